@@ -1,0 +1,38 @@
+# Needs Python 3.11 or newer, make and git. Every target makes .venv and installs by itself.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.installed
+JAX := .venv/.installed-jax
+
+.PHONY: quickstart test test-slow check bench clean
+
+quickstart: $(READY)  ## find the first thresholds and write the report
+	$(BIN)/rgr run quickstart
+
+test: $(READY)  ## the fast tests
+	$(BIN)/pytest
+
+test-slow: $(READY)  ## the tests that take minutes
+	$(BIN)/pytest -m "slow and not gpu"
+
+check: $(READY)  ## style, types, import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(JAX)  ## training steps per second of every engine
+	$(BIN)/python benchmarks/throughput.py
+
+clean:  ## remove what the other targets made, except results/
+	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find rgr_dist search analysis tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/pip install -c constraints.txt -e ".[dev]"
+	touch $@
+
+$(JAX): $(READY)
+	$(BIN)/pip install -c constraints.txt -e ".[jax]"
+	touch $@
