@@ -1,0 +1,195 @@
+"""The command line ``rgr``: arguments to calls."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from rgr_dist.engines import EngineError, check_engine
+from rgr_dist.listing import Format, print_listing
+from rgr_dist.results.store import Store, StoreError
+from rgr_dist.study import Study, StudyError, load_study
+from rgr_dist.sweep import ClusterError
+
+EXIT_BAD_INPUT, EXIT_FAILED_RUNS, EXIT_INTERRUPTED = 2, 3, 130
+
+app = typer.Typer(
+    name="rgr",
+    help="Measure how many relations an attention layer can hold.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="A shipped study, or a YAML file.")]
+Out = Annotated[str, typer.Option("--out", help="The store: a folder, or a URI pyarrow opens.")]
+Set = Annotated[
+    list[str], typer.Option("--set", metavar="A.B=C", help="Override a key of the study.")
+]
+How = Annotated[Format, typer.Option("--format", help="How to print.")]
+
+
+@app.command()
+def plan(
+    study: StudyName,
+    out: Out = "results",
+    set_: Set = [],
+    how: How = Format.TABLE,  # noqa: B006
+) -> None:
+    """What a study would run: cells, first brackets, what is stored, estimates. Starts nothing."""
+    from rgr_dist.planning import plan_study
+
+    cells, facts = plan_study(load_study(study, set_), Store(out))
+    print_listing({"cells": cells}, how, facts=facts)
+
+
+@app.command()
+def run(
+    study: StudyName,
+    out: Out = "results",
+    cpus: Annotated[
+        int | None, typer.Option(min=1, help="Probes at once; all cores by default.")
+    ] = None,
+    address: Annotated[
+        str, typer.Option(help="local, auto, or a Ray cluster's address such as ray://host:10001.")
+    ] = "local",
+    engine: Annotated[str, typer.Option(help="auto, or an engine's name.")] = "auto",
+    set_: Set = [],  # noqa: B006
+) -> None:
+    """Run what is missing of a study, then write its report. Run it again to resume or extend."""
+    from rgr_dist.live import LiveView
+    from rgr_dist.reporting import open_results, publish
+    from rgr_dist.sweep import run_study
+
+    resolved = load_study(study, set_)
+    check_engine(engine)
+    store = Store(out)
+    store.check_writable()
+    console = Console()
+    with LiveView(console) as view:
+        summary = run_study(resolved, store, view, cpus, address, engine)
+    results, _ = open_results(resolved, store)
+    page = publish(results, store)
+    _say_findings(console, resolved, results, store)
+    trained = f"{summary.runs:,} runs trained" if summary.runs else "nothing was left to train"
+    console.print(f"{trained}; report: {page}", highlight=False, soft_wrap=True)
+    if summary.failed:
+        say_error(f"{summary.failed} runs failed; run it again to retry them (rgr status {study})")
+        raise typer.Exit(EXIT_FAILED_RUNS)
+
+
+@app.command()
+def status(
+    study: StudyName,
+    out: Out = "results",
+    set_: Set = [],
+    how: How = Format.TABLE,  # noqa: B006
+) -> None:
+    """How far a study is: brackets, runs done, failed and left."""
+    from rgr_dist.planning import study_status
+
+    brackets, facts = study_status(load_study(study, set_), Store(out))
+    print_listing({"brackets": brackets}, how, facts=facts)
+
+
+@app.command()
+def thresholds(
+    study: StudyName,
+    out: Out = "results",
+    set_: Set = [],
+    how: How = Format.TABLE,  # noqa: B006
+) -> None:
+    """The threshold of every (cell, h), and the best of every cell."""
+    from analysis.records import best_records, threshold_records
+    from rgr_dist.reporting import best_of, open_results
+
+    results, _ = open_results(load_study(study, set_), Store(out))
+    sections = {
+        "thresholds": threshold_records(results.thresholds),
+        "best": best_records(best_of(results)),
+    }
+    shown = "m d_model h h_star h_low h_high d_k D_K D_K_low D_K_high status mean_score n_seeds"
+    print_listing(sections, how, show=shown.split())
+
+
+@app.command()
+def fit(
+    study: StudyName,
+    out: Out = "results",
+    set_: Set = [],
+    how: How = Format.TABLE,  # noqa: B006
+) -> None:
+    """The scaling laws fitted to a study, with 95 % intervals."""
+    from rgr_dist.reporting import laws_of, open_results
+
+    results, _ = open_results(load_study(study, set_), Store(out))
+    laws = [law.to_json() for law in laws_of(results)]
+    shown = "response predictor cells n slope slope_low slope_high intercept r2 reason"
+    print_listing({"laws": laws}, how, show=shown.split())
+
+
+@app.command()
+def report(study: StudyName, out: Out = "results", set_: Set = []) -> None:  # noqa: B006
+    """Write a study's report: one page with its figures and tables beside it."""
+    from rgr_dist.reporting import open_results, publish
+
+    store = Store(out)
+    results, _ = open_results(load_study(study, set_), store)
+    store.check_writable()
+    print(publish(results, store))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run ``rgr`` and leave the process with its exit status."""
+    sys.exit(call(sys.argv[1:] if arguments is None else arguments))
+
+
+def call(arguments: Sequence[str]) -> int:
+    """Run ``rgr`` with these arguments; returns the exit status.
+
+    0 done; 2 bad input, told in one line; 3 finished, but some runs failed; 130 interrupted.
+    """
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        result = app(list(arguments) or ["--help"], standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except typer.TyperException as error:
+        say_error(" ".join(_message(error).split()))
+    except (StudyError, StoreError, EngineError, ClusterError) as error:
+        say_error(" ".join(str(error).split()))
+    except (KeyboardInterrupt, typer.Abort):
+        say_error(f"interrupted; resume with: rgr {shlex.join(arguments)}")
+        return EXIT_INTERRUPTED
+    return EXIT_BAD_INPUT
+
+
+def say_error(text: str) -> None:
+    """One line on standard error."""
+    print(f"rgr: {text}", file=sys.stderr)
+
+
+def _say_findings(console: Console, study: Study, results: Any, store: Store) -> None:
+    from analysis.wording import headline
+    from rgr_dist.reporting import best_of, laws_of
+
+    console.print()
+    console.print(headline(laws_of(results), best_of(results)), highlight=False)
+    for path in store.damaged:
+        say_error(f"{Path(path).name} cannot be read and was left out; its runs are trained again")
+
+
+def _message(error: typer.TyperException) -> str:
+    """What was wrong with the arguments, with the nearest valid ones where typer knows them."""
+    shown = getattr(error, "format_message", error.__str__)
+    return str(shown())
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,43 @@
+"""Ways to train runs: the same numbers up to rounding, at very different speed."""
+
+from __future__ import annotations
+
+from rgr_dist.engines.engine import Engine, Outcome, Weights
+
+
+class EngineError(ValueError):
+    """There is no such engine; the message says which there are."""
+
+
+ENGINES = ("reference", "lanes")
+
+
+def check_engine(name: str) -> None:
+    """Make sure that there is an engine of this name.
+
+    Raises:
+        EngineError: there is none.
+    """
+    if name not in ("auto", *ENGINES):
+        raise EngineError(f"--engine {name}: unknown; valid: auto, {', '.join(ENGINES)}")
+
+
+def make_engine(name: str = "auto", threads: int = 1) -> Engine:
+    """The engine of a name; ``auto`` takes the fastest for the model and the device at hand.
+
+    Raises:
+        EngineError: there is no engine of that name.
+    """
+    check_engine(name)
+    import torch
+
+    from rgr_dist.engines.lanes import LanesEngine
+    from rgr_dist.engines.reference import ReferenceEngine
+
+    torch.set_num_threads(threads)
+    if name == "reference":
+        return ReferenceEngine()
+    return LanesEngine("cuda" if torch.cuda.is_available() else "cpu")
+
+
+__all__ = ["ENGINES", "Engine", "EngineError", "Outcome", "Weights", "check_engine", "make_engine"]

@@ -1,0 +1,55 @@
+"""What an engine is: it trains runs of one (cell, h, d_k) and says how each ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from rgr_dist.study import Run
+
+StopReason = Literal["converged", "max_steps", "diverged"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one run ended.
+
+    Attributes:
+        score: test micro-F1; None if the run diverged.
+        val_score: validation micro-F1 at the last check; None if the run diverged.
+        tau: the learned threshold; None if the run diverged.
+        steps: training steps done; where a run diverged, the check that saw it.
+        seconds: the run's share of the wall time of the program that trained it.
+    """
+
+    score: float | None
+    val_score: float | None
+    tau: float | None
+    steps: int
+    stop_reason: StopReason
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Parameters of one run: W_Q and W_K, [d_model, D_K], and tau."""
+
+    W_Q: npt.NDArray[np.floating]
+    W_K: npt.NDArray[np.floating]
+    tau: float
+
+
+class Engine(Protocol):
+    """Trains runs that differ in their seed alone; one run never affects another's numbers."""
+
+    name: str
+
+    def train(self, runs: Sequence[Run]) -> list[Outcome]:
+        """Train every run until it stops, test it, and return the outcomes in order."""
+
+    def weights_after(self, runs: Sequence[Run], steps: int) -> list[Weights]:
+        """The weights after so many steps, without checks or stopping: to compare engines."""

@@ -1,0 +1,99 @@
+"""How much training a study still needs, were every threshold where the law expects it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import pandas as pd
+
+from rgr_dist.replay import step_cost
+from rgr_dist.study import Cell, Study
+from search.cell_search import Assumed, CellState, replay
+from search.portfolio import Portfolio
+from search.protocol import Need, Verdict
+
+PASS_SHARE = 0.5
+"""Share of the step limit that a passing run takes before it converges, on average."""
+FAIL_SEEDS = 2
+"""Seeds that a failing probe usually takes before the rest are spared."""
+HEAD_PENALTY = 0.5
+"""Share that each factor of two away from the best head count adds to the expected D_K."""
+MULTIPLY_ADDS_PER_SECOND = 4e9
+"""One core's pace where the store holds no run to measure it by: a guess to plan with."""
+BYTES_PER_RUN = 400
+"""Parquet bytes of a stored run, measured on parts of ten rows."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Work that is left.
+
+    Attributes:
+        probes, runs, steps: how many of each.
+        work: multiply-adds of those steps.
+    """
+
+    probes: int = 0
+    runs: int = 0
+    steps: float = 0.0
+    work: float = 0.0
+
+    def __add__(self, other: Forecast) -> Forecast:
+        return Forecast(
+            self.probes + other.probes,
+            self.runs + other.runs,
+            self.steps + other.steps,
+            self.work + other.work,
+        )
+
+
+def forecast(study: Study, portfolio: Portfolio) -> Forecast:
+    """What the study still needs, summed over its cells."""
+    parts = (forecast_cell(cell, portfolio.state(cell.cell_id)) for cell in study.cells)
+    return sum(parts, Forecast())
+
+
+def forecast_cell(cell: Cell, state: CellState) -> Forecast:
+    """Play a cell's search to its end, supposing expected verdicts for missing probes."""
+    total = Forecast()
+    assumed: dict[tuple[int, int], Verdict] = {}
+    while state.needs:
+        for need in state.needs:
+            passes = _expected_pass(state, need)
+            total += _probe_work(cell, state, need, passes)
+            assumed[need.h, need.d_k] = "pass" if passes else "fail"
+        if any(need.complete for need in state.needs):
+            break
+        state = _look_ahead(state, assumed)
+    return total
+
+
+def seconds_per_work(runs: pd.DataFrame, study: Study) -> float:
+    """Seconds of one core for a multiply-add: measured on the study's runs, else a guess."""
+    work = seconds = 0.0
+    for cell in study.cells:
+        own = runs[runs["cell_id"] == cell.cell_id]
+        work += step_cost(cell, 1) * float((own["steps"] * own["D_K"]).sum())
+        seconds += float(own["seconds"].sum())
+    return seconds / work if work else 1 / MULTIPLY_ADDS_PER_SECOND
+
+
+def _look_ahead(state: CellState, assumed: Assumed) -> CellState:
+    return replay(state.plan, state.test, state.evidence, state.failed, assumed)
+
+
+def _expected_pass(state: CellState, need: Need) -> bool:
+    plan, bracket = state.plan, state.brackets[need.h]
+    away = abs(math.log2(need.h / plan.guess_h))
+    expected = math.ceil(plan.guess_D_K * (1 + HEAD_PENALTY * away) / need.h)
+    expected = max(bracket.low + 1, min(expected, bracket.high or expected))
+    return need.d_k >= expected
+
+
+def _probe_work(cell: Cell, state: CellState, need: Need, passes: bool) -> Forecast:
+    known = len(state.scores(need.h, need.d_k))
+    seeds = state.test.seeds if passes or need.complete else min(FAIL_SEEDS, state.test.seeds)
+    runs = max(0, seeds - known)
+    steps = runs * cell.training.max_steps * (PASS_SHARE if passes else 1.0)
+    return Forecast(1, runs, steps, steps * step_cost(cell, need.h * need.d_k))

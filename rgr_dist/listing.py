@@ -1,0 +1,80 @@
+"""Listings on standard output: a table to read, JSON or CSV to script against."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+Row = Mapping[str, Any]
+
+
+class Format(StrEnum):
+    """How a listing is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
+def print_listing(
+    sections: Mapping[str, Sequence[Row]],
+    how: Format,
+    show: Sequence[str] = (),
+    facts: Mapping[str, Any] | None = None,
+) -> None:
+    """Print named lists of rows.
+
+    Args:
+        sections: rows by name. As JSON, one object of lists; as CSV, the first list alone.
+        show: columns that a table shows, in this order; all if not given.
+        facts: single values: members of the JSON object, lines below a table.
+    """
+    if how is Format.JSON:
+        print(json.dumps({**sections, **(facts or {})}, indent=2, allow_nan=False))
+    elif how is Format.CSV:
+        rows = next(iter(sections.values()))
+        writer = csv.DictWriter(sys.stdout, fieldnames=list(rows[0]) if rows else [])
+        writer.writeheader()
+        writer.writerows({key: _plain(value) for key, value in row.items()} for row in rows)
+    else:
+        console = Console() if sys.stdout.isatty() else Console(width=160)
+        for name, rows in sections.items():
+            console.print(_table(name, rows, show))
+        for name, value in (facts or {}).items():
+            console.print(f"{name.replace('_', ' ')}: {_cell(value)}", highlight=False)
+
+
+def _table(name: str, rows: Sequence[Row], show: Sequence[str]) -> Table:
+    table = Table(title=name, box=None, title_justify="left", header_style="bold", pad_edge=False)
+    columns = [column for column in (show or rows[0]) if column in rows[0]] if rows else []
+    columns = [column for column in columns if any(row[column] is not None for row in rows)]
+    for column in columns:
+        numeric = all(isinstance(row[column], int | float | None) for row in rows)
+        header = column if column.startswith(("D_K", "d_")) else column.replace("_", " ")
+        table.add_column(header, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(_cell(row[column]) for column in columns))
+    return table
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return _plain(value)
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return ""
+    return json.dumps(value) if isinstance(value, dict | list) else str(value)

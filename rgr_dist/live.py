@@ -1,0 +1,159 @@
+"""What a running study looks like: a live table in a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from rgr_dist.forecast import Forecast, forecast_cell
+from rgr_dist.study import Cell, Study
+from rgr_dist.sweep import Summary
+from search.cell_search import CellState
+from search.portfolio import Portfolio
+
+DRAW_EVERY = 0.25
+"""Seconds between drawings in a terminal."""
+SAY_EVERY = 15.0
+"""Seconds of silence after which a plain line says how far it is."""
+LEGEND = "[b green]7[/] threshold d_k   [yellow]4–9[/] lies above 4, at most 9   [dim]–[/] pruned"
+
+
+class LiveView:
+    """Draws a study as it runs; use it as a context manager.
+
+    Args:
+        console: where to draw; a table if it is a terminal, else a line for each finding.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
+        self._drawn = self._said = 0.0
+        self._settled: set[tuple[str, int]] = set()
+        self._forecasts: dict[str, tuple[CellState, Forecast]] = {}
+
+    def __enter__(self) -> Self:
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def say(self, text: str) -> None:
+        """A line of its own, above the table."""
+        self.console.print(text, highlight=False, soft_wrap=True)
+
+    def update(self, study: Study, portfolio: Portfolio, summary: Summary) -> None:
+        """Draw the state of the study, unless it was drawn a moment ago."""
+        now = time.monotonic()
+        if now - self._drawn < DRAW_EVERY and not portfolio.is_done:
+            return
+        self._drawn = now
+        if self._live is not None:
+            progress = Text(self._progress(study, portfolio, summary))
+            legend = Text.from_markup(LEGEND)
+            table = bracket_table(study, portfolio)
+            self._live.update(Group(table, progress, legend), refresh=True)
+        else:
+            self._say_findings(study, portfolio, summary)
+
+    def _say_findings(self, study: Study, portfolio: Portfolio, summary: Summary) -> None:
+        now = time.monotonic()
+        for cell in study.cells:
+            state = portfolio.state(cell.cell_id)
+            for h in study.search.heads:
+                result = state.result(h)
+                key = (cell.cell_id, h)
+                if result.status in ("found", "censored", "inconsistent") and (
+                    key not in self._settled
+                ):
+                    self._settled.add(key)
+                    self._said = now
+                    found = "" if result.d_k is None else f" d_k={result.d_k} D_K={h * result.d_k}"
+                    self.say(f"{cell.name} h={h}: {result.status}{found}")
+        if now - self._said > SAY_EVERY:
+            self._said = now
+            self.say(self._progress(study, portfolio, summary))
+
+    def _progress(self, study: Study, portfolio: Portfolio, summary: Summary) -> str:
+        elapsed = max(1e-9, time.monotonic() - summary.started)
+        parts = [
+            f"{summary.runs} runs",
+            f"{summary.steps / elapsed:,.0f} steps/s",
+            f"{_clock(elapsed)} gone",
+        ]
+        if summary.failed:
+            parts.insert(1, f"{summary.failed} failed")
+        left = sum((self._left(cell, portfolio) for cell in study.cells), Forecast())
+        if left.runs and summary.steps:
+            parts.append(f"about {_clock(left.steps / (summary.steps / elapsed))} left")
+        return "   ".join(parts)
+
+    def _left(self, cell: Cell, portfolio: Portfolio) -> Forecast:
+        state = portfolio.state(cell.cell_id)
+        cached = self._forecasts.get(cell.cell_id)
+        if cached is None or cached[0] is not state:
+            cached = (state, forecast_cell(cell, state))
+            self._forecasts[cell.cell_id] = cached
+        return cached[1]
+
+
+def bracket_table(study: Study, portfolio: Portfolio) -> Table:
+    """One row per cell, one column per head: brackets on d_k as they close."""
+    table = Table(box=None, pad_edge=False, header_style="bold", title_justify="left")
+    for name in ("m", "d_model"):
+        table.add_column(name, justify="right")
+    for h in study.search.heads:
+        table.add_column(f"h={h}", justify="right", min_width=5)
+    table.add_column("D_K*", justify="right", style="bold")
+    for cell in study.cells:
+        state = portfolio.state(cell.cell_id)
+        best = state.best_D_K
+        shown = "" if best is None else f"{best}" if state.is_done else f"≤ {best}"
+        table.add_row(
+            f"{cell.m}",
+            f"{cell.d_model}",
+            *(_bracket_text(state, h) for h in study.search.heads),
+            shown,
+        )
+    return table
+
+
+def _bracket_text(state: CellState, h: int) -> Text:
+    result, bracket = state.result(h), state.brackets[h]
+    if result.status == "found":
+        return Text(f"{result.d_k}", style="bold green")
+    if result.status == "pruned":
+        return Text("–", style="dim")
+    if result.status == "censored":
+        return Text(f"> {bracket.limit}", style="red")
+    if result.status == "inconsistent":
+        return Text("!", style="bold red")
+    if h in state.stuck:
+        return Text("failed", style="red")
+    if bracket.high is not None:
+        return Text(f"{bracket.low}–{bracket.high}", style="yellow")
+    return Text(f"> {bracket.low}", style="yellow") if bracket.low else Text("·", style="dim")
+
+
+def _clock(seconds: float) -> str:
+    """Seconds in words: 45 s, 3 min 20 s, 2 h 05 min."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"

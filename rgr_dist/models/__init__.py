@@ -1,0 +1,1 @@
+"""The models of the paper as plain torch forward passes, one file each."""

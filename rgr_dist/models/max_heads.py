@@ -1,0 +1,83 @@
+"""The max-over-heads QK layer (Sec. 3 and 6): scores, loss, and the counts behind micro-F1.
+
+Shapes in names: l items of a context, d = d_model, h heads, k = d_k.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.functional import softplus
+
+
+def max_scores(X_ld: Tensor, W_Q: Tensor, W_K: Tensor, h: int) -> Tensor:
+    """S_max(p, q) = max over heads of <q_p, k_q>; no scaling, no softmax.
+
+    Args:
+        X_ld: embeddings of the items of contexts, [..., l, d_model].
+        W_Q, W_K: projections, [d_model, h * d_k].
+
+    Returns:
+        Scores, [..., l, l]; rows are sources.
+    """
+    Q_hlk = (X_ld @ W_Q).unflatten(-1, (h, -1)).transpose(-2, -3)
+    K_hlk = (X_ld @ W_K).unflatten(-1, (h, -1)).transpose(-2, -3)
+    S_hll: Tensor = Q_hlk @ K_hlk.transpose(-1, -2)
+    return S_hll.max(dim=-3).values
+
+
+def labels(nodes_l: Tensor, targets_m: Tensor) -> Tensor:
+    """y_pq = 1 where q is the out-neighbour of p, over all ordered pairs; bool [..., l, l]."""
+    return targets_m[nodes_l].unsqueeze(-1) == nodes_l.unsqueeze(-2)
+
+
+def weighted_logistic_loss(S_ll: Tensor, y_ll: Tensor, tau: Tensor, sharpness: float) -> Tensor:
+    """The loss of App. A.1: mean over the l^2 ordered pairs, positives weighted by l - 1."""
+    z = sharpness * (S_ll - tau)
+    y = y_ll.to(z.dtype)
+    positive_weight = S_ll.shape[-1] - 1
+    return (positive_weight * softplus(-z) * y + softplus(z) * (1 - y)).mean()
+
+
+def micro_f1(true_positives: int, predicted: int, actual: int) -> float:
+    """Micro-F1 over all pairs of all contexts: 2 TP / (2 TP + FP + FN).
+
+    Where no pair is an edge and none is predicted the recovery is perfect: 1.0.
+    """
+    return 2 * true_positives / (predicted + actual) if predicted + actual else 1.0
+
+
+def count_edges(S_ll: Tensor, y_ll: Tensor, tau: Tensor) -> tuple[int, int, int]:
+    """True positives, predicted and actual edges at the decision rule S > tau."""
+    predicted = S_ll > tau
+    return (
+        int((predicted & y_ll).sum()),
+        int(predicted.sum()),
+        int(y_ll.sum()),
+    )
+
+
+def score_contexts(
+    contexts: Tensor,
+    targets_m: Tensor,
+    X_md: Tensor,
+    W_Q: Tensor,
+    W_K: Tensor,
+    tau: Tensor,
+    h: int,
+    chunk: int = 250,
+) -> float:
+    """Micro-F1 of a layer over a set of contexts.
+
+    Args:
+        contexts: items of each context, int64 [n_contexts, l].
+        chunk: contexts scored at once; a bound on memory, not part of the result.
+    """
+    totals = [0, 0, 0]
+    with torch.no_grad():
+        for nodes in contexts.split(chunk):
+            counts = count_edges(
+                max_scores(X_md[nodes], W_Q, W_K, h), labels(nodes, targets_m), tau
+            )
+            totals = [total + count for total, count in zip(totals, counts, strict=True)]
+    return micro_f1(*totals)

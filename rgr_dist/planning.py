@@ -1,0 +1,95 @@
+"""What ``rgr plan`` and ``rgr status`` list: no training, no Ray."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pandas as pd
+
+from rgr_dist.forecast import BYTES_PER_RUN, Forecast, forecast_cell, seconds_per_work
+from rgr_dist.replay import open_portfolio
+from rgr_dist.results.store import Store
+from rgr_dist.study import Study
+
+Rows = list[dict[str, Any]]
+
+
+def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
+    """One row per cell with where its search stands and what it still needs; and the totals.
+
+    Steps and times suppose that every threshold lies where the paper's law expects it.
+    """
+    runs = _runs(study, store)
+    portfolio = open_portfolio(study, runs)
+    pace = seconds_per_work(runs, study)
+    rows, total = [], Forecast()
+    for cell in study.cells:
+        state = portfolio.state(cell.cell_id)
+        left = forecast_cell(cell, state)
+        total += left
+        first = state.needs[0] if state.needs else None
+        rows.append(
+            {
+                "m": cell.m,
+                "d_model": cell.d_model,
+                "heads": len(study.search.heads),
+                "max_D_K": max(h * limit for h, limit in state.plan.limits.items()),
+                "next_h": first.h if first else None,
+                "next_d_k": first.d_k if first else None,
+                "stored_runs": int((runs["cell_id"] == cell.cell_id).sum()),
+                "probes_left": left.probes,
+                "runs_left": left.runs,
+                "steps_left": round(left.steps),
+                "core_seconds_left": round(left.work * pace),
+            }
+        )
+    facts = {
+        "stored_runs": len(runs),
+        "runs_left": total.runs,
+        "steps_left": round(total.steps),
+        "core_seconds_left": round(total.work * pace),
+        "cores_here": os.cpu_count(),
+        "bytes_left": total.runs * BYTES_PER_RUN,
+        "pace_from": "stored runs" if len(runs) else "a guess; no run is stored yet",
+    }
+    return rows, facts
+
+
+def study_status(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
+    """One row per (cell, h) with its bracket on d_k; and runs done, failed and left."""
+    runs = _runs(study, store)
+    portfolio = open_portfolio(study, runs)
+    rows = []
+    left = Forecast()
+    for cell in study.cells:
+        state = portfolio.state(cell.cell_id)
+        left += forecast_cell(cell, state)
+        for h in study.search.heads:
+            bracket = state.brackets[h]
+            done = runs[(runs["cell_id"] == cell.cell_id) & (runs["h"] == h)]
+            rows.append(
+                {
+                    "m": cell.m,
+                    "d_model": cell.d_model,
+                    "h": h,
+                    "status": state.result(h).status,
+                    "fails_at": bracket.low or None,
+                    "passes_at": bracket.high,
+                    "runs_done": int((done["stop_reason"] != "failed").sum()),
+                    "runs_failed": int((done["stop_reason"] == "failed").sum()),
+                }
+            )
+    failed = int((runs["stop_reason"] == "failed").sum())
+    facts = {
+        "finished": portfolio.is_done,
+        "runs_done": len(runs) - failed,
+        "runs_failed": failed,
+        "runs_left": left.runs,
+        "steps_done": int(runs["steps"].sum()),
+    }
+    return rows, facts
+
+
+def _runs(study: Study, store: Store) -> pd.DataFrame:
+    return store.runs(cell.cell_id for cell in study.cells)

@@ -1,0 +1,122 @@
+"""The context sampler of App. A.1, one context per counter.
+
+Context i of a stream takes Philox blocks (p, i), one for each position p < l. The four
+words of a block are: the draw of the node at p, whether that node's target must be
+present, whom the target replaces, and one word left for graphs with several targets.
+
+1. l distinct nodes S: a partial Fisher-Yates shuffle of all m nodes.
+2. U: each node of S joins with probability rho, which is the same law as drawing
+   b ~ Binomial(l, rho) and then a uniform U of size b.
+3. For each i of U in turn, if pi(i) is not in S it replaces a uniform j of S without i.
+   U is fixed before the replacements begin, so a node that was itself replaced still
+   brings its target in, as the paper's wording has it.
+
+A uniform integer below n is (word * n) >> 32, whose bias is below n / 2**32.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from rgr_dist.problem.streams import LOW_32, SHIFT_32, Stream, philox
+
+ABSENT = np.int32(-1)
+
+
+@numba.njit(inline="always", cache=True)
+def draw_context(
+    key: Any,
+    index: Any,
+    targets: Any,
+    rate_word: Any,
+    deck: Any,
+    where: Any,
+    words: Any,
+    nodes: Any,
+) -> None:  # pragma: no cover
+    """Draw one context into ``nodes`` and leave ``deck`` and ``where`` as they were found.
+
+    Args:
+        key: uint64 [2], the stream's key.
+        index: which context of the stream.
+        targets: int32 [m], the permutation.
+        rate_word: uint64, rho * 2**32.
+        deck: int32 [m], the identity; scratch.
+        where: int32 [m], all ABSENT; scratch. Position of a node in the context.
+        words: uint32 [3, l]; scratch.
+        nodes: int32 [l], the result.
+    """
+    length = nodes.size
+    m = targets.size
+    low, high = np.uint64(index) & LOW_32, np.uint64(index) >> SHIFT_32
+    for p in range(length):
+        block = philox(key[0], key[1], np.uint64(p), low, high, np.uint64(0))
+        words[0, p] = block[0]
+        words[1, p] = block[1]
+        words[2, p] = block[2]
+    for p in range(length):
+        j = p + np.int64((np.uint64(words[0, p]) * np.uint64(m - p)) >> SHIFT_32)
+        node = deck[j]
+        deck[j] = deck[p]
+        deck[p] = node
+        where[node] = p
+        nodes[p] = node
+    for p in range(length):
+        if np.uint64(words[1, p]) >= rate_word:
+            continue
+        source = deck[p]  # the node drawn at p, even if it has been replaced since
+        target = targets[source]
+        if where[target] != ABSENT:
+            continue
+        present = where[source]
+        choices = length if present == ABSENT else length - 1
+        q = np.int64((np.uint64(words[2, p]) * np.uint64(choices)) >> SHIFT_32)
+        if present != ABSENT and q >= present:
+            q += 1
+        where[nodes[q]] = ABSENT
+        nodes[q] = target
+        where[target] = q
+    for p in range(length):
+        where[nodes[p]] = ABSENT
+    # Undo the shuffle: every touched entry of the deck is p or one of the drawn nodes.
+    for p in range(length):
+        words[0, p] = np.uint32(deck[p])
+    for p in range(length):
+        deck[words[0, p]] = np.int32(words[0, p])
+        deck[p] = np.int32(p)
+
+
+@numba.njit(nogil=True, cache=True)
+def _draw_block(key: Any, first: Any, targets: Any, rate_word: Any, out: Any) -> None:
+    deck = np.arange(targets.size).astype(np.int32)  # pragma: no cover
+    where = np.full(targets.size, ABSENT, dtype=np.int32)  # pragma: no cover
+    words = np.empty((3, out.shape[1]), dtype=np.uint32)  # pragma: no cover
+    for i in range(out.shape[0]):  # pragma: no cover
+        draw_context(key, first + i, targets, rate_word, deck, where, words, out[i])
+
+
+def rate_word(positive_rate: float) -> np.uint64:
+    """rho as a 32-bit threshold: a word below it means the node joins U."""
+    return np.uint64(round(positive_rate * 2**32))
+
+
+def draw_contexts(
+    stream: Stream, first: int, count: int, targets: npt.NDArray[np.int32], length: int, rate: float
+) -> npt.NDArray[np.int32]:
+    """Contexts ``first`` … ``first + count - 1`` of a stream.
+
+    Args:
+        targets: the permutation, shape [m].
+        length: items in a context, l <= m.
+        rate: target-in-context rate rho.
+
+    Returns:
+        The items of each context in order, shape [count, l]; the items of a row are distinct.
+    """
+    out = np.empty((count, length), dtype=np.int32)
+    _draw_block(stream.key, first, targets, rate_word(rate), out)
+    return out

@@ -1,0 +1,80 @@
+"""What a run is given before it trains: graph, embedding, context streams, first weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from rgr_dist.problem.contexts import draw_contexts
+from rgr_dist.problem.embeddings import sample_embedding
+from rgr_dist.problem.graphs import sample_targets
+from rgr_dist.problem.streams import Stream
+from rgr_dist.study import Cell, Run
+
+
+@dataclass(frozen=True)
+class Task:
+    """The problem of one (cell, seed): the same at every head count and key width.
+
+    Attributes:
+        targets: out-neighbour of each item, int32 [m].
+        embedding: unit rows x_i, float64 [m, d_model].
+        train: the stream that training contexts are drawn from.
+        validation, test: fixed contexts, int32 [n_contexts, l].
+    """
+
+    cell: Cell
+    targets: npt.NDArray[np.int32]
+    embedding: npt.NDArray[np.float64]
+    train: Stream
+    validation: npt.NDArray[np.int32]
+    test: npt.NDArray[np.int32]
+
+    @classmethod
+    def of(cls, cell: Cell, seed: int) -> Task:
+        """Build the task of a seed."""
+        targets = sample_targets(cell, seed)
+        length, rate = cell.context.length, cell.context.positive_rate
+
+        def stream(role: str) -> Stream:
+            return Stream.of(cell.problem_json, role, seed)
+
+        return cls(
+            cell=cell,
+            targets=targets,
+            embedding=sample_embedding(cell, seed),
+            train=stream("train"),
+            validation=draw_contexts(
+                stream("validation"), 0, cell.training.validation_contexts, targets, length, rate
+            ),
+            test=draw_contexts(
+                stream("test"), 0, cell.training.test_contexts, targets, length, rate
+            ),
+        )
+
+    def training_contexts(self, first: int, count: int) -> npt.NDArray[np.int32]:
+        """Training contexts ``first`` … ``first + count - 1``, int32 [count, l]."""
+        context = self.cell.context
+        return draw_contexts(
+            self.train, first, count, self.targets, context.length, context.positive_rate
+        )
+
+
+def initial_projections(
+    run: Run,
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """W_Q and W_K at the start, each float64 [d_model, D_K], entries N(0, 1/d_model) in variance.
+
+    Columns come from the stream in order, so a wider layer starts with the narrower one's
+    columns and widths of one seed are paired as closely as can be.
+    """
+
+    def draw(role: str) -> npt.NDArray[np.float64]:
+        d_model = run.cell.d_model
+        values = Stream.of(run.cell.problem_json, role, run.seed).normals(d_model * run.D_K)
+        columns: npt.NDArray[np.float64] = values.reshape(run.D_K, d_model).T / np.sqrt(d_model)
+        return np.ascontiguousarray(columns)
+
+    return draw("W_Q"), draw("W_K")

@@ -1,0 +1,86 @@
+"""The stored tables: columns, units, version.
+
+``RUNS`` is the raw record, one row per trained run. ``THRESHOLDS`` and ``DECISIONS``
+belong to one study and can be rebuilt from the runs and the study file alone.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+SCHEMA_VERSION = 1
+
+STOP_REASONS = ("converged", "max_steps", "diverged", "failed")
+
+
+def _table(name: str, *columns: tuple[str, pa.DataType, str]) -> pa.Schema:
+    fields = [pa.field(column, kind, metadata={"about": about}) for column, kind, about in columns]
+    return pa.schema(fields, metadata={"table": name, "version": str(SCHEMA_VERSION)})
+
+
+RUNS = _table(
+    "runs",
+    ("run_id", pa.string(), "hash of config; the run's address"),
+    ("cell_id", pa.string(), "hash of the cell's part of config"),
+    ("model", pa.string(), "model variant"),
+    ("graph", pa.string(), "graph family"),
+    ("degree", pa.int32(), "out-degree r of every item"),
+    ("embedding", pa.string(), "embedding family"),
+    ("m", pa.int32(), "items"),
+    ("d_model", pa.int32(), "embedding width"),
+    ("h", pa.int32(), "heads"),
+    ("d_k", pa.int32(), "key width of a head"),
+    ("D_K", pa.int32(), "total key width, h * d_k"),
+    ("seed", pa.int32(), "seed; pairs runs across h and d_k of a cell"),
+    ("context_length", pa.int32(), "items in a context, l"),
+    ("positive_rate", pa.float64(), "target-in-context rate, rho"),
+    ("max_steps", pa.int64(), "step limit, contexts"),
+    ("score", pa.float64(), "micro-F1 on the test contexts; null unless trained to the end"),
+    ("val_score", pa.float64(), "micro-F1 on the validation contexts at the last check"),
+    ("threshold_tau", pa.float64(), "learned decision threshold tau"),
+    ("steps", pa.int64(), "training steps done, contexts"),
+    ("stop_reason", pa.string(), "converged | max_steps | diverged | failed"),
+    ("error", pa.string(), "what failed; null unless stop_reason is failed"),
+    ("engine", pa.string(), "engine that trained the run"),
+    ("device", pa.string(), "cpu or cuda, and the processor's name"),
+    ("seconds", pa.float64(), "the run's share of its program's wall time, s"),
+    ("finished_at", pa.timestamp("us", tz="UTC"), "when the run ended"),
+    ("versions", pa.string(), "rgr-dist, torch, numpy and numba versions"),
+    ("git_revision", pa.string(), "source revision, where known"),
+    ("config", pa.string(), "canonical JSON of everything the numbers depend on"),
+)
+
+THRESHOLDS = _table(
+    "thresholds",
+    ("cell_id", pa.string(), "hash of the cell's part of a run's config"),
+    ("model", pa.string(), "model variant"),
+    ("graph", pa.string(), "graph family"),
+    ("degree", pa.int32(), "out-degree r of every item"),
+    ("m", pa.int32(), "items"),
+    ("d_model", pa.int32(), "embedding width"),
+    ("h", pa.int32(), "heads"),
+    ("d_k", pa.int32(), "smallest passing key width; null unless found"),
+    ("D_K", pa.int32(), "h * d_k; null unless found"),
+    ("D_K_low", pa.int32(), "optimistic D_K (App. A.2), or the smallest D_K not excluded"),
+    ("D_K_high", pa.int32(), "conservative D_K (App. A.2), or the smallest D_K known to pass"),
+    ("status", pa.string(), "found | censored | pruned | inconsistent | open"),
+    ("mean_score", pa.float64(), "mean test score at d_k"),
+    ("n_seeds", pa.int32(), "seeds behind mean_score"),
+    ("certificate", pa.string(), "JSON: the passing probe at d_k and the failing one at d_k - 1"),
+)
+
+DECISIONS = _table(
+    "decisions",
+    ("cell_id", pa.string(), "hash of the cell's part of a run's config"),
+    ("m", pa.int32(), "items"),
+    ("d_model", pa.int32(), "embedding width"),
+    ("step", pa.int32(), "order within the cell"),
+    ("h", pa.int32(), "heads"),
+    ("d_k", pa.int32(), "key width probed"),
+    ("D_K", pa.int32(), "h * d_k"),
+    ("reason", pa.string(), "why this probe, then"),
+    ("verdict", pa.string(), "pass | fail | open"),
+    ("mean_score", pa.float64(), "mean test score of the seeds that ran"),
+    ("n_seeds", pa.int32(), "seeds that ran"),
+    ("evidence", pa.string(), "what decided, such as the inequality that spared the other seeds"),
+)

@@ -1,0 +1,242 @@
+"""The store: a folder or bucket of Parquet files that holds every run ever trained.
+
+    runs/part-*.parquet                one row per run, addressed by run_id
+    studies/<name>/study.yaml          the study as resolved
+    studies/<name>/<table>.parquet     decisions, thresholds
+    studies/<name>/report/             the report
+
+A file appears under its name only when it is whole: on a local disk it is written beside
+it under a name that readers ignore, synced and renamed; on object storage a write is one
+PUT. A run that stands in two files counts once. One process writes; many may read.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import time
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from rgr_dist.results.schema import DECISIONS, RUNS, THRESHOLDS
+
+STUDY_TABLES = {"thresholds": THRESHOLDS, "decisions": DECISIONS}
+COMPACT_ABOVE = 64
+"""Parts beyond which they are merged into one at the end of a study."""
+
+
+class StoreError(RuntimeError):
+    """The store cannot be read or written; the message says where and why."""
+
+
+class Store:
+    """A store at a local path or at any URI that pyarrow opens.
+
+    Args:
+        root: such as ``results/`` or ``s3://bucket/prefix``.
+
+    Raises:
+        StoreError: the URI cannot be opened.
+    """
+
+    def __init__(self, root: str | Path) -> None:
+        self.root = str(root)
+        try:
+            if "://" in self.root:
+                self._fs, self._path = pafs.FileSystem.from_uri(self.root)
+            else:
+                self._fs, self._path = pafs.LocalFileSystem(), str(Path(self.root).absolute())
+        except (OSError, pa.ArrowInvalid, ValueError) as error:
+            raise StoreError(f"--out {self.root}: cannot be opened: {_short(error)}") from None
+        self.damaged: list[str] = []
+
+    @property
+    def local_path(self) -> Path | None:
+        """The store's folder, if it is on a local disk."""
+        return Path(self._path) if isinstance(self._fs, pafs.LocalFileSystem) else None
+
+    def check_writable(self) -> None:
+        """Make sure that files can be made here, leaving none behind.
+
+        Raises:
+            StoreError: they cannot.
+        """
+        before = [folder for folder in self._folders("runs") if not self._exists(folder)]
+        try:
+            self._fs.create_dir(f"{self._path}/runs", recursive=True)
+            self._write("runs/.probe", b"")
+            self._fs.delete_file(f"{self._path}/runs/.probe")
+        except (OSError, pa.ArrowException) as error:
+            raise StoreError(
+                f"--out {self.root}: cannot be written: {_short(error)}; "
+                "give a folder or URI where files can be made"
+            ) from None
+        finally:
+            for folder in before:
+                self._remove_if_empty(folder)
+
+    def append(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Store runs durably, as one new part.
+
+        Raises:
+            StoreError: nothing was stored.
+        """
+        if rows:
+            table = pa.Table.from_pylist([dict(row) for row in rows], schema=RUNS)
+            self._write_table(f"runs/{_part_name()}", table)
+
+    def runs(self, cell_ids: Iterable[str] | None = None) -> pd.DataFrame:
+        """Every stored run, each once; a run that failed is dropped where a later try ended well.
+
+        Parts that cannot be read are left out and listed in ``damaged``.
+
+        Args:
+            cell_ids: only the runs of these cells.
+        """
+        tables = [table for _, table in self._parts()]
+        frame: pd.DataFrame = pa.concat_tables([RUNS.empty_table(), *tables]).to_pandas()
+        if cell_ids is not None:
+            frame = frame[frame["cell_id"].isin(list(cell_ids))]
+        trained = frame["stop_reason"] != "failed"
+        frame = frame.assign(_failed=~trained).sort_values(
+            ["_failed", "finished_at"], kind="stable"
+        )
+        frame = frame.drop_duplicates("run_id").drop(columns="_failed")
+        order = ["model", "graph", "degree", "m", "d_model", "h", "d_k", "seed"]
+        return frame.sort_values(order, kind="stable").reset_index(drop=True)
+
+    def compact(self, above: int = COMPACT_ABOVE) -> None:
+        """Merge the parts into one if there are more than ``above``; a crash loses nothing.
+
+        The merged part is whole before the first old one goes, and a run in both counts once.
+        """
+        parts = self._parts()
+        if len(parts) <= above:
+            return
+        merged = pa.concat_tables([table for _, table in parts])
+        frame = merged.to_pandas()
+        keep = ~frame.assign(failed=frame["stop_reason"] == "failed").sort_values(
+            "failed", kind="stable"
+        ).duplicated("run_id")
+        self._write_table(f"runs/{_part_name()}", merged.filter(pa.array(keep.sort_index())))
+        for path, _ in parts:
+            self._fs.delete_file(path)
+
+    def write_text(self, relative: str, text: str) -> None:
+        """Store a text file, such as ``studies/<name>/study.yaml``.
+
+        Raises:
+            StoreError: it could not be stored.
+        """
+        self._store(relative, text.encode())
+
+    def write_study_table(self, name: str, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Replace a table of a study: ``thresholds`` or ``decisions``."""
+        schema = STUDY_TABLES[table]
+        content = pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
+        self._write_table(f"studies/{name}/{table}.parquet", content)
+
+    def read_study_table(self, name: str, table: str) -> pd.DataFrame | None:
+        """A table of a study, or None if it has not been written."""
+        path = f"{self._path}/studies/{name}/{table}.parquet"
+        if not self._exists(path):
+            return None
+        with self._fs.open_input_file(path) as file:
+            frame: pd.DataFrame = pq.read_table(file, schema=STUDY_TABLES[table]).to_pandas()
+        return frame
+
+    def upload(self, folder: Path, destination: str) -> str:
+        """Copy a local folder's files into the store; returns where they are."""
+        for path in sorted(folder.rglob("*")):
+            if path.is_file():
+                relative = path.relative_to(folder).as_posix()
+                self._store(f"{destination}/{relative}", path.read_bytes())
+        return f"{self.root.rstrip('/')}/{destination}"
+
+    def _parts(self) -> list[tuple[str, pa.Table]]:
+        """Path and rows of every readable part; again from the start if one is compacted away."""
+        for _ in range(5):
+            self.damaged = []
+            parts = []
+            try:
+                for path in self._list_parts():
+                    try:
+                        with self._fs.open_input_file(path) as file:
+                            parts.append((path, pq.read_table(file, schema=RUNS)))
+                    except (pa.ArrowInvalid, pa.ArrowTypeError):
+                        self.damaged.append(path)
+                return parts
+            except FileNotFoundError:
+                continue
+        raise StoreError(f"{self.root}: its parts keep changing; is another study compacting it?")
+
+    def _list_parts(self) -> list[str]:
+        selector = pafs.FileSelector(f"{self._path}/runs", allow_not_found=True)
+        names = [
+            info.path
+            for info in self._fs.get_file_info(selector)
+            if info.type == pafs.FileType.File and info.base_name.endswith(".parquet")
+        ]
+        return sorted(path for path in names if not Path(path).name.startswith((".", "_")))
+
+    def _write_table(self, relative: str, table: pa.Table) -> None:
+        buffer = io.BytesIO()
+        pq.write_table(table, buffer, compression="zstd")
+        self._store(relative, buffer.getvalue())
+
+    def _store(self, relative: str, data: bytes) -> None:
+        try:
+            self._write(relative, data)
+        except (OSError, pa.ArrowException) as error:
+            raise StoreError(f"{self.root}: cannot store {relative}: {_short(error)}") from None
+
+    def _write(self, relative: str, data: bytes) -> None:
+        path = f"{self._path}/{relative}"
+        folder, name = path.rsplit("/", 1)
+        self._fs.create_dir(folder, recursive=True)
+        if self.local_path is None:
+            with self._fs.open_output_stream(path) as stream:
+                stream.write(data)
+            return
+        hidden = Path(folder, f".{name}.{uuid.uuid4().hex[:8]}")
+        try:
+            with hidden.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            hidden.replace(path)
+        finally:
+            hidden.unlink(missing_ok=True)
+
+    def _folders(self, relative: str) -> list[str]:
+        """The folder and its parents below the root and above, deepest first."""
+        if self.local_path is None:
+            return []
+        deepest = Path(self._path, relative)
+        return [str(folder) for folder in (deepest, *deepest.parents)]
+
+    def _exists(self, path: str) -> bool:
+        return bool(self._fs.get_file_info(path).type != pafs.FileType.NotFound)
+
+    def _remove_if_empty(self, folder: str) -> None:
+        path = Path(folder)
+        if path.is_dir() and not any(path.iterdir()):
+            path.rmdir()
+
+
+def _part_name() -> str:
+    """A new part's name: by time, so that a listing is in order, and never one that exists."""
+    return f"part-{time.time_ns():020d}-{uuid.uuid4().hex[:8]}.parquet"
+
+
+def _short(error: Exception) -> str:
+    """The reason alone, without pyarrow's trail of detail."""
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return " ".join(reason.split())

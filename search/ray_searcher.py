@@ -1,0 +1,65 @@
+"""Ray Tune asks, the portfolio answers: one trial is one probe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ray.tune.search import Searcher
+
+from search.portfolio import Portfolio
+from search.protocol import Probe, Signal
+
+
+class ThresholdSearcher(Searcher):
+    """Maps ``Portfolio.ask`` to Tune's ``suggest``: a config, None (wait) or FINISHED.
+
+    Scores reach the portfolio through the scheduler, as they arrive; a trial's end only
+    frees its probe, or marks it as one that could not be run.
+
+    Args:
+        portfolio: the search.
+        to_config: the trial's config for a probe.
+    """
+
+    def __init__(self, portfolio: Portfolio, to_config: Callable[[Probe], dict[str, Any]]) -> None:
+        super().__init__()
+        self.portfolio = portfolio
+        self.to_config = to_config
+        self.probes: dict[str, Probe] = {}
+        self.is_stopped = False
+
+    def suggest(self, trial_id: str) -> Any:
+        """The next trial's config, None to wait, or FINISHED (Tune types only the first two)."""
+        if self.is_stopped:
+            return Searcher.FINISHED
+        answer = self.portfolio.ask()
+        if answer is Signal.DONE:
+            return Searcher.FINISHED
+        if not isinstance(answer, Probe):
+            if not self.probes:
+                raise RuntimeError("the search waits although no probe is being run")
+            return None
+        self.probes[trial_id] = answer
+        return self.to_config(answer)
+
+    def on_trial_complete(
+        self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
+    ) -> None:
+        """Free the trial's probe; one that ended in error, or early, is not asked for again."""
+        probe = self.probes.pop(trial_id, None)
+        if probe is None:
+            return
+        self.portfolio.release(probe.cell, probe.h, probe.d_k)
+        if error:
+            self.portfolio.tell_failed(probe.cell, probe.h, probe.d_k)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Nothing of a search is pickled: it is rebuilt from what it was told."""
+        return {}
+
+    def save(self, checkpoint_path: str) -> None:
+        """Nothing: the search is rebuilt from what it was told."""
+
+    def restore(self, checkpoint_path: str) -> None:
+        """Nothing: the search is rebuilt from what it was told."""
