@@ -31,7 +31,7 @@ app = typer.Typer(
 StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="A shipped study, or a YAML file.")]
 Out = Annotated[str, typer.Option("--out", help="The store: a folder, or a URI pyarrow opens.")]
 Set = Annotated[
-    list[str], typer.Option("--set", metavar="A.B=C", help="Override a key of the study.")
+    list[str] | None, typer.Option("--set", metavar="A.B=C", help="Override a key of the study.")
 ]
 How = Annotated[Format, typer.Option("--format", help="How to print.")]
 
@@ -40,13 +40,13 @@ How = Annotated[Format, typer.Option("--format", help="How to print.")]
 def plan(
     study: StudyName,
     out: Out = "results",
-    set_: Set = [],
-    how: How = Format.TABLE,  # noqa: B006
+    set_: Set = None,
+    how: How = Format.TABLE,
 ) -> None:
     """What a study would run: cells, first brackets, what is stored, estimates. Starts nothing."""
     from rgr_dist.planning import plan_study
 
-    cells, facts = plan_study(load_study(study, set_), Store(out))
+    cells, facts = plan_study(load_study(study, set_ or ()), Store(out))
     print_listing({"cells": cells}, how, facts=facts)
 
 
@@ -61,14 +61,14 @@ def run(
         str, typer.Option(help="local, auto, or a Ray cluster's address such as ray://host:10001.")
     ] = "local",
     engine: Annotated[str, typer.Option(help="auto, or an engine's name.")] = "auto",
-    set_: Set = [],  # noqa: B006
+    set_: Set = None,
 ) -> None:
     """Run what is missing of a study, then write its report. Run it again to resume or extend."""
     from rgr_dist.live import LiveView
     from rgr_dist.reporting import open_results, publish
     from rgr_dist.sweep import run_study
 
-    resolved = load_study(study, set_)
+    resolved = load_study(study, set_ or ())
     check_engine(engine)
     store = Store(out)
     store.check_writable()
@@ -89,13 +89,13 @@ def run(
 def status(
     study: StudyName,
     out: Out = "results",
-    set_: Set = [],
-    how: How = Format.TABLE,  # noqa: B006
+    set_: Set = None,
+    how: How = Format.TABLE,
 ) -> None:
     """How far a study is: brackets, runs done, failed and left."""
     from rgr_dist.planning import study_status
 
-    brackets, facts = study_status(load_study(study, set_), Store(out))
+    brackets, facts = study_status(load_study(study, set_ or ()), Store(out))
     print_listing({"brackets": brackets}, how, facts=facts)
 
 
@@ -103,14 +103,14 @@ def status(
 def thresholds(
     study: StudyName,
     out: Out = "results",
-    set_: Set = [],
-    how: How = Format.TABLE,  # noqa: B006
+    set_: Set = None,
+    how: How = Format.TABLE,
 ) -> None:
     """The threshold of every (cell, h), and the best of every cell."""
     from analysis.records import best_records, threshold_records
     from rgr_dist.reporting import best_of, open_results
 
-    results, _ = open_results(load_study(study, set_), Store(out))
+    results, _ = open_results(load_study(study, set_ or ()), Store(out))
     sections = {
         "thresholds": threshold_records(results.thresholds),
         "best": best_records(best_of(results)),
@@ -123,25 +123,25 @@ def thresholds(
 def fit(
     study: StudyName,
     out: Out = "results",
-    set_: Set = [],
-    how: How = Format.TABLE,  # noqa: B006
+    set_: Set = None,
+    how: How = Format.TABLE,
 ) -> None:
     """The scaling laws fitted to a study, with 95 % intervals."""
     from rgr_dist.reporting import laws_of, open_results
 
-    results, _ = open_results(load_study(study, set_), Store(out))
+    results, _ = open_results(load_study(study, set_ or ()), Store(out))
     laws = [law.to_json() for law in laws_of(results)]
     shown = "response predictor cells n slope slope_low slope_high intercept r2 reason"
     print_listing({"laws": laws}, how, show=shown.split())
 
 
 @app.command()
-def report(study: StudyName, out: Out = "results", set_: Set = []) -> None:  # noqa: B006
+def report(study: StudyName, out: Out = "results", set_: Set = None) -> None:
     """Write a study's report: one page with its figures and tables beside it."""
     from rgr_dist.reporting import open_results, publish
 
     store = Store(out)
-    results, _ = open_results(load_study(study, set_), store)
+    results, _ = open_results(load_study(study, set_ or ()), store)
     store.check_writable()
     print(publish(results, store))
 

@@ -92,7 +92,7 @@ def _expected_pass(state: CellState, need: Need) -> bool:
 
 
 def _probe_work(cell: Cell, state: CellState, need: Need, passes: bool) -> Forecast:
-    known = len(state.scores(need.h, need.d_k))
+    known = len(state.evidence.get((need.h, need.d_k), {}))
     seeds = state.test.seeds if passes or need.complete else min(FAIL_SEEDS, state.test.seeds)
     runs = max(0, seeds - known)
     steps = runs * cell.training.max_steps * (PASS_SHARE if passes else 1.0)

@@ -37,12 +37,13 @@ def plan_cell(cell: Cell, search: Search) -> CellPlan:
         widths = search.D_K or ()
         grid = {h: tuple(sorted(D // h for D in widths if D % h == 0)) for h in search.heads}
         limits = {h: max(d_ks) for h, d_ks in grid.items()}
+    keep_within = search.keep_within if grid is None else None  # a grid is measured, not pruned
     return CellPlan(
         cell=cell.cell_id,
         limits=limits,
         guess_D_K=LAW_SLOPE * law_width(cell),
         guess_h=max(1.0, HEAD_SLOPE * cell.n_edges / cell.d_model + HEAD_INTERCEPT),
-        keep_within=search.keep_within,
+        keep_within=keep_within,
         intervals=search.intervals,
         grid=grid,
     )

@@ -11,20 +11,43 @@ import difflib
 import hashlib
 import itertools
 import json
+import re
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictInt,
+    ValidationError,
+    model_validator,
+)
 
 PROTOCOL = 1
 """Version of the training protocol. Raise it when the same study would give other numbers."""
 
-Count = Annotated[StrictInt, Field(ge=1)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=False)]
-Share = Annotated[float, Field(ge=0, le=1)]
+
+def _number(value: Any) -> Any:
+    """Refuse a boolean, which pydantic would take for 0 or 1."""
+    if isinstance(value, bool):
+        raise ValueError(f"{value} is not a number")
+    return value
+
+
+def _listed(value: Any) -> Any:
+    """A single value as a list of one."""
+    return value if isinstance(value, list | tuple) else [value]
+
+
+Count = Annotated[StrictInt, Field(ge=1, le=2**31 - 1)]
+Real = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False)]
+Share = Annotated[Real, Field(ge=0, le=1), AfterValidator(lambda share: share + 0.0)]  # no -0.0
 
 
 AnySpec = TypeVar("AnySpec", bound="BaseModel")
@@ -67,8 +90,8 @@ class Context(Spec):
 class Training(Spec):
     """Optimisation and stopping (App. A.1); steps are contexts of one run."""
 
-    learning_rate: Positive = 1e-3
-    sharpness: Positive = 10.0
+    learning_rate: Annotated[Real, Field(gt=0, le=1e30)] = 1e-3
+    sharpness: Annotated[Real, Field(gt=0, le=1e30)] = 10.0
     max_steps: Count = 20_000
     check_every: Count = 500
     patience: Count = 5
@@ -86,9 +109,9 @@ class Search(Spec):
 
     mode: Literal["threshold", "grid"] = "threshold"
     heads: tuple[Count, ...] = (1, 2, 4, 8, 16, 32, 64)
-    target: Annotated[float, Field(gt=0, le=1)] = 0.99
+    target: Annotated[Real, Field(gt=0, le=1)] = 0.99
     seeds: Count = 10
-    keep_within: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = 0.10
+    keep_within: Annotated[Real, Field(ge=0)] | None = 0.10
     max_D_K: Count | None = None
     intervals: bool = True
     D_K: tuple[Count, ...] | None = None
@@ -105,6 +128,8 @@ class Search(Spec):
             raise ValueError("D_K: only for mode grid; for a threshold give max_D_K, or neither")
         if self.mode == "grid" and self.max_D_K is not None:
             raise ValueError("max_D_K: only for mode threshold; in mode grid the D_K list limits")
+        if self.D_K and len(set(self.D_K)) != len(self.D_K):
+            raise ValueError(f"D_K: {list(self.D_K)} repeats a width; list each once")
         largest = self.max_D_K if self.mode == "threshold" else max(self.D_K or (0,))
         if largest is not None:
             over = [h for h in self.heads if h > largest]
@@ -112,6 +137,12 @@ class Search(Spec):
                 raise ValueError(
                     f"heads: {over[0]} exceeds the largest D_K, {largest}; "
                     f"every head needs a width of at least 1, so valid are 1 to {largest}"
+                )
+        for h in self.heads if self.D_K else ():
+            if all(width % h for width in self.D_K or ()):
+                raise ValueError(
+                    f"heads: {h} divides none of D_K {list(self.D_K or ())}; "
+                    f"list a multiple of {h}, or leave the head out"
                 )
         return self
 
@@ -121,7 +152,7 @@ class Cell(Spec):
 
     model: Literal["max"] = "max"
     graph: Graph = Graph()
-    m: Annotated[StrictInt, Field(ge=2)]
+    m: Annotated[Count, Field(ge=2)]
     d_model: Count
     embedding: Embedding = Embedding()
     context: Context = Context()
@@ -131,7 +162,7 @@ class Cell(Spec):
     def _context_fits(self) -> Self:
         if self.context.length > self.m:
             raise ValueError(
-                f"context.length: {self.context.length} exceeds m = {self.m}; "
+                f"context.length: {self.context.length} exceeds m = {self.m} of cell {self.name}; "
                 f"a context holds distinct items, so valid are 2 to {self.m}"
             )
         return self
@@ -214,8 +245,8 @@ class Study(Spec):
 class CellItem(Spec):
     """One entry of ``cells``: lists of m and d_model, and what this entry overrides."""
 
-    m: StrictInt | tuple[StrictInt, ...]
-    d_model: StrictInt | tuple[StrictInt, ...]
+    m: Annotated[tuple[StrictInt, ...], BeforeValidator(_listed), Field(min_length=1)]
+    d_model: Annotated[tuple[StrictInt, ...], BeforeValidator(_listed), Field(min_length=1)]
     context: dict[str, Any] = {}
     training: dict[str, Any] = {}
 
@@ -223,7 +254,7 @@ class CellItem(Spec):
 class StudyFile(Spec):
     """The study as written."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
     model: Any = "max"
     graph: dict[str, Any] = {}
     embedding: dict[str, Any] = {}
@@ -257,9 +288,9 @@ def load_study(source: str, overrides: Sequence[str] = ()) -> Study:
     """
     text = _read(source)
     try:
-        document = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise StudyError(f"{source}: not valid YAML: {_one_line(error)}") from None
+        document = yaml.load(text, _OneOfEachKey)
+    except (yaml.YAMLError, ValueError) as error:
+        raise StudyError(f"{source}: not valid YAML: {_yaml_fault(error)}") from None
     if not isinstance(document, dict):
         raise StudyError(f"{source}: a study is a mapping with the keys name, cells, search, …")
     for override in overrides:
@@ -276,11 +307,7 @@ def parse_study(document: Mapping[str, Any], where: str = "study") -> Study:
     written = _validated(StudyFile, document, where, "")
     cells: list[Cell] = []
     for index, item in enumerate(written.cells):
-        ms = item.m if isinstance(item.m, tuple) else (item.m,)
-        widths = item.d_model if isinstance(item.d_model, tuple) else (item.d_model,)
-        if not ms or not widths:
-            raise StudyError(f"{where}: cells[{index}]: empty list of m or d_model; give one value")
-        for m, d_model in itertools.product(ms, widths):
+        for m, d_model in itertools.product(item.m, item.d_model):
             cell = {
                 "model": written.model,
                 "graph": written.graph,
@@ -294,24 +321,26 @@ def parse_study(document: Mapping[str, Any], where: str = "study") -> Study:
             place = {"m": here, "d_model": here}
             place |= {part: here for part in ("context", "training") if getattr(item, part)}
             cells.append(_validated(Cell, cell, where, place))
-    names = [cell.cell_id for cell in cells]
-    twice = next((c for i, c in enumerate(cells) if names[i] in names[:i]), None)
+    names = [cell.name for cell in cells]
+    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
     if twice is not None:
-        raise StudyError(f"{where}: cells: {twice.name} is listed twice; list each cell once")
+        raise StudyError(f"{where}: cells: {twice} is listed twice; list each cell once")
     return Study(name=written.name, cells=tuple(cells), search=written.search)
 
 
 def _read(source: str) -> str:
     path = Path(source)
+    if not source or "\0" in source:
+        raise StudyError(f"study {source!r}: neither a name nor a path")
     if source in shipped_studies():
         return (resources.files("rgr_dist") / "studies" / f"{source}.yaml").read_text("utf-8")
     looks_like_path = path.suffix in {".yaml", ".yml"} or len(path.parts) > 1 or path.exists()
     if not looks_like_path:
         known = shipped_studies()
         near = difflib.get_close_matches(source, known, 1)
-        hint = f"; did you mean '{near[0]}'?" if near else ""
+        hint = f"did you mean '{near[0]}'? " if near else ""
         raise StudyError(
-            f"study '{source}': unknown{hint} Valid: {', '.join(known)}, or the path of a YAML file"
+            f"study '{source}': unknown; {hint}valid: {', '.join(known)}, or a YAML file's path"
         )
     try:
         return path.read_text("utf-8")
@@ -328,6 +357,13 @@ def _override(document: dict[str, Any], override: str) -> None:
     if not equals or not key.strip():
         raise StudyError(f"--set {override}: not of the form key.subkey=value")
     *path, last = key.strip().split(".")
+    if not all((*path, last)):
+        raise StudyError(f"--set {override}: not of the form key.subkey=value")
+    items = document.get("cells")
+    for item in items if isinstance(items, list) else ():
+        # The override holds in every cell, also where a cell has its own value.
+        if len(path) == 1 and isinstance(item, dict) and isinstance(item.get(path[0]), dict):
+            item[path[0]].pop(last, None)
     place = document
     for part in path:
         place = place.setdefault(part, {})
@@ -345,56 +381,88 @@ def _validated(
     try:
         return spec.model_validate(value)
     except ValidationError as error:
-        first = error.errors()[0]
+        faults = error.errors()
+        first = next((fault for fault in faults if fault["type"] == "extra_forbidden"), faults[0])
         prefix = place if isinstance(place, str) else place.get(str((first["loc"] or ("",))[0]), "")
-        raise StudyError(f"{where}: {prefix}{_explain(spec, first)}") from None
+        raise StudyError(" ".join(f"{where}: {prefix}{_explain(spec, value, first)}".split())) from None
 
 
-def _explain(spec: type[BaseModel], error: Any) -> str:
+def _explain(spec: type[BaseModel], value: Any, error: Any) -> str:
     """One line for a pydantic error: key, what is wrong, what would be valid."""
-    key, owner = _locate(spec, error["loc"])
-    given = error.get("input")
-    if error["type"] == "extra_forbidden":
+    key, owner = _locate(spec, value, error["loc"])
+    kind, given, bounds = error["type"], error.get("input"), error.get("ctx", {})
+    if kind == "extra_forbidden":
         valid = list(owner.model_fields)
         near = difflib.get_close_matches(str(error["loc"][-1]), valid, 1)
         hint = f"did you mean '{near[0]}'? " if near else ""
         return f"{key}: unknown key; {hint}valid: {', '.join(valid)}"
-    if error["type"] == "literal_error":
-        valid_text = error["ctx"]["expected"]
-        options = [option.strip(" '") for option in valid_text.replace(" or ", ", ").split(",")]
+    if kind == "literal_error":
+        options = re.findall(r"'([^']*)'", bounds["expected"])
         near = difflib.get_close_matches(str(given), options, 1)
         hint = f"did you mean '{near[0]}'? " if near and len(options) > 1 else ""
-        return f"{key}: '{given}' is not known; {hint}valid: {', '.join(options)}"
-    if error["type"] == "missing":
+        return f"{key}: {_shown(given)} is not known; {hint}valid: {', '.join(options)}"
+    if kind == "missing":
         return f"{key}: missing; it has no default"
-    if error["type"] == "value_error":
-        separator = f"{key}." if key else ""
-        return f"{separator}{error['ctx']['error']}"
-    message = error["msg"].replace("Input should be", "should be")
-    return f"{key}: {given!r} is not valid: {message}"
+    if kind == "value_error":
+        # A spec's own message starts with the key it is about; a value's does not.
+        separator = "." if error["loc"] == () or _is_spec(spec, error["loc"]) else ": "
+        return f"{key}{separator if key else ''}{bounds['error']}"
+    if error["loc"][-1:] == ("[key]",):
+        return f"{key}: the key {_shown(given)} is not a text"
+    wanted = {
+        "tuple_type": "a list",
+        "too_short": f"at least {bounds.get('min_length')} of them",
+        "dict_type": "a mapping of keys to values",
+        "model_type": "a mapping of keys to values",
+        "int_type": "an integer",
+        "float_type": "a number",
+        "float_parsing": "a number",
+        "finite_number": "a finite number",
+        "string_type": "a text",
+        "string_pattern_mismatch": "letters, digits, '.', '_' and '-', a letter or digit first",
+        "string_too_long": f"at most {bounds.get('max_length')} characters",
+        "greater_than": f"a value above {bounds.get('gt')}",
+        "greater_than_equal": f"at least {bounds.get('ge')}",
+        "less_than_equal": f"at most {bounds.get('le')}",
+    }.get(kind, error["msg"])
+    return f"{key}: {_shown(given)} is not valid; give {wanted}"
 
 
-def _locate(spec: type[BaseModel], loc: tuple[int | str, ...]) -> tuple[str, type[BaseModel]]:
-    """Dotted name of an error's place and the spec that owns its last key."""
+def _shown(given: Any) -> str:
+    """A value as a study would have it, cut short."""
+    text = f"'{given}'" if isinstance(given, str) else json.dumps(given, default=str)
+    return text if len(text) <= 60 else f"{text[:57]}…"
+
+
+def _locate(
+    spec: type[BaseModel], value: Any, loc: tuple[int | str, ...]
+) -> tuple[str, type[BaseModel]]:
+    """Dotted name of an error's place, as written in ``value``, and the spec of its last key."""
     name, owner = "", spec
     for part in loc:
         if isinstance(part, int):
-            name += f"[{part}]"
+            if isinstance(value, list | tuple):  # else a single value stood for a list of one
+                name += f"[{part}]"
+                value = value[part]
             continue
+        if part == "[key]":
+            continue
+        value = value.get(part) if isinstance(value, dict) else None
         field = owner.model_fields.get(part)
-        if field is None and name and not _is_key(owner, part):
-            break
         name += f".{part}" if name else part
         inner = _spec_of(field.annotation) if field is not None else None
         owner = inner or owner
     return name, owner
 
 
-def _is_key(owner: type[BaseModel], part: str) -> bool:
-    """Whether ``part`` is a key the user wrote, not the tag of a union's branch."""
-    return part not in {"int", "constrained-int", "tuple[int, ...]", "float", "tuple"} and (
-        "[" not in part
-    )
+def _is_spec(spec: type[BaseModel], loc: tuple[int | str, ...]) -> bool:
+    """Whether an error's place is a whole spec, not a value in one."""
+    owner: type[BaseModel] | None = spec
+    for part in loc:
+        if isinstance(part, str) and owner is not None:
+            field = owner.model_fields.get(part)
+            owner = _spec_of(field.annotation) if field is not None else None
+    return owner is not None
 
 
 def _spec_of(annotation: Any) -> type[BaseModel] | None:
@@ -405,5 +473,21 @@ def _spec_of(annotation: Any) -> type[BaseModel] | None:
     return None
 
 
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
+class _OneOfEachKey(yaml.SafeLoader):
+    """Loads YAML, but refuses a key that is written twice, of which YAML keeps the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        twice = next((key for i, key in enumerate(keys) if key in keys[:i]), None)
+        if twice is not None:
+            line = node.start_mark.line + 1
+            raise ValueError(f"the mapping at line {line} has '{twice}' twice; write it once")
+        return super().construct_mapping(node, deep)
+
+
+def _yaml_fault(error: Exception) -> str:
+    """What is wrong and where, without the parser's excerpt."""
+    mark = getattr(error, "problem_mark", None)
+    if mark is None:
+        return " ".join(str(error).split())
+    return f"line {mark.line + 1}, column {mark.column + 1}: {getattr(error, 'problem', '')}"

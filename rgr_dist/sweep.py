@@ -172,7 +172,8 @@ def _tune(
                 summary.failed += 1
                 portfolio.tell_failed(probe.cell, probe.h, probe.d_k)
             else:
-                portfolio.tell(probe.cell, probe.h, probe.d_k, row["seed"], row["score"] or 0.0)
+                score = 0.0 if row["stop_reason"] == "diverged" else row["score"]
+                portfolio.tell(probe.cell, probe.h, probe.d_k, row["seed"], score)
         if time.monotonic() - written > TABLES_EVERY:
             write_tables(study, store, portfolio)
             written = time.monotonic()

@@ -63,7 +63,7 @@ class ProbeTrainable(tune.Trainable):
         rows = train_rows(self.engine, runs)
         for run, row in zip(runs, rows, strict=True):
             if row["stop_reason"] != "failed":
-                self.scores[run.seed] = row["score"] or 0.0
+                self.scores[run.seed] = 0.0 if row["stop_reason"] == "diverged" else row["score"]
         return {"rows": rows}
 
 

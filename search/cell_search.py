@@ -47,6 +47,7 @@ class CellState:
     optimistic: dict[int, int] = field(default_factory=dict)
     conservative: dict[int, int] = field(default_factory=dict)
     used: dict[tuple[int, int], Verdict] = field(default_factory=dict)
+    completed: set[tuple[int, int]] = field(default_factory=set)
 
     @property
     def is_done(self) -> bool:
@@ -88,8 +89,9 @@ class CellState:
         return "stuck" if key in self.failed else None
 
     def scores(self, h: int, d_k: int) -> Scores:
-        """Scores of a probe by seed."""
-        return dict(self.evidence.get((h, d_k), {}))
+        """The scores of a probe that this search has asked for, by seed."""
+        known = self.evidence.get((h, d_k), {})
+        return self.test.needed(known, (h, d_k) in self.completed)
 
     def result(self, h: int) -> HeadResult:
         """What is known of a head count."""
@@ -127,8 +129,7 @@ class CellState:
         scores = self.scores(h, d_k)
         if not scores:
             return None
-        n_seeds = sum(seed in scores for seed in range(self.test.seeds))
-        return ProbeResult(d_k, self.test.mean(scores), n_seeds)
+        return ProbeResult(d_k, self.test.mean(scores), len(scores))
 
     def _contradiction(self, h: int) -> tuple[ProbeResult, ProbeResult] | None:
         """The lowest pass and the highest fail above it, among the probes of this search."""
@@ -170,6 +171,8 @@ def replay(
 def _record(state: CellState, need: Need) -> None:
     """Note a probe whose outcome is known."""
     outcome = state.outcome(need)
+    if need.complete:
+        state.completed.add((need.h, need.d_k))
     scores = state.scores(need.h, need.d_k)
     is_stuck = outcome is None or outcome == "stuck"
     if outcome == "pass" or outcome == "fail":

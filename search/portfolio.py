@@ -35,7 +35,7 @@ class Portfolio:
         self._evidence: dict[str, Evidence] = {cell: {} for cell in self.plans}
         self._failed: dict[str, set[Key]] = {cell: set() for cell in self.plans}
         self._states: dict[str, CellState] = {}
-        self._running: set[tuple[str, Key]] = set()
+        self._running: dict[tuple[str, Key], bool] = {}  # probe → every seed is wanted
 
     def tell(self, cell: str, h: int, d_k: int, seed: int, score: float) -> None:
         """Take in the score of one run; telling it again changes nothing.
@@ -56,7 +56,11 @@ class Portfolio:
 
     def release(self, cell: str, h: int, d_k: int) -> None:
         """Nobody runs this probe any more."""
-        self._running.discard((cell, (h, d_k)))
+        self._running.pop((cell, (h, d_k)), None)
+
+    def scores(self, cell: str, h: int, d_k: int) -> dict[int, float]:
+        """Every score that is known of a probe, by seed."""
+        return dict(self._evidence[cell].get((h, d_k), {}))
 
     def state(self, cell: str) -> CellState:
         """A cell's search as far as the evidence carries it."""
@@ -88,17 +92,21 @@ class Portfolio:
 
     def is_wanted(self, cell: str, h: int, d_k: int) -> bool:
         """Whether more seeds of a probe could still tell the search something."""
+        if (h, d_k) in self._failed[cell]:
+            return False
+        scores, complete = self.scores(cell, h, d_k), self._running.get((cell, (h, d_k)), False)
+        if not self.test.next_wave(scores, complete):
+            return False
         state = self.state(cell)
-        scores = state.scores(h, d_k)
         if any((need.h, need.d_k) == (h, d_k) for need in state.needs):
-            return (h, d_k) not in self._failed[cell]
+            return True
         bracket = state.brackets[h]
-        inside = bracket.low < d_k and (bracket.high is None or d_k < bracket.high)
-        return not state.is_done and inside and self.test.verdict(scores) is None
+        inside = bracket.low < d_k <= state.cap(h) and (bracket.high is None or d_k < bracket.high)
+        return inside and not state.is_done
 
     def _hand_out(self, cell: str, need: Need, speculative: bool) -> Probe:
-        self._running.add((cell, (need.h, need.d_k)))
-        scores = self.state(cell).scores(need.h, need.d_k)
+        self._running[cell, (need.h, need.d_k)] = need.complete
+        scores = self.scores(cell, need.h, need.d_k)
         return Probe(
             cell=cell,
             h=need.h,

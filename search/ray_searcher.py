@@ -46,7 +46,7 @@ class ThresholdSearcher(Searcher):
     def on_trial_complete(
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
     ) -> None:
-        """Free the trial's probe; one that ended in error, or early, is not asked for again."""
+        """Free the trial's probe; one that ended in error is not asked for again."""
         probe = self.probes.pop(trial_id, None)
         if probe is None:
             return

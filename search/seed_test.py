@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from scipy import stats
 
@@ -23,7 +23,8 @@ class SeedTest:
     The sums are exact rationals: a verdict never hangs on the order of the seeds.
 
     Attributes:
-        target: mean score to reach, taken as the decimal number that is written.
+        target: mean score to reach. It and the scores are taken as the decimal numbers that
+            they print as, so that a mean exactly at the target passes.
         seeds: number of seeds n; the seeds are 0 … n - 1.
     """
 
@@ -32,7 +33,7 @@ class SeedTest:
 
     @cached_property
     def _wanted(self) -> Fraction:
-        return self.seeds * Fraction(repr(self.target))
+        return self.seeds * _decimal(self.target)
 
     def _known(self, scores: Mapping[int, float]) -> list[float]:
         return [scores[seed] for seed in range(self.seeds) if seed in scores]
@@ -40,7 +41,7 @@ class SeedTest:
     def verdict(self, scores: Mapping[int, float]) -> Verdict | None:
         """Pass or fail if certain, whatever the missing seeds score; else None."""
         known = self._known(scores)
-        total = sum(map(Fraction, known), Fraction())
+        total = sum(map(_decimal, known), Fraction())
         if total >= self._wanted:
             return "pass"
         if total + (self.seeds - len(known)) < self._wanted:
@@ -74,12 +75,28 @@ class SeedTest:
             return tuple(missing)
         return tuple(missing[: 2 - known if known < 2 else 5 - known])
 
+    def needed(self, scores: Mapping[int, float], complete: bool = False) -> dict[int, float]:
+        """Those of the scores that the waves of this test would have run, and no more.
+
+        Other studies, or speculation, may have trained more seeds of a probe than its verdict
+        takes; what is reported must not hang on that.
+        """
+        run: dict[int, float] = {}
+        while wave := self.next_wave(run, complete):
+            known = {seed: scores[seed] for seed in wave if seed in scores}
+            run |= known
+            if len(known) < len(wave):
+                break
+        return run
+
     def interval(self, scores: Mapping[int, float]) -> tuple[float, float] | None:
         """95 % t-interval of the mean over the known seeds (App. A.2); None below two seeds."""
         known = self._known(scores)
         n = len(known)
         if n < 2:
             return None
+        if min(known) == max(known):
+            return known[0], known[0]
         mean = math.fsum(known) / n
         spread = math.sqrt(math.fsum((s - mean) ** 2 for s in known) / (n - 1) / n)
         half = float(stats.t.ppf(0.975, n - 1)) * spread
@@ -106,3 +123,9 @@ class SeedTest:
         if verdict == "pass":
             return f"{len(known)} seeds already sum to n * target; the other {spared} are spared"
         return f"mean {mean:.4f} over {len(known)} of {self.seeds} seeds: undecided"
+
+
+@lru_cache(maxsize=100_000)
+def _decimal(value: float) -> Fraction:
+    """The decimal number that a float prints as, exactly."""
+    return Fraction(repr(float(value)))

@@ -9,7 +9,7 @@ class EngineError(ValueError):
     """There is no such engine; the message says which there are."""
 
 
-ENGINES = ("reference", "lanes")
+ENGINES = ("reference", "lanes", "fused")
 
 
 def check_engine(name: str) -> None:
@@ -29,15 +29,27 @@ def make_engine(name: str = "auto", threads: int = 1) -> Engine:
         EngineError: there is no engine of that name.
     """
     check_engine(name)
+    if name == "fused":
+        return _fused(threads)
     import torch
-
-    from rgr_dist.engines.lanes import LanesEngine
-    from rgr_dist.engines.reference import ReferenceEngine
 
     torch.set_num_threads(threads)
     if name == "reference":
+        from rgr_dist.engines.reference import ReferenceEngine
+
         return ReferenceEngine()
-    return LanesEngine("cuda" if torch.cuda.is_available() else "cpu")
+    on_gpu = torch.cuda.is_available()
+    if name == "auto" and not on_gpu:
+        return _fused(threads)
+    from rgr_dist.engines.lanes import LanesEngine
+
+    return LanesEngine("cuda" if on_gpu else "cpu")
+
+
+def _fused(threads: int) -> Engine:
+    from rgr_dist.engines.fused import FusedEngine
+
+    return FusedEngine(threads)
 
 
 __all__ = ["ENGINES", "Engine", "EngineError", "Outcome", "Weights", "check_engine", "make_engine"]

@@ -39,6 +39,7 @@ class Lanes:
     """Training state of several runs that advance together.
 
     Attributes:
+        places: which of the runs each lane trains.
         theta, first, second: parameters and AdamW moments, [L, P]: W_Q | W_K by rows of
             d_model, then tau, then padding that stays zero.
     """
@@ -47,7 +48,7 @@ class Lanes:
         self.cell, self.h, self.d_k = runs[0].cell, runs[0].h, runs[0].d_k
         if any((r.cell, r.h, r.d_k) != (self.cell, self.h, self.d_k) for r in runs):
             raise ValueError("lanes of one program must share the cell, h and d_k")
-        self.runs = list(runs)
+        self.places = list(range(len(runs)))
         self.tasks = [Task.of(run.cell, run.seed) for run in runs]
         self.device = device
         self.steps = 0
@@ -70,7 +71,7 @@ class Lanes:
         self._allocate()
 
     def __len__(self) -> int:
-        return len(self.runs)
+        return len(self.places)
 
     def _allocate(self) -> None:
         """Scratch for the current number of lanes."""
@@ -135,7 +136,7 @@ class Lanes:
     def keep(self, lanes: Sequence[int]) -> None:
         """Drop every lane that is not listed."""
         index = torch.tensor(lanes, device=self.device)
-        self.runs = [self.runs[lane] for lane in lanes]
+        self.places = [self.places[lane] for lane in lanes]
         self.tasks = [self.tasks[lane] for lane in lanes]
         for name in ("theta", "first", "second", "X", "targets"):
             setattr(self, name, getattr(self, name).index_select(0, index))
@@ -189,37 +190,39 @@ class LanesEngine:
 
     def train(self, runs: Sequence[Run]) -> list[Outcome]:
         """Train every run until it stops, test it, and return the outcomes in order."""
+        if not runs:
+            return []
         training = runs[0].cell.training
         lanes = Lanes(runs, self.device, self.dtype)
-        outcomes: dict[Run, Outcome] = {}
-        good_checks, seconds = dict.fromkeys(runs, 0), dict.fromkeys(runs, 0.0)
+        outcomes: dict[int, Outcome] = {}
+        good_checks, seconds = [0] * len(runs), [0.0] * len(runs)
         while True:
             began = time.perf_counter()
             lanes.advance(min(training.check_every, training.max_steps - lanes.steps))
             finite = lanes.is_finite()
             shared = (time.perf_counter() - began) / len(lanes)
             running = []
-            for lane, run in enumerate(lanes.runs):
+            for lane, place in enumerate(lanes.places):
                 began_alone = time.perf_counter()
                 val_score = (
                     lanes.score(lane, lanes.tasks[lane].validation) if finite[lane] else None
                 )
                 good = val_score is not None and val_score > training.stop_score
-                good_checks[run] = good_checks[run] + 1 if good else 0
+                good_checks[place] = good_checks[place] + 1 if good else 0
                 stop_reason: StopReason | None = None
                 if val_score is None:
                     stop_reason = "diverged"
-                elif good_checks[run] == training.patience:
+                elif good_checks[place] == training.patience:
                     stop_reason = "converged"
                 elif lanes.steps == training.max_steps:
                     stop_reason = "max_steps"
                 else:
                     running.append(lane)
                 if stop_reason is not None:
-                    outcomes[run] = lanes.outcome(lane, stop_reason, val_score)
-                seconds[run] += shared + time.perf_counter() - began_alone
+                    outcomes[place] = lanes.outcome(lane, stop_reason, val_score)
+                seconds[place] += shared + time.perf_counter() - began_alone
             if not running:
-                return [replace(outcomes[run], seconds=seconds[run]) for run in runs]
+                return [replace(outcomes[i], seconds=seconds[i]) for i in range(len(runs))]
             if len(running) < len(lanes):
                 lanes.keep(running)
 

@@ -122,9 +122,10 @@ class Store:
             return
         merged = pa.concat_tables([table for _, table in parts])
         frame = merged.to_pandas()
-        keep = ~frame.assign(failed=frame["stop_reason"] == "failed").sort_values(
-            "failed", kind="stable"
-        ).duplicated("run_id")
+        in_order = frame.assign(failed=frame["stop_reason"] == "failed").sort_values(
+            ["failed", "finished_at"], kind="stable"
+        )
+        keep = ~in_order.duplicated("run_id")
         self._write_table(f"runs/{_part_name()}", merged.filter(pa.array(keep.sort_index())))
         for path, _ in parts:
             self._fs.delete_file(path)
@@ -167,10 +168,11 @@ class Store:
             parts = []
             try:
                 for path in self._list_parts():
+                    with self._fs.open_input_file(path) as file:
+                        content = file.read()
                     try:
-                        with self._fs.open_input_file(path) as file:
-                            parts.append((path, pq.read_table(file, schema=RUNS)))
-                    except (pa.ArrowInvalid, pa.ArrowTypeError):
+                        parts.append((path, _parse(content)))
+                    except (pa.ArrowException, OSError):
                         self.damaged.append(path)
                 return parts
             except FileNotFoundError:
@@ -188,7 +190,7 @@ class Store:
 
     def _write_table(self, relative: str, table: pa.Table) -> None:
         buffer = io.BytesIO()
-        pq.write_table(table, buffer, compression="zstd")
+        pq.write_table(table, buffer, compression="zstd", write_page_checksum=True)
         self._store(relative, buffer.getvalue())
 
     def _store(self, relative: str, data: bytes) -> None:
@@ -229,6 +231,15 @@ class Store:
         path = Path(folder)
         if path.is_dir() and not any(path.iterdir()):
             path.rmdir()
+
+
+def _parse(content: bytes) -> pa.Table:
+    """The rows of a part; raises an ArrowException or OSError if it is damaged."""
+    reader = pa.BufferReader(content)
+    table = pq.read_table(reader, schema=RUNS, page_checksum_verification=True)
+    if table["run_id"].null_count:
+        raise pa.ArrowInvalid("a row without run_id")
+    return table
 
 
 def _part_name() -> str:

@@ -1,0 +1,131 @@
+"""How the figures look: the common style, the axes' scales and ticks, and writing to a file."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib import colormaps, rc_context
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
+
+INK = "#222222"
+FAINT = "#8a8a8a"
+GRID = "#e6e6e6"
+
+STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",  # text stays text
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "axes.titlesize": 9,
+    "axes.labelsize": 9,
+    "axes.edgecolor": FAINT,
+    "axes.linewidth": 0.7,
+    "axes.labelcolor": INK,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": GRID,
+    "grid.linewidth": 0.6,
+    "text.color": INK,
+    "xtick.color": FAINT,
+    "ytick.color": FAINT,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+}
+
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "h")
+
+NEAR_ONE = 1e-3
+"""Where the score axis stops widening towards 1."""
+
+SCORE_TICKS = (0.0, 0.5, 0.8, 0.9, 0.95, 0.99, 1.0)
+
+Vector = npt.NDArray[np.float64]
+
+
+@contextmanager
+def style(name: str) -> Iterator[None]:
+    """The common look, for what is drawn or written inside; ``name`` keeps SVG ids apart."""
+    with rc_context({**STYLE, "svg.hashsalt": name}):
+        yield
+
+
+def to_svg(figure: Figure, name: str) -> str:
+    """The figure as an SVG element to stand inside HTML: no prolog, no metadata, same bytes."""
+    text = io.StringIO()
+    silent = dict.fromkeys(["Date", "Creator", "Format", "Type"])
+    with style(name):
+        figure.savefig(text, format="svg", metadata=silent)
+    svg = text.getvalue()
+    return svg[svg.index("<svg") :].rstrip() + "\n"
+
+
+def to_png(figure: Figure, name: str) -> bytes:
+    """The figure as a PNG at 160 dots an inch."""
+    image = io.BytesIO()
+    with style(name):
+        figure.savefig(image, format="png", dpi=160, facecolor="white")
+    return image.getvalue()
+
+
+def ranks(values: Sequence[int]) -> dict[int, tuple[str, str]]:
+    """Colour and marker of each of the ordered values: dark for few, light for many."""
+    shades = np.linspace(0.0, 0.86, len(values)) if len(values) != 1 else np.array([0.3])
+    colours = [to_hex(colour) for colour in colormaps["viridis"](shades)]
+    markers = [MARKERS[place % len(MARKERS)] for place in range(len(values))]
+    return dict(zip(values, zip(colours, markers, strict=True), strict=True))
+
+
+def log2_axis(axes: Axes, which: str, values: Sequence[float], pad: float = 1.15) -> None:
+    """A log₂ axis around the positive ``values``, labelled with plain integers."""
+    low, high = min(values) / pad, max(values) * pad
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    if which == "x":
+        axes.set_xscale("log", base=2)
+        axes.set_xlim(low, high)
+    else:
+        axes.set_yscale("log", base=2)
+        axes.set_ylim(low, high)
+    ticks = integer_ticks(low, high)
+    axis.set_major_locator(FixedLocator(ticks))
+    axis.set_major_formatter(FixedFormatter([f"{tick:,}" for tick in ticks]))
+    axis.set_minor_locator(NullLocator())
+
+
+def integer_ticks(low: float, high: float) -> list[int]:
+    """Integers in [low, high] for a log₂ axis: powers of two, and between them if few fit."""
+    for per_octave in (1, 2, 4, 8):
+        steps = {i * 2**k for k in range(40) for i in range(1, 2 * per_octave)}
+        ticks = sorted(tick for tick in steps if low <= tick <= high)
+        if len(ticks) >= 3:
+            break
+    return ticks[:: max(1, (len(ticks) + 8) // 9)]
+
+
+def score_axis(axes: Axes) -> None:
+    """A score axis from 0 to 1 that widens towards 1, so that 0.98 and 0.99 stand apart."""
+
+    def stretch(score: Vector) -> Vector:
+        room = np.clip(1 - np.asarray(score, dtype=np.float64), 0, None)
+        return -np.log10(room + NEAR_ONE)
+
+    def shrink(place: Vector) -> Vector:
+        return 1 + NEAR_ONE - 10 ** -np.asarray(place, dtype=np.float64)
+
+    axes.set_yscale("function", functions=(stretch, shrink))
+    axes.set_ylim(0, 1)
+    axes.yaxis.set_major_locator(FixedLocator(SCORE_TICKS))
+    axes.yaxis.set_major_formatter(FixedFormatter([f"{tick:g}" for tick in SCORE_TICKS]))
+    axes.yaxis.set_minor_locator(NullLocator())

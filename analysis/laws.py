@@ -1,0 +1,227 @@
+"""The scaling laws fitted to D_K* and h*, as tables with intervals (Sec. 6.1, App. A.2, A.3).
+
+The paper does not say how its fits were made. Two things follow from its own figures:
+
+- "D_K* ≈ 1.19 x" has no intercept, so the line goes through the origin.
+- Its R² is most likely the uncentred one, 1 - Σ(y - ŷ)²/Σy², which least squares without an
+  intercept usually reports. The D_K* that Table 1 implies for the base grid do not give the
+  printed fits alone (slope 1.40, uncentred R² 0.966; 0.943 and 0.988 without the narrow cells).
+  But the two printed slopes together fix Σx² of the fitted cells, and it is that of the base grid
+  and the larger cells of Sec. 6.1, (1024, 128), (2048, 256), (4096, 512) and (1024, 32). With
+  plausible D_K* for those (40–130 on the diagonal in steps of 4, 240–420 at (1024, 32) of 8), both
+  slopes and both R² come out as printed for some if R² is uncentred, for none if it is centred.
+
+So ``r2`` of the law of D_K is uncentred, to be comparable, and ``r2_centred`` stands beside it.
+The law of h* has an intercept and the ordinary, centred R²; no choice of cells that was tried gives
+the printed 1.65, -6.64 and 0.824 from the implied head counts.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy import stats
+from statsmodels.regression.linear_model import OLS
+
+from analysis.curves import CONFIDENCE
+
+Vector = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Law:
+    """A line fitted to the cells of a study; numbers are null where nothing could be fitted.
+
+    Attributes:
+        name: ``D_K``, ``D_K_wide`` (without the narrow cells) or ``h``.
+        response, predictor: what is on the two axes, in the notation of the paper.
+        cells: which cells are in the fit, in words.
+        n: how many cells are in the fit.
+        status: ``fitted`` or ``too few cells``.
+        reason: why there is no fit; None where there is one.
+        intercept: 0 for a line through the origin.
+        slope_low, slope_high, intercept_low, intercept_high: 95 % confidence limits.
+        r2: the coefficient of determination as the paper defines it (see the module).
+        r2_centred, r2_uncentred: share of Σ(y - ȳ)² and of Σy² that the line explains.
+        sigma: residual standard deviation, in units of the response.
+        x_mean, x_square_sum: the predictor's mean (0 through the origin) and its sum of squares
+            about that, which prediction intervals need.
+    """
+
+    name: str
+    response: str
+    predictor: str
+    cells: str
+    through_origin: bool
+    n: int
+    status: Literal["fitted", "too few cells"]
+    reason: str | None = None
+    slope: float | None = None
+    slope_low: float | None = None
+    slope_high: float | None = None
+    intercept: float | None = None
+    intercept_low: float | None = None
+    intercept_high: float | None = None
+    r2: float | None = None
+    r2_centred: float | None = None
+    r2_uncentred: float | None = None
+    sigma: float | None = None
+    x_mean: float | None = None
+    x_square_sum: float | None = None
+
+    @property
+    def degrees_of_freedom(self) -> int:
+        """Cells less fitted numbers."""
+        return self.n - (1 if self.through_origin else 2)
+
+    def to_json(self) -> dict[str, Any]:
+        """The law as JSON-ready values; no NaN."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> Law:
+        """The law that ``to_json`` wrote."""
+        return cls(**record)
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A predicted response and its 95 % prediction interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def capacity_scale(m: int, d_model: int, degree: int = 1) -> float:
+    """Predictor of D_K*: m′ log₂ m / d_model with m′ = degree · m (App. A.3, Eq. 31)."""
+    return degree * m * math.log2(m) / d_model
+
+
+def compression(m: int, d_model: int, degree: int = 1) -> float:
+    """Predictor of h*: m′ / d_model, which is the compression m / d_model where degree is 1."""
+    return degree * m / d_model
+
+
+def is_narrow(m: int, d_model: int) -> bool:
+    """Whether the paper leaves the cell out of its second fit: d_model = 16 and m > 64."""
+    return d_model == 16 and m > 64
+
+
+def fit_laws(best: pd.DataFrame) -> list[Law]:
+    """The laws ``D_K``, ``D_K_wide`` and ``h``, fitted by least squares to the found cells.
+
+    Only cells of status ``found`` count: an open cell's D_K* may still fall. Too few cells give a
+    law without numbers that says why, never an exception.
+
+    Args:
+        best: the table of ``thresholds.best``.
+    """
+    found = best[(best["status"] == "found") & best["D_K"].notna()]
+    narrow = [is_narrow(int(m), int(d)) for m, d in found[["m", "d_model"]].to_numpy()]
+    wide = found[~np.array(narrow, dtype=bool)]
+    D_K = ("D_K*", "m' log2(m) / d_model")
+    return [
+        _fit("D_K", D_K, "all cells", True, *_points(found, capacity_scale, "D_K")),
+        _fit(
+            "D_K_wide",
+            D_K,
+            "all but d_model = 16, m > 64",
+            True,
+            *_points(wide, capacity_scale, "D_K"),
+        ),
+        _fit(
+            "h", ("h*", "m' / d_model"), "all cells", False, *_points(found, compression, "h_star")
+        ),
+    ]
+
+
+def predict(law: Law, x: float) -> Prediction:
+    """Response at predictor ``x``, with the 95 % interval for one new cell.
+
+    Raises:
+        ValueError: the law has no fit.
+    """
+    if law.slope is None or law.intercept is None or law.sigma is None:
+        raise ValueError(f"law {law.name} has no fit: {law.reason}")
+    if law.x_mean is None or law.x_square_sum is None:
+        raise ValueError(f"law {law.name} lacks x_mean or x_square_sum")
+    value = law.intercept + law.slope * x
+    lever = (x - law.x_mean) ** 2 / law.x_square_sum + (0 if law.through_origin else 1 / law.n)
+    half = stats.t.ppf((1 + CONFIDENCE) / 2, law.degrees_of_freedom) * law.sigma
+    half = float(half * math.sqrt(1 + lever))
+    return Prediction(value, value - half, value + half)
+
+
+def _points(
+    cells: pd.DataFrame, scale: Callable[[int, int, int], float], response: str
+) -> tuple[Vector, Vector]:
+    sizes = cells[["m", "d_model", "degree"]].to_numpy()
+    x = [scale(int(m), int(d_model), int(degree)) for m, d_model, degree in sizes]
+    return np.array(x, dtype=np.float64), cells[response].to_numpy(dtype=np.float64)
+
+
+def _fit(
+    name: str, axes: tuple[str, str], cells: str, through_origin: bool, x: Vector, y: Vector
+) -> Law:
+    response, predictor = axes
+    law = Law(
+        name=name,
+        response=response,
+        predictor=predictor,
+        cells=cells,
+        through_origin=through_origin,
+        n=len(x),
+        status="too few cells",
+    )
+    unknowns = 1 if through_origin else 2
+    distinct = len(np.unique(x))
+    if len(x) <= unknowns or distinct < unknowns:
+        have = f"{_count(len(x), 'found cell')} at {_count(distinct, 'value')} of {predictor}"
+        return dataclasses.replace(
+            law, reason=f"{have}; an interval needs {unknowns + 1} cells at {unknowns} or more"
+        )
+    design = x[:, None] if through_origin else np.column_stack([np.ones_like(x), x])
+    fit = OLS(y, design).fit()
+    limits = fit.conf_int(1 - CONFIDENCE)
+    intercept_low, intercept_high = (None, None) if through_origin else map(float, limits[0])
+    centre = 0.0 if through_origin else float(x.mean())
+    centred, uncentred = _explained(fit.ssr, y - y.mean()), _explained(fit.ssr, y)
+    return dataclasses.replace(
+        law,
+        status="fitted",
+        slope=float(fit.params[-1]),
+        slope_low=float(limits[-1][0]),
+        slope_high=float(limits[-1][1]),
+        intercept=0.0 if through_origin else float(fit.params[0]),
+        intercept_low=intercept_low,
+        intercept_high=intercept_high,
+        r2=uncentred if through_origin else centred,
+        r2_centred=centred,
+        r2_uncentred=uncentred,
+        sigma=math.sqrt(fit.mse_resid),
+        x_mean=centre,
+        x_square_sum=float(((x - centre) ** 2).sum()),
+    )
+
+
+def _explained(residual_square_sum: float, total: Vector) -> float | None:
+    """1 - SSR / Σ total²; None where the total is zero."""
+    square_sum = float((total**2).sum())
+    return None if square_sum == 0 else float(1 - residual_square_sum / square_sum)
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+def by_name(laws: Sequence[Law]) -> dict[str, Law]:
+    """The laws, addressed by their names."""
+    return {law.name: law for law in laws}

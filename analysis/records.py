@@ -1,0 +1,69 @@
+"""Tables as JSON-ready records: the shape that ``rgr thresholds --format json`` prints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+TEXT = {"model", "graph", "status"}
+REAL = {"mean_score"}
+THRESHOLD_KEYS = (
+    "model", "graph", "degree", "m", "d_model", "h", "d_k", "D_K", "D_K_low", "D_K_high",
+    "status", "mean_score", "n_seeds", "certificate",
+)  # fmt: skip
+BEST_KEYS = (
+    "m", "d_model", "degree", "D_K", "D_K_low", "D_K_high", "h_star", "h_low", "h_high", "d_k",
+)  # fmt: skip
+
+
+def threshold_records(thresholds: pd.DataFrame) -> list[dict[str, Any]]:
+    """One record per (cell, h), with the keys ``THRESHOLD_KEYS``; what is missing is None."""
+    return _records(thresholds, THRESHOLD_KEYS)
+
+
+def best_records(best: pd.DataFrame) -> list[dict[str, Any]]:
+    """One record per cell, with the keys ``BEST_KEYS``; what is missing is None."""
+    return _records(best, BEST_KEYS)
+
+
+def parse_certificate(text: object) -> dict[str, Any] | None:
+    """The certificate that a threshold row carries as JSON; None where it has none.
+
+    Raises:
+        ValueError: the text is not a JSON object.
+    """
+    if text is None or not isinstance(text, str) or not text:
+        return None
+    certificate = json.loads(text)
+    if certificate is not None and not isinstance(certificate, dict):
+        raise ValueError(f"certificate is not a JSON object: {text[:80]}")
+    return certificate
+
+
+def integer(value: Any) -> int | None:
+    """A cell of an integer column; None where it is missing."""
+    return None if pd.isna(value) else int(value)
+
+
+def real(value: Any) -> float | None:
+    """A cell of a real column; None where it is missing."""
+    return None if pd.isna(value) else float(value)
+
+
+def _records(table: pd.DataFrame, keys: Sequence[str]) -> list[dict[str, Any]]:
+    return [
+        {key: _value(row, key) for key in keys}
+        for row in table[list(keys)].astype("object").to_dict("records")
+    ]
+
+
+def _value(row: Mapping[Any, Any], key: str) -> Any:
+    value = row[key]
+    if key == "certificate":
+        return parse_certificate(value)
+    if key in TEXT:
+        return None if pd.isna(value) else str(value)
+    return real(value) if key in REAL else integer(value)

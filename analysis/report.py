@@ -1,0 +1,218 @@
+"""The report of a study: one self-contained page, with its figures and tables beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import pandas as pd
+from markupsafe import Markup
+from matplotlib.figure import Figure
+
+from analysis import paper, wording
+from analysis.axes import to_png, to_svg
+from analysis.curves import curves
+from analysis.figures import draw_capacity, draw_curves, draw_heads
+from analysis.laws import Law, capacity_scale, compression, fit_laws
+from analysis.load import StudyResults
+from analysis.provenance import cost, cost_words, duration, origins, settings
+from analysis.records import integer, real
+from analysis.thresholds import best, head_pool
+
+CAPTIONS = {
+    "capacity": (
+        "Smallest total key width D_K* against the law's predictor. Bars span the optimistic and "
+        "the conservative D_K* (95 % t-intervals over seeds); a white centre marks a cell whose "
+        "search is not finished, an arrow one where nothing passed up to there."
+    ),
+    "heads": (
+        "Head count h* that needs the smallest D_K, against compression. Bars span the head counts "
+        "within the kept margin that a paired t-test does not tell from h*. Cells of equal "
+        "compression are drawn side by side."
+    ),
+    "curves": (
+        "Mean test score against D_K, for each cell and head count. Filled: every seed ran, with "
+        "the 95 % t-interval; hollow: stopped early, once the remaining seeds could "
+        "not change the verdict. Dashed: the target. Dotted: D_K*. The axis widens towards 1."
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Everything a report shows, as tables; the figures and the page only lay them out."""
+
+    best: pd.DataFrame
+    thresholds: pd.DataFrame
+    curves: pd.DataFrame
+    pool: pd.DataFrame
+    comparison: pd.DataFrame
+    cost: pd.DataFrame
+    laws: list[Law]
+
+
+def tables(results: StudyResults) -> Tables:
+    """Compute the report's tables; nothing else in a report computes."""
+    study, runs = results.study, results.runs
+    order = {cell.cell_id: place for place, cell in enumerate(study.cells)}
+    ours = results.thresholds[results.thresholds["cell_id"].isin(order)]
+    ours = ours.assign(_place=ours["cell_id"].map(order)).sort_values(["_place", "h"])
+    table = best(results.thresholds, runs, study)
+    return Tables(
+        best=table,
+        thresholds=ours.drop(columns="_place").reset_index(drop=True),
+        curves=curves(runs, study),
+        pool=head_pool(results.thresholds, runs, study),
+        comparison=paper.compare(table),
+        cost=cost(runs, study),
+        laws=fit_laws(table),
+    )
+
+
+def write_report(results: StudyResults, folder: Path) -> Path:
+    """Write ``index.html``, its figures (SVG, PNG), its tables (CSV) and ``laws.json``.
+
+    Each file is written under another name and renamed, the page last, so that whoever reads the
+    folder meanwhile sees whole files.
+
+    Returns:
+        The path of ``index.html``.
+
+    Raises:
+        OSError: the folder cannot be made or written to.
+    """
+    shown = tables(results)
+    figures = {
+        "capacity": draw_capacity(shown.best, shown.laws, shown.comparison),
+        "heads": draw_heads(shown.best, shown.laws, shown.comparison),
+        "curves": draw_curves(shown.curves, shown.best, results.study),
+    }
+    drawn = {name: to_svg(figure, name) for name, figure in figures.items()}
+    page = render(results, shown, drawn)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in _files(results, shown, figures, drawn).items():
+        _write(folder / name, content)
+    return _write(folder / "index.html", page.encode())
+
+
+def render(results: StudyResults, shown: Tables, drawn: dict[str, str]) -> str:
+    """The page as HTML, with the figures inside."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("analysis"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["duration"] = duration
+    study = results.study
+    heads = [
+        {**row, "words": wording.certificate_words(row["certificate"], study.search.seeds)}
+        for row in _by_size(shown.thresholds)
+    ]
+    return environment.get_template("report.html.j2").render(
+        study=study,
+        study_yaml=study.to_yaml(),
+        headline=wording.headline(shown.laws, shown.best),
+        findings=wording.disagreements(shown.comparison, shown.laws),
+        unfinished=[
+            {"name": wording.cell_name(row), "status": wording.STATUS[row["status"]]}
+            for row in _rows(shown.best)
+            if row["status"] != "found"
+        ],
+        laws=[
+            (law, wording.law_words(law), wording.paper_law_words(law.name)) for law in shown.laws
+        ],
+        figures={
+            name: {"svg": Markup(svg), "caption": CAPTIONS[name]} for name, svg in drawn.items()
+        },
+        cells=_cells(shown, study.search.seeds),
+        heads=heads,
+        pool=_by_size(shown.pool),
+        cost=_by_size(shown.cost),
+        cost_words=cost_words(shown.cost),
+        settings=settings(study),
+        origins=origins(results.runs, study),
+        wording=wording,
+        paper=paper,
+    )
+
+
+def _cells(shown: Tables, seeds: int) -> list[dict[str, Any]]:
+    published = {row["cell_id"]: row for row in _rows(shown.comparison)}
+    cells = []
+    for row in _by_size(shown.best):
+        sizes = (row["m"], row["d_model"], row["degree"])
+        cells.append(
+            {
+                **row,
+                "compression": compression(*sizes),
+                "scale": capacity_scale(*sizes),
+                "D_K_words": wording.with_range(row["D_K"], row["D_K_low"], row["D_K_high"]),
+                "h_words": wording.with_range(row["h_star"], row["h_low"], row["h_high"]),
+                "words": wording.certificate_words(row["certificate"], seeds),
+                "paper": published.get(row["cell_id"]),
+            }
+        )
+    return cells
+
+
+def _by_size(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows by m, d_model and degree, in their order otherwise."""
+    return sorted(_rows(table), key=lambda row: (row["m"], row["d_model"], row["degree"]))
+
+
+def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """The table's rows with plain values: whole numbers as int, missing ones as None."""
+    whole = [name for name in table if pd.api.types.is_integer_dtype(table[name].dtype)]
+    whole += [name for name in ("d_k", "D_K", "D_K_low", "D_K_high", "n_seeds") if name in table]
+    broken = [name for name in table if pd.api.types.is_float_dtype(table[name].dtype)]
+    rows = table.astype("object").to_dict("records")
+    for row in rows:
+        row |= {name: None for name, value in row.items() if pd.isna(value)}
+        row |= {name: real(row[name]) for name in broken if row[name] is not None}
+        row |= {name: integer(row[name]) for name in whole if row[name] is not None}
+    return [{str(name): value for name, value in row.items()} for row in rows]
+
+
+def _files(
+    results: StudyResults, shown: Tables, figures: dict[str, Figure], drawn: dict[str, str]
+) -> dict[str, bytes]:
+    laws = {"laws": [law.to_json() for law in shown.laws]}
+    text = json.dumps(laws, indent=2, allow_nan=False)
+    files = {"laws.json": f"{text}\n".encode()}
+    for name, figure in figures.items():
+        files[f"{name}.svg"] = drawn[name].encode()
+        files[f"{name}.png"] = to_png(figure, name)
+    written = {
+        "best": shown.best,
+        "thresholds": shown.thresholds,
+        "probes": shown.curves,
+        "head_pool": shown.pool,
+        "comparison": shown.comparison,
+        "cost": shown.cost,
+    }
+    if results.decisions is not None:
+        written["decisions"] = results.decisions
+    for name, table in written.items():
+        files[f"{name}.csv"] = table.to_csv(index=False).encode()
+    return files
+
+
+def _write(path: Path, content: bytes) -> Path:
+    """Write a file under a name of its own, then rename it into place."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        Path(name).chmod(0o644)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    return path

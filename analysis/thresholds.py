@@ -1,0 +1,187 @@
+"""From thresholds per head to D_K* and h* per cell, by the rules of App. A.2."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy import stats
+
+from analysis.curves import scored
+from analysis.records import integer, real
+from rgr_dist.study import Cell, Study
+
+SIGNIFICANCE = 0.05
+"""Level of the paired test that keeps a head count beside h* (App. A.2)."""
+
+POOL_MARGIN = 0.10
+"""Largest share by which a candidate's D_K may exceed D_K* (App. A.2)."""
+
+SAME_SCORE = 1e-12
+"""Differences of scores below this are rounding, not a difference."""
+
+BEST_KINDS = {
+    "cell_id": "object", "model": "object", "graph": "object", "m": "Int64", "d_model": "Int64",
+    "degree": "Int64", "D_K": "Int64", "D_K_low": "Int64", "D_K_high": "Int64",
+    "h_star": "Int64", "h_low": "Int64", "h_high": "Int64", "d_k": "Int64", "status": "object",
+    "mean_score": "float64", "n_seeds": "Int64", "certificate": "object",
+}  # fmt: skip
+POOL_KINDS = {
+    "cell_id": "object", "m": "Int64", "d_model": "Int64", "degree": "Int64", "h": "Int64",
+    "d_k": "Int64", "D_K": "Int64", "mean_score": "float64", "n_common": "Int64",
+    "mean_difference": "float64", "p_value": "float64", "retained": "bool", "rule": "object",
+}  # fmt: skip
+
+
+def best(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataFrame:
+    """D_K* and h* of every cell of the study, in its order; a cell without a threshold stays.
+
+    h* is the head count with the smallest found D_K, ties broken by larger mean score, then by
+    fewer heads; [h_low, h_high] spans the retained heads of ``head_pool``. D_K_low and D_K_high
+    are the smallest optimistic and conservative D_K of the found heads (App. A.2). Where no head
+    is found, D_K, h* and d_k are null, D_K_low is the smallest D_K that no head excludes (null
+    unless every head of the study has one) and D_K_high the smallest known to pass.
+
+    Returns:
+        ``cell_id, model, graph, m, d_model, degree, D_K, D_K_low, D_K_high, h_star, h_low, h_high,
+        d_k, status, mean_score, n_seeds, certificate``, the last four with d_k being of h*'s
+        threshold. status is of the cell: ``open`` while any head is, ``inconsistent`` if such a
+        head might undercut D_K*, else ``found`` or, with no head passing, ``censored``.
+    """
+    pool = head_pool(thresholds, runs, study)
+    rows = []
+    for cell in study.cells:
+        heads = _heads(thresholds, cell, study)
+        found = heads[heads["D_K"].notna()]
+        row: dict[str, Any] = {
+            "cell_id": cell.cell_id,
+            "model": cell.model,
+            "graph": cell.graph.family,
+            "m": cell.m,
+            "d_model": cell.d_model,
+            "degree": cell.graph.degree,
+            "D_K_high": _smallest((heads if found.empty else found)["D_K_high"]),
+        }
+        if found.empty:
+            every = len(heads) == len(study.search.heads) and bool(heads["D_K_low"].notna().all())
+            row["D_K_low"] = _smallest(heads["D_K_low"]) if every else None
+        else:
+            first = found.iloc[_winner(found)]
+            retained = pool[(pool["cell_id"] == cell.cell_id) & pool["retained"]]["h"]
+            row |= {name: first[name] for name in ("D_K", "d_k", "mean_score", "n_seeds")}
+            row |= {"h_star": first["h"], "h_low": retained.min(), "h_high": retained.max()}
+            row |= {"D_K_low": _smallest(found["D_K_low"]), "certificate": first["certificate"]}
+        row["status"] = _status(heads, found, study)
+        rows.append(row)
+    return _frame(rows, BEST_KINDS)
+
+
+def head_pool(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataFrame:
+    """The head counts near D_K*, each compared with h* on paired seeds (App. A.2).
+
+    Candidates are the heads whose found D_K exceeds D_K* by at most ``search.keep_within`` (10 %
+    where that is null), each at its own threshold. One is retained if a two-sided paired t-test on
+    the scores of the common seeds gives p > 0.05. ``rule`` says what decided where no test can:
+
+    - ``best``: it is h* itself;
+    - ``identical``: the score vectors are equal: no difference, retained;
+    - ``constant gap``: the differences are one non-zero constant: certain, not retained;
+    - ``too few seeds``: fewer than two common seeds: no evidence, retained.
+
+    Returns:
+        ``cell_id, m, d_model, degree, h, d_k, D_K, mean_score, n_common, mean_difference, p_value,
+        retained, rule``; mean_difference is the candidate's score minus h*'s.
+    """
+    by_probe = {
+        key: probe.set_index("seed")["score"]
+        for key, probe in scored(runs, study).groupby(["cell_id", "h", "d_k"], sort=False)
+    }
+    none = pd.Series(dtype="float64")
+    margin = POOL_MARGIN if study.search.keep_within is None else study.search.keep_within
+    rows = []
+    for cell in study.cells:
+        heads = _heads(thresholds, cell, study)
+        found = heads[heads["D_K"].notna()].reset_index(drop=True)
+        if found.empty:
+            continue
+        first = found.iloc[_winner(found)]
+        ceiling = int(first["D_K"]) * (1 + margin) + 1e-9
+        reference = by_probe.get((cell.cell_id, first["h"], first["d_k"]), none)
+        for _, head in found[found["D_K"] <= ceiling].sort_values("h").iterrows():
+            own = by_probe.get((cell.cell_id, head["h"], head["d_k"]), none)
+            seeds = own.index.intersection(reference.index)
+            gap = (own.loc[seeds] - reference.loc[seeds]).to_numpy(dtype=np.float64)
+            if head["h"] == first["h"]:
+                rule, p_value, retained = "best", None, True
+            else:
+                rule, p_value, retained = _compare(gap)
+            rows.append(
+                {
+                    "cell_id": cell.cell_id,
+                    "m": cell.m,
+                    "d_model": cell.d_model,
+                    "degree": cell.graph.degree,
+                    **{name: head[name] for name in ("h", "d_k", "D_K", "mean_score")},
+                    "n_common": len(seeds),
+                    "mean_difference": float(gap.mean()) if len(gap) else None,
+                    "p_value": p_value,
+                    "retained": retained,
+                    "rule": rule,
+                }
+            )
+    return _frame(rows, POOL_KINDS)
+
+
+def _compare(gap: npt.NDArray[np.float64]) -> tuple[str, float | None, bool]:
+    """Rule, p-value and verdict for the paired score differences of a candidate."""
+    if len(gap) < 2:
+        return "too few seeds", None, True
+    if np.all(np.abs(gap) <= SAME_SCORE):
+        return "identical", None, True
+    if np.ptp(gap) <= SAME_SCORE:
+        return "constant gap", None, False
+    p_value = float(stats.ttest_rel(gap, np.zeros_like(gap)).pvalue)
+    return "paired t-test", p_value, p_value > SIGNIFICANCE
+
+
+def _heads(thresholds: pd.DataFrame, cell: Cell, study: Study) -> pd.DataFrame:
+    """The threshold rows of a cell for the study's heads, by h, with nullable integers."""
+    own = thresholds[
+        (thresholds["cell_id"] == cell.cell_id) & thresholds["h"].isin(study.search.heads)
+    ]
+    whole = dict.fromkeys(["h", "d_k", "D_K", "D_K_low", "D_K_high", "n_seeds"], "Int64")
+    return own.astype({**whole, "mean_score": "float64"}).sort_values("h").reset_index(drop=True)
+
+
+def _winner(found: pd.DataFrame) -> int:
+    """Row of h*: smallest D_K, then larger mean score, then fewer heads."""
+
+    def rank(place: int) -> tuple[int, float, int]:
+        row = found.iloc[place]
+        mean = real(row["mean_score"])
+        return int(row["D_K"]), math.inf if mean is None else -mean, int(row["h"])
+
+    return min(range(len(found)), key=rank)
+
+
+def _smallest(values: pd.Series[Any]) -> int | None:
+    return integer(values.min()) if values.notna().any() else None
+
+
+def _status(heads: pd.DataFrame, found: pd.DataFrame, study: Study) -> str:
+    if len(heads) < len(study.search.heads) or (heads["status"] == "open").any():
+        return "open"
+    doubtful = heads[heads["status"] == "inconsistent"]["D_K_low"]
+    if found.empty:
+        return "inconsistent" if len(doubtful) else "censored"
+    undercut = doubtful.isna() | (doubtful < found["D_K"].min())
+    return "inconsistent" if undercut.any() else "found"
+
+
+def _frame(rows: Iterable[dict[str, Any]], kinds: dict[str, str]) -> pd.DataFrame:
+    frame = pd.DataFrame(list(rows), columns=list(kinds), dtype="object")
+    return frame.astype({name: kind for name, kind in kinds.items() if kind != "object"})

@@ -1,0 +1,175 @@
+"""What the tables say, in sentences; every number in them is computed from the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from analysis import paper
+from analysis.laws import Law, by_name
+from analysis.records import integer, parse_certificate, real
+
+MISSING = "–"
+
+STATUS = {
+    "found": "found",
+    "censored": "censored: no pass up to the largest width allowed",
+    "pruned": "pruned: cannot come within the kept margin of the best head",
+    "inconsistent": "inconsistent: a wider probe fails where a narrower one passes",
+    "open": "open: the search is not finished",
+}
+
+
+def cell_name(row: Mapping[Any, Any]) -> str:
+    """``m = 64, d_model = 16``, and the degree where it is not 1."""
+    degree = int(row.get("degree", 1))
+    return f"m = {row['m']}, d_model = {row['d_model']}" + (f", r = {degree}" if degree > 1 else "")
+
+
+def short_name(row: Mapping[Any, Any]) -> str:
+    """``(64, 16)``: a cell in a sentence that lists several."""
+    return f"({row['m']}, {row['d_model']})"
+
+
+def with_range(value: Any, low: Any, high: Any) -> str:
+    """``20 [18–24]``; ``[18–?]`` where an end is not known; ``≥ 18`` where there is no value."""
+    middle, bottom, top = integer(value), integer(low), integer(high)
+    ends = f"{'?' if bottom is None else bottom}–{'?' if top is None else top}"
+    if middle is None and top is None:
+        return MISSING if bottom is None else f"≥ {bottom}"
+    if middle is None:
+        return f"[{ends}]"
+    return f"{middle}" if bottom is None and top is None else f"{middle} [{ends}]"
+
+
+def certificate_words(text: object, seeds: int) -> str:
+    """``passes at 6 (10 seeds, mean 0.9961), fails at 5 (mean ≤ 0.9824 after 2 seeds)``.
+
+    Widths are d_k. A failing probe that was stopped early is quoted with the largest mean that the
+    seeds it was spared, out of the study's ``seeds``, could have left it.
+    """
+    certificate = parse_certificate(text) or {}
+    passed, failed = certificate.get("pass"), certificate.get("fail")
+    if not passed and not failed:
+        return MISSING
+    words = []
+    if passed:
+        mean = _mean(passed["mean_score"])
+        words.append(f"passes at {passed['d_k']} ({_seeds(passed['n_seeds'])}, mean {mean})")
+    if failed:
+        words.append(f"fails at {failed['d_k']} ({_failure(failed, seeds)})")
+    elif passed:
+        at_one = integer(passed["d_k"]) == 1
+        words.append("nothing is narrower" if at_one else "no failing probe below")
+    yet = passed and failed and failed["d_k"] > passed["d_k"]
+    return (" yet " if yet else ", ").join(words)
+
+
+def headline(laws: Sequence[Law], best: pd.DataFrame) -> str:
+    """The finding of the study in one sentence with its numbers."""
+    found = best[best["D_K"].notna()].astype("object").to_dict("records")
+    law = by_name(laws)["D_K"]
+    if law.slope is not None:
+        ends = f"95 % interval {three_digits(law.slope_low)} to {three_digits(law.slope_high)}"
+        cells = f"over {law.n} of {len(best)} cells"
+        r2 = "" if law.r2 is None else f", R² = {law.r2:.3f}"
+        return f"D_K* ≈ {three_digits(law.slope)} · m′ log₂ m / d_model {cells} ({ends}{r2})."
+    if not found:
+        waiting = {"open": "not finished", "censored": "all censored"}
+        states = {str(status) for status in best["status"]}
+        why = waiting.get(states.pop(), "without a pass") if len(states) == 1 else "without a pass"
+        return f"No threshold yet: the study's {plural(len(best), 'cell')} are {why}."
+    first = found[0]
+    at = f"D_K* = {first['D_K']} at {plural(first['h_star'], 'head')} of width {first['d_k']}"
+    so_far = " so far" if first["status"] == "open" else ""
+    others = f"; {plural(len(found) - 1, 'more cell')} below" if len(found) > 1 else ""
+    return f"At {cell_name(first)}, {at}{so_far}{others}; too few finished cells for a law."
+
+
+def law_words(law: Law) -> str:
+    """One fit, its intervals and both R², or why there is none."""
+    if law.slope is None:
+        return f"no fit: {law.reason}"
+    x = law.predictor
+    ends = f"[{three_digits(law.slope_low)}, {three_digits(law.slope_high)}]"
+    line = f"{law.response} ≈ {three_digits(law.slope)} {ends} · ({x})"
+    if not law.through_origin and law.intercept is not None:
+        ends = f"[{three_digits(law.intercept_low)}, {three_digits(law.intercept_high)}]"
+        line += f", intercept {three_digits(law.intercept)} {ends}"
+    return line
+
+
+def paper_law_words(name: str) -> str:
+    """The paper's counterpart of a law of ours."""
+    law = paper.LAWS[name]
+    intercept = f" − {abs(law.intercept):g}" if law.intercept else ""
+    return f"{law.slope:g} x{intercept}, R² {law.r2:g} ({law.place})"
+
+
+def disagreements(comparison: pd.DataFrame, laws: Sequence[Law]) -> list[str]:
+    """Where the data and the paper part, or that they do not; empty if they share no cell."""
+    if comparison.empty:
+        return []
+    cells = comparison.astype("object").to_dict("records")
+    measured = [row for row in cells if not pd.isna(row["difference"])]
+    apart = [row for row in measured if not row["agrees"]]
+    lines = []
+    if measured:
+        total = f"{len(measured)} cells" if len(measured) > 1 else "the one cell"
+        if apart:
+            each = "; ".join(_difference(row) for row in apart)
+            lines.append(
+                f"D_K* differs from the value that the paper's Table 1 implies by more than one "
+                f"step of d_k in {len(apart)} of {total}: {each}."
+            )
+        else:
+            lines.append(
+                f"D_K* is within one step of d_k of the value that the paper's Table 1 implies "
+                f"in {'all ' if len(measured) > 1 else ''}{total}."
+            )
+    for law in laws:
+        theirs = paper.LAWS[law.name]
+        if law.slope is None or law.slope_low is None or law.slope_high is None:
+            continue
+        where = "inside" if law.slope_low <= theirs.slope <= law.slope_high else "outside"
+        ends = f"{three_digits(law.slope_low)} to {three_digits(law.slope_high)}"
+        lines.append(
+            f"The paper's slope of {law.response} over {law.cells}, {theirs.slope:g}, "
+            f"is {where} our 95 % interval, {ends}."
+        )
+    return lines
+
+
+def three_digits(value: float | None) -> str:
+    """Three significant digits, zeros included: ``1.40``, ``0.966``; a dash where missing."""
+    return MISSING if value is None else f"{value:#.3g}".rstrip(".").replace("-", "−")
+
+
+def plural(number: int, thing: str) -> str:
+    """``1 head``, ``4 heads``, ``20,000 steps``."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def _difference(row: Mapping[Any, Any]) -> str:
+    ours = f"{row['D_K']} at {plural(row['h_star'], 'head')}"
+    return f"{short_name(row)}: {ours}, not {row['paper_D_K']} at {row['paper_h']}"
+
+
+def _failure(failed: Mapping[str, Any], seeds: int) -> str:
+    n, mean = int(failed["n_seeds"]), real(failed["mean_score"])
+    if mean is None:
+        return _seeds(n)
+    if n >= seeds:
+        return f"{_seeds(n)}, mean {_mean(mean)}"
+    ceiling = (n * mean + seeds - n) / seeds
+    return f"mean ≤ {_mean(ceiling)} after {_seeds(n)}"
+
+
+def _seeds(number: Any) -> str:
+    return plural(int(number), "seed")
+
+
+def _mean(score: Any) -> str:
+    return f"{float(score):.4f}"

@@ -1,0 +1,250 @@
+"""Training steps per second of every engine, alternating in one run on the same cores.
+
+    python benchmarks/throughput.py [--format table|json] [--threads 2]
+
+A step is one context of one lane. Rates are medians over rounds, in each of which every
+engine trains for a moment; a ratio is the median of the rounds' ratios, so that a load that
+comes and goes falls on both sides of it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Annotated, Any, Protocol
+
+import torch
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from rgr_dist.study import Cell, Run
+
+SHAPES = [
+    # m, d_model, h, D_K
+    (256, 32, 8, 64),
+    (64, 16, 4, 20),
+    (512, 16, 64, 448),
+    (1024, 128, 8, 96),
+    (4096, 512, 8, 112),
+]
+BLOCK = 50
+"""Steps are counted in blocks: what compiled programs take in one call."""
+
+CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+
+
+class Format(StrEnum):
+    """How results are printed."""
+
+    table = "table"
+    json = "json"
+
+
+class Program(Protocol):
+    """Lanes that can be advanced."""
+
+    def advance(self, steps: int) -> None:
+        """Take so many steps in every lane."""
+
+
+class ReferenceLoop:
+    """The reference engine's steps, without its checks."""
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        from rgr_dist.engines.reference import _Trainer
+
+        self.trainer, self.steps = _Trainer(runs[0], torch.float32), 0
+
+    def advance(self, steps: int) -> None:
+        for index in range(self.steps, self.steps + steps):
+            self.trainer.step(index)
+        self.steps += steps
+
+
+class FusedLanes:
+    """One lane of the fused engine on each thread."""
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        from rgr_dist.engines.fused_lane import Lane
+
+        self.lanes = [Lane(run) for run in runs]
+        self.threads = ThreadPoolExecutor(len(runs))
+
+    def advance(self, steps: int) -> None:
+        if len(self.lanes) == 1:
+            self.lanes[0].advance(steps)
+        else:
+            list(self.threads.map(lambda lane: lane.advance(steps), self.lanes))
+
+
+def make_lanes(runs: Sequence[Run]) -> Program:
+    """The torch engine, as it runs on this processor."""
+    from rgr_dist.engines.lanes import Lanes
+
+    return Lanes(runs, torch.device("cpu"), torch.float32)
+
+
+def make_jax(runs: Sequence[Run]) -> Program:
+    """The JAX peer."""
+    from jax_peer import JaxLanes
+
+    return JaxLanes(runs, BLOCK)
+
+
+@dataclass
+class Contestant:
+    """An engine at a number of lanes and threads, and its rates in each round."""
+
+    engine: str
+    lanes: int
+    threads: int
+    make: Callable[[Sequence[Run]], Program]
+    program: Program | None = None
+    steps: int = BLOCK
+    rates: list[float] = field(default_factory=list)
+
+    def prepare(self, shape: tuple[int, int, int, int], seconds: float) -> None:
+        """Build, compile, warm up, and find how many steps fill a round."""
+        m, d_model, h, D_K = shape
+        cell = Cell(m=m, d_model=d_model)
+        self._pin()
+        runs = [Run(cell=cell, h=h, d_k=D_K // h, seed=seed) for seed in range(self.lanes)]
+        self.program = self.make(runs)
+        self.program.advance(BLOCK)
+        self.steps = BLOCK * max(1, round(seconds / min(self._timed(), self._timed())))
+
+    def measure(self) -> None:
+        """One round."""
+        self._pin()
+        self.rates.append(self.steps * self.lanes / self._timed())
+
+    def _pin(self) -> None:
+        if CORES:
+            os.sched_setaffinity(0, CORES[: self.threads])
+
+    def _timed(self) -> float:
+        assert self.program is not None
+        started = time.perf_counter()
+        self.program.advance(self.steps)
+        return time.perf_counter() - started
+
+
+def contestants(threads: int) -> tuple[list[Contestant], list[str]]:
+    """Who takes part, and a word on who does not."""
+    fused = [Contestant("fused", n, n, FusedLanes) for n in sorted({1, threads})]
+    present = [Contestant("reference", 1, 1, ReferenceLoop), *fused]
+    absent = []
+    if importlib.util.find_spec("rgr_dist.engines.lanes"):
+        present += [Contestant("lanes", n, 1, make_lanes) for n in (10, 40)]
+    else:
+        absent.append("lanes: skipped, there is no rgr_dist.engines.lanes")
+    if importlib.util.find_spec("jax"):
+        present.append(Contestant("jax", 40, 1, make_jax))
+    else:
+        absent.append("jax: skipped, not installed; pip install 'rgr-dist[jax]'")
+    return present, absent
+
+
+def flops_per_step(m: int, d_model: int, h: int, D_K: int, length: int = 16) -> int:
+    """Floating-point operations that a step needs, a multiply-add as two.
+
+    Projection and weight gradient, scores of all heads, gradient through the winning head
+    alone, and some 12 operations of AdamW on each weight.
+    """
+    columns, pairs = 2 * D_K, length * length
+    gradient = 2 * 2 * pairs * (D_K // h)
+    return 2 * 2 * length * d_model * columns + 2 * pairs * D_K + gradient + 12 * d_model * columns
+
+
+def peak_flops_per_second() -> float:
+    """What one core reaches in a large float32 matrix product, the best of several."""
+    a = torch.randn(768, 768)
+    best = float("inf")
+    for _ in range(10):
+        started = time.perf_counter()
+        torch.mm(a, a)
+        best = min(best, time.perf_counter() - started)
+    return float(2 * 768**3 / best)
+
+
+def measure_shape(
+    shape: tuple[int, int, int, int], threads: int, rounds: int, seconds: float
+) -> list[dict[str, Any]]:
+    """One row for each engine at a shape."""
+    entrants, _ = contestants(threads)
+    for entrant in entrants:
+        entrant.prepare(shape, seconds)
+    for _ in range(rounds):
+        for entrant in entrants:
+            entrant.measure()
+    reference = entrants[0].rates
+    jax = next((entrant.rates for entrant in entrants if entrant.engine == "jax"), None)
+    flops, peak = flops_per_step(*shape), peak_flops_per_second()
+    rows = []
+    for entrant in entrants:
+        rate = statistics.median(entrant.rates)
+        rows.append(
+            {
+                "engine": entrant.engine,
+                **dict(zip(("m", "d_model", "h", "D_K"), shape, strict=True)),
+                "lanes": entrant.lanes,
+                "threads": entrant.threads,
+                "steps_per_second": round(rate),
+                "spread": round((max(entrant.rates) - min(entrant.rates)) / rate, 3),
+                "vs_reference": _ratio(entrant.rates, reference),
+                "vs_jax": _ratio(entrant.rates, jax),
+                "flops_per_step": flops,
+                "share_of_peak": round(rate * flops / peak / entrant.threads, 3),
+            }
+        )
+    return rows
+
+
+def _ratio(rates: list[float], others: list[float] | None) -> float | None:
+    if others is None:
+        return None
+    return round(statistics.median(a / b for a, b in zip(rates, others, strict=True)), 2)
+
+
+def print_table(rows: list[dict[str, Any]]) -> None:
+    """The rows as a table, shapes apart."""
+    table = Table(*rows[0])
+    for index, row in enumerate(rows):
+        cells = ["" if v is None else f"{v:,}" for v in row.values() if not isinstance(v, str)]
+        last = index + 1 == len(rows) or rows[index + 1]["m"] != row["m"]
+        table.add_row(row["engine"], *cells, end_section=last)
+    Console(width=160).print(table)
+
+
+def main(
+    format: Annotated[Format, typer.Option(help="table, or JSON alone on stdout")] = Format.table,
+    threads: Annotated[int, typer.Option(min=1, help="also run fused on so many threads")] = 1,
+    rounds: Annotated[int, typer.Option(min=1, help="rounds of each engine")] = 7,
+    seconds: Annotated[float, typer.Option(min=0, help="time of an engine in a round")] = 0.3,
+    shapes: Annotated[int, typer.Option(min=1, max=len(SHAPES), help="how many shapes")] = 5,
+) -> None:
+    """Measure training steps per second of every engine."""
+    torch.set_num_threads(1)
+    messages = Console(stderr=True)
+    for word in contestants(threads)[1]:
+        messages.print(word)
+    rows = []
+    for shape in SHAPES[:shapes]:
+        messages.print(f"(m, d_model, h, D_K) = {shape}")
+        rows += measure_shape(shape, threads, rounds, seconds)
+    if format is Format.json:
+        print(json.dumps({"rows": rows}))
+    else:
+        print_table(rows)
+
+
+if __name__ == "__main__":
+    typer.run(main)

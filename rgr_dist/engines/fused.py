@@ -1,0 +1,86 @@
+"""Compiled training on the CPU: one lane at a time, its whole state in cache.
+
+The step of ``fused_kernels`` runs hundreds of times faster than its arithmetic leaves
+Python, so a lane needs no neighbours to be fast, and its numbers cannot depend on them:
+lanes are spread over threads, each trained from start to end by one of them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TypeVar
+
+from rgr_dist.engines.engine import Outcome, StopReason, Weights
+from rgr_dist.engines.fused_lane import Lane
+from rgr_dist.engines.fused_scoring import Scorer
+from rgr_dist.study import Run
+
+Result = TypeVar("Result")
+
+
+def train_lane(run: Run) -> Outcome:
+    """Train a run until it stops, and test it; ``seconds`` is its own time."""
+    started = time.perf_counter()
+    lane, training = Lane(run), run.cell.training
+    validation = Scorer(lane, lane.task.validation, often=True)
+    good_checks = 0
+    stop_reason: StopReason = "max_steps"
+    score = val_score = tau = None
+    while lane.steps < training.max_steps:
+        lane.advance(min(training.check_every, training.max_steps - lane.steps))
+        if not lane.is_finite():
+            stop_reason, val_score = "diverged", None
+            break
+        last = lane.steps == training.max_steps
+        val_score = validation.score(above=None if last else training.stop_score)
+        passed = val_score is not None and val_score > training.stop_score
+        good_checks = good_checks + 1 if passed else 0
+        if good_checks == training.patience:
+            stop_reason = "converged"
+            break
+    if stop_reason != "diverged":
+        score, tau = Scorer(lane, lane.task.test).score(), float(lane.theta.tau[0])
+    return Outcome(
+        score=score,
+        val_score=val_score,
+        tau=tau,
+        steps=lane.steps,
+        stop_reason=stop_reason,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _weights_after(run: Run, steps: int) -> Weights:
+    lane = Lane(run)
+    lane.advance(steps)
+    return lane.weights()
+
+
+class FusedEngine:
+    """Trains each lane by itself, in compiled code, on so many threads."""
+
+    name = "fused"
+
+    def __init__(self, threads: int = 1) -> None:
+        if threads < 1:
+            raise ValueError(f"threads: {threads}; give at least 1")
+        self.threads = threads
+
+    def train(self, runs: Sequence[Run]) -> list[Outcome]:
+        """Train every run until it stops, test it, and return the outcomes in order."""
+        outcomes = self._map(train_lane, runs)
+        side_by_side = max(1, min(self.threads, len(runs)))
+        return [replace(outcome, seconds=outcome.seconds / side_by_side) for outcome in outcomes]
+
+    def weights_after(self, runs: Sequence[Run], steps: int) -> list[Weights]:
+        """The weights after so many steps, without checks or stopping."""
+        return self._map(lambda run: _weights_after(run, steps), runs)
+
+    def _map(self, work: Callable[[Run], Result], runs: Sequence[Run]) -> list[Result]:
+        if self.threads == 1 or len(runs) < 2:
+            return [work(run) for run in runs]
+        with ThreadPoolExecutor(min(self.threads, len(runs))) as threads:
+            return list(threads.map(work, runs))

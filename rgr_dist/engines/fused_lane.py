@@ -1,0 +1,108 @@
+"""The state of one run in compiled training, and its steps."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rgr_dist.engines.engine import Weights
+from rgr_dist.engines.fused_kernels import train_steps
+from rgr_dist.engines.fused_pieces import (
+    BETA_1,
+    BETA_2,
+    ROWS,
+    FloatArray,
+    Parameters,
+    Scratch,
+    Sizes,
+)
+from rgr_dist.engines.fused_tiles import WIDTH
+from rgr_dist.problem.task import Task, initial_projections
+from rgr_dist.study import Run
+
+BLOCK = 1024
+"""Contexts drawn at once: as many as stay in cache."""
+
+
+def padded(size: int, multiple: int) -> int:
+    """The least multiple that is not below a size."""
+    return -(-size // multiple) * multiple
+
+
+def zeros(*shape: int) -> FloatArray:
+    """Flat zeros that begin at a cache line, as rows of tiles should."""
+    size = int(np.prod(shape))
+    raw = np.zeros(size + WIDTH, dtype=np.float32)
+    first = -raw.ctypes.data % 64 // raw.itemsize
+    return raw[first : first + size]
+
+
+class Lane:
+    """One run in training.
+
+    Attributes:
+        steps: training steps done.
+    """
+
+    def __init__(self, run: Run) -> None:
+        cell = run.cell
+        self.run, self.task, self.steps = run, Task.of(cell, run.seed), 0
+        d, D, length = cell.d_model, run.D_K, cell.context.length
+        L, E, C = padded(length, WIDTH), padded(d, WIDTH), padded(2 * D, ROWS)
+        T = padded(C, WIDTH)
+        self.sizes = Sizes(run.h, run.d_k, length, L, E, C, T)
+        self.scratch = Scratch(
+            nodes=zeros(L),
+            X=zeros(L, E),
+            X_t=zeros(E, L),
+            P=zeros(T, L),
+            P_t=zeros(L, T),
+            dP=zeros(C, L),
+            scores=zeros(L, L),
+            winner=zeros(L, L),
+            winner_t=zeros(L, L),
+            labels=zeros(L, L),
+            pull=zeros(L, L),
+            pull_t=zeros(L, L),
+        )
+        self.scratch.nodes[:] = -1
+        self.theta = Parameters(zeros(C, E), zeros(C, E), zeros(C, E), zeros(3))
+        W_Q, W_K = initial_projections(run)
+        self._columns[:, :d] = np.concatenate([W_Q, W_K], axis=1).T
+        self.items = zeros(padded(cell.m, L), E)
+        self.items.reshape(-1, E)[: cell.m, :d] = self.task.embedding
+
+    @property
+    def _columns(self) -> FloatArray:
+        """[W_Q | W_K] transposed, [2 D, E], a view."""
+        columns: FloatArray = self.theta.W.reshape(self.sizes.C, self.sizes.E)[: 2 * self.run.D_K]
+        return columns
+
+    def advance(self, steps: int) -> None:
+        """Take so many training steps."""
+        training = self.run.cell.training
+        end = self.steps + steps
+        while self.steps < end:
+            count = min(BLOCK, end - self.steps)
+            t = np.arange(self.steps + 1, self.steps + count + 1, dtype=np.float64)
+            train_steps(
+                self.theta,
+                self.scratch,
+                self.sizes,
+                self.items,
+                self.task.targets,
+                self.task.training_contexts(self.steps, count),
+                training.sharpness,
+                (training.learning_rate / (1 - BETA_1**t)).astype(np.float32),
+                (1 / np.sqrt(1 - BETA_2**t)).astype(np.float32),
+            )
+            self.steps += count
+
+    def is_finite(self) -> bool:
+        """Whether every parameter is a number."""
+        return bool(np.isfinite(self.theta.W).all() and np.isfinite(self.theta.tau[0]))
+
+    def weights(self) -> Weights:
+        """A copy of the weights."""
+        D = self.run.D_K
+        columns = self._columns[:, : self.run.cell.d_model]
+        return Weights(columns[:D].T.copy(), columns[D:].T.copy(), float(self.theta.tau[0]))

@@ -1,0 +1,127 @@
+"""Max-over-heads in the compiled step: scores, labels, loss, and the gradient of the winners.
+
+Array names and layout are those of ``fused_pieces``. Another model brings a score piece
+with its backward, or another loss; a graph with several targets, another label piece.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+from rgr_dist.engines.fused_moves import add_outer, contract, load, store, total
+from rgr_dist.engines.fused_pieces import ROWS
+from rgr_dist.engines.fused_tiles import (
+    WIDTH,
+    clamp,
+    fma,
+    full,
+    nearest,
+    power_of_two,
+    where_above,
+    where_above_or_nan,
+    where_equal,
+)
+
+LARGEST_LOGIT = 87.0
+"""exp of it and of its negative are ordinary float32 numbers."""
+
+LOG2_E = 1.44269504088896341
+LN_2_HIGH, LN_2_LOW = 0.693359375, -2.12194440e-4
+EXP_5, EXP_4, EXP_3 = 1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3
+EXP_2, EXP_1, EXP_0 = 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1
+
+
+@numba.njit(nogil=True)
+def max_over_heads(P: Any, sizes: Any, scores: Any, winner: Any) -> None:
+    """S_max(p, q) = max over heads of <q_p, k_q>, and the first head that reaches it."""
+    L, D = sizes.L, sizes.h * sizes.d_k
+    for q in range(0, L, WIDTH):
+        for p in range(0, sizes.length, ROWS):
+            best, best_head = full(ROWS, -np.inf), full(ROWS, 0.0)
+            for head in range(sizes.h):
+                sums = full(ROWS, 0.0)
+                for c in range(head * sizes.d_k, (head + 1) * sizes.d_k):
+                    sums = add_outer(sums, P, c * L + p, 1, load(1, P, (D + c) * L + q, 0))
+                best_head = where_above_or_nan(sums, best, np.float32(head), best_head)
+                best = where_above_or_nan(sums, best, sums, best)
+            store(scores, p * L + q, L, best)
+            store(winner, p * L + q, L, best_head)
+
+
+@numba.njit(nogil=True)
+def label_targets(nodes: Any, targets: Any, sizes: Any, scratch: Any) -> None:
+    """Labels of a permutation graph: 1 - l at the target of each source, else 1; 0 in the padding.
+
+    A label is the pair's weight in the loss, negative where the pair is an edge.
+    """
+    length, L = sizes.length, sizes.L
+    for p in range(length):
+        scratch.nodes[p] = nodes[p]
+    for p in range(length):
+        target = np.float32(targets[nodes[p]])
+        for q in range(0, L, WIDTH):
+            items = load(1, scratch.nodes, q, 0)
+            label = where_equal(items, target, np.float32(1 - length), np.float32(1.0))
+            label = where_equal(items, np.float32(-1.0), np.float32(0.0), label)
+            store(scratch.labels, p * L + q, 0, label)
+
+
+@numba.njit(nogil=True)
+def logistic_pull(scratch: Any, sizes: Any, tau: float, sharpness: float) -> Any:
+    """dL/dS of the weighted logistic loss (App. A.1) into ``pull``; returns its sum.
+
+    With z = alpha (S - tau), a pair that is no edge pulls sigmoid(z), an edge -w sigmoid(-z),
+    each times alpha / l^2.
+    """
+    length, L = sizes.length, sizes.L
+    scale = np.float32(sharpness / (length * length))
+    zero, one = np.float32(0.0), np.float32(1.0)
+    sums = full(1, 0.0)
+    for p in range(length):
+        for q in range(0, L, WIDTH):
+            label = load(1, scratch.labels, p * L + q, 0)
+            z = (load(1, scratch.scores, p * L + q, 0) - np.float32(tau)) * np.float32(sharpness)
+            z = where_above(label, zero, zero - z, z)
+            z = clamp(z, np.float32(-LARGEST_LOGIT), np.float32(LARGEST_LOGIT))
+            # exp(z), z = n ln 2 + f (Cephes expf): here -z of the sigmoid's argument.
+            n = nearest(z * np.float32(LOG2_E))
+            f = fma(n, np.float32(-LN_2_LOW), fma(n, np.float32(-LN_2_HIGH), z))
+            y = fma(full(1, EXP_5), f, np.float32(EXP_4))
+            y = fma(y, f, np.float32(EXP_3))
+            y = fma(y, f, np.float32(EXP_2))
+            y = fma(y, f, np.float32(EXP_1))
+            y = fma(y, f, np.float32(EXP_0))
+            y = fma(y, f * f, f + one) * power_of_two(n)
+            pull = where_equal(label, zero, zero, label * scale / (y + one))
+            store(scratch.pull, p * L + q, 0, pull)
+            sums = sums + pull
+    return total(sums)
+
+
+@numba.njit(nogil=True)
+def pull_heads(P: Any, source: int, pull: Any, winner: Any, sizes: Any, out: int, dP: Any) -> None:
+    """Gradient of the queries or keys: row out + c sums row source + c over the pulls it won.
+
+    dK[c, q] = sum over p of Q[c, p] pull[p, q] where c's head won (p, q); with ``pull`` and
+    ``winner`` transposed it is dQ.
+    """
+    L = sizes.L
+    zero = np.float32(0.0)
+    for q in range(0, L, WIDTH):
+        for p in range(0, L, WIDTH):
+            for head in range(sizes.h):
+                won = where_equal(
+                    load(WIDTH, winner, p * L + q, L),
+                    np.float32(head),
+                    load(WIDTH, pull, p * L + q, L),
+                    zero,
+                )
+                for c in range(head * sizes.d_k, (head + 1) * sizes.d_k):
+                    row = contract(P, (source + c) * L + p, won)
+                    at = (out + c) * L + q
+                    if p > 0:
+                        row = row + load(1, dP, at, 0)
+                    store(dP, at, 0, row)

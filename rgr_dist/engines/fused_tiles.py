@@ -1,0 +1,216 @@
+"""Tiles: rows of sixteen float32 held in vector registers, as a numba type.
+
+Compilers vectorise plain loops at their own discretion; the fused kernels do not leave it
+to them. A tile has a fixed number of rows, and each stands for one register of 512 bits
+(or two of 256, as the processor has them). Arithmetic is element by element; a scalar, or a
+tile of one row, serves for every row. No operation is rewritten by fast-math, so NaN and
+infinity keep their meaning. How tiles move to and from memory stands in ``fused_moves``.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import intrinsic, lower_builtin, models, register_model
+
+WIDTH = 16
+"""Floats in a row of a tile."""
+
+FLOAT = ir.FloatType()
+VECTOR = ir.VectorType(FLOAT, WIDTH)
+INTS = ir.VectorType(ir.IntType(32), WIDTH)
+
+
+class Tile(types.Type):
+    """The type of a tile of so many rows."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+        super().__init__(name=f"Tile({rows})")
+
+
+@register_model(Tile)
+class _TileModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, tile: Tile) -> None:
+        rows = ir.ArrayType(VECTOR, tile.rows)
+        super().__init__(manager, tile, rows)  # type: ignore[no-untyped-call]
+
+
+def instruction(typing: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of compiled code, given by its signature and the code that it stands for."""
+    function: Callable[..., Any] = intrinsic(prefer_literal=True)(typing)
+    return function
+
+
+def spread(builder: Any, scalar: Any) -> Any:
+    """A vector that holds a scalar sixteen times."""
+    if scalar.type == ir.DoubleType():
+        scalar = builder.fptrunc(scalar, FLOAT)
+    empty = ir.Constant(VECTOR, ir.Undefined)
+    first = builder.insert_element(empty, scalar, ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(first, empty, ir.Constant(INTS, None))
+
+
+def multiply_add(builder: Any, a: Any, b: Any, c: Any) -> Any:
+    """The vector a * b + c, rounded once where the processor can."""
+    return _call(builder, "fmuladd", a, b, c)
+
+
+def pack(builder: Any, vectors: list[Any]) -> Any:
+    """The tile of these rows."""
+    tile = ir.Constant(ir.ArrayType(VECTOR, len(vectors)), ir.Undefined)
+    for row, vector in enumerate(vectors):
+        tile = builder.insert_value(tile, vector, row)
+    return tile
+
+
+def unpack(builder: Any, kind: types.Type, value: Any, rows: int) -> list[Any]:
+    """The rows of a tile; a scalar, or a tile of one row, is repeated."""
+    if not isinstance(kind, Tile):
+        return [spread(builder, value)] * rows
+    given = [builder.extract_value(value, row) for row in range(kind.rows)]
+    return given if kind.rows == rows else given * rows
+
+
+def _call(builder: Any, name: str, *args: Any) -> Any:
+    kind = ir.FunctionType(VECTOR, [VECTOR] * len(args))
+    function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}.v{WIDTH}f32")
+    return builder.call(function, args)
+
+
+def _constant(value: float) -> Any:
+    return ir.Constant(VECTOR, [value] * WIDTH)
+
+
+def _elementwise_signature(*args: types.Type) -> Any:
+    """What an elementwise operation on these operands gives; None if it is not one of ours."""
+    rows = {arg.rows for arg in args if isinstance(arg, Tile)}
+    known = all(isinstance(arg, Tile | types.Float) for arg in args)
+    if not rows or not known or len(rows | {1}) > 2:
+        return None
+    return signature(Tile(max(rows)), *args)
+
+
+def _elementwise(emit: Callable[..., Any]) -> Callable[..., Any]:
+    """Code for an elementwise operation, from the code for one row."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        rows = sig.return_type.rows
+        operands = [
+            unpack(builder, kind, arg, rows) for kind, arg in zip(sig.args, args, strict=True)
+        ]
+        return pack(builder, [emit(builder, *row) for row in zip(*operands, strict=True)])
+
+    return codegen
+
+
+def _operator(symbol: Any, emit: Callable[..., Any]) -> None:
+    """Teach numba a binary operator on tiles and scalars."""
+
+    class Typing(AbstractTemplate):
+        def generic(self, args: Any, kws: Any) -> Any:
+            return _elementwise_signature(*args)
+
+    infer_global(symbol)(Typing)
+    for left, right in ((Tile, Tile), (Tile, types.Float), (types.Float, Tile)):
+        lower_builtin(symbol, left, right)(_elementwise(emit))
+
+
+_operator(operator.add, lambda builder, a, b: builder.fadd(a, b))
+_operator(operator.sub, lambda builder, a, b: builder.fsub(a, b))
+_operator(operator.mul, lambda builder, a, b: builder.fmul(a, b))
+_operator(operator.truediv, lambda builder, a, b: builder.fdiv(a, b))
+
+
+@instruction
+def full(typing: Any, rows: Any, value: Any) -> Any:
+    """A tile of so many rows that holds one value."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return pack(builder, [spread(builder, args[1])] * sig.return_type.rows)
+
+    return Tile(rows.literal_value)(rows, types.unliteral(value)), codegen
+
+
+@instruction
+def fma(typing: Any, a: Any, b: Any, c: Any) -> Any:
+    """A * b + c, rounded once where the processor can."""
+    return _elementwise_signature(a, b, c), _elementwise(multiply_add)
+
+
+@instruction
+def sqrt(typing: Any, a: Any) -> Any:
+    """The square root."""
+    return _elementwise_signature(a), _elementwise(lambda builder, v: _call(builder, "sqrt", v))
+
+
+@instruction
+def nearest(typing: Any, a: Any) -> Any:
+    """The nearest integer, as a float."""
+
+    def emit(builder: Any, v: Any) -> Any:
+        return _call(builder, "nearbyint", v)
+
+    return _elementwise_signature(a), _elementwise(emit)
+
+
+@instruction
+def power_of_two(typing: Any, exponent: Any) -> Any:
+    """2 ** exponent for whole exponents from -126 to 127, by setting the bits."""
+
+    def emit(builder: Any, v: Any) -> Any:
+        # Adding 1.5 * 2**23 leaves the whole number in the low bits; unlike a conversion to
+        # integers it is defined for NaN.
+        bits = builder.bitcast(builder.fadd(v, _constant(12582912.0)), INTS)
+        biased = builder.add(bits, ir.Constant(INTS, [127] * WIDTH))
+        return builder.bitcast(builder.shl(biased, ir.Constant(INTS, [23] * WIDTH)), VECTOR)
+
+    return _elementwise_signature(exponent), _elementwise(emit)
+
+
+@instruction
+def clamp(typing: Any, a: Any, low: Any, high: Any) -> Any:
+    """A, but at least low and at most high; NaN stays NaN."""
+
+    def emit(builder: Any, v: Any, floor: Any, ceiling: Any) -> Any:
+        v = builder.select(builder.fcmp_ordered("<", v, floor), floor, v)
+        return builder.select(builder.fcmp_ordered(">", v, ceiling), ceiling, v)
+
+    return _elementwise_signature(a, low, high), _elementwise(emit)
+
+
+@instruction
+def where_equal(typing: Any, a: Any, b: Any, then: Any, otherwise: Any) -> Any:
+    """Then where a == b, else otherwise."""
+
+    def emit(builder: Any, a: Any, b: Any, then: Any, otherwise: Any) -> Any:
+        return builder.select(builder.fcmp_ordered("==", a, b), then, otherwise)
+
+    return _elementwise_signature(a, b, then, otherwise), _elementwise(emit)
+
+
+@instruction
+def where_above(typing: Any, a: Any, b: Any, then: Any, otherwise: Any) -> Any:
+    """Then where a > b, else otherwise."""
+
+    def emit(builder: Any, a: Any, b: Any, then: Any, otherwise: Any) -> Any:
+        return builder.select(builder.fcmp_ordered(">", a, b), then, otherwise)
+
+    return _elementwise_signature(a, b, then, otherwise), _elementwise(emit)
+
+
+@instruction
+def where_above_or_nan(typing: Any, a: Any, b: Any, then: Any, otherwise: Any) -> Any:
+    """Then where a > b or a is NaN, else otherwise."""
+
+    def emit(builder: Any, a: Any, b: Any, then: Any, otherwise: Any) -> Any:
+        is_nan = builder.fcmp_unordered("uno", a, a)
+        above = builder.fcmp_ordered(">", a, b)
+        return builder.select(builder.or_(above, is_nan), then, otherwise)
+
+    return _elementwise_signature(a, b, then, otherwise), _elementwise(emit)

@@ -1,0 +1,279 @@
+"""D_K* and h* of a cell: ties, the paired test, saturated cells, missing data, records."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from analysis.curves import curves
+from analysis.records import BEST_KEYS, THRESHOLD_KEYS, best_records, threshold_records
+from analysis.thresholds import best, head_pool
+
+
+def cell_of(made_up: SimpleNamespace, scores: dict[tuple[int, int], list[float]]) -> Any:
+    """One cell whose heads (h, d_k) were found with these per-seed scores."""
+    study = made_up.study_of([(64, 16)], heads=sorted(h for h, _ in scores))
+    cell = study.cells[0]
+    runs = [
+        made_up.run_row(cell, h, d_k, seed, score)
+        for (h, d_k), own in scores.items()
+        for seed, score in enumerate(own)
+    ]
+    thresholds = [
+        made_up.threshold_row(cell, h, d_k, mean_score=float(np.mean(own)) if own else None)
+        for (h, d_k), own in scores.items()
+    ]
+    return made_up.results_of(study, runs, thresholds)
+
+
+def one_best(results: Any) -> dict[str, Any]:
+    (row,) = best(results.thresholds, results.runs, results.study).to_dict("records")
+    return row
+
+
+def pool_of(results: Any) -> dict[int, dict[str, Any]]:
+    table = head_pool(results.thresholds, results.runs, results.study)
+    return {row["h"]: row for row in table.to_dict("records")}
+
+
+NOISE = [0.001, -0.002, 0.0005, 0.003, -0.001, 0.002, -0.0015, 0.0, 0.001, -0.002]
+
+
+def test_the_smallest_width_wins_whatever_its_score(made_up: SimpleNamespace) -> None:
+    row = one_best(cell_of(made_up, {(1, 25): [0.999] * 10, (4, 5): [0.991] * 10}))
+    assert (row["D_K"], row["h_star"], row["d_k"]) == (20, 4, 5)
+
+
+@pytest.mark.parametrize(
+    ("few", "many", "h_star"), [(0.992, 0.995, 4), (0.995, 0.992, 2), (0.995, 0.995, 2)]
+)
+def test_a_tie_goes_to_the_larger_mean_then_to_fewer_heads(
+    made_up: SimpleNamespace, few: float, many: float, h_star: int
+) -> None:
+    row = one_best(cell_of(made_up, {(2, 10): [few] * 10, (4, 5): [many] * 10}))
+    assert (row["D_K"], row["h_star"]) == (20, h_star)
+
+
+@pytest.mark.parametrize("gap", [0.0002, 0.004])
+def test_a_candidate_is_kept_by_scipys_paired_test(made_up: SimpleNamespace, gap: float) -> None:
+    rng = np.random.default_rng(3)
+    ours = list(0.993 + rng.normal(0, 0.001, 10))
+    theirs = [score + gap + noise for score, noise in zip(ours, NOISE, strict=True)]
+    results = cell_of(made_up, {(4, 5): ours, (2, 11): theirs})
+    row = pool_of(results)[2]
+    expected = stats.ttest_rel(theirs, ours).pvalue
+    assert row["p_value"] == pytest.approx(expected, rel=1e-9)
+    assert row["retained"] == (expected > 0.05)
+    assert row["rule"] == "paired t-test"
+    found = one_best(results)
+    assert (found["h_low"], found["h_high"]) == ((2, 4) if expected > 0.05 else (4, 4))
+
+
+@pytest.mark.parametrize(
+    ("scores", "rule", "retained"),
+    [
+        ([1.0] * 10, "identical", True),
+        ([0.998] * 10, "constant gap", False),
+        ([0.999], "too few seeds", True),
+        ([], "too few seeds", True),
+    ],
+)
+def test_where_no_test_can_be_made_a_rule_decides(
+    made_up: SimpleNamespace, scores: list[float], rule: str, retained: bool
+) -> None:
+    row = pool_of(cell_of(made_up, {(4, 5): [1.0] * 10, (2, 11): scores}))[2]
+    assert (row["rule"], row["retained"]) == (rule, retained)
+    assert pd.isna(row["p_value"])
+
+
+def test_candidates_lie_within_the_kept_margin(made_up: SimpleNamespace) -> None:
+    scores = {(4, 5): [0.99] * 10, (2, 11): [0.99] * 10, (1, 23): [0.99] * 10}
+    assert set(pool_of(cell_of(made_up, scores))) == {2, 4}
+
+
+@pytest.mark.parametrize(("keep_within", "heads"), [(0.0, {4}), (0.2, {1, 2, 4}), (None, {2, 4})])
+def test_the_margin_is_the_studys_or_the_papers(
+    made_up: SimpleNamespace, keep_within: float | None, heads: set[int]
+) -> None:
+    study = made_up.study_of([(64, 16)], heads=[1, 2, 4], keep_within=keep_within)
+    widths = {4: 5, 2: 11, 1: 23}
+    rows = [made_up.threshold_row(study.cells[0], h, d_k) for h, d_k in widths.items()]
+    results = made_up.results_of(study, [], rows)
+    assert set(pool_of(results)) == heads
+
+
+def test_the_ends_are_the_smallest_of_the_found_heads(made_up: SimpleNamespace) -> None:
+    study = made_up.study_of([(64, 16)], heads=[1, 2, 4, 8])
+    cell = study.cells[0]
+    rows = [
+        made_up.threshold_row(cell, 1, 22, D_K_low=17, D_K_high=None),
+        made_up.threshold_row(cell, 2, 11, D_K_low=20, D_K_high=26),
+        made_up.threshold_row(cell, 4, 5, D_K_low=None, D_K_high=28),
+        made_up.threshold_row(cell, 8, None, status="pruned", D_K_low=8, D_K_high=None),
+    ]
+    row = one_best(made_up.results_of(study, [], rows))
+    assert (row["D_K"], row["D_K_low"], row["D_K_high"], row["status"]) == (20, 17, 26, "found")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "status"),
+    [
+        ("found", "pruned", "found"),
+        ("found", "censored", "found"),
+        ("found", "open", "open"),
+        ("censored", "censored", "censored"),
+        ("censored", "open", "open"),
+        ("censored", "inconsistent", "inconsistent"),
+    ],
+)
+def test_the_status_of_a_cell_follows_from_its_heads(
+    made_up: SimpleNamespace, first: str, second: str, status: str
+) -> None:
+    study = made_up.study_of([(64, 16)], heads=[1, 2])
+    cell = study.cells[0]
+    d_k = 20 if first == "found" else None
+    rows = [
+        made_up.threshold_row(cell, 1, d_k, status=first, D_K_low=20, D_K_high=None),
+        made_up.threshold_row(cell, 2, None, status=second, D_K_low=30, D_K_high=None),
+    ]
+    row = one_best(made_up.results_of(study, [], rows))
+    assert row["status"] == status
+    assert pd.isna(row["D_K"]) == (first != "found")
+
+
+@pytest.mark.parametrize(("low", "status"), [(16, "inconsistent"), (24, "found")])
+def test_an_inconsistent_head_matters_only_if_it_might_be_the_best(
+    made_up: SimpleNamespace, low: int, status: str
+) -> None:
+    study = made_up.study_of([(64, 16)], heads=[1, 2])
+    cell = study.cells[0]
+    doubt = {"status": "inconsistent", "D_K_low": low, "D_K_high": 40}
+    rows = [made_up.threshold_row(cell, 1, 20), made_up.threshold_row(cell, 2, None, **doubt)]
+    assert one_best(made_up.results_of(study, [], rows))["status"] == status
+
+
+def test_a_cell_without_a_threshold_stays(made_up: SimpleNamespace) -> None:
+    study = made_up.study_of([(64, 16), (64, 32), (128, 16)], heads=[1, 2])
+    bounds = {"D_K_low": 30, "D_K_high": None, "status": "censored"}
+    rows = [made_up.threshold_row(study.cells[1], h, None, **bounds) for h in (1, 2)]
+    table = best(*_tables(made_up.results_of(study, [], rows)))
+    assert table["cell_id"].tolist() == [cell.cell_id for cell in study.cells]
+    assert table["status"].tolist() == ["open", "censored", "open"]
+    assert table["D_K"].isna().all()
+    assert table["D_K_low"].astype("object").where(table["D_K_low"].notna(), None).tolist() == [
+        None,
+        30,
+        None,
+    ]
+
+
+def _tables(results: Any) -> tuple[Any, Any, Any]:
+    return results.thresholds, results.runs, results.study
+
+
+def test_rows_of_other_studies_do_not_matter(made_up: SimpleNamespace) -> None:
+    wide = made_up.study_of([(64, 16), (64, 32), (128, 64)])
+    narrow = made_up.study_of([(64, 32)])
+    everything, alone = made_up.search_all(wide), made_up.search_all(narrow)
+    from_all = best(everything.thresholds, everything.runs, narrow)
+    pd.testing.assert_frame_equal(from_all, best(*_tables(alone)))
+
+
+@pytest.mark.parametrize("places", [[(64, 16), (64, 32)], []])
+def test_plain_rows_serve_as_well_as_stored_tables(
+    made_up: SimpleNamespace, places: list[tuple[int, int]]
+) -> None:
+    study = made_up.study_of([(64, 16), (64, 32)])
+    stored = made_up.search_all(study)
+    if not places:
+        stored = made_up.results_of(study, [], [])
+    runs, thresholds = (
+        pd.DataFrame(
+            table.astype("object").where(table.notna(), None).to_dict("records"),
+            columns=table.columns,
+            dtype="object",
+        )
+        for table in (stored.runs, stored.thresholds)
+    )
+    pd.testing.assert_frame_equal(best(thresholds, runs, study), best(*_tables(stored)))
+    assert threshold_records(thresholds) == threshold_records(stored.thresholds)
+    plain = curves(runs, study).astype({"cell_id": "object"})
+    pd.testing.assert_frame_equal(
+        plain, curves(stored.runs, study).astype({"cell_id": "object"}), check_column_type=False
+    )
+
+
+def test_the_order_of_rows_does_not_matter(made_up: SimpleNamespace) -> None:
+    results = made_up.search_all(made_up.study_of([(64, 16), (64, 32)]))
+    table = best(*_tables(results))
+    shuffled = best(
+        results.thresholds.sample(frac=1, random_state=1),
+        results.runs.sample(frac=1, random_state=2),
+        results.study,
+    )
+    pd.testing.assert_frame_equal(table, shuffled)
+
+
+def test_records_have_the_published_keys_and_are_plain_json(made_up: SimpleNamespace) -> None:
+    study = made_up.study_of([(64, 16), (64, 32)])
+    searched = made_up.search_all(study)
+    extra = [made_up.threshold_row(study.cells[0], 3, None, D_K_low=None, D_K_high=None)]
+    thresholds = pd.concat([searched.thresholds, made_up.results_of(study, [], extra).thresholds])
+    records = threshold_records(thresholds)
+    for record in records:
+        assert tuple(record) == THRESHOLD_KEYS
+        assert all(type(record[key]) in (int, type(None)) for key in ("d_k", "D_K", "D_K_low"))
+        assert isinstance(record["certificate"], dict) == (record["status"] == "found")
+    assert records[-1]["mean_score"] is None
+    bests = best_records(best(*_tables(searched)))
+    assert all(tuple(record) == BEST_KEYS for record in bests)
+    assert all(type(value) is int for record in bests for value in record.values())
+    text = json.dumps({"thresholds": records, "best": bests}, allow_nan=False)
+    assert json.loads(text) == {"thresholds": records, "best": bests}
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    heads=st.dictionaries(
+        st.sampled_from([1, 2, 4, 8, 16]),
+        st.tuples(
+            st.sampled_from(["found", "pruned", "censored", "open", "inconsistent"]),
+            st.integers(1, 12),
+            st.lists(st.sampled_from([0.99, 0.992, 0.995, 1.0]), max_size=4),
+        ),
+    )
+)
+def test_h_star_is_in_its_interval_and_no_found_head_is_narrower(
+    made_up: SimpleNamespace, heads: dict[int, tuple[str, int, list[float]]]
+) -> None:
+    study = made_up.study_of([(64, 16)], heads=[1, 2, 4, 8, 16])
+    cell = study.cells[0]
+    thresholds, runs = [], []
+    for h, (status, d_k, scores) in heads.items():
+        own = {"status": status, "mean_score": float(np.mean(scores)) if scores else None}
+        found = status == "found"
+        thresholds.append(made_up.threshold_row(cell, h, d_k if found else None, **own))
+        runs += [made_up.run_row(cell, h, d_k, seed, score) for seed, score in enumerate(scores)]
+    results = made_up.results_of(study, runs, thresholds)
+    row = one_best(results)
+    widths = {h: h * d_k for h, (status, d_k, _) in heads.items() if status == "found"}
+    (record,) = best_records(best(*_tables(results)))
+    json.dumps(record, allow_nan=False)
+    json.dumps(threshold_records(results.thresholds), allow_nan=False)
+    if not widths:
+        assert pd.isna(row["D_K"])
+        assert row["status"] != "found"
+        return
+    assert row["D_K"] == min(widths.values()) == widths[row["h_star"]]
+    assert row["h_low"] <= row["h_star"] <= row["h_high"]
+    kept = {h for h, member in pool_of(results).items() if member["retained"]}
+    assert kept <= {h for h, width in widths.items() if width <= 1.1 * row["D_K"]}
+    assert (min(kept), max(kept)) == (row["h_low"], row["h_high"])

@@ -1,0 +1,87 @@
+"""Score against width: intervals against scipy, and which runs count."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from analysis.curves import curves, t_interval
+
+PLACES = [(64, 16)]
+
+
+@given(st.lists(st.floats(0.5, 1), min_size=2, max_size=12).filter(lambda s: np.ptp(s) > 1e-6))
+def test_t_interval_is_scipys(scores: list[float]) -> None:
+    expected = stats.t.interval(0.95, len(scores) - 1, np.mean(scores), stats.sem(scores))
+    assert t_interval(scores) == pytest.approx(expected, rel=1e-9)
+
+
+@given(st.floats(0, 1), st.integers(2, 12))
+def test_equal_scores_have_an_interval_of_zero_width(score: float, n: int) -> None:
+    assert t_interval([score] * n) == (score, score)
+
+
+def test_one_score_has_no_interval() -> None:
+    assert t_interval([0.99]) is None
+
+
+def test_a_probe_is_one_row_with_its_seeds_steps_and_seconds(made_up: SimpleNamespace) -> None:
+    study = made_up.study_of(PLACES, seeds=3)
+    cell = study.cells[0]
+    scores = [0.99, 0.97, 0.98]
+    runs = [made_up.run_row(cell, 4, 5, seed, score) for seed, score in enumerate(scores)]
+    runs.append(made_up.run_row(cell, 2, 9, 0, 0.5))
+    table = curves(made_up.results_of(study, runs, []).runs, study)
+    assert list(zip(table["h"], table["d_k"], table["D_K"], strict=True)) == [
+        (2, 9, 18),
+        (4, 5, 20),
+    ]
+    lone, full = table.to_dict("records")
+    assert (lone["n_seeds"], lone["complete"]) == (1, False)
+    assert math.isnan(lone["low"])
+    assert math.isnan(lone["high"])
+    assert full["complete"]
+    assert full["mean_score"] == pytest.approx(0.98)
+    expected = stats.t.interval(0.95, 2, np.mean(scores), stats.sem(scores))
+    assert (full["low"], full["high"]) == pytest.approx(expected)
+    assert full["steps"] == 3 * cell.training.max_steps
+    assert full["seconds"] == pytest.approx(3 * cell.training.max_steps * 4e-5)
+
+
+def test_only_the_studys_cells_heads_and_seeds_count(made_up: SimpleNamespace) -> None:
+    wide = made_up.study_of([(64, 16), (64, 32)], seeds=4)
+    study = made_up.study_of(PLACES, seeds=2, heads=[4])
+    runs = [
+        made_up.run_row(cell, h, 5, seed, 0.9)
+        for cell in wide.cells
+        for h in (2, 4)
+        for seed in range(4)
+    ]
+    table = curves(made_up.results_of(wide, runs, []).runs, study)
+    assert table[["cell_id", "h", "n_seeds"]].values.tolist() == [[study.cells[0].cell_id, 4, 2]]
+
+
+def test_a_diverged_run_scores_zero_and_a_failed_one_is_left_out(made_up: SimpleNamespace) -> None:
+    study = made_up.study_of(PLACES, seeds=3)
+    cell = study.cells[0]
+    runs = [
+        made_up.run_row(cell, 4, 5, 0, 0.9),
+        made_up.run_row(cell, 4, 5, 1, None, stop_reason="diverged"),
+        made_up.run_row(cell, 4, 5, 2, None, stop_reason="failed", error="out of memory"),
+    ]
+    (row,) = curves(made_up.results_of(study, runs, []).runs, study).to_dict("records")
+    assert (row["n_seeds"], row["mean_score"]) == (2, pytest.approx(0.45))
+
+
+def test_no_runs_give_an_empty_table_of_the_same_columns(made_up: SimpleNamespace) -> None:
+    study = made_up.study_of(PLACES)
+    empty = curves(made_up.results_of(study, [], []).runs, study)
+    full = curves(made_up.search_all(study).runs, study)
+    assert empty.empty
+    assert empty.dtypes.drop("cell_id").equals(full.dtypes.drop("cell_id"))

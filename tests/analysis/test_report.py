@@ -1,0 +1,235 @@
+"""The report of finished, unfinished, small and odd studies."""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from analysis import paper, report
+from analysis.laws import Law
+from analysis.report import write_report
+
+GRID = [(64, 16), (64, 32), (64, 64), (128, 16), (128, 32), (128, 64)]
+FIGURES = ("capacity", "heads", "curves")
+
+
+class Page(HTMLParser):
+    """Tags left open, and every address the page refers to."""
+
+    VOID = frozenset({"meta", "link", "br", "hr", "img", "input"})
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.addresses: list[str] = []
+        self.ids: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in self.VOID:
+            self.open.append(tag)
+        self._note(attrs)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._note(attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def _note(self, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name in {"href", "src", "xlink:href", "action", "data", "srcset"}:
+                self.addresses.append(value or "")
+            if name == "id":
+                self.ids.append(value or "")
+
+
+@pytest.fixture(scope="module")
+def finished(made_up: SimpleNamespace, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The results and the report folder of a finished study."""
+    results = made_up.search_all(made_up.study_of(GRID))
+    folder = tmp_path_factory.mktemp("report")
+    assert write_report(results, folder) == folder / "index.html"
+    return results, folder
+
+
+def written(results: Any, folder: Path) -> str:
+    """The text of the report's page, checked to be well formed."""
+    text = write_report(results, folder).read_text("utf-8")
+    assert Page(text).open == []
+    assert not re.search(
+        r">\s*(nan|None|&lt;NA&gt;)\b", re.sub(r"<svg.*?</svg>", "", text, flags=re.S)
+    )
+    json.loads((folder / "laws.json").read_text(), parse_constant=pytest.fail)
+    return text
+
+
+def test_the_page_stands_alone(finished: Any) -> None:
+    _, folder = finished
+    text = (folder / "index.html").read_text("utf-8")
+    page = Page(text)
+    assert page.open == []
+    outside = [address for address in page.addresses if not address.startswith("#")]
+    assert outside == [paper.URL]
+    assert "@import" not in text
+    assert not re.search(r"url\((?!#)", text)
+    assert "<script" not in text
+
+
+def test_every_figure_is_in_the_page_and_beside_it_with_its_text_as_text(finished: Any) -> None:
+    _, folder = finished
+    page = (folder / "index.html").read_text("utf-8")
+    for name in FIGURES:
+        svg = (folder / f"{name}.svg").read_text("utf-8")
+        assert svg in page
+        root = ET.fromstring(svg)
+        words = "".join(root.itertext())
+        assert "d" in words
+        assert root.findall(".//{http://www.w3.org/2000/svg}text")
+        assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_ids_of_the_figures_do_not_collide_where_they_are_referred_to(finished: Any) -> None:
+    _, folder = finished
+    page = Page((folder / "index.html").read_text("utf-8"))
+    referred = {address[1:] for address in page.addresses if address.startswith("#")}
+    for name in referred:
+        assert page.ids.count(name) == 1
+
+
+def test_the_page_tells_the_finding_the_cells_and_the_protocol(finished: Any) -> None:
+    results, folder = finished
+    text = (folder / "index.html").read_text("utf-8")
+    law = Law.from_json(json.loads((folder / "laws.json").read_text())["laws"][0])
+    assert f"D_K* ≈ {law.slope:.2f} · m′ log₂ m / d_model over 6 of 6 cells" in text
+    assert "passes at 6 (10 seeds, mean" in text
+    for setting in ("training.learning_rate", "0.001", "search.target", "context.length"):
+        assert setting in text
+    for origin in ("lanes", "rgr-dist 0.1.0", "0123abc", "cpu: made up", "0 to 9"):
+        assert origin in text
+    assert f"{len(results.runs):,} runs" in text
+
+
+def test_the_tables_lie_beside_the_page(finished: Any) -> None:
+    results, folder = finished
+    shown = report.tables(results)
+    for name, table in (("best", shown.best), ("probes", shown.curves), ("cost", shown.cost)):
+        again = pd.read_csv(folder / f"{name}.csv")
+        assert list(again.columns) == list(table.columns)
+        assert len(again) == len(table)
+    assert shown.cost["steps"].sum() == results.runs["steps"].sum()
+    assert not list(folder.glob(".*"))
+
+
+def test_the_same_results_give_the_same_bytes(finished: Any, tmp_path: Path) -> None:
+    results, folder = finished
+    write_report(results, tmp_path)
+    for path in folder.iterdir():
+        if path.suffix != ".png":
+            assert (tmp_path / path.name).read_bytes() == path.read_bytes()
+
+
+def test_disagreement_with_the_paper_is_said(made_up: SimpleNamespace, tmp_path: Path) -> None:
+    study = made_up.study_of([(64, 16), (64, 32), (128, 16)], heads=[4])
+    widths = {(64, 16): 9, (64, 32): 2, (128, 16): 22}
+    rows = [made_up.threshold_row(c, 4, widths[c.m, c.d_model]) for c in study.cells]
+    text = written(made_up.results_of(study, [], rows), tmp_path)
+    assert "by more than one step of d_k in 1 of 3 cells: (64, 16): 36 at 4 heads, not 20" in text
+    assert text.count('class="apart"') == 1
+
+
+def test_one_cell_has_no_law_but_a_finding(made_up: SimpleNamespace, tmp_path: Path) -> None:
+    text = written(made_up.search_all(made_up.study_of([(64, 16)])), tmp_path)
+    assert "At m = 64, d_model = 16, D_K* = 20 at 4 heads of width 5" in text
+    assert "no fit: 1 found cell at 1 value" in text
+
+
+def test_an_unfinished_study_says_so(made_up: SimpleNamespace, tmp_path: Path) -> None:
+    study = made_up.study_of([(64, 16), (64, 32)], heads=[1, 2])
+    first = study.cells[0]
+    rows = [
+        made_up.threshold_row(first, 1, 21),
+        made_up.threshold_row(first, 2, None, D_K_low=14, D_K_high=24),
+    ]
+    runs = [made_up.run_row(first, 2, 7, seed, 0.8) for seed in range(2)]
+    text = written(made_up.results_of(study, runs, rows), tmp_path)
+    assert "D_K* = 21 at 1 head of width 21 so far" in text
+    assert "m = 64, d_model = 32: open: the search is not finished" in text
+    assert "[14–24]" in text
+
+
+def test_an_empty_study_has_a_report(made_up: SimpleNamespace, tmp_path: Path) -> None:
+    text = written(made_up.results_of(made_up.study_of(GRID), [], []), tmp_path)
+    assert "No threshold yet: the study&#39;s 6 cells are not finished." in text
+    assert "Nothing has been trained yet." in text
+
+
+def test_censored_and_inconsistent_cells_are_told_in_words(
+    made_up: SimpleNamespace, tmp_path: Path
+) -> None:
+    study = made_up.study_of([(64, 16), (64, 32)], heads=[1])
+    crossed = {
+        "pass": {"d_k": 6, "D_K": 6, "mean_score": 0.991, "n_seeds": 10},
+        "fail": {"d_k": 8, "D_K": 8, "mean_score": 0.98, "n_seeds": 10},
+    }
+    rows = [
+        made_up.threshold_row(
+            study.cells[0], 1, None, status="censored", D_K_low=97, D_K_high=None
+        ),
+        made_up.threshold_row(
+            study.cells[1],
+            1,
+            None,
+            status="inconsistent",
+            D_K_low=6,
+            D_K_high=9,
+            certificate=json.dumps(crossed),
+        ),
+    ]
+    runs = [made_up.run_row(study.cells[0], 1, 96, seed, 0.93) for seed in range(2)]
+    text = written(made_up.results_of(study, runs, rows), tmp_path)
+    assert "censored: no pass up to the largest width allowed" in text
+    assert "≥ 97" in text
+    assert "passes at 6 (10 seeds, mean 0.9910) yet fails at 8" in text
+
+
+def test_names_cannot_inject_markup(made_up: SimpleNamespace, tmp_path: Path) -> None:
+    study = made_up.study_of([(64, 16)])
+    row = made_up.run_row(study.cells[0], 4, 5, 0, 0.9, engine="<script>x</script>")
+    text = written(made_up.results_of(study, [row], []), tmp_path)
+    assert "<script" not in text
+    assert "&lt;script&gt;" in text
+
+
+def test_decisions_are_written_where_there_are_any(
+    made_up: SimpleNamespace, tmp_path: Path
+) -> None:
+    results = made_up.results_of(made_up.study_of([(64, 16)]), [], [])
+    write_report(replace(results, decisions=pd.DataFrame({"step": [0], "h": [4]})), tmp_path)
+    assert (tmp_path / "decisions.csv").read_text() == "step,h\n0,4\n"
+
+
+def test_a_failed_write_leaves_the_old_page(
+    made_up: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = made_up.results_of(made_up.study_of([(64, 16)]), [], [])
+    (tmp_path / "index.html").write_text("old")
+
+    def refuse(*_: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    with pytest.raises(OSError, match="no space"):
+        write_report(results, tmp_path)
+    assert (tmp_path / "index.html").read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["index.html"]

@@ -1,0 +1,79 @@
+"""The sentences, word for word."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+
+from analysis.provenance import duration
+from analysis.wording import certificate_words, three_digits, with_range
+
+PASS = {"d_k": 6, "D_K": 6, "mean_score": 0.9961, "n_seeds": 10}
+
+
+@pytest.mark.parametrize(
+    ("fail", "words"),
+    [
+        (
+            {"d_k": 5, "D_K": 5, "mean_score": 0.912, "n_seeds": 2},
+            "passes at 6 (10 seeds, mean 0.9961), fails at 5 (mean ≤ 0.9824 after 2 seeds)",
+        ),
+        (
+            {"d_k": 5, "D_K": 5, "mean_score": 0.9824, "n_seeds": 10},
+            "passes at 6 (10 seeds, mean 0.9961), fails at 5 (10 seeds, mean 0.9824)",
+        ),
+        (
+            {"d_k": 9, "D_K": 9, "mean_score": 0.9, "n_seeds": 10},
+            "passes at 6 (10 seeds, mean 0.9961) yet fails at 9 (10 seeds, mean 0.9000)",
+        ),
+        (None, "passes at 6 (10 seeds, mean 0.9961), no failing probe below"),
+    ],
+)
+def test_a_certificate_in_words(fail: dict | None, words: str) -> None:
+    assert certificate_words(json.dumps({"pass": PASS, "fail": fail}), 10) == words
+
+
+def test_a_threshold_of_one_has_nothing_below() -> None:
+    text = json.dumps({"pass": {**PASS, "d_k": 1}, "fail": None})
+    assert certificate_words(text, 10).endswith(", nothing is narrower")
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), pd.NA, "", "null", "{}"])
+def test_no_certificate_is_a_dash(missing: object) -> None:
+    assert certificate_words(missing, 10) == "–"
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ((20, 18, 24), "20 [18–24]"),
+        ((20, None, 24), "20 [?–24]"),
+        ((20, None, None), "20"),
+        ((None, 18, None), "≥ 18"),
+        ((None, 18, 24), "[18–24]"),
+        ((None, None, None), "–"),
+        ((pd.NA, float("nan"), None), "–"),
+    ],
+)
+def test_a_value_with_its_range(values: tuple, words: str) -> None:
+    assert with_range(*values) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(12.34, "12.3 s"), (245, "4 min 05 s"), (3599.7, "1 h 00 min"), (11_220, "3 h 07 min")],
+)
+def test_durations(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
+
+
+def test_three_digits_keep_their_zeros() -> None:
+    assert [three_digits(v) for v in (1.4, 0.9661, -6.505, 288.0, None)] == [
+        "1.40",
+        "0.966",
+        "−6.50",
+        "288",
+        "–",
+    ]

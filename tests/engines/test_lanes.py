@@ -1,0 +1,207 @@
+"""A lane's numbers are its own: to the last bit, whatever its neighbours do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from rgr_dist.engines.engine import Outcome
+from rgr_dist.engines.lanes import Lanes, LanesEngine
+from rgr_dist.study import Cell, Run
+
+CPU = torch.device("cpu")
+SHAPES = {  # m, d_model, length, h, d_k
+    "one narrow head": (16, 8, 5, 1, 1),
+    "odd everything": (23, 17, 5, 3, 7),
+    "context holds the whole graph": (9, 16, 9, 2, 3),
+    "the paper's context": (64, 32, 16, 4, 8),
+    "longer than a register": (40, 5, 33, 2, 2),
+}
+shapes = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
+QUICK = {"learning_rate": 0.003, "check_every": 50, "patience": 2, "max_steps": 1_000} | {
+    "validation_contexts": 50,
+    "test_contexts": 100,
+}
+SMALL = (16, 32, 8, 1, 8)  # its seeds converge at different checks
+
+
+def runs_of(shape: tuple[int, ...], seeds: Sequence[int], **training: Any) -> list[Run]:
+    m, d_model, length, h, d_k = shape
+    cell = Cell(m=m, d_model=d_model, context={"length": length}, training=training)
+    return [Run(cell=cell, h=h, d_k=d_k, seed=seed) for seed in seeds]
+
+
+def lanes_of(shape: tuple[int, ...], seeds: Sequence[int], steps: int = 0) -> Lanes:
+    lanes = Lanes(runs_of(shape, seeds), CPU, torch.float32)
+    lanes.advance(steps)
+    return lanes
+
+
+def state(lanes: Lanes, lane: int) -> torch.Tensor:
+    """Parameters and moments of a lane."""
+    return torch.stack([lanes.theta[lane], lanes.first[lane], lanes.second[lane]]).clone()
+
+
+def end(outcome: Outcome) -> tuple[Any, ...]:
+    return (outcome.score, outcome.val_score, outcome.tau, outcome.steps, outcome.stop_reason)
+
+
+def ends(runs: Sequence[Run]) -> dict[int, tuple[Any, ...]]:
+    """How each seed ended when these runs were trained together."""
+    outcomes = LanesEngine().train(runs)
+    return {run.seed: end(outcome) for run, outcome in zip(runs, outcomes, strict=True)}
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@shapes
+def test_a_lane_is_the_same_alone_and_at_every_place_beside_others(
+    shape: tuple[int, ...],
+) -> None:
+    alone = state(lanes_of(shape, [5], 60), 0)
+    for seeds in ([5, 1], [1, 5], [0, 1, 5], [0, 1, 2, 5, 3, 4, 6], [*range(10, 26), 5]):
+        together = lanes_of(shape, seeds, 60)
+        assert torch.equal(state(together, seeds.index(5)), alone), seeds
+
+
+@shapes
+def test_a_lane_is_the_same_after_its_neighbours_left(shape: tuple[int, ...]) -> None:
+    undisturbed = lanes_of(shape, range(6), 60)
+    compacted = lanes_of(shape, range(6), 25)
+    compacted.keep([1, 3, 4])
+    compacted.advance(15)
+    compacted.keep([2])
+    compacted.advance(20)
+    assert compacted.places == [4]
+    assert torch.equal(state(compacted, 0), state(undisturbed, 4))
+
+
+@shapes
+def test_disturbing_one_lane_leaves_the_others_as_they_were(shape: tuple[int, ...]) -> None:
+    quiet, disturbed = lanes_of(shape, range(4), 10), lanes_of(shape, range(4), 10)
+    disturbed.theta[2, : disturbed.size] += 0.1
+    quiet.advance(30)
+    disturbed.advance(30)
+    for lane in (0, 1, 3):
+        assert torch.equal(state(disturbed, lane), state(quiet, lane))
+    assert not torch.equal(state(disturbed, 2), state(quiet, 2))
+
+
+@pytest.mark.parametrize("poison", [float("nan"), float("inf")])
+def test_a_lane_that_is_lost_loses_no_other(poison: float) -> None:
+    quiet, poisoned = lanes_of(SMALL, range(3), 10), lanes_of(SMALL, range(3), 10)
+    poisoned.theta[1, : poisoned.size] = poison
+    quiet.advance(20)
+    poisoned.advance(20)
+    assert poisoned.is_finite() == [True, False, True]
+    for lane in (0, 2):
+        assert torch.equal(state(poisoned, lane), state(quiet, lane))
+        validation = quiet.tasks[lane].validation
+        assert poisoned.score(lane, validation) == quiet.score(lane, validation)
+
+
+@shapes
+def test_steps_can_be_taken_in_any_portions(shape: tuple[int, ...]) -> None:
+    at_once, in_portions = lanes_of(shape, range(3), 31), lanes_of(shape, range(3))
+    for portion in (1, 7, 23):
+        in_portions.advance(portion)
+    assert in_portions.steps == at_once.steps == 31
+    assert torch.equal(in_portions.theta, at_once.theta)
+
+
+@shapes
+def test_padding_never_moves(shape: tuple[int, ...]) -> None:
+    lanes = lanes_of(shape, range(2), 20)
+    for buffer in (lanes.theta, lanes.first, lanes.second, lanes.gradient):
+        assert not buffer[:, lanes.size + 1 :].any()
+        assert buffer[:, : lanes.size + 1].any(dim=1).all()
+
+
+def test_numbers_do_not_depend_on_the_number_of_threads() -> None:
+    for shape in ((64, 64, 16, 4, 16), (23, 17, 5, 3, 7)):
+        torch.set_num_threads(1)
+        one = lanes_of(shape, range(8), 3)
+        torch.set_num_threads(2)
+        two = lanes_of(shape, range(8), 3)
+        assert torch.equal(one.theta, two.theta)
+
+
+def test_each_lane_stops_for_itself() -> None:
+    runs = runs_of(SMALL, range(6), **QUICK)
+    alone = {run.seed: ends([run])[run.seed] for run in runs}
+    assert len({steps for *_, steps, _ in alone.values()}) > 1
+    assert {reason for *_, reason in alone.values()} == {"converged"}
+    assert ends(runs) == alone
+    assert ends(runs[::-1]) == alone
+    assert ends(runs[2:5]) == {seed: alone[seed] for seed in (2, 3, 4)}
+
+
+def test_lanes_that_converge_leave_those_that_do_not_to_the_last_step() -> None:
+    runs = runs_of(SMALL, range(6), **QUICK | {"max_steps": 330})
+    alone = {run.seed: ends([run])[run.seed] for run in runs}
+    assert {reason for *_, reason in alone.values()} == {"converged", "max_steps"}
+    assert {steps for *_, steps, reason in alone.values() if reason == "max_steps"} == {330}
+    assert ends(runs) == alone
+
+
+def test_lanes_that_diverge_leave_the_others_to_train() -> None:
+    wild = QUICK | {"learning_rate": 1.5e19, "check_every": 20, "max_steps": 60}
+    runs = runs_of((16, 5, 5, 1, 2), range(6), **wild)
+    together = ends(runs)
+    reasons = [reason for *_, reason in together.values()]
+    assert {"diverged", "max_steps"} == set(reasons)
+    for run in runs:
+        assert ends([run])[run.seed] == together[run.seed]
+        score, val_score, tau, steps, reason = together[run.seed]
+        if reason == "diverged":
+            assert (score, val_score, tau, steps) == (None, None, None, 20)
+        else:
+            assert np.isfinite([score, val_score, tau]).all()
+            assert steps == 60
+
+
+def test_outcomes_come_in_the_order_of_the_runs() -> None:
+    runs = runs_of(SMALL, [3, 0, 2], **QUICK)
+    outcomes = LanesEngine().train(runs)
+    assert [end(o) for o in outcomes] == [end(LanesEngine().train([run])[0]) for run in runs]
+
+
+def test_a_run_that_is_listed_twice_ends_the_same_both_times() -> None:
+    (run,) = runs_of(SMALL, [0], **QUICK | {"patience": 3})
+    (alone,) = LanesEngine().train([run])
+    assert [end(outcome) for outcome in LanesEngine().train([run, run])] == [end(alone)] * 2
+
+
+def test_no_runs_have_no_outcomes() -> None:
+    assert LanesEngine().train([]) == []
+
+
+@pytest.mark.parametrize("other", [{"h": 2}, {"d_k": 3}, {"cell": Cell(m=17, d_model=8)}])
+def test_runs_that_do_not_fit_in_one_program_are_refused(other: dict[str, Any]) -> None:
+    run = Run(cell=Cell(m=16, d_model=8), h=1, d_k=2, seed=0)
+    with pytest.raises(ValueError, match="must share the cell, h and d_k"):
+        LanesEngine().train([run, run.model_copy(update={"seed": 1, **other})])
+
+
+@pytest.mark.gpu
+def test_a_device_gives_the_processors_numbers() -> None:
+    shape = SHAPES["odd everything"]
+    runs = runs_of(shape, range(5), **QUICK | {"max_steps": 100})
+    here = LanesEngine("cpu", torch.float64).weights_after(runs, 100)
+    there = LanesEngine("cuda", torch.float64).weights_after(runs, 100)
+    for one, other in zip(here, there, strict=True):
+        np.testing.assert_allclose(one.W_Q, other.W_Q, rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(one.W_K, other.W_K, rtol=1e-8, atol=1e-10)
+    outcomes = LanesEngine("cuda").train(runs)
+    assert [outcome.steps for outcome in outcomes] == [100] * 5
+    assert all(0 <= outcome.score <= 1 for outcome in outcomes if outcome.score is not None)

@@ -1,0 +1,131 @@
+"""The context sampler against App. A.1 in plain Python, word by word and in law."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from rgr_dist.problem.contexts import draw_contexts
+from rgr_dist.problem.streams import Stream
+from tests.problem.plain_sampler import law_of_contexts, literal_context
+
+STREAM = Stream.of("problem", "train", 0)
+KEY = (STREAM.key0, STREAM.key1)
+GRAPHS_OF_5 = {
+    "fixed points only": [0, 1, 2, 3, 4],
+    "fixed point and two pairs": [0, 2, 1, 4, 3],
+    "one cycle": [1, 2, 3, 4, 0],
+    "pair and triple": [1, 0, 3, 4, 2],
+}
+
+
+def draw(pi: list[int], first: int, count: int, length: int, rho: float) -> np.ndarray:
+    return draw_contexts(STREAM, first, count, np.array(pi, np.int32), length, rho)
+
+
+@given(data=st.data(), rho=st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0]))
+def test_contexts_are_those_of_the_papers_text(data: st.DataObject, rho: float) -> None:
+    m = data.draw(st.integers(2, 24), "m")
+    pi = data.draw(st.permutations(range(m)), "pi")
+    length = data.draw(st.sampled_from(sorted({2, 3, (m + 1) // 2, m - 1, m} - {0, 1})), "l")
+    length = min(length, m)
+    first = data.draw(st.sampled_from([0, 1, 12_345, 2**32 - 2, 2**40]), "first")
+    expected = [literal_context(KEY, first + i, pi, length, rho)[0] for i in range(4)]
+    assert draw(pi, first, 4, length, rho).tolist() == expected
+
+
+@pytest.mark.parametrize(("m", "length"), [(2, 2), (16, 16), (64, 16), (65, 5), (512, 31)])
+@pytest.mark.parametrize("rho", [0.0, 0.5, 1.0])
+def test_contexts_of_sampled_graphs_are_those_of_the_papers_text(
+    m: int, length: int, rho: float
+) -> None:
+    pi = Stream.of("problem", "graph", 3).permutation(m).tolist()
+    expected = [literal_context(KEY, i, pi, length, rho)[0] for i in range(100)]
+    assert draw(pi, 0, 100, length, rho).tolist() == expected
+
+
+@pytest.mark.parametrize("pi", GRAPHS_OF_5.values(), ids=GRAPHS_OF_5.keys())
+@pytest.mark.parametrize("rho", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("length", [2, 3])
+def test_contexts_follow_the_papers_law(pi: list[int], rho: float, length: int) -> None:
+    law = law_of_contexts(pi, length, Fraction(rho))
+    contexts, times = np.unique(draw(pi, 0, 20_000, length, rho), axis=0, return_counts=True)
+    counts = dict(zip(map(tuple, contexts.tolist()), times.tolist(), strict=True))
+    possible = {context: p for context, p in law.items() if p > 0}
+    assert set(counts) <= set(possible)
+    observed = [counts.get(context, 0) for context in possible]
+    expected = [20_000 * p for p in possible.values()]
+    assert stats.chisquare(observed, expected).pvalue > 1e-4
+
+
+def test_any_context_can_be_drawn_without_those_before() -> None:
+    pi = Stream.of("problem", "graph", 0).permutation(40).tolist()
+    block = draw(pi, 0, 60, 16, 0.5)
+    for index in [0, 1, 31, 59]:
+        np.testing.assert_array_equal(draw(pi, index, 1, 16, 0.5)[0], block[index])
+    np.testing.assert_array_equal(draw(pi, 17, 20, 16, 0.5), block[17:37])
+
+
+@pytest.mark.parametrize(("m", "length"), [(5, 5), (9, 7), (64, 16)])
+def test_scratch_is_left_as_it_was_found(m: int, length: int) -> None:
+    pi = Stream.of("problem", "graph", 0).permutation(m).tolist()
+    one_by_one = [draw(pi, index, 1, length, 0.5)[0] for index in range(500)]
+    np.testing.assert_array_equal(draw(pi, 0, 500, length, 0.5), one_by_one)
+
+
+@pytest.mark.parametrize(("m", "length"), [(4, 2), (9, 7), (64, 16), (512, 16)])
+def test_items_of_a_context_are_distinct_nodes(m: int, length: int) -> None:
+    pi = Stream.of("problem", "graph", 1).permutation(m).tolist()
+    contexts = np.sort(draw(pi, 0, 2_000, length, 0.7), axis=1)
+    assert (np.diff(contexts, axis=1) > 0).all()
+    assert contexts.min() >= 0
+    assert contexts.max() < m
+
+
+def test_a_context_as_long_as_the_graph_holds_every_node() -> None:
+    pi = Stream.of("problem", "graph", 1).permutation(9).tolist()
+    np.testing.assert_array_equal(
+        np.sort(draw(pi, 0, 50, 9, 0.5), axis=1), np.tile(np.arange(9), (50, 1))
+    )
+
+
+def test_without_a_positive_rate_every_node_is_as_likely_at_every_place() -> None:
+    m, length, count = 20, 5, 20_000
+    pi = Stream.of("problem", "graph", 0).permutation(m).tolist()
+    contexts = draw(pi, 0, count, length, 0.0)
+    for place in range(length):
+        assert stats.chisquare(np.bincount(contexts[:, place], minlength=m)).pvalue > 1e-4
+    p = length / m  # inclusion counts of draws without replacement: their variance is N p (1 - p)
+    z = (np.bincount(contexts.ravel(), minlength=m) - count * p) / np.sqrt(count * p * (1 - p))
+    assert stats.chi2.sf(np.sum(z**2) * (m - 1) / m, df=m - 1) > 1e-3
+
+
+@pytest.mark.parametrize("rho", [0.25, 0.5])
+def test_the_number_of_sources_is_binomial(rho: float) -> None:
+    pi = Stream.of("problem", "graph", 0).permutation(30).tolist()
+    sizes = [len(literal_context(KEY, index, pi, 6, rho)[1]) for index in range(3_000)]
+    law = stats.binom(6, rho)
+    expected = 3_000 * np.append(law.pmf(np.arange(4)), law.sf(3))  # four and more are pooled
+    observed = np.bincount(np.minimum(sizes, 4), minlength=5)
+    assert stats.chisquare(observed, expected).pvalue > 1e-3
+
+
+def test_a_positive_rate_brings_targets_into_the_context() -> None:
+    m, length = 256, 16
+    pi = Stream.of("problem", "graph", 0).permutation(m).tolist()
+
+    def share(rho: float) -> float:
+        contexts = draw(pi, 0, 2_000, length, rho)
+        present = (np.array(pi)[contexts][:, :, None] == contexts[:, None, :]).any(axis=2)
+        return float(present.mean())
+
+    chance = (length - 1) / (m - 1)
+    assert share(0.0) == pytest.approx(chance, rel=0.1)
+    # Far fewer than rho: targets that come in push out sources and targets that were there.
+    assert 4 * chance < share(0.5) < 0.5
+    assert share(0.0) < share(0.1) < share(0.25) < share(0.5)

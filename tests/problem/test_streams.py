@@ -1,0 +1,96 @@
+"""Laws of the counter-based streams, against published vectors and plain-Python Philox."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from rgr_dist.problem.streams import Stream, philox
+from tests.problem.plain_sampler import philox4x32_10
+
+# Known-answer vectors of Random123 (kat_vectors, philox4x32 10): counter, key, result.
+KNOWN_ANSWERS = [
+    ("00000000 00000000 00000000 00000000", "00000000 00000000",
+     "6627e8d5 e169c58d bc57ac4c 9b00dbd8"),
+    ("ffffffff ffffffff ffffffff ffffffff", "ffffffff ffffffff",
+     "408f276d 41c83b0e a20bc7c6 6d5451fd"),
+    ("243f6a88 85a308d3 13198a2e 03707344", "a4093822 299f31d0",
+     "d16cfe09 94fdcceb 5001e420 24126ea1"),
+]  # fmt: skip
+
+
+def integers(text: str) -> tuple[int, ...]:
+    return tuple(int(word, 16) for word in text.split())
+
+
+@pytest.mark.parametrize(("counter", "key", "result"), KNOWN_ANSWERS)
+def test_philox_gives_the_published_vectors(counter: str, key: str, result: str) -> None:
+    words = philox(*(np.uint64(word) for word in integers(key) + integers(counter)))
+    assert tuple(int(word) for word in words) == integers(result)
+
+
+@pytest.mark.parametrize(("counter", "key", "result"), KNOWN_ANSWERS)
+def test_the_plain_oracle_gives_the_published_vectors(counter: str, key: str, result: str) -> None:
+    assert philox4x32_10(integers(counter), integers(key)) == integers(result)
+
+
+def test_words_are_the_blocks_of_counters_0_1_2_in_order() -> None:
+    stream = Stream.of("problem", "role", 7)
+    blocks = [philox4x32_10((i, 0, 0, 0), (stream.key0, stream.key1)) for i in range(5)]
+    assert stream.words(18).tolist() == [word for block in blocks for word in block][:18]
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 4, 5, 400])
+def test_a_longer_request_starts_with_the_shorter_one(count: int) -> None:
+    stream = Stream.of("problem", "role", 7)
+    assert stream.words(count).shape == (count,)
+    np.testing.assert_array_equal(stream.words(401)[:count], stream.words(count))
+    np.testing.assert_array_equal(stream.normals(401)[:count], stream.normals(count))
+
+
+def test_every_problem_role_and_seed_has_its_own_stream() -> None:
+    places = itertools.product(["p", "q", ""], ["graph", "train", "test"], range(20))
+    streams = [Stream.of(*place) for place in places]
+    assert len({tuple(stream.words(2)) for stream in streams}) == len(streams)
+
+
+def test_a_stream_is_named_by_its_place_alone() -> None:
+    assert Stream.of("p", "graph", 3) == Stream.of("p", "graph", 3)
+
+
+def test_words_are_uniform_in_every_bit() -> None:
+    words = Stream.of("problem", "bits", 0).words(20_000)
+    ones = np.array([np.count_nonzero((words >> np.uint32(bit)) & 1) for bit in range(32)])
+    z = (ones - 10_000) / np.sqrt(20_000 / 4)
+    assert stats.chi2.sf(np.sum(z**2), df=32) > 1e-3
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_normals_are_standard_normal(seed: int) -> None:
+    values = Stream.of("problem", "W_Q", seed).normals(20_000)
+    assert stats.kstest(values, "norm").pvalue > 1e-3
+
+
+def test_normals_of_neighbouring_seeds_and_roles_are_uncorrelated() -> None:
+    places = itertools.product(["W_Q", "W_K", "embedding"], range(4))
+    values = np.stack([Stream.of("problem", *place).normals(10_000) for place in places])
+    off_diagonal = (np.corrcoef(values) - np.eye(len(values))) * np.sqrt(10_000)
+    assert np.abs(off_diagonal).max() < 4.5
+
+
+@pytest.mark.parametrize("n", [1, 2, 17, 512])
+def test_a_permutation_lists_every_item_once(n: int) -> None:
+    order = Stream.of("problem", "graph", 1).permutation(n)
+    assert order.dtype == np.int32
+    assert sorted(order.tolist()) == list(range(n))
+
+
+def test_permutations_are_uniform() -> None:
+    seeds = range(6_000)
+    drawn = [tuple(Stream.of("problem", "graph", seed).permutation(4)) for seed in seeds]
+    counts = [drawn.count(p) for p in itertools.permutations(range(4))]
+    assert sum(counts) == len(seeds)
+    assert stats.chisquare(counts).pvalue > 1e-3

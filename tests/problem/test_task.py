@@ -1,0 +1,119 @@
+"""What a run is given: one problem for all widths, unit rows, paired weights, pinned numbers."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from rgr_dist.problem.streams import Stream
+from rgr_dist.problem.task import Task, initial_projections
+from rgr_dist.study import Cell, Run
+
+
+def cell_of(m: int = 64, d_model: int = 16, **parts: Any) -> Cell:
+    return Cell(m=m, d_model=d_model, **parts)
+
+
+def run_of(h: int, d_k: int, seed: int = 0, **cell: Any) -> Run:
+    return Run(cell=cell_of(**cell), h=h, d_k=d_k, seed=seed)
+
+
+def fingerprint(values: np.ndarray) -> str:
+    little_endian = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
+    return hashlib.sha256(little_endian.tobytes()).hexdigest()[:16]
+
+
+def test_a_seed_means_the_same_problem_however_it_is_trained() -> None:
+    slow = {"learning_rate": 1e-4, "max_steps": 7, "patience": 1, "sharpness": 3.0}
+    one, other = Task.of(cell_of(), 3), Task.of(cell_of(training=slow), 3)
+    np.testing.assert_array_equal(one.targets, other.targets)
+    np.testing.assert_array_equal(one.embedding, other.embedding)
+    np.testing.assert_array_equal(one.validation, other.validation)
+    np.testing.assert_array_equal(one.test, other.test)
+    np.testing.assert_array_equal(one.training_contexts(5, 9), other.training_contexts(5, 9))
+
+
+@pytest.mark.parametrize("role", ["W_Q", "W_K"])
+def test_wider_layers_start_with_the_narrower_ones_columns(role: str) -> None:
+    index = ["W_Q", "W_K"].index(role)
+    wide = initial_projections(run_of(h=4, d_k=9))[index]
+    for h, d_k in [(1, 1), (1, 7), (7, 1), (4, 5), (2, 18)]:
+        narrow = initial_projections(run_of(h=h, d_k=d_k))[index]
+        assert narrow.shape == (16, h * d_k)
+        np.testing.assert_array_equal(narrow, wide[:, : h * d_k])
+
+
+def test_every_seed_and_cell_has_its_own_problem() -> None:
+    tasks = [Task.of(cell_of(m, d), seed) for m, d in [(64, 16), (64, 32)] for seed in range(3)]
+    for part in ("targets", "test", "validation"):
+        assert len({fingerprint(getattr(task, part)) for task in tasks}) == len(tasks)
+    assert len({fingerprint(task.training_contexts(0, 9)) for task in tasks}) == len(tasks)
+    assert len({fingerprint(task.embedding[:, :16]) for task in tasks}) == len(tasks)
+
+
+def test_training_validation_and_test_contexts_are_drawn_apart() -> None:
+    task = Task.of(cell_of(), 0)
+    assert task.validation.shape == (500, 16)
+    assert task.test.shape == (2_000, 16)
+    drawn = [task.validation, task.test, task.training_contexts(0, 2_000)]
+    assert len(np.unique(np.concatenate(drawn), axis=0)) == 4_500
+
+
+def test_training_contexts_are_a_stream_that_can_be_entered_anywhere() -> None:
+    task = Task.of(cell_of(), 0)
+    np.testing.assert_array_equal(
+        task.training_contexts(1_000, 20), task.training_contexts(0, 1_020)[1_000:]
+    )
+
+
+def test_embedding_rows_are_uniform_on_the_unit_sphere() -> None:
+    d = 16
+    X = Task.of(cell_of(m=4_096, d_model=d, context={"length": 2}), 1).embedding
+    np.testing.assert_allclose((X**2).sum(axis=1), 1.0, rtol=1e-12)
+    for column in (0, d - 1):  # the square of a coordinate on the sphere is a Beta variable
+        assert stats.kstest(X[:, column] ** 2, stats.beta(0.5, (d - 1) / 2).cdf).pvalue > 1e-3
+    inner = np.sqrt(d) * (X[::2] * X[1::2]).sum(axis=1)
+    assert abs(inner.mean()) < 4 / np.sqrt(len(inner))
+    assert inner.var() == pytest.approx(1.0, abs=0.15)
+
+
+def test_first_weights_are_normal_of_variance_one_over_d_model() -> None:
+    W_Q, W_K = initial_projections(run_of(h=8, d_k=50, d_model=64))
+    for W in (W_Q, W_K):
+        assert stats.kstest(W.ravel() * np.sqrt(64), "norm").pvalue > 1e-3
+        assert W.var() == pytest.approx(1 / 64, rel=0.05)
+    assert abs(np.corrcoef(W_Q.ravel(), W_K.ravel())[0, 1]) < 4 / np.sqrt(W_Q.size)
+
+
+def test_first_weights_differ_between_seeds() -> None:
+    first, second = (initial_projections(run_of(h=1, d_k=4, seed=seed))[0] for seed in (0, 1))
+    assert not np.isclose(first, second).any()
+
+
+def test_the_protocols_numbers_are_pinned() -> None:
+    """Raise ``PROTOCOL`` before changing one of these: stored runs were trained on them."""
+    task = Task.of(cell_of(), 0)
+    assert task.targets[:8].tolist() == [36, 2, 58, 52, 61, 13, 31, 6]
+    assert fingerprint(task.targets) == "3098cc9bc78d517d"
+    first = [59, 7, 56, 5, 25, 31, 21, 8, 50, 36, 24, 20, 0, 57, 32, 46]
+    assert task.training_contexts(0, 1)[0].tolist() == first
+    assert fingerprint(task.training_contexts(0, 1_000)) == "c4195d430128da44"
+    assert fingerprint(task.validation) == "573032b6591ca403"
+    assert fingerprint(task.test) == "7d4cd9c70ac33c30"
+    np.testing.assert_allclose(task.embedding[0, :2], [-0.47367071, -0.50739011], rtol=1e-7)
+    W_Q, W_K = initial_projections(run_of(h=2, d_k=3))
+    np.testing.assert_allclose(W_Q[:2, 0], [-0.33567269, -0.21548165], rtol=1e-7)
+    np.testing.assert_allclose(W_K[0, :2], [-0.00427934, 0.15315357], rtol=1e-6)
+
+
+def test_streams_are_named_by_the_problem_the_role_and_the_seed() -> None:
+    cell = cell_of()
+    problem = (
+        '{"context":{"length":16,"positive_rate":0.5},"d_model":16,'
+        '"embedding":{"family":"gaussian"},"graph":{"family":"permutation"},"m":64}'
+    )
+    assert Task.of(cell, 5).train == Stream.of(problem, "train", 5)

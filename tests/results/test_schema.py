@@ -1,0 +1,71 @@
+"""The stored tables' schemas: what every column says of itself, in the files too."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from rgr_dist.results.schema import DECISIONS, RUNS, SCHEMA_VERSION, STOP_REASONS, THRESHOLDS
+from rgr_dist.results.store import Store
+from rgr_dist.study import Run
+from tests.results.made_up_runs import run_row
+
+DESIGNED = [
+    *("run_id", "model", "graph", "degree", "embedding", "m", "d_model", "h", "d_k", "D_K"),
+    *("seed", "score", "val_score", "steps", "stop_reason", "error", "engine", "seconds"),
+]
+"""Columns that a row of runs has at least."""
+
+
+@pytest.mark.parametrize("schema", [RUNS, THRESHOLDS, DECISIONS])
+def test_every_column_says_what_it_is_about(schema: pa.Schema) -> None:
+    assert len(set(schema.names)) == len(schema.names)
+    for field in schema:
+        assert field.metadata[b"about"].strip(), field.name
+    assert schema.metadata[b"version"] == str(SCHEMA_VERSION).encode()
+
+
+def test_runs_have_the_designed_columns() -> None:
+    assert set(DESIGNED) <= set(RUNS.names)
+
+
+def test_every_stop_reason_is_told_in_its_column() -> None:
+    about = RUNS.field("stop_reason").metadata[b"about"].decode()
+    assert about.split(" | ") == list(STOP_REASONS)
+
+
+def test_a_stored_part_carries_version_and_meaning(tmp_path: Path) -> None:
+    Store(tmp_path).append([run_row()])
+    (part,) = (tmp_path / "runs").glob("*.parquet")
+    stored = pq.read_schema(part)
+    assert stored.metadata[b"version"] == str(SCHEMA_VERSION).encode()
+    assert stored.metadata[b"table"] == b"runs"
+    assert stored.equals(RUNS, check_metadata=False)
+    for field in stored:
+        assert field.metadata[b"about"] == RUNS.field(field.name).metadata[b"about"]
+
+
+def test_a_stored_row_can_be_addressed_from_its_own_config(tmp_path: Path) -> None:
+    Store(tmp_path).append([run_row(h=2, d_k=7, seed=3)])
+    row = pd.read_parquet(tmp_path / "runs").iloc[0]
+    config = {key: value for key, value in json.loads(row["config"]).items() if key != "protocol"}
+    assert Run.model_validate_json(json.dumps(config)).run_id == row["run_id"]
+
+
+@pytest.mark.parametrize("name", ["thresholds", "decisions"])
+def test_a_table_of_a_study_is_replaced_whole(tmp_path: Path, name: str) -> None:
+    store = Store(tmp_path)
+    assert store.read_study_table("study", name) is None
+    store.write_study_table("study", name, [{"cell_id": "a", "h": 1}, {"cell_id": "b", "h": 2}])
+    store.write_study_table("study", name, [{"cell_id": "c", "h": 4}])
+    table = store.read_study_table("study", name)
+    assert table[["cell_id", "h"]].to_dict("records") == [{"cell_id": "c", "h": 4}]
+    files = [path.name for path in (tmp_path / "studies/study").iterdir()]
+    assert files == [f"{name}.parquet"]
+    store.write_study_table("study", name, [])
+    assert store.read_study_table("study", name).empty

@@ -1,0 +1,203 @@
+"""The store: what goes in comes out once, whatever breaks in between."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rgr_dist.results.schema import RUNS
+from rgr_dist.results.store import Store
+from rgr_dist.study import Cell
+from tests.results.made_up_runs import CELL, failed_row, run_row
+
+OTHER = Cell(m=128, d_model=16)
+
+
+def parts(root: Path) -> list[Path]:
+    return sorted((root / "runs").glob("*.parquet"))
+
+
+def tree(root: Path) -> list[str]:
+    return sorted(path.relative_to(root).as_posix() for path in root.rglob("*"))
+
+
+def content(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows in plain Python, None for what is missing."""
+    assert list(frame.columns) == RUNS.names
+    frame = frame.astype(object).where(frame.notna(), None)
+    rows = frame.to_dict("records")
+    return [row | {"finished_at": row["finished_at"].to_pydatetime()} for row in rows]
+
+
+def by_run(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    keyed = {row["run_id"]: row for row in rows}
+    assert len(keyed) == len(rows), "a run stands twice"
+    return keyed
+
+
+@st.composite
+def tries(draw: st.DrawFn) -> dict[str, Any]:
+    """One try at one of few runs: trained, diverged or failed."""
+    run = {
+        "h": draw(st.sampled_from([1, 2, 8])),
+        "d_k": draw(st.integers(1, 2)),
+        "seed": draw(st.integers(0, 1)),
+        "minute": draw(st.integers(0, 5)),
+    }
+    end = draw(st.sampled_from(["converged", "max_steps", "diverged", "failed"]))
+    if end == "failed":
+        return failed_row(**run)
+    score = None if end == "diverged" else draw(st.floats(0, 1))
+    return run_row(**run, stop_reason=end, score=score, seconds=draw(st.floats(0, 1e6)))
+
+
+@settings(max_examples=25)
+@given(st.lists(st.lists(tries(), max_size=4), max_size=5), st.integers(0, 4))
+def test_every_run_comes_back_once_from_any_parts(
+    appended: list[list[dict[str, Any]]], above: int
+) -> None:
+    rows = [row for part in appended for row in part]
+    trained = {row["run_id"] for row in rows if row["stop_reason"] != "failed"}
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(folder)
+        for part in appended:
+            store.append(part)
+        before = content(store.runs())
+        store.compact(above)
+        n_parts = len(parts(Path(folder)))
+        after = content(store.runs())
+    for row in by_run(before).values():
+        assert row in rows
+        assert (row["stop_reason"] == "failed") == (row["run_id"] not in trained)
+    assert set(by_run(before)) == {row["run_id"] for row in rows}
+    assert after == before
+    assert n_parts <= max(above, 1)
+
+
+def test_runs_come_in_the_order_of_their_cells_and_widths(tmp_path: Path) -> None:
+    keys = [(OTHER, 1, 2, 0), (CELL, 2, 1, 0), (CELL, 1, 10, 1), (CELL, 1, 10, 0), (CELL, 1, 9, 0)]
+    Store(tmp_path).append([run_row(h, d_k, seed, cell) for cell, h, d_k, seed in keys])
+    frame = Store(tmp_path).runs()
+    found = list(zip(frame["m"], frame["h"], frame["d_k"], frame["seed"], strict=True))
+    assert found == [(64, 1, 9, 0), (64, 1, 10, 0), (64, 1, 10, 1), (64, 2, 1, 0), (128, 1, 2, 0)]
+
+
+def test_runs_of_one_cell_are_those_of_that_cell(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.append([run_row(), run_row(cell=OTHER)])
+    assert list(store.runs([OTHER.cell_id])["m"]) == [128]
+    assert store.runs([]).empty
+    assert store.runs(iter([CELL.cell_id, OTHER.cell_id])).shape[0] == 2
+
+
+@pytest.mark.parametrize("order", [[0, 1], [1, 0]])
+@pytest.mark.parametrize("minutes", [(0, 1), (1, 0)])
+def test_a_failed_try_yields_to_a_good_one_whichever_came_first(
+    tmp_path: Path, order: list[int], minutes: tuple[int, int]
+) -> None:
+    two = [failed_row(minute=minutes[0]), run_row(minute=minutes[1])]
+    store = Store(tmp_path)
+    for place in order:
+        store.append([two[place]])
+    assert content(store.runs()) == [two[1]]
+    store.compact(above=1)
+    assert content(Store(tmp_path).runs()) == [two[1]]
+
+
+def test_what_is_missing_is_null_and_stays_null(tmp_path: Path) -> None:
+    Store(tmp_path).append([failed_row()])
+    (part,) = parts(tmp_path)
+    columns = pq.read_table(part).select(["score", "val_score", "threshold_tau"])
+    assert [column.null_count for column in columns] == [1, 1, 1]
+    assert content(Store(tmp_path).runs()) == [failed_row()]
+
+
+def test_an_empty_store_has_no_runs_and_the_columns(tmp_path: Path) -> None:
+    store = Store(tmp_path / "nowhere")
+    store.append([])
+    store.compact(above=0)
+    assert content(store.runs()) == []
+    assert tree(tmp_path) == []
+
+
+def test_pandas_reads_the_folder_as_it_is(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.append([run_row(seed=0)])
+    store.append([run_row(seed=1), failed_row(seed=2)])
+    (tmp_path / "runs" / ".part-half-written.parquet.1a2b").write_bytes(b"PAR1 and no more")
+    frame = pd.read_parquet(tmp_path / "runs")
+    assert by_run(content(frame)) == by_run(content(store.runs()))
+
+
+def test_hidden_files_are_ignored_and_are_not_damage(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.append([run_row()])
+    for name in (".part-1.parquet.1a2b", ".part-2.parquet", "_part.parquet", "notes.txt"):
+        (tmp_path / "runs" / name).write_bytes(b"half")
+    assert len(store.runs()) == 1
+    assert store.damaged == []
+
+
+@pytest.mark.parametrize(
+    "tear",
+    [
+        lambda data: b"",
+        lambda data: data[:3],
+        lambda data: data[: len(data) // 2],
+        lambda data: data[:-1],
+        lambda data: data[4:],
+        lambda data: b"not Parquet at all",
+        lambda data: data[:200] + bytes(200) + data[400:],
+    ],
+    ids=["empty", "3 bytes", "half", "last byte", "head", "text", "zeroed page"],
+)
+def test_a_torn_part_is_left_out_and_named_and_the_others_are_read(
+    tmp_path: Path, tear: Any
+) -> None:
+    store = Store(tmp_path)
+    for seed in range(3):
+        store.append([run_row(seed=seed)])
+    torn = parts(tmp_path)[1]
+    torn.write_bytes(tear(torn.read_bytes()))
+    assert list(store.runs()["seed"]) == [0, 2]
+    assert store.damaged == [str(torn)]
+    store.compact(above=1)
+    assert torn.exists(), "what cannot be read is not thrown away"
+    assert list(store.runs()["seed"]) == [0, 2]
+    store.append([run_row(seed=1)])
+    assert list(store.runs()["seed"]) == [0, 1, 2]
+
+
+def test_compaction_cut_short_before_the_old_parts_go_loses_and_doubles_nothing(
+    tmp_path: Path,
+) -> None:
+    store = Store(tmp_path / "store")
+    for seed in range(5):
+        store.append([run_row(seed=seed, minute=seed), failed_row(seed=seed + 1)])
+    before = content(store.runs())
+    shutil.copytree(tmp_path / "store/runs", tmp_path / "old")
+    store.compact(above=4)
+    assert len(parts(tmp_path / "store")) == 1
+    for count, part in enumerate(sorted((tmp_path / "old").iterdir()), start=2):
+        shutil.copy(part, tmp_path / "store/runs")
+        assert len(parts(tmp_path / "store")) == count
+        assert content(store.runs()) == before
+    store.compact(above=4)
+    assert content(store.runs()) == before
+
+
+def test_few_parts_are_left_as_they_are(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    for seed in range(3):
+        store.append([run_row(seed=seed)])
+    before = tree(tmp_path)
+    store.compact(above=3)
+    assert tree(tmp_path) == before

@@ -1,0 +1,104 @@
+"""Where a store may stand, and what happens where it may not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rgr_dist.results.store import Store, StoreError
+from tests.results.made_up_runs import run_row
+
+
+def tree(root: Path) -> list[str]:
+    return sorted(path.relative_to(root).as_posix() for path in root.rglob("*"))
+
+
+def test_a_file_uri_names_the_same_store_as_its_path(tmp_path: Path) -> None:
+    Store(tmp_path.as_uri()).append([run_row(seed=0)])
+    Store(str(tmp_path)).append([run_row(seed=1)])
+    for root in (tmp_path.as_uri(), str(tmp_path), tmp_path, f"{tmp_path}/"):
+        assert list(Store(root).runs()["seed"]) == [0, 1]
+    Store(tmp_path.as_uri()).check_writable()
+    assert Store(tmp_path.as_uri()).local_path == tmp_path
+
+
+def test_a_relative_path_stays_where_it_was_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    store = Store("here")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    store.append([run_row()])
+    assert len(Store(tmp_path / "here").runs()) == 1
+
+
+@pytest.mark.parametrize("root", ["nowhere://bucket/prefix", "://", "s3://"])
+def test_a_uri_that_names_no_place_is_refused_in_one_line(root: str) -> None:
+    with pytest.raises(StoreError) as caught:
+        Store(root).check_writable()
+    assert "\n" not in str(caught.value)
+    assert root in str(caught.value)
+
+
+@pytest.mark.parametrize("below", ["", "x", "x/y/z"])
+def test_a_root_at_or_below_a_file_is_refused_in_one_line(tmp_path: Path, below: str) -> None:
+    (tmp_path / "file").write_text("mine")
+    root = tmp_path / "file" / below
+    for attempt in (
+        lambda store: store.check_writable(),
+        lambda store: store.append([run_row()]),
+        lambda store: store.write_text("studies/s/study.yaml", "name: s"),
+        lambda store: store.write_study_table("s", "thresholds", []),
+    ):
+        with pytest.raises(StoreError) as caught:
+            attempt(Store(root))
+        assert "\n" not in str(caught.value)
+        assert str(root) in str(caught.value)
+    assert tree(tmp_path) == ["file"]
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_folder_that_is_no_folder_is_refused_when_read(tmp_path: Path) -> None:
+    (tmp_path / "runs").write_text("mine")
+    with pytest.raises(StoreError) as caught:
+        Store(tmp_path).check_writable()
+    assert "\n" not in str(caught.value)
+    assert tree(tmp_path) == ["runs"]
+
+
+@pytest.mark.parametrize("there", [[], ["a"], ["a/b"], ["a/b/runs"], ["a/b/runs", "a/b/studies"]])
+def test_checking_leaves_nothing_that_was_not_there(tmp_path: Path, there: list[str]) -> None:
+    for folder in there:
+        (tmp_path / folder).mkdir(parents=True)
+    before = tree(tmp_path)
+    Store(tmp_path / "a/b").check_writable()
+    assert tree(tmp_path) == before
+
+
+def test_checking_leaves_what_was_there(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.append([run_row()])
+    before = tree(tmp_path)
+    store.check_writable()
+    assert tree(tmp_path) == before
+
+
+def test_writing_leaves_no_hidden_file(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.append([run_row()])
+    store.write_text("studies/s/study.yaml", "name: ∫\n")
+    assert (tmp_path / "studies/s/study.yaml").read_text("utf-8") == "name: ∫\n"
+    assert not [name for name in tree(tmp_path) if Path(name).name.startswith(".")]
+
+
+def test_an_uploaded_folder_keeps_its_shape(tmp_path: Path) -> None:
+    report = tmp_path / "made"
+    (report / "figures").mkdir(parents=True)
+    (report / "index.html").write_text("<p>")
+    (report / "figures/one.svg").write_bytes(b"\x00\xff")
+    where = Store(tmp_path / "store").upload(report, "studies/s/report")
+    assert where == f"{tmp_path}/store/studies/s/report"
+    assert (Path(where) / "index.html").read_text() == "<p>"
+    assert (Path(where) / "figures/one.svg").read_bytes() == b"\x00\xff"

@@ -1,0 +1,243 @@
+"""One cell's search against trying every width of every head."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from search.cell_search import CellState, Evidence, replay
+from search.protocol import CellPlan, HeadResult
+from search.seed_test import SeedTest
+from tests.search.oracles import drawn_cell, noisy_cells, plans, rising_cells, sharp_cells, step
+from tests.search.simulated_cells import SimulatedCell
+
+
+def search(cell: SimulatedCell) -> tuple[CellState, Evidence]:
+    """Answer what the search needs, one probe at a time, until it needs no more."""
+    evidence: Evidence = {}
+    while (state := replay(cell.plan, cell.test, evidence)).needs:
+        need = state.needs[0]
+        scores = evidence.setdefault((need.h, need.d_k), {})
+        wave = cell.test.next_wave(scores, need.complete)
+        assert wave, f"needs what is known: {need}"
+        scores.update({seed: cell.score(need.h, need.d_k, seed) for seed in wave})
+    return state, evidence
+
+
+def rows(state: CellState) -> dict:
+    results = {h: state.result(h) for h in state.plan.limits}
+    return {h: (r.status, r.d_k, r.D_K_low, r.D_K_high) for h, r in results.items()}
+
+
+def cell_of(limits: dict, score: Callable, seeds: int = 2, **plan: object) -> SimulatedCell:
+    plan = {"guess_D_K": 16.0, "guess_h": 2.0, "intervals": False} | plan
+    return SimulatedCell(CellPlan("cell", limits, **plan), SeedTest(0.99, seeds), score)
+
+
+@given(st.one_of(sharp_cells(), rising_cells()))
+def test_the_search_finds_what_trying_every_width_finds(cell: SimulatedCell) -> None:
+    state, _ = search(cell)
+    assert rows(state) == cell.table()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("thousand", range(10))
+def test_ten_thousand_cells_are_found_as_by_trying_every_width(thousand: int) -> None:
+    for number in range(1000 * thousand, 1000 * (thousand + 1)):
+        cell = drawn_cell(number)
+        state, _ = search(cell)
+        assert rows(state) == cell.table(), f"drawn_cell({number})"
+
+
+@given(sharp_cells(keep_within=None))
+def test_without_a_margin_every_head_is_searched_to_its_limit(cell: SimulatedCell) -> None:
+    state, _ = search(cell)
+    assert {h: state.result(h).d_k for h in cell.plan.limits} == {
+        h: cell.threshold(h) for h in cell.plan.limits
+    }
+    assert {state.result(h).status for h in cell.plan.limits} <= {"found", "censored"}
+
+
+@given(st.one_of(sharp_cells(), rising_cells(), noisy_cells()))
+def test_a_found_threshold_is_certified_by_a_pass_and_a_fail_beside_it(
+    cell: SimulatedCell,
+) -> None:
+    state, evidence = search(cell)
+    for h in cell.plan.limits:
+        result = state.result(h)
+        if result.status != "found":
+            assert result.passed is None
+            continue
+        assert result.passed.d_k == result.d_k
+        assert cell.passes(h, result.d_k)
+        if result.d_k == 1:
+            assert result.failed is None
+            continue
+        assert result.failed.d_k == result.d_k - 1
+        assert not cell.passes(h, result.d_k - 1)
+        for probe in (result.passed, result.failed):
+            scores = evidence[h, probe.d_k].values()
+            assert probe.n_seeds == len(scores)
+            assert probe.mean_score == pytest.approx(sum(scores) / len(scores))
+
+
+@given(sharp_cells(intervals=True, seeds=3))
+def test_the_probes_beside_a_threshold_have_every_seed(cell: SimulatedCell) -> None:
+    state, _ = search(cell)
+    for h in cell.plan.limits:
+        result = state.result(h)
+        if result.status == "found":
+            beside = (result.passed, result.failed or result.passed)
+            assert [probe.n_seeds for probe in beside] == [3, 3]
+
+
+@given(rising_cells(intervals=True, keep_within=None))
+def test_intervals_are_those_of_a_walk_over_every_width(cell: SimulatedCell) -> None:
+    state, _ = search(cell)
+    for h in cell.plan.limits:
+        result = state.result(h)
+        if result.status == "found":
+            assert (result.D_K_low, result.D_K_high) == cell.interval(h, result.d_k)
+            assert result.D_K_low <= h * result.d_k <= (result.D_K_high or h * result.d_k)
+
+
+def test_a_margin_counts_exactly_at_its_edge() -> None:
+    """10 % above 20 is 22, which binary floating point would put just above."""
+    cell = cell_of({1: 40, 2: 20, 11: 9}, step({1: 20, 2: 11, 11: 3}), keep_within=0.1)
+    state, _ = search(cell)
+    assert [state.result(h).status for h in (1, 2, 11)] == ["found", "found", "pruned"]
+    assert state.margin_D_K == 22
+    assert state.result(11).D_K_low == 33
+
+
+def test_a_head_wider_than_the_margin_is_pruned_unprobed() -> None:
+    cell = cell_of({1: 40, 64: 4}, step({1: 4, 64: 1}), guess_h=1.0, guess_D_K=4.0)
+    state, evidence = search(cell)
+    assert {h for h, _ in evidence} == {1}
+    assert rows(state)[64] == ("pruned", None, 64, None)
+
+
+def test_no_head_passes_and_each_is_censored() -> None:
+    state, _ = search(cell_of({1: 40, 4: 10, 8: 3}, lambda h, d_k, seed: 0.98))
+    assert rows(state) == {
+        1: ("censored", None, 41, None),
+        4: ("censored", None, 44, None),
+        8: ("censored", None, 32, None),
+    }
+    assert state.result(8).failed.d_k == 3
+
+
+@given(sharp_cells(), st.data())
+def test_more_evidence_than_the_search_asks_for_changes_no_row(
+    cell: SimulatedCell, data: st.DataObject
+) -> None:
+    state, evidence = search(cell)
+    for h, limit in cell.plan.limits.items():
+        for d_k in data.draw(st.sets(st.integers(1, limit), max_size=5)):
+            scores = evidence.setdefault((h, d_k), {})
+            scores.update(enumerate(cell.scores(h, d_k)))
+    richer = replay(cell.plan, cell.test, evidence)
+    assert richer.is_done
+    assert rows(richer) == cell.table()
+    assert [richer.result(h) for h in cell.plan.limits] == [
+        state.result(h) for h in cell.plan.limits
+    ]
+    assert richer.decisions == state.decisions
+
+
+@given(sharp_cells())
+def test_seeds_beyond_the_study_are_no_evidence(cell: SimulatedCell) -> None:
+    """A store may hold more seeds than a study asks for."""
+    state, evidence = search(cell)
+    more = {key: {**scores, 99: 0.123} for key, scores in evidence.items()}
+    again = replay(cell.plan, cell.test, more)
+    assert [again.result(h) for h in cell.plan.limits] == [
+        state.result(h) for h in cell.plan.limits
+    ]
+    assert again.decisions == state.decisions
+
+
+def non_monotone(passing: set[int], **plan: object) -> tuple[HeadResult, CellState]:
+    """One head of limit 16 that passes at these widths; a near miss elsewhere."""
+
+    def score(h: int, d_k: int, seed: int) -> float:
+        return 1.0 if d_k in passing else (0.96, 0.97)[seed]
+
+    plan = {"guess_D_K": 8.0, "guess_h": 1.0} | plan
+    state, _ = search(cell_of({1: 16}, score, **plan))
+    return state.result(1), state
+
+
+def test_a_pass_below_a_fail_is_inconsistent_when_probes_show_it() -> None:
+    result, state = non_monotone({4, *range(8, 17)}, intervals=True)
+    assert {(d.d_k, d.verdict) for d in state.decisions} >= {(4, "pass"), (7, "fail"), (8, "pass")}
+    assert result.status == "inconsistent"
+    assert result.d_k is None
+    below, above = result.contradiction
+    assert (below.d_k, below.mean_score) == (4, 1.0)
+    assert (above.d_k, above.mean_score) == (7, pytest.approx(0.965))
+    assert (result.D_K_low, result.D_K_high) == (4, 8)
+
+
+def test_a_pass_below_a_fail_that_no_probe_shows_is_not_seen() -> None:
+    result, state = non_monotone({2, *range(8, 17)}, intervals=False)
+    assert 2 not in {d.d_k for d in state.decisions}
+    assert (result.status, result.d_k) == ("found", 8)
+
+
+@given(noisy_cells())
+def test_noise_is_inconsistent_exactly_when_a_probed_pass_lies_below_a_fail(
+    cell: SimulatedCell,
+) -> None:
+    state, _ = search(cell)
+    for h in cell.plan.limits:
+        passed = [d.d_k for d in state.decisions if d.h == h and d.verdict == "pass"]
+        failed = [d.d_k for d in state.decisions if d.h == h and d.verdict == "fail"]
+        contradicts = bool(passed and failed and min(passed) < max(failed))
+        result = state.result(h)
+        assert (result.status == "inconsistent") == contradicts
+        if contradicts:
+            shown = [probe.d_k for probe in result.contradiction]
+            assert shown == [min(passed), max(failed)]
+
+
+@settings(max_examples=30)
+@given(sharp_cells(intervals=False, keep_within=None))
+def test_a_grid_of_every_width_finds_every_threshold(cell: SimulatedCell) -> None:
+    limits = cell.plan.limits
+    grid = {h: tuple(range(1, limit + 1)) for h, limit in limits.items()}
+    plan = CellPlan("cell", limits, 1.0, 1.0, keep_within=None, grid=grid)
+    gridded = SimulatedCell(plan, cell.test, cell.score)
+    state, evidence = search(gridded)
+    assert set(evidence) == {(h, d_k) for h, widths in grid.items() for d_k in widths}
+    assert all(len(scores) == cell.test.seeds for scores in evidence.values())
+    assert {h: row[:2] for h, row in rows(state).items()} == {
+        h: row[:2] for h, row in cell.table().items()
+    }
+
+
+def test_a_coarse_grid_bounds_the_threshold_by_its_neighbours() -> None:
+    grid = {1: (4, 8, 16)}
+    state, _ = search(cell_of({1: 16}, step({1: 6}), grid=grid, keep_within=None))
+    assert (state.result(1).D_K_low, state.result(1).D_K_high) == (5, 8)
+
+
+def test_a_grid_shows_every_contradiction() -> None:
+    grid = {1: tuple(range(1, 9))}
+    cell = cell_of({1: 8}, lambda h, d_k, seed: 1.0 if d_k in (3, 7, 8) else 0.9, grid=grid)
+    state, _ = search(cell)
+    assert state.result(1).status == "inconsistent"
+    assert [probe.d_k for probe in state.result(1).contradiction] == [3, 6]
+
+
+@given(plans())
+@example(CellPlan("cell", {1: 1}, 0.1, 1.0))
+def test_nothing_known_needs_something_and_shows_nothing(plan: CellPlan) -> None:
+    state = replay(plan, SeedTest(0.99, 10), {})
+    assert state.needs
+    assert not state.decisions
+    assert {state.result(h).status for h in plan.limits} == {"open"}
+    assert all(1 <= need.d_k <= plan.limits[need.h] for need in state.needs)

@@ -1,0 +1,243 @@
+"""The command line, run as its user runs it: real Ray, real training, small cells."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+
+from rgr_dist.cli import call
+
+SMALL: dict[str, Any] = {
+    "name": "small",
+    "cells": [{"m": 16, "d_model": [8, 16]}],
+    "context": {"length": 8},
+    "training": {
+        "learning_rate": 0.01,
+        "max_steps": 2000,
+        "check_every": 100,
+        "patience": 2,
+        "validation_contexts": 50,
+        "test_contexts": 200,
+    },
+    "search": {"heads": [1, 2, 4], "seeds": 3},
+}
+
+
+def rgr(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run ``rgr`` in a process of its own."""
+    command = [sys.executable, "-c", "from rgr_dist.cli import main; main()"]
+    return subprocess.run(
+        [*command, *map(str, arguments)], cwd=cwd, capture_output=True, text=True, timeout=240
+    )
+
+
+def write_study(folder: Path, file: str = "small.yaml", **changes: Any) -> Path:
+    """Write the small study, with some of its keys changed."""
+    path = folder / file
+    path.write_text(yaml.safe_dump({**SMALL, **changes}))
+    return path
+
+
+def tables(folder: Path) -> dict[str, pd.DataFrame]:
+    """The study's tables as stored."""
+    home = folder / "results/studies/small"
+    return {name: pd.read_parquet(home / f"{name}.parquet") for name in ("thresholds", "decisions")}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the small study run to its end in ``results/``."""
+    folder = tmp_path_factory.mktemp("finished")
+    write_study(folder)
+    done = rgr("run", "small.yaml", "--cpus", 2, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "report:" in done.stdout
+    return folder
+
+
+def test_run_finds_thresholds_with_certificates_and_writes_a_report(finished: Path) -> None:
+    listing = json.loads(rgr("thresholds", "small.yaml", "--format", "json", cwd=finished).stdout)
+    assert set(listing) == {"thresholds", "best"}
+    expected = "model graph degree m d_model h d_k D_K D_K_low D_K_high status mean_score n_seeds"
+    assert set(listing["thresholds"][0]) == {*expected.split(), "certificate"}
+    best_keys = "m d_model degree D_K D_K_low D_K_high h_star h_low h_high d_k"
+    assert set(listing["best"][0]) == set(best_keys.split())
+    assert len(listing["thresholds"]) == 6
+    found = [row for row in listing["thresholds"] if row["status"] == "found"]
+    assert {row["d_model"] for row in found} == {8, 16}
+    for row in found:
+        certificate = row["certificate"]
+        assert certificate["pass"]["d_k"] == row["d_k"]
+        assert certificate["pass"]["mean_score"] >= 0.99
+        assert certificate["fail"]["d_k"] == row["d_k"] - 1
+        assert certificate["fail"]["mean_score"] < 0.99
+    page = finished / "results/studies/small/report/index.html"
+    assert "m=16" in page.read_text() or "16" in page.read_text()
+    assert json.loads((finished / "results/studies/small/laws.json").read_text())["laws"]
+
+
+def test_the_runs_folder_is_the_export(finished: Path) -> None:
+    runs = pd.read_parquet(finished / "results/runs")
+    assert runs["run_id"].is_unique
+    assert runs["score"].between(0, 1).all()
+    assert (runs["D_K"] == runs["h"] * runs["d_k"]).all()
+    assert set(runs["stop_reason"]) <= {"converged", "max_steps"}
+
+
+def test_running_again_trains_nothing(finished: Path) -> None:
+    before = sorted((finished / "results/runs").iterdir())
+    again = rgr("run", "small.yaml", cwd=finished)
+    assert again.returncode == 0
+    assert "nothing was left to train" in again.stdout
+    assert sorted((finished / "results/runs").iterdir()) == before
+
+
+def test_adding_a_cell_trains_only_that_cell(finished: Path) -> None:
+    before = pd.read_parquet(finished / "results/runs")
+    cells = [{"m": 16, "d_model": [8, 16]}, {"m": 12, "d_model": 16}]
+    write_study(finished, "wider.yaml", name="wider", cells=cells)
+    done = rgr("run", "wider.yaml", cwd=finished)
+    assert done.returncode == 0, done.stderr
+    after = pd.read_parquet(finished / "results/runs")
+    new = after[~after["run_id"].isin(before["run_id"])]
+    assert set(new["m"]) == {12}
+    assert len(after) == len(before) + len(new)
+
+
+@pytest.mark.parametrize("verb", ["plan", "status", "thresholds", "fit"])
+def test_listings_in_every_format(
+    verb: str, finished: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(finished)
+    shown = {}
+    for how in ("table", "json", "csv"):
+        assert call([verb, "small.yaml", "--format", how]) == 0
+        shown[how] = capsys.readouterr().out
+    sections = json.loads(shown["json"])
+    first = next(iter(sections.values()))
+    assert len(shown["csv"].splitlines()) == 1 + len(first)
+    assert len(shown["table"].splitlines()) > len(first)
+    if verb == "status":
+        assert sections["finished"] is True
+        assert sections["runs_left"] == sections["runs_failed"] == 0
+    if verb == "plan":
+        assert sections["runs_left"] == sections["steps_left"] == 0
+
+
+def test_killing_the_driver_loses_nothing_and_changes_nothing(
+    finished: Path, tmp_path: Path
+) -> None:
+    write_study(tmp_path)
+    command = [sys.executable, "-c", "from rgr_dist.cli import main; main()", "run", "small.yaml"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as driver:
+        assert driver.stdout is not None
+        next(line for line in driver.stdout if "found" in line)
+        driver.kill()
+    stored = pd.read_parquet(tmp_path / "results/runs")
+    assert 0 < len(stored) < len(pd.read_parquet(finished / "results/runs"))
+    done = rgr("run", "small.yaml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    runs = pd.read_parquet(tmp_path / "results/runs")
+    kept = runs.merge(stored, on="run_id", suffixes=("", "_before"))
+    assert len(kept) == len(stored)
+    assert (kept["finished_at"] == kept["finished_at_before"]).all()
+    assert runs["run_id"].is_unique
+    undisturbed, resumed = tables(finished), tables(tmp_path)
+    for name, table in undisturbed.items():
+        pd.testing.assert_frame_equal(table, resumed[name], check_exact=True)
+
+
+def test_an_interrupted_study_says_how_to_resume(tmp_path: Path) -> None:
+    write_study(tmp_path)
+    command = [sys.executable, "-c", "from rgr_dist.cli import main; main()", "run", "small.yaml"]
+    with subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as driver:
+        assert driver.stdout is not None
+        next(iter(driver.stdout))
+        os.kill(driver.pid, signal.SIGINT)
+        _, errors = driver.communicate(timeout=60)
+    assert driver.returncode == 130
+    assert errors.strip().splitlines()[-1].endswith("resume with: rgr run small.yaml")
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "an unknown key": ({"trainig": {}}, "training"),
+    "an unknown inner key": ({"training": {"max_step": 5}}, "training.max_step: unknown key"),
+    "a misspelt model": ({"model": "maxx"}, "model: 'maxx'"),
+    "no items": ({"cells": [{"m": 0, "d_model": 8}]}, "cells[0].m"),
+    "a broken head": ({"search": {"heads": [1, 2.5]}}, "search.heads[1]"),
+    "too many heads": ({"search": {"heads": [1, 64], "max_D_K": 32}}, "1 to 32"),
+    "a long context": ({"context": {"length": 20}}, "exceeds m = 16"),
+    "a target above one": ({"search": {"target": 1.5}}, "search.target"),
+}
+
+
+Refused = Callable[..., None]
+
+
+@pytest.fixture
+def refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Refused:
+    """Check that ``rgr`` refuses arguments in one line that holds a text, and writes nothing."""
+    monkeypatch.chdir(tmp_path)
+
+    def check(said: str, *arguments: str) -> None:
+        before = sorted(tmp_path.rglob("*"))
+        status = call(arguments)
+        shown = capsys.readouterr()
+        assert status == 2
+        assert shown.out == ""
+        assert len(shown.err.splitlines()) == 1, shown.err
+        assert said in shown.err
+        assert sorted(tmp_path.rglob("*")) == before
+
+    return check
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_studies_end_in_one_line_and_write_nothing(
+    case: str, tmp_path: Path, refused: Refused
+) -> None:
+    changes, said = BAD[case]
+    write_study(tmp_path, **changes)
+    refused(said, "run", "small.yaml")
+
+
+def test_bad_arguments_end_in_one_line_and_write_nothing(tmp_path: Path, refused: Refused) -> None:
+    (tmp_path / "file").write_text("in the way")
+    (tmp_path / "torn.yaml").write_bytes(b"\xff\xfe\x00")
+    write_study(tmp_path)
+    refused("--out file/below", "run", "small.yaml", "--out", "file/below")
+    refused("--out no://where", "run", "small.yaml", "--out", "no://where")
+    refused("did you mean 'quickstart'?", "run", "quickstrat")
+    refused("missing.yaml: cannot be read", "run", "missing.yaml")
+    refused("torn.yaml: not a text file", "run", "torn.yaml")
+    refused("valid: auto", "run", "small.yaml", "--engine", "warp")
+    refused("--cpus", "run", "small.yaml", "--cpus", "0")
+    refused("--set search", "run", "small.yaml", "--set", "search")
+    refused("No such command 'fly'", "fly")
+
+
+def test_bad_input_leaves_the_process_with_status_2(tmp_path: Path) -> None:
+    done = rgr("run", "quickstrat", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.splitlines()) == 1

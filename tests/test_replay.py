@@ -1,0 +1,188 @@
+"""From stored rows to the tables of a study, without Ray or torch."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from rgr_dist.replay import decision_rows, law_width, open_portfolio, plan_cell, threshold_rows
+from rgr_dist.results.schema import DECISIONS, RUNS, THRESHOLDS
+from rgr_dist.study import Cell, Run, Study, StudyError, parse_study
+from search.protocol import Probe
+
+WIDTHS = {1: 9, 2: 4, 8: 2}
+"""Smallest passing d_k of each head of the made-up cells."""
+
+
+def study_of(cells: list[dict[str, Any]] | None = None, **search: Any) -> Study:
+    search = {"heads": [1, 2, 8], "seeds": 2, "max_D_K": 24, "keep_within": None} | search
+    cells = cells or [{"m": 16, "d_model": 8}]
+    return parse_study({"name": "made-up", "cells": cells, "search": search})
+
+
+def run_row(cell: Cell, h: int, d_k: int, seed: int, **other: Any) -> dict[str, Any]:
+    """What the search reads of a run."""
+    run = Run(cell=cell, h=h, d_k=d_k, seed=seed)
+    row = {"run_id": run.run_id, "cell_id": cell.cell_id, "h": h, "d_k": d_k, "seed": seed}
+    return row | {"score": 1.0, "stop_reason": "converged"} | other
+
+
+def runs_of(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    return pa.Table.from_pylist(rows, schema=RUNS).to_pandas()
+
+
+def trained(study: Study, rows: list[dict[str, Any]] | None = None) -> list[dict[str, Any]]:
+    """Rows of every run that the study asks for beyond these rows."""
+    rows = list(rows or [])
+    cells = {cell.cell_id: cell for cell in study.cells}
+    while isinstance(probe := open_portfolio(study, runs_of(rows)).ask(), Probe):
+        score = 1.0 if probe.d_k >= WIDTHS[probe.h] else 0.5
+        known = dict(probe.scores)
+        rows += [
+            run_row(cells[probe.cell], probe.h, probe.d_k, seed, score=score)
+            for seed in range(study.search.seeds)
+            if seed not in known
+        ]
+    return rows
+
+
+def thresholds(study: Study, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return threshold_rows(study, open_portfolio(study, runs_of(rows)))
+
+
+def test_the_tables_have_the_columns_and_types_of_their_schemas() -> None:
+    study = study_of()
+    portfolio = open_portfolio(study, runs_of(trained(study)))
+    for rows, schema in (
+        (threshold_rows(study, portfolio), THRESHOLDS),
+        (decision_rows(study, portfolio), DECISIONS),
+    ):
+        assert rows
+        for row in rows:
+            assert set(schema.names) <= set(row)
+        pa.Table.from_pylist(rows, schema=schema)
+
+
+def test_the_thresholds_table_has_a_row_per_cell_and_head_in_the_studys_order() -> None:
+    study = study_of([{"m": [16, 32], "d_model": 8}, {"m": 16, "d_model": 4}], heads=[8, 1, 2])
+    table = thresholds(study, trained(study))
+    assert [(row["m"], row["d_model"], row["h"]) for row in table] == [
+        (m, d_model, h) for m, d_model in ((16, 8), (32, 8), (16, 4)) for h in (8, 1, 2)
+    ]
+    assert {row["h"]: row["d_k"] for row in table} == WIDTHS
+    for row in table:
+        assert row["D_K"] == row["h"] * row["d_k"] == row["D_K_low"] == row["D_K_high"]
+        certificate = json.loads(row["certificate"])
+        assert certificate["pass"]["d_k"] == row["d_k"]
+        assert certificate["fail"] == {
+            "d_k": row["d_k"] - 1,
+            "D_K": row["h"] * (row["d_k"] - 1),
+            "mean_score": 0.5,
+            "n_seeds": 2,
+        }
+
+
+def test_a_study_with_no_runs_is_open_everywhere() -> None:
+    study = study_of()
+    table = thresholds(study, [])
+    assert {row["status"] for row in table} == {"open"}
+    assert {row[key] for row in table for key in ("d_k", "D_K", "certificate")} == {None}
+    assert decision_rows(study, open_portfolio(study, runs_of([]))) == []
+
+
+def test_decisions_are_numbered_within_their_cell() -> None:
+    study = study_of([{"m": [16, 32], "d_model": 8}])
+    table = decision_rows(study, open_portfolio(study, runs_of(trained(study))))
+    for cell in study.cells:
+        steps = [row["step"] for row in table if row["cell_id"] == cell.cell_id]
+        assert steps == list(range(len(steps)))
+    assert all(row["D_K"] == row["h"] * row["d_k"] for row in table)
+
+
+@pytest.mark.parametrize("score", [None, 0.4, 1.0])
+def test_a_run_that_diverged_counts_as_zero(score: float | None) -> None:
+    study = study_of()
+    (cell,) = study.cells
+    rows = [run_row(cell, 2, 4, seed, score=score, stop_reason="diverged") for seed in (0, 1)]
+    portfolio = open_portfolio(study, runs_of(rows))
+    assert portfolio.state(cell.cell_id).scores(2, 4) == {0: 0.0, 1: 0.0}
+
+
+def test_a_run_that_failed_is_no_evidence_and_is_tried_again() -> None:
+    study = study_of()
+    (cell,) = study.cells
+    first = open_portfolio(study, runs_of([])).ask()
+    failed = [
+        run_row(cell, first.h, first.d_k, seed, score=None, stop_reason="failed", error="killed")
+        for seed in (0, 1)
+    ]
+    portfolio = open_portfolio(study, runs_of(failed))
+    assert portfolio.state(cell.cell_id).scores(first.h, first.d_k) == {}
+    assert portfolio.ask() == first
+
+
+def test_runs_of_cells_that_the_study_lacks_are_passed_over() -> None:
+    study = study_of()
+    others = study_of([{"m": 32, "d_model": 8}])
+    assert thresholds(study, trained(others)) == thresholds(study, [])
+
+
+def test_studies_that_share_cells_share_runs() -> None:
+    """A wider study over the same cell trains only what the first did not."""
+    narrow = study_of(heads=[2, 8], keep_within=0.1, intervals=False)
+    wide = study_of([{"m": 16, "d_model": 8}, {"m": 32, "d_model": 8}])
+    rows = trained(narrow)
+    both = trained(wide, rows)
+    addresses = [row["run_id"] for row in both]
+    assert len(set(addresses)) == len(addresses)
+    assert thresholds(wide, both) == thresholds(wide, trained(wide))
+    asked_alone = {row["run_id"] for row in trained(wide)}
+    assert set(addresses) & asked_alone == asked_alone
+
+
+def test_a_study_of_fewer_seeds_reads_the_runs_of_one_of_more() -> None:
+    more, fewer = study_of(seeds=5), study_of(seeds=2)
+    rows = trained(more)
+    assert trained(fewer, rows) == rows
+    assert thresholds(fewer, rows) == thresholds(fewer, trained(fewer))
+
+
+def test_a_run_is_told_once_however_often_the_tables_are_read() -> None:
+    study = study_of()
+    rows = trained(study)
+    assert thresholds(study, rows) == thresholds(study, rows[::-1])
+
+
+def test_limits_follow_the_law_unless_they_are_given() -> None:
+    cell = Cell(m=64, d_model=16)
+    assert law_width(cell) == 64 * 6 / 16
+    search = study_of(max_D_K=None, heads=[1, 3, 64]).search
+    assert plan_cell(cell, search).limits == {1: 96, 3: 32, 64: 4}  # at least 4 widths a head
+    assert plan_cell(cell, study_of(max_D_K=50, heads=[1, 3]).search).limits == {1: 50, 3: 16}
+
+
+def test_a_grid_trains_the_listed_widths_that_a_head_divides() -> None:
+    study = study_of(mode="grid", max_D_K=None, heads=[1, 2, 8], D_K=[4, 8, 16])
+    asked = {(row["h"], row["h"] * row["d_k"], row["seed"]) for row in trained(study)}
+    widths = {1: (4, 8, 16), 2: (4, 8, 16), 8: (8, 16)}
+    assert asked == {(h, D_K, seed) for h in widths for D_K in widths[h] for seed in (0, 1)}
+
+
+def test_a_head_that_divides_no_listed_width_is_refused_in_one_line() -> None:
+    with pytest.raises(StudyError, match=r"heads: 4 divides .*6") as caught:
+        study_of(mode="grid", max_D_K=None, heads=[2, 4], D_K=[6])
+    assert "\n" not in str(caught.value)
+
+
+def test_neither_ray_nor_torch_is_imported() -> None:
+    code = "import sys, rgr_dist.replay; print(sorted({'ray', 'torch'} & set(sys.modules)))"
+    answer = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert answer.stdout.strip() == "[]"
