@@ -384,7 +384,8 @@ def _validated(
         faults = error.errors()
         first = next((fault for fault in faults if fault["type"] == "extra_forbidden"), faults[0])
         prefix = place if isinstance(place, str) else place.get(str((first["loc"] or ("",))[0]), "")
-        raise StudyError(" ".join(f"{where}: {prefix}{_explain(spec, value, first)}".split())) from None
+        explained = " ".join(_explain(spec, value, first).split())
+        raise StudyError(f"{where}: {prefix}{explained}") from None
 
 
 def _explain(spec: type[BaseModel], value: Any, error: Any) -> str:
