@@ -157,14 +157,18 @@ def call(arguments: Sequence[str]) -> int:
     0 done; 2 bad input, told in one line; 3 finished, but some runs failed; 130 interrupted.
     """
     signal.signal(signal.SIGTERM, _interrupt)
+    result: Any = None
     try:
         result = app(list(arguments) or ["--help"], standalone_mode=False)
-        return result if isinstance(result, int) else 0
+        if result != EXIT_INTERRUPTED:  # typer's answer to an interrupt
+            return result if isinstance(result, int) else 0
     except typer.TyperException as error:
         say_error(" ".join(_message(error).split()))
     except (StudyError, StoreError, EngineError, ClusterError) as error:
         say_error(" ".join(str(error).split()))
     except (KeyboardInterrupt, typer.Abort):
+        result = EXIT_INTERRUPTED
+    if result == EXIT_INTERRUPTED:
         say_error(f"interrupted; resume with: rgr {shlex.join(arguments)}")
         return EXIT_INTERRUPTED
     return EXIT_BAD_INPUT

@@ -6,6 +6,7 @@ import logging
 import os
 import secrets
 import shutil
+import socket
 import tempfile
 import time
 from collections.abc import Iterator
@@ -22,6 +23,10 @@ from search.protocol import Probe
 
 TABLES_EVERY = 10.0
 """Seconds between writes of the study's tables while it runs."""
+WATCH_EVERY = 2.0
+"""Seconds between looks at the store of a study that is driven elsewhere."""
+CONNECT_WITHIN = 5.0
+"""Seconds that a cluster has to answer."""
 
 
 class ClusterError(RuntimeError):
@@ -70,12 +75,15 @@ def run_study(
 
     Args:
         cpus: slots to use on this machine; all by default. On a cluster: at most so many.
-        address: ``local`` for an embedded Ray, else a cluster's address or ``auto``.
+        address: ``local`` for an embedded Ray; ``auto`` or HOST:PORT on a node of a cluster;
+            ray://HOST:PORT from outside it, where the store must be a URI both can open.
 
     Raises:
         StoreError: a row could not be stored; the study was stopped.
         ClusterError: no Ray cluster answers at the address.
     """
+    if address.startswith("ray://"):
+        return _run_through_client(study, store, view, cpus, address, engine)
     runs = store.runs(cell.cell_id for cell in study.cells)
     portfolio = open_portfolio(study, runs)
     summary = Summary(started=time.monotonic())
@@ -109,6 +117,7 @@ def _ray(address: str, cpus: int | None) -> Iterator[int]:
     # Ray warns that its own default, a token, is in use.
     token_setup = "ray._private.authentication.authentication_token_setup"
     logging.getLogger(token_setup).setLevel(logging.ERROR)
+    logging.getLogger("ray.client_builder").setLevel(logging.WARNING)
     # Tune logs a missing result.json for each trial, since its loggers are off, and a
     # traceback for each failure, which the study keeps as a row and tells at the end.
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
@@ -118,22 +127,83 @@ def _ray(address: str, cpus: int | None) -> Iterator[int]:
         yield min(slots, cpus or slots)
         return
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "warning"}
+    if address.startswith("ray://"):
+        options = {}
     if address == "local":
         # A token of its own keeps Ray from writing one under the home folder.
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
         options |= {"num_cpus": cpus or os.cpu_count(), "include_dashboard": False}
+    if address not in ("local", "auto"):
+        _check_reachable(address)
     try:
         ray.init(address=address, **options)
-    except (ConnectionError, ValueError) as error:
-        raise ClusterError(
-            f"--address {address}: no Ray cluster answers there: {error}; valid: local, "
-            "auto on a node of a running cluster, or ray://HOST:10001"
-        ) from None
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        if address == "local":
+            raise
+        raise _no_cluster(address, str(error)) from None
     try:
         slots = max(1, int(ray.cluster_resources().get("CPU", 1)))
         yield min(slots, cpus or slots)
     finally:
         ray.shutdown()
+
+
+def _check_reachable(address: str) -> None:
+    """Make sure that something listens at HOST:PORT; Ray alone would try for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=CONNECT_WITHIN).close()
+    except (OSError, ValueError, OverflowError) as error:
+        raise _no_cluster(address, str(error)) from None
+
+
+def _no_cluster(address: str, reason: str) -> ClusterError:
+    return ClusterError(
+        f"--address {address}: no Ray cluster answers there ({reason}); valid: local, "
+        "auto or HOST:6379 on a node of a running cluster, or ray://HOST:10001"
+    )
+
+
+def _run_through_client(
+    study: Study, store: Store, view: View, cpus: int | None, address: str, engine: str
+) -> Summary:
+    """Let a task on the cluster drive the study, and watch the store that it writes."""
+    if "://" not in store.root:
+        raise ClusterError(
+            f"--out {store.root}: the driver of {address} runs on the cluster and cannot write "
+            "a folder of this machine; give a URI that both can open, such as s3://BUCKET/results"
+        )
+    cell_ids = [cell.cell_id for cell in study.cells]
+    before = store.runs(cell_ids)
+    summary = Summary(started=time.monotonic())
+    with _ray(address, cpus) as slots:
+        import ray
+
+        summary.slots = slots
+        task = ray.remote(num_cpus=0)(_drive).remote(
+            study.model_dump_json(), store.root, slots, engine
+        )
+        while not ray.wait([task], timeout=WATCH_EVERY)[0]:
+            runs = store.runs(cell_ids)
+            summary.runs = len(runs) - len(before)
+            summary.steps = int(runs["steps"].sum() - before["steps"].sum())
+            view.update(study, open_portfolio(study, runs), summary)
+        try:
+            done: Summary = ray.get(task)
+        except ray.exceptions.RayTaskError as error:
+            raise ClusterError(f"--address {address}: {error.cause!r}") from None
+    return done
+
+
+def _drive(study_json: str, root: str, cpus: int, engine: str) -> Summary:
+    """Drive a study from inside the cluster."""
+
+    class Silent:
+        def update(self, study: Study, portfolio: Portfolio, summary: Summary) -> None:
+            pass
+
+    study = Study.model_validate_json(study_json)
+    return run_study(study, Store(root), Silent(), cpus, "auto", engine)
 
 
 def _tune(

@@ -6,52 +6,15 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-import yaml
 
 from rgr_dist.cli import call
-
-SMALL: dict[str, Any] = {
-    "name": "small",
-    "cells": [{"m": 16, "d_model": [8, 16]}],
-    "context": {"length": 8},
-    "training": {
-        "learning_rate": 0.01,
-        "max_steps": 2000,
-        "check_every": 100,
-        "patience": 2,
-        "validation_contexts": 50,
-        "test_contexts": 200,
-    },
-    "search": {"heads": [1, 2, 4], "seeds": 3},
-}
-
-
-def rgr(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run ``rgr`` in a process of its own."""
-    command = [sys.executable, "-c", "from rgr_dist.cli import main; main()"]
-    return subprocess.run(
-        [*command, *map(str, arguments)], cwd=cwd, capture_output=True, text=True, timeout=240
-    )
-
-
-def write_study(folder: Path, file: str = "small.yaml", **changes: Any) -> Path:
-    """Write the small study, with some of its keys changed."""
-    path = folder / file
-    path.write_text(yaml.safe_dump({**SMALL, **changes}))
-    return path
-
-
-def tables(folder: Path) -> dict[str, pd.DataFrame]:
-    """The study's tables as stored."""
-    home = folder / "results/studies/small"
-    return {name: pd.read_parquet(home / f"{name}.parquet") for name in ("thresholds", "decisions")}
+from tests.small_study import RGR, rgr, tables, write_study
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +101,7 @@ def test_killing_the_driver_loses_nothing_and_changes_nothing(
     finished: Path, tmp_path: Path
 ) -> None:
     write_study(tmp_path)
-    command = [sys.executable, "-c", "from rgr_dist.cli import main; main()", "run", "small.yaml"]
+    command = [*RGR, "run", "small.yaml"]
     with subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as driver:
@@ -161,7 +124,7 @@ def test_killing_the_driver_loses_nothing_and_changes_nothing(
 
 def test_an_interrupted_study_says_how_to_resume(tmp_path: Path) -> None:
     write_study(tmp_path)
-    command = [sys.executable, "-c", "from rgr_dist.cli import main; main()", "run", "small.yaml"]
+    command = [*RGR, "run", "small.yaml"]
     with subprocess.Popen(
         command,
         cwd=tmp_path,

@@ -1,0 +1,57 @@
+"""A study of two small cells that trains in seconds, and how to run ``rgr`` on it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import yaml
+
+RGR = (sys.executable, "-c", "from rgr_dist.cli import main; main()")
+
+SMALL: dict[str, Any] = {
+    "name": "small",
+    "cells": [{"m": 16, "d_model": [8, 16]}],
+    "context": {"length": 8},
+    "training": {
+        "learning_rate": 0.01,
+        "max_steps": 2000,
+        "check_every": 100,
+        "patience": 2,
+        "validation_contexts": 50,
+        "test_contexts": 200,
+    },
+    "search": {"heads": [1, 2, 4], "seeds": 3},
+}
+
+
+def rgr(
+    *arguments: object, cwd: Path, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run ``rgr`` in a process of its own."""
+    return subprocess.run(
+        [*RGR, *map(str, arguments)],
+        cwd=cwd,
+        env={**os.environ, **(environment or {})},
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+
+
+def write_study(folder: Path, file: str = "small.yaml", **changes: Any) -> Path:
+    """Write the small study, with some of its keys changed."""
+    path = folder / file
+    path.write_text(yaml.safe_dump({**SMALL, **changes}))
+    return path
+
+
+def tables(folder: Path) -> dict[str, pd.DataFrame]:
+    """The study's tables as stored."""
+    home = folder / "results/studies/small"
+    return {name: pd.read_parquet(home / f"{name}.parquet") for name in ("thresholds", "decisions")}

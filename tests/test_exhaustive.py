@@ -1,0 +1,83 @@
+"""The search against the exhaustive grid, on a real cell: every width of every head."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rgr_dist.engines import make_engine
+from rgr_dist.replay import open_portfolio, threshold_rows
+from rgr_dist.results.store import Store
+from rgr_dist.study import Run, Study, parse_study
+from rgr_dist.trainable import train_rows
+from search.protocol import Probe, Signal
+
+HEADS = [1, 2, 4, 8, 16]
+LARGEST = 32
+
+
+def study_of(**search: Any) -> Study:
+    return parse_study(
+        {
+            "name": "exhaustive",
+            "cells": [{"m": 64, "d_model": 32}],
+            "training": {"max_steps": 10_000},
+            "search": {"heads": HEADS, "seeds": 5, **search},
+        }
+    )
+
+
+def run_here(study: Study, store: Store) -> list[dict[str, Any]]:
+    """Run a study in this process, one probe at a time; returns its thresholds."""
+    engine = make_engine("fused", threads=2)
+    portfolio = open_portfolio(study, store.runs())
+    cells = {cell.cell_id: cell for cell in study.cells}
+    while (probe := portfolio.ask()) is not Signal.DONE:
+        assert isinstance(probe, Probe)
+        scores = portfolio.scores(probe.cell, probe.h, probe.d_k)
+        while seeds := portfolio.test.next_wave(scores, probe.complete):
+            runs = [
+                Run(cell=cells[probe.cell], h=probe.h, d_k=probe.d_k, seed=seed) for seed in seeds
+            ]
+            rows = train_rows(engine, runs)
+            store.append(rows)
+            for row in rows:
+                portfolio.tell(probe.cell, probe.h, probe.d_k, row["seed"], row["score"])
+            scores = portfolio.scores(probe.cell, probe.h, probe.d_k)
+        portfolio.release(probe.cell, probe.h, probe.d_k)
+    return threshold_rows(study, portfolio)
+
+
+@pytest.mark.slow
+def test_the_search_finds_what_the_exhaustive_grid_finds(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    every_width = list(range(1, LARGEST + 1))
+    run_here(study_of(mode="grid", D_K=every_width), store)
+    runs = store.runs()
+    means = runs.groupby(["h", "d_k"])["score"].agg(["mean", "count"])
+    assert len(means) == sum(LARGEST // h for h in HEADS)
+    assert (means["count"] == 5).all()
+    smallest = {}
+    for h in HEADS:
+        mean = means.loc[h]["mean"]
+        smallest[h] = min(mean.index[mean >= 0.99], default=None)
+    best = min(h * d_k for h, d_k in smallest.items() if d_k is not None)
+
+    for keep_within in (0.10, 0.5, None):
+        alone = Store(tmp_path / f"{keep_within}")
+        study = study_of(max_D_K=LARGEST, keep_within=keep_within, intervals=False)
+        found = {row["h"]: row for row in run_here(study, alone)}
+        margin = math.inf if keep_within is None else math.floor(best * (1 + keep_within))
+        for h, d_k in smallest.items():
+            if d_k is not None and h * d_k <= margin:
+                assert (found[h]["status"], found[h]["d_k"]) == ("found", d_k)
+            elif keep_within is None:
+                assert found[h]["status"] == "censored"
+            else:
+                assert found[h]["status"] == "pruned"
+        trained = alone.runs().merge(runs, on="run_id", suffixes=("", "_grid"))
+        assert (trained["score"] == trained["score_grid"]).all()
+        assert len(alone.runs()) < len(runs)

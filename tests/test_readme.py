@@ -1,0 +1,68 @@
+"""What the README tells its reader to type works as it says."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rgr_dist.cli import app, call
+from rgr_dist.study import load_study, shipped_studies
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def commands(first: str) -> list[list[str]]:
+    """The lines of shell blocks that start with a word, split into arguments."""
+    lines = [line for block in blocks("sh") for line in block.splitlines()]
+    return [shlex.split(line, comments=True) for line in lines if line.startswith(f"{first} ")]
+
+
+@pytest.fixture
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the README's own study in ``mine.yaml``."""
+    monkeypatch.chdir(tmp_path)
+    study = next(block for block in blocks("yaml") if "name: mine" in block)
+    (tmp_path / "mine.yaml").write_text(study)
+    return tmp_path
+
+
+def test_the_readmes_study_is_valid(mine: Path) -> None:
+    study = load_study("mine.yaml")
+    assert len(study.cells) == 5
+    assert study.cells[-1].training.max_steps == 80_000
+
+
+def test_the_readmes_commands_run(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    verbs = {command.name or command.callback.__name__ for command in app.registered_commands}
+    told = [arguments for arguments in commands("rgr") if "mine.yaml" in arguments]
+    assert verbs == {arguments[1] for arguments in told}
+    for arguments in told:
+        if arguments[1] == "run":  # for real, but on the smallest cells there are
+            small = [{"m": 16, "d_model": 16}, {"m": 12, "d_model": 12}]
+            document = yaml.safe_load((mine / "mine.yaml").read_text())
+            document |= {"cells": small, "context": {"length": 8}}
+            document["search"] |= {"seeds": 2, "heads": [1, 2]}
+            document["training"] = {"max_steps": 1000, "learning_rate": 0.01}
+            (mine / "mine.yaml").write_text(yaml.safe_dump(document))
+        assert call(arguments[1:]) == 0, capsys.readouterr().err
+    assert "report" in capsys.readouterr().out
+    assert (mine / "results/studies/mine/report/index.html").exists()
+
+
+def test_what_the_readme_names_is_there() -> None:
+    for _, name, *_ in commands("make"):
+        assert re.search(rf"^{name}:", (ROOT / "Makefile").read_text(), re.MULTILINE), name
+    for target in re.findall(r"\]\(([\w./-]+)\)", README):
+        if not target.startswith("http"):
+            assert (ROOT / target).exists(), target
+    for name in shipped_studies():
+        assert f"`{name}`" in README
