@@ -16,7 +16,9 @@ from rich.console import Console
 from rgr_dist.engines import EngineError, check_engine
 from rgr_dist.listing import Format, print_listing
 from rgr_dist.results.store import Store, StoreError
-from rgr_dist.study import Study, StudyError, load_study
+from rgr_dist.study import Study
+from rgr_dist.study_faults import StudyError
+from rgr_dist.study_file import load_study
 from rgr_dist.sweep import ClusterError
 
 EXIT_BAD_INPUT, EXIT_FAILED_RUNS, EXIT_INTERRUPTED = 2, 3, 130

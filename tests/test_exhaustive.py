@@ -11,7 +11,8 @@ import pytest
 from rgr_dist.engines import make_engine
 from rgr_dist.replay import open_portfolio, threshold_rows
 from rgr_dist.results.store import Store
-from rgr_dist.study import Run, Study, parse_study
+from rgr_dist.study import Run, Study
+from rgr_dist.study_file import parse_study
 from rgr_dist.trainable import train_rows
 from search.protocol import Probe, Signal
 

@@ -1,0 +1,158 @@
+"""What is wrong with a study, in one line: what, where, and what would be valid."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+AnySpec = TypeVar("AnySpec", bound="BaseModel")
+
+
+class StudyError(ValueError):
+    """The study cannot be used as written; the message says what, where and what would be valid."""
+
+
+def load_yaml(text: str, where: str) -> Any:
+    """Parse YAML, refusing a key that is written twice.
+
+    Raises:
+        StudyError: naming the line.
+    """
+    try:
+        return yaml.load(text, _OneOfEachKey)
+    except (yaml.YAMLError, ValueError) as error:
+        raise StudyError(f"{where}: not valid YAML: {_yaml_fault(error)}") from None
+
+
+def validated(
+    spec: type[AnySpec], value: Any, where: str, place: str | Mapping[str, str]
+) -> AnySpec:
+    """A spec from plain values.
+
+    Args:
+        where: the study's file or name.
+        place: what comes before the keys of ``value`` in the file, or that for each key.
+
+    Raises:
+        StudyError: for the first fault, an unknown key before all others.
+    """
+    try:
+        return spec.model_validate(value)
+    except ValidationError as error:
+        faults = error.errors()
+        first = next((fault for fault in faults if fault["type"] == "extra_forbidden"), faults[0])
+        prefix = place if isinstance(place, str) else place.get(str((first["loc"] or ("",))[0]), "")
+        explained = " ".join(_explain(spec, value, first).split())
+        raise StudyError(f"{where}: {prefix}{explained}") from None
+
+
+def _explain(spec: type[BaseModel], value: Any, error: Any) -> str:
+    """One line for a pydantic error: key, what is wrong, what would be valid."""
+    key, owner = _locate(spec, value, error["loc"])
+    kind, given, bounds = error["type"], error.get("input"), error.get("ctx", {})
+    if kind == "extra_forbidden":
+        valid = list(owner.model_fields)
+        near = difflib.get_close_matches(str(error["loc"][-1]), valid, 1)
+        hint = f"did you mean '{near[0]}'? " if near else ""
+        return f"{key}: unknown key; {hint}valid: {', '.join(valid)}"
+    if kind == "literal_error":
+        options = re.findall(r"'([^']*)'", bounds["expected"])
+        near = difflib.get_close_matches(str(given), options, 1)
+        hint = f"did you mean '{near[0]}'? " if near and len(options) > 1 else ""
+        return f"{key}: {_shown(given)} is not known; {hint}valid: {', '.join(options)}"
+    if kind == "missing":
+        return f"{key}: missing; it has no default"
+    if kind == "value_error":
+        # A spec's own message starts with the key it is about; a value's does not.
+        separator = "." if error["loc"] == () or _is_spec(spec, error["loc"]) else ": "
+        return f"{key}{separator if key else ''}{bounds['error']}"
+    if error["loc"][-1:] == ("[key]",):
+        return f"{key}: the key {_shown(given)} is not a text"
+    wanted = {
+        "tuple_type": "a list",
+        "too_short": f"at least {bounds.get('min_length')} of them",
+        "dict_type": "a mapping of keys to values",
+        "model_type": "a mapping of keys to values",
+        "int_type": "an integer",
+        "float_type": "a number",
+        "float_parsing": "a number",
+        "finite_number": "a finite number",
+        "string_type": "a text",
+        "string_pattern_mismatch": "letters, digits, '.', '_' and '-', a letter or digit first",
+        "string_too_long": f"at most {bounds.get('max_length')} characters",
+        "greater_than": f"a value above {bounds.get('gt')}",
+        "greater_than_equal": f"at least {bounds.get('ge')}",
+        "less_than_equal": f"at most {bounds.get('le')}",
+    }.get(kind, error["msg"])
+    return f"{key}: {_shown(given)} is not valid; give {wanted}"
+
+
+def _shown(given: Any) -> str:
+    """A value as a study would have it, cut short."""
+    text = f"'{given}'" if isinstance(given, str) else json.dumps(given, default=str)
+    return text if len(text) <= 60 else f"{text[:57]}…"
+
+
+def _locate(
+    spec: type[BaseModel], value: Any, loc: tuple[int | str, ...]
+) -> tuple[str, type[BaseModel]]:
+    """Dotted name of an error's place, as written in ``value``, and the spec of its last key."""
+    name, owner = "", spec
+    for part in loc:
+        if isinstance(part, int):
+            if isinstance(value, list | tuple):  # else a single value stood for a list of one
+                name += f"[{part}]"
+                value = value[part]
+            continue
+        if part == "[key]":
+            continue
+        value = value.get(part) if isinstance(value, dict) else None
+        field = owner.model_fields.get(part)
+        name += f".{part}" if name else part
+        inner = _spec_of(field.annotation) if field is not None else None
+        owner = inner or owner
+    return name, owner
+
+
+def _is_spec(spec: type[BaseModel], loc: tuple[int | str, ...]) -> bool:
+    """Whether an error's place is a whole spec, not a value in one."""
+    owner: type[BaseModel] | None = spec
+    for part in loc:
+        if isinstance(part, str) and owner is not None:
+            field = owner.model_fields.get(part)
+            owner = _spec_of(field.annotation) if field is not None else None
+    return owner is not None
+
+
+def _spec_of(annotation: Any) -> type[BaseModel] | None:
+    candidates = [annotation, *getattr(annotation, "__args__", ())]
+    for candidate in candidates:
+        if isinstance(candidate, type) and issubclass(candidate, BaseModel):
+            return candidate
+    return None
+
+
+class _OneOfEachKey(yaml.SafeLoader):
+    """Loads YAML, but refuses a key that is written twice, of which YAML keeps the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        twice = next((key for i, key in enumerate(keys) if key in keys[:i]), None)
+        if twice is not None:
+            line = node.start_mark.line + 1
+            raise ValueError(f"the mapping at line {line} has '{twice}' twice; write it once")
+        return super().construct_mapping(node, deep)
+
+
+def _yaml_fault(error: Exception) -> str:
+    """What is wrong and where, without the parser's excerpt."""
+    mark = getattr(error, "problem_mark", None)
+    if mark is None:
+        return " ".join(str(error).split())
+    return f"line {mark.line + 1}, column {mark.column + 1}: {getattr(error, 'problem', '')}"

@@ -1,0 +1,146 @@
+"""The study file: YAML as written, expanded into the frozen specs of ``study``.
+
+Every key that is left out takes the paper's value, and an unknown key is an error.
+"""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import BeforeValidator, Field, StrictInt
+
+from rgr_dist.study import Cell, Search, Spec, Study
+from rgr_dist.study_faults import StudyError, load_yaml, validated
+
+Keys = dict[str, Any]
+
+
+def _listed(value: Any) -> Any:
+    """A single value as a list of one."""
+    return value if isinstance(value, list | tuple) else [value]
+
+
+class CellItem(Spec):
+    """One entry of ``cells``: lists of m and d_model, and what this entry overrides."""
+
+    m: Annotated[tuple[StrictInt, ...], BeforeValidator(_listed), Field(min_length=1)]
+    d_model: Annotated[tuple[StrictInt, ...], BeforeValidator(_listed), Field(min_length=1)]
+    context: Keys = Field(default_factory=dict)
+    training: Keys = Field(default_factory=dict)
+
+
+class StudyFile(Spec):
+    """The study as written."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
+    model: Any = "max"
+    graph: Keys = Field(default_factory=dict)
+    embedding: Keys = Field(default_factory=dict)
+    context: Keys = Field(default_factory=dict)
+    training: Keys = Field(default_factory=dict)
+    cells: tuple[CellItem, ...] = Field(min_length=1)
+    search: Search = Search()
+
+
+def shipped_studies() -> list[str]:
+    """Names of the studies that come with the package."""
+    folder = resources.files("rgr_dist") / "studies"
+    return sorted(p.name[:-5] for p in folder.iterdir() if p.name.endswith(".yaml"))
+
+
+def load_study(source: str, overrides: Sequence[str] = ()) -> Study:
+    """Load a shipped study by name, or a study file by path, with ``a.b=c`` overrides.
+
+    Raises:
+        StudyError: the source is unknown or unreadable, or the study is not valid.
+    """
+    text = _read(source)
+    document = load_yaml(text, source)
+    if not isinstance(document, dict):
+        raise StudyError(f"{source}: a study is a mapping with the keys name, cells, search, …")
+    for override in overrides:
+        _override(document, override)
+    return parse_study(document, where=source)
+
+
+def parse_study(document: Mapping[str, Any], where: str = "study") -> Study:
+    """Validate a study document and expand its cells.
+
+    Raises:
+        StudyError: naming the key, its place and what would be valid.
+    """
+    written = validated(StudyFile, document, where, "")
+    cells: list[Cell] = []
+    for index, item in enumerate(written.cells):
+        for m, d_model in itertools.product(item.m, item.d_model):
+            cell = {
+                "model": written.model,
+                "graph": written.graph,
+                "m": m,
+                "d_model": d_model,
+                "embedding": written.embedding,
+                "context": {**written.context, **item.context},
+                "training": {**written.training, **item.training},
+            }
+            here = f"cells[{index}]."
+            place = {"m": here, "d_model": here}
+            place |= {part: here for part in ("context", "training") if getattr(item, part)}
+            cells.append(validated(Cell, cell, where, place))
+    names = [cell.name for cell in cells]
+    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    if twice is not None:
+        raise StudyError(f"{where}: cells: {twice} is listed twice; list each cell once")
+    return Study(name=written.name, cells=tuple(cells), search=written.search)
+
+
+def _read(source: str) -> str:
+    path = Path(source)
+    if not source or "\0" in source:
+        raise StudyError(f"study {source!r}: neither a name nor a path")
+    if source in shipped_studies():
+        return (resources.files("rgr_dist") / "studies" / f"{source}.yaml").read_text("utf-8")
+    looks_like_path = path.suffix in {".yaml", ".yml"} or len(path.parts) > 1 or path.exists()
+    if not looks_like_path:
+        known = shipped_studies()
+        near = difflib.get_close_matches(source, known, 1)
+        hint = f"did you mean '{near[0]}'? " if near else ""
+        raise StudyError(
+            f"study '{source}': unknown; {hint}valid: {', '.join(known)}, or a YAML file's path"
+        )
+    try:
+        return path.read_text("utf-8")
+    except OSError as error:
+        raise StudyError(
+            f"{source}: cannot be read: {error.strerror}; give a readable YAML file"
+        ) from None
+    except UnicodeDecodeError:
+        raise StudyError(f"{source}: not a text file; a study is YAML in UTF-8") from None
+
+
+def _override(document: dict[str, Any], override: str) -> None:
+    key, equals, value = override.partition("=")
+    if not equals or not key.strip():
+        raise StudyError(f"--set {override}: not of the form key.subkey=value")
+    *path, last = key.strip().split(".")
+    if not all((*path, last)):
+        raise StudyError(f"--set {override}: not of the form key.subkey=value")
+    items = document.get("cells")
+    for item in items if isinstance(items, list) else ():
+        # The override holds in every cell, also where a cell has its own value.
+        if len(path) == 1 and isinstance(item, dict) and isinstance(item.get(path[0]), dict):
+            item[path[0]].pop(last, None)
+    place = document
+    for part in path:
+        place = place.setdefault(part, {})
+        if not isinstance(place, dict):
+            raise StudyError(f"--set {override}: '{part}' has no keys below it")
+    try:
+        place[last] = yaml.safe_load(value)
+    except yaml.YAMLError:
+        raise StudyError(f"--set {override}: '{value}' is not a YAML value") from None
