@@ -68,7 +68,7 @@ def tables(results: StudyResults) -> Tables:
         thresholds=ours.drop(columns="_place").reset_index(drop=True),
         curves=curves(runs, study),
         pool=head_pool(results.thresholds, runs, study),
-        comparison=paper.compare(table),
+        comparison=paper.compare(table, study),
         cost=cost(runs, study),
         laws=fit_laws(table),
     )

@@ -83,7 +83,7 @@ def best(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataF
 def head_pool(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataFrame:
     """The head counts near D_K*, each compared with h* on paired seeds (App. A.2).
 
-    Candidates are the heads whose found D_K exceeds D_K* by at most ``search.keep_within`` (10 %
+    Candidates are the heads whose found D_K exceeds D_K* by at most ``POOL_MARGIN`` (10 %
     where that is null), each at its own threshold. One is retained if a two-sided paired t-test on
     the scores of the common seeds gives p > 0.05. ``rule`` says what decided where no test can:
 
@@ -101,7 +101,6 @@ def head_pool(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.
         for key, probe in scored(runs, study).groupby(["cell_id", "h", "d_k"], sort=False)
     }
     none = pd.Series(dtype="float64")
-    margin = POOL_MARGIN if study.search.keep_within is None else study.search.keep_within
     rows = []
     for cell in study.cells:
         heads = _heads(thresholds, cell, study)
@@ -109,7 +108,7 @@ def head_pool(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.
         if found.empty:
             continue
         first = found.iloc[_winner(found)]
-        ceiling = int(first["D_K"]) * (1 + margin) + 1e-9
+        ceiling = int(first["D_K"]) * (1 + POOL_MARGIN) + 1e-9
         reference = by_probe.get((cell.cell_id, first["h"], first["d_k"]), none)
         for _, head in found[found["D_K"] <= ceiling].sort_values("h").iterrows():
             own = by_probe.get((cell.cell_id, head["h"], head["d_k"]), none)

@@ -109,9 +109,9 @@ def paper_law_words(name: str) -> str:
 
 
 def disagreements(comparison: pd.DataFrame, laws: Sequence[Law]) -> list[str]:
-    """Where the data and the paper part, or that they do not; empty if they share no cell."""
+    """Where the data and the paper part, or that they do not."""
     if comparison.empty:
-        return []
+        return ["No cell has the paper's size and protocol, so none is compared with its figures."]
     cells = comparison.astype("object").to_dict("records")
     measured = [row for row in cells if not pd.isna(row["difference"])]
     apart = [row for row in measured if not row["agrees"]]
@@ -129,14 +129,17 @@ def disagreements(comparison: pd.DataFrame, laws: Sequence[Law]) -> list[str]:
                 f"D_K* is within one step of d_k of the value that the paper's Table 1 implies "
                 f"in {'all ' if len(measured) > 1 else ''}{total}."
             )
+    whole = {law.response: law.n for law in laws if law.name != "D_K_wide"}
     for law in laws:
         theirs = paper.LAWS[law.name]
         if law.slope is None or law.slope_low is None or law.slope_high is None:
             continue
+        if law.name == "D_K_wide" and law.n == whole.get(law.response):
+            continue  # no narrow cell is in the study: the same fit twice
         where = "inside" if law.slope_low <= theirs.slope <= law.slope_high else "outside"
         ends = f"{three_digits(law.slope_low)} to {three_digits(law.slope_high)}"
         lines.append(
-            f"The paper's slope of {law.response} over {law.cells}, {theirs.slope:g}, "
+            f"The paper's slope of {law.response}, {theirs.slope:g} over {law.cells} of its own, "
             f"is {where} our 95 % interval, {ends}."
         )
     return lines

@@ -13,13 +13,12 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from rgr_dist.cluster import ClusterError
 from rgr_dist.engines import EngineError, check_engine
 from rgr_dist.listing import Format, print_listing
 from rgr_dist.results.store import Store, StoreError
-from rgr_dist.study import Study
 from rgr_dist.study_faults import StudyError
 from rgr_dist.study_file import load_study
-from rgr_dist.sweep import ClusterError
 
 EXIT_BAD_INPUT, EXIT_FAILED_RUNS, EXIT_INTERRUPTED = 2, 3, 130
 
@@ -63,11 +62,12 @@ def run(
         str, typer.Option(help="local, auto, or a Ray cluster's address such as ray://host:10001.")
     ] = "local",
     engine: Annotated[str, typer.Option(help="auto, or an engine's name.")] = "auto",
+    gpus: Annotated[float, typer.Option(min=0, help="Share of a GPU for each probe.")] = 0.0,
     set_: Set = None,
 ) -> None:
     """Run what is missing of a study, then write its report. Run it again to resume or extend."""
     from rgr_dist.live import LiveView
-    from rgr_dist.reporting import open_results, publish
+    from rgr_dist.reporting import publish
     from rgr_dist.sweep import run_study
 
     resolved = load_study(study, set_ or ())
@@ -76,11 +76,13 @@ def run(
     store.check_writable()
     console = Console()
     with LiveView(console) as view:
-        summary = run_study(resolved, store, view, cpus, address, engine)
-    results, _ = open_results(resolved, store)
+        summary = run_study(resolved, store, view, cpus, address, engine, gpus)
+    results = _open(study, set_, store)
     page = publish(results, store)
-    _say_findings(console, resolved, results, store)
-    trained = f"{summary.runs:,} runs trained" if summary.runs else "nothing was left to train"
+    _say_findings(console, results)
+    trained = f"{summary.runs - summary.failed:,} runs trained"
+    if not summary.runs:
+        trained = "nothing was left to train"
     console.print(f"{trained}; report: {page}", highlight=False, soft_wrap=True)
     if summary.failed:
         say_error(f"{summary.failed} runs failed; run it again to retry them (rgr status {study})")
@@ -110,9 +112,9 @@ def thresholds(
 ) -> None:
     """The threshold of every (cell, h), and the best of every cell."""
     from analysis.records import best_records, threshold_records
-    from rgr_dist.reporting import best_of, open_results
+    from rgr_dist.reporting import best_of
 
-    results, _ = open_results(load_study(study, set_ or ()), Store(out))
+    results = _open(study, set_, Store(out))
     sections = {
         "thresholds": threshold_records(results.thresholds),
         "best": best_records(best_of(results)),
@@ -129,9 +131,9 @@ def fit(
     how: How = Format.TABLE,
 ) -> None:
     """The scaling laws fitted to a study, with 95 % intervals."""
-    from rgr_dist.reporting import laws_of, open_results
+    from rgr_dist.reporting import laws_of
 
-    results, _ = open_results(load_study(study, set_ or ()), Store(out))
+    results = _open(study, set_, Store(out))
     laws = [law.to_json() for law in laws_of(results)]
     shown = "response predictor cells n slope slope_low slope_high intercept r2 reason"
     print_listing({"laws": laws}, how, show=shown.split())
@@ -140,16 +142,17 @@ def fit(
 @app.command()
 def report(study: StudyName, out: Out = "results", set_: Set = None) -> None:
     """Write a study's report: one page with its figures and tables beside it."""
-    from rgr_dist.reporting import open_results, publish
+    from rgr_dist.reporting import publish
 
     store = Store(out)
-    results, _ = open_results(load_study(study, set_ or ()), store)
+    results = _open(study, set_, store)
     store.check_writable()
     print(publish(results, store))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run ``rgr`` and leave the process with its exit status."""
+    signal.signal(signal.SIGTERM, _interrupt)
     sys.exit(call(sys.argv[1:] if arguments is None else arguments))
 
 
@@ -158,7 +161,6 @@ def call(arguments: Sequence[str]) -> int:
 
     0 done; 2 bad input, told in one line; 3 finished, but some runs failed; 130 interrupted.
     """
-    signal.signal(signal.SIGTERM, _interrupt)
     result: Any = None
     try:
         result = app(list(arguments) or ["--help"], standalone_mode=False)
@@ -181,14 +183,22 @@ def say_error(text: str) -> None:
     print(f"rgr: {text}", file=sys.stderr)
 
 
-def _say_findings(console: Console, study: Study, results: Any, store: Store) -> None:
+def _open(study: str, overrides: Sequence[str] | None, store: Store) -> Any:
+    """A study's results, with a word on parts of the store that cannot be read."""
+    from rgr_dist.reporting import open_results
+
+    results, _ = open_results(load_study(study, overrides or ()), store)
+    for path in store.damaged:
+        say_error(f"{Path(path).name} in {store.root} is damaged and was left out")
+    return results
+
+
+def _say_findings(console: Console, results: Any) -> None:
     from analysis.wording import headline
     from rgr_dist.reporting import best_of, laws_of
 
     console.print()
     console.print(headline(laws_of(results), best_of(results)), highlight=False)
-    for path in store.damaged:
-        say_error(f"{Path(path).name} cannot be read and was left out; its runs are trained again")
 
 
 def _message(error: typer.TyperException) -> str:

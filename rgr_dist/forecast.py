@@ -19,8 +19,9 @@ FAIL_SEEDS = 2
 """Seeds that a failing probe usually takes before the rest are spared."""
 HEAD_PENALTY = 0.5
 """Share that each factor of two away from the best head count adds to the expected D_K."""
-MULTIPLY_ADDS_PER_SECOND = 4e9
-"""One core's pace where the store holds no run to measure it by: a guess to plan with."""
+MULTIPLY_ADDS_PER_SECOND = 2e10
+"""One core's pace where the store holds no run to measure it by: the fused engine's, measured
+on the base grid."""
 BYTES_PER_RUN = 400
 """Parquet bytes of a stored run, measured on parts of ten rows."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -57,7 +58,7 @@ def _table(name: str, rows: Sequence[Row], show: Sequence[str]) -> Table:
     columns = [column for column in columns if any(row[column] is not None for row in rows)]
     for column in columns:
         numeric = all(isinstance(row[column], int | float | None) for row in rows)
-        header = column if column.startswith(("D_K", "d_")) else column.replace("_", " ")
+        header = re.sub(r"_(?!K|k|model)", " ", column)  # D_K, d_k and d_model stay
         table.add_column(header, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         table.add_row(*(_cell(row[column]) for column in columns))

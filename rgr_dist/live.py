@@ -11,6 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from analysis.provenance import duration
 from rgr_dist.forecast import Forecast, forecast_cell
 from rgr_dist.study import Cell, Study
 from rgr_dist.sweep import Summary
@@ -93,13 +94,13 @@ class LiveView:
         parts = [
             f"{summary.runs} runs",
             f"{summary.steps / elapsed:,.0f} steps/s",
-            f"{_clock(elapsed)} gone",
+            f"{duration(elapsed)} gone",
         ]
         if summary.failed:
             parts.insert(1, f"{summary.failed} failed")
         left = sum((self._left(cell, portfolio) for cell in study.cells), Forecast())
         if left.runs and summary.steps:
-            parts.append(f"about {_clock(left.steps / (summary.steps / elapsed))} left")
+            parts.append(f"about {duration(left.steps / (summary.steps / elapsed))} left")
         return "   ".join(parts)
 
     def _left(self, cell: Cell, portfolio: Portfolio) -> Forecast:
@@ -147,13 +148,3 @@ def _bracket_text(state: CellState, h: int) -> Text:
     if bracket.high is not None:
         return Text(f"{bracket.low}–{bracket.high}", style="yellow")
     return Text(f"> {bracket.low}", style="yellow") if bracket.low else Text("·", style="dim")
-
-
-def _clock(seconds: float) -> str:
-    """Seconds in words: 45 s, 3 min 20 s, 2 h 05 min."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"

@@ -49,7 +49,7 @@ def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
         "runs_left": total.runs,
         "steps_left": round(total.steps),
         "core_seconds_left": round(total.work * pace),
-        "cores_here": os.cpu_count(),
+        "cores_here": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
         "bytes_left": total.runs * BYTES_PER_RUN,
         "pace_from": "stored runs" if len(runs) else "a guess; no run is stored yet",
     }

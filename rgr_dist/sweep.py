@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import logging
-import os
-import secrets
 import shutil
-import socket
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from rgr_dist.cluster import ClusterError, connect
 from rgr_dist.replay import decision_rows, open_portfolio, threshold_rows
 from rgr_dist.results.store import Store
-from rgr_dist.study import Study
+from rgr_dist.study import Run, Study
 from search.portfolio import Portfolio
 from search.protocol import Probe
 
@@ -25,12 +20,6 @@ TABLES_EVERY = 10.0
 """Seconds between writes of the study's tables while it runs."""
 WATCH_EVERY = 2.0
 """Seconds between looks at the store of a study that is driven elsewhere."""
-CONNECT_WITHIN = 5.0
-"""Seconds that a cluster has to answer."""
-
-
-class ClusterError(RuntimeError):
-    """There is no Ray cluster to run on; the message says where it was looked for."""
 
 
 class View(Protocol):
@@ -67,6 +56,7 @@ def run_study(
     cpus: int | None = None,
     address: str = "local",
     engine: str = "auto",
+    gpus: float = 0.0,
 ) -> Summary:
     """Train what the study still needs, and leave its tables in the store.
 
@@ -77,24 +67,27 @@ def run_study(
         cpus: slots to use on this machine; all by default. On a cluster: at most so many.
         address: ``local`` for an embedded Ray; ``auto`` or HOST:PORT on a node of a cluster;
             ray://HOST:PORT from outside it, where the store must be a URI both can open.
+        gpus: share of a GPU that each probe trains on; 0 trains on CPUs.
 
     Raises:
         StoreError: a row could not be stored; the study was stopped.
         ClusterError: no Ray cluster answers at the address.
     """
     if address.startswith("ray://"):
-        return _run_through_client(study, store, view, cpus, address, engine)
+        return _run_through_client(study, store, view, cpus, address, engine, gpus)
     runs = store.runs(cell.cell_id for cell in study.cells)
     portfolio = open_portfolio(study, runs)
     summary = Summary(started=time.monotonic())
     store.write_text(f"studies/{study.name}/study.yaml", study.to_yaml())
     if not portfolio.is_done:
-        with _ray(address, cpus) as slots:
+        with connect(address, cpus) as slots:
             summary.slots = slots
             summary.started = time.monotonic()
-            _tune(study, store, portfolio, summary, view, engine)
-    write_tables(study, store, portfolio)
+            _tune(study, store, portfolio, summary, view, engine, gpus)
     store.compact()
+    # From the store alone, so that whoever reads it later finds the same.
+    runs = store.runs(cell.cell_id for cell in study.cells)
+    write_tables(study, store, open_portfolio(study, runs))
     return summary
 
 
@@ -104,68 +97,14 @@ def write_tables(study: Study, store: Store, portfolio: Portfolio) -> None:
     store.write_study_table(study.name, "thresholds", threshold_rows(study, portfolio))
 
 
-@contextmanager
-def _ray(address: str, cpus: int | None) -> Iterator[int]:
-    """A Ray to run on, and how many probes it can run at once."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
-    os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"
-    os.environ["TUNE_DISABLE_SIGINT_HANDLER"] = "1"
-    os.environ["RAY_AIR_NEW_OUTPUT"] = "0"  # the newer one prints a banner even when silent
-    import ray
-
-    # Ray warns that its own default, a token, is in use.
-    token_setup = "ray._private.authentication.authentication_token_setup"
-    logging.getLogger(token_setup).setLevel(logging.ERROR)
-    logging.getLogger("ray.client_builder").setLevel(logging.WARNING)
-    # Tune logs a missing result.json for each trial, since its loggers are off, and a
-    # traceback for each failure, which the study keeps as a row and tells at the end.
-    logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
-
-    if ray.is_initialized():
-        slots = int(ray.cluster_resources().get("CPU", 1))
-        yield min(slots, cpus or slots)
-        return
-    options: dict[str, Any] = {"log_to_driver": False, "logging_level": "warning"}
-    if address.startswith("ray://"):
-        options = {}
-    if address == "local":
-        # A token of its own keeps Ray from writing one under the home folder.
-        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
-        options |= {"num_cpus": cpus or os.cpu_count(), "include_dashboard": False}
-    if address not in ("local", "auto"):
-        _check_reachable(address)
-    try:
-        ray.init(address=address, **options)
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        if address == "local":
-            raise
-        raise _no_cluster(address, str(error)) from None
-    try:
-        slots = max(1, int(ray.cluster_resources().get("CPU", 1)))
-        yield min(slots, cpus or slots)
-    finally:
-        ray.shutdown()
-
-
-def _check_reachable(address: str) -> None:
-    """Make sure that something listens at HOST:PORT; Ray alone would try for minutes."""
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    try:
-        socket.create_connection((host, int(port)), timeout=CONNECT_WITHIN).close()
-    except (OSError, ValueError, OverflowError) as error:
-        raise _no_cluster(address, str(error)) from None
-
-
-def _no_cluster(address: str, reason: str) -> ClusterError:
-    return ClusterError(
-        f"--address {address}: no Ray cluster answers there ({reason}); valid: local, "
-        "auto or HOST:6379 on a node of a running cluster, or ray://HOST:10001"
-    )
-
-
 def _run_through_client(
-    study: Study, store: Store, view: View, cpus: int | None, address: str, engine: str
+    study: Study,
+    store: Store,
+    view: View,
+    cpus: int | None,
+    address: str,
+    engine: str,
+    gpus: float,
 ) -> Summary:
     """Let a task on the cluster drive the study, and watch the store that it writes."""
     if "://" not in store.root:
@@ -176,12 +115,12 @@ def _run_through_client(
     cell_ids = [cell.cell_id for cell in study.cells]
     before = store.runs(cell_ids)
     summary = Summary(started=time.monotonic())
-    with _ray(address, cpus) as slots:
+    with connect(address, cpus) as slots:
         import ray
 
         summary.slots = slots
         task = ray.remote(num_cpus=0)(_drive).remote(
-            study.model_dump_json(), store.root, slots, engine
+            study.model_dump_json(), store.root, slots, engine, gpus
         )
         while not ray.wait([task], timeout=WATCH_EVERY)[0]:
             runs = store.runs(cell_ids)
@@ -190,12 +129,13 @@ def _run_through_client(
             view.update(study, open_portfolio(study, runs), summary)
         try:
             done: Summary = ray.get(task)
-        except ray.exceptions.RayTaskError as error:
-            raise ClusterError(f"--address {address}: {error.cause!r}") from None
+        except ray.exceptions.RayError as error:
+            cause = getattr(error, "cause", error)
+            raise ClusterError(f"--address {address}: the driver there ended: {cause!r}") from None
     return done
 
 
-def _drive(study_json: str, root: str, cpus: int, engine: str) -> Summary:
+def _drive(study_json: str, root: str, cpus: int, engine: str, gpus: float) -> Summary:
     """Drive a study from inside the cluster."""
 
     class Silent:
@@ -203,7 +143,7 @@ def _drive(study_json: str, root: str, cpus: int, engine: str) -> Summary:
             pass
 
     study = Study.model_validate_json(study_json)
-    return run_study(study, Store(root), Silent(), cpus, "auto", engine)
+    return run_study(study, Store(root), Silent(), cpus, "auto", engine, gpus)
 
 
 def _tune(
@@ -213,6 +153,7 @@ def _tune(
     summary: Summary,
     view: View,
     engine: str,
+    gpus: float,
 ) -> None:
     from ray.tune import (
         CheckpointConfig,
@@ -223,7 +164,7 @@ def _tune(
         with_resources,
     )
 
-    from rgr_dist.trainable import Heartbeat, ProbeTrainable, probe_config
+    from rgr_dist.trainable import Heartbeat, ProbeTrainable, UntilDone, lost_rows, probe_config
     from search.ray_scheduler import SeedScheduler
     from search.ray_searcher import ThresholdSearcher
 
@@ -249,14 +190,23 @@ def _tune(
             written = time.monotonic()
         view.update(study, portfolio, summary)
 
+    def lost(probe: Probe) -> None:
+        seeds = portfolio.test.next_wave(dict(probe.scores), probe.complete)
+        cell = cells[probe.cell]
+        runs = [Run(cell=cell, h=probe.h, d_k=probe.d_k, seed=seed) for seed in seeds]
+        store.append(lost_rows(runs, engine))
+        summary.runs += len(runs)
+        summary.failed += len(runs)
+
+    device = "cuda" if gpus else "cpu"
     searcher = ThresholdSearcher(
-        portfolio, lambda p: probe_config(p, cells[p.cell], portfolio.test, engine)
+        portfolio, lambda p: probe_config(p, cells[p.cell], portfolio.test, engine, device), lost
     )
     scheduler = SeedScheduler(searcher, record)
     scratch = Path(tempfile.mkdtemp(prefix="rgr-"))
     try:
         Tuner(
-            with_resources(ProbeTrainable, {"cpu": 1}),
+            with_resources(ProbeTrainable, {"cpu": 1, "gpu": gpus}),
             tune_config=TuneConfig(
                 search_alg=searcher,
                 scheduler=scheduler,
@@ -268,7 +218,8 @@ def _tune(
             run_config=RunConfig(
                 storage_path=str(scratch),
                 verbose=0,
-                failure_config=FailureConfig(max_failures=3),
+                failure_config=FailureConfig(max_failures=0),  # the searcher retries
+                stop=UntilDone(lambda: portfolio.is_done),
                 checkpoint_config=CheckpointConfig(checkpoint_frequency=0, checkpoint_at_end=False),
                 callbacks=[Heartbeat(lambda: view.update(study, portfolio, summary))],
             ),

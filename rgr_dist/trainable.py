@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import subprocess
 import traceback
@@ -21,7 +20,9 @@ from search.protocol import Probe
 from search.seed_test import SeedTest
 
 
-def probe_config(probe: Probe, cell: Cell, test: SeedTest, engine: str) -> dict[str, Any]:
+def probe_config(
+    probe: Probe, cell: Cell, test: SeedTest, engine: str, device: str
+) -> dict[str, Any]:
     """A probe as the config of a trial: plain values only."""
     return {
         "cell": cell.model_dump_json(),
@@ -32,6 +33,7 @@ def probe_config(probe: Probe, cell: Cell, test: SeedTest, engine: str) -> dict[
         "target": test.target,
         "seeds": test.seeds,
         "engine": engine,
+        "device": device,
     }
 
 
@@ -49,7 +51,8 @@ class ProbeTrainable(tune.Trainable):
         self.scores = {int(seed): float(score) for seed, score in config["scores"]}
         self.complete = bool(config["complete"])
         self.test = SeedTest(config["target"], config["seeds"])
-        self.engine = _engine(config["engine"])
+        self.engine = _engine(config["engine"], config["device"])
+        self.device = config["device"]
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         """Take another probe in the same process."""
@@ -60,7 +63,7 @@ class ProbeTrainable(tune.Trainable):
         """Train the next wave."""
         seeds = self.test.next_wave(self.scores, self.complete)
         runs = [Run(cell=self.cell, h=self.h, d_k=self.d_k, seed=seed) for seed in seeds]
-        rows = train_rows(self.engine, runs)
+        rows = train_rows(self.engine, runs, self.device)
         for run, row in zip(runs, rows, strict=True):
             if row["stop_reason"] != "failed":
                 self.scores[run.seed] = 0.0 if row["stop_reason"] == "diverged" else row["score"]
@@ -82,7 +85,26 @@ class Heartbeat(tune.Callback):
         self.beat()
 
 
-def train_rows(engine: Engine, runs: list[Run]) -> list[dict[str, Any]]:
+class UntilDone(tune.Stopper):
+    """Ends all trials once a study needs nothing more, also those that were speculative."""
+
+    def __init__(self, is_done: Callable[[], bool]) -> None:
+        self.is_done = is_done
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Nothing of a study is pickled: running it again resumes it."""
+        return {}
+
+    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+        """No single trial ends here; the scheduler sees to that."""
+        return False
+
+    def stop_all(self) -> bool:
+        """Whether the study needs nothing more."""
+        return self.is_done()
+
+
+def train_rows(engine: Engine, runs: list[Run], device: str = "cpu") -> list[dict[str, Any]]:
     """Train a wave and return the row of each run; if the engine raises, rows that say so."""
     if not runs:
         return []
@@ -92,10 +114,21 @@ def train_rows(engine: Engine, runs: list[Run]) -> list[dict[str, Any]]:
     except Exception:
         outcomes = [None] * len(runs)
         error = traceback.format_exc(limit=-3).strip()
-    return [_row(run, outcome, error, engine) for run, outcome in zip(runs, outcomes, strict=True)]
+    return [
+        _row(run, outcome, error, engine.name, device)
+        for run, outcome in zip(runs, outcomes, strict=True)
+    ]
 
 
-def _row(run: Run, outcome: Outcome | None, error: str | None, engine: Engine) -> dict[str, Any]:
+def lost_rows(runs: list[Run], engine: str) -> list[dict[str, Any]]:
+    """Rows of runs whose worker was lost time and again."""
+    error = "the worker was lost: killed, out of memory, or it could not start"
+    return [_row(run, None, error, engine, "") for run in runs]
+
+
+def _row(
+    run: Run, outcome: Outcome | None, error: str | None, engine: str, device: str
+) -> dict[str, Any]:
     cell = run.cell
     row: dict[str, Any] = {
         "run_id": run.run_id,
@@ -119,8 +152,8 @@ def _row(run: Run, outcome: Outcome | None, error: str | None, engine: Engine) -
         "steps": 0,
         "stop_reason": "failed",
         "error": error,
-        "engine": engine.name,
-        "device": _processor(),
+        "engine": engine,
+        "device": _processor(device),
         "seconds": 0.0,
         "finished_at": datetime.now(UTC),
         "versions": _versions(),
@@ -140,13 +173,20 @@ def _row(run: Run, outcome: Outcome | None, error: str | None, engine: Engine) -
 
 
 @cache
-def _engine(name: str) -> Engine:
-    return make_engine(name, threads=max(1, int(os.environ.get("OMP_NUM_THREADS", "1"))))
+def _engine(name: str, device: str) -> Engine:
+    """The engine of this process; a trial has one core, whatever the environment says."""
+    return make_engine(name, device, threads=1)
 
 
 @cache
-def _processor() -> str:
-    """Kind and name of the processor that trains."""
+def _processor(device: str) -> str | None:
+    """Kind and name of the processor that trains; None where no worker did."""
+    if not device:
+        return None
+    if device != "cpu":
+        import torch
+
+        return f"{device}: {torch.cuda.get_device_name()}"
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
@@ -162,16 +202,16 @@ def _versions() -> str:
 @cache
 def _git_revision() -> str | None:
     """The revision of the source tree, with ``+`` if it has been changed; None outside git."""
-    where = Path(__file__).parent
+    here = Path(__file__)
+
+    def git(*arguments: str) -> str:
+        command = ["git", *arguments]
+        return subprocess.run(
+            command, cwd=here.parent, capture_output=True, text=True, timeout=10, check=True
+        ).stdout.strip()
+
     try:
-        described = subprocess.run(
-            ["git", "describe", "--always", "--dirty=+", "--exclude=*"],
-            cwd=where,
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=True,
-        )
+        git("ls-files", "--error-unmatch", here.name)  # else it is somebody else's repository
+        return git("describe", "--always", "--dirty=+", "--exclude=*")
     except (OSError, subprocess.SubprocessError):
         return None
-    return described.stdout.strip()

@@ -107,7 +107,8 @@ class CellState:
                 contradiction=contradiction,
             )
         within = bracket.high is not None and (margin is None or h * bracket.high <= margin)
-        if bracket.is_closed and bracket.high is not None and within:
+        settled = bracket.is_closed or (self.plan.grid is not None and h not in self.stuck)
+        if settled and bracket.high is not None and within:
             return HeadResult(
                 h=h,
                 status="found",
@@ -271,14 +272,17 @@ def _intervals(state: CellState, h: int) -> Steps:
     """App. A.2: the smallest widths whose 95 % interval reaches, and clears, the target."""
     threshold = state.brackets[h].high
     assert threshold is not None
-    state.optimistic[h] = d_k = threshold
+    d_k = threshold
     while d_k > 1:
-        d_k -= 1
-        need = Need(h, d_k, True, f"interval: could d_k = {d_k} pass, within its seeds' spread?")
+        need = Need(
+            h, d_k - 1, True, f"interval: could d_k = {d_k - 1} pass, within its seeds' spread?"
+        )
         yield (need,)
-        bounds = state.test.interval(state.scores(h, d_k))
+        bounds = state.test.interval(state.scores(h, d_k - 1))
         if h in state.stuck or bounds is None or bounds[1] < state.test.target:
             break
+        d_k -= 1
+    if h not in state.stuck:
         state.optimistic[h] = d_k
     d_k = threshold
     while d_k <= state.plan.limits[h]:
@@ -310,6 +314,20 @@ def _grid(state: CellState) -> Steps:
             if state.used.get((h, d_k)) == "fail" and (high is None or d_k < high)
         ]
         state.brackets[h] = Bracket(state.plan.limits[h], max(failing, default=0), high)
+        if state.plan.intervals:
+            _intervals_of_grid(state, h, widths)
+
+
+def _intervals_of_grid(state: CellState, h: int, widths: Iterable[int]) -> None:
+    """App. A.2 on the listed widths: the smallest that may pass, and that passes for sure."""
+    target = state.test.target
+    bounds = {d_k: state.test.interval(state.scores(h, d_k)) for d_k in widths}
+    may = [d_k for d_k, ends in bounds.items() if ends is not None and ends[1] >= target]
+    must = [d_k for d_k, ends in bounds.items() if ends is not None and ends[0] >= target]
+    if may:
+        state.optimistic[h] = min(may)
+    if must:
+        state.conservative[h] = min(must)
 
 
 def _times(h: int, d_k: int | None) -> int | None:

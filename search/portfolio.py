@@ -35,10 +35,11 @@ class Portfolio:
         self._evidence: dict[str, Evidence] = {cell: {} for cell in self.plans}
         self._failed: dict[str, set[Key]] = {cell: set() for cell in self.plans}
         self._states: dict[str, CellState] = {}
+        self._guesses: dict[str, Iterator[Need]] = {}
         self._running: dict[tuple[str, Key], bool] = {}  # probe → every seed is wanted
 
     def tell(self, cell: str, h: int, d_k: int, seed: int, score: float) -> None:
-        """Take in the score of one run; telling it again changes nothing.
+        """Take in the score of one run; telling it again, even another score, changes nothing.
 
         Raises:
             ValueError: the score is not a number between 0 and 1.
@@ -46,17 +47,18 @@ class Portfolio:
         """
         if not 0.0 <= score <= 1.0:
             raise ValueError(f"score {score} of {cell}, h={h}, d_k={d_k}, seed={seed}: not in 0…1")
-        self._evidence[cell].setdefault((h, d_k), {})[seed] = score
-        self._states.pop(cell, None)
+        self._evidence[cell].setdefault((h, d_k), {}).setdefault(seed, score)
+        self._changed(cell)
 
     def tell_failed(self, cell: str, h: int, d_k: int) -> None:
         """A run of this probe could not be trained: its head stays open."""
         self._failed[cell].add((h, d_k))
-        self._states.pop(cell, None)
+        self._changed(cell)
 
     def release(self, cell: str, h: int, d_k: int) -> None:
         """Nobody runs this probe any more."""
         self._running.pop((cell, (h, d_k)), None)
+        self._guesses.pop(cell, None)
 
     def scores(self, cell: str, h: int, d_k: int) -> dict[int, float]:
         """Every score that is known of a probe, by seed."""
@@ -81,13 +83,11 @@ class Portfolio:
             for need in self.state(cell).needs:
                 if (cell, (need.h, need.d_k)) not in self._running:
                     return self._hand_out(cell, need, speculative=False)
-        guesses = {cell: self._speculate(cell) for cell in self.plans}
-        while guesses:
-            for cell in list(guesses):
-                need_or_none = next(guesses[cell], None)
-                if need_or_none is not None:
-                    return self._hand_out(cell, need_or_none, speculative=True)
-                del guesses[cell]
+        for cell in self.plans:
+            guesses = self._guesses.setdefault(cell, self._speculate(cell))
+            for need in guesses:
+                if (cell, (need.h, need.d_k)) not in self._running:
+                    return self._hand_out(cell, need, speculative=True)
         return Signal.DONE if self.is_done else Signal.WAIT
 
     def is_wanted(self, cell: str, h: int, d_k: int) -> bool:
@@ -103,6 +103,11 @@ class Portfolio:
         bracket = state.brackets[h]
         inside = bracket.low < d_k <= state.cap(h) and (bracket.high is None or d_k < bracket.high)
         return inside and not state.is_done
+
+    def _changed(self, cell: str) -> None:
+        """Forget what followed from the evidence of a cell."""
+        self._states.pop(cell, None)
+        self._guesses.pop(cell, None)
 
     def _hand_out(self, cell: str, need: Need, speculative: bool) -> Probe:
         self._running[cell, (need.h, need.d_k)] = need.complete
@@ -127,9 +132,7 @@ class Portfolio:
             state = replay(
                 self.plans[cell], self.test, self._evidence[cell], self._failed[cell], assumed
             )
-            for need in state.needs:
-                if (cell, (need.h, need.d_k)) not in self._running:
-                    yield need
+            yield from state.needs
             open_needs = [need for need in state.needs if not need.complete]
             for need in open_needs[:1]:
                 for verdict in ("fail", "pass"):

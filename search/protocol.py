@@ -94,7 +94,8 @@ class HeadResult:
         D_K_low, D_K_high: found: the optimistic and conservative D_K of App. A.2, None if
             not asked for. Otherwise: the smallest D_K not excluded, and the smallest known to
             pass.
-        passed, failed: the certificate: the probes at d_k and d_k - 1.
+        passed, failed: the certificate: the probes at d_k and at d_k - 1, or in a grid at the
+            next smaller width that is listed.
         contradiction: the pass and the fail above it that make the evidence inconsistent.
     """
 

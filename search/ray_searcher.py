@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -17,16 +18,30 @@ class ThresholdSearcher(Searcher):
     Scores reach the portfolio through the scheduler, as they arrive; a trial's end only
     frees its probe, or marks it as one that could not be run.
 
+    A probe whose trial ends in error is asked for again, with the scores known by then; Tune's
+    own retries would start from the old ones. After ``attempts`` errors it is given up.
+
     Args:
         portfolio: the search.
         to_config: the trial's config for a probe.
+        on_lost: told of a probe that is given up.
+        attempts: trials that a probe may lose.
     """
 
-    def __init__(self, portfolio: Portfolio, to_config: Callable[[Probe], dict[str, Any]]) -> None:
+    def __init__(
+        self,
+        portfolio: Portfolio,
+        to_config: Callable[[Probe], dict[str, Any]],
+        on_lost: Callable[[Probe], None] | None = None,
+        attempts: int = 3,
+    ) -> None:
         super().__init__()
         self.portfolio = portfolio
         self.to_config = to_config
+        self.on_lost = on_lost
+        self.attempts = attempts
         self.probes: dict[str, Probe] = {}
+        self.errors: Counter[tuple[str, int, int]] = Counter()
         self.is_stopped = False
 
     def suggest(self, trial_id: str) -> Any:
@@ -46,13 +61,17 @@ class ThresholdSearcher(Searcher):
     def on_trial_complete(
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
     ) -> None:
-        """Free the trial's probe; one that ended in error is not asked for again."""
+        """Free the trial's probe."""
         probe = self.probes.pop(trial_id, None)
         if probe is None:
             return
         self.portfolio.release(probe.cell, probe.h, probe.d_k)
-        if error:
-            self.portfolio.tell_failed(probe.cell, probe.h, probe.d_k)
+        place = (probe.cell, probe.h, probe.d_k)
+        self.errors[place] += error
+        if error and self.errors[place] >= self.attempts:
+            self.portfolio.tell_failed(*place)
+            if self.on_lost is not None:
+                self.on_lost(probe)
 
     def __getstate__(self) -> dict[str, Any]:
         """Nothing of a search is pickled: it is rebuilt from what it was told."""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+from pathlib import Path
+
 from rgr_dist.engines.engine import Engine, Outcome, Weights
 
 
@@ -22,14 +26,19 @@ def check_engine(name: str) -> None:
         raise EngineError(f"--engine {name}: unknown; valid: auto, {', '.join(ENGINES)}")
 
 
-def make_engine(name: str = "auto", threads: int = 1) -> Engine:
-    """The engine of a name; ``auto`` takes the fastest for the model and the device at hand.
+def make_engine(name: str = "auto", device: str = "cpu", threads: int = 1) -> Engine:
+    """The engine of a name; ``auto`` takes the fastest for the device.
+
+    Args:
+        device: ``cpu``, or a torch device such as ``cuda``, which only ``lanes`` can use.
+        threads: threads of a CPU engine.
 
     Raises:
         EngineError: there is no engine of that name.
     """
     check_engine(name)
-    if name == "fused":
+    _place_numba_cache()
+    if name == "fused" or (name == "auto" and device == "cpu"):
         return _fused(threads)
     import torch
 
@@ -38,12 +47,16 @@ def make_engine(name: str = "auto", threads: int = 1) -> Engine:
         from rgr_dist.engines.reference import ReferenceEngine
 
         return ReferenceEngine()
-    on_gpu = torch.cuda.is_available()
-    if name == "auto" and not on_gpu:
-        return _fused(threads)
     from rgr_dist.engines.lanes import LanesEngine
 
-    return LanesEngine("cuda" if on_gpu else "cpu")
+    return LanesEngine(device)
+
+
+def _place_numba_cache() -> None:
+    """Send compiled code to the temporary folder where neither usual place can be written."""
+    usual = (Path(__file__).parent, Path("~").expanduser())
+    if "NUMBA_CACHE_DIR" not in os.environ and not any(os.access(p, os.W_OK) for p in usual):
+        os.environ["NUMBA_CACHE_DIR"] = str(Path(tempfile.gettempdir(), f"rgr-numba-{os.getuid()}"))
 
 
 def _fused(threads: int) -> Engine:

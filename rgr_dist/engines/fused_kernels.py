@@ -1,7 +1,7 @@
 """The compiled loops of a lane: train on contexts, project every item, count edges.
 
 Only these are cached on disk. Numba's cache watches the file that a cached function stands
-in, and not the files of the pieces it inlines: who edits those must touch this one.
+in, and not the files of the pieces it inlines: ``PIECES`` brings their change into this file.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from rgr_dist.engines.fused_max import label_targets, logistic_pull, max_over_he
 from rgr_dist.engines.fused_moves import load, total
 from rgr_dist.engines.fused_pieces import gather_rows, project, transpose, update, update_tau
 from rgr_dist.engines.fused_tiles import WIDTH, full, where_above, where_equal
+
+PIECES = "f3979288962d6c1e"
+"""Digest of the files that are inlined here; a test fails until it is renewed."""
 
 
 @numba.njit(nogil=True, cache=True)

@@ -17,6 +17,7 @@ import os
 import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from rgr_dist.results.schema import DECISIONS, RUNS, THRESHOLDS
+from rgr_dist.results.schema import DECISIONS, RUNS, SCHEMA_VERSION, THRESHOLDS
 
 STUDY_TABLES = {"thresholds": THRESHOLDS, "decisions": DECISIONS}
 COMPACT_ABOVE = 64
@@ -71,8 +72,9 @@ class Store:
         before = [folder for folder in self._folders("runs") if not self._exists(folder)]
         try:
             self._fs.create_dir(f"{self._path}/runs", recursive=True)
-            self._write("runs/.probe", b"")
-            self._fs.delete_file(f"{self._path}/runs/.probe")
+            probe = f"runs/.probe-{uuid.uuid4().hex[:8]}"
+            self._write(probe, b"")
+            self._fs.delete_file(f"{self._path}/{probe}")
         except (OSError, pa.ArrowException) as error:
             raise StoreError(
                 f"--out {self.root}: cannot be written: {_short(error)}; "
@@ -128,7 +130,8 @@ class Store:
         keep = ~in_order.duplicated("run_id")
         self._write_table(f"runs/{_part_name()}", merged.filter(pa.array(keep.sort_index())))
         for path, _ in parts:
-            self._fs.delete_file(path)
+            with suppress(FileNotFoundError):  # another driver compacts too
+                self._fs.delete_file(path)
 
     def write_text(self, relative: str, text: str) -> None:
         """Store a text file, such as ``studies/<name>/study.yaml``.
@@ -177,6 +180,8 @@ class Store:
                 return parts
             except FileNotFoundError:
                 continue
+            except OSError as error:
+                raise StoreError(f"--out {self.root}: cannot be read: {_short(error)}") from None
         raise StoreError(f"{self.root}: its parts keep changing; is another study compacting it?")
 
     def _list_parts(self) -> list[str]:
@@ -214,6 +219,7 @@ class Store:
                 file.flush()
                 os.fsync(file.fileno())
             hidden.replace(path)
+            _sync_folder(Path(folder))
         finally:
             hidden.unlink(missing_ok=True)
 
@@ -228,18 +234,34 @@ class Store:
         return bool(self._fs.get_file_info(path).type != pafs.FileType.NotFound)
 
     def _remove_if_empty(self, folder: str) -> None:
-        path = Path(folder)
-        if path.is_dir() and not any(path.iterdir()):
-            path.rmdir()
+        with suppress(OSError):  # somebody has put something there
+            Path(folder).rmdir()
 
 
 def _parse(content: bytes) -> pa.Table:
     """The rows of a part; raises an ArrowException or OSError if it is damaged."""
+    written = pq.read_schema(pa.BufferReader(content)).metadata or {}
+    version = int(written.get(b"version", b"1"))
+    if version > SCHEMA_VERSION:
+        raise StoreError(
+            f"the store was written by a newer rgr-dist (schema {version}, here {SCHEMA_VERSION}); "
+            "upgrade this one"
+        )
     reader = pa.BufferReader(content)
     table = pq.read_table(reader, schema=RUNS, page_checksum_verification=True)
     if table["run_id"].null_count:
         raise pa.ArrowInvalid("a row without run_id")
     return table
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename in a folder durable, where the system can."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def _part_name() -> str:

@@ -36,7 +36,7 @@ def test_agreement_is_one_step_of_d_k(made_up: SimpleNamespace, d_k: int, agrees
     study = made_up.study_of([(64, 16)], heads=[4])
     rows = [made_up.threshold_row(study.cells[0], 4, d_k)]
     results = made_up.results_of(study, [], rows)
-    (row,) = paper.compare(best(results.thresholds, results.runs, study)).to_dict("records")
+    (row,) = paper.compare(best(results.thresholds, results.runs, study), study).to_dict("records")
     assert (row["difference"], row["step"]) == (4 * d_k - 20, 4)
     assert row["agrees"] == agrees
 
@@ -46,7 +46,7 @@ def test_cells_the_paper_lacks_are_left_out_and_open_ones_have_no_verdict(
 ) -> None:
     study = made_up.study_of([(64, 16), (96, 24)], heads=[4])
     results = made_up.results_of(study, [], [])
-    (row,) = paper.compare(best(results.thresholds, results.runs, study)).to_dict("records")
+    (row,) = paper.compare(best(results.thresholds, results.runs, study), study).to_dict("records")
     assert (row["m"], row["paper_D_K"], row["paper_d_k"]) == (64, 20, 5)
     assert pd.isna(row["agrees"])
     assert pd.isna(row["difference"])

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from rgr_dist.engines import lanes_scoring, lanes_state
 from rgr_dist.engines.engine import Outcome
 from rgr_dist.engines.lanes import Lanes, LanesEngine
 from rgr_dist.study import Cell, Run
@@ -43,7 +44,15 @@ def lanes_of(shape: tuple[int, ...], seeds: Sequence[int], steps: int = 0) -> La
 
 def state(lanes: Lanes, lane: int) -> torch.Tensor:
     """Parameters and moments of a lane."""
-    return torch.stack([lanes.theta[lane], lanes.first[lane], lanes.second[lane]]).clone()
+    kept = (lanes.parameters, lanes.first, lanes.second)
+    return torch.stack([lanes.by_lane(tensors)[lane] for tensors in kept])
+
+
+def disturb(lanes: Lanes, lane: int, by: float) -> None:
+    """Move the weights of a lane, but not their padding."""
+    for W_LDd in lanes.parameters[:2]:
+        W_hkd = W_LDd[lane].view(lanes.h, lanes.width, -1)
+        W_hkd[:, : lanes.widths[lane], : lanes.cell.d_model] += by
 
 
 def end(outcome: Outcome) -> tuple[Any, ...]:
@@ -89,7 +98,7 @@ def test_a_lane_is_the_same_after_its_neighbours_left(shape: tuple[int, ...]) ->
 @shapes
 def test_disturbing_one_lane_leaves_the_others_as_they_were(shape: tuple[int, ...]) -> None:
     quiet, disturbed = lanes_of(shape, range(4), 10), lanes_of(shape, range(4), 10)
-    disturbed.theta[2, : disturbed.size] += 0.1
+    disturb(disturbed, 2, 0.1)
     quiet.advance(30)
     disturbed.advance(30)
     for lane in (0, 1, 3):
@@ -100,7 +109,7 @@ def test_disturbing_one_lane_leaves_the_others_as_they_were(shape: tuple[int, ..
 @pytest.mark.parametrize("poison", [float("nan"), float("inf")])
 def test_a_lane_that_is_lost_loses_no_other(poison: float) -> None:
     quiet, poisoned = lanes_of(SMALL, range(3), 10), lanes_of(SMALL, range(3), 10)
-    poisoned.theta[1, : poisoned.size] = poison
+    disturb(poisoned, 1, poison)
     quiet.advance(20)
     poisoned.advance(20)
     assert poisoned.is_finite() == [True, False, True]
@@ -122,9 +131,48 @@ def test_steps_can_be_taken_in_any_portions(shape: tuple[int, ...]) -> None:
 @shapes
 def test_padding_never_moves(shape: tuple[int, ...]) -> None:
     lanes = lanes_of(shape, range(2), 20)
-    for buffer in (lanes.theta, lanes.first, lanes.second, lanes.gradient):
-        assert not buffer[:, lanes.size + 1 :].any()
-        assert buffer[:, : lanes.size + 1].any(dim=1).all()
+    d_k, d = lanes.widths[0], lanes.cell.d_model
+    for tensors in (lanes.parameters, lanes.first, lanes.second, lanes.gradients):
+        for W_LDd in tensors[:2]:
+            W_Lhkd = W_LDd.unflatten(1, (lanes.h, -1))
+            assert not W_Lhkd[:, :, d_k:].any()
+            assert not W_Lhkd[..., d:].any()
+            assert W_Lhkd[:, :, :d_k, :d].any(dim=(2, 3)).all()
+        assert not tensors[2][:, 1:].any()
+        assert tensors[2][:, 0].all()
+
+
+def test_heads_that_tie_share_the_gradient() -> None:
+    one = lanes_of((23, 17, 5, 1, 7), range(2), 10)
+    two = Lanes(runs_of((23, 17, 5, 2, 7), range(2)), CPU, torch.float32)
+    for name in ("parameters", "first", "second"):
+        halves = [W.repeat(1, 2, 1) for W in getattr(one, name)[:2]]
+        setattr(two, name, [*halves, getattr(one, name)[2].clone()])
+    two.steps = one.steps
+    one.advance(1)
+    two.advance(1)
+    for single, shared in zip(one.gradients[:2], two.gradients[:2], strict=True):
+        assert torch.equal(shared, single.repeat(1, 2, 1) / 2)
+    assert torch.equal(one.gradients[2], two.gradients[2])
+
+
+@shapes
+@pytest.mark.parametrize("together", [1, 3])
+def test_scores_are_the_same_by_pairs_and_by_contexts(
+    shape: tuple[int, ...], together: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lanes = lanes_of(shape, range(4), 200)
+    validation = [task.validation for task in lanes.tasks]
+    scores = {}
+    monkeypatch.setattr(lanes_state, "lanes_at_once", lambda *_: together)
+    monkeypatch.setattr(lanes_scoring, "SCORES_ON_CPU", 1_000)  # several parts
+    for by_pairs in (True, False):
+        monkeypatch.setattr(lanes_state, "pairs_pay", lambda *_, chosen=by_pairs: chosen)
+        scores[by_pairs] = lanes.validate(range(4))
+        assert lanes.score(2, validation[2]) == pytest.approx(scores[by_pairs][2], abs=2e-3)
+        assert lanes.validate([1, 3]) == pytest.approx(scores[by_pairs][1::2], abs=2e-3)
+    assert max(scores[True]) > 0
+    assert scores[True] == pytest.approx(scores[False], abs=2e-3)
 
 
 def test_numbers_do_not_depend_on_the_number_of_threads() -> None:
@@ -186,22 +234,8 @@ def test_no_runs_have_no_outcomes() -> None:
     assert LanesEngine().train([]) == []
 
 
-@pytest.mark.parametrize("other", [{"h": 2}, {"d_k": 3}, {"cell": Cell(m=17, d_model=8)}])
+@pytest.mark.parametrize("other", [{"h": 2}, {"cell": Cell(m=17, d_model=8)}])
 def test_runs_that_do_not_fit_in_one_program_are_refused(other: dict[str, Any]) -> None:
     run = Run(cell=Cell(m=16, d_model=8), h=1, d_k=2, seed=0)
-    with pytest.raises(ValueError, match="must share the cell, h and d_k"):
+    with pytest.raises(ValueError, match="must share the cell and h"):
         LanesEngine().train([run, run.model_copy(update={"seed": 1, **other})])
-
-
-@pytest.mark.gpu
-def test_a_device_gives_the_processors_numbers() -> None:
-    shape = SHAPES["odd everything"]
-    runs = runs_of(shape, range(5), **QUICK | {"max_steps": 100})
-    here = LanesEngine("cpu", torch.float64).weights_after(runs, 100)
-    there = LanesEngine("cuda", torch.float64).weights_after(runs, 100)
-    for one, other in zip(here, there, strict=True):
-        np.testing.assert_allclose(one.W_Q, other.W_Q, rtol=1e-8, atol=1e-10)
-        np.testing.assert_allclose(one.W_K, other.W_K, rtol=1e-8, atol=1e-10)
-    outcomes = LanesEngine("cuda").train(runs)
-    assert [outcome.steps for outcome in outcomes] == [100] * 5
-    assert all(0 <= outcome.score <= 1 for outcome in outcomes if outcome.score is not None)

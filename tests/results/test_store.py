@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rgr_dist.results.schema import RUNS
-from rgr_dist.results.store import Store
+from rgr_dist.results.schema import RUNS, SCHEMA_VERSION
+from rgr_dist.results.store import Store, StoreError
 from rgr_dist.study import Cell
 from tests.results.made_up_runs import CELL, failed_row, run_row
 
@@ -201,3 +201,20 @@ def test_few_parts_are_left_as_they_are(tmp_path: Path) -> None:
     before = tree(tmp_path)
     store.compact(above=3)
     assert tree(tmp_path) == before
+
+
+def test_a_store_of_a_newer_version_is_refused_in_one_line(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.append([run_row(seed=0)])
+    (part,) = (tmp_path / "runs").iterdir()
+    table = pq.read_table(part)
+    newer = {**table.schema.metadata, b"version": str(SCHEMA_VERSION + 1).encode()}
+    pq.write_table(table.replace_schema_metadata(newer), part)
+    with pytest.raises(StoreError, match=r"newer rgr-dist \(schema"):
+        store.runs()
+
+
+def test_a_store_that_cannot_be_listed_is_told_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "runs").write_text("not a folder")
+    with pytest.raises(StoreError, match="cannot be read"):
+        Store(tmp_path).runs()

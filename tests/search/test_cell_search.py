@@ -219,10 +219,15 @@ def test_a_grid_of_every_width_finds_every_threshold(cell: SimulatedCell) -> Non
     }
 
 
-def test_a_coarse_grid_bounds_the_threshold_by_its_neighbours() -> None:
+def test_a_coarse_grid_finds_the_smallest_listed_width_that_passes() -> None:
     grid = {1: (4, 8, 16)}
-    state, _ = search(cell_of({1: 16}, step({1: 6}), grid=grid, keep_within=None))
-    assert (state.result(1).D_K_low, state.result(1).D_K_high) == (5, 8)
+    state, _ = search(cell_of({1: 16}, step({1: 6}), grid=grid, keep_within=None, intervals=True))
+    result = state.result(1)
+    assert (result.status, result.d_k) == ("found", 8)
+    assert (result.D_K_low, result.D_K_high) == (8, 8)
+    assert result.passed is not None
+    assert result.failed is not None
+    assert (result.passed.d_k, result.failed.d_k) == (8, 4)
 
 
 def test_a_grid_shows_every_contradiction() -> None:

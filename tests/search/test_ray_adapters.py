@@ -124,10 +124,26 @@ def test_a_trial_that_ends_before_any_result_is_run_again() -> None:
     assert study.searcher.suggest("b") == first
 
 
-def test_a_trial_in_error_leaves_its_head_open_and_the_others_go_on() -> None:
-    study = Study(portfolio(heads=(1, 2)))
-    study.searcher.suggest("a")
+def test_a_trial_in_error_is_asked_for_again_with_the_scores_known_by_then() -> None:
+    study = Study(portfolio())
+    first = study.searcher.suggest("a")
+    probe = study.searcher.probes["a"]
+    study.portfolio.tell(probe.cell, probe.h, probe.d_k, 0, 1.0)
     study.searcher.on_trial_complete("a", None, error=True)
+    second = study.searcher.suggest("b")
+    assert second != first
+    assert study.searcher.probes["b"].scores == ((0, 1.0),)
+
+
+def test_a_probe_that_loses_every_trial_is_told_and_leaves_its_head_open() -> None:
+    study = Study(portfolio(heads=(1, 2)))
+    lost: list[Probe] = []
+    study.searcher.on_lost = lost.append
+    for trial in ("a", "b", "c"):
+        study.searcher.suggest(trial)
+        assert not lost
+        study.searcher.on_trial_complete(trial, None, error=True)
+    assert [(probe.h, probe.d_k) for probe in lost] == [(1, lost[0].d_k)]
     study.run_out()
     state = study.portfolio.state("cell")
     assert (state.result(1).status, state.result(2).status) == ("open", "found")

@@ -1,0 +1,86 @@
+"""Connecting to Ray: one of our own on this machine, or a running cluster."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+CONNECT_WITHIN = 5.0
+"""Seconds that a cluster has to answer."""
+
+
+class ClusterError(RuntimeError):
+    """There is no Ray cluster to run on; the message says where it was looked for."""
+
+
+@contextmanager
+def connect(address: str, cpus: int | None = None) -> Iterator[int]:
+    """A Ray to run on, and how many probes it can run at once.
+
+    Args:
+        address: ``local`` starts one; else that of a running cluster.
+        cpus: at most so many slots; all by default.
+
+    Raises:
+        ClusterError: no Ray cluster answers at the address.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
+    os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"
+    os.environ["TUNE_DISABLE_SIGINT_HANDLER"] = "1"
+    os.environ["RAY_AIR_NEW_OUTPUT"] = "0"  # the newer one prints a banner even when silent
+    import ray
+
+    # Ray warns that its own default, a token, is in use.
+    token_setup = "ray._private.authentication.authentication_token_setup"
+    logging.getLogger(token_setup).setLevel(logging.ERROR)
+    logging.getLogger("ray.client_builder").setLevel(logging.WARNING)
+    # Tune logs a missing result.json for each trial, since its loggers are off, and a
+    # traceback for each failure, which the study keeps as a row and tells at the end.
+    logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
+
+    if ray.is_initialized():
+        slots = int(ray.cluster_resources().get("CPU", 1))
+        yield min(slots, cpus or slots)
+        return
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": "warning"}
+    if address.startswith("ray://"):
+        options = {}
+    if address == "local":
+        # A token of its own keeps Ray from writing one under the home folder.
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+        options |= {"num_cpus": cpus, "include_dashboard": False}
+    if address not in ("local", "auto"):
+        _check_reachable(address)
+    try:
+        ray.init(address=address, **options)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        if address == "local":
+            raise
+        raise _no_cluster(address, str(error)) from None
+    try:
+        slots = max(1, int(ray.cluster_resources().get("CPU", 1)))
+        yield min(slots, cpus or slots)
+    finally:
+        ray.shutdown()
+
+
+def _check_reachable(address: str) -> None:
+    """Make sure that something listens at HOST:PORT; Ray alone would try for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=CONNECT_WITHIN).close()
+    except (OSError, ValueError, OverflowError) as error:
+        raise _no_cluster(address, str(error)) from None
+
+
+def _no_cluster(address: str, reason: str) -> ClusterError:
+    return ClusterError(
+        f"--address {address}: no Ray cluster answers there ({reason}); valid: local, "
+        "auto or HOST:6379 on a node of a running cluster, or ray://HOST:10001"
+    )

@@ -1,0 +1,92 @@
+"""What the lanes of a program read: their embeddings, and their training contexts by the block.
+
+Shapes in names: L lanes, l items of a context, d = d_model; m items and one of padding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from rgr_dist.problem.task import Task
+
+BLOCK = 128
+"""Contexts of each lane that are drawn and sent to the device at once."""
+REGISTER = 16
+"""Numbers to whose multiple rows are padded: a cache line of float32."""
+
+
+def padded(size: int, multiple: int) -> int:
+    """The size, rounded up to a multiple."""
+    return -(-size // multiple) * multiple
+
+
+class ContextFeed:
+    """Embeddings and contexts of several tasks of one cell, padded to whole registers.
+
+    A context is filled up with item m, whose embedding is zero and which is nobody's target.
+
+    Attributes:
+        length, d: items of a context and d_model, as padded.
+        X_Lmd: embeddings.
+        X_Lld: embeddings of the items of the present contexts.
+        y_Lll: 1 where the second item of a pair is the target of the first, else 0.
+    """
+
+    def __init__(self, tasks: Sequence[Task], device: torch.device, dtype: torch.dtype) -> None:
+        cell = tasks[0].cell
+        self.tasks, self.m, self.device = list(tasks), cell.m, device
+        self.length = padded(cell.context.length, REGISTER)
+        self.d = padded(cell.d_model, REGISTER)
+        X = torch.zeros(len(tasks), self.m + 1, self.d, dtype=dtype)
+        targets = torch.full((len(tasks), self.m + 1), -1, dtype=dtype)
+        for lane, task in enumerate(tasks):
+            X[lane, : self.m, : cell.d_model] = torch.from_numpy(task.embedding)
+            targets[lane, : self.m] = torch.from_numpy(task.targets)
+        self.X_Lmd, self.targets_Lm = X.to(device), targets.to(device)
+        self._allocate()
+
+    def _allocate(self) -> None:
+        L, new = len(self.tasks), self.X_Lmd.new_empty
+        self.first_row = np.arange(L)[:, np.newaxis] * (self.m + 1)
+        self.block = torch.zeros(BLOCK, L * self.length, dtype=torch.int64, device=self.device)
+        self.cursor = torch.zeros(1, dtype=torch.int64, device=self.device)
+        self.rows = torch.zeros_like(self.block[:1])
+        self.item_of_row = torch.arange(self.m + 1, device=self.device).to(new(()).dtype).repeat(L)
+        self.items_Ll, self.targets_Ll = new(L, self.length), new(L, self.length)
+        self.X_Lld = new(L, self.length, self.d)
+        self.y_Lll = new(L, self.length, self.length)
+
+    def keep(self, lanes: Sequence[int]) -> None:
+        """Drop the tasks of all other lanes."""
+        index = torch.tensor(lanes, device=self.device)
+        self.tasks = [self.tasks[lane] for lane in lanes]
+        self.X_Lmd = self.X_Lmd.index_select(0, index)
+        self.targets_Lm = self.targets_Lm.index_select(0, index)
+        self._allocate()
+
+    def load(self, first: int, count: int) -> None:
+        """Draw training contexts ``first`` … ``first + count - 1``, at most BLOCK of them."""
+        shape = (count, len(self.tasks), self.length)
+        nodes = np.full(shape, self.m, dtype=np.int64)
+        for lane, task in enumerate(self.tasks):
+            drawn = task.training_contexts(first, count)
+            nodes[:, lane, : drawn.shape[1]] = drawn
+        nodes += self.first_row
+        self.block[:count].copy_(torch.from_numpy(nodes).flatten(1))
+        self.cursor.zero_()
+
+    def advance(self) -> None:
+        """Go to the next context of the block; touches the device alone, so it can be captured."""
+        torch.index_select(self.block, 0, self.cursor, out=self.rows)
+        self.cursor.add_(1)
+        rows = self.rows.view(-1)
+        for table, gathered in (
+            (self.X_Lmd.view(-1, self.d), self.X_Lld.view(-1, self.d)),
+            (self.targets_Lm.view(-1), self.targets_Ll.view(-1)),
+            (self.item_of_row, self.items_Ll.view(-1)),
+        ):
+            torch.index_select(table, 0, rows, out=gathered)
+        torch.eq(self.targets_Ll.unsqueeze(2), self.items_Ll.unsqueeze(1), out=self.y_Lll)

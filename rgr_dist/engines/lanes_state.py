@@ -1,0 +1,262 @@
+"""The training state of lanes that advance together, and the step that moves them.
+
+The gradient of the max-over-heads loss is written out by hand: only the winning head of a
+pair receives any; heads that tie share it. A step works on buffers that are allocated once,
+and reads from the device which step it is, so that it can be captured as a CUDA graph.
+
+Shapes in names: L lanes, l items of a context, d = d_model, h heads, k = d_k, D = h * k.
+Projections are kept transposed, [L, D, d], so that a head's queries are a block [k, l].
+
+On a CPU a lane's numbers do not depend on its neighbours, nor on how much wider they are. A
+kernel may round differently in its vectorised body and its scalar tail, on aligned and
+unaligned rows, or in short and long sums; so l, d and k are padded with zeros to whole
+registers. The padding adds exact zeros and receives a gradient of exactly zero, which AdamW
+leaves at zero. That a product with more such zeros has the same bits depends on the library:
+MKL's have, as tested; with another, a lane beside wider ones may differ from a lone one by
+rounding, while lanes of equal d_k may not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from rgr_dist.engines.engine import Outcome, StopReason
+from rgr_dist.engines.lanes_capture import Repeated
+from rgr_dist.engines.lanes_contexts import BLOCK, REGISTER, ContextFeed, padded
+from rgr_dist.engines.lanes_scoring import count_pairs, lanes_at_once, pairs_pay, score_pairs
+from rgr_dist.models.max_heads import score_contexts
+from rgr_dist.problem.task import Task, initial_projections
+from rgr_dist.study import Run
+
+ADAMW: dict[str, Any] = {
+    "beta1": 0.9,
+    "beta2": 0.999,
+    "eps": 1e-8,
+    "weight_decay": 0.0,
+    "amsgrad": False,
+    "maximize": False,
+}
+WIDTHS = 8
+"""Every d_k is padded to a multiple of this, alone or beside wider ones."""
+
+
+class Lanes:
+    """Training state of several runs that advance together.
+
+    Attributes:
+        places: which of the runs each lane trains.
+        widths: d_k of each lane; ``width`` is what all are padded to.
+        parameters, gradients, first, second: W_Q and W_K, [L, D, d], and tau in the first
+            column of [L, 16]; their gradients and AdamW moments.
+    """
+
+    def __init__(self, runs: Sequence[Run], device: torch.device, dtype: torch.dtype) -> None:
+        self.cell, self.h = runs[0].cell, runs[0].h
+        if any((run.cell, run.h) != (self.cell, self.h) for run in runs):
+            raise ValueError("lanes of one program must share the cell and h")
+        self.places, self.widths = list(range(len(runs))), [run.d_k for run in runs]
+        self.width = padded(max(self.widths), WIDTHS)
+        by_seed = {run.seed: Task.of(run.cell, run.seed) for run in runs}
+        self.tasks = [by_seed[run.seed] for run in runs]
+        self.contexts = ContextFeed(self.tasks, device, dtype)
+        self.device = device
+        self.steps = 0
+        self.validation: Tensor | None = None  # counts of pairs, [L, m, m]
+
+        W_QK = torch.zeros(2, len(runs), self.h, self.width, self.contexts.d, dtype=dtype)
+        for lane, run in enumerate(runs):
+            for half, W in zip(W_QK, initial_projections(run), strict=True):
+                rows = torch.from_numpy(W.T.copy()).view(self.h, run.d_k, -1)
+                half[lane, :, : run.d_k, : self.cell.d_model] = rows
+        tau = torch.zeros(len(runs), REGISTER, dtype=dtype)
+        self.parameters = [W.flatten(1, 2).to(device) for W in W_QK] + [tau.to(device)]
+        self.first = [torch.zeros_like(p) for p in self.parameters]
+        self.second = [torch.zeros_like(p) for p in self.parameters]
+        self.adamw_steps = torch.zeros((), device=device)  # float32, as torch.optim keeps it
+
+        real = torch.arange(self.contexts.length) < self.cell.context.length
+        pairs = (real.unsqueeze(1) & real).to(device, dtype)
+        self.sharpness = torch.full_like(pairs, self.cell.training.sharpness)
+        self.slope = pairs * (self.cell.training.sharpness / self.cell.context.length**2)
+        self._allocate()
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def _allocate(self) -> None:
+        """Scratch for the present lanes, and a step that has not been captured."""
+        L, length, new = len(self), self.contexts.length, self.parameters[0].new_empty
+        self.queries_and_keys = [new(L, self.h * self.width, length) for _ in range(2)]
+        self.their_gradients = [new(L, self.h * self.width, length) for _ in range(2)]
+        self.S_Lhll = new(L, self.h, length, length)
+        self.S_max, self.G, self.factor = (new(L, length, length) for _ in range(3))
+        self.gradients = [torch.zeros_like(p) for p in self.parameters]
+        self.repeated = Repeated(self.device)
+
+    def advance(self, steps: int) -> None:
+        """Take so many training steps in every lane."""
+        for done in range(0, steps, BLOCK):
+            count = min(BLOCK, steps - done)
+            self.contexts.load(self.steps, count)
+            for _ in range(count):
+                self.repeated(self._step)
+            self.steps += count
+
+    def _step(self) -> None:
+        self.contexts.advance()
+        X_Lld, y = self.contexts.X_Lld, self.contexts.y_Lll
+        W_Q, W_K, tau = self.parameters
+        for W, P_LDl in zip((W_Q, W_K), self.queries_and_keys, strict=True):
+            torch.bmm(W, X_Lld.transpose(1, 2), out=P_LDl)
+        by_head = (len(self) * self.h, self.width, self.contexts.length)
+        Q, K = (P.view(by_head) for P in self.queries_and_keys)
+        S = self.S_Lhll.flatten(0, 1)
+        torch.bmm(Q.transpose(1, 2), K, out=S)
+        torch.amax(self.S_Lhll, 1, out=self.S_max)
+
+        # G = dL/dS at the winning head: alpha / l^2 times sigmoid(z) where there is no edge,
+        # and times -(l - 1) sigmoid(-z) where there is one.
+        G, factor, length = self.G, self.factor, self.cell.context.length
+        torch.add(self.sharpness, y, alpha=-2 * self.cell.training.sharpness, out=factor)
+        torch.sub(self.S_max, tau[:, :1].unsqueeze(2), out=G).mul_(factor).sigmoid_()
+        G.mul_(torch.addcmul(self.slope, self.slope, y, value=-length, out=factor))
+        torch.sum(G, (1, 2), out=self.gradients[2][:, 0]).neg_()
+
+        wins = self.S_Lhll.eq_(self.S_max.unsqueeze(1))  # 1 or 0, as numbers
+        G.div_(torch.sum(wins, 1, out=factor))
+        wins.mul_(G.unsqueeze(1))  # S is dS from here on
+        dQ, dK = (P.view(by_head) for P in self.their_gradients)
+        torch.bmm(K, S.transpose(1, 2), out=dQ)
+        torch.bmm(Q, S, out=dK)
+        for P_LDl, gradient in zip(self.their_gradients, self.gradients[:2], strict=True):
+            torch.bmm(P_LDl, X_Lld, out=gradient)
+        self._adamw()
+
+    def _adamw(self) -> None:
+        """AdamW without decay, in the one pass that torch.optim makes if told to fuse."""
+        self.adamw_steps.add_(1)
+        torch._fused_adamw_(
+            *(self.parameters, self.gradients, self.first, self.second, []),
+            [self.adamw_steps] * len(self.parameters),
+            lr=self.cell.training.learning_rate,
+            **ADAMW,
+        )
+
+    def keep(self, lanes: Sequence[int]) -> None:
+        """Drop every lane that is not listed, and the columns that only those used."""
+        index = torch.tensor(lanes, device=self.device)
+        self.contexts.keep(lanes)
+        self.places = [self.places[lane] for lane in lanes]
+        self.widths = [self.widths[lane] for lane in lanes]
+        self.tasks = self.contexts.tasks
+        if self.validation is not None:
+            self.validation = self.validation.index_select(0, index)
+        width = padded(max(self.widths), WIDTHS)
+        for tensors in (self.parameters, self.first, self.second):
+            for half in (0, 1):
+                W_Lhkd = tensors[half].unflatten(1, (self.h, -1))[:, :, :width]
+                tensors[half] = W_Lhkd.index_select(0, index).flatten(1, 2)
+            tensors[2] = tensors[2].index_select(0, index)
+        self.width = width
+        self._allocate()
+
+    def by_lane(self, tensors: Sequence[Tensor]) -> Tensor:
+        """W_Q | W_K by rows of d_model, then tau: [L, P]; too wide for the narrower lanes."""
+        halves = []
+        for W_LDd in tensors[:2]:
+            W_Lhkd = W_LDd.unflatten(1, (self.h, -1))[:, :, : max(self.widths)]
+            halves.append(W_Lhkd.flatten(1, 2)[..., : self.cell.d_model].transpose(1, 2))
+        return torch.cat([torch.cat(halves, 2).flatten(1), tensors[2][:, :1]], 1)
+
+    @property
+    def size(self) -> int:
+        """Where tau stands in a row of ``theta``."""
+        return 2 * self.cell.d_model * self.h * max(self.widths)
+
+    @property
+    def theta(self) -> Tensor:
+        """A copy of the parameters, by lane."""
+        return self.by_lane(self.parameters)
+
+    @property
+    def gradient(self) -> Tensor:
+        """A copy of the last gradient, by lane."""
+        return self.by_lane(self.gradients)
+
+    def projections(self, theta: Tensor) -> Tensor:
+        """[W_Q | W_K] of every lane, a view [L, d, 2D] of what ``by_lane`` returned."""
+        return theta[:, : self.size].view(len(theta), self.cell.d_model, -1)
+
+    def is_finite(self) -> list[bool]:
+        """Whether every parameter of each lane is a number."""
+        return [bool(value) for value in torch.isfinite(self.theta).all(dim=1).tolist()]
+
+    def tau(self, lane: int) -> float:
+        """The learned threshold of a lane."""
+        return float(self.parameters[2][lane, 0])
+
+    def weights(self, lane: int) -> tuple[Tensor, Tensor]:
+        """W_Q and W_K of a lane, each [d, D], with its own d_k."""
+        W_Q, W_K = (
+            W[lane].unflatten(0, (self.h, -1))[:, : self.widths[lane], : self.cell.d_model]
+            for W in self.parameters[:2]
+        )
+        return W_Q.flatten(0, 1).T.contiguous(), W_K.flatten(0, 1).T.contiguous()
+
+    def score(self, lane: int, contexts: npt.NDArray[np.int32]) -> float:
+        """Micro-F1 of a lane over a set of contexts."""
+        m, d = self.cell.m, self.cell.d_model
+        if pairs_pay(m, d, contexts):
+            counts = count_pairs(m, contexts).to(self.device)
+            return self._score_pairs([lane], counts.unsqueeze(0))[0]
+        return score_contexts(
+            torch.from_numpy(contexts).to(self.device).long(),
+            self.contexts.targets_Lm[lane].long(),
+            self.contexts.X_Lmd[lane, :, :d].clone(),  # laid out as for a lone lane
+            *self.weights(lane),
+            self.parameters[2][lane, 0],
+            self.h,
+        )
+
+    def validate(self, lanes: Sequence[int]) -> list[float]:
+        """Micro-F1 of lanes over their validation contexts; on a GPU many lanes at once."""
+        m, contexts = self.cell.m, [task.validation for task in self.tasks]
+        if not pairs_pay(m, self.cell.d_model, contexts[0]):
+            return [self.score(lane, contexts[lane]) for lane in lanes]
+        if self.validation is None:
+            counts = torch.stack([count_pairs(m, validation) for validation in contexts])
+            self.validation = counts.to(self.device)
+        some = lanes_at_once(self.device, self.h, m)
+        groups = [list(lanes[i : i + some]) for i in range(0, len(lanes), some)]
+        return [f1 for group in groups for f1 in self._score_pairs(group, self.validation[group])]
+
+    def _score_pairs(self, lanes: Sequence[int], counts_Lmm: Tensor) -> list[float]:
+        """Lanes by all pairs of items; a single lane at its own width, as if it were alone."""
+        width = padded(max(self.widths[lane] for lane in lanes), WIDTHS)
+        W_Q, W_K = (
+            W[lanes].unflatten(1, (self.h, -1))[:, :, :width].flatten(1, 2)
+            for W in self.parameters[:2]
+        )
+        X_Lmd, targets_Lm = (
+            table[lanes, : self.cell.m] for table in (self.contexts.X_Lmd, self.contexts.targets_Lm)
+        )
+        tau_L = self.parameters[2][lanes, 0]
+        return score_pairs(counts_Lmm, targets_Lm.long(), X_Lmd, W_Q, W_K, tau_L, self.h)
+
+    def outcome(self, lane: int, stop_reason: StopReason, val_score: float | None) -> Outcome:
+        """How a lane ended, tested unless it diverged; its time is for the engine to fill in."""
+        diverged = stop_reason == "diverged"
+        return Outcome(
+            score=None if diverged else self.score(lane, self.tasks[lane].test),
+            val_score=val_score,
+            tau=None if diverged else self.tau(lane),
+            steps=self.steps,
+            stop_reason=stop_reason,
+            seconds=0.0,
+        )
