@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+ATTEMPTS = 3
+"""Times to try a ray:// address."""
 CONNECT_WITHIN = 5.0
 """Seconds that a cluster has to answer."""
 
@@ -57,12 +59,16 @@ def connect(address: str, cpus: int | None = None) -> Iterator[int]:
         options |= {"num_cpus": cpus, "include_dashboard": False}
     if address not in ("local", "auto"):
         _check_reachable(address)
-    try:
-        ray.init(address=address, **options)
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        if address == "local":
-            raise
-        raise _no_cluster(address, str(error)) from None
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            ray.init(address=address, **options)
+            break
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            if address == "local":
+                raise
+            # A client's server is started when the client comes, and can be late on a busy head.
+            if attempt == ATTEMPTS or not address.startswith("ray://"):
+                raise _no_cluster(address, str(error)) from None
     try:
         slots = max(1, int(ray.cluster_resources().get("CPU", 1)))
         yield min(slots, cpus or slots)
