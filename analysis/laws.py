@@ -184,10 +184,10 @@ def _fit(
     unknowns = 1 if through_origin else 2
     distinct = len(np.unique(x))
     if len(x) <= unknowns or distinct < unknowns:
-        have = f"{_count(len(x), 'found cell')} at {_count(distinct, 'value')} of {predictor}"
-        return dataclasses.replace(
-            law, reason=f"{have}; an interval needs {unknowns + 1} cells at {unknowns} or more"
-        )
+        need = "2 cells" if through_origin else "3 cells of 2 compressions"
+        have = f"{_count(len(x), 'cell')} with a threshold"
+        alike = ", all of one compression" if len(x) > 1 and distinct < unknowns else ""
+        return dataclasses.replace(law, reason=f"{have}{alike}; a fit needs {need}")
     design = x[:, None] if through_origin else np.column_stack([np.ones_like(x), x])
     fit = OLS(y, design).fit()
     limits = fit.conf_int(1 - CONFIDENCE)

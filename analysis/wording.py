@@ -77,10 +77,10 @@ def headline(laws: Sequence[Law], best: pd.DataFrame) -> str:
         r2 = "" if law.r2 is None else f", R² = {law.r2:.3f}"
         return f"D_K* ≈ {three_digits(law.slope)} · m′ log₂ m / d_model {cells} ({ends}{r2})."
     if not found:
-        waiting = {"open": "not finished", "censored": "all censored"}
-        states = {str(status) for status in best["status"]}
-        why = waiting.get(states.pop(), "without a pass") if len(states) == 1 else "without a pass"
-        return f"No threshold yet: the study's {plural(len(best), 'cell')} are {why}."
+        cells = plural(len(best), "cell")
+        if (best["status"] == "open").any():
+            return f"No threshold yet: the search of {cells} is not finished."
+        return f"No threshold in {cells}: no head count passes at any width allowed."
     first = found[0]
     at = f"D_K* = {first['D_K']} at {plural(first['h_star'], 'head')} of width {first['d_k']}"
     so_far = " so far" if first["status"] == "open" else ""

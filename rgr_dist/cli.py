@@ -47,7 +47,9 @@ def plan(
     """What a study would run: cells, first brackets, what is stored, estimates. Starts nothing."""
     from rgr_dist.planning import plan_study
 
-    cells, facts = plan_study(load_study(study, set_ or ()), Store(out))
+    store = Store(out)
+    cells, facts = plan_study(load_study(study, set_ or ()), store)
+    _tell_damaged(store)
     print_listing({"cells": cells}, how, facts=facts)
 
 
@@ -75,6 +77,8 @@ def run(
     store = Store(out)
     store.check_writable()
     console = Console()
+    for part in store.set_damaged_aside():
+        say_error(f"{part} was damaged: moved to damaged/ in {out}; its runs are trained again")
     with LiveView(console) as view:
         summary = run_study(resolved, store, view, cpus, address, engine, gpus)
     results = _open(study, set_, store)
@@ -99,7 +103,9 @@ def status(
     """How far a study is: brackets, runs done, failed and left."""
     from rgr_dist.planning import study_status
 
-    brackets, facts = study_status(load_study(study, set_ or ()), Store(out))
+    store = Store(out)
+    brackets, facts = study_status(load_study(study, set_ or ()), store)
+    _tell_damaged(store)
     print_listing({"brackets": brackets}, how, facts=facts)
 
 
@@ -188,9 +194,13 @@ def _open(study: str, overrides: Sequence[str] | None, store: Store) -> Any:
     from rgr_dist.reporting import open_results
 
     results, _ = open_results(load_study(study, overrides or ()), store)
+    _tell_damaged(store)
+    return results
+
+
+def _tell_damaged(store: Store) -> None:
     for path in store.damaged:
         say_error(f"{Path(path).name} in {store.root} is damaged and was left out")
-    return results
 
 
 def _say_findings(console: Console, results: Any) -> None:
@@ -198,13 +208,13 @@ def _say_findings(console: Console, results: Any) -> None:
     from rgr_dist.reporting import best_of, laws_of
 
     console.print()
-    console.print(headline(laws_of(results), best_of(results)), highlight=False)
+    console.print(headline(laws_of(results), best_of(results)), highlight=False, soft_wrap=True)
 
 
 def _message(error: typer.TyperException) -> str:
     """What was wrong with the arguments, with the nearest valid ones where typer knows them."""
     shown = getattr(error, "format_message", error.__str__)
-    return str(shown())
+    return str(shown()).replace("Value error, ", "")
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

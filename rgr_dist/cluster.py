@@ -79,9 +79,11 @@ def connect(address: str, cpus: int | None = None) -> Iterator[int]:
 def _check_reachable(address: str) -> None:
     """Make sure that something listens at HOST:PORT; Ray alone would try for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdigit():
+        raise _no_cluster(address, "not of the form HOST:PORT")
     try:
         socket.create_connection((host, int(port)), timeout=CONNECT_WITHIN).close()
-    except (OSError, ValueError, OverflowError) as error:
+    except (OSError, OverflowError) as error:
         raise _no_cluster(address, str(error)) from None
 
 

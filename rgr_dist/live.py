@@ -36,7 +36,7 @@ class LiveView:
         self.console = console
         self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
         self._drawn = self._said = 0.0
-        self._settled: set[tuple[str, int]] = set()
+        self._settled: set[str] = set()
         self._forecasts: dict[str, tuple[CellState, Forecast]] = {}
 
     def __enter__(self) -> Self:
@@ -75,16 +75,20 @@ class LiveView:
         now = time.monotonic()
         for cell in study.cells:
             state = portfolio.state(cell.cell_id)
-            for h in study.search.heads:
-                result = state.result(h)
-                key = (cell.cell_id, h)
-                if result.status in ("found", "censored", "inconsistent") and (
-                    key not in self._settled
-                ):
-                    self._settled.add(key)
-                    self._said = now
-                    found = "" if result.d_k is None else f" d_k={result.d_k} D_K={h * result.d_k}"
-                    self.say(f"{cell.name} h={h}: {result.status}{found}")
+            if state.is_done and cell.cell_id not in self._settled:
+                self._settled.add(cell.cell_id)
+                self._said = now
+                found = [state.result(h) for h in study.search.heads]
+                best = min(
+                    (r for r in found if r.d_k is not None),
+                    key=lambda r: r.h * (r.d_k or 0),
+                    default=None,
+                )
+                if best is None or best.d_k is None:
+                    self.say(f"{cell.name}: no threshold ({found[0].status})")
+                else:
+                    at = f"D_K* = {best.h * best.d_k} at h={best.h}, d_k={best.d_k}"
+                    self.say(f"{cell.name}: found {at}")
         if now - self._said > SAY_EVERY:
             self._said = now
             self.say(self._progress(study, portfolio, summary))

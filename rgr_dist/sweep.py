@@ -25,6 +25,9 @@ WATCH_EVERY = 2.0
 class View(Protocol):
     """Whoever watches a study run."""
 
+    def say(self, text: str) -> None:
+        """A line of its own."""
+
     def update(self, study: Study, portfolio: Portfolio, summary: Summary) -> None:
         """Called after every wave and about once a second."""
 
@@ -78,12 +81,15 @@ def run_study(
     runs = store.runs(cell.cell_id for cell in study.cells)
     portfolio = open_portfolio(study, runs)
     summary = Summary(started=time.monotonic())
-    store.write_text(f"studies/{study.name}/study.yaml", study.to_yaml())
     if not portfolio.is_done:
-        with connect(address, cpus) as slots:
+        if address == "local":
+            view.say(f"{study.name}: {len(study.cells)} cells; starting Ray")
+        with connect(address, cpus) as slots:  # first, for nothing is written without a Ray
             summary.slots = slots
             summary.started = time.monotonic()
+            store.write_text(f"studies/{study.name}/study.yaml", study.to_yaml())
             _tune(study, store, portfolio, summary, view, engine, gpus)
+    store.write_text(f"studies/{study.name}/study.yaml", study.to_yaml())
     store.compact()
     # From the store alone, so that whoever reads it later finds the same.
     runs = store.runs(cell.cell_id for cell in study.cells)
@@ -139,6 +145,9 @@ def _drive(study_json: str, root: str, cpus: int, engine: str, gpus: float) -> S
     """Drive a study from inside the cluster."""
 
     class Silent:
+        def say(self, text: str) -> None:
+            pass
+
         def update(self, study: Study, portfolio: Portfolio, summary: Summary) -> None:
             pass
 

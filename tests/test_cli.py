@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Callable
@@ -65,6 +66,27 @@ def test_running_again_trains_nothing(finished: Path) -> None:
     assert again.returncode == 0
     assert "nothing was left to train" in again.stdout
     assert sorted((finished / "results/runs").iterdir()) == before
+
+
+def test_a_torn_part_is_told_set_aside_and_trained_again(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = tmp_path / "results"
+    shutil.copytree(finished / "results", store)
+    whole = pd.read_parquet(store / "runs")
+    torn = max((store / "runs").iterdir(), key=lambda part: part.stat().st_size)
+    torn.write_bytes(torn.read_bytes()[:500])
+    assert call(["status", str(finished / "small.yaml"), "--out", str(store)]) == 0
+    assert f"{torn.name} in {store} is damaged" in capsys.readouterr().err
+    done = rgr("run", finished / "small.yaml", "--out", store, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "moved to damaged/" in done.stderr
+    assert (store / "damaged" / torn.name).exists()
+    columns = ["run_id", "score", "steps"]
+    mended = pd.read_parquet(store / "runs")[columns].sort_values("run_id", ignore_index=True)
+    expected = whole[columns].sort_values("run_id", ignore_index=True)
+    pd.testing.assert_frame_equal(mended[mended["run_id"].isin(expected["run_id"])], mended)
+    pd.testing.assert_frame_equal(tables(finished)["thresholds"], tables(tmp_path)["thresholds"])
 
 
 def test_adding_a_cell_trains_only_that_cell(finished: Path) -> None:
@@ -237,6 +259,8 @@ def test_bad_arguments_end_in_one_line_and_write_nothing(tmp_path: Path, refused
     refused("--cpus", "run", "small.yaml", "--cpus", "0")
     refused("--set search", "run", "small.yaml", "--set", "search")
     refused("No such command 'fly'", "fly")
+    refused("--out: empty", "run", "small.yaml", "--out", "")
+    refused("not of the form HOST:PORT", "run", "small.yaml", "--address", "nowhere")
 
 
 def test_bad_input_leaves_the_process_with_status_2(tmp_path: Path) -> None:

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import io
 import os
+import threading
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,8 @@ import pyarrow.parquet as pq
 from rgr_dist.results.schema import DECISIONS, RUNS, SCHEMA_VERSION, THRESHOLDS
 
 STUDY_TABLES = {"thresholds": THRESHOLDS, "decisions": DECISIONS}
+ANSWER_WITHIN = 60.0
+"""Seconds that object storage has to answer."""
 COMPACT_ABOVE = 64
 """Parts beyond which they are merged into one at the end of a study."""
 
@@ -49,6 +52,8 @@ class Store:
 
     def __init__(self, root: str | Path) -> None:
         self.root = str(root)
+        if not self.root.strip():
+            raise StoreError("--out: empty; give a folder or URI")
         try:
             if "://" in self.root:
                 self._fs, self._path = pafs.FileSystem.from_uri(self.root)
@@ -71,10 +76,10 @@ class Store:
         """
         before = [folder for folder in self._folders("runs") if not self._exists(folder)]
         try:
-            self._fs.create_dir(f"{self._path}/runs", recursive=True)
-            probe = f"runs/.probe-{uuid.uuid4().hex[:8]}"
-            self._write(probe, b"")
-            self._fs.delete_file(f"{self._path}/{probe}")
+            if self.local_path is None:
+                _within(ANSWER_WITHIN, self._try_write)
+            else:
+                self._try_write()
         except (OSError, pa.ArrowException) as error:
             raise StoreError(
                 f"--out {self.root}: cannot be written: {_short(error)}; "
@@ -83,6 +88,24 @@ class Store:
         finally:
             for folder in before:
                 self._remove_if_empty(folder)
+
+    def _try_write(self) -> None:
+        self._fs.create_dir(f"{self._path}/runs", recursive=True)
+        probe = f"runs/.probe-{uuid.uuid4().hex[:8]}"
+        self._write(probe, b"")
+        self._fs.delete_file(f"{self._path}/{probe}")
+
+    def set_damaged_aside(self) -> list[str]:
+        """Move parts that cannot be read to ``damaged/``, so that the rest is an export again.
+
+        Returns:
+            The names of the files that were moved.
+        """
+        self._parts()
+        for path in self.damaged:
+            self._fs.create_dir(f"{self._path}/damaged", recursive=True)
+            self._fs.move(path, f"{self._path}/damaged/{Path(path).name}")
+        return [Path(path).name for path in self.damaged]
 
     def append(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Store runs durably, as one new part.
@@ -252,6 +275,26 @@ def _parse(content: bytes) -> pa.Table:
     if table["run_id"].null_count:
         raise pa.ArrowInvalid("a row without run_id")
     return table
+
+
+def _within(seconds: float, call: Callable[[], None]) -> None:
+    """Run a call that may hang for ever where no signal reaches it; TimeoutError if it does."""
+    outcome: list[BaseException | None] = []
+
+    def run() -> None:
+        try:
+            call()
+            outcome.append(None)
+        except (OSError, pa.ArrowException) as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not outcome:
+        raise TimeoutError(f"no answer within {seconds:.0f} s")
+    if outcome[0] is not None:
+        raise outcome[0]
 
 
 def _sync_folder(folder: Path) -> None:

@@ -151,7 +151,7 @@ def test_disagreement_with_the_paper_is_said(made_up: SimpleNamespace, tmp_path:
 def test_one_cell_has_no_law_but_a_finding(made_up: SimpleNamespace, tmp_path: Path) -> None:
     text = written(made_up.search_all(made_up.study_of([(64, 16)])), tmp_path)
     assert "At m = 64, d_model = 16, D_K* = 20 at 4 heads of width 5" in text
-    assert "no fit: 1 found cell at 1 value" in text
+    assert "no fit: 1 cell with a threshold; a fit needs 2 cells" in text
 
 
 def test_an_unfinished_study_says_so(made_up: SimpleNamespace, tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_an_unfinished_study_says_so(made_up: SimpleNamespace, tmp_path: Path) -
 
 def test_an_empty_study_has_a_report(made_up: SimpleNamespace, tmp_path: Path) -> None:
     text = written(made_up.results_of(made_up.study_of(GRID), [], []), tmp_path)
-    assert "No threshold yet: the study&#39;s 6 cells are not finished." in text
+    assert "No threshold yet: the search of 6 cells is not finished." in text
     assert "Nothing has been trained yet." in text
 
 
