@@ -22,7 +22,7 @@ check: $(READY)  ## style, types, import contracts
 	$(BIN)/lint-imports
 
 bench: $(JAX)  ## training steps per second of every engine
-	$(BIN)/python benchmarks/throughput.py
+	$(BIN)/python benchmarks/throughput.py --threads 2
 
 clean:  ## remove what the other targets made, except results/
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

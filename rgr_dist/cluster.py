@@ -21,12 +21,13 @@ class ClusterError(RuntimeError):
 
 
 @contextmanager
-def connect(address: str, cpus: int | None = None) -> Iterator[int]:
+def connect(address: str, cpus: int | None = None, gpus: float = 0.0) -> Iterator[int]:
     """A Ray to run on, and how many probes it can run at once.
 
     Args:
         address: ``local`` starts one; else that of a running cluster.
         cpus: at most so many slots; all by default.
+        gpus: share of a GPU that a slot needs.
 
     Raises:
         ClusterError: no Ray cluster answers at the address.
@@ -47,8 +48,7 @@ def connect(address: str, cpus: int | None = None) -> Iterator[int]:
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
 
     if ray.is_initialized():
-        slots = int(ray.cluster_resources().get("CPU", 1))
-        yield min(slots, cpus or slots)
+        yield _slots(ray.cluster_resources(), cpus, gpus)
         return
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "warning"}
     if address.startswith("ray://"):
@@ -70,10 +70,23 @@ def connect(address: str, cpus: int | None = None) -> Iterator[int]:
             if attempt == ATTEMPTS or not address.startswith("ray://"):
                 raise _no_cluster(address, str(error)) from None
     try:
-        slots = max(1, int(ray.cluster_resources().get("CPU", 1)))
-        yield min(slots, cpus or slots)
+        yield _slots(ray.cluster_resources(), cpus, gpus)
     finally:
         ray.shutdown()
+
+
+def _slots(resources: dict[str, float], cpus: int | None, gpus: float) -> int:
+    """How many probes can run at once, each on one CPU and its share of a GPU."""
+    slots = max(1, int(resources.get("CPU", 1)))
+    slots = min(slots, cpus or slots)
+    if gpus:
+        slots = min(slots, int(resources.get("GPU", 0) / gpus))
+        if not slots:
+            raise ClusterError(
+                f"--gpus {gpus:g}: Ray sees {resources.get('GPU', 0):g} GPUs; valid: 0, "
+                "which trains on CPUs, or no more than there are"
+            )
+    return slots
 
 
 def _check_reachable(address: str) -> None:

@@ -9,15 +9,11 @@ from typing import Any
 
 import pandas as pd
 
+from analysis import paper
 from rgr_dist.study import Cell, Search, Study
 from search.portfolio import Portfolio
 from search.protocol import CellPlan, HeadResult
 from search.seed_test import SeedTest
-
-LAW_SLOPE = 1.19
-"""D_K* over m' log2(m) / d_model on the paper's base grid (Sec. 6.1): where a search starts."""
-HEAD_SLOPE, HEAD_INTERCEPT = 1.65, -6.64
-"""h* against m / d_model on the paper's base grid (Sec. 6.1)."""
 
 
 def law_width(cell: Cell) -> float:
@@ -38,11 +34,12 @@ def plan_cell(cell: Cell, search: Search) -> CellPlan:
         grid = {h: tuple(sorted(D // h for D in widths if D % h == 0)) for h in search.heads}
         limits = {h: max(d_ks) for h, d_ks in grid.items()}
     keep_within = search.keep_within if grid is None else None  # a grid is measured, not pruned
+    heads = paper.LAWS["h"]
     return CellPlan(
         cell=cell.cell_id,
         limits=limits,
-        guess_D_K=LAW_SLOPE * law_width(cell),
-        guess_h=max(1.0, HEAD_SLOPE * cell.n_edges / cell.d_model + HEAD_INTERCEPT),
+        guess_D_K=paper.LAWS["D_K"].slope * law_width(cell),
+        guess_h=max(1.0, heads.slope * cell.n_edges / cell.d_model + heads.intercept),
         keep_within=keep_within,
         intervals=search.intervals,
         grid=grid,

@@ -84,7 +84,7 @@ def run_study(
     if not portfolio.is_done:
         if address == "local":
             view.say(f"{study.name}: {len(study.cells)} cells; starting Ray")
-        with connect(address, cpus) as slots:  # first, for nothing is written without a Ray
+        with connect(address, cpus, gpus) as slots:  # first, for nothing is written without a Ray
             summary.slots = slots
             summary.started = time.monotonic()
             store.write_text(f"studies/{study.name}/study.yaml", study.to_yaml())

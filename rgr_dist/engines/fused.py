@@ -1,8 +1,7 @@
 """Compiled training on the CPU: one lane at a time, its whole state in cache.
 
-The step of ``fused_kernels`` runs hundreds of times faster than its arithmetic leaves
-Python, so a lane needs no neighbours to be fast, and its numbers cannot depend on them:
-lanes are spread over threads, each trained from start to end by one of them.
+A lane needs no neighbours to be fast, and its numbers cannot depend on them: lanes are
+spread over threads, and each is trained from start to end by one of them.
 """
 
 from __future__ import annotations
