@@ -1,4 +1,4 @@
-"""The search against the exhaustive grid, on a real cell: every width of every head."""
+"""The search against the exhaustive grid, on a cell of the paper: every width of every head."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from rgr_dist.study_file import parse_study
 from rgr_dist.trainable import train_rows
 from search.protocol import Probe, Signal
 
-HEADS = [1, 2, 4, 8, 16]
-LARGEST = 32
+HEADS = [1, 2, 4, 8, 16, 32, 64]
+LARGEST = 64
+SEEDS = 10
 
 
-def study_of(**search: Any) -> Study:
+def study_of(d_model: int, **search: Any) -> Study:
     return parse_study(
         {
             "name": "exhaustive",
-            "cells": [{"m": 64, "d_model": 32}],
-            "training": {"max_steps": 10_000},
-            "search": {"heads": HEADS, "seeds": 5, **search},
+            "cells": [{"m": 64, "d_model": d_model}],
+            "search": {"heads": HEADS, "seeds": SEEDS, **search},
         }
     )
 
@@ -53,14 +53,15 @@ def run_here(study: Study, store: Store) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-def test_the_search_finds_what_the_exhaustive_grid_finds(tmp_path: Path) -> None:
+@pytest.mark.parametrize("d_model", [16, 32])
+def test_the_search_finds_what_the_exhaustive_grid_finds(d_model: int, tmp_path: Path) -> None:
     store = Store(tmp_path)
     every_width = list(range(1, LARGEST + 1))
-    run_here(study_of(mode="grid", D_K=every_width), store)
+    run_here(study_of(d_model, mode="grid", D_K=every_width), store)
     runs = store.runs()
     means = runs.groupby(["h", "d_k"])["score"].agg(["mean", "count"])
     assert len(means) == sum(LARGEST // h for h in HEADS)
-    assert (means["count"] == 5).all()
+    assert (means["count"] == SEEDS).all()
     smallest = {}
     for h in HEADS:
         mean = means.loc[h]["mean"]
@@ -69,7 +70,7 @@ def test_the_search_finds_what_the_exhaustive_grid_finds(tmp_path: Path) -> None
 
     for keep_within in (0.10, 0.5, None):
         alone = Store(tmp_path / f"{keep_within}")
-        study = study_of(max_D_K=LARGEST, keep_within=keep_within, intervals=False)
+        study = study_of(d_model, max_D_K=LARGEST, keep_within=keep_within, intervals=False)
         found = {row["h"]: row for row in run_here(study, alone)}
         margin = math.inf if keep_within is None else math.floor(best * (1 + keep_within))
         for h, d_k in smallest.items():
