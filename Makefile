@@ -21,8 +21,9 @@ check: $(READY)  ## style, types, import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(JAX)  ## training steps per second of every engine
+bench: $(JAX)  ## training steps per second of every engine, and what else a run costs
 	$(BIN)/python benchmarks/throughput.py --threads 2
+	$(BIN)/python benchmarks/overhead.py
 
 clean:  ## remove what the other targets made, except results/
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -15,6 +15,7 @@ from dataclasses import replace
 import torch
 
 from rgr_dist.engines.engine import Outcome, StopReason, Weights
+from rgr_dist.engines.lanes_checks import Checks
 from rgr_dist.engines.lanes_state import Lanes
 from rgr_dist.study import Run
 
@@ -34,6 +35,7 @@ class LanesEngine:
             return []
         training = runs[0].cell.training
         lanes = Lanes(runs, self.device, self.dtype)
+        checks = Checks(lanes)
         outcomes: dict[int, Outcome] = {}
         good_checks, seconds = [0] * len(runs), [0.0] * len(runs)
         while True:
@@ -41,7 +43,9 @@ class LanesEngine:
             lanes.advance(min(training.check_every, training.max_steps - lanes.steps))
             finite = lanes.is_finite()
             sound = [lane for lane, is_finite in enumerate(finite) if is_finite]
-            val_scores = dict(zip(sound, lanes.validate(sound), strict=True))
+            last = lanes.steps == training.max_steps
+            above = None if last else training.stop_score
+            val_scores = dict(zip(sound, checks.validate(sound, above), strict=True))
             shared = (time.perf_counter() - began) / len(lanes)
             running = []
             for lane, place in enumerate(lanes.places):
@@ -50,16 +54,16 @@ class LanesEngine:
                 good = val_score is not None and val_score > training.stop_score
                 good_checks[place] = good_checks[place] + 1 if good else 0
                 stop_reason: StopReason | None = None
-                if val_score is None:
+                if lane not in val_scores:
                     stop_reason = "diverged"
                 elif good_checks[place] == training.patience:
                     stop_reason = "converged"
-                elif lanes.steps == training.max_steps:
+                elif last:
                     stop_reason = "max_steps"
                 else:
                     running.append(lane)
                 if stop_reason is not None:
-                    outcomes[place] = lanes.outcome(lane, stop_reason, val_score)
+                    outcomes[place] = checks.outcome(lane, stop_reason, val_score)
                 seconds[place] += shared + time.perf_counter() - began_alone
             if not running:
                 return [replace(outcomes[i], seconds=seconds[i]) for i in range(len(runs))]

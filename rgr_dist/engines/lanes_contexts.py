@@ -16,6 +16,8 @@ BLOCK = 128
 """Contexts of each lane that are drawn and sent to the device at once."""
 REGISTER = 16
 """Numbers to whose multiple rows are padded: a cache line of float32."""
+WIDTHS = 8
+"""Every d_k is padded to a multiple of this, alone or beside wider ones."""
 
 
 def padded(size: int, multiple: int) -> int:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from rgr_dist.engines.lanes_contexts import REGISTER, padded
 from rgr_dist.models.max_heads import micro_f1
 
 SCORES_ON_CPU, SCORES_ON_GPU = 2**20, 2**28
@@ -18,9 +19,17 @@ PAIRS_AT_MOST = 2**21
 """Pairs that are counted for each lane; a bound on memory."""
 
 
-def pairs_pay(m: int, d_model: int, contexts: npt.NDArray[np.int32]) -> bool:
-    """Whether all pairs of items are less work than those of the contexts, one by one."""
+def pairs_pay(m: int, d_model: int, contexts: npt.NDArray[np.int32], device: torch.device) -> bool:
+    """Whether to score all pairs of items rather than the contexts, one by one.
+
+    On a CPU if there are no more of them, since either way items are projected once. On a GPU
+    if they are less work than contexts that are projected anew, since there all pairs of many
+    lanes go in one product.
+    """
     n, length = contexts.shape
+    if device.type == "cpu":
+        length = padded(length, REGISTER)
+        return bool(m * m <= min(PAIRS_AT_MOST, n * length * length))
     by_contexts = n * length * (length + 2 * d_model)
     return m * m <= PAIRS_AT_MOST and m * (m + 2 * d_model) <= by_contexts
 

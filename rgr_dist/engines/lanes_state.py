@@ -26,11 +26,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from rgr_dist.engines.engine import Outcome, StopReason
 from rgr_dist.engines.lanes_capture import Repeated
-from rgr_dist.engines.lanes_contexts import BLOCK, REGISTER, ContextFeed, padded
-from rgr_dist.engines.lanes_scoring import count_pairs, lanes_at_once, pairs_pay, score_pairs
-from rgr_dist.models.max_heads import score_contexts
+from rgr_dist.engines.lanes_checks import Checks
+from rgr_dist.engines.lanes_contexts import BLOCK, REGISTER, WIDTHS, ContextFeed, padded
 from rgr_dist.problem.task import Task, initial_projections
 from rgr_dist.study import Run
 
@@ -42,8 +40,6 @@ ADAMW: dict[str, Any] = {
     "amsgrad": False,
     "maximize": False,
 }
-WIDTHS = 8
-"""Every d_k is padded to a multiple of this, alone or beside wider ones."""
 
 
 class Lanes:
@@ -67,7 +63,6 @@ class Lanes:
         self.contexts = ContextFeed(self.tasks, device, dtype)
         self.device = device
         self.steps = 0
-        self.validation: Tensor | None = None  # counts of pairs, [L, m, m]
 
         W_QK = torch.zeros(2, len(runs), self.h, self.width, self.contexts.d, dtype=dtype)
         for lane, run in enumerate(runs):
@@ -155,8 +150,6 @@ class Lanes:
         self.places = [self.places[lane] for lane in lanes]
         self.widths = [self.widths[lane] for lane in lanes]
         self.tasks = self.contexts.tasks
-        if self.validation is not None:
-            self.validation = self.validation.index_select(0, index)
         width = padded(max(self.widths), WIDTHS)
         for tensors in (self.parameters, self.first, self.second):
             for half in (0, 1):
@@ -195,7 +188,8 @@ class Lanes:
 
     def is_finite(self) -> list[bool]:
         """Whether every parameter of each lane is a number."""
-        return [bool(value) for value in torch.isfinite(self.theta).all(dim=1).tolist()]
+        finite = [torch.isfinite(p).flatten(1).all(1) for p in self.parameters]
+        return [bool(value) for value in torch.stack(finite).all(0).tolist()]
 
     def tau(self, lane: int) -> float:
         """The learned threshold of a lane."""
@@ -211,52 +205,4 @@ class Lanes:
 
     def score(self, lane: int, contexts: npt.NDArray[np.int32]) -> float:
         """Micro-F1 of a lane over a set of contexts."""
-        m, d = self.cell.m, self.cell.d_model
-        if pairs_pay(m, d, contexts):
-            counts = count_pairs(m, contexts).to(self.device)
-            return self._score_pairs([lane], counts.unsqueeze(0))[0]
-        return score_contexts(
-            torch.from_numpy(contexts).to(self.device).long(),
-            self.contexts.targets_Lm[lane].long(),
-            self.contexts.X_Lmd[lane, :, :d].clone(),  # laid out as for a lone lane
-            *self.weights(lane),
-            self.parameters[2][lane, 0],
-            self.h,
-        )
-
-    def validate(self, lanes: Sequence[int]) -> list[float]:
-        """Micro-F1 of lanes over their validation contexts; on a GPU many lanes at once."""
-        m, contexts = self.cell.m, [task.validation for task in self.tasks]
-        if not pairs_pay(m, self.cell.d_model, contexts[0]):
-            return [self.score(lane, contexts[lane]) for lane in lanes]
-        if self.validation is None:
-            counts = torch.stack([count_pairs(m, validation) for validation in contexts])
-            self.validation = counts.to(self.device)
-        some = lanes_at_once(self.device, self.h, m)
-        groups = [list(lanes[i : i + some]) for i in range(0, len(lanes), some)]
-        return [f1 for group in groups for f1 in self._score_pairs(group, self.validation[group])]
-
-    def _score_pairs(self, lanes: Sequence[int], counts_Lmm: Tensor) -> list[float]:
-        """Lanes by all pairs of items; a single lane at its own width, as if it were alone."""
-        width = padded(max(self.widths[lane] for lane in lanes), WIDTHS)
-        W_Q, W_K = (
-            W[lanes].unflatten(1, (self.h, -1))[:, :, :width].flatten(1, 2)
-            for W in self.parameters[:2]
-        )
-        X_Lmd, targets_Lm = (
-            table[lanes, : self.cell.m] for table in (self.contexts.X_Lmd, self.contexts.targets_Lm)
-        )
-        tau_L = self.parameters[2][lanes, 0]
-        return score_pairs(counts_Lmm, targets_Lm.long(), X_Lmd, W_Q, W_K, tau_L, self.h)
-
-    def outcome(self, lane: int, stop_reason: StopReason, val_score: float | None) -> Outcome:
-        """How a lane ended, tested unless it diverged; its time is for the engine to fill in."""
-        diverged = stop_reason == "diverged"
-        return Outcome(
-            score=None if diverged else self.score(lane, self.tasks[lane].test),
-            val_score=val_score,
-            tau=None if diverged else self.tau(lane),
-            steps=self.steps,
-            stop_reason=stop_reason,
-            seconds=0.0,
-        )
+        return Checks(self).score(lane, contexts)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 
-from rgr_dist.engines import lanes_scoring, lanes_state
 from rgr_dist.engines.engine import Outcome
 from rgr_dist.engines.lanes import Lanes, LanesEngine
 from rgr_dist.study import Cell, Run
@@ -154,25 +153,6 @@ def test_heads_that_tie_share_the_gradient() -> None:
     for single, shared in zip(one.gradients[:2], two.gradients[:2], strict=True):
         assert torch.equal(shared, single.repeat(1, 2, 1) / 2)
     assert torch.equal(one.gradients[2], two.gradients[2])
-
-
-@shapes
-@pytest.mark.parametrize("together", [1, 3])
-def test_scores_are_the_same_by_pairs_and_by_contexts(
-    shape: tuple[int, ...], together: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lanes = lanes_of(shape, range(4), 200)
-    validation = [task.validation for task in lanes.tasks]
-    scores = {}
-    monkeypatch.setattr(lanes_state, "lanes_at_once", lambda *_: together)
-    monkeypatch.setattr(lanes_scoring, "SCORES_ON_CPU", 1_000)  # several parts
-    for by_pairs in (True, False):
-        monkeypatch.setattr(lanes_state, "pairs_pay", lambda *_, chosen=by_pairs: chosen)
-        scores[by_pairs] = lanes.validate(range(4))
-        assert lanes.score(2, validation[2]) == pytest.approx(scores[by_pairs][2], abs=2e-3)
-        assert lanes.validate([1, 3]) == pytest.approx(scores[by_pairs][1::2], abs=2e-3)
-    assert max(scores[True]) > 0
-    assert scores[True] == pytest.approx(scores[False], abs=2e-3)
 
 
 def test_numbers_do_not_depend_on_the_number_of_threads() -> None:

@@ -1,0 +1,100 @@
+"""What a worker costs beside its training: checks, memory, and the time to get going.
+
+    python benchmarks/overhead.py [--format table|json] [--steps 3000]
+
+Each figure comes from fresh processes on one core. ``evaluation_share`` is the time of the
+checks in that of steps and checks, with the paper's 500 steps between checks and 500 validation
+contexts; ``evaluation_share_full`` what it would be if every check were scored to the end, as
+only those of a run that is converging are. ``peak_mib_above_idle`` is resident memory, through
+training and test, above that of a worker that has only imported torch. ``startup_seconds`` is
+from launching the process to the end of its first training step, the compiled code in cache.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from throughput import CORES, SHAPES, Format, print_table
+
+WORKER = Path(__file__).with_name("overhead_worker.py")
+ENGINES = {"fused": 1, "lanes": 10}
+"""Engines, with the lanes that each trains in one thread at a time."""
+LARGE = 1024
+"""From so many items on, a third of the steps are taken."""
+
+
+def ask_worker(*arguments: object) -> dict[str, Any]:
+    """What a fresh worker process answers."""
+    command = [sys.executable, str(WORKER), *map(str, arguments)]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def startup_seconds(engine: str, lanes: int, shape: tuple[int, ...], starts: int) -> float:
+    """Median time to the first step, after a start that compiles what is not in the cache."""
+    ask_worker("start", engine, lanes, *shape)
+    times = []
+    for _ in range(starts):
+        launched = time.time()
+        times.append(ask_worker("start", engine, lanes, *shape)["at"] - launched)
+    return statistics.median(times)
+
+
+def measure(
+    engine: str, shape: tuple[int, int, int, int], steps: int, starts: int, idle_mib: float
+) -> dict[str, Any]:
+    """One row: an engine at a shape."""
+    lanes = ENGINES[engine]
+    startup = startup_seconds(engine, lanes, shape, starts)
+    trained = ask_worker("train", engine, lanes, *shape, steps)
+
+    def share(check: float) -> float:
+        return round(check / (check + trained["training"]), 4)
+
+    return {
+        "engine": engine,
+        **dict(zip(("m", "d_model", "h", "D_K"), shape, strict=True)),
+        "lanes": lanes,
+        "steps": steps,
+        "evaluation_share": share(trained["check"]),
+        "evaluation_share_full": share(trained["full_check"]),
+        "peak_mib_above_idle": round(trained["peak_mib"] - idle_mib, 1),
+        "startup_seconds": round(startup, 2),
+    }
+
+
+def main(
+    format: Annotated[Format, typer.Option(help="table, or JSON alone on stdout")] = Format.table,
+    steps: Annotated[int, typer.Option(min=500, help="steps of each lane")] = 3000,
+    starts: Annotated[int, typer.Option(min=1, help="starts of each engine")] = 5,
+    smallest: Annotated[bool, typer.Option("--smallest", help="the smallest shape alone")] = False,
+) -> None:
+    """Measure evaluation share, memory and start-up of a worker, for each engine and shape."""
+    messages = Console(stderr=True)
+    if CORES:
+        os.sched_setaffinity(0, CORES[:1])
+    idle_mib = statistics.median(ask_worker("idle")["peak_mib"] for _ in range(starts))
+    rows = []
+    for shape in [min(SHAPES)] if smallest else SHAPES:
+        messages.print(f"(m, d_model, h, D_K) = {shape}")
+        taken = max(500, steps // 3) if shape[0] >= LARGE else steps
+        rows += [measure(engine, shape, taken, starts, idle_mib) for engine in ENGINES]
+    if format is Format.json:
+        print(json.dumps({"rows": rows}))
+    else:
+        print_table(rows)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,137 @@
+"""What a worker of overhead.py does, in a process of its own: it prints one JSON object.
+
+    python benchmarks/overhead_worker.py idle
+    python benchmarks/overhead_worker.py start ENGINE LANES M D_MODEL H D_K
+    python benchmarks/overhead_worker.py train ENGINE LANES M D_MODEL H D_K STEPS
+
+It imports no more than what it measures.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rgr_dist.study import Run
+
+FULL_CHECKS = 3
+"""Checks that are scored to the end, after those that may end early."""
+
+
+def peak_mib() -> float:
+    """The most memory that this process has had resident."""
+    status = Path("/proc/self/status")
+    if status.exists():  # ru_maxrss begins at what the parent had
+        words = status.read_text().split()
+        return int(words[words.index("VmHWM:") + 1]) / 2**10
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 2**20 if sys.platform == "darwin" else peak / 2**10
+
+
+def make_runs(lanes: int, m: int, d_model: int, h: int, D_K: int) -> list[Run]:
+    """Runs with the paper's protocol, one for each seed."""
+    from rgr_dist.study import Cell, Run
+
+    cell = Cell(m=m, d_model=d_model)
+    return [Run(cell=cell, h=h, d_k=D_K // h, seed=seed) for seed in range(lanes)]
+
+
+def idle() -> dict[str, Any]:
+    """A worker that has only imported torch."""
+    import torch
+
+    torch.set_num_threads(1)
+    return {"peak_mib": peak_mib()}
+
+
+def start(engine: str, *sizes: int) -> dict[str, Any]:
+    """A worker until its first training step; says when that was done."""
+    from rgr_dist.engines import make_engine
+
+    make_engine(engine).weights_after(make_runs(*sizes), 1)
+    return {"at": time.time()}
+
+
+def train(engine: str, *sizes_and_steps: int) -> dict[str, Any]:
+    """A worker that trains, checks and tests; seconds are medians for each check."""
+    import torch
+
+    torch.set_num_threads(1)
+    *sizes, steps = sizes_and_steps
+    runs = make_runs(*sizes)
+    training = runs[0].cell.training
+    advance, check, test = (fused_parts if engine == "fused" else lanes_parts)(runs)
+    advance(1)
+    check(training.stop_score)  # the first also loads what is compiled, and prepares
+    between, checks, full = [], [], []
+    for _ in range(max(1, steps // training.check_every)):
+        between.append(seconds(lambda: advance(training.check_every)))
+        checks.append(seconds(lambda: check(training.stop_score)))
+    for _ in range(FULL_CHECKS):
+        advance(1)
+        full.append(seconds(lambda: check(None)))
+    test()
+    return {
+        "peak_mib": peak_mib(),
+        "training": statistics.median(between),
+        "check": statistics.median(checks),
+        "full_check": statistics.median(full),
+    }
+
+
+Parts = tuple[Callable[[int], object], Callable[[float | None], object], Callable[[], object]]
+
+
+def fused_parts(runs: list[Run]) -> Parts:
+    """Steps, check and test of the one lane that a thread has at a time."""
+    from rgr_dist.engines.fused_lane import Lane
+    from rgr_dist.engines.fused_scoring import Scorer
+
+    lane = Lane(runs[0])
+    validation = Scorer(lane, lane.task.validation, often=True)
+    return (
+        lane.advance,
+        lambda above: (lane.is_finite(), validation.score(above)),
+        lambda: Scorer(lane, lane.task.test).score(),
+    )
+
+
+def lanes_parts(runs: list[Run]) -> Parts:
+    """Steps, check and test of lanes that advance together."""
+    import torch
+
+    from rgr_dist.engines.lanes import Lanes
+    from rgr_dist.engines.lanes_checks import Checks
+
+    lanes = Lanes(runs, torch.device("cpu"), torch.float32)
+    checks, every = Checks(lanes), range(len(runs))
+    return (
+        lanes.advance,
+        lambda above: (lanes.is_finite(), checks.validate(every, above)),
+        lambda: [checks.score(lane, lanes.tasks[lane].test) for lane in every],
+    )
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """How long something takes."""
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+if __name__ == "__main__":
+    role, *arguments = sys.argv[1:]
+    if role == "idle":
+        answer = idle()
+    else:
+        engine, *numbers = arguments
+        answer = {"start": start, "train": train}[role](engine, *map(int, numbers))
+    print(json.dumps(answer))

@@ -1,0 +1,117 @@
+"""How the lanes of a program are scored: checks as they train, and a test when they stop.
+
+Where items are few, every pair of them is scored once and counts as often as it occurs; where
+they are many, each context is scored. Either way a lane's own numbers alone go into its score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from rgr_dist.engines.engine import Outcome, StopReason
+from rgr_dist.engines.lanes_blocks import BlockScorer, Layer
+from rgr_dist.engines.lanes_contexts import WIDTHS, padded
+from rgr_dist.engines.lanes_scoring import count_pairs, lanes_at_once, pairs_pay, score_pairs
+
+if TYPE_CHECKING:
+    from rgr_dist.engines.lanes_state import Lanes
+
+
+class Checks:
+    """Scores lanes, and keeps what their checks need from one to the next."""
+
+    def __init__(self, lanes: Lanes) -> None:
+        self.lanes = lanes
+        self.counts: dict[int, Tensor] = {}  # of pairs, [m, m], by the place of a lane
+        self.blocks: dict[int, BlockScorer] = {}  # by the place of a lane
+
+    def validate(self, lanes: Sequence[int], above: float | None = None) -> list[float | None]:
+        """Micro-F1 of lanes over their validation contexts; on a GPU many lanes at once.
+
+        A score that is certainly not above a value may be None.
+        """
+        state = self.lanes
+        self._forget()
+        if not self._by_pairs(state.tasks[0].validation):
+            return [self._scorer(lane).score(self._layer(lane), above) for lane in lanes]
+        some = lanes_at_once(state.device, state.h, state.cell.m)
+        groups = [list(lanes[i : i + some]) for i in range(0, len(lanes), some)]
+        counts = [torch.stack([self._counts(lane) for lane in group]) for group in groups]
+        scores = [self._score_pairs(*both) for both in zip(groups, counts, strict=True)]
+        return [f1 for group in scores for f1 in group]
+
+    def score(self, lane: int, contexts: npt.NDArray[np.int32]) -> float:
+        """Micro-F1 of a lane over a set of contexts."""
+        if self._by_pairs(contexts):
+            counts = count_pairs(self.lanes.cell.m, contexts).to(self.lanes.device)
+            return self._score_pairs([lane], counts.unsqueeze(0))[0]
+        score = BlockScorer(contexts, self._targets(lane)).score(self._layer(lane))
+        assert score is not None
+        return score
+
+    def outcome(self, lane: int, stop_reason: StopReason, val_score: float | None) -> Outcome:
+        """How a lane ended, tested unless it diverged; its time is for the engine to fill in."""
+        diverged = stop_reason == "diverged"
+        return Outcome(
+            score=None if diverged else self.score(lane, self.lanes.tasks[lane].test),
+            val_score=val_score,
+            tau=None if diverged else self.lanes.tau(lane),
+            steps=self.lanes.steps,
+            stop_reason=stop_reason,
+            seconds=0.0,
+        )
+
+    def _by_pairs(self, contexts: npt.NDArray[np.int32]) -> bool:
+        return pairs_pay(self.lanes.cell.m, self.lanes.cell.d_model, contexts, self.lanes.device)
+
+    def _forget(self) -> None:
+        """Drop what belonged to lanes that have left."""
+        for place in {*self.counts, *self.blocks} - {*self.lanes.places}:
+            self.counts.pop(place, None)
+            self.blocks.pop(place, None)
+
+    def _counts(self, lane: int) -> Tensor:
+        place, state = self.lanes.places[lane], self.lanes
+        if place not in self.counts:
+            counts = count_pairs(state.cell.m, state.tasks[lane].validation)
+            self.counts[place] = counts.to(state.device)
+        return self.counts[place]
+
+    def _scorer(self, lane: int) -> BlockScorer:
+        place, validation = self.lanes.places[lane], self.lanes.tasks[lane].validation
+        if place not in self.blocks:
+            self.blocks[place] = BlockScorer(validation, self._targets(lane))
+        return self.blocks[place]
+
+    def _targets(self, lane: int) -> Tensor:
+        return self.lanes.contexts.targets_Lm[lane].long()
+
+    def _projections(self, lanes: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """W_Q and W_K, [L, D, d]; of a single lane at its own width, as if it were alone."""
+        width = padded(max(self.lanes.widths[lane] for lane in lanes), WIDTHS)
+        W_Q, W_K = (
+            W[lanes].unflatten(1, (self.lanes.h, -1))[:, :, :width].flatten(1, 2)
+            for W in self.lanes.parameters[:2]
+        )
+        return W_Q, W_K
+
+    def _layer(self, lane: int) -> Layer:
+        W_Q, W_K = self._projections([lane])
+        tau, X_Lmd = self.lanes.parameters[2][lane, 0], self.lanes.contexts.X_Lmd
+        return Layer(X_Lmd[lane], W_Q[0], W_K[0], tau, self.lanes.h)
+
+    def _score_pairs(self, lanes: Sequence[int], counts_Lmm: Tensor) -> list[float]:
+        state, feed = self.lanes, self.lanes.contexts
+        X_Lmd, targets_Lm = (
+            table[lanes, : state.cell.m] for table in (feed.X_Lmd, feed.targets_Lm)
+        )
+        tau_L = state.parameters[2][lanes, 0]
+        return score_pairs(
+            counts_Lmm, targets_Lm.long(), X_Lmd, *self._projections(lanes), tau_L, state.h
+        )

@@ -1,0 +1,95 @@
+"""Scores of lanes, by pairs or by contexts, and checks that end once they cannot be passed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from rgr_dist.engines import lanes_blocks, lanes_checks, lanes_scoring
+from rgr_dist.engines.lanes_blocks import BlockScorer
+from rgr_dist.engines.lanes_checks import Checks
+from tests.engines.test_lanes import QUICK, SMALL, ends, lanes_of, runs_of, shapes
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@shapes
+@pytest.mark.parametrize("together", [1, 3])
+def test_scores_are_the_same_by_pairs_and_by_contexts(
+    shape: tuple[int, ...], together: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lanes = lanes_of(shape, range(4), 200)
+    validation = [task.validation for task in lanes.tasks]
+    scores = {}
+    monkeypatch.setattr(lanes_checks, "lanes_at_once", lambda *_: together)
+    monkeypatch.setattr(lanes_scoring, "SCORES_ON_CPU", 1_000)  # several parts
+    monkeypatch.setattr(lanes_blocks, "SCORES_AT_ONCE_ON_CPU", 1_000)
+    for by_pairs in (True, False):
+        monkeypatch.setattr(lanes_checks, "pairs_pay", lambda *_, chosen=by_pairs: chosen)
+        checks = Checks(lanes)
+        scores[by_pairs] = checks.validate(range(4))
+        assert checks.score(2, validation[2]) == pytest.approx(scores[by_pairs][2], abs=2e-3)
+        assert checks.validate([1, 3]) == pytest.approx(scores[by_pairs][1::2], abs=2e-3)
+    assert max(scores[True]) > 0
+    assert scores[True] == pytest.approx(scores[False], abs=2e-3)
+
+
+def by_contexts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have every check look at contexts rather than at all pairs."""
+    monkeypatch.setattr(lanes_checks, "pairs_pay", lambda *_: False)
+
+
+@shapes
+@pytest.mark.parametrize("first_look", [1, 16])
+def test_a_check_ends_early_only_if_it_cannot_be_passed(
+    shape: tuple[int, ...], first_look: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_contexts(monkeypatch)
+    monkeypatch.setattr(lanes_blocks, "FIRST_LOOK", first_look)
+    lanes, lane = lanes_of(shape, [0, 1]), 1
+    checks = Checks(lanes)
+    for _ in range(6):  # the contexts that were wrong come first from the second check on
+        lanes.advance(40)
+        exact = Checks(lanes).score(lane, lanes.tasks[lane].validation)
+        assert checks.validate([lane], 1.0) == [None]
+        for above in (0.0, exact - 1e-9, None):
+            assert checks.validate([lane], above) == [exact]
+        for above in (exact, exact + 1e-9, (1 + exact) / 2):
+            assert checks.validate([lane], above)[0] in (None, exact)
+
+
+def test_a_hopeless_check_looks_at_few_contexts(monkeypatch: pytest.MonkeyPatch) -> None:
+    by_contexts(monkeypatch)
+    looked = []
+    count = BlockScorer._count
+
+    def counted(scorer: BlockScorer, *args: Any) -> tuple[int, int]:
+        looked.append(len(args[2]))
+        return count(scorer, *args)
+
+    monkeypatch.setattr(BlockScorer, "_count", counted)
+    lanes = lanes_of((400, 16, 16, 2, 3), [0], 20)
+    assert Checks(lanes).validate([0], 0.995) == [None]
+    assert looked == [lanes_blocks.FIRST_LOOK]
+
+
+@pytest.mark.parametrize("shape", [SMALL, (64, 32, 16, 2, 8)])
+def test_runs_end_the_same_whether_or_not_checks_end_early(
+    shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_contexts(monkeypatch)
+    monkeypatch.setattr(lanes_blocks, "FIRST_LOOK", 2)  # so that it can end before items are many
+    runs = runs_of(shape, range(4), **QUICK)
+    early = ends(runs)
+    validate = Checks.validate
+    monkeypatch.setattr(Checks, "validate", lambda self, lanes, above: validate(self, lanes))
+    assert ends(runs) == early
