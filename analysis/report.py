@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +21,7 @@ from analysis.load import StudyResults
 from analysis.provenance import cost, cost_words, duration, origins, settings
 from analysis.records import integer, real
 from analysis.thresholds import best, head_pool
+from rgr_dist.results.parts import write_atomically
 
 CAPTIONS = {
     "capacity": (
@@ -96,8 +95,9 @@ def write_report(results: StudyResults, folder: Path) -> Path:
     page = render(results, shown, drawn)
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in _files(results, shown, figures, drawn).items():
-        _write(folder / name, content)
-    return _write(folder / "index.html", page.encode())
+        write_atomically(folder / name, content)
+    write_atomically(folder / "index.html", page.encode())
+    return folder / "index.html"
 
 
 def render(results: StudyResults, shown: Tables, drawn: dict[str, str]) -> str:
@@ -202,17 +202,3 @@ def _files(
     for name, table in written.items():
         files[f"{name}.csv"] = table.to_csv(index=False).encode()
     return files
-
-
-def _write(path: Path, content: bytes) -> Path:
-    """Write a file under a name of its own, then rename it into place."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        Path(name).chmod(0o644)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    return path

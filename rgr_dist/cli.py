@@ -16,7 +16,8 @@ from rich.console import Console
 from rgr_dist.cluster import ClusterError
 from rgr_dist.engines import EngineError, check_engine
 from rgr_dist.listing import Format, print_listing
-from rgr_dist.results.store import Store, StoreError
+from rgr_dist.results.parts import StoreError
+from rgr_dist.results.store import Store
 from rgr_dist.study_faults import StudyError
 from rgr_dist.study_file import load_study
 

@@ -9,7 +9,8 @@ import pandas as pd
 
 from rgr_dist.replay import step_cost
 from rgr_dist.study import Cell, Study
-from search.cell_search import Assumed, CellState, replay
+from search.cell_search import replay
+from search.cell_state import Assumed, CellState
 from search.portfolio import Portfolio
 from search.protocol import Need, Verdict
 

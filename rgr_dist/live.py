@@ -15,7 +15,7 @@ from analysis.provenance import duration
 from rgr_dist.forecast import Forecast, forecast_cell
 from rgr_dist.study import Cell, Study
 from rgr_dist.sweep import Summary
-from search.cell_search import CellState
+from search.cell_state import CellState
 from search.portfolio import Portfolio
 
 DRAW_EVERY = 0.25

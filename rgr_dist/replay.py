@@ -118,11 +118,8 @@ def decision_rows(study: Study, portfolio: Portfolio) -> list[dict[str, Any]]:
 
 
 def _certificate(result: HeadResult) -> str | None:
-    if result.contradiction:
-        passed, failed = result.contradiction
-    elif result.passed:
-        passed, failed = result.passed, result.failed  # type: ignore[assignment]
-    else:
+    passed, failed = result.contradiction or (result.passed, result.failed)
+    if passed is None:
         return None
     probes = {"pass": passed, "fail": failed}
     return json.dumps(

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 
-from search.cell_search import CellState, Evidence, replay
+from search.cell_search import replay
+from search.cell_state import CellState, Evidence
 from search.protocol import CellPlan, Need, Probe, Signal, Verdict
 from search.seed_test import SeedTest
 

@@ -13,11 +13,8 @@ PUT. A run that stands in two files counts once. One process writes; many may re
 from __future__ import annotations
 
 import io
-import os
-import threading
-import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -27,17 +24,14 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from rgr_dist.results.schema import DECISIONS, RUNS, SCHEMA_VERSION, THRESHOLDS
+from rgr_dist.results.parts import StoreError, parse, part_name, short, within, write_atomically
+from rgr_dist.results.schema import DECISIONS, RUNS, THRESHOLDS
 
 STUDY_TABLES = {"thresholds": THRESHOLDS, "decisions": DECISIONS}
 ANSWER_WITHIN = 60.0
 """Seconds that object storage has to answer."""
 COMPACT_ABOVE = 64
 """Parts beyond which they are merged into one at the end of a study."""
-
-
-class StoreError(RuntimeError):
-    """The store cannot be read or written; the message says where and why."""
 
 
 class Store:
@@ -60,7 +54,7 @@ class Store:
             else:
                 self._fs, self._path = pafs.LocalFileSystem(), str(Path(self.root).absolute())
         except (OSError, pa.ArrowInvalid, ValueError) as error:
-            raise StoreError(f"--out {self.root}: cannot be opened: {_short(error)}") from None
+            raise StoreError(f"--out {self.root}: cannot be opened: {short(error)}") from None
         self.damaged: list[str] = []
 
     @property
@@ -77,12 +71,12 @@ class Store:
         before = [folder for folder in self._folders("runs") if not self._exists(folder)]
         try:
             if self.local_path is None:
-                _within(ANSWER_WITHIN, self._try_write)
+                within(ANSWER_WITHIN, self._try_write)
             else:
                 self._try_write()
         except (OSError, pa.ArrowException) as error:
             raise StoreError(
-                f"--out {self.root}: cannot be written: {_short(error)}; "
+                f"--out {self.root}: cannot be written: {short(error)}; "
                 "give a folder or URI where files can be made"
             ) from None
         finally:
@@ -115,7 +109,7 @@ class Store:
         """
         if rows:
             table = pa.Table.from_pylist([dict(row) for row in rows], schema=RUNS)
-            self._write_table(f"runs/{_part_name()}", table)
+            self._write_table(f"runs/{part_name()}", table)
 
     def runs(self, cell_ids: Iterable[str] | None = None) -> pd.DataFrame:
         """Every stored run, each once; a run that failed is dropped where a later try ended well.
@@ -151,7 +145,7 @@ class Store:
             ["failed", "finished_at"], kind="stable"
         )
         keep = ~in_order.duplicated("run_id")
-        self._write_table(f"runs/{_part_name()}", merged.filter(pa.array(keep.sort_index())))
+        self._write_table(f"runs/{part_name()}", merged.filter(pa.array(keep.sort_index())))
         for path, _ in parts:
             with suppress(FileNotFoundError):  # another driver compacts too
                 self._fs.delete_file(path)
@@ -197,14 +191,14 @@ class Store:
                     with self._fs.open_input_file(path) as file:
                         content = file.read()
                     try:
-                        parts.append((path, _parse(content)))
+                        parts.append((path, parse(content)))
                     except (pa.ArrowException, OSError):
                         self.damaged.append(path)
                 return parts
             except FileNotFoundError:
                 continue
             except OSError as error:
-                raise StoreError(f"--out {self.root}: cannot be read: {_short(error)}") from None
+                raise StoreError(f"--out {self.root}: cannot be read: {short(error)}") from None
         raise StoreError(f"{self.root}: its parts keep changing; is another study compacting it?")
 
     def _list_parts(self) -> list[str]:
@@ -225,26 +219,16 @@ class Store:
         try:
             self._write(relative, data)
         except (OSError, pa.ArrowException) as error:
-            raise StoreError(f"{self.root}: cannot store {relative}: {_short(error)}") from None
+            raise StoreError(f"{self.root}: cannot store {relative}: {short(error)}") from None
 
     def _write(self, relative: str, data: bytes) -> None:
         path = f"{self._path}/{relative}"
-        folder, name = path.rsplit("/", 1)
-        self._fs.create_dir(folder, recursive=True)
+        self._fs.create_dir(path.rsplit("/", 1)[0], recursive=True)
         if self.local_path is None:
             with self._fs.open_output_stream(path) as stream:
                 stream.write(data)
             return
-        hidden = Path(folder, f".{name}.{uuid.uuid4().hex[:8]}")
-        try:
-            with hidden.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            hidden.replace(path)
-            _sync_folder(Path(folder))
-        finally:
-            hidden.unlink(missing_ok=True)
+        write_atomically(Path(path), data)
 
     def _folders(self, relative: str) -> list[str]:
         """The folder and its parents below the root and above, deepest first."""
@@ -259,60 +243,3 @@ class Store:
     def _remove_if_empty(self, folder: str) -> None:
         with suppress(OSError):  # somebody has put something there
             Path(folder).rmdir()
-
-
-def _parse(content: bytes) -> pa.Table:
-    """The rows of a part; raises an ArrowException or OSError if it is damaged."""
-    written = pq.read_schema(pa.BufferReader(content)).metadata or {}
-    version = int(written.get(b"version", b"1"))
-    if version > SCHEMA_VERSION:
-        raise StoreError(
-            f"the store was written by a newer rgr-dist (schema {version}, here {SCHEMA_VERSION}); "
-            "upgrade this one"
-        )
-    reader = pa.BufferReader(content)
-    table = pq.read_table(reader, schema=RUNS, page_checksum_verification=True)
-    if table["run_id"].null_count:
-        raise pa.ArrowInvalid("a row without run_id")
-    return table
-
-
-def _within(seconds: float, call: Callable[[], None]) -> None:
-    """Run a call that may hang for ever where no signal reaches it; TimeoutError if it does."""
-    outcome: list[BaseException | None] = []
-
-    def run() -> None:
-        try:
-            call()
-            outcome.append(None)
-        except (OSError, pa.ArrowException) as error:
-            outcome.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if not outcome:
-        raise TimeoutError(f"no answer within {seconds:.0f} s")
-    if outcome[0] is not None:
-        raise outcome[0]
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a rename in a folder durable, where the system can."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
-def _part_name() -> str:
-    """A new part's name: by time, so that a listing is in order, and never one that exists."""
-    return f"part-{time.time_ns():020d}-{uuid.uuid4().hex[:8]}.parquet"
-
-
-def _short(error: Exception) -> str:
-    """The reason alone, without pyarrow's trail of detail."""
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return " ".join(reason.split())

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rgr_dist.results.parts import StoreError
 from rgr_dist.results.schema import RUNS, SCHEMA_VERSION
-from rgr_dist.results.store import Store, StoreError
+from rgr_dist.results.store import Store
 from rgr_dist.study import Cell
 from tests.results.made_up_runs import CELL, failed_row, run_row
 

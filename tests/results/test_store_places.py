@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rgr_dist.results.store import Store, StoreError
+from rgr_dist.results.parts import StoreError
+from rgr_dist.results.store import Store
 from tests.results.made_up_runs import run_row
 
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from search.cell_search import CellState, Evidence, replay
+from search.cell_search import replay
+from search.cell_state import CellState, Evidence
 from search.protocol import CellPlan, HeadResult
 from search.seed_test import SeedTest
 from tests.search.oracles import drawn_cell, noisy_cells, plans, rising_cells, sharp_cells, step

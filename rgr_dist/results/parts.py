@@ -1,0 +1,91 @@
+"""Parts of a store as files: written whole or not at all, checked when they are read."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rgr_dist.results.schema import RUNS, SCHEMA_VERSION
+
+
+class StoreError(RuntimeError):
+    """The store cannot be read or written; the message says where and why."""
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write a local file beside its place, sync it, and rename it there."""
+    hidden = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+    try:
+        with hidden.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        hidden.replace(path)
+        sync_folder(path.parent)
+    finally:
+        hidden.unlink(missing_ok=True)
+
+
+def parse(content: bytes) -> pa.Table:
+    """The rows of a part; raises an ArrowException or OSError if it is damaged."""
+    written = pq.read_schema(pa.BufferReader(content)).metadata or {}
+    version = int(written.get(b"version", b"1"))
+    if version > SCHEMA_VERSION:
+        raise StoreError(
+            f"the store was written by a newer rgr-dist (schema {version}, here {SCHEMA_VERSION}); "
+            "upgrade this one"
+        )
+    reader = pa.BufferReader(content)
+    table = pq.read_table(reader, schema=RUNS, page_checksum_verification=True)
+    if table["run_id"].null_count:
+        raise pa.ArrowInvalid("a row without run_id")
+    return table
+
+
+def within(seconds: float, call: Callable[[], None]) -> None:
+    """Run a call that may hang for ever where no signal reaches it; TimeoutError if it does."""
+    outcome: list[BaseException | None] = []
+
+    def run() -> None:
+        try:
+            call()
+            outcome.append(None)
+        except (OSError, pa.ArrowException) as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not outcome:
+        raise TimeoutError(f"no answer within {seconds:.0f} s")
+    if outcome[0] is not None:
+        raise outcome[0]
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a rename in a folder durable, where the system can."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def part_name() -> str:
+    """A new part's name: by time, so that a listing is in order, and never one that exists."""
+    return f"part-{time.time_ns():020d}-{uuid.uuid4().hex[:8]}.parquet"
+
+
+def short(error: Exception) -> str:
+    """The reason alone, without pyarrow's trail of detail."""
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return " ".join(reason.split())
