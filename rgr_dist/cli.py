@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from analysis.load import StudyResults
 from rgr_dist.cluster import ClusterError
 from rgr_dist.engines import EngineError, check_engine
 from rgr_dist.listing import Format, print_listing
@@ -190,7 +191,7 @@ def say_error(text: str) -> None:
     print(f"rgr: {text}", file=sys.stderr)
 
 
-def _open(study: str, overrides: Sequence[str] | None, store: Store) -> Any:
+def _open(study: str, overrides: Sequence[str] | None, store: Store) -> StudyResults:
     """A study's results, with a word on parts of the store that cannot be read."""
     from rgr_dist.reporting import open_results
 
@@ -204,7 +205,7 @@ def _tell_damaged(store: Store) -> None:
         say_error(f"{Path(path).name} in {store.root} is damaged and was left out")
 
 
-def _say_findings(console: Console, results: Any) -> None:
+def _say_findings(console: Console, results: StudyResults) -> None:
     from analysis.wording import headline
     from rgr_dist.reporting import best_of, laws_of
 
