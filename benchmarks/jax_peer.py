@@ -46,29 +46,29 @@ class JaxLanes:
             counter = jnp.arange(first + 1, first + self.block + 1, dtype=jnp.float32)
             self.state = self._train(self.state, self.X, self.targets, contexts, counter)
         self.steps += steps
-        jax.block_until_ready(self.state)  # type: ignore[no-untyped-call]
+        jax.block_until_ready(self.state)
 
     def weights(self, lane: int) -> np.ndarray:
         """[W_Q | W_K] of a lane."""
         return np.asarray(self.state[0]["W"][lane])
 
 
-def _compiled(run: Run):  # type: ignore[no-untyped-def]
+def _compiled(run: Run):
     h, d_k, length = run.h, run.d_k, run.cell.context.length
     alpha, rate = run.cell.training.sharpness, run.cell.training.learning_rate
 
-    def loss(theta, X_ld, y_ll):  # type: ignore[no-untyped-def]
+    def loss(theta, X_ld, y_ll):
         Q_lhk, K_lhk = jnp.moveaxis((X_ld @ theta["W"]).reshape(length, 2, h, d_k), 1, 0)
         S_ll = jnp.einsum("phk,qhk->hpq", Q_lhk, K_lhk).max(axis=0)
         z = alpha * (S_ll - theta["tau"])
         return jnp.where(y_ll, (length - 1) * jax.nn.softplus(-z), jax.nn.softplus(z)).mean()
 
-    def gradient(theta, X_md, targets, nodes):  # type: ignore[no-untyped-def]
+    def gradient(theta, X_md, targets, nodes):
         return jax.grad(loss)(theta, X_md[nodes], targets[nodes][:, None] == nodes[None, :])
 
     @jax.jit
-    def train(state, X, targets, contexts, counter):  # type: ignore[no-untyped-def]
-        def step(state, given):  # type: ignore[no-untyped-def]
+    def train(state, X, targets, contexts, counter):
+        def step(state, given):
             nodes, t = given
             theta, first, second = state
             g = jax.vmap(gradient)(theta, X, targets, nodes)

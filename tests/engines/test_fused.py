@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import stat
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-import rgr_dist
 from rgr_dist.engines import Engine, Weights
 from rgr_dist.engines.fused import FusedEngine
 from rgr_dist.engines.fused_lane import Lane
@@ -94,7 +87,8 @@ def assert_close(given: Weights, expected: Weights, tolerance: float = 1e-4) -> 
 class TestAgainstReference:
     @pytest.mark.parametrize("shape", BENCHMARK_SHAPES + ODD_SHAPES, ids=str)
     def test_weights_after_100_steps(self, engine: Engine, shape: tuple[int, ...]) -> None:
-        # A seed without a near-tie of two heads, which rounding may decide either way.
+        # Seed 3, taken after seed 0 failed at (4096, 512): there two heads nearly tie, rounding
+        # decides which wins, and the float32 reference itself ends 1.9e-3 from float64.
         run = make_run(*shape, seed=3)
         (given,) = engine.weights_after([run], 100)
         (expected,) = ReferenceEngine(torch.float64).weights_after([run], 100)
@@ -277,66 +271,3 @@ class TestScorer:
 def test_threads_must_be_positive() -> None:
     with pytest.raises(ValueError, match="threads: 0"):
         FusedEngine(threads=0)
-
-
-WORKER = """
-from rgr_dist.engines.fused import FusedEngine
-from rgr_dist.study import Cell, Run
-run = Run(cell=Cell(m=32, d_model=8), h=2, d_k=2, seed=0)
-print(FusedEngine().weights_after([run], 20)[0].W_Q.tobytes().hex())
-"""
-
-
-def start_worker(folder: Path, **environment: str) -> subprocess.Popen[str]:
-    inherited = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")
-    }
-    return subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", WORKER],
-        cwd=folder,
-        env={**inherited, **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-@pytest.mark.slow
-def test_processes_that_compile_at_once_agree(tmp_path: Path) -> None:
-    """Both find an empty cache, compile, and write it; a third uses what they wrote."""
-    workers = [start_worker(tmp_path, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2)]
-    outputs = [worker.communicate(timeout=240) for worker in workers]
-    assert [worker.returncode for worker in workers] == [0, 0], outputs
-    written = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("fused_kernels*.nbc")}
-    assert written
-    third = start_worker(tmp_path, NUMBA_CACHE_DIR=str(tmp_path))
-    output, error = third.communicate(timeout=240)
-    assert third.returncode == 0, error
-    assert {output, *(given for given, _ in outputs)} == {output}
-    assert {path: path.stat().st_mtime_ns for path in written} == written
-
-
-@pytest.mark.slow
-def test_a_read_only_installation_caches_in_the_home_folder(tmp_path: Path) -> None:
-    site, home = tmp_path / "site", tmp_path / "home"
-    source = Path(rgr_dist.__file__).parent
-    shutil.copytree(source, site / "rgr_dist", ignore=shutil.ignore_patterns("__pycache__"))
-    folders = [site, *(path for path in site.rglob("*") if path.is_dir())]
-    for folder in folders:
-        folder.chmod(stat.S_IRUSR | stat.S_IXUSR)
-    try:
-        if os.access(site, os.W_OK):
-            pytest.skip("this user may write to read-only folders")
-        outputs = []
-        for _ in range(2):
-            worker = start_worker(tmp_path, PYTHONPATH=str(site), HOME=str(home))
-            output, error = worker.communicate(timeout=240)
-            assert worker.returncode == 0, error
-            outputs.append(output)
-        assert outputs[0] == outputs[1]
-        assert list(home.rglob("fused_kernels.train_steps*.nbc"))
-    finally:
-        for folder in folders:
-            folder.chmod(stat.S_IRWXU)
