@@ -82,11 +82,15 @@ def test_a_torn_part_is_told_set_aside_and_trained_again(
     assert done.returncode == 0, done.stderr
     assert "moved to damaged/" in done.stderr
     assert (store / "damaged" / torn.name).exists()
-    columns = ["run_id", "score", "steps"]
-    mended = pd.read_parquet(store / "runs")[columns].sort_values("run_id", ignore_index=True)
-    expected = whole[columns].sort_values("run_id", ignore_index=True)
-    pd.testing.assert_frame_equal(mended[mended["run_id"].isin(expected["run_id"])], mended)
-    pd.testing.assert_frame_equal(tables(finished)["thresholds"], tables(tmp_path)["thresholds"])
+    mended = pd.read_parquet(store / "runs").set_index("run_id")[["score", "steps"]]
+    # Which probes are tried ahead of need hangs on timing; what is trained twice is the same twice.
+    both = whole.set_index("run_id")[["score", "steps"]].loc[
+        lambda runs: runs.index.isin(mended.index)
+    ]
+    assert len(both) > 0
+    pd.testing.assert_frame_equal(mended.loc[both.index], both)
+    for name in ("thresholds", "decisions"):
+        pd.testing.assert_frame_equal(tables(finished)[name], tables(tmp_path)[name])
 
 
 def test_adding_a_cell_trains_only_that_cell(finished: Path) -> None:
