@@ -30,7 +30,7 @@ def scored(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
     order = {cell.cell_id: place for place, cell in enumerate(study.cells)}
     kept = runs[
         runs["cell_id"].isin(order)
-        & runs["h"].isin(study.search.heads)
+        & runs["h"].map(study.search.lists)
         & (runs["seed"] < study.search.seeds)
     ]
     score = pd.to_numeric(kept["score"]).astype("float64")

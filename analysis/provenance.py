@@ -39,7 +39,7 @@ def settings(study: Study) -> list[tuple[str, str]]:
 def asked(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
     """The runs of the study's cells, heads and seeds, failed ones included."""
     cells = [cell.cell_id for cell in study.cells]
-    ours = runs["cell_id"].isin(cells) & runs["h"].isin(study.search.heads)
+    ours = runs["cell_id"].isin(cells) & runs["h"].map(study.search.lists)
     return runs[ours & (runs["seed"] < study.search.seeds)]
 
 

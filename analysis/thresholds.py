@@ -67,7 +67,7 @@ def best(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataF
             "D_K_high": _smallest((heads if found.empty else found)["D_K_high"]),
         }
         if found.empty:
-            every = len(heads) == len(study.search.heads) and bool(heads["D_K_low"].notna().all())
+            every = _has_every_head(heads, study) and bool(heads["D_K_low"].notna().all())
             row["D_K_low"] = _smallest(heads["D_K_low"]) if every else None
         else:
             first = found.iloc[_winner(found)]
@@ -150,7 +150,7 @@ def _compare(gap: npt.NDArray[np.float64]) -> tuple[str, float | None, bool]:
 def _heads(thresholds: pd.DataFrame, cell: Cell, study: Study) -> pd.DataFrame:
     """The threshold rows of a cell for the study's heads, by h, with nullable integers."""
     own = thresholds[
-        (thresholds["cell_id"] == cell.cell_id) & thresholds["h"].isin(study.search.heads)
+        (thresholds["cell_id"] == cell.cell_id) & thresholds["h"].map(study.search.lists)
     ]
     whole = dict.fromkeys(["h", "d_k", "D_K", "D_K_low", "D_K_high", "n_seeds"], "Int64")
     return own.astype({**whole, "mean_score": "float64"}).sort_values("h").reset_index(drop=True)
@@ -171,8 +171,14 @@ def _smallest(values: pd.Series[Any]) -> int | None:
     return integer(values.min()) if values.notna().any() else None
 
 
+def _has_every_head(heads: pd.DataFrame, study: Study) -> bool:
+    """Whether each head of the study has its row; of all heads, those that were tried do."""
+    searched = study.search.heads
+    return len(heads) > 0 if searched == "all" else len(heads) == len(searched)
+
+
 def _status(heads: pd.DataFrame, found: pd.DataFrame, study: Study) -> str:
-    if len(heads) < len(study.search.heads) or (heads["status"] == "open").any():
+    if not _has_every_head(heads, study) or (heads["status"] == "open").any():
         return "open"
     doubtful = heads[heads["status"] == "inconsistent"]["D_K_low"]
     if found.empty:

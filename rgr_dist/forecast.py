@@ -12,7 +12,7 @@ from rgr_dist.study import Cell, Study
 from search.cell_search import replay
 from search.cell_state import Assumed, CellState
 from search.portfolio import Portfolio
-from search.protocol import Need, Verdict
+from search.protocol import Need, Place, Verdict
 
 PASS_SHARE = 0.5
 """Share of the step limit that a passing run takes before it converges, on average."""
@@ -59,13 +59,13 @@ def forecast(study: Study, portfolio: Portfolio) -> Forecast:
 def forecast_cell(cell: Cell, state: CellState) -> Forecast:
     """Play a cell's search to its end, supposing expected verdicts for missing probes."""
     total = Forecast()
-    assumed: dict[tuple[int, int], Verdict] = {}
+    assumed: dict[Place, Verdict] = {}
     while state.needs:
         for need in state.needs:
             passes = _expected_pass(state, need)
             total += _probe_work(cell, state, need, passes)
-            assumed[need.h, need.d_k] = "pass" if passes else "fail"
-        if any(need.complete for need in state.needs):
+            assumed[need.place] = "pass" if passes else "fail"
+        if any(need.want != "verdict" for need in state.needs):
             break
         state = _look_ahead(state, assumed)
     return total
@@ -86,16 +86,20 @@ def _look_ahead(state: CellState, assumed: Assumed) -> CellState:
 
 
 def _expected_pass(state: CellState, need: Need) -> bool:
-    plan, bracket = state.plan, state.brackets[need.h]
-    away = abs(math.log2(need.h / plan.guess_h))
-    expected = math.ceil(plan.guess_D_K * (1 + HEAD_PENALTY * away) / need.h)
+    plan, place = state.plan, need.place
+    if place.longer:
+        return False
+    bracket = state.brackets[place.h]
+    away = abs(math.log2(place.h / plan.guess_h))
+    expected = math.ceil(plan.guess_D_K * (1 + HEAD_PENALTY * away) / place.h)
     expected = max(bracket.low + 1, min(expected, bracket.high or expected))
-    return need.d_k >= expected
+    return place.d_k >= expected
 
 
 def _probe_work(cell: Cell, state: CellState, need: Need, passes: bool) -> Forecast:
-    known = len(state.evidence.get((need.h, need.d_k), {}))
-    seeds = state.test.seeds if passes or need.complete else min(FAIL_SEEDS, state.test.seeds)
-    runs = max(0, seeds - known)
+    test = state.test_of(need.place, need.want == "extra seeds")
+    known = len(state.evidence.get(need.place, {}))
+    whole = passes or need.want != "verdict"
+    runs = max(0, (test.seeds if whole else min(FAIL_SEEDS, test.seeds)) - known)
     steps = runs * cell.training.max_steps * (PASS_SHARE if passes else 1.0)
-    return Forecast(1, runs, steps, steps * step_cost(cell, need.h * need.d_k))
+    return Forecast(1, runs, steps, steps * step_cost(cell, need.place.h * need.place.d_k))

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from analysis.provenance import duration
 from rgr_dist.forecast import Forecast, forecast_cell
+from rgr_dist.replay import shown_heads
 from rgr_dist.study import Cell, Study
 from rgr_dist.sweep import Summary
 from search.cell_state import CellState
@@ -78,7 +79,7 @@ class LiveView:
             if state.is_done and cell.cell_id not in self._settled:
                 self._settled.add(cell.cell_id)
                 self._said = now
-                found = [state.result(h) for h in study.search.heads]
+                found = [state.result(h) for h in shown_heads(state)]
                 best = min(
                     (r for r in found if r.d_k is not None),
                     key=lambda r: r.h * (r.d_k or 0),
@@ -121,20 +122,26 @@ def bracket_table(study: Study, portfolio: Portfolio) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold", title_justify="left")
     for name in ("m", "d_model"):
         table.add_column(name, justify="right")
-    for h in study.search.heads:
+    listed = () if study.search.heads == "all" else study.search.heads
+    for h in listed:
         table.add_column(f"h={h}", justify="right", min_width=5)
+    if not listed:
+        table.add_column("heads in question")
     table.add_column("D_K*", justify="right", style="bold")
     for cell in study.cells:
         state = portfolio.state(cell.cell_id)
         best = state.best_D_K
         shown = "" if best is None else f"{best}" if state.is_done else f"≤ {best}"
-        table.add_row(
-            f"{cell.m}",
-            f"{cell.d_model}",
-            *(_bracket_text(state, h) for h in study.search.heads),
-            shown,
-        )
+        brackets = [_bracket_text(state, h) for h in listed] or [_heads_text(state)]
+        table.add_row(f"{cell.m}", f"{cell.d_model}", *brackets, shown)
     return table
+
+
+def _heads_text(state: CellState) -> Text:
+    """The heads that are found or still open, where they are too many for a column each."""
+    heads = [h for h in shown_heads(state) if state.result(h).status not in ("pruned", "censored")]
+    parts = [Text(f"h={h} ").append_text(_bracket_text(state, h)) for h in heads]
+    return Text("   ").join(parts)
 
 
 def _bracket_text(state: CellState, h: int) -> Text:
@@ -144,7 +151,7 @@ def _bracket_text(state: CellState, h: int) -> Text:
     if result.status == "pruned":
         return Text("–", style="dim")
     if result.status == "censored":
-        return Text(f"> {bracket.limit}", style="red")
+        return Text(f"> {bracket.axis[-1]}", style="red")
     if result.status == "inconsistent":
         return Text("!", style="bold red")
     if h in state.stuck:

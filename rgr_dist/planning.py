@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import pandas as pd
-
 from rgr_dist.forecast import BYTES_PER_RUN, Forecast, forecast_cell, seconds_per_work
-from rgr_dist.replay import open_portfolio
+from rgr_dist.prior import expectations
+from rgr_dist.replay import open_portfolio, shown_heads, stored_runs
 from rgr_dist.results.store import Store
 from rgr_dist.study import Study
 
@@ -20,8 +19,8 @@ def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
 
     Steps and times suppose that every threshold lies where the paper's law expects it.
     """
-    runs = _runs(study, store)
-    portfolio = open_portfolio(study, runs)
+    runs = stored_runs(study, store)
+    portfolio = open_portfolio(study, runs, expectations(study, store))
     pace = seconds_per_work(runs, study)
     rows, total = [], Forecast()
     for cell in study.cells:
@@ -33,10 +32,10 @@ def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
             {
                 "m": cell.m,
                 "d_model": cell.d_model,
-                "heads": len(study.search.heads),
-                "max_D_K": max(h * limit for h, limit in state.plan.limits.items()),
-                "next_h": first.h if first else None,
-                "next_d_k": first.d_k if first else None,
+                "heads": len(state.plan.axes),
+                "max_D_K": max(h * axis[-1] for h, axis in state.plan.axes.items()),
+                "next_h": first.place.h if first else None,
+                "next_d_k": first.place.d_k if first else None,
                 "stored_runs": int((runs["cell_id"] == cell.cell_id).sum()),
                 "probes_left": left.probes,
                 "runs_left": left.runs,
@@ -58,14 +57,14 @@ def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
 
 def study_status(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
     """One row per (cell, h) with its bracket on d_k; and runs done, failed and left."""
-    runs = _runs(study, store)
-    portfolio = open_portfolio(study, runs)
+    runs = stored_runs(study, store)
+    portfolio = open_portfolio(study, runs, expectations(study, store))
     rows = []
     left = Forecast()
     for cell in study.cells:
         state = portfolio.state(cell.cell_id)
         left += forecast_cell(cell, state)
-        for h in study.search.heads:
+        for h in shown_heads(state):
             bracket = state.brackets[h]
             done = runs[(runs["cell_id"] == cell.cell_id) & (runs["h"] == h)]
             rows.append(
@@ -89,7 +88,3 @@ def study_status(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
         "steps_done": int(runs["steps"].sum()),
     }
     return rows, facts
-
-
-def _runs(study: Study, store: Store) -> pd.DataFrame:
-    return store.runs(cell.cell_id for cell in study.cells)

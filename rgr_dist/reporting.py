@@ -12,7 +12,8 @@ from analysis.laws import Law, fit_laws
 from analysis.load import StudyResults
 from analysis.report import write_report
 from analysis.thresholds import best
-from rgr_dist.replay import decision_rows, open_portfolio, threshold_rows
+from rgr_dist.prior import expectations
+from rgr_dist.replay import decision_rows, open_portfolio, stored_runs, threshold_rows
 from rgr_dist.results.schema import DECISIONS, THRESHOLDS
 from rgr_dist.results.store import Store
 from rgr_dist.study import Study
@@ -21,8 +22,8 @@ from search.portfolio import Portfolio
 
 def open_results(study: Study, store: Store) -> tuple[StudyResults, Portfolio]:
     """The study's tables, rebuilt from its stored runs alone, and the search behind them."""
-    runs = store.runs(cell.cell_id for cell in study.cells)
-    portfolio = open_portfolio(study, runs)
+    runs = stored_runs(study, store)
+    portfolio = open_portfolio(study, runs, expectations(study, store))
     results = StudyResults(
         study=study,
         runs=runs,

@@ -21,6 +21,9 @@ from pydantic import (
     model_validator,
 )
 
+MINIMISED: frozenset[str] = frozenset()
+"""Models whose score is an error: less is better, and it has no upper bound."""
+
 PROTOCOL = 1
 """Version of the training protocol. Raise it when the same study would give other numbers."""
 
@@ -85,19 +88,39 @@ class Search(Spec):
 
     ``threshold`` finds the smallest passing d_k of each head count; ``grid`` trains
     every listed D_K that the head count divides.
+
+    Attributes:
+        heads: head counts to search; ``all`` searches every integer.
+        target: mean score over the seeds to reach.
+        keep_within: heads up to this share above the best D_K are searched to the end.
+        max_D_K: largest total width; by default 4 m' log2(m) / d_model, at least 4 h.
+        intervals: top up the probes beside a threshold to all seeds (App. A.2).
+        extra_seeds: seeds added to a pass and a fail that contradict each other.
+        retest_steps: train the failing side of a certificate again with so many times the
+            step limit, to tell a lack of capacity from one of training.
     """
 
     mode: Literal["threshold", "grid"] = "threshold"
-    heads: tuple[Count, ...] = (1, 2, 4, 8, 16, 32, 64)
+    heads: tuple[Count, ...] | Literal["all"] = (1, 2, 4, 8, 16, 32, 64)
     target: Annotated[Real, Field(gt=0, le=1)] = 0.99
     seeds: Count = 10
     keep_within: Annotated[Real, Field(ge=0)] | None = 0.10
     max_D_K: Count | None = None
     intervals: bool = True
+    extra_seeds: Annotated[StrictInt, Field(ge=0)] = 10
+    retest_steps: Annotated[StrictInt, Field(ge=2)] | None = None
     D_K: tuple[Count, ...] | None = None
+
+    def lists(self, h: int) -> bool:
+        """Whether a head count is one of those to be searched."""
+        return self.heads == "all" or h in self.heads
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        if self.heads == "all":
+            if self.mode == "grid":
+                raise ValueError("heads: all; mode grid needs a list of heads, such as [1, 2, 4]")
+            return self
         if not self.heads:
             raise ValueError("heads: empty; give at least one head count, such as [1, 2, 4]")
         if len(set(self.heads)) != len(self.heads):
@@ -146,6 +169,11 @@ class Cell(Spec):
                 f"a context holds distinct items, so valid are 2 to {self.m}"
             )
         return self
+
+    @property
+    def minimised(self) -> bool:
+        """Whether a lower score is better."""
+        return self.model in MINIMISED
 
     @property
     def n_edges(self) -> int:
@@ -200,6 +228,20 @@ class Study(Spec):
     name: str
     cells: tuple[Cell, ...]
     search: Search
+
+    def longer(self, cell: Cell) -> Cell | None:
+        """The cell with the raised step limit of a retest, if one is asked for."""
+        if self.search.retest_steps is None:
+            return None
+        steps = cell.training.max_steps * self.search.retest_steps
+        return cell.model_copy(
+            update={"training": cell.training.model_copy(update={"max_steps": steps})}
+        )
+
+    @property
+    def trained_cells(self) -> list[Cell]:
+        """The cells, and those that a retest trains longer."""
+        return [*self.cells, *filter(None, map(self.longer, self.cells))]
 
     def to_yaml(self) -> str:
         """The study with every default written out; loading it gives the same study."""

@@ -93,6 +93,10 @@ def _explain(spec: type[BaseModel], value: Any, error: Any) -> str:
     return f"{key}: {_shown(given)} is not valid; give {wanted}"
 
 
+UNION_BRANCHES = ("tuple[constrained-int, ...]", "literal['all']")
+"""What pydantic puts into a place where a key takes one of several types."""
+
+
 def _shown(given: Any) -> str:
     """A value as a study would have it, cut short."""
     text = f"'{given}'" if isinstance(given, str) else json.dumps(given, default=str)
@@ -110,7 +114,7 @@ def _locate(
                 name += f"[{part}]"
                 value = value[part]
             continue
-        if part == "[key]":
+        if part == "[key]" or part in UNION_BRANCHES:
             continue
         value = value.get(part) if isinstance(value, dict) else None
         field = owner.model_fields.get(part)
@@ -124,7 +128,7 @@ def _is_spec(spec: type[BaseModel], loc: tuple[int | str, ...]) -> bool:
     """Whether an error's place is a whole spec, not a value in one."""
     owner: type[BaseModel] | None = spec
     for part in loc:
-        if isinstance(part, str) and owner is not None:
+        if isinstance(part, str) and part not in UNION_BRANCHES and owner is not None:
             field = owner.model_fields.get(part)
             owner = _spec_of(field.annotation) if field is not None else None
     return owner is not None

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rgr_dist.cluster import ClusterError, connect
-from rgr_dist.replay import decision_rows, open_portfolio, threshold_rows
+from rgr_dist.prior import expectations, record
+from rgr_dist.replay import Teacher, decision_rows, open_portfolio, stored_runs, threshold_rows
 from rgr_dist.results.store import Store
-from rgr_dist.study import Run, Study
+from rgr_dist.study import Cell, Run, Study
 from search.portfolio import Portfolio
 from search.protocol import Probe
 
@@ -78,8 +79,8 @@ def run_study(
     """
     if address.startswith("ray://"):
         return _run_through_client(study, store, view, cpus, address, engine, gpus)
-    runs = store.runs(cell.cell_id for cell in study.cells)
-    portfolio = open_portfolio(study, runs)
+    expected = expectations(study, store)
+    portfolio = open_portfolio(study, stored_runs(study, store), expected)
     summary = Summary(started=time.monotonic())
     if not portfolio.is_done:
         if address == "local":
@@ -88,12 +89,15 @@ def run_study(
             summary.slots = slots
             summary.started = time.monotonic()
             store.write_text(f"studies/{study.name}/study.yaml", study.to_yaml())
+            record(study, store, expected)
+            portfolio.slots = 1 if gpus else slots  # on a GPU, lanes are fast side by side
             _tune(study, store, portfolio, summary, view, engine, gpus)
     store.write_text(f"studies/{study.name}/study.yaml", study.to_yaml())
+    record(study, store, expected)
     store.compact()
     # From the store alone, so that whoever reads it later finds the same.
-    runs = store.runs(cell.cell_id for cell in study.cells)
-    write_tables(study, store, open_portfolio(study, runs))
+    runs = stored_runs(study, store)
+    write_tables(study, store, open_portfolio(study, runs, expectations(study, store)))
     return summary
 
 
@@ -118,8 +122,8 @@ def _run_through_client(
             f"--out {store.root}: the driver of {address} runs on the cluster and cannot write "
             "a folder of this machine; give a URI that both can open, such as s3://BUCKET/results"
         )
-    cell_ids = [cell.cell_id for cell in study.cells]
-    before = store.runs(cell_ids)
+    before = stored_runs(study, store)
+    expected = expectations(study, store)
     summary = Summary(started=time.monotonic())
     with connect(address, cpus) as slots:
         import ray
@@ -129,10 +133,10 @@ def _run_through_client(
             study.model_dump_json(), store.root, slots, engine, gpus
         )
         while not ray.wait([task], timeout=WATCH_EVERY)[0]:
-            runs = store.runs(cell_ids)
+            runs = stored_runs(study, store)
             summary.runs = len(runs) - len(before)
             summary.steps = int(runs["steps"].sum() - before["steps"].sum())
-            view.update(study, open_portfolio(study, runs), summary)
+            view.update(study, open_portfolio(study, runs, expected), summary)
         try:
             done: Summary = ray.get(task)
         except ray.exceptions.RayError as error:
@@ -177,10 +181,15 @@ def _tune(
     from search.ray_scheduler import SeedScheduler
     from search.ray_searcher import ThresholdSearcher
 
-    cells = {cell.cell_id: cell for cell in study.cells}
+    cells = {cell.cell_id: (cell, study.longer(cell)) for cell in study.cells}
+    teach = Teacher(study, portfolio)
     written = time.monotonic()
 
-    def record(probe: Probe, result: dict[str, Any]) -> None:
+    def cell_of(probe: Probe) -> Cell:
+        cell, longer = cells[probe.cell]
+        return longer if probe.longer and longer is not None else cell
+
+    def take_in(probe: Probe, result: dict[str, Any]) -> None:
         nonlocal written
         rows = result["rows"]
         store.append(rows)
@@ -190,28 +199,26 @@ def _tune(
             summary.train_seconds += row["seconds"]
             if row["stop_reason"] == "failed":
                 summary.failed += 1
-                portfolio.tell_failed(probe.cell, probe.h, probe.d_k)
+                portfolio.tell_failed(probe.cell, probe.place)
             else:
-                score = 0.0 if row["stop_reason"] == "diverged" else row["score"]
-                portfolio.tell(probe.cell, probe.h, probe.d_k, row["seed"], score)
+                teach(row)
         if time.monotonic() - written > TABLES_EVERY:
             write_tables(study, store, portfolio)
             written = time.monotonic()
         view.update(study, portfolio, summary)
 
     def lost(probe: Probe) -> None:
-        seeds = portfolio.test.next_wave(dict(probe.scores), probe.complete)
-        cell = cells[probe.cell]
-        runs = [Run(cell=cell, h=probe.h, d_k=probe.d_k, seed=seed) for seed in seeds]
+        cell = cell_of(probe)
+        runs = [Run(cell=cell, h=probe.h, d_k=probe.d_k, seed=seed) for seed in probe.seeds]
         store.append(lost_rows(runs, engine))
         summary.runs += len(runs)
         summary.failed += len(runs)
 
     device = "cuda" if gpus else "cpu"
     searcher = ThresholdSearcher(
-        portfolio, lambda p: probe_config(p, cells[p.cell], portfolio.test, engine, device), lost
+        portfolio, lambda probe: probe_config(probe, cell_of(probe), engine, device), lost
     )
-    scheduler = SeedScheduler(searcher, record)
+    scheduler = SeedScheduler(searcher, take_in)
     scratch = Path(tempfile.mkdtemp(prefix="rgr-"))
     try:
         Tuner(

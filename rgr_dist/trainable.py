@@ -1,4 +1,4 @@
-"""The Ray boundary: a probe comes in, lanes are trained wave by wave, rows go out."""
+"""The Ray boundary: a probe comes in, its seeds are trained side by side, rows go out."""
 
 from __future__ import annotations
 
@@ -17,40 +17,33 @@ from ray import tune
 from rgr_dist.engines import Engine, Outcome, make_engine
 from rgr_dist.study import Cell, Run
 from search.protocol import Probe
-from search.seed_test import SeedTest
 
 
-def probe_config(
-    probe: Probe, cell: Cell, test: SeedTest, engine: str, device: str
-) -> dict[str, Any]:
+def probe_config(probe: Probe, cell: Cell, engine: str, device: str) -> dict[str, Any]:
     """A probe as the config of a trial: plain values only."""
     return {
         "cell": cell.model_dump_json(),
         "h": probe.h,
         "d_k": probe.d_k,
-        "scores": [list(pair) for pair in probe.scores],
-        "complete": probe.complete,
-        "target": test.target,
-        "seeds": test.seeds,
+        "seeds": list(probe.seeds),
         "engine": engine,
         "device": device,
     }
 
 
 class ProbeTrainable(tune.Trainable):
-    """One trial is one probe; one ``step`` trains one wave of its seeds.
+    """One trial trains the seeds it is given of one probe, together, in its only step.
 
-    The result of a step holds ``rows``, one stored run each. A wave that raises is reported
-    as failed rows, so that the study goes on and the reason is kept.
+    Its result holds ``rows``, one stored run each. A step that raises is reported as failed
+    rows, so that the study goes on and the reason is kept.
     """
 
     def setup(self, config: dict[str, Any]) -> None:
         """Take a probe."""
-        self.cell = Cell.model_validate_json(config["cell"])
-        self.h, self.d_k = int(config["h"]), int(config["d_k"])
-        self.scores = {int(seed): float(score) for seed, score in config["scores"]}
-        self.complete = bool(config["complete"])
-        self.test = SeedTest(config["target"], config["seeds"])
+        cell = Cell.model_validate_json(config["cell"])
+        self.runs = [
+            Run(cell=cell, h=config["h"], d_k=config["d_k"], seed=seed) for seed in config["seeds"]
+        ]
         self.engine = _engine(config["engine"], config["device"])
         self.device = config["device"]
 
@@ -60,14 +53,8 @@ class ProbeTrainable(tune.Trainable):
         return True
 
     def step(self) -> dict[str, Any]:
-        """Train the next wave."""
-        seeds = self.test.next_wave(self.scores, self.complete)
-        runs = [Run(cell=self.cell, h=self.h, d_k=self.d_k, seed=seed) for seed in seeds]
-        rows = train_rows(self.engine, runs, self.device)
-        for run, row in zip(runs, rows, strict=True):
-            if row["stop_reason"] != "failed":
-                self.scores[run.seed] = 0.0 if row["stop_reason"] == "diverged" else row["score"]
-        return {"rows": rows}
+        """Train the seeds; the scheduler then stops the trial."""
+        return {"rows": train_rows(self.engine, self.runs, self.device)}
 
 
 class Heartbeat(tune.Callback):

@@ -1,7 +1,9 @@
-"""One bracket: what is known of the threshold on an integer axis, and where to probe next."""
+"""One bracket: what is known of the threshold on an axis, and where to probe next."""
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isqrt
 
@@ -10,53 +12,80 @@ from search.protocol import Verdict
 
 @dataclass(frozen=True)
 class Bracket:
-    """The largest failing and smallest passing value of a search from 1 to ``limit``.
+    """The largest failing and smallest passing value of an axis.
 
     Attributes:
-        low: the largest value known to fail; 0 when none is.
-        high: the smallest value known to pass; None when none is.
+        axis: the values, positive integers in increasing order.
+        below: how many of them, from the smallest on, are known to fail.
+        above: position of the smallest value known to pass; None when none is.
         passes: passes in a row since the last fail: how fast to walk down.
     """
 
-    limit: int
-    low: int = 0
-    high: int | None = None
+    axis: Sequence[int]
+    below: int = 0
+    above: int | None = None
     passes: int = 0
+
+    @property
+    def low(self) -> int:
+        """The largest value known to fail; 0 when none is."""
+        return self.axis[self.below - 1] if self.below else 0
+
+    @property
+    def high(self) -> int | None:
+        """The smallest value known to pass; None when none is."""
+        return None if self.above is None else self.axis[self.above]
 
     def tell(self, value: int, verdict: Verdict) -> Bracket:
         """The bracket after a probe strictly inside it.
 
         Raises:
-            ValueError: the value lies outside, so it could tell nothing.
+            ValueError: the value lies outside, or is none of the axis: it could tell nothing.
         """
-        inside = self.low < value <= self.limit and (self.high is None or value < self.high)
-        if not inside:
-            raise ValueError(f"{value} is not inside ({self.low}, {self.high or self.limit})")
+        place = bisect_left(self.axis, value)
+        end = len(self.axis) if self.above is None else self.above
+        if not self.below <= place < end or self.axis[place] != value:
+            bound = self.high or self.axis[-1]
+            raise ValueError(f"{value} is not inside ({self.low}, {bound}) on the axis")
         if verdict == "pass":
-            return replace(self, high=value, passes=self.passes + 1)
-        return replace(self, low=value, passes=0)
+            return replace(self, above=place, passes=self.passes + 1)
+        return replace(self, below=place + 1, passes=0)
 
     @property
     def is_closed(self) -> bool:
         """Whether the threshold is known: a pass with the fail, or nothing, just below it."""
-        return self.high is not None and self.high == self.low + 1
+        return self.above == self.below
 
     @property
     def is_exhausted(self) -> bool:
         """Whether the largest allowed value failed: the threshold is censored."""
-        return self.high is None and self.low == self.limit
+        return self.below == len(self.axis)
 
-    def middle(self) -> int:
+    def at_most(self, value: float) -> int:
+        """The largest value of the axis that is not above this one; 0 when none is."""
+        place = bisect_right(self.axis, value)
+        return self.axis[place - 1] if place else 0
+
+    def nearest(self, value: float) -> int:
+        """The value of the axis nearest to this one."""
+        place = bisect_left(self.axis, value)
+        around = self.axis[max(0, place - 1) : place + 1]
+        return min(around, key=lambda candidate: (abs(candidate - value), candidate))
+
+    def middle(self, spread: float = 1.5) -> int:
         """Where to probe inside a bracket that holds a pass.
 
-        Walking down from a pass with no fail below, the steps grow: 2/3, 1/2, 1/4 of the last.
-        Between a fail and a pass: the geometric mean if they lie far apart, else the mean.
+        Walking down from a pass with no fail below, the steps grow: by ``spread``, by 2, by 4.
+        Between a fail and a pass: the geometric mean if they lie far apart, else half way.
         """
-        if self.high is None or self.is_closed:
+        if self.above is None or self.is_closed:
             raise ValueError(f"nothing to bisect in {self}")
-        if self.low == 0:
-            down = (self.high * 2 // 3, self.high // 2, self.high // 4)[min(self.passes, 3) - 1]
-            return max(1, down)
-        if self.high > 2 * self.low:
-            return max(self.low + 1, isqrt(self.low * self.high))
-        return (self.low + self.high) // 2
+        high = self.axis[self.above]
+        if self.below == 0:
+            down = (spread, 2.0, 4.0)[min(max(self.passes, 1), 3) - 1]
+            place = bisect_right(self.axis, high / down) - 1
+        elif high > 2 * self.low:
+            place = bisect_left(self.axis, isqrt(self.low * high))
+        else:
+            place = (self.below + self.above - 1) // 2
+        return self.axis[min(max(place, self.below), self.above - 1)]

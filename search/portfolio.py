@@ -1,21 +1,21 @@
-"""Many cells, one pool of slots: who is probed next.
+"""Many cells, one pool of slots: who is probed next, with which seeds.
 
-``ask`` hands out a probe that some cell needs; when every such probe is already being run,
-an idle slot takes one that a cell will need if a running one passes or fails (k-section).
-Speculation changes when a result arrives, never which.
+``ask`` hands out seeds of a probe that some cell needs. When all of those are being run, an
+idle slot takes more seeds of such a probe, or a probe that a cell will need if a running one
+passes or fails (k-section). Speculation changes when a result arrives, never which.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 
 from search.cell_search import replay
 from search.cell_state import CellState, Evidence
-from search.protocol import CellPlan, Need, Probe, Signal, Verdict
+from search.protocol import CellPlan, Need, Place, Probe, Signal, Verdict
 from search.seed_test import SeedTest
 
-Key = tuple[int, int]
+Seeds = tuple[int, ...]
 
 
 class Portfolio:
@@ -24,108 +24,132 @@ class Portfolio:
     Args:
         plans: the cells, in order of priority: the longest first keeps slots busy to the end.
         test: the test of a probe.
+        slots: probes that run at once. Where they outnumber the open cells, the seeds of a
+            probe are handed out apart.
         look_ahead: how many outcomes of running probes to suppose, per cell, for idle slots.
     """
 
-    def __init__(self, plans: Sequence[CellPlan], test: SeedTest, look_ahead: int = 64) -> None:
+    def __init__(
+        self, plans: Sequence[CellPlan], test: SeedTest, slots: int = 1, look_ahead: int = 64
+    ) -> None:
         self.plans = {plan.cell: plan for plan in plans}
         if len(self.plans) != len(plans):
             raise ValueError("two plans name the same cell")
         self.test = test
+        self.slots = slots
         self.look_ahead = look_ahead
         self._evidence: dict[str, Evidence] = {cell: {} for cell in self.plans}
-        self._failed: dict[str, set[Key]] = {cell: set() for cell in self.plans}
+        self._failed: dict[str, set[Place]] = {cell: set() for cell in self.plans}
         self._states: dict[str, CellState] = {}
-        self._guesses: dict[str, Iterator[Need]] = {}
-        self._running: dict[tuple[str, Key], bool] = {}  # probe → every seed is wanted
+        self._guesses: dict[str, Iterator[tuple[Need, Seeds]]] = {}
+        self._running: dict[tuple[str, Place], set[int]] = defaultdict(set)
+        self._open = dict.fromkeys(self.plans)  # cells that may not be finished, in order
+        self._busy: set[str] = set()  # cells whose needs are all being run
 
-    def tell(self, cell: str, h: int, d_k: int, seed: int, score: float) -> None:
+    def tell(
+        self, cell: str, h: int, d_k: int, seed: int, score: float, longer: bool = False
+    ) -> None:
         """Take in the score of one run; telling it again, even another score, changes nothing.
 
         Raises:
-            ValueError: the score is not a number between 0 and 1.
+            ValueError: the score is no number, or outside its bounds.
             KeyError: no plan has that cell.
         """
-        if not 0.0 <= score <= 1.0:
-            raise ValueError(f"score {score} of {cell}, h={h}, d_k={d_k}, seed={seed}: not in 0…1")
-        self._evidence[cell].setdefault((h, d_k), {}).setdefault(seed, score)
+        try:
+            self.test.check(score)
+        except ValueError as error:
+            raise ValueError(f"{cell}, h={h}, d_k={d_k}, seed={seed}: {error}") from None
+        self._evidence[cell].setdefault(Place(h, d_k, longer), {}).setdefault(seed, score)
         self._changed(cell)
 
-    def tell_failed(self, cell: str, h: int, d_k: int) -> None:
+    def tell_failed(self, cell: str, place: Place) -> None:
         """A run of this probe could not be trained: its head stays open."""
-        self._failed[cell].add((h, d_k))
+        self._failed[cell].add(place)
         self._changed(cell)
 
-    def release(self, cell: str, h: int, d_k: int) -> None:
-        """Nobody runs this probe any more."""
-        self._running.pop((cell, (h, d_k)), None)
-        self._guesses.pop(cell, None)
+    def release(self, probe: Probe) -> None:
+        """Nobody runs the seeds of this probe any more."""
+        running = self._running[probe.cell, probe.place]
+        running.difference_update(probe.seeds)
+        if not running:
+            del self._running[probe.cell, probe.place]
+        self._guesses.pop(probe.cell, None)
+        self._busy.discard(probe.cell)
 
-    def scores(self, cell: str, h: int, d_k: int) -> dict[int, float]:
+    def scores(self, cell: str, place: Place) -> dict[int, float]:
         """Every score that is known of a probe, by seed."""
-        return dict(self._evidence[cell].get((h, d_k), {}))
+        return dict(self._evidence[cell].get(place, {}))
 
     def state(self, cell: str) -> CellState:
         """A cell's search as far as the evidence carries it."""
         if cell not in self._states:
-            self._states[cell] = replay(
-                self.plans[cell], self.test, self._evidence[cell], self._failed[cell]
-            )
+            state = replay(self.plans[cell], self.test, self._evidence[cell], self._failed[cell])
+            self._states[cell] = state
+            if state.is_done:
+                self._open.pop(cell, None)
         return self._states[cell]
 
     @property
     def is_done(self) -> bool:
         """Whether every cell is finished."""
-        return all(self.state(cell).is_done for cell in self.plans)
+        return all(self.state(cell).is_done for cell in list(self._open))
 
     def ask(self) -> Probe | Signal:
         """The next probe to run, or that there is none for now, or none any more."""
-        for cell in self.plans:
-            for need in self.state(cell).needs:
-                if (cell, (need.h, need.d_k)) not in self._running:
-                    return self._hand_out(cell, need, speculative=False)
-        for cell in self.plans:
+        for cell in list(self._open):
+            if cell not in self._busy:
+                for need in self.state(cell).needs:
+                    if seeds := self._free(cell, need.place, self._states[cell].wave(need)):
+                        return self._hand_out(cell, need, seeds, speculative=False)
+                self._busy.add(cell)
+        for cell in list(self._open):
             guesses = self._guesses.setdefault(cell, self._speculate(cell))
-            for need in guesses:
-                if (cell, (need.h, need.d_k)) not in self._running:
-                    return self._hand_out(cell, need, speculative=True)
+            for need, seeds in guesses:
+                return self._hand_out(cell, need, seeds, speculative=True)
         return Signal.DONE if self.is_done else Signal.WAIT
 
-    def is_wanted(self, cell: str, h: int, d_k: int) -> bool:
-        """Whether more seeds of a probe could still tell the search something."""
-        if (h, d_k) in self._failed[cell]:
-            return False
-        scores, complete = self.scores(cell, h, d_k), self._running.get((cell, (h, d_k)), False)
-        if not self.test.next_wave(scores, complete):
+    def is_wanted(self, probe: Probe) -> bool:
+        """Whether the seeds of a probe that have no score could still tell the search something."""
+        cell, place = probe.cell, probe.place
+        known = self._evidence[cell].get(place, {})
+        if place in self._failed[cell] or all(seed in known for seed in probe.seeds):
             return False
         state = self.state(cell)
-        if any((need.h, need.d_k) == (h, d_k) for need in state.needs):
+        if any(need.place == place and state.wave(need) for need in state.needs):
             return True
-        bracket = state.brackets[h]
-        inside = bracket.low < d_k <= state.cap(h) and (bracket.high is None or d_k < bracket.high)
-        return inside and not state.is_done
+        if state.is_done or not state.test_of(place).next_wave(known):
+            return False
+        bracket = state.brackets[place.h]
+        below = place.d_k <= state.cap(place.h)
+        return bracket.low < place.d_k and below and place.d_k < (bracket.high or place.d_k + 1)
 
     def _changed(self, cell: str) -> None:
         """Forget what followed from the evidence of a cell."""
         self._states.pop(cell, None)
         self._guesses.pop(cell, None)
+        self._busy.discard(cell)
 
-    def _hand_out(self, cell: str, need: Need, speculative: bool) -> Probe:
-        self._running[cell, (need.h, need.d_k)] = need.complete
-        scores = self.scores(cell, need.h, need.d_k)
+    def _free(self, cell: str, place: Place, wave: Seeds) -> Seeds:
+        """A share of those seeds of a wave that nobody runs: all, while slots are few."""
+        share = -(-len(wave) * len(self._open) // self.slots)
+        running = self._running.get((cell, place), ())
+        return tuple(seed for seed in wave if seed not in running)[: max(1, share)]
+
+    def _hand_out(self, cell: str, need: Need, seeds: Seeds, speculative: bool) -> Probe:
+        self._running[cell, need.place].update(seeds)
         return Probe(
             cell=cell,
-            h=need.h,
-            d_k=need.d_k,
-            scores=tuple(sorted(scores.items())),
-            complete=need.complete,
+            h=need.place.h,
+            d_k=need.place.d_k,
+            seeds=seeds,
+            longer=need.place.longer,
             speculative=speculative,
             reason=need.reason,
         )
 
-    def _speculate(self, cell: str) -> Iterator[Need]:
-        """Probes that will be needed under some outcomes of those that run, nearest first."""
-        queue: deque[dict[Key, Verdict]] = deque([{}])
+    def _speculate(self, cell: str) -> Iterator[tuple[Need, Seeds]]:
+        """Seeds that will be needed under some outcomes of those that run, nearest first."""
+        queue: deque[dict[Place, Verdict]] = deque([{}])
         for _ in range(self.look_ahead):
             if not queue:
                 return
@@ -133,8 +157,22 @@ class Portfolio:
             state = replay(
                 self.plans[cell], self.test, self._evidence[cell], self._failed[cell], assumed
             )
-            yield from state.needs
-            open_needs = [need for need in state.needs if not need.complete]
+            for need in state.needs:
+                while seeds := self._free(cell, need.place, state.wave(need)):
+                    yield need, seeds
+            for need in state.needs:
+                # Unless it fails, a probe needs every seed in the end.
+                rest = state.test_of(need.place).next_wave(
+                    self._evidence[cell].get(need.place, {}), complete=True
+                )
+                while self._may_pass(cell, need) and (seeds := self._free(cell, need.place, rest)):
+                    yield need, seeds
+            open_needs = [need for need in state.needs if need.want == "verdict"]
             for need in open_needs[:1]:
                 for verdict in ("fail", "pass"):
-                    queue.append({**assumed, (need.h, need.d_k): verdict})
+                    queue.append({**assumed, need.place: verdict})
+
+    def _may_pass(self, cell: str, need: Need) -> bool:
+        """Whether the scores of a probe that are known, if any, reach the target."""
+        known = self._evidence[cell].get(need.place, {})
+        return not known or self.test.reaches(self.test.mean(known))

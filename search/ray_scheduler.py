@@ -33,7 +33,7 @@ class SeedScheduler(FIFOScheduler):
         return {}
 
     def on_trial_result(self, tune_controller: Any, trial: Trial, result: dict[str, Any]) -> str:
-        """Record one wave of seeds and decide whether the trial goes on."""
+        """Record a result and decide whether the trial goes on."""
         probe = self.asked_by.probes.get(trial.trial_id)
         if probe is None or self.fault is not None:
             return str(TrialScheduler.STOP)
@@ -44,5 +44,5 @@ class SeedScheduler(FIFOScheduler):
             self.fault = fault
             self.asked_by.is_stopped = True
             return str(TrialScheduler.STOP)
-        wanted = self.asked_by.portfolio.is_wanted(probe.cell, probe.h, probe.d_k)
+        wanted = self.asked_by.portfolio.is_wanted(probe)
         return str(TrialScheduler.CONTINUE if wanted else TrialScheduler.STOP)

@@ -1,4 +1,4 @@
-"""Ray Tune asks, the portfolio answers: one trial is one probe."""
+"""Ray Tune asks, the portfolio answers: one trial trains some seeds of one probe."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from ray.tune.search import Searcher
 
 from search.portfolio import Portfolio
-from search.protocol import Probe, Signal
+from search.protocol import Place, Probe, Signal
 
 
 class ThresholdSearcher(Searcher):
@@ -18,8 +18,9 @@ class ThresholdSearcher(Searcher):
     Scores reach the portfolio through the scheduler, as they arrive; a trial's end only
     frees its probe, or marks it as one that could not be run.
 
-    A probe whose trial ends in error is asked for again, with the scores known by then; Tune's
-    own retries would start from the old ones. After ``attempts`` errors it is given up.
+    A probe whose trial ends in error is asked for again, less the seeds that have a score by
+    then; Tune's own retries would train them twice. So is one whose trial ends without a score
+    that is still wanted. After ``attempts`` such ends it is given up.
 
     Args:
         portfolio: the search.
@@ -41,7 +42,7 @@ class ThresholdSearcher(Searcher):
         self.on_lost = on_lost
         self.attempts = attempts
         self.probes: dict[str, Probe] = {}
-        self.errors: Counter[tuple[str, int, int]] = Counter()
+        self.errors: Counter[tuple[str, Place]] = Counter()
         self.is_stopped = False
 
     def suggest(self, trial_id: str) -> Any:
@@ -65,11 +66,11 @@ class ThresholdSearcher(Searcher):
         probe = self.probes.pop(trial_id, None)
         if probe is None:
             return
-        self.portfolio.release(probe.cell, probe.h, probe.d_k)
-        place = (probe.cell, probe.h, probe.d_k)
-        self.errors[place] += error
-        if error and self.errors[place] >= self.attempts:
-            self.portfolio.tell_failed(*place)
+        lost = error or self.portfolio.is_wanted(probe)  # some trials end in silence
+        self.portfolio.release(probe)
+        self.errors[probe.cell, probe.place] += lost
+        if lost and self.errors[probe.cell, probe.place] >= self.attempts:
+            self.portfolio.tell_failed(probe.cell, probe.place)
             if self.on_lost is not None:
                 self.on_lost(probe)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 
@@ -17,23 +17,57 @@ from search.protocol import Verdict
 class SeedTest:
     """Pass if the mean score over all seeds reaches the target.
 
-    A score lies between 0 and 1, so a verdict is often certain before every seed has run:
-    the probe fails once the shortfall of the known scores exceeds what the mean may lack,
-    sum(1 - s) > n (1 - target), and passes once the known scores alone reach n * target.
-    The sums are exact rationals: a verdict never hangs on the order of the seeds.
+    Where the score has bounds, a verdict is often certain before every seed has run. With
+    scores of at most 1, a probe fails once the shortfall of the known ones exceeds what the
+    mean may lack, sum(1 - s) > n (1 - target); with scores of at least 0, it passes once the
+    known ones alone reach n * target. The sums are exact rationals: a verdict never hangs on
+    the order of the seeds. An infinite score, of a run that diverged, fails its probe.
 
     Attributes:
         target: mean score to reach. It and the scores are taken as the decimal numbers that
             they print as, so that a mean exactly at the target passes.
         seeds: number of seeds n; the seeds are 0 … n - 1.
+        minimise: lower scores are better: pass if the mean is at most the target.
+        low, high: bounds of the score, None where it has none.
+        extra: seeds that a retest adds.
     """
 
     target: float
     seeds: int
+    minimise: bool = False
+    low: float | None = 0.0
+    high: float | None = 1.0
+    extra: int = 0
+
+    @property
+    def with_extra(self) -> SeedTest:
+        """The test over the extra seeds too."""
+        return replace(self, seeds=self.seeds + self.extra, extra=0)
+
+    def check(self, score: float) -> None:
+        """Make sure that a score can be one.
+
+        Raises:
+            ValueError: it is no number, or outside the bounds.
+        """
+        low = -math.inf if self.low is None else self.low
+        high = math.inf if self.high is None else self.high
+        if not low <= score <= high:
+            raise ValueError(f"score {score}: not in {low:g}…{high:g}")
+
+    @property
+    def worst(self) -> float:
+        """The score of a run that diverged."""
+        bound, endless = (self.high, math.inf) if self.minimise else (self.low, -math.inf)
+        return endless if bound is None else bound
 
     @cached_property
-    def _wanted(self) -> Fraction:
-        return self.seeds * _decimal(self.target)
+    def _bounds(self) -> tuple[Fraction | None, Fraction | None, Fraction]:
+        """Worst and best score and the wanted sum, signed so that more is better."""
+        sign = -1 if self.minimise else 1
+        low, high = (None if b is None else sign * _decimal(b) for b in (self.low, self.high))
+        worst, best = (high, low) if self.minimise else (low, high)
+        return worst, best, sign * self.seeds * _decimal(self.target)
 
     def _known(self, scores: Mapping[int, float]) -> list[float]:
         return [scores[seed] for seed in range(self.seeds) if seed in scores]
@@ -41,10 +75,16 @@ class SeedTest:
     def verdict(self, scores: Mapping[int, float]) -> Verdict | None:
         """Pass or fail if certain, whatever the missing seeds score; else None."""
         known = self._known(scores)
-        total = sum(map(_decimal, known), Fraction())
-        if total >= self._wanted:
+        if any(math.isinf(score) for score in known):
+            return "fail"
+        worst, best, wanted = self._bounds
+        total = sum(map(_decimal, known), Fraction()) * (-1 if self.minimise else 1)
+        missing = self.seeds - len(known)
+        if not missing:
+            return "pass" if total >= wanted else "fail"
+        if worst is not None and total + missing * worst >= wanted:
             return "pass"
-        if total + (self.seeds - len(known)) < self._wanted:
+        if best is not None and total + missing * best < wanted:
             return "fail"
         return None
 
@@ -57,23 +97,21 @@ class SeedTest:
         known = self._known(scores)
         return math.fsum(known) / len(known)
 
-    def next_wave(self, scores: Mapping[int, float], complete: bool = False) -> tuple[int, ...]:
-        """Seeds to train next, together; empty once the verdict is known.
+    def reaches(self, value: float) -> bool:
+        """Whether a mean, or the end of its interval, is as good as the target."""
+        return value <= self.target if self.minimise else value >= self.target
 
-        Two seeds settle most failing probes. If the known ones pass, the rest go together;
-        if they do not, three more, then the rest.
+    def next_wave(self, scores: Mapping[int, float], complete: bool = False) -> tuple[int, ...]:
+        """Seeds to train next, side by side; empty once the verdict is known.
+
+        Two seeds settle most failing probes. If they pass, the rest go together; if they do
+        not, three more, then the rest. A wave counts when all its seeds have a score, so that
+        what a verdict rests on does not hang on which of them came first.
 
         Args:
             complete: go on until every seed has a score.
         """
-        missing = [seed for seed in range(self.seeds) if seed not in scores]
-        if not missing or (not complete and self.verdict(scores) is not None):
-            return ()
-        known = self.seeds - len(missing)
-        promising = known >= 2 and self.mean(scores) >= self.target
-        if complete or promising or known >= 5:
-            return tuple(missing)
-        return tuple(missing[: 2 - known if known < 2 else 5 - known])
+        return self._waves(scores, complete)[1]
 
     def needed(self, scores: Mapping[int, float], complete: bool = False) -> dict[int, float]:
         """Those of the scores that the waves of this test would have run, and no more.
@@ -81,16 +119,28 @@ class SeedTest:
         Other studies, or speculation, may have trained more seeds of a probe than its verdict
         takes; what is reported must not hang on that.
         """
+        return self._waves(scores, complete)[0]
+
+    def _waves(
+        self, scores: Mapping[int, float], complete: bool
+    ) -> tuple[dict[int, float], tuple[int, ...]]:
+        """The scores of the waves so far, and the seeds that the present one lacks."""
         run: dict[int, float] = {}
-        while wave := self.next_wave(run, complete):
-            known = {seed: scores[seed] for seed in wave if seed in scores}
-            run |= known
-            if len(known) < len(wave):
-                break
-        return run
+        while len(run) < self.seeds and (complete or self.verdict(run) is None):
+            known = len(run)
+            promising = known >= 2 and self.reaches(self.mean(run))
+            end = self.seeds if complete or promising or known >= 5 else 5 if known >= 2 else 2
+            wave = range(known, min(end, self.seeds))
+            run |= {seed: scores[seed] for seed in wave if seed in scores}
+            if lacking := tuple(seed for seed in wave if seed not in scores):
+                return run, lacking
+        return run, ()
 
     def interval(self, scores: Mapping[int, float]) -> tuple[float, float] | None:
-        """95 % t-interval of the mean over the known seeds (App. A.2); None below two seeds."""
+        """95 % t-interval of the mean over the known seeds (App. A.2); None below two seeds.
+
+        Seeds with identical scores have no spread: both ends are that score.
+        """
         known = self._known(scores)
         n = len(known)
         if n < 2:
@@ -98,9 +148,21 @@ class SeedTest:
         if min(known) == max(known):
             return known[0], known[0]
         mean = math.fsum(known) / n
+        if math.isinf(mean):
+            return mean, mean
         spread = math.sqrt(math.fsum((s - mean) ** 2 for s in known) / (n - 1) / n)
         half = float(stats.t.ppf(0.975, n - 1)) * spread
         return mean - half, mean + half
+
+    def may_reach(self, scores: Mapping[int, float]) -> bool:
+        """Whether the better end of the interval reaches the target."""
+        bounds = self.interval(scores)
+        return bounds is not None and self.reaches(bounds[0 if self.minimise else 1])
+
+    def surely_reaches(self, scores: Mapping[int, float]) -> bool:
+        """Whether the worse end of the interval reaches the target."""
+        bounds = self.interval(scores)
+        return bounds is not None and self.reaches(bounds[1 if self.minimise else 0])
 
     def explain(self, scores: Mapping[int, float]) -> str:
         """The inequality behind the verdict, in words."""
@@ -108,21 +170,30 @@ class SeedTest:
         spared = self.seeds - len(known)
         if not known:
             return "no seed has run"
-        mean = self.mean(scores)
+        mean = _shown(self.mean(scores))
         verdict = self.verdict(scores)
+        if any(math.isinf(score) for score in known):
+            return f"a run diverged; the other {spared} seeds cannot save the mean"
         if not spared:
-            sign = "≥" if verdict == "pass" else "<"
-            return f"mean {mean:.4f} {sign} {self.target} over all {self.seeds} seeds"
-        if verdict == "fail":
-            lost = math.fsum(1 - s for s in known)
-            allowed = self.seeds * (1 - self.target)
-            return (
-                f"{len(known)} seeds lack {lost:.4f} > {allowed:.4g} = n(1 - target): "
-                f"the other {spared} cannot save the mean"
-            )
+            sign = ("≤" if self.minimise else "≥") if verdict == "pass" else "<>"[self.minimise]
+            return f"mean {mean} {sign} {self.target} over all {self.seeds} seeds"
         if verdict == "pass":
-            return f"{len(known)} seeds already sum to n * target; the other {spared} are spared"
-        return f"mean {mean:.4f} over {len(known)} of {self.seeds} seeds: undecided"
+            return f"{len(known)} seeds settle n * target; the other {spared} are spared"
+        if verdict is None:
+            return f"mean {mean} over {len(known)} of {self.seeds} seeds: undecided"
+        best = self.low if self.minimise else self.high
+        assert best is not None  # or nothing would be certain before the last seed
+        lost = _shown(math.fsum(abs(best - score) for score in known))
+        allowed = f"{self.seeds * abs(best - self.target):.4g}"
+        named = f"(target - {best:g})" if self.minimise else f"({best:g} - target)"
+        return (
+            f"{len(known)} seeds lack {lost} > {allowed} = n{named}: "
+            f"the other {spared} cannot save the mean"
+        )
+
+
+def _shown(value: float) -> str:
+    return f"{value:.4f}" if abs(value) >= 0.01 else f"{value:.3g}"
 
 
 @lru_cache(maxsize=100_000)

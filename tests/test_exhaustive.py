@@ -38,17 +38,13 @@ def run_here(study: Study, store: Store) -> list[dict[str, Any]]:
     cells = {cell.cell_id: cell for cell in study.cells}
     while (probe := portfolio.ask()) is not Signal.DONE:
         assert isinstance(probe, Probe)
-        scores = portfolio.scores(probe.cell, probe.h, probe.d_k)
-        while seeds := portfolio.test.next_wave(scores, probe.complete):
-            runs = [
-                Run(cell=cells[probe.cell], h=probe.h, d_k=probe.d_k, seed=seed) for seed in seeds
-            ]
-            rows = train_rows(engine, runs)
-            store.append(rows)
-            for row in rows:
-                portfolio.tell(probe.cell, probe.h, probe.d_k, row["seed"], row["score"])
-            scores = portfolio.scores(probe.cell, probe.h, probe.d_k)
-        portfolio.release(probe.cell, probe.h, probe.d_k)
+        cell = cells[probe.cell]
+        runs = [Run(cell=cell, h=probe.h, d_k=probe.d_k, seed=seed) for seed in probe.seeds]
+        rows = train_rows(engine, runs)
+        store.append(rows)
+        for row in rows:
+            portfolio.tell(probe.cell, probe.h, probe.d_k, row["seed"], row["score"])
+        portfolio.release(probe)
     return threshold_rows(study, portfolio)
 
 

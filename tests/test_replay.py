@@ -11,12 +11,13 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from rgr_dist.replay import decision_rows, law_width, open_portfolio, plan_cell, threshold_rows
+from rgr_dist.prior import law_width
+from rgr_dist.replay import decision_rows, open_portfolio, plan_cell, threshold_rows
 from rgr_dist.results.schema import DECISIONS, RUNS, THRESHOLDS
 from rgr_dist.study import Cell, Run, Study
 from rgr_dist.study_faults import StudyError
 from rgr_dist.study_file import parse_study
-from search.protocol import Probe
+from search.protocol import Place, Probe
 
 WIDTHS = {1: 9, 2: 4, 8: 2}
 """Smallest passing d_k of each head of the made-up cells."""
@@ -45,11 +46,9 @@ def trained(study: Study, rows: list[dict[str, Any]] | None = None) -> list[dict
     cells = {cell.cell_id: cell for cell in study.cells}
     while isinstance(probe := open_portfolio(study, runs_of(rows)).ask(), Probe):
         score = 1.0 if probe.d_k >= WIDTHS[probe.h] else 0.5
-        known = dict(probe.scores)
         rows += [
             run_row(cells[probe.cell], probe.h, probe.d_k, seed, score=score)
-            for seed in range(study.search.seeds)
-            if seed not in known
+            for seed in probe.seeds
         ]
     return rows
 
@@ -113,7 +112,7 @@ def test_a_run_that_diverged_counts_as_zero(score: float | None) -> None:
     (cell,) = study.cells
     rows = [run_row(cell, 2, 4, seed, score=score, stop_reason="diverged") for seed in (0, 1)]
     portfolio = open_portfolio(study, runs_of(rows))
-    assert portfolio.state(cell.cell_id).scores(2, 4) == {0: 0.0, 1: 0.0}
+    assert portfolio.scores(cell.cell_id, Place(2, 4)) == {0: 0.0, 1: 0.0}
 
 
 def test_a_run_that_failed_is_no_evidence_and_is_tried_again() -> None:
@@ -125,7 +124,7 @@ def test_a_run_that_failed_is_no_evidence_and_is_tried_again() -> None:
         for seed in (0, 1)
     ]
     portfolio = open_portfolio(study, runs_of(failed))
-    assert portfolio.state(cell.cell_id).scores(first.h, first.d_k) == {}
+    assert portfolio.scores(cell.cell_id, first.place) == {}
     assert portfolio.ask() == first
 
 
@@ -165,8 +164,10 @@ def test_limits_follow_the_law_unless_they_are_given() -> None:
     cell = Cell(m=64, d_model=16)
     assert law_width(cell) == 64 * 6 / 16
     search = study_of(max_D_K=None, heads=[1, 3, 64]).search
-    assert plan_cell(cell, search).limits == {1: 96, 3: 32, 64: 4}  # at least 4 widths a head
-    assert plan_cell(cell, study_of(max_D_K=50, heads=[1, 3]).search).limits == {1: 50, 3: 16}
+    limits = {h: axis[-1] for h, axis in plan_cell(cell, search).axes.items()}
+    assert limits == {1: 96, 3: 32, 64: 4}  # at least 4 widths a head
+    plan = plan_cell(cell, study_of(max_D_K=50, heads=[1, 3]).search)
+    assert plan.axes == {1: range(1, 51), 3: range(1, 17)}
 
 
 def test_a_grid_trains_the_listed_widths_that_a_head_divides() -> None:

@@ -67,6 +67,8 @@ THRESHOLDS = _table(
     ("mean_score", pa.float64(), "mean test score at d_k"),
     ("n_seeds", pa.int32(), "seeds behind mean_score"),
     ("certificate", pa.string(), "JSON: the passing probe at d_k and the failing one at d_k - 1"),
+    ("because", pa.string(), "what the status rests on, in words"),
+    ("limited_by", pa.string(), "capacity | budget: what lacked at d_k - 1, where retested"),
 )
 
 DECISIONS = _table(
@@ -78,6 +80,7 @@ DECISIONS = _table(
     ("h", pa.int32(), "heads"),
     ("d_k", pa.int32(), "key width probed"),
     ("D_K", pa.int32(), "h * d_k"),
+    ("longer", pa.bool_(), "trained with the raised step limit of a retest"),
     ("reason", pa.string(), "why this probe, then"),
     ("verdict", pa.string(), "pass | fail | open"),
     ("mean_score", pa.float64(), "mean test score of the seeds that ran"),

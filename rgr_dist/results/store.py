@@ -158,6 +158,20 @@ class Store:
         """
         self._store(relative, text.encode())
 
+    def read_text(self, relative: str) -> str | None:
+        """A stored text file, or None if there is none."""
+        path = f"{self._path}/{relative}"
+        if not self._exists(path):
+            return None
+        with self._fs.open_input_file(path) as file:
+            return bytes(file.read()).decode()
+
+    def studies(self) -> list[str]:
+        """Names of the studies that have been run."""
+        selector = pafs.FileSelector(f"{self._path}/studies", allow_not_found=True)
+        folders = self._fs.get_file_info(selector)
+        return sorted(i.base_name for i in folders if i.type == pafs.FileType.Directory)
+
     def write_study_table(self, name: str, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Replace a table of a study: ``thresholds`` or ``decisions``."""
         schema = STUDY_TABLES[table]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from search.protocol import CellPlan
 from search.seed_test import SeedTest
-from tests.search.simulated_cells import SimulatedCell
+from tests.search.simulated_cells import SimulatedCell, widths
 
 HEADS = (1, 2, 3, 4, 6, 8, 16, 32)
 KEPT = (None, 0.0, 0.1, 0.1, 0.5)
@@ -23,7 +23,7 @@ def plans(draw: st.DrawFn, largest: int = 120, **fixed: Any) -> CellPlan:
     limits = {h: draw(st.integers(1, max(1, largest // h))) for h in heads}
     return CellPlan(
         cell=fixed.get("cell", "cell"),
-        limits=limits,
+        axes=widths(limits),
         guess_D_K=draw(st.floats(0.1, 2 * largest)),
         guess_h=draw(st.sampled_from([1.0, 2.7, 8.0, 99.0])),
         keep_within=fixed.get("keep_within", draw(st.sampled_from(KEPT))),
@@ -31,9 +31,9 @@ def plans(draw: st.DrawFn, largest: int = 120, **fixed: Any) -> CellPlan:
     )
 
 
-def step(widths: dict[int, int]) -> Callable[[int, int, int], float]:
+def step(thresholds: dict[int, int]) -> Callable[[int, int, int], float]:
     """A score that leaps from 0.5 to 1 at each head's width."""
-    return lambda h, d_k, seed: 1.0 if d_k >= widths[h] else 0.5
+    return lambda h, d_k, seed: 1.0 if d_k >= thresholds[h] else 0.5
 
 
 def drawn_cell(number: int) -> SimulatedCell:
@@ -41,16 +41,16 @@ def drawn_cell(number: int) -> SimulatedCell:
     chance = random.Random(number)
     heads = chance.sample(HEADS, chance.randint(1, len(HEADS)))
     limits = {h: chance.randint(1, max(1, 120 // h)) for h in heads}
-    widths = {h: round(chance.uniform(0.2, 1.2) * limit) for h, limit in limits.items()}
+    thresholds = {h: round(chance.uniform(0.2, 1.2) * limit) for h, limit in limits.items()}
     plan = CellPlan(
         cell="cell",
-        limits=limits,
+        axes=widths(limits),
         guess_D_K=chance.uniform(1, 200),
         guess_h=chance.uniform(1, 64),
         keep_within=chance.choice(KEPT),
         intervals=False,
     )
-    return SimulatedCell(plan, SeedTest(0.99, 2), step(widths))
+    return SimulatedCell(plan, SeedTest(0.99, 2), step(thresholds))
 
 
 @st.composite
@@ -61,7 +61,7 @@ def sharp_cells(draw: st.DrawFn, seeds: int | None = None, **fixed: Any) -> Simu
     """
     plan = draw(plans(**fixed))
     test = SeedTest(0.99, seeds or draw(st.sampled_from([1, 2, 3, 10])))
-    thresholds = {h: draw(st.integers(1, limit + 3)) for h, limit in plan.limits.items()}
+    thresholds = {h: draw(st.integers(1, axis[-1] + 3)) for h, axis in plan.axes.items()}
     salt = draw(st.integers(0, 9))
 
     def score(h: int, d_k: int, seed: int) -> float:
@@ -82,8 +82,8 @@ def rising_cells(draw: st.DrawFn, **fixed: Any) -> SimulatedCell:
     plan = draw(plans(largest=60, **fixed))
     test = SeedTest(0.99, draw(st.sampled_from([2, 3, 5])))
     luck = [round(draw(st.floats(-0.02, 0.02)), 4) for _ in range(test.seeds)]
-    start = {h: draw(st.integers(0, limit)) for h, limit in plan.limits.items()}
-    slope = {h: draw(st.sampled_from([0.0, 0.0005, 0.002, 0.01, 0.1])) for h in plan.limits}
+    start = {h: draw(st.integers(0, axis[-1])) for h, axis in plan.axes.items()}
+    slope = {h: draw(st.sampled_from([0.0, 0.0005, 0.002, 0.01, 0.1])) for h in plan.axes}
 
     def score(h: int, d_k: int, seed: int) -> float:
         mean = 0.985 + slope[h] * (d_k - start[h])

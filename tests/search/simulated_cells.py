@@ -13,8 +13,13 @@ from search.portfolio import Portfolio
 from search.protocol import CellPlan, Probe, Signal
 from search.seed_test import SeedTest
 
-Told = tuple[str, int, int, int, float]
+Told = tuple[str, int, int, int, float, bool]
 Row = tuple[str, int | None, int | None, int | None]
+
+
+def widths(limits: dict[int, int]) -> dict[int, range]:
+    """Every width from 1 to each head's limit."""
+    return {h: range(1, limit + 1) for h, limit in limits.items()}
 
 
 @dataclass(frozen=True)
@@ -31,11 +36,12 @@ class SimulatedCell:
     def passes(self, h: int, d_k: int) -> bool:
         """Whether the mean of every seed reaches the target, both as they are written."""
         total = sum(Fraction(str(score)) for score in self.scores(h, d_k))
-        return total >= self.test.seeds * Fraction(str(self.test.target))
+        wanted = self.test.seeds * Fraction(str(self.test.target))
+        return total <= wanted if self.test.minimise else total >= wanted
 
     def threshold(self, h: int) -> int | None:
         """The smallest d_k that passes, by trying each."""
-        return next((d for d in range(1, self.plan.limits[h] + 1) if self.passes(h, d)), None)
+        return next((d for d in self.plan.axes[h] if self.passes(h, d)), None)
 
     def bounds(self, h: int, d_k: int) -> tuple[float, float]:
         """The 95 % t-interval of the mean."""
@@ -47,16 +53,23 @@ class SimulatedCell:
 
     def interval(self, h: int, d_k: int) -> tuple[int | None, int | None]:
         """App. A.2: the optimistic and the conservative D_K, walking from the threshold."""
-        low = d_k
-        while low > 1 and self.bounds(h, low - 1)[1] >= self.test.target:
+        axis = list(self.plan.axes[h])
+        at = axis.index(d_k)
+        low, high = at, at
+        while low > 0 and self._reaches(self.bounds(h, axis[low - 1])[not self.test.minimise]):
             low -= 1
-        above = range(d_k, self.plan.limits[h] + 1)
-        high = next((d for d in above if self.bounds(h, d)[0] >= self.test.target), None)
-        return h * low, None if high is None else h * high
+        while high < len(axis):
+            if self._reaches(self.bounds(h, axis[high])[self.test.minimise]):
+                return h * axis[low], h * axis[high]
+            high += 1
+        return h * axis[low], None
+
+    def _reaches(self, mean: float) -> bool:
+        return mean <= self.test.target if self.test.minimise else mean >= self.test.target
 
     def table(self) -> dict[int, Row]:
         """Status, d_k, D_K_low and D_K_high of every head, by trying every width."""
-        thresholds = {h: self.threshold(h) for h in self.plan.limits}
+        thresholds = {h: self.threshold(h) for h in self.plan.axes}
         passing = [h * d_k for h, d_k in thresholds.items() if d_k is not None]
         keep = self.plan.keep_within
         margin = None
@@ -64,7 +77,7 @@ class SimulatedCell:
             margin = int(min(passing) * (1 + Fraction(str(keep))))
         rows: dict[int, Row] = {}
         for h, d_k in thresholds.items():
-            beyond = h * (self.plan.limits[h] + 1)
+            beyond = h * (self.plan.axes[h][-1] + 1)
             if d_k is not None and (margin is None or h * d_k <= margin):
                 asked = self.plan.intervals and self.test.seeds > 1
                 rows[h] = ("found", d_k, *(self.interval(h, d_k) if asked else (None, None)))
@@ -77,74 +90,69 @@ class SimulatedCell:
 
 def table(portfolio: Portfolio, cell: str) -> dict[int, Row]:
     """What the search says, in the form of ``SimulatedCell.table``."""
-    results = {h: portfolio.state(cell).result(h) for h in portfolio.plans[cell].limits}
+    results = {h: portfolio.state(cell).result(h) for h in portfolio.plans[cell].axes}
     return {h: (r.status, r.d_k, r.D_K_low, r.D_K_high) for h, r in results.items()}
 
 
 def everything(portfolio: Portfolio) -> list[object]:
     """Results with certificates and decisions of every cell: what the stored tables are made of."""
     states = [portfolio.state(cell) for cell in portfolio.plans]
-    return [([s.result(h) for h in s.plan.limits], s.decisions) for s in states]
+    return [([s.result(h) for h in s.plan.axes], s.decisions) for s in states]
 
 
 @dataclass
 class Workers:
-    """Slots that run trials as Ray Tune's would: a wave at a time, in an order drawn by chance.
+    """Slots that run trials as Ray Tune's would, ending in an order drawn by chance.
 
     Attributes:
         told: every score in the order in which the search learnt of it.
-        waves: of each trial, how many runs its waves trained.
+        probes: every probe that was handed out.
     """
 
     portfolio: Portfolio
     cells: Sequence[SimulatedCell]
-    slots: int = 1
     order: random.Random = field(default_factory=lambda: random.Random(0))
     told: list[Told] = field(default_factory=list)
     probes: list[Probe] = field(default_factory=list)
-    _live: list[tuple[Probe, dict[int, float]]] = field(default_factory=list)
+    _live: list[Probe] = field(default_factory=list)
 
-    def run(self, waves: int | None = None) -> Workers:
-        """Run to the end, or be killed after so many waves."""
+    def run(self, trials: int | None = None) -> Workers:
+        """Run to the end, or be killed after so many trials."""
         done = 0
         while self._fill() or self._live:
-            if done == waves:
+            if done == trials:
                 return self
-            self._wave(self.order.randrange(len(self._live)))
+            self._finish(self._live.pop(self.order.randrange(len(self._live))))
             done += 1
             assert done < 20_000, "the search never ends"
         assert self.portfolio.is_done
         return self
 
     def _fill(self) -> bool:
-        while len(self._live) < self.slots:
+        while len(self._live) < self.portfolio.slots:
             answer = self.portfolio.ask()
             if not isinstance(answer, Probe):
                 assert answer is Signal.DONE or self._live, "waits for nothing"
                 return False
-            running = [(p.cell, p.h, p.d_k) for p, _ in self._live]
-            assert (answer.cell, answer.h, answer.d_k) not in running, "handed out twice at once"
-            self._live.append((answer, dict(answer.scores)))
+            running = {(p.cell, p.place, seed) for p in self._live for seed in p.seeds}
+            asked = {(answer.cell, answer.place, seed) for seed in answer.seeds}
+            assert asked, "asks for nothing"
+            assert not asked & running, "handed out twice at once"
+            self._live.append(answer)
             self.probes.append(answer)
         return True
 
-    def _wave(self, place: int) -> None:
-        probe, scores = self._live[place]
+    def _finish(self, probe: Probe) -> None:
         cell = next(cell for cell in self.cells if cell.plan.cell == probe.cell)
-        assert 1 <= probe.d_k <= cell.plan.limits[probe.h]
-        wave = list(cell.test.next_wave(scores, probe.complete))
-        assert wave, f"a trial goes on with nothing to train: {probe}"
-        self.order.shuffle(wave)
-        for seed in wave:
+        assert probe.d_k in cell.plan.axes[probe.h]
+        for seed in self.order.sample(probe.seeds, len(probe.seeds)):
             score = cell.score(probe.h, probe.d_k, seed)
             if score is None:
-                self.portfolio.tell_failed(probe.cell, probe.h, probe.d_k)
+                self.portfolio.tell_failed(probe.cell, probe.place)
                 continue
-            scores[seed] = score
-            run = (probe.cell, probe.h, probe.d_k, seed, score)
+            run = (probe.cell, probe.h, probe.d_k, seed, score, probe.longer)
             assert run not in self.told, "trained again"
             self.told.append(run)
             self.portfolio.tell(*run)
-        if not self.portfolio.is_wanted(probe.cell, probe.h, probe.d_k):
-            self.portfolio.release(probe.cell, probe.h, probe.d_k)
-            del self._live[place]
+        assert not self.portfolio.is_wanted(probe)
+        self.portfolio.release(probe)

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from search.bracket import Bracket
 
+EIGHT = range(1, 9)
+
 
 def close(bracket: Bracket, threshold: int) -> tuple[Bracket, list[int]]:
     """Bisect to the end; the values probed on the way."""
@@ -25,7 +27,7 @@ def close(bracket: Bracket, threshold: int) -> tuple[Bracket, list[int]]:
 def test_bisection_finds_every_threshold_from_every_first_pass(limit: int) -> None:
     for first in range(1, limit + 1):
         for threshold in range(1, first + 1):
-            closed, probed = close(Bracket(limit).tell(first, "pass"), threshold)
+            closed, probed = close(Bracket(range(1, limit + 1)).tell(first, "pass"), threshold)
             assert (closed.low, closed.high) == (threshold - 1, threshold)
             assert len(set(probed)) == len(probed)
             assert not closed.is_exhausted
@@ -36,7 +38,7 @@ def test_closing_takes_about_log2_of_the_width_in_probes(data: st.DataObject) ->
     first = data.draw(st.integers(2, 100_000), "first pass")
     threshold = data.draw(st.integers(1, first), "threshold")
     low = data.draw(st.integers(0, threshold - 1), "known fail")
-    bracket = Bracket(first)
+    bracket = Bracket(range(1, first + 1))
     if low:
         bracket = bracket.tell(low, "fail")
     closed, probed = close(bracket.tell(first, "pass"), threshold)
@@ -48,24 +50,24 @@ def test_closing_takes_about_log2_of_the_width_in_probes(data: st.DataObject) ->
 def test_middle_lies_strictly_inside(high: int, data: st.DataObject) -> None:
     low = data.draw(st.integers(0, high - 2))
     passes = data.draw(st.integers(1, 9))
-    assert low < Bracket(high, low, high, passes).middle() < high
+    assert low < Bracket(range(1, high + 1), low, high - 1, passes).middle() < high
 
 
 @pytest.mark.parametrize("verdict", ["pass", "fail"])
 @pytest.mark.parametrize("value", [-1, 0, 2, 3, 7, 8, 20, 21])
 def test_a_value_outside_is_refused(value: int, verdict: str) -> None:
-    bracket = Bracket(20).tell(3, "fail").tell(7, "pass")
+    bracket = Bracket(range(1, 21)).tell(3, "fail").tell(7, "pass")
     with pytest.raises(ValueError, match=rf"{value} is not inside \(3, 7\)"):
         bracket.tell(value, verdict)
 
 
 def test_a_value_beyond_the_limit_is_refused() -> None:
     with pytest.raises(ValueError, match=r"21 is not inside \(0, 20\)"):
-        Bracket(20).tell(21, "pass")
+        Bracket(range(1, 21)).tell(21, "pass")
 
 
 def test_the_limit_failing_exhausts_the_bracket() -> None:
-    bracket = Bracket(20).tell(19, "fail")
+    bracket = Bracket(range(1, 21)).tell(19, "fail")
     assert not bracket.is_exhausted
     bracket = bracket.tell(20, "fail")
     assert bracket.is_exhausted
@@ -73,16 +75,18 @@ def test_the_limit_failing_exhausts_the_bracket() -> None:
 
 
 def test_the_limit_passing_does_not() -> None:
-    bracket = Bracket(20).tell(19, "fail").tell(20, "pass")
+    bracket = Bracket(range(1, 21)).tell(19, "fail").tell(20, "pass")
     assert bracket.is_closed
     assert not bracket.is_exhausted
 
 
 def test_a_pass_at_one_needs_no_fail_below() -> None:
-    assert Bracket(20).tell(1, "pass").is_closed
+    assert Bracket(range(1, 21)).tell(1, "pass").is_closed
 
 
-@pytest.mark.parametrize("bracket", [Bracket(8), Bracket(8, 3), Bracket(8, 3, 4), Bracket(8, 0, 1)])
+@pytest.mark.parametrize(
+    "bracket", [Bracket(EIGHT), Bracket(EIGHT, 3), Bracket(EIGHT, 3, 3), Bracket(EIGHT, 0, 0)]
+)
 def test_there_is_nothing_to_bisect_without_a_pass_or_when_closed(bracket: Bracket) -> None:
     with pytest.raises(ValueError, match="nothing to bisect"):
         bracket.middle()

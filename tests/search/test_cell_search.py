@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 from hypothesis import example, given, settings
@@ -10,10 +13,10 @@ from hypothesis import strategies as st
 
 from search.cell_search import replay
 from search.cell_state import CellState, Evidence
-from search.protocol import CellPlan, HeadResult
+from search.protocol import CellPlan, HeadResult, Place
 from search.seed_test import SeedTest
 from tests.search.oracles import drawn_cell, noisy_cells, plans, rising_cells, sharp_cells, step
-from tests.search.simulated_cells import SimulatedCell
+from tests.search.simulated_cells import SimulatedCell, widths
 
 
 def search(cell: SimulatedCell) -> tuple[CellState, Evidence]:
@@ -21,21 +24,21 @@ def search(cell: SimulatedCell) -> tuple[CellState, Evidence]:
     evidence: Evidence = {}
     while (state := replay(cell.plan, cell.test, evidence)).needs:
         need = state.needs[0]
-        scores = evidence.setdefault((need.h, need.d_k), {})
-        wave = cell.test.next_wave(scores, need.complete)
+        scores = evidence.setdefault(need.place, {})
+        wave = state.wave(need)
         assert wave, f"needs what is known: {need}"
-        scores.update({seed: cell.score(need.h, need.d_k, seed) for seed in wave})
+        scores.update({seed: cell.score(need.place.h, need.place.d_k, seed) for seed in wave})
     return state, evidence
 
 
 def rows(state: CellState) -> dict:
-    results = {h: state.result(h) for h in state.plan.limits}
+    results = {h: state.result(h) for h in state.plan.axes}
     return {h: (r.status, r.d_k, r.D_K_low, r.D_K_high) for h, r in results.items()}
 
 
 def cell_of(limits: dict, score: Callable, seeds: int = 2, **plan: object) -> SimulatedCell:
     plan = {"guess_D_K": 16.0, "guess_h": 2.0, "intervals": False} | plan
-    return SimulatedCell(CellPlan("cell", limits, **plan), SeedTest(0.99, seeds), score)
+    return SimulatedCell(CellPlan("cell", widths(limits), **plan), SeedTest(0.99, seeds), score)
 
 
 @given(st.one_of(sharp_cells(), rising_cells()))
@@ -56,10 +59,10 @@ def test_ten_thousand_cells_are_found_as_by_trying_every_width(thousand: int) ->
 @given(sharp_cells(keep_within=None))
 def test_without_a_margin_every_head_is_searched_to_its_limit(cell: SimulatedCell) -> None:
     state, _ = search(cell)
-    assert {h: state.result(h).d_k for h in cell.plan.limits} == {
-        h: cell.threshold(h) for h in cell.plan.limits
+    assert {h: state.result(h).d_k for h in cell.plan.axes} == {
+        h: cell.threshold(h) for h in cell.plan.axes
     }
-    assert {state.result(h).status for h in cell.plan.limits} <= {"found", "censored"}
+    assert {state.result(h).status for h in cell.plan.axes} <= {"found", "censored"}
 
 
 @given(st.one_of(sharp_cells(), rising_cells(), noisy_cells()))
@@ -67,7 +70,7 @@ def test_a_found_threshold_is_certified_by_a_pass_and_a_fail_beside_it(
     cell: SimulatedCell,
 ) -> None:
     state, evidence = search(cell)
-    for h in cell.plan.limits:
+    for h in cell.plan.axes:
         result = state.result(h)
         if result.status != "found":
             assert result.passed is None
@@ -80,7 +83,7 @@ def test_a_found_threshold_is_certified_by_a_pass_and_a_fail_beside_it(
         assert result.failed.d_k == result.d_k - 1
         assert not cell.passes(h, result.d_k - 1)
         for probe in (result.passed, result.failed):
-            scores = evidence[h, probe.d_k].values()
+            scores = evidence[Place(h, probe.d_k)].values()
             assert probe.n_seeds == len(scores)
             assert probe.mean_score == pytest.approx(sum(scores) / len(scores))
 
@@ -88,7 +91,7 @@ def test_a_found_threshold_is_certified_by_a_pass_and_a_fail_beside_it(
 @given(sharp_cells(intervals=True, seeds=3))
 def test_the_probes_beside_a_threshold_have_every_seed(cell: SimulatedCell) -> None:
     state, _ = search(cell)
-    for h in cell.plan.limits:
+    for h in cell.plan.axes:
         result = state.result(h)
         if result.status == "found":
             beside = (result.passed, result.failed or result.passed)
@@ -98,7 +101,7 @@ def test_the_probes_beside_a_threshold_have_every_seed(cell: SimulatedCell) -> N
 @given(rising_cells(intervals=True, keep_within=None))
 def test_intervals_are_those_of_a_walk_over_every_width(cell: SimulatedCell) -> None:
     state, _ = search(cell)
-    for h in cell.plan.limits:
+    for h in cell.plan.axes:
         result = state.result(h)
         if result.status == "found":
             assert (result.D_K_low, result.D_K_high) == cell.interval(h, result.d_k)
@@ -117,7 +120,7 @@ def test_a_margin_counts_exactly_at_its_edge() -> None:
 def test_a_head_wider_than_the_margin_is_pruned_unprobed() -> None:
     cell = cell_of({1: 40, 64: 4}, step({1: 4, 64: 1}), guess_h=1.0, guess_D_K=4.0)
     state, evidence = search(cell)
-    assert {h for h, _ in evidence} == {1}
+    assert {place.h for place in evidence} == {1}
     assert rows(state)[64] == ("pruned", None, 64, None)
 
 
@@ -136,16 +139,14 @@ def test_more_evidence_than_the_search_asks_for_changes_no_row(
     cell: SimulatedCell, data: st.DataObject
 ) -> None:
     state, evidence = search(cell)
-    for h, limit in cell.plan.limits.items():
-        for d_k in data.draw(st.sets(st.integers(1, limit), max_size=5)):
-            scores = evidence.setdefault((h, d_k), {})
+    for h, axis in cell.plan.axes.items():
+        for d_k in data.draw(st.sets(st.sampled_from(axis), max_size=5)):
+            scores = evidence.setdefault(Place(h, d_k), {})
             scores.update(enumerate(cell.scores(h, d_k)))
     richer = replay(cell.plan, cell.test, evidence)
     assert richer.is_done
     assert rows(richer) == cell.table()
-    assert [richer.result(h) for h in cell.plan.limits] == [
-        state.result(h) for h in cell.plan.limits
-    ]
+    assert [richer.result(h) for h in cell.plan.axes] == [state.result(h) for h in cell.plan.axes]
     assert richer.decisions == state.decisions
 
 
@@ -155,9 +156,7 @@ def test_seeds_beyond_the_study_are_no_evidence(cell: SimulatedCell) -> None:
     state, evidence = search(cell)
     more = {key: {**scores, 99: 0.123} for key, scores in evidence.items()}
     again = replay(cell.plan, cell.test, more)
-    assert [again.result(h) for h in cell.plan.limits] == [
-        state.result(h) for h in cell.plan.limits
-    ]
+    assert [again.result(h) for h in cell.plan.axes] == [state.result(h) for h in cell.plan.axes]
     assert again.decisions == state.decisions
 
 
@@ -194,7 +193,7 @@ def test_noise_is_inconsistent_exactly_when_a_probed_pass_lies_below_a_fail(
     cell: SimulatedCell,
 ) -> None:
     state, _ = search(cell)
-    for h in cell.plan.limits:
+    for h in cell.plan.axes:
         passed = [d.d_k for d in state.decisions if d.h == h and d.verdict == "pass"]
         failed = [d.d_k for d in state.decisions if d.h == h and d.verdict == "fail"]
         contradicts = bool(passed and failed and min(passed) < max(failed))
@@ -208,12 +207,11 @@ def test_noise_is_inconsistent_exactly_when_a_probed_pass_lies_below_a_fail(
 @settings(max_examples=30)
 @given(sharp_cells(intervals=False, keep_within=None))
 def test_a_grid_of_every_width_finds_every_threshold(cell: SimulatedCell) -> None:
-    limits = cell.plan.limits
-    grid = {h: tuple(range(1, limit + 1)) for h, limit in limits.items()}
-    plan = CellPlan("cell", limits, 1.0, 1.0, keep_within=None, grid=grid)
+    grid = cell.plan.axes
+    plan = CellPlan("cell", grid, 1.0, 1.0, keep_within=None, every_value=True)
     gridded = SimulatedCell(plan, cell.test, cell.score)
     state, evidence = search(gridded)
-    assert set(evidence) == {(h, d_k) for h, widths in grid.items() for d_k in widths}
+    assert set(evidence) == {Place(h, d_k) for h, widths in grid.items() for d_k in widths}
     assert all(len(scores) == cell.test.seeds for scores in evidence.values())
     assert {h: row[:2] for h, row in rows(state).items()} == {
         h: row[:2] for h, row in cell.table().items()
@@ -221,8 +219,8 @@ def test_a_grid_of_every_width_finds_every_threshold(cell: SimulatedCell) -> Non
 
 
 def test_a_coarse_grid_finds_the_smallest_listed_width_that_passes() -> None:
-    grid = {1: (4, 8, 16)}
-    state, _ = search(cell_of({1: 16}, step({1: 6}), grid=grid, keep_within=None, intervals=True))
+    plan = CellPlan("cell", {1: (4, 8, 16)}, 16.0, keep_within=None, every_value=True)
+    state, _ = search(SimulatedCell(plan, SeedTest(0.99, 2), step({1: 6})))
     result = state.result(1)
     assert (result.status, result.d_k) == ("found", 8)
     assert (result.D_K_low, result.D_K_high) == (8, 8)
@@ -232,18 +230,172 @@ def test_a_coarse_grid_finds_the_smallest_listed_width_that_passes() -> None:
 
 
 def test_a_grid_shows_every_contradiction() -> None:
-    grid = {1: tuple(range(1, 9))}
-    cell = cell_of({1: 8}, lambda h, d_k, seed: 1.0 if d_k in (3, 7, 8) else 0.9, grid=grid)
+    score = lambda h, d_k, seed: 1.0 if d_k in (3, 7, 8) else 0.9  # noqa: E731
+    cell = cell_of({1: 8}, score, every_value=True)
     state, _ = search(cell)
     assert state.result(1).status == "inconsistent"
     assert [probe.d_k for probe in state.result(1).contradiction] == [3, 6]
 
 
 @given(plans())
-@example(CellPlan("cell", {1: 1}, 0.1, 1.0))
+@example(CellPlan("cell", widths({1: 1}), 0.1, 1.0))
 def test_nothing_known_needs_something_and_shows_nothing(plan: CellPlan) -> None:
     state = replay(plan, SeedTest(0.99, 10), {})
     assert state.needs
     assert not state.decisions
-    assert {state.result(h).status for h in plan.limits} == {"open"}
-    assert all(1 <= need.d_k <= plan.limits[need.h] for need in state.needs)
+    assert {state.result(h).status for h in plan.axes} == {"open"}
+    assert all(need.place.d_k in plan.axes[need.place.h] for need in state.needs)
+
+
+AXES = st.sets(st.integers(1, 10_000), min_size=1, max_size=40).map(sorted)
+
+
+@given(AXES, st.data())
+def test_any_increasing_integers_are_searched_like_trying_each(
+    axis: list, data: st.DataObject
+) -> None:
+    threshold = data.draw(st.integers(1, axis[-1] + 1), "threshold")
+    plan = CellPlan(
+        "cell",
+        {1: axis},
+        guess_D_K=data.draw(st.floats(0.1, 20_000), "guess"),
+        spread=data.draw(st.floats(1.15, 2), "spread"),
+        intervals=data.draw(st.booleans(), "intervals"),
+    )
+    cell = SimulatedCell(plan, SeedTest(0.99, 2), step({1: threshold}))
+    state, evidence = search(cell)
+    assert rows(state) == cell.table()
+    assert {place.d_k for place in evidence} <= set(axis)
+
+
+@given(rising_cells(keep_within=None))
+def test_an_error_to_be_small_is_the_mirror_of_a_score_to_be_large(cell: SimulatedCell) -> None:
+    """An error of 1 - s against 1 - target has the same thresholds."""
+
+    def error(h: int, d_k: int, seed: int) -> float:
+        return float(1 - Fraction(str(cell.score(h, d_k, seed))))
+
+    test = replace(cell.test, target=0.01, minimise=True, low=0.0, high=None)
+    mirror = SimulatedCell(cell.plan, test, error)
+    state, _ = search(mirror)
+    assert rows(state) == mirror.table()
+    assert {h: row[:2] for h, row in rows(state).items()} == {
+        h: row[:2] for h, row in rows(search(cell)[0]).items()
+    }
+
+
+def test_without_bounds_a_verdict_takes_every_seed() -> None:
+    """A loss may be anything: neither end of the axis is certain before the last seed."""
+    plan = CellPlan("cell", {1: range(1, 17)}, 8.0, intervals=False)
+    test = SeedTest(-3.0, 4, minimise=True, low=None, high=None)
+    cell = SimulatedCell(plan, test, lambda h, d_k, seed: -4.0 if d_k >= 5 else 7.5)
+    state, evidence = search(cell)
+    assert state.result(1).d_k == 5
+    assert all(len(scores) == 4 for scores in evidence.values())
+
+
+def test_a_run_that_diverged_fails_its_probe_at_once_where_errors_have_no_bound() -> None:
+    plan = CellPlan("cell", {1: range(1, 17)}, 8.0, intervals=False)
+    test = SeedTest(0.1, 4, minimise=True, high=None)
+    cell = SimulatedCell(plan, test, lambda h, d_k, seed: 0.05 if d_k >= 5 else math.inf)
+    state, evidence = search(cell)
+    assert state.result(1).d_k == 5
+    assert len(evidence[Place(1, 4)]) == 2
+    assert "diverged" in next(d.evidence for d in state.decisions if d.d_k == 4)
+
+
+def test_extra_seeds_settle_a_contradiction_that_was_bad_luck() -> None:
+    """Of its first two seeds d_k = 4 was lucky; with more it fails, and 8 is the threshold."""
+
+    def score(h: int, d_k: int, seed: int) -> float:
+        if d_k >= 8:
+            return 1.0
+        return 0.995 if d_k == 4 and seed < 2 else (0.96, 0.99)[seed % 2]
+
+    plan = CellPlan("cell", widths({1: 16}), 8.0, intervals=True)
+    state, _ = search(SimulatedCell(plan, SeedTest(0.99, 2), score))
+    assert state.result(1).status == "inconsistent"
+    state, evidence = search(SimulatedCell(plan, SeedTest(0.99, 2, extra=6), score))
+    assert (state.result(1).status, state.result(1).d_k) == ("found", 8)
+    assert state.result(1).contradiction is None
+    assert [len(evidence[Place(1, d)]) for d in (4, 7)] == [8, 8]
+    assert [d.n_seeds for d in state.decisions if d.reason.startswith("retest")] == [8, 8]
+
+
+def test_a_contradiction_that_stays_is_reported_with_the_extra_seeds() -> None:
+    def score(h: int, d_k: int, seed: int) -> float:
+        return 1.0 if d_k == 4 or d_k >= 8 else (0.96, 0.99)[seed % 2]
+
+    plan = CellPlan("cell", widths({1: 16}), 8.0, intervals=True)
+    state, _ = search(SimulatedCell(plan, SeedTest(0.99, 2, extra=6), score))
+    result = state.result(1)
+    assert result.status == "inconsistent"
+    assert [(probe.d_k, probe.n_seeds) for probe in result.contradiction] == [(4, 8), (7, 8)]
+    assert (result.D_K_low, result.D_K_high) == (4, 8)
+
+
+@given(noisy_cells(), st.integers(1, 5))
+def test_noise_with_extra_seeds_ends_and_keeps_its_certificates(
+    cell: SimulatedCell, extra: int
+) -> None:
+    noisy = SimulatedCell(cell.plan, replace(cell.test, extra=extra), cell.score)
+    state, _ = search(noisy)
+    for h in state.plan.axes:
+        result = state.result(h)
+        if result.status == "found":
+            assert state.contradiction(h) is None
+        if result.status == "inconsistent":
+            assert all(probe.n_seeds == cell.test.seeds + extra for probe in result.contradiction)
+
+
+@pytest.mark.parametrize(("needs_steps", "limited_by"), [(True, "budget"), (False, "capacity")])
+def test_the_failing_side_is_trained_longer_on_request(needs_steps: bool, limited_by: str) -> None:
+    plan = CellPlan("cell", widths({1: 16}), 8.0, intervals=False, retest_longer=True)
+    test, evidence = SeedTest(0.99, 2), {}
+    while (state := replay(plan, test, evidence)).needs:
+        (need,) = state.needs
+        passes = need.place.d_k >= 6 or (need.place.longer and needs_steps)
+        scores = dict.fromkeys(state.wave(need), 1.0 if passes else 0.5)
+        evidence.setdefault(need.place, {}).update(scores)
+    assert state.result(1).d_k == 6
+    assert state.result(1).limited_by == limited_by
+    assert [place for place in evidence if place.longer] == [Place(1, 5, longer=True)]
+
+
+@st.composite
+def every_head_cells(draw: st.DrawFn) -> SimulatedCell:
+    """Any cell that is monotone in d_k and in h: what h heads can do, one more can too."""
+    largest = draw(st.integers(1, 60), "largest D_K")
+    axes = {h: range(1, largest // h + 1) for h in range(1, largest + 1)}
+    least = draw(st.integers(1, largest + 3), "threshold of one head")
+    thresholds = {}
+    for h in axes:
+        thresholds[h] = least
+        least = draw(st.integers(1, least)) if draw(st.booleans()) else least
+    plan = CellPlan(
+        "cell",
+        axes,
+        guess_D_K=draw(st.floats(0.5, 120)),
+        guess_h=draw(st.floats(1, 60)),
+        keep_within=draw(st.sampled_from([0.0, 0.1, 0.5])),
+        intervals=False,
+        every_head=True,
+    )
+    return SimulatedCell(plan, SeedTest(0.99, 2), step(thresholds))
+
+
+@given(every_head_cells())
+def test_every_head_is_searched_as_by_trying_each(cell: SimulatedCell) -> None:
+    state, _ = search(cell)
+    assert rows(state) == cell.table()
+
+
+def test_few_of_all_heads_are_tried() -> None:
+    """450 is the best D_K, at 50 heads of 9; about one corner of each width is tried."""
+    axes = {h: range(1, 1200 // h + 1) for h in range(1, 1201)}
+    plan = CellPlan("cell", axes, 400.0, 40.0, intervals=False, every_head=True)
+    cell = SimulatedCell(plan, SeedTest(0.99, 2), lambda h, d, seed: float(h >= 50 and d >= 9))
+    state, evidence = search(cell)
+    assert state.result(50).d_k == 9
+    assert {h: r[:2] for h, r in rows(state).items()} == {h: r[:2] for h, r in cell.table().items()}
+    assert len(evidence) < 2 * math.sqrt(495) + 20

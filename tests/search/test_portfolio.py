@@ -13,15 +13,15 @@ from search.portfolio import Portfolio
 from search.protocol import CellPlan, Probe, Signal
 from search.seed_test import SeedTest
 from tests.search.oracles import noisy_cells, rising_cells, sharp_cells
-from tests.search.simulated_cells import SimulatedCell, Workers, everything, table
+from tests.search.simulated_cells import SimulatedCell, Workers, everything, table, widths
 
 ANY = st.one_of(sharp_cells(seeds=3), rising_cells(), noisy_cells())
 ORDERS = st.integers(0, 2**32).map(random.Random)
 
 
 def work(cell: SimulatedCell, slots: int = 1, seed: int = 0, look_ahead: int = 8) -> Workers:
-    portfolio = Portfolio([cell.plan], cell.test, look_ahead)
-    return Workers(portfolio, [cell], slots, random.Random(seed))
+    portfolio = Portfolio([cell.plan], cell.test, slots, look_ahead)
+    return Workers(portfolio, [cell], random.Random(seed))
 
 
 @settings(max_examples=60)
@@ -50,13 +50,13 @@ def test_a_search_killed_at_any_time_ends_as_if_it_had_not_been(
 ) -> None:
     undisturbed = work(cell).run().portfolio
     told: list = []
-    for waves in [*kills, None]:
-        portfolio = Portfolio([cell.plan], cell.test, look_ahead=8)
+    for trials in [*kills, None]:
+        portfolio = Portfolio([cell.plan], cell.test, slots, look_ahead=8)
         order.shuffle(told)
         for run in told:
             portfolio.tell(*run)
         # ``Workers`` asserts that nothing that was told is trained again.
-        told = Workers(portfolio, [cell], slots, order, list(told)).run(waves).told
+        told = Workers(portfolio, [cell], order, list(told)).run(trials).told
     assert everything(portfolio) == everything(undisturbed)
 
 
@@ -88,8 +88,8 @@ def test_cells_that_share_workers_do_not_disturb_each_other(
     cells = [
         replace(cell, plan=replace(cell.plan, cell=f"cell {i}")) for i, cell in enumerate(cells)
     ]
-    portfolio = Portfolio([cell.plan for cell in cells], cells[0].test, look_ahead=8)
-    Workers(portfolio, cells, slots, order).run()
+    portfolio = Portfolio([cell.plan for cell in cells], cells[0].test, slots, look_ahead=8)
+    Workers(portfolio, cells, order).run()
     for cell in cells:
         assert table(portfolio, cell.plan.cell) == cell.table()
 
@@ -99,13 +99,13 @@ def test_cells_that_share_workers_do_not_disturb_each_other(
 def test_probes_that_cannot_be_run_leave_their_head_open_and_the_others_alone(
     cell: SimulatedCell, slots: int, seed: int, data: st.DataObject
 ) -> None:
-    heads = data.draw(st.sets(st.sampled_from(sorted(cell.plan.limits))), "heads that fail")
+    heads = data.draw(st.sets(st.sampled_from(sorted(cell.plan.axes))), "heads that fail")
     faulty = replace(
         cell, score=lambda h, d_k, seed: None if h in heads else cell.score(h, d_k, seed)
     )
     found = table(work(faulty, slots, seed).run().portfolio, "cell")
-    rest = {h: limit for h, limit in cell.plan.limits.items() if h not in heads}
-    expected = replace(cell, plan=replace(cell.plan, limits=rest)).table()
+    rest = {h: axis for h, axis in cell.plan.axes.items() if h not in heads}
+    expected = replace(cell, plan=replace(cell.plan, axes=rest)).table()
     assert {h: found[h] for h in rest} == expected
     assert all(found[h][:2] in (("open", None), ("pruned", None)) for h in heads)
 
@@ -115,8 +115,8 @@ def test_probes_that_cannot_be_run_leave_their_head_open_and_the_others_alone(
 def test_one_width_that_cannot_be_run_ends_the_search_of_its_head_alone(
     cell: SimulatedCell, slots: int, seed: int, data: st.DataObject
 ) -> None:
-    h = data.draw(st.sampled_from(sorted(cell.plan.limits)))
-    broken = h, data.draw(st.integers(1, cell.plan.limits[h]))
+    h = data.draw(st.sampled_from(sorted(cell.plan.axes)))
+    broken = h, data.draw(st.sampled_from(cell.plan.axes[h]))
     faulty = replace(cell, score=lambda *run: None if run[:2] == broken else cell.score(*run))
     workers = work(faulty, slots, seed).run()
     assert everything(workers.portfolio) == everything(work(faulty).run().portfolio)
@@ -126,31 +126,31 @@ def test_one_width_that_cannot_be_run_ends_the_search_of_its_head_alone(
     for run in workers.told:
         fixed.tell(*run)
     told = list(workers.told)
-    Workers(fixed, [cell], slots, random.Random(seed), told).run()
+    Workers(fixed, [cell], random.Random(seed), told).run()
     assert table(fixed, "cell") == cell.table()
 
 
 def test_a_failed_probe_is_not_handed_out_again_until_the_study_is_opened_anew() -> None:
-    plan = CellPlan("cell", {1: 8}, 4.0, 1.0)
+    plan = CellPlan("cell", widths({1: 8}), 4.0, 1.0)
     portfolio = Portfolio([plan], SeedTest(0.99, 2))
     probe = portfolio.ask()
-    portfolio.tell_failed(probe.cell, probe.h, probe.d_k)
-    assert not portfolio.is_wanted(probe.cell, probe.h, probe.d_k)
-    portfolio.release(probe.cell, probe.h, probe.d_k)
+    portfolio.tell_failed(probe.cell, probe.place)
+    assert not portfolio.is_wanted(probe)
+    portfolio.release(probe)
     assert portfolio.ask() is Signal.DONE
     assert Portfolio([plan], SeedTest(0.99, 2)).ask() == probe
 
 
-def test_a_released_probe_is_handed_out_again_with_the_scores_it_has() -> None:
-    portfolio = Portfolio([CellPlan("cell", {1: 8}, 4.0, 1.0)], SeedTest(0.99, 3))
+def test_a_released_probe_is_handed_out_again_without_the_seeds_that_have_a_score() -> None:
+    portfolio = Portfolio([CellPlan("cell", widths({1: 8}), 4.0, 1.0)], SeedTest(0.99, 3))
     probe = portfolio.ask()
     portfolio.tell("cell", 1, probe.d_k, 1, 0.995)
-    portfolio.release("cell", 1, probe.d_k)
-    assert portfolio.ask() == replace(probe, scores=((1, 0.995),))
+    portfolio.release(probe)
+    assert portfolio.ask() == replace(probe, seeds=(0,))
 
 
 def test_idle_slots_take_what_either_outcome_would_need() -> None:
-    plan = CellPlan("cell", {1: 64}, 32.0, 1.0, intervals=False)
+    plan = CellPlan("cell", widths({1: 64}), 32.0, 1.0, intervals=False)
     portfolio = Portfolio([plan], SeedTest(0.99, 1))
     first, *others = [portfolio.ask() for _ in range(3)]
     assert (first.d_k, first.speculative) == (32, False)
@@ -164,14 +164,14 @@ def test_idle_slots_take_what_either_outcome_would_need() -> None:
 
 
 def test_without_speculation_idle_slots_wait() -> None:
-    plan = CellPlan("cell", {1: 64}, 32.0, 1.0)
+    plan = CellPlan("cell", widths({1: 64}), 32.0, 1.0)
     portfolio = Portfolio([plan], SeedTest(0.99, 1), look_ahead=0)
     assert isinstance(portfolio.ask(), Probe)
     assert portfolio.ask() is Signal.WAIT
 
 
 def test_needed_probes_of_any_cell_go_before_speculation() -> None:
-    plans = [CellPlan(name, {1: 64}, 32.0, 1.0) for name in "ab"]
+    plans = [CellPlan(name, widths({1: 64}), 32.0, 1.0) for name in "ab"]
     portfolio = Portfolio(plans, SeedTest(0.99, 1))
     asked = [portfolio.ask() for _ in range(4)]
     assert [(p.cell, p.speculative) for p in asked[:2]] == [("a", False), ("b", False)]
@@ -180,14 +180,14 @@ def test_needed_probes_of_any_cell_go_before_speculation() -> None:
 
 @pytest.mark.parametrize("score", [float("nan"), -0.001, 1.001, float("inf"), float("-inf")])
 def test_a_score_that_is_none_is_refused_and_leaves_no_trace(score: float) -> None:
-    portfolio = Portfolio([CellPlan("cell", {1: 8}, 4.0, 1.0)], SeedTest(0.99, 1))
-    with pytest.raises(ValueError, match=r"cell, h=1, d_k=4, seed=0: not in 0…1"):
+    portfolio = Portfolio([CellPlan("cell", widths({1: 8}), 4.0, 1.0)], SeedTest(0.99, 1))
+    with pytest.raises(ValueError, match=r"cell, h=1, d_k=4, seed=0: score .* not in 0…1"):
         portfolio.tell("cell", 1, 4, 0, score)
-    assert portfolio.state("cell").needs[0].d_k == 4
+    assert portfolio.state("cell").needs[0].place.d_k == 4
 
 
 def test_an_unknown_cell_and_a_cell_named_twice_are_refused() -> None:
-    plan = CellPlan("cell", {1: 8}, 4.0, 1.0)
+    plan = CellPlan("cell", widths({1: 8}), 4.0, 1.0)
     with pytest.raises(KeyError):
         Portfolio([plan], SeedTest(0.99, 1)).tell("other", 1, 4, 0, 1.0)
     with pytest.raises(ValueError, match="name the same cell"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,10 +12,11 @@ from ray.tune.schedulers import TrialScheduler
 from ray.tune.search import Searcher
 
 from search.portfolio import Portfolio
-from search.protocol import CellPlan, Probe
+from search.protocol import CellPlan, Place, Probe
 from search.ray_scheduler import SeedScheduler
 from search.ray_searcher import ThresholdSearcher
 from search.seed_test import SeedTest
+from tests.search.simulated_cells import widths
 
 THRESHOLD = 5
 
@@ -22,7 +24,7 @@ THRESHOLD = 5
 def portfolio(heads: tuple[int, ...] = (1,), seeds: int = 2, **plan: Any) -> Portfolio:
     limits = {h: 16 // h for h in heads}
     plan = {"guess_D_K": 8.0, "guess_h": 1.0, "keep_within": None, "intervals": False} | plan
-    return Portfolio([CellPlan("cell", limits, **plan)], SeedTest(0.99, seeds))
+    return Portfolio([CellPlan("cell", widths(limits), **plan)], SeedTest(0.99, seeds))
 
 
 class Study:
@@ -87,25 +89,6 @@ def test_a_trial_goes_on_until_its_verdict_is_known() -> None:
     assert study.report("a", {1: 1.0}) == TrialScheduler.STOP
 
 
-def test_a_trial_of_a_probe_whose_rest_is_wanted_later_stops_at_its_verdict() -> None:
-    """The fail beside the threshold needs all seeds next; this trial would train none of them."""
-    study = Study(portfolio(seeds=10, intervals=True))
-    ended = []
-    while (config := study.searcher.suggest(f"{len(ended)}")) != Searcher.FINISHED:
-        probe = study.searcher.probes[f"{len(ended)}"]
-        scores = dict(probe.scores)
-        decision = TrialScheduler.CONTINUE
-        while decision == TrialScheduler.CONTINUE:
-            wave = study.portfolio.test.next_wave(scores, probe.complete)
-            assert wave, f"{config} goes on with nothing to train"
-            new = dict.fromkeys(wave, float(probe.d_k >= THRESHOLD))
-            decision = study.report(f"{len(ended)}", new)
-            scores |= new
-        study.searcher.on_trial_complete(f"{len(ended)}", {})
-        ended.append((probe.d_k, probe.complete))
-    assert ended.count((THRESHOLD - 1, False)) == ended.count((THRESHOLD - 1, True)) == 1
-
-
 @pytest.mark.parametrize("result", [None, {}, {"scores": {0: 0.0}, "done": True}])
 def test_what_a_trial_ends_with_is_no_evidence(result: dict | None) -> None:
     """Scores arrive through the scheduler alone; Tune may hand back the last result, or none."""
@@ -124,16 +107,24 @@ def test_a_trial_that_ends_before_any_result_is_run_again() -> None:
     assert study.searcher.suggest("b") == first
 
 
-def test_a_trial_in_error_is_asked_for_again_with_the_scores_known_by_then() -> None:
+def test_a_probe_whose_trials_all_end_in_silence_is_given_up() -> None:
+    study = Study(portfolio())
+    for trial in range(100):
+        if study.searcher.suggest(str(trial)) == Searcher.FINISHED:
+            break
+        study.searcher.on_trial_complete(str(trial), None)
+    assert trial == study.searcher.attempts
+    assert study.portfolio.state("cell").result(1).status == "open"
+
+
+def test_a_trial_in_error_is_asked_for_again_without_the_seeds_known_by_then() -> None:
     study = Study(portfolio())
     study.searcher.suggest("a")
     probe = study.searcher.probes["a"]
     study.portfolio.tell(probe.cell, probe.h, probe.d_k, 0, 1.0)
     study.searcher.on_trial_complete("a", None, error=True)
     study.searcher.suggest("b")
-    again = study.searcher.probes["b"]
-    assert (again.cell, again.h, again.d_k) == (probe.cell, probe.h, probe.d_k)
-    assert study.searcher.probes["b"].scores == ((0, 1.0),)
+    assert study.searcher.probes["b"] == replace(probe, seeds=(1,))
 
 
 def test_a_probe_that_loses_every_trial_is_told_and_leaves_its_head_open() -> None:
@@ -154,7 +145,7 @@ def test_a_trial_whose_runs_fail_stops() -> None:
     """A failed run is no reason to train its seeds again and again."""
 
     def record(probe: Probe, result: dict[str, Any]) -> None:
-        search.tell_failed(probe.cell, probe.h, probe.d_k)
+        search.tell_failed(probe.cell, probe.place)
 
     search = portfolio(heads=(1, 2))
     study = Study(search, record)
@@ -179,7 +170,7 @@ def test_a_result_that_comes_twice_counts_once() -> None:
     study.searcher.suggest("a")
     assert study.report("a", {0: 1.0}) == TrialScheduler.CONTINUE
     assert study.report("a", {0: 1.0}) == TrialScheduler.CONTINUE
-    assert study.portfolio.state("cell").scores(1, 8) == {0: 1.0}
+    assert study.portfolio.scores("cell", Place(1, 8)) == {0: 1.0}
 
 
 def test_a_result_of_an_unknown_trial_stops_it_and_is_not_recorded() -> None:
@@ -195,7 +186,7 @@ def test_a_score_that_cannot_be_told_ends_the_study_and_says_why(scores: dict) -
     assert isinstance(study.scheduler.fault, ValueError | TypeError)
     study.searcher.on_trial_complete("a", {})
     assert study.searcher.suggest("b") == Searcher.FINISHED
-    assert study.portfolio.state("cell").scores(1, 8) == {}
+    assert study.portfolio.scores("cell", Place(1, 8)) == {}
 
 
 def test_what_cannot_be_recorded_ends_the_study_and_stops_every_trial() -> None:

@@ -1,0 +1,102 @@
+"""Where each cell's search starts: a law fitted to solved cells, else the paper's constants.
+
+The expectations of a study's cells are fixed when the study is first run, and kept beside its
+tables: resuming or replaying it takes the same path. Cells added later learn from those that
+are solved by then.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from typing import Any
+
+import pandas as pd
+
+from analysis import paper
+from rgr_dist.results.store import Store
+from rgr_dist.study import Cell, Study
+from search.prior import Expectation, fit_power, fit_ratio
+
+PAPER_SPREAD = 1.5
+"""How far the paper's constants may well be off, as a factor."""
+LEAST_SOLVED = 3
+"""Solved cells below which the paper's constants are the better guide."""
+
+
+def law_width(cell: Cell) -> float:
+    """The law's abscissa m' log2(m) / d_model."""
+    return cell.n_edges * math.log2(cell.m) / cell.d_model
+
+
+def load(cell: Cell) -> float:
+    """Relations for each dimension of the embedding, m' / d_model."""
+    return cell.n_edges / cell.d_model
+
+
+def papers_expectation(cell: Cell) -> Expectation:
+    """What the paper's fits say of a cell."""
+    law = paper.LAWS["D_K"] if cell.graph.degree == 1 else paper.DENSE_LAW
+    heads = paper.LAWS["h"]
+    return Expectation(
+        D_K=law.slope * law_width(cell),
+        h=max(1.0, heads.slope * load(cell) + heads.intercept),
+        spread=PAPER_SPREAD,
+        source="the paper's constants",
+    )
+
+
+def expectations(study: Study, store: Store) -> dict[str, Expectation]:
+    """What to expect of each cell of a study, by cell_id: as recorded, else fitted now."""
+    recorded = _recorded(study, store)
+    unknown = [cell for cell in study.cells if cell.cell_id not in recorded]
+    if not unknown:
+        return recorded
+    return recorded | {cell.cell_id: _fitted(cell, _solved(store)) for cell in unknown}
+
+
+def record(study: Study, store: Store, expected: dict[str, Expectation]) -> None:
+    """Keep the expectations beside the study's tables, those of cells taken out of it too.
+
+    Raises:
+        StoreError: they could not be stored.
+    """
+    merged = _recorded(study, store) | expected
+    content = {cell_id: asdict(value) for cell_id, value in merged.items()}
+    store.write_text(_path(study), json.dumps(content, indent=2, sort_keys=True) + "\n")
+
+
+def _path(study: Study) -> str:
+    return f"studies/{study.name}/prior.json"
+
+
+def _recorded(study: Study, store: Store) -> dict[str, Expectation]:
+    text = store.read_text(_path(study))
+    content: dict[str, dict[str, Any]] = json.loads(text) if text else {}
+    return {cell_id: Expectation(**value) for cell_id, value in content.items()}
+
+
+def _solved(store: Store) -> pd.DataFrame:
+    """The best threshold of every cell in the tables of any study."""
+    tables = [store.read_study_table(name, "thresholds") for name in store.studies()]
+    known = [table for table in tables if table is not None]
+    if not known:
+        return pd.DataFrame(columns=["cell_id", "model", "graph"])
+    found = pd.concat(known).query("status == 'found'").sort_values(["D_K", "h"], kind="stable")
+    return found.drop_duplicates("cell_id").sort_values("cell_id")
+
+
+def _fitted(cell: Cell, solved: pd.DataFrame) -> Expectation:
+    """The law fitted to the solved cells of the same model and graph family."""
+    own = solved[(solved["model"] == cell.model) & (solved["graph"] == cell.graph.family)]
+    own = own[own["cell_id"] != cell.cell_id]
+    fallback = papers_expectation(cell)
+    if len(own) < LEAST_SOLVED:
+        return fallback
+    loads = (own["m"] * own["degree"] / own["d_model"]).tolist()
+    widths = [x * math.log2(m) for x, m in zip(loads, own["m"], strict=True)]
+    ratio, spread = fit_ratio(widths, own["D_K"].tolist())
+    power = fit_power(loads, own["h"].tolist())
+    heads = fallback.h if power is None else max(1.0, power[1] * load(cell) ** power[0])
+    return Expectation(ratio * law_width(cell), heads, spread, f"{len(own)} solved cells")
