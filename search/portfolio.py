@@ -27,10 +27,16 @@ class Portfolio:
         slots: probes that run at once. Where they outnumber the open cells, the seeds of a
             probe are handed out apart.
         look_ahead: how many outcomes of running probes to suppose, per cell, for idle slots.
+        together: most seeds that are handed out at once; any number if not given.
     """
 
     def __init__(
-        self, plans: Sequence[CellPlan], test: SeedTest, slots: int = 1, look_ahead: int = 64
+        self,
+        plans: Sequence[CellPlan],
+        test: SeedTest,
+        slots: int = 1,
+        look_ahead: int = 64,
+        together: int | None = None,
     ) -> None:
         self.plans = {plan.cell: plan for plan in plans}
         if len(self.plans) != len(plans):
@@ -38,6 +44,7 @@ class Portfolio:
         self.test = test
         self.slots = slots
         self.look_ahead = look_ahead
+        self.together = together or test.seeds + test.extra
         self._evidence: dict[str, Evidence] = {cell: {} for cell in self.plans}
         self._failed: dict[str, set[Place]] = {cell: set() for cell in self.plans}
         self._states: dict[str, CellState] = {}
@@ -133,7 +140,9 @@ class Portfolio:
         """A share of those seeds of a wave that nobody runs: all, while slots are few."""
         share = -(-len(wave) * len(self._open) // self.slots)
         running = self._running.get((cell, place), ())
-        return tuple(seed for seed in wave if seed not in running)[: max(1, share)]
+        return tuple(seed for seed in wave if seed not in running)[
+            : max(1, min(share, self.together))
+        ]
 
     def _hand_out(self, cell: str, need: Need, seeds: Seeds, speculative: bool) -> Probe:
         self._running[cell, need.place].update(seeds)

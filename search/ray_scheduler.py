@@ -44,5 +44,7 @@ class SeedScheduler(FIFOScheduler):
             self.fault = fault
             self.asked_by.is_stopped = True
             return str(TrialScheduler.STOP)
-        wanted = self.asked_by.portfolio.is_wanted(probe)
-        return str(TrialScheduler.CONTINUE if wanted else TrialScheduler.STOP)
+        if self.asked_by.portfolio.is_wanted(probe):
+            return str(TrialScheduler.CONTINUE)
+        self.asked_by.spared.add(trial.trial_id)
+        return str(TrialScheduler.STOP)

@@ -22,6 +22,10 @@ class ThresholdSearcher(Searcher):
     then; Tune's own retries would train them twice. So is one whose trial ends without a score
     that is still wanted. After ``attempts`` such ends it is given up.
 
+    Attributes:
+        probes: what each running trial trains.
+        spared: trials that were stopped since nothing more could be learnt from them.
+
     Args:
         portfolio: the search.
         to_config: the trial's config for a probe.
@@ -42,6 +46,7 @@ class ThresholdSearcher(Searcher):
         self.on_lost = on_lost
         self.attempts = attempts
         self.probes: dict[str, Probe] = {}
+        self.spared: set[str] = set()
         self.errors: Counter[tuple[str, Place]] = Counter()
         self.is_stopped = False
 

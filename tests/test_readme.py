@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
+import secrets
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -66,3 +70,24 @@ def test_what_the_readme_names_is_there() -> None:
             assert (ROOT / target).exists(), target
     for name in shipped_studies():
         assert f"`{name}`" in README
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_readmes_own_searches_find_a_certified_threshold(number: int, tmp_path: Path) -> None:
+    script = blocks("python")[number]
+    (tmp_path / "mine.py").write_text(script)
+    environment = {**os.environ, "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    done = subprocess.run(
+        [sys.executable, "mine.py"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    probes = re.findall(r"ProbeResult\(d_k=(\d+), mean_score=([\d.]+)", done.stdout)
+    (passed, good), (failed, poor) = ((int(d_k), float(mean)) for d_k, mean in probes)
+    assert failed == passed - 1
+    assert poor < float(re.search(r"target=([\d.]+)", script)[1]) <= good
+    assert len([line for line in script.splitlines() if line]) <= 25
