@@ -267,14 +267,15 @@ def _grid(state: CellState) -> Steps:
         for h, axis in state.plan.axes.items()
         for d_k in axis
     )
+    for h in state.plan.axes:
+        _rebuild(state, h)
     yield from _retest(state, list(state.plan.axes))
     for h, axis in state.plan.axes.items():
-        _rebuild(state, h)
         if state.plan.intervals:
             known = {d_k: state.scores(Place(h, d_k)) for d_k in axis}
-            test = state.test
-            may = [d_k for d_k, scores in known.items() if test.may_reach(scores)]
-            must = [d_k for d_k, scores in known.items() if test.surely_reaches(scores)]
+            tests = {d_k: state.test_of(Place(h, d_k)) for d_k in axis}
+            may = [d_k for d_k in axis if tests[d_k].may_reach(known[d_k])]
+            must = [d_k for d_k in axis if tests[d_k].surely_reaches(known[d_k])]
             if may:
                 state.optimistic[h] = min(may)
             if must:

@@ -1,81 +1,72 @@
-"""The search against the exhaustive grid, on a cell of the paper: every width of every head."""
+"""The search against the exhaustive grid, on cells of the paper: every width of every head."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
-from rgr_dist.engines import make_engine
-from rgr_dist.replay import open_portfolio, threshold_rows
 from rgr_dist.results.store import Store
-from rgr_dist.study import Run, Study
+from rgr_dist.study import Study
 from rgr_dist.study_file import parse_study
-from rgr_dist.trainable import train_rows
-from search.protocol import Probe, Signal
+from tests.run_here import thresholds_here
 
-HEADS = [1, 2, 4, 8, 16, 32, 64]
-LARGEST = 64
 SEEDS = 10
 
 
-def study_of(d_model: int, **search: Any) -> Study:
-    return parse_study(
-        {
-            "name": "exhaustive",
-            "cells": [{"m": 64, "d_model": d_model}],
-            "search": {"heads": HEADS, "seeds": SEEDS, **search},
-        }
-    )
+def study_of(m: int, d_model: int, **search: Any) -> Study:
+    cells = [{"m": m, "d_model": d_model}]
+    return parse_study({"name": "exhaustive", "cells": cells, "search": {"seeds": SEEDS, **search}})
 
 
-def run_here(study: Study, store: Store) -> list[dict[str, Any]]:
-    """Run a study in this process, one probe at a time; returns its thresholds."""
-    engine = make_engine("fused", threads=2)
-    portfolio = open_portfolio(study, store.runs())
-    cells = {cell.cell_id: cell for cell in study.cells}
-    while (probe := portfolio.ask()) is not Signal.DONE:
-        assert isinstance(probe, Probe)
-        cell = cells[probe.cell]
-        runs = [Run(cell=cell, h=probe.h, d_k=probe.d_k, seed=seed) for seed in probe.seeds]
-        rows = train_rows(engine, runs)
-        store.append(rows)
-        for row in rows:
-            portfolio.tell(probe.cell, probe.h, probe.d_k, row["seed"], row["score"])
-        portfolio.release(probe)
-    return threshold_rows(study, portfolio)
+def smallest_passing(runs: pd.DataFrame, heads: Iterable[int]) -> dict[int, int | None]:
+    """The threshold of each head, from the means of every width."""
+    means = runs.groupby(["h", "d_k"])["score"].agg(["mean", "count"])
+    assert (means["count"] == SEEDS).all()
+    return {h: min(means.loc[h].index[means.loc[h]["mean"] >= 0.99], default=None) for h in heads}
+
+
+def train_every_width(m: int, d_model: int, heads: list[int], store: Store) -> pd.DataFrame:
+    """Every d_k of every head up to twice the law's width, with all seeds."""
+    largest = math.floor(2 * m * math.log2(m) / d_model)
+    listed = [h for h in heads if h <= largest]
+    widths = list(range(1, largest + 1))
+    grid = study_of(m, d_model, mode="grid", D_K=widths, heads=listed, intervals=False)
+    thresholds_here(grid, store)
+    runs = store.runs()
+    assert len(runs) == SEEDS * sum(largest // h for h in listed)
+    return runs
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("d_model", [16, 32])
-def test_the_search_finds_what_the_exhaustive_grid_finds(d_model: int, tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    every_width = list(range(1, LARGEST + 1))
-    run_here(study_of(d_model, mode="grid", D_K=every_width), store)
-    runs = store.runs()
-    means = runs.groupby(["h", "d_k"])["score"].agg(["mean", "count"])
-    assert len(means) == sum(LARGEST // h for h in HEADS)
-    assert (means["count"] == SEEDS).all()
-    smallest = {}
-    for h in HEADS:
-        mean = means.loc[h]["mean"]
-        smallest[h] = min(mean.index[mean >= 0.99], default=None)
-    best = min(h * d_k for h, d_k in smallest.items() if d_k is not None)
-
-    for keep_within in (0.10, 0.5, None):
-        alone = Store(tmp_path / f"{keep_within}")
-        study = study_of(d_model, max_D_K=LARGEST, keep_within=keep_within, intervals=False)
-        found = {row["h"]: row for row in run_here(study, alone)}
-        margin = math.inf if keep_within is None else math.floor(best * (1 + keep_within))
-        for h, d_k in smallest.items():
-            if d_k is not None and h * d_k <= margin:
-                assert (found[h]["status"], found[h]["d_k"]) == ("found", d_k)
-            elif keep_within is None:
-                assert found[h]["status"] == "censored"
-            else:
-                assert found[h]["status"] == "pruned"
-        trained = alone.runs().merge(runs, on="run_id", suffixes=("", "_grid"))
-        assert (trained["score"] == trained["score_grid"]).all()
-        assert len(alone.runs()) < len(runs)
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize(("m", "d_model"), [(64, 16), (64, 32), (128, 32)])
+def test_the_search_finds_what_the_exhaustive_grid_finds(
+    m: int, d_model: int, tmp_path: Path
+) -> None:
+    largest = math.floor(2 * m * math.log2(m) / d_model)
+    every = list(range(1, largest + 1))
+    runs = train_every_width(m, d_model, every, Store(tmp_path / "grid"))
+    smallest = smallest_passing(runs, every)
+    for heads in ("all", [1, 2, 4, 8, 16]):
+        searched = every if heads == "all" else heads
+        passing = [h * d for h in searched if (d := smallest[h]) is not None]
+        for keep_within in (0.10, 0.5) if heads == "all" else (0.10, 0.5, None):
+            store = Store(tmp_path / f"{heads} {keep_within}")
+            search = {"heads": heads, "keep_within": keep_within, "max_D_K": largest}
+            rows = thresholds_here(study_of(m, d_model, intervals=False, **search), store)
+            found = {row["h"]: row["d_k"] for row in rows if row["status"] == "found"}
+            margin = math.inf if keep_within is None else min(passing) * (1 + keep_within)
+            expected = {
+                h: d for h in searched if (d := smallest[h]) is not None and h * d <= margin
+            }
+            assert found == expected, (heads, keep_within)
+            others = {row["status"] for row in rows if row["h"] not in found}
+            assert others <= ({"censored"} if keep_within is None else {"pruned"})
+            both = store.runs().merge(runs, on="run_id", suffixes=("", "_grid"))
+            assert (both["score"] == both["score_grid"]).all()
+            assert len(both) == len(store.runs()) < len(runs)

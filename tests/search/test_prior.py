@@ -1,0 +1,46 @@
+"""Priors against scipy's prediction interval and numpy's fit."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from search.prior import LARGEST_SPREAD, LEAST_SPREAD, fit_power, fit_ratio
+
+POSITIVE = st.floats(0.5, 5000)
+
+
+@given(st.lists(st.tuples(POSITIVE, POSITIVE), min_size=2, max_size=20))
+def test_the_ratio_is_the_geometric_mean_and_its_spread_the_prediction_interval(
+    points: list[tuple[float, float]],
+) -> None:
+    ratio, spread = fit_ratio([x for x, _ in points], [y for _, y in points])
+    ratios = np.array([y / x for x, y in points])
+    assert ratio == pytest.approx(stats.gmean(ratios))
+    n = len(points)
+    scale = np.log(ratios).std(ddof=1) * math.sqrt(1 + 1 / n)
+    upper = math.exp(min(stats.t.interval(0.95, n - 1, 0, scale)[1], 50)) if scale else 1.0
+    assert spread == pytest.approx(min(max(upper, LEAST_SPREAD), LARGEST_SPREAD))
+
+
+def test_one_threshold_tells_no_spread() -> None:
+    with pytest.raises(ValueError, match="two thresholds"):
+        fit_ratio([1.0], [2.0])
+
+
+@given(st.lists(POSITIVE, min_size=3, max_size=9, unique=True), st.floats(-2, 2), st.floats(0.1, 9))
+def test_a_power_law_is_found_again(x: list[float], exponent: float, factor: float) -> None:
+    if max(x) / min(x) < 1.01:
+        return
+    fit = fit_power(x, [factor * v**exponent for v in x])
+    assert fit == (pytest.approx(exponent, abs=1e-6), pytest.approx(factor, rel=1e-4))
+
+
+@pytest.mark.parametrize("x", [[1.0, 2.0], [3.0, 3.0, 3.0]])
+def test_too_few_points_leave_the_exponent_open(x: list[float]) -> None:
+    assert fit_power(x, x) is None

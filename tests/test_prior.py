@@ -1,0 +1,74 @@
+"""What a study expects of its cells: the paper's constants, then the cells that are solved."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis import paper
+from rgr_dist.prior import expectations, law_width, record
+from rgr_dist.replay import plan_cell
+from rgr_dist.results.store import Store
+from rgr_dist.study import Study
+from rgr_dist.study_file import parse_study
+
+
+def study_of(*cells: tuple[int, int], name: str = "prior", **other: Any) -> Study:
+    items = [{"m": m, "d_model": d} for m, d in cells]
+    return parse_study({"name": name, "cells": items, **other})
+
+
+def solve(store: Store, study: Study, ratio: float, h: int = 4) -> None:
+    """Write the thresholds that a study would find if the law had this slope."""
+    rows = [
+        {
+            "cell_id": cell.cell_id,
+            "model": cell.model,
+            "graph": cell.graph.family,
+            "degree": 1,
+            "m": cell.m,
+            "d_model": cell.d_model,
+            "h": h,
+            "d_k": round(ratio * law_width(cell)) // h,
+            "D_K": round(ratio * law_width(cell)),
+            "status": "found",
+        }
+        for cell in study.cells
+    ]
+    store.write_study_table(study.name, "thresholds", rows)
+
+
+def test_before_any_cell_is_solved_the_papers_constants_count(tmp_path: Path) -> None:
+    study = study_of((64, 16), (512, 16))
+    expected = expectations(study, Store(tmp_path))
+    for cell in study.cells:
+        assert paper.LAWS["D_K"].slope * law_width(cell) == expected[cell.cell_id].D_K
+        assert expected[cell.cell_id].source == "the paper's constants"
+
+
+def test_solved_cells_of_any_study_move_the_first_bracket(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    solve(store, study_of((64, 16), (128, 16), (128, 32), (256, 32), name="solved"), ratio=3.0)
+    study = study_of((512, 32))
+    (cell,) = study.cells
+    expected = expectations(study, store)[cell.cell_id]
+    assert pytest.approx(3.0 * law_width(cell), rel=0.05) == expected.D_K
+    assert expected.h == pytest.approx(4)
+    assert expected.source == "4 solved cells"
+    assert plan_cell(cell, study.search, expected).guess_D_K == expected.D_K
+
+
+def test_an_expectation_is_fixed_when_the_study_is_first_run(tmp_path: Path) -> None:
+    store, study = Store(tmp_path), study_of((512, 32))
+    first = expectations(study, store)
+    record(study, store, first)
+    solve(store, study_of((64, 16), (128, 16), (128, 32), name="solved"), ratio=3.0)
+    assert expectations(study, store) == first
+    wider = study_of((512, 32), (1024, 64))
+    later = expectations(wider, store)
+    old, new = (later[cell.cell_id] for cell in wider.cells)
+    assert {study.cells[0].cell_id: old} == first
+    assert math.isclose(new.D_K, 3.0 * law_width(wider.cells[1]), rel_tol=0.05)

@@ -1,0 +1,104 @@
+"""Every status of a head, from runs that were really trained."""
+
+from __future__ import annotations
+
+import json
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rgr_dist.replay import decision_rows, open_portfolio, stored_runs, threshold_rows
+from rgr_dist.results.store import Store
+from rgr_dist.study import Study
+from rgr_dist.study_file import parse_study
+from tests.run_here import search_here, thresholds_here
+from tests.small_study import SMALL
+
+
+def study_of(steps: int = 2000, **search: Any) -> Study:
+    cells = [{"m": 16, "d_model": 8, "training": {"max_steps": steps}}]
+    return parse_study({**SMALL, "cells": cells, "search": {**SMALL["search"], **search}})
+
+
+def statuses(study: Study, store: Store) -> dict[int, str]:
+    return {row["h"]: row["status"] for row in thresholds_here(study, store)}
+
+
+def test_found_pruned_censored_and_open(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    rows = {row["h"]: row for row in thresholds_here(study_of(heads=[1, 2, 4, 16]), store)}
+    best = min(row["D_K"] for row in rows.values() if row["status"] == "found")
+    assert {row["status"] for row in rows.values()} == {"found", "pruned"}
+    low = study_of(max_D_K=best // 2, heads=[1, 2])
+    assert set(statuses(low, store).values()) == {"censored"}
+    unseen = study_of(heads=[1, 3])
+    rows = threshold_rows(unseen, open_portfolio(unseen, store.runs().head(0)))
+    assert {row["status"] for row in rows} == {"open"}
+
+
+def test_a_target_that_noise_straddles_is_inconsistent_until_more_seeds_settle_it(
+    tmp_path: Path,
+) -> None:
+    """Two widths whose real means lie the wrong way round, and a target between them."""
+    store = Store(tmp_path)
+    widths = list(range(1, 13))
+    grid = {"mode": "grid", "heads": [1], "D_K": widths, "extra_seeds": 0, "steps": 200}
+    search_here(study_of(**grid), store)
+    means = store.runs().groupby("d_k")["score"].mean()
+    low, high = max(combinations(widths, 2), key=lambda pair: means[pair[0]] - means[pair[1]])
+    assert means[low] > means[high], means
+    target = float((means[low] + means[high]) / 2)
+    study = study_of(**grid, target=target)
+    (row,) = thresholds_here(study, store)
+    assert row["status"] == "inconsistent"
+    assert row["d_k"] is None
+    shown = json.loads(row["certificate"])
+    assert shown["pass"]["d_k"] < shown["fail"]["d_k"]
+    assert shown["pass"]["mean_score"] >= study.search.target > shown["fail"]["mean_score"]
+
+    retested = study_of(**{**grid, "extra_seeds": 4}, target=target)
+    portfolio = search_here(retested, store)
+    decisions = decision_rows(retested, portfolio)
+    again = [d for d in decisions if d["reason"].startswith("retest")]
+    assert {d["n_seeds"] for d in again} == {7}
+    assert {shown["pass"]["d_k"], shown["fail"]["d_k"]} <= {d["d_k"] for d in again}
+
+
+def test_a_retest_says_what_limits_a_cell_and_reuses_runs_that_converged(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    study = study_of(heads=[2], intervals=False, retest_steps=3)
+    (row,) = thresholds_here(study, store)
+    assert row["limited_by"] in ("capacity", "budget")
+    longer = json.loads(row["certificate"])["longer"]
+    assert longer["d_k"] == row["d_k"] - 1
+    runs = store.runs()
+    retrained = runs[runs["max_steps"] == 6000]
+    short = runs[(runs["max_steps"] == 2000) & (runs["d_k"] == longer["d_k"])]
+    assert set(retrained["seed"]) <= set(short[short["stop_reason"] != "converged"]["seed"])
+    plain = study_of(heads=[2], intervals=False)
+    assert thresholds_here(plain, store)[0]["d_k"] == row["d_k"]
+
+
+def test_every_head_equals_trying_each(tmp_path: Path) -> None:
+    every = thresholds_here(study_of(heads="all", max_D_K=16, intervals=False), Store(tmp_path))
+    each = study_of(heads=list(range(1, 17)), max_D_K=16, intervals=False)
+    tried = {row["h"]: row for row in thresholds_here(each, Store(tmp_path / "each"))}
+    found = {row["h"]: row["d_k"] for row in every if row["status"] == "found"}
+    assert found == {h: row["d_k"] for h, row in tried.items() if row["status"] == "found"}
+    assert found
+    assert len(every) < 16
+
+
+@pytest.mark.parametrize("probes", [1, 4, 9])
+def test_a_store_replays_to_the_bit_wherever_it_was_cut(tmp_path: Path, probes: int) -> None:
+    study = study_of(retest_steps=2)
+    whole = Store(tmp_path / "whole")
+    portfolio = search_here(study, whole)
+    cut = Store(tmp_path / "cut")
+    search_here(study, cut, probes)
+    search_here(study, cut)
+    replayed = open_portfolio(study, stored_runs(study, cut))
+    assert threshold_rows(study, replayed) == threshold_rows(study, portfolio)
+    assert decision_rows(study, replayed) == decision_rows(study, portfolio)
