@@ -96,7 +96,7 @@ def fused_parts(runs: list[Run]) -> Parts:
     from rgr_dist.engines.fused_scoring import Scorer
 
     lane = Lane(runs[0])
-    validation = Scorer(lane, lane.task.validation, often=True)
+    validation = Scorer(lane, lane.task.validation)
     return (
         lane.advance,
         lambda above: (lane.is_finite(), validation.score(above)),

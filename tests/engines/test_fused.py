@@ -12,7 +12,7 @@ import torch
 from rgr_dist.engines import Engine, Weights
 from rgr_dist.engines.fused import FusedEngine
 from rgr_dist.engines.fused_lane import Lane
-from rgr_dist.engines.fused_scoring import FIRST_LOOK, Scorer
+from rgr_dist.engines.fused_scoring import Scorer
 from rgr_dist.engines.lanes import LanesEngine
 from rgr_dist.engines.reference import ReferenceEngine
 from rgr_dist.models.max_heads import score_contexts
@@ -203,22 +203,17 @@ class TestExtremes:
 
 class TestScorer:
     @staticmethod
-    def trained_lane(m: int = 64, steps: int = 300, **training: Any) -> Lane:
-        lane = Lane(make_run(m, 16, 4, 5, seed=1, **training))
-        lane.advance(steps)
+    def trained_lane() -> Lane:
+        lane = Lane(make_run(64, 16, 4, 5, seed=1))
+        lane.advance(300)
         return lane
 
+    @pytest.mark.parametrize("by_pairs", [True, False])
     @pytest.mark.parametrize(
-        ("shape", "often"),
-        [
-            ((64, 16, 4, 5, 16), True),  # by pairs
-            ((64, 16, 4, 5, 16), False),  # by contexts, from a table of items
-            ((300, 17, 3, 1, 5), True),  # too many pairs, so by contexts
-            ((70, 12, 2, 9, 70), True),
-            ((70, 12, 2, 9, 70), False),
-        ],
+        "shape",
+        [(64, 16, 4, 5, 16), (300, 17, 3, 1, 5), (23, 33, 5, 4, 23), (70, 12, 2, 9, 70)],
     )
-    def test_score_is_that_of_the_reference(self, shape: tuple[int, ...], often: bool) -> None:
+    def test_score_is_that_of_the_reference(self, shape: tuple[int, ...], by_pairs: bool) -> None:
         run = make_run(*shape, validation_contexts=60)
         lane = Lane(run)
         lane.advance(400)
@@ -236,20 +231,31 @@ class TestScorer:
             )
 
         for contexts in (lane.task.validation, lane.task.validation[:1]):
-            scorer = Scorer(lane, contexts, often)
+            scorer = Scorer(lane, contexts, by_pairs)
             assert scorer.score() == pytest.approx(expected(contexts), abs=2e-3)
 
     def test_pairs_and_contexts_agree(self) -> None:
         lane = self.trained_lane()
-        by_pairs = Scorer(lane, lane.task.validation, often=True)
-        by_contexts = Scorer(lane, lane.task.validation)
-        assert by_pairs.by_pairs
-        assert not by_contexts.by_pairs
+        by_pairs = Scorer(lane, lane.task.validation, by_pairs=True)
+        by_contexts = Scorer(lane, lane.task.validation, by_pairs=False)
         assert by_pairs.score() == by_contexts.score()
+        assert by_pairs.errors.sum() == by_contexts.errors.sum()
 
-    def test_a_look_is_cut_short_only_where_the_answer_is_no(self) -> None:
+    def test_training_goes_on_as_if_it_had_not_been_scored(self) -> None:
+        for shape in ((64, 16, 4, 5), (23, 33, 5, 4, 5)):
+            scored, quiet = Lane(make_run(*shape)), Lane(make_run(*shape))
+            for lane in (scored, quiet):
+                lane.advance(50)
+            for by_pairs in (True, False):
+                Scorer(scored, scored.task.validation, by_pairs).score()
+            for lane in (scored, quiet):
+                lane.advance(50)
+            assert flat(scored.weights()).tobytes() == flat(quiet.weights()).tobytes()
+
+    @pytest.mark.parametrize("by_pairs", [True, False])
+    def test_a_look_is_cut_short_only_where_the_answer_is_no(self, by_pairs: bool) -> None:
         lane = self.trained_lane()
-        scorer = Scorer(lane, lane.task.validation)
+        scorer = Scorer(lane, lane.task.validation, by_pairs)
         exact = scorer.score()
         assert exact is not None
         assert 0 < exact < 0.9
@@ -258,14 +264,22 @@ class TestScorer:
         assert scorer.score(above=0.0) == exact
         assert scorer.score() == exact
 
-    def test_wrong_contexts_come_first_at_the_next_look(self) -> None:
-        lane = self.trained_lane()
-        scorer = Scorer(lane, lane.task.validation)
+    @pytest.mark.parametrize("by_pairs", [True, False])
+    def test_what_was_wrong_comes_first_and_no_more_is_looked_at_than_needed(
+        self, by_pairs: bool
+    ) -> None:
+        lane, above = self.trained_lane(), 0.995
+        scorer = Scorer(lane, lane.task.validation, by_pairs)
         scorer.score()
-        worst = np.sort(scorer.errors)[-FIRST_LOOK:].sum()
-        scorer.errors[np.argsort(-scorer.errors, kind="stable")[FIRST_LOOK:]] = 0
-        assert scorer.score(above=0.995) is None
-        assert scorer.errors.sum() == worst
+        wrong = scorer.errors.copy()
+        scorer.errors *= 1000  # whatever is looked at again loses this factor
+        assert scorer.score(above) is None
+        seen = scorer.errors == wrong
+        seen &= wrong > 0
+        assert 0 < seen.sum() < (wrong > 0).sum()
+        assert wrong[seen].min() >= wrong[~seen].max()
+        needed = 2 * scorer.actual * (1 / above - 1)
+        assert wrong[seen].sum() - wrong[seen].min() < needed <= wrong[seen].sum()
 
 
 def test_threads_must_be_positive() -> None:
