@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from rgr_dist.engines.fused import FusedEngine
 from rgr_dist.engines.fused_lane import Lane
 from rgr_dist.engines.fused_scoring import Scorer
 from rgr_dist.engines.lanes import LanesEngine
-from rgr_dist.engines.reference import ReferenceEngine
+from rgr_dist.engines.reference import ReferenceEngine, _Trainer
 from rgr_dist.models.max_heads import score_contexts
 from rgr_dist.study import Cell, Context, Run, Training
 
@@ -76,23 +77,72 @@ def flat(weights: Weights) -> np.ndarray[Any, np.dtype[np.floating[Any]]]:
     return np.concatenate([weights.W_Q.ravel(), weights.W_K.ravel(), [weights.tau]])
 
 
-def assert_close(given: Weights, expected: Weights, tolerance: float = 1e-4) -> None:
-    for name in ("W_Q", "W_K"):
-        a, b = getattr(given, name), getattr(expected, name)
-        assert a.shape == b.shape
-        assert np.linalg.norm(a - b) <= tolerance * np.linalg.norm(b), name
-    assert given.tau == pytest.approx(expected.tau, rel=tolerance)
+def distance(given: Weights, expected: Weights) -> float:
+    """The largest of the relative distances of W_Q, W_K and tau."""
+    pairs = [(getattr(given, name), getattr(expected, name)) for name in ("W_Q", "W_K")]
+    assert all(a.shape == b.shape for a, b in pairs)
+    apart = [float(np.linalg.norm(a - b) / np.linalg.norm(b)) for a, b in pairs]
+    return max(*apart, abs(given.tau - expected.tau) / abs(expected.tau))
+
+
+@cache
+def references(run: Run) -> tuple[Weights, Weights]:
+    """Weights of the paper's loop after 100 steps, in float32 and in float64."""
+    single, double = (
+        ReferenceEngine(dtype).weights_after([run], 100)[0]
+        for dtype in (torch.float32, torch.float64)
+    )
+    return single, double
+
+
+def narrowest_lead(run: Run, steps: int) -> float:
+    """The least lead of a winning head over the next, in the float64 reference's scores.
+
+    In units of what float32 rounds a score by, 2**-24 |q| |k|.
+    """
+    trainer, narrowest = _Trainer(run, torch.float64), np.inf
+    for index in range(steps):
+        nodes = torch.from_numpy(trainer.task.training_contexts(index, 1)[0]).long()
+        with torch.no_grad():
+            Q, K = (
+                (trainer.X[nodes] @ W).unflatten(1, (run.h, -1)).transpose(0, 1)
+                for W in (trainer.W_Q, trainer.W_K)
+            )
+            first, second = (Q @ K.mT).sort(dim=0, descending=True, stable=True)[0][:2]
+            unit = 2**-24 * Q.norm(dim=2).amax(0).unsqueeze(1) * K.norm(dim=2).amax(0)
+        narrowest = min(narrowest, float(((first - second) / unit).min()))
+        trainer.step(index)
+    return narrowest
 
 
 class TestAgainstReference:
+    """Weights agree to 1e-4 with the reference in float32 and in float64, whatever the seed.
+
+    Where two heads tie to within float32's rounding, rounding decides which of them learns, and
+    the two references themselves may part. Then, and only then, one of them is enough.
+    """
+
+    SEEDS = range(3)
+
+    @pytest.mark.parametrize("seed", SEEDS)
     @pytest.mark.parametrize("shape", BENCHMARK_SHAPES + ODD_SHAPES, ids=str)
-    def test_weights_after_100_steps(self, engine: Engine, shape: tuple[int, ...]) -> None:
-        # Seed 3, taken after seed 0 failed at (4096, 512): there two heads nearly tie, rounding
-        # decides which wins, and the float32 reference itself ends 1.9e-3 from float64.
-        run = make_run(*shape, seed=3)
+    def test_weights_after_100_steps(
+        self, engine: Engine, shape: tuple[int, ...], seed: int
+    ) -> None:
+        run = make_run(*shape, seed=seed)
         (given,) = engine.weights_after([run], 100)
-        (expected,) = ReferenceEngine(torch.float64).weights_after([run], 100)
-        assert_close(given, expected)
+        close = [distance(given, expected) <= 1e-4 for expected in references(run)]
+        assert any(close)
+        assert all(close) or (run.h > 1 and narrowest_lead(run, 100) < 1)
+
+    def test_the_references_seldom_part(self) -> None:
+        runs = [
+            make_run(*shape, seed=seed)
+            for shape in BENCHMARK_SHAPES + ODD_SHAPES
+            for seed in self.SEEDS
+        ]
+        parted = [run for run in runs if distance(*references(run)) > 1e-4]
+        assert len(parted) <= len(runs) / 20
 
     @pytest.mark.parametrize("positive_rate", [0.0, 1.0])
     def test_contexts_with_no_edge_asked_for_or_all(
@@ -101,14 +151,14 @@ class TestAgainstReference:
         run = make_run(64, 16, 4, 5, positive_rate=positive_rate)
         (given,) = engine.weights_after([run], 100)
         (expected,) = ReferenceEngine().weights_after([run], 100)
-        assert_close(given, expected)
+        assert distance(given, expected) <= 1e-4
 
     @pytest.mark.parametrize("sharpness", [1e-3, 1e2])
     def test_other_sharpness(self, engine: Engine, sharpness: float) -> None:
         run = make_run(64, 16, 4, 5, sharpness=sharpness)
         (given,) = engine.weights_after([run], 50)
         (expected,) = ReferenceEngine().weights_after([run], 50)
-        assert_close(given, expected)
+        assert distance(given, expected) <= 1e-4
 
     def test_outcome_of_a_converging_run(self, engine: Engine) -> None:
         run = make_run(16, 12, 2, 4, length=8, max_steps=6000, check_every=250, patience=3)
