@@ -5,9 +5,11 @@
 Each figure comes from fresh processes on one core. ``evaluation_share`` is the time of the
 checks in that of steps and checks, with the paper's 500 steps between checks and 500 validation
 contexts; ``evaluation_share_full`` what it would be if every check were scored to the end, as
-only those of a run that is converging are. ``peak_mib_above_idle`` is resident memory, through
-training and test, above that of a worker that has only imported torch. ``startup_seconds`` is
-from launching the process to the end of its first training step, the compiled code in cache.
+only those of a run that is converging are. In the second table it is that of whole runs beside
+a threshold, where most of a check is needed, and counts their tests too.
+``peak_mib_above_idle`` is resident memory, through training and test, above that of a worker that
+has only imported torch. ``startup_seconds`` is from launching the process to the end of its first
+training step, the compiled code in cache.
 """
 
 from __future__ import annotations
@@ -28,6 +30,16 @@ from throughput import CORES, SHAPES, Format, print_table
 WORKER = Path(__file__).with_name("overhead_worker.py")
 ENGINES = {"fused": 1, "lanes": 10}
 """Engines, with the lanes that each trains in one thread at a time."""
+THRESHOLDS = [
+    # m, d_model, h, D_K
+    (64, 16, 2, 18),
+    (256, 32, 4, 52),
+    (512, 16, 64, 448),
+    (512, 64, 4, 56),
+]
+"""Probes of the base grid beside their thresholds."""
+SEEDS = 10
+"""Whole runs of a probe."""
 LARGE = 1024
 """From so many items on, a third of the steps are taken."""
 
@@ -74,6 +86,18 @@ def measure(
     }
 
 
+def measure_runs(engine: str, probe: tuple[int, int, int, int]) -> dict[str, Any]:
+    """One row: whole runs of a probe, with what they spend in checks and tests."""
+    spent = ask_worker("run", engine, SEEDS, *probe)
+    return {
+        "engine": engine,
+        **dict(zip(("m", "d_model", "h", "D_K"), probe, strict=True)),
+        "runs": SEEDS,
+        "seconds": round(spent["total"], 2),
+        "evaluation_share": round(spent["evaluation"] / spent["total"], 4),
+    }
+
+
 def main(
     format: Annotated[Format, typer.Option(help="table, or JSON alone on stdout")] = Format.table,
     steps: Annotated[int, typer.Option(min=500, help="steps of each lane")] = 3000,
@@ -90,10 +114,15 @@ def main(
         messages.print(f"(m, d_model, h, D_K) = {shape}")
         taken = max(500, steps // 3) if shape[0] >= LARGE else steps
         rows += [measure(engine, shape, taken, starts, idle_mib) for engine in ENGINES]
+    runs = []
+    for probe in THRESHOLDS[:1] if smallest else THRESHOLDS:
+        messages.print(f"whole runs, (m, d_model, h, D_K) = {probe}")
+        runs += [measure_runs(engine, probe) for engine in ENGINES]
     if format is Format.json:
-        print(json.dumps({"rows": rows}))
+        print(json.dumps({"rows": rows, "runs": runs}))
     else:
         print_table(rows)
+        print_table(runs)
 
 
 if __name__ == "__main__":

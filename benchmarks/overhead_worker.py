@@ -3,6 +3,7 @@
     python benchmarks/overhead_worker.py idle
     python benchmarks/overhead_worker.py start ENGINE LANES M D_MODEL H D_K
     python benchmarks/overhead_worker.py train ENGINE LANES M D_MODEL H D_K STEPS
+    python benchmarks/overhead_worker.py run ENGINE LANES M D_MODEL H D_K
 
 It imports no more than what it measures.
 """
@@ -36,11 +37,11 @@ def peak_mib() -> float:
     return peak / 2**20 if sys.platform == "darwin" else peak / 2**10
 
 
-def make_runs(lanes: int, m: int, d_model: int, h: int, D_K: int) -> list[Run]:
-    """Runs with the paper's protocol, one for each seed."""
-    from rgr_dist.study import Cell, Run
+def make_runs(lanes: int, m: int, d_model: int, h: int, D_K: int, **training: int) -> list[Run]:
+    """Runs with the paper's protocol but for what is given, one for each seed."""
+    from rgr_dist.study import Cell, Run, Training
 
-    cell = Cell(m=m, d_model=d_model)
+    cell = Cell(m=m, d_model=d_model, training=Training(**training))
     return [Run(cell=cell, h=h, d_k=D_K // h, seed=seed) for seed in range(lanes)]
 
 
@@ -87,6 +88,42 @@ def train(engine: str, *sizes_and_steps: int) -> dict[str, Any]:
     }
 
 
+def run(engine: str, *sizes: int) -> dict[str, Any]:
+    """A worker that trains whole runs; seconds in all, and of those in checks and tests."""
+    import torch
+
+    from rgr_dist.engines import make_engine
+    from rgr_dist.engines.fused_lane import Lane
+    from rgr_dist.engines.fused_scoring import Scorer
+    from rgr_dist.engines.lanes import Lanes
+    from rgr_dist.engines.lanes_checks import Checks
+
+    torch.set_num_threads(1)
+    make_engine(engine).train(make_runs(*sizes, max_steps=2))  # loads what is compiled
+    spent: list[float] = []
+    evaluation = {
+        "fused": ((Lane, "is_finite"), (Scorer, "__init__"), (Scorer, "score")),
+        "lanes": ((Lanes, "is_finite"), (Checks, "validate"), (Checks, "outcome")),
+    }
+    for owner, name in evaluation[engine]:
+        setattr(owner, name, noting_seconds(getattr(owner, name), spent))
+    runs = make_runs(*sizes)
+    total = seconds(lambda: make_engine(engine).train(runs))
+    return {"total": total, "evaluation": sum(spent)}
+
+
+def noting_seconds(function: Callable[..., Any], spent: list[float]) -> Callable[..., Any]:
+    """The same function; it also notes how long each call took."""
+
+    def timed(*args: Any, **options: Any) -> Any:
+        started = time.perf_counter()
+        result = function(*args, **options)
+        spent.append(time.perf_counter() - started)
+        return result
+
+    return timed
+
+
 Parts = tuple[Callable[[int], object], Callable[[float | None], object], Callable[[], object]]
 
 
@@ -96,7 +133,7 @@ def fused_parts(runs: list[Run]) -> Parts:
     from rgr_dist.engines.fused_scoring import Scorer
 
     lane = Lane(runs[0])
-    validation = Scorer(lane, lane.task.validation, often=True)
+    validation = Scorer(lane, lane.task.validation)
     return (
         lane.advance,
         lambda above: (lane.is_finite(), validation.score(above)),
@@ -133,5 +170,5 @@ if __name__ == "__main__":
         answer = idle()
     else:
         engine, *numbers = arguments
-        answer = {"start": start, "train": train}[role](engine, *map(int, numbers))
+        answer = {"start": start, "train": train, "run": run}[role](engine, *map(int, numbers))
     print(json.dumps(answer))

@@ -4,7 +4,8 @@
 
 A step is one context of one lane. Rates are medians over rounds, in each of which every
 engine trains for a moment; a ratio is the median of the rounds' ratios, so that a load that
-comes and goes falls on both sides of it.
+comes and goes falls on both sides of it. With several threads ``fused`` has a lane for each:
+on one thread they take turns, on all they run side by side; ``vs_one_thread`` is the ratio.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from typing import Annotated, Any, Protocol
 
 import torch
@@ -70,19 +72,16 @@ class ReferenceLoop:
 
 
 class FusedLanes:
-    """One lane of the fused engine on each thread."""
+    """Lanes of the fused engine, on as many threads or one after another."""
 
-    def __init__(self, runs: Sequence[Run]) -> None:
+    def __init__(self, runs: Sequence[Run], side_by_side: bool) -> None:
         from rgr_dist.engines.fused_lane import Lane
 
         self.lanes = [Lane(run) for run in runs]
-        self.threads = ThreadPoolExecutor(len(runs))
+        self.threads = ThreadPoolExecutor(len(runs) if side_by_side else 1)
 
     def advance(self, steps: int) -> None:
-        if len(self.lanes) == 1:
-            self.lanes[0].advance(steps)
-        else:
-            list(self.threads.map(lambda lane: lane.advance(steps), self.lanes))
+        list(self.threads.map(lambda lane: lane.advance(steps), self.lanes))
 
 
 def make_lanes(runs: Sequence[Run]) -> Program:
@@ -139,7 +138,11 @@ class Contestant:
 
 def contestants(threads: int) -> tuple[list[Contestant], list[str]]:
     """Who takes part, and a word on who does not."""
-    fused = [Contestant("fused", n, n, FusedLanes) for n in sorted({1, threads})]
+    fused = [
+        # The same lanes on one thread and on many, so that only the threads differ.
+        Contestant("fused", threads, n, partial(FusedLanes, side_by_side=n > 1))
+        for n in sorted({1, threads})
+    ]
     present = [Contestant("reference", 1, 1, ReferenceLoop), *fused]
     absent = []
     if importlib.util.find_spec("rgr_dist.engines.lanes"):
@@ -186,6 +189,7 @@ def measure_shape(
         for entrant in entrants:
             entrant.measure()
     reference = entrants[0].rates
+    one_thread = next(entrant.rates for entrant in entrants if entrant.engine == "fused")
     jax = next((entrant.rates for entrant in entrants if entrant.engine == "jax"), None)
     flops, peak = flops_per_step(*shape), peak_flops_per_second()
     rows = []
@@ -201,6 +205,9 @@ def measure_shape(
                 "spread": round((max(entrant.rates) - min(entrant.rates)) / rate, 3),
                 "vs_reference": _ratio(entrant.rates, reference),
                 "vs_jax": _ratio(entrant.rates, jax),
+                "vs_one_thread": (
+                    _ratio(entrant.rates, one_thread) if entrant.threads > 1 else None
+                ),
                 "flops_per_step": flops,
                 "share_of_peak": round(rate * flops / peak / entrant.threads, 3),
             }

@@ -24,7 +24,7 @@ def train_lane(run: Run) -> Outcome:
     """Train a run until it stops, and test it; ``seconds`` is its own time."""
     started = time.perf_counter()
     lane, training = Lane(run), run.cell.training
-    validation = Scorer(lane, lane.task.validation, often=True)
+    validation = Scorer(lane, lane.task.validation)
     good_checks = 0
     stop_reason: StopReason = "max_steps"
     score = val_score = tau = None

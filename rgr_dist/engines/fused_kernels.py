@@ -16,7 +16,7 @@ from rgr_dist.engines.fused_moves import load, total
 from rgr_dist.engines.fused_pieces import gather_rows, project, transpose, update, update_tau
 from rgr_dist.engines.fused_tiles import WIDTH, full, where_above, where_equal
 
-PIECES = "f3979288962d6c1e"
+PIECES = "d525ae028ad6ac06"
 """Digest of the files that are inlined here; a test fails until it is renewed."""
 
 
@@ -47,7 +47,7 @@ def train_steps(
         gather_rows(items, sizes.E, nodes, scratch.X)
         transpose(scratch.X, L, sizes.E, scratch.X_t)
         project(theta.W, scratch.X_t, sizes, scratch.P)
-        max_over_heads(scratch.P, sizes, scratch.scores, scratch.winner)
+        max_over_heads(scratch.P, scratch.P, L, sizes, scratch.scores, scratch.winner)
         label_targets(nodes, targets, sizes, scratch)
         pulled = logistic_pull(scratch, sizes, theta.tau[0], sharpness)
         pull_heads(scratch.P, 0, scratch.pull, scratch.winner, sizes, D, scratch.dP)
@@ -68,6 +68,24 @@ def project_items(theta: Any, scratch: Any, sizes: Any, items: Any, table: Any) 
         transpose(scratch.P, T, L, table[first * T : (first + L) * T])
 
 
+@numba.njit(nogil=True)
+def is_hopeless(tally: Any, hits: int, calls: int, wrong: int, bound: Any) -> Any:
+    """Add to a tally of true positives, predicted edges and errors; can F1 still be above a value?
+
+    With E errors so far and A edges in all it is at most 2 A / (2 A + E), since
+    F1 = 2 TP / (2 TP + FP + FN) and TP <= A.
+
+    Args:
+        tally: int64 [3].
+        bound: A, and the value as a float64; below zero if F1 is wanted whatever it is.
+    """
+    tally[0] += hits
+    tally[1] += calls
+    tally[2] += wrong
+    actual, above = bound
+    return tally[2] > 0 and 2 * actual / (2 * actual + tally[2]) <= above
+
+
 @numba.njit(nogil=True, cache=True)
 def count_in_contexts(
     theta: Any,
@@ -77,18 +95,22 @@ def count_in_contexts(
     targets: Any,
     contexts: Any,
     table: Any,
+    order: Any,
     errors: Any,
+    tally: Any,
+    bound: Any,
 ) -> Any:
-    """True positives and predicted edges over contexts, at the decision rule S > tau.
+    """Count edges over contexts, in this order; False as soon as F1 cannot be above a value.
 
     Args:
         table: what ``project_items`` made; empty: project each context by itself.
+        order: int64 [some], which of the contexts.
         errors: int64 [n], the wrong pairs of each context; a result.
+        tally, bound: see ``is_hopeless``; the tally is added to.
     """
     length, L = sizes.length, sizes.L
     zero, one = np.float32(0.0), np.float32(1.0)
-    true_positives, predicted = 0, 0
-    for index in range(contexts.shape[0]):
+    for index in order:
         nodes = contexts[index]
         if table.size > 0:
             gather_rows(table, sizes.T, nodes, scratch.P_t)
@@ -97,7 +119,7 @@ def count_in_contexts(
             gather_rows(items, sizes.E, nodes, scratch.X)
             transpose(scratch.X, L, sizes.E, scratch.X_t)
             project(theta.W, scratch.X_t, sizes, scratch.P)
-        max_over_heads(scratch.P, sizes, scratch.scores, scratch.winner)
+        max_over_heads(scratch.P, scratch.P, L, sizes, scratch.scores, scratch.winner)
         label_targets(nodes, targets, sizes, scratch)
         hits, calls, edges = full(1, 0.0), full(1, 0.0), full(1, 0.0)
         for p in range(length):
@@ -109,34 +131,72 @@ def count_in_contexts(
                 hits, calls, edges = hits + call * edge, calls + call, edges + edge
         tp, called, actual = int(total(hits)), int(total(calls)), int(total(edges))
         errors[index] = called + actual - 2 * tp
-        true_positives += tp
-        predicted += called
-    return true_positives, predicted
+        if is_hopeless(tally, tp, called, errors[index], bound):
+            return False
+    return True
+
+
+@numba.njit(nogil=True, cache=True)
+def count_pairs(contexts: Any, M: int, times: Any) -> None:
+    """Add to ``times`` [m, M] how many contexts hold each ordered pair of items."""
+    for index in range(contexts.shape[0]):
+        for source in contexts[index]:
+            for target in contexts[index]:
+                times[source * M + target] += np.float32(1.0)
+
+
+@numba.njit(nogil=True, cache=True)
+def project_side_by_side(theta: Any, sizes: Any, items_t: Any, P: Any) -> None:
+    """Queries and keys of all items into ``P`` [C, L], as of a context that holds all m.
+
+    Args:
+        sizes: those of such a context; ``items_t`` is [E, L].
+    """
+    project(theta.W, items_t, sizes, P)
 
 
 @numba.njit(nogil=True, cache=True)
 def count_in_pairs(
-    theta: Any, sizes: Any, items_t: Any, P: Any, scores: Any, winner: Any, times: Any
+    theta: Any,
+    scratch: Any,
+    sizes: Any,
+    items: Any,
+    sources: Any,
+    P: Any,
+    scores: Any,
+    winner: Any,
+    times: Any,
+    errors: Any,
+    tally: Any,
+    bound: Any,
 ) -> Any:
-    """True positives and predicted edges over contexts, from how often each pair of items occurs.
+    """Count edges from how often each pair occurs; False as soon as F1 cannot be above a value.
 
     Args:
-        sizes: those of a context that holds all m items; ``items_t`` [E, L], ``P``, ``scores``
-            and ``winner`` (all three scratch) are of these sizes.
-        times: float32 [L * L], how often a pair occurs; negative where it is an edge.
+        sources: int64 [some], the items whose pairs with every item are counted, in this order.
+        P: what ``project_side_by_side`` made, [C, M]; ``scores`` and ``winner`` [L, M] are scratch.
+        times: float32 [m, M], how often a pair occurs; negative where it is an edge.
+        errors: int64 [m], the wrong pairs of each source; a result.
+        tally, bound: see ``is_hopeless``; the tally is added to.
     """
-    L = sizes.L
+    M = P.size // sizes.C
     zero = np.float32(0.0)
-    true_positives, predicted = 0, 0
-    project(theta.W, items_t, sizes, P)
-    max_over_heads(P, sizes, scores, winner)
-    for p in range(sizes.length):
-        hits, misses = full(1, 0.0), full(1, 0.0)
-        for q in range(0, L, WIDTH):
-            count = load(1, times, p * L + q, 0)
-            count = where_above(load(1, scores, p * L + q, 0), theta.tau[0], count, zero)
-            hits = hits + where_above(zero, count, zero - count, zero)
-            misses = misses + where_above(count, zero, count, zero)
-        true_positives += int(total(hits))
-        predicted += int(total(hits)) + int(total(misses))
-    return true_positives, predicted
+    for first in range(0, sources.size, sizes.length):
+        some = sources[first : first + sizes.length]
+        gather_rows(items, sizes.E, some, scratch.X)
+        transpose(scratch.X, sizes.L, sizes.E, scratch.X_t)
+        project(theta.W, scratch.X_t, sizes, scratch.P)
+        max_over_heads(scratch.P, P, M, sizes, scores, winner)
+        for p in range(some.size):
+            hits, missed, false = full(1, 0.0), full(1, 0.0), full(1, 0.0)
+            for q in range(0, M, WIDTH):
+                count = load(1, times, some[p] * M + q, 0)
+                call = where_above(load(1, scores, p * M + q, 0), theta.tau[0], count, zero)
+                hits = hits + where_above(zero, call, zero - call, zero)
+                false = false + where_above(call, zero, call, zero)
+                missed = missed + where_above(zero, count, call - count, zero)
+            tp, fp = int(total(hits)), int(total(false))
+            errors[some[p]] = fp + int(total(missed))
+            if is_hopeless(tally, tp, tp + fp, errors[some[p]], bound):
+                return False
+    return True

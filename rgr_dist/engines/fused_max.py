@@ -35,20 +35,26 @@ EXP_2, EXP_1, EXP_0 = 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1
 
 
 @numba.njit(nogil=True)
-def max_over_heads(P: Any, sizes: Any, scores: Any, winner: Any) -> None:
-    """S_max(p, q) = max over heads of <q_p, k_q>, and the first head that reaches it."""
+def max_over_heads(P: Any, others: Any, M: int, sizes: Any, scores: Any, winner: Any) -> None:
+    """S_max(p, q) = max over heads of <q_p, k_q>, and the first head that reaches it.
+
+    Args:
+        P: has the queries.
+        others: [C, M], has the keys: P itself in training.
+        scores, winner: [L, M]; results.
+    """
     L, D = sizes.L, sizes.h * sizes.d_k
-    for q in range(0, L, WIDTH):
+    for q in range(0, M, WIDTH):
         for p in range(0, sizes.length, ROWS):
             best, best_head = full(ROWS, -np.inf), full(ROWS, 0.0)
             for head in range(sizes.h):
                 sums = full(ROWS, 0.0)
                 for c in range(head * sizes.d_k, (head + 1) * sizes.d_k):
-                    sums = add_outer(sums, P, c * L + p, 1, load(1, P, (D + c) * L + q, 0))
+                    sums = add_outer(sums, P, c * L + p, 1, load(1, others, (D + c) * M + q, 0))
                 best_head = where_above_or_nan(sums, best, np.float32(head), best_head)
                 best = where_above_or_nan(sums, best, sums, best)
-            store(scores, p * L + q, L, best)
-            store(winner, p * L + q, L, best_head)
+            store(scores, p * M + q, M, best)
+            store(winner, p * M + q, M, best_head)
 
 
 @numba.njit(nogil=True)

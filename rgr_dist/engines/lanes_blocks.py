@@ -46,6 +46,15 @@ class Layer(NamedTuple):
         return Q, K
 
 
+def cannot_pass(actual: int, wrong: int, above: float) -> bool:
+    """Whether so many errors keep F1 from a value: with A edges it is at most 2A / (2A + E).
+
+    F1 = 2 TP / (2 TP + FP + FN) and TP <= A. Quotients of integers are rounded alike, so a
+    bound that is not above the value holds for F1 as it is computed.
+    """
+    return wrong > 0 and 2 * actual / (2 * actual + wrong) <= above
+
+
 class BlockScorer:
     """Scores one lane over one set of contexts, again and again.
 
@@ -79,7 +88,7 @@ class BlockScorer:
             nodes = self.nodes[first]
             rows = torch.arange(nodes.numel(), device=nodes.device).view_as(nodes)
             self._count(layer, layer.project(nodes.flatten()), first, rows)
-            if self._cannot_pass(int(self.errors[first].sum()), above):
+            if cannot_pass(self.actual, int(self.errors[first].sum()), above):
                 return None
         table = layer.project()
         on_cpu = order.device.type == "cpu"
@@ -92,18 +101,10 @@ class BlockScorer:
             hits, calls = self._count(layer, table, block, self.nodes[block])
             true_positives, predicted = true_positives + hits, predicted + calls
             wrong += int(self.errors[block].sum())
-            if above is not None and self._cannot_pass(wrong, above):
+            if above is not None and cannot_pass(self.actual, wrong, above):
                 return None
             done = until
         return micro_f1(true_positives, predicted, self.actual)
-
-    def _cannot_pass(self, wrong: int, above: float) -> bool:
-        """Whether so many errors keep F1 from a value: with A edges it is at most 2A / (2A + E).
-
-        F1 = 2 TP / (2 TP + FP + FN) and TP <= A. Quotients of integers are rounded alike, so a
-        bound that is not above the value holds for F1 as it is computed.
-        """
-        return wrong > 0 and 2 * self.actual / (2 * self.actual + wrong) <= above
 
     def _count(
         self, layer: Layer, projected: tuple[Tensor, Tensor], block: Tensor, rows_nl: Tensor

@@ -1,7 +1,8 @@
 """How the lanes of a program are scored: checks as they train, and a test when they stop.
 
 Where items are few, every pair of them is scored once and counts as often as it occurs; where
-they are many, each context is scored. Either way a lane's own numbers alone go into its score.
+they are more, pairs are scored source by source; where they are many, each context is scored.
+Any way a lane's own numbers alone go into its score.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from rgr_dist.engines.engine import Outcome, StopReason
 from rgr_dist.engines.lanes_blocks import BlockScorer, Layer
 from rgr_dist.engines.lanes_contexts import WIDTHS, padded
 from rgr_dist.engines.lanes_scoring import count_pairs, lanes_at_once, pairs_pay, score_pairs
+from rgr_dist.engines.lanes_sources import SourceScorer, sources_pay
 
 if TYPE_CHECKING:
     from rgr_dist.engines.lanes_state import Lanes
@@ -29,7 +31,7 @@ class Checks:
     def __init__(self, lanes: Lanes) -> None:
         self.lanes = lanes
         self.counts: dict[int, Tensor] = {}  # of pairs, [m, m], by the place of a lane
-        self.blocks: dict[int, BlockScorer] = {}  # by the place of a lane
+        self.scorers: dict[int, BlockScorer | SourceScorer] = {}  # by the place of a lane
 
     def validate(self, lanes: Sequence[int], above: float | None = None) -> list[float | None]:
         """Micro-F1 of lanes over their validation contexts; on a GPU many lanes at once.
@@ -72,9 +74,9 @@ class Checks:
 
     def _forget(self) -> None:
         """Drop what belonged to lanes that have left."""
-        for place in {*self.counts, *self.blocks} - {*self.lanes.places}:
+        for place in {*self.counts, *self.scorers} - {*self.lanes.places}:
             self.counts.pop(place, None)
-            self.blocks.pop(place, None)
+            self.scorers.pop(place, None)
 
     def _counts(self, lane: int) -> Tensor:
         place, state = self.lanes.places[lane], self.lanes
@@ -83,11 +85,14 @@ class Checks:
             self.counts[place] = counts.to(state.device)
         return self.counts[place]
 
-    def _scorer(self, lane: int) -> BlockScorer:
-        place, validation = self.lanes.places[lane], self.lanes.tasks[lane].validation
-        if place not in self.blocks:
-            self.blocks[place] = BlockScorer(validation, self._targets(lane))
-        return self.blocks[place]
+    def _scorer(self, lane: int) -> BlockScorer | SourceScorer:
+        state, place = self.lanes, self.lanes.places[lane]
+        if place not in self.scorers:
+            validation = state.tasks[lane].validation
+            by_sources = sources_pay(state.cell.m, validation, state.device)
+            make = SourceScorer if by_sources else BlockScorer
+            self.scorers[place] = make(validation, self._targets(lane))
+        return self.scorers[place]
 
     def _targets(self, lane: int) -> Tensor:
         return self.lanes.contexts.targets_Lm[lane].long()

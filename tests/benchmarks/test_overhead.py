@@ -16,7 +16,7 @@ def test_it_prints_a_row_for_each_engine_as_json_alone() -> None:
         [sys.executable, str(SCRIPT), *options], capture_output=True, text=True, check=True
     )
     answer = json.loads(done.stdout)
-    assert set(answer) == {"rows"}
+    assert set(answer) == {"rows", "runs"}
     assert [(row["engine"], row["lanes"]) for row in answer["rows"]] == [
         ("fused", 1),
         ("lanes", 10),
@@ -32,3 +32,6 @@ def test_it_prints_a_row_for_each_engine_as_json_alone() -> None:
         assert 0 < row["evaluation_share_full"] < 1
         assert row["peak_mib_above_idle"] > 0
         assert row["startup_seconds"] > 0
+    for run in answer["runs"]:
+        assert (run["m"], run["d_model"], run["h"], run["D_K"]) == (64, 16, 2, 18)
+        assert 0 < run["evaluation_share"] < 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,9 @@ import torch
 from rgr_dist.engines import Engine, Weights
 from rgr_dist.engines.fused import FusedEngine
 from rgr_dist.engines.fused_lane import Lane
-from rgr_dist.engines.fused_scoring import FIRST_LOOK, Scorer
+from rgr_dist.engines.fused_scoring import Scorer
 from rgr_dist.engines.lanes import LanesEngine
-from rgr_dist.engines.reference import ReferenceEngine
+from rgr_dist.engines.reference import ReferenceEngine, _Trainer
 from rgr_dist.models.max_heads import score_contexts
 from rgr_dist.study import Cell, Context, Run, Training
 
@@ -76,23 +77,72 @@ def flat(weights: Weights) -> np.ndarray[Any, np.dtype[np.floating[Any]]]:
     return np.concatenate([weights.W_Q.ravel(), weights.W_K.ravel(), [weights.tau]])
 
 
-def assert_close(given: Weights, expected: Weights, tolerance: float = 1e-4) -> None:
-    for name in ("W_Q", "W_K"):
-        a, b = getattr(given, name), getattr(expected, name)
-        assert a.shape == b.shape
-        assert np.linalg.norm(a - b) <= tolerance * np.linalg.norm(b), name
-    assert given.tau == pytest.approx(expected.tau, rel=tolerance)
+def distance(given: Weights, expected: Weights) -> float:
+    """The largest of the relative distances of W_Q, W_K and tau."""
+    pairs = [(getattr(given, name), getattr(expected, name)) for name in ("W_Q", "W_K")]
+    assert all(a.shape == b.shape for a, b in pairs)
+    apart = [float(np.linalg.norm(a - b) / np.linalg.norm(b)) for a, b in pairs]
+    return max(*apart, abs(given.tau - expected.tau) / abs(expected.tau))
+
+
+@cache
+def references(run: Run) -> tuple[Weights, Weights]:
+    """Weights of the paper's loop after 100 steps, in float32 and in float64."""
+    single, double = (
+        ReferenceEngine(dtype).weights_after([run], 100)[0]
+        for dtype in (torch.float32, torch.float64)
+    )
+    return single, double
+
+
+def narrowest_lead(run: Run, steps: int) -> float:
+    """The least lead of a winning head over the next, in the float64 reference's scores.
+
+    In units of what float32 rounds a score by, 2**-24 |q| |k|.
+    """
+    trainer, narrowest = _Trainer(run, torch.float64), np.inf
+    for index in range(steps):
+        nodes = torch.from_numpy(trainer.task.training_contexts(index, 1)[0]).long()
+        with torch.no_grad():
+            Q, K = (
+                (trainer.X[nodes] @ W).unflatten(1, (run.h, -1)).transpose(0, 1)
+                for W in (trainer.W_Q, trainer.W_K)
+            )
+            first, second = (Q @ K.mT).sort(dim=0, descending=True, stable=True)[0][:2]
+            unit = 2**-24 * Q.norm(dim=2).amax(0).unsqueeze(1) * K.norm(dim=2).amax(0)
+        narrowest = min(narrowest, float(((first - second) / unit).min()))
+        trainer.step(index)
+    return narrowest
 
 
 class TestAgainstReference:
+    """Weights agree to 1e-4 with the reference in float32 and in float64, whatever the seed.
+
+    Where two heads tie to within float32's rounding, rounding decides which of them learns, and
+    the two references themselves may part. Then, and only then, one of them is enough.
+    """
+
+    SEEDS = range(3)
+
+    @pytest.mark.parametrize("seed", SEEDS)
     @pytest.mark.parametrize("shape", BENCHMARK_SHAPES + ODD_SHAPES, ids=str)
-    def test_weights_after_100_steps(self, engine: Engine, shape: tuple[int, ...]) -> None:
-        # Seed 3, taken after seed 0 failed at (4096, 512): there two heads nearly tie, rounding
-        # decides which wins, and the float32 reference itself ends 1.9e-3 from float64.
-        run = make_run(*shape, seed=3)
+    def test_weights_after_100_steps(
+        self, engine: Engine, shape: tuple[int, ...], seed: int
+    ) -> None:
+        run = make_run(*shape, seed=seed)
         (given,) = engine.weights_after([run], 100)
-        (expected,) = ReferenceEngine(torch.float64).weights_after([run], 100)
-        assert_close(given, expected)
+        close = [distance(given, expected) <= 1e-4 for expected in references(run)]
+        assert any(close)
+        assert all(close) or (run.h > 1 and narrowest_lead(run, 100) < 1)
+
+    def test_the_references_seldom_part(self) -> None:
+        runs = [
+            make_run(*shape, seed=seed)
+            for shape in BENCHMARK_SHAPES + ODD_SHAPES
+            for seed in self.SEEDS
+        ]
+        parted = [run for run in runs if distance(*references(run)) > 1e-4]
+        assert len(parted) <= len(runs) / 20
 
     @pytest.mark.parametrize("positive_rate", [0.0, 1.0])
     def test_contexts_with_no_edge_asked_for_or_all(
@@ -101,14 +151,14 @@ class TestAgainstReference:
         run = make_run(64, 16, 4, 5, positive_rate=positive_rate)
         (given,) = engine.weights_after([run], 100)
         (expected,) = ReferenceEngine().weights_after([run], 100)
-        assert_close(given, expected)
+        assert distance(given, expected) <= 1e-4
 
     @pytest.mark.parametrize("sharpness", [1e-3, 1e2])
     def test_other_sharpness(self, engine: Engine, sharpness: float) -> None:
         run = make_run(64, 16, 4, 5, sharpness=sharpness)
         (given,) = engine.weights_after([run], 50)
         (expected,) = ReferenceEngine().weights_after([run], 50)
-        assert_close(given, expected)
+        assert distance(given, expected) <= 1e-4
 
     def test_outcome_of_a_converging_run(self, engine: Engine) -> None:
         run = make_run(16, 12, 2, 4, length=8, max_steps=6000, check_every=250, patience=3)
@@ -203,22 +253,17 @@ class TestExtremes:
 
 class TestScorer:
     @staticmethod
-    def trained_lane(m: int = 64, steps: int = 300, **training: Any) -> Lane:
-        lane = Lane(make_run(m, 16, 4, 5, seed=1, **training))
-        lane.advance(steps)
+    def trained_lane() -> Lane:
+        lane = Lane(make_run(64, 16, 4, 5, seed=1))
+        lane.advance(300)
         return lane
 
+    @pytest.mark.parametrize("by_pairs", [True, False])
     @pytest.mark.parametrize(
-        ("shape", "often"),
-        [
-            ((64, 16, 4, 5, 16), True),  # by pairs
-            ((64, 16, 4, 5, 16), False),  # by contexts, from a table of items
-            ((300, 17, 3, 1, 5), True),  # too many pairs, so by contexts
-            ((70, 12, 2, 9, 70), True),
-            ((70, 12, 2, 9, 70), False),
-        ],
+        "shape",
+        [(64, 16, 4, 5, 16), (300, 17, 3, 1, 5), (23, 33, 5, 4, 23), (70, 12, 2, 9, 70)],
     )
-    def test_score_is_that_of_the_reference(self, shape: tuple[int, ...], often: bool) -> None:
+    def test_score_is_that_of_the_reference(self, shape: tuple[int, ...], by_pairs: bool) -> None:
         run = make_run(*shape, validation_contexts=60)
         lane = Lane(run)
         lane.advance(400)
@@ -236,20 +281,31 @@ class TestScorer:
             )
 
         for contexts in (lane.task.validation, lane.task.validation[:1]):
-            scorer = Scorer(lane, contexts, often)
+            scorer = Scorer(lane, contexts, by_pairs)
             assert scorer.score() == pytest.approx(expected(contexts), abs=2e-3)
 
     def test_pairs_and_contexts_agree(self) -> None:
         lane = self.trained_lane()
-        by_pairs = Scorer(lane, lane.task.validation, often=True)
-        by_contexts = Scorer(lane, lane.task.validation)
-        assert by_pairs.by_pairs
-        assert not by_contexts.by_pairs
+        by_pairs = Scorer(lane, lane.task.validation, by_pairs=True)
+        by_contexts = Scorer(lane, lane.task.validation, by_pairs=False)
         assert by_pairs.score() == by_contexts.score()
+        assert by_pairs.errors.sum() == by_contexts.errors.sum()
 
-    def test_a_look_is_cut_short_only_where_the_answer_is_no(self) -> None:
+    def test_training_goes_on_as_if_it_had_not_been_scored(self) -> None:
+        for shape in ((64, 16, 4, 5), (23, 33, 5, 4, 5)):
+            scored, quiet = Lane(make_run(*shape)), Lane(make_run(*shape))
+            for lane in (scored, quiet):
+                lane.advance(50)
+            for by_pairs in (True, False):
+                Scorer(scored, scored.task.validation, by_pairs).score()
+            for lane in (scored, quiet):
+                lane.advance(50)
+            assert flat(scored.weights()).tobytes() == flat(quiet.weights()).tobytes()
+
+    @pytest.mark.parametrize("by_pairs", [True, False])
+    def test_a_look_is_cut_short_only_where_the_answer_is_no(self, by_pairs: bool) -> None:
         lane = self.trained_lane()
-        scorer = Scorer(lane, lane.task.validation)
+        scorer = Scorer(lane, lane.task.validation, by_pairs)
         exact = scorer.score()
         assert exact is not None
         assert 0 < exact < 0.9
@@ -258,14 +314,22 @@ class TestScorer:
         assert scorer.score(above=0.0) == exact
         assert scorer.score() == exact
 
-    def test_wrong_contexts_come_first_at_the_next_look(self) -> None:
-        lane = self.trained_lane()
-        scorer = Scorer(lane, lane.task.validation)
+    @pytest.mark.parametrize("by_pairs", [True, False])
+    def test_what_was_wrong_comes_first_and_no_more_is_looked_at_than_needed(
+        self, by_pairs: bool
+    ) -> None:
+        lane, above = self.trained_lane(), 0.995
+        scorer = Scorer(lane, lane.task.validation, by_pairs)
         scorer.score()
-        worst = np.sort(scorer.errors)[-FIRST_LOOK:].sum()
-        scorer.errors[np.argsort(-scorer.errors, kind="stable")[FIRST_LOOK:]] = 0
-        assert scorer.score(above=0.995) is None
-        assert scorer.errors.sum() == worst
+        wrong = scorer.errors.copy()
+        scorer.errors *= 1000  # whatever is looked at again loses this factor
+        assert scorer.score(above) is None
+        seen = scorer.errors == wrong
+        seen &= wrong > 0
+        assert 0 < seen.sum() < (wrong > 0).sum()
+        assert wrong[seen].min() >= wrong[~seen].max()
+        needed = 2 * scorer.actual * (1 / above - 1)
+        assert wrong[seen].sum() - wrong[seen].min() < needed <= wrong[seen].sum()
 
 
 def test_threads_must_be_positive() -> None:

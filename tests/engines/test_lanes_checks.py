@@ -1,16 +1,16 @@
-"""Scores of lanes, by pairs or by contexts, and checks that end once they cannot be passed."""
+"""Scores of lanes by pairs, sources or contexts, and checks that end once they cannot pass."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 import torch
 
-from rgr_dist.engines import lanes_blocks, lanes_checks, lanes_scoring
+from rgr_dist.engines import lanes_blocks, lanes_checks, lanes_scoring, lanes_sources
 from rgr_dist.engines.lanes_blocks import BlockScorer
 from rgr_dist.engines.lanes_checks import Checks
+from rgr_dist.engines.lanes_sources import SourceScorer
 from tests.engines.test_lanes import QUICK, SMALL, ends, lanes_of, runs_of, shapes
 
 
@@ -43,18 +43,35 @@ def test_scores_are_the_same_by_pairs_and_by_contexts(
     assert scores[True] == pytest.approx(scores[False], abs=2e-3)
 
 
-def by_contexts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have every check look at contexts rather than at all pairs."""
+def score_by(way: str, monkeypatch: pytest.MonkeyPatch, first_look: int = 16) -> None:
+    """Have every check look at sources, or contexts, rather than at all pairs at once."""
     monkeypatch.setattr(lanes_checks, "pairs_pay", lambda *_: False)
+    monkeypatch.setattr(lanes_checks, "sources_pay", lambda *_: way == "sources")
+    monkeypatch.setattr(lanes_blocks, "FIRST_LOOK", first_look)
+    monkeypatch.setattr(lanes_sources, "SOURCES", first_look)
+
+
+ways = pytest.mark.parametrize("way", ["sources", "contexts"])
 
 
 @shapes
+def test_scores_are_the_same_by_sources_and_by_contexts(shape: tuple[int, ...]) -> None:
+    lanes = lanes_of(shape, range(2), 200)
+    layer, targets = Checks(lanes)._layer(1), Checks(lanes)._targets(1)
+    validation = lanes.tasks[1].validation
+    by_sources, by_contexts = (make(validation, targets) for make in (SourceScorer, BlockScorer))
+    assert by_sources.actual == by_contexts.actual
+    assert by_sources.score(layer) == pytest.approx(by_contexts.score(layer), abs=2e-3)
+    assert int(by_sources.errors.sum()) == pytest.approx(int(by_contexts.errors.sum()), rel=2e-3)
+
+
+@ways
+@shapes
 @pytest.mark.parametrize("first_look", [1, 16])
 def test_a_check_ends_early_only_if_it_cannot_be_passed(
-    shape: tuple[int, ...], first_look: int, monkeypatch: pytest.MonkeyPatch
+    shape: tuple[int, ...], first_look: int, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    by_contexts(monkeypatch)
-    monkeypatch.setattr(lanes_blocks, "FIRST_LOOK", first_look)
+    score_by(way, monkeypatch, first_look)
     lanes, lane = lanes_of(shape, [0, 1]), 1
     checks = Checks(lanes)
     for _ in range(6):  # the contexts that were wrong come first from the second check on
@@ -67,27 +84,21 @@ def test_a_check_ends_early_only_if_it_cannot_be_passed(
             assert checks.validate([lane], above)[0] in (None, exact)
 
 
-def test_a_hopeless_check_looks_at_few_contexts(monkeypatch: pytest.MonkeyPatch) -> None:
-    by_contexts(monkeypatch)
-    looked = []
-    count = BlockScorer._count
-
-    def counted(scorer: BlockScorer, *args: Any) -> tuple[int, int]:
-        looked.append(len(args[2]))
-        return count(scorer, *args)
-
-    monkeypatch.setattr(BlockScorer, "_count", counted)
+@ways
+def test_a_hopeless_check_looks_at_few(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    score_by(way, monkeypatch)
     lanes = lanes_of((400, 16, 16, 2, 3), [0], 20)
-    assert Checks(lanes).validate([0], 0.995) == [None]
-    assert looked == [lanes_blocks.FIRST_LOOK]
+    checks = Checks(lanes)
+    assert checks.validate([0], 0.995) == [None]
+    assert 0 < (checks.scorers[0].errors > 0).sum() <= 16
 
 
+@ways
 @pytest.mark.parametrize("shape", [SMALL, (64, 32, 16, 2, 8)])
 def test_runs_end_the_same_whether_or_not_checks_end_early(
-    shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+    shape: tuple[int, ...], way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    by_contexts(monkeypatch)
-    monkeypatch.setattr(lanes_blocks, "FIRST_LOOK", 2)  # so that it can end before items are many
+    score_by(way, monkeypatch, first_look=2)  # so that it can end before items are many
     runs = runs_of(shape, range(4), **QUICK)
     early = ends(runs)
     validate = Checks.validate
