@@ -146,23 +146,15 @@ def count_pairs(contexts: Any, M: int, times: Any) -> None:
 
 
 @numba.njit(nogil=True, cache=True)
-def project_side_by_side(theta: Any, sizes: Any, items_t: Any, P: Any) -> None:
-    """Queries and keys of all items into ``P`` [C, L], as of a context that holds all m.
-
-    Args:
-        sizes: those of such a context; ``items_t`` is [E, L].
-    """
-    project(theta.W, items_t, sizes, P)
-
-
-@numba.njit(nogil=True, cache=True)
 def count_in_pairs(
     theta: Any,
     scratch: Any,
     sizes: Any,
     items: Any,
-    sources: Any,
+    all_sizes: Any,
+    items_t: Any,
     P: Any,
+    sources: Any,
     scores: Any,
     winner: Any,
     times: Any,
@@ -174,13 +166,15 @@ def count_in_pairs(
 
     Args:
         sources: int64 [some], the items whose pairs with every item are counted, in this order.
-        P: what ``project_side_by_side`` made, [C, M]; ``scores`` and ``winner`` [L, M] are scratch.
+        all_sizes: those of a context that holds all m items, M for L; ``items_t`` is [E, M].
+        P: [C, M], ``scores`` and ``winner`` [L, M]: scratch.
         times: float32 [m, M], how often a pair occurs; negative where it is an edge.
         errors: int64 [m], the wrong pairs of each source; a result.
         tally, bound: see ``is_hopeless``; the tally is added to.
     """
-    M = P.size // sizes.C
+    M = all_sizes.L
     zero = np.float32(0.0)
+    project(theta.W, items_t, all_sizes, P)
     for first in range(0, sources.size, sizes.length):
         some = sources[first : first + sizes.length]
         gather_rows(items, sizes.E, some, scratch.X)

@@ -16,7 +16,6 @@ from rgr_dist.engines.fused_kernels import (
     count_in_pairs,
     count_pairs,
     project_items,
-    project_side_by_side,
 )
 from rgr_dist.engines.fused_lane import Lane, padded, zeros
 from rgr_dist.engines.fused_pieces import FloatArray
@@ -42,13 +41,11 @@ class Scorer:
         self, lane: Lane, contexts: npt.NDArray[np.int32], by_pairs: bool | None = None
     ) -> None:
         (n, length), m = contexts.shape, lane.run.cell.m
-        present = np.zeros((n, m), dtype=bool)
-        np.put_along_axis(present, contexts, True, axis=1)
-        self.actual = int(np.take_along_axis(present, lane.task.targets[contexts], axis=1).sum())
         if by_pairs is None:
             by_pairs = m * m <= n * length * length
         self.errors: Ints = np.zeros(m if by_pairs else n, dtype=np.int64)
         self.parts = (_Sources if by_pairs else _Contexts)(lane, contexts, self.errors)
+        self.actual = self.parts.actual
 
     def score(self, above: float | None = None) -> float | None:
         """Micro-F1, or None if it is certainly not above a value."""
@@ -75,19 +72,22 @@ class _Sources:
         self.scores, self.winner = zeros(lane.sizes.L, M), zeros(lane.sizes.L, M)
         self.times = zeros(m, M)
         count_pairs(contexts, M, self.times)
-        self.times[np.arange(m) * M + lane.task.targets] *= -1
+        edges = np.arange(m) * M + lane.task.targets
+        self.actual = int(self.times[edges].sum(dtype=np.float64))
+        self.times[edges] *= -1
 
     def count(self, order: Ints, tally: Ints, bound: Bound) -> bool:
         """Count edges; False if it ended early."""
         lane = self.lane
-        project_side_by_side(lane.theta, self.sizes, self.items_t, self.P)
         complete: bool = count_in_pairs(
             lane.theta,
             lane.scratch,
             lane.sizes,
             lane.items,
-            order,
+            self.sizes,
+            self.items_t,
             self.P,
+            order,
             self.scores,
             self.winner,
             self.times,
@@ -104,6 +104,9 @@ class _Contexts:
     def __init__(self, lane: Lane, contexts: npt.NDArray[np.int32], errors: Ints) -> None:
         self.lane, self.contexts, self.errors = lane, contexts, errors
         self.table = zeros(lane.items.size // lane.sizes.E, lane.sizes.T)
+        present = np.zeros((len(contexts), lane.run.cell.m), dtype=bool)
+        np.put_along_axis(present, contexts, True, axis=1)
+        self.actual = int(np.take_along_axis(present, lane.task.targets[contexts], axis=1).sum())
 
     def count(self, order: Ints, tally: Ints, bound: Bound) -> bool:
         """Count edges; False if it ended early."""
