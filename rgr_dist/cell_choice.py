@@ -39,11 +39,13 @@ def heads_named(study: Study, heads: Sequence[int]) -> tuple[int, ...]:
     Raises:
         StudyError: one of them is not in the study.
     """
+    listed = sorted(set(heads)) if study.search.heads == "all" else study.search.heads
     for h in heads:
-        if h not in study.search.heads:
-            valid = ", ".join(map(str, study.search.heads))
-            raise StudyError(f"--heads {h}: not in {study.name}; valid: {valid}")
-    return tuple(h for h in study.search.heads if h in heads)
+        if h not in listed:
+            raise StudyError(
+                f"--heads {h}: not in {study.name}; valid: {', '.join(map(str, listed))}"
+            )
+    return tuple(h for h in listed if h in heads)
 
 
 def _pairs(name: str) -> set[str]:

@@ -38,14 +38,14 @@ def explain(
 
     resolved = load_study(study, set_ or ())
     chosen = cell_named(resolved, cell)
-    listed = heads_named(resolved, heads or resolved.search.heads)
+    listed = heads_named(resolved, heads or ())
     store = Store(out)
-    runs = store.runs()
+    sections, facts = explain_cell(resolved, chosen, store, listed)
     tell_damaged(store)
-    sections, facts = explain_cell(resolved, chosen, listed, runs)
-    facts["repeat"] = command_to_repeat(study, set_ or (), chosen, runs)
-    shown = "step h d_k D_K why verdict ran spared stored_before evidence status D_K_low D_K_high"
-    print_listing(sections, how, show=[*shown.split(), "bound"], facts=facts)
+    facts["repeat"] = command_to_repeat(study, set_ or (), chosen, store)
+    shown = "step h d_k D_K longer why verdict ran spared stored_before evidence"
+    shown += " status D_K_low D_K_high because limited_by"
+    print_listing(sections, how, show=shown.split(), facts=facts)
 
 
 def tune(
@@ -69,7 +69,8 @@ def tune(
 ) -> None:
     """Tune learning rate, sharpness and initial scale with Optuna. Run it again to go on."""
     from rgr_dist.cell_choice import cells_named, heads_named
-    from rgr_dist.replay import open_portfolio
+    from rgr_dist.prior import expectations
+    from rgr_dist.replay import open_portfolio, stored_runs
     from rgr_dist.tuner import tune_protocol
     from rgr_dist.tuning import place_rows, places_to_tune
 
@@ -78,7 +79,9 @@ def tune(
     cells = resolved.cells if cell is None else cells_named(resolved, cell)
     listed = heads_named(resolved, heads or ())
     store = Store(out)
-    portfolio = open_portfolio(resolved, store.runs())
+    portfolio = open_portfolio(
+        resolved, stored_runs(resolved, store), expectations(resolved, store)
+    )
     tell_damaged(store)
     places = places_to_tune(portfolio, cells, listed, D_K)
     tuned = tune_protocol(resolved, store, places, trials, seed, say_error, cpus, engine)
@@ -90,7 +93,7 @@ def tune(
         "journal": str(tuned.journal),
     }
     print_listing({"trials": tuned.trials, "tuned": place_rows(places)}, how, facts=facts)
-    if (tuned.score or 0) >= resolved.search.target:
+    if tuned.score is not None and portfolio.test.reaches(tuned.score):
         say_error("the best one passes there: a smaller --D_K tells good protocols apart")
     if tuned.failed:
         say_error(f"{tuned.failed} trials failed; their rows in {out} say why")

@@ -9,20 +9,21 @@ from typing import Any
 
 import pandas as pd
 
-from rgr_dist.replay import open_portfolio
+from rgr_dist.prior import expectations
+from rgr_dist.replay import open_portfolio, shown_heads, stored_runs
+from rgr_dist.results.store import Store
 from rgr_dist.study import Cell, Study
 from rgr_dist.study_faults import StudyError
 from rgr_dist.study_file import load_study
 from search.cell_state import CellState
-from search.protocol import HeadResult, ProbeResult
 
 Rows = list[dict[str, Any]]
 
 
 def explain_cell(
-    study: Study, cell: Cell, heads: Sequence[int], runs: pd.DataFrame
+    study: Study, cell: Cell, store: Store, heads: Sequence[int] = ()
 ) -> tuple[dict[str, Rows], dict[str, Any]]:
-    """The probes of a cell's search in order, what bounds each head, and the totals.
+    """The probes of a cell's search in order, what ended each head's, and the totals.
 
     ``stored_before`` counts the seeds of a probe whose runs had ended before the search had
     seen enough to ask for it: an earlier study or session left them, or a slot took them
@@ -30,26 +31,30 @@ def explain_cell(
 
     Args:
         heads: list these alone; the whole search is replayed all the same.
-        runs: the store's runs.
     """
-    state = open_portfolio(study, runs).state(cell.cell_id)
-    decisions = _decision_rows(state, runs[runs["cell_id"] == cell.cell_id])
+    runs, expected = stored_runs(study, store), expectations(study, store)
+    state = open_portfolio(study, runs, expected).state(cell.cell_id)
+    decisions = _decision_rows(state, _runs_by_place(study, cell, runs))
+    own = expected[cell.cell_id]
     facts = {
-        "start": f"D_K near {state.plan.guess_D_K:.0f}, heads nearest to {state.plan.guess_h:.1f}",
-        "test": f"mean of {state.test.seeds} seeds at least {state.test.target}",
+        "start": f"D_K near {own.D_K:.0f}, h near {own.h:.1f}, from {own.source}",
+        "test": f"mean of {state.test.seeds} seeds {_sign(state)} {state.test.target}",
         "finished": state.is_done,
-        "probes": len({(row["h"], row["d_k"]) for row in decisions}),
+        "probes": len({(row["h"], row["d_k"], row["longer"]) for row in decisions}),
         "runs": sum(row["new_seeds"] for row in decisions),
         "steps": sum(row["steps"] for row in decisions),
         "seconds": sum(row["seconds"] for row in decisions),
     }
-    bounds = [_head_row(state, h) for h in heads]
-    shown = [row for row in decisions if row["h"] in heads]
-    return {"decisions": shown, "heads": bounds}, facts
+    listed = heads or shown_heads(state)
+    shown = [row for row in decisions if row["h"] in listed]
+    return {"decisions": shown, "heads": [_head_row(state, h) for h in listed]}, facts
 
 
-def command_to_repeat(source: str, overrides: Sequence[str], cell: Cell, runs: pd.DataFrame) -> str:
+def command_to_repeat(source: str, overrides: Sequence[str], cell: Cell, store: Store) -> str:
     """The command that runs a cell's search again from nothing, in a store of its own.
+
+    It finds the same thresholds. Where the study's search did not start from the paper's
+    constants, its first probes differ.
 
     Args:
         source, overrides: the study as the command line had it.
@@ -62,37 +67,56 @@ def command_to_repeat(source: str, overrides: Sequence[str], cell: Cell, runs: p
                 break
         except StudyError:
             continue
-    engines = runs.loc[runs["cell_id"] == cell.cell_id, "engine"].unique()
+    engines = store.runs([cell.cell_id])["engine"].unique()
     engine = ["--engine", str(engines[0])] if len(engines) == 1 else []
     settings = [word for setting in chosen for word in ("--set", setting)]
     return shlex.join(["rgr", "run", source, *settings, *engine, "--out", "repeat"])
 
 
-def _decision_rows(state: CellState, runs: pd.DataFrame) -> Rows:
+def _sign(state: CellState) -> str:
+    return "at most" if state.test.minimise else "at least"
+
+
+def _runs_by_place(study: Study, cell: Cell, runs: pd.DataFrame) -> pd.DataFrame:
+    """A cell's runs by (h, d_k, longer, seed); where it is the same run, both stand for one."""
+    trained = runs[runs["stop_reason"] != "failed"]
+    own = trained[trained["cell_id"] == cell.cell_id].assign(longer=False)
+    parts = [own]
+    if longer := study.longer(cell):
+        parts.append(trained[trained["cell_id"] == longer.cell_id].assign(longer=True))
+        parts.append(own[own["stop_reason"] == "converged"].assign(longer=True, steps=0, seconds=0))
+    by_place = pd.concat(parts).drop_duplicates(["h", "d_k", "longer", "seed"], keep="first")
+    return by_place.set_index(["h", "d_k", "longer", "seed"])
+
+
+def _decision_rows(state: CellState, stored: pd.DataFrame) -> Rows:
     """One row for each probe, with the seeds that it took beyond those it had."""
-    stored = runs[runs["stop_reason"] != "failed"].set_index(["h", "d_k", "seed"])
-    counted: set[tuple[int, int, int]] = set()
+    counted: set[tuple[int, int, bool, int]] = set()
     known_until: pd.Timestamp | None = None
     rows: Rows = []
     for step, decision in enumerate(state.decisions):
-        seeds = range(decision.n_seeds)
-        places = [(decision.h, decision.d_k, seed) for seed in seeds]
+        # The seeds behind a decision are the first ones: its waves go in that order.
+        places = [
+            (decision.h, decision.d_k, decision.longer, seed) for seed in range(decision.n_seeds)
+        ]
         new = [place for place in places if place not in counted]
         trained = stored.loc[[place for place in new if place in stored.index]]
         ended = trained["finished_at"]
         before = None if known_until is None else int((ended <= known_until).sum())
+        few = decision.n_seeds <= state.test.seeds
+        seeds = state.test.seeds if few else state.test.with_extra.seeds
         rows.append(
             {
                 "step": step,
                 "h": decision.h,
                 "d_k": decision.d_k,
                 "D_K": decision.h * decision.d_k,
+                "longer": decision.longer,
                 "why": decision.reason,
                 "verdict": decision.verdict,
                 "mean_score": decision.mean_score,
                 "ran": decision.n_seeds,
-                "spared": state.test.seeds - decision.n_seeds,
-                "seeds": list(seeds),
+                "spared": seeds - decision.n_seeds,
                 "evidence": decision.evidence,
                 "new_seeds": len(new),
                 "stored_before": before,
@@ -108,8 +132,9 @@ def _decision_rows(state: CellState, runs: pd.DataFrame) -> Rows:
 
 
 def _head_row(state: CellState, h: int) -> dict[str, Any]:
-    """Where a head ended, and what bounds it."""
+    """Where a head ended and what that rests on, with the means of its certificate."""
     result = state.result(h)
+    passed, failed = result.contradiction or (result.passed, result.failed)
     return {
         "h": h,
         "status": result.status,
@@ -117,36 +142,8 @@ def _head_row(state: CellState, h: int) -> dict[str, Any]:
         "D_K": None if result.d_k is None else h * result.d_k,
         "D_K_low": result.D_K_low,
         "D_K_high": result.D_K_high,
-        "bound": _bound(state, result),
+        "because": result.because,
+        "pass_mean": passed.mean_score if passed else None,
+        "fail_mean": failed.mean_score if failed else None,
+        "limited_by": result.limited_by,
     }
-
-
-def _bound(state: CellState, result: HeadResult) -> str:
-    h, bracket, margin = result.h, state.brackets[result.h], state.margin_D_K
-    if result.contradiction is not None:
-        passed, failed = result.contradiction
-        return f"{_shown(passed)} passes, yet {_shown(failed)} fails"
-    if result.status == "found":
-        below = f"{_shown(result.failed)} fails" if result.failed else "nothing lies below"
-        return f"{_shown(result.passed)} passes, {below}"
-    if result.status == "censored":
-        return f"{_shown(result.failed)} fails, and no larger width is allowed"
-    if result.status == "pruned" and margin is not None:
-        kept = f"D_K up to {margin} is kept: {state.plan.keep_within:.0%} above the least that"
-        kept += f" passes, {state.best_D_K}"
-        if bracket.high is not None and h * bracket.high > margin:
-            return f"passes at D_K = {h * bracket.high}; {kept}"
-        if bracket.low:
-            return (
-                f"fails up to D_K = {h * bracket.low}; the next is {h * (bracket.low + 1)}; {kept}"
-            )
-        return f"needs D_K = {h} at the least; {kept}"
-    if h in state.stuck:
-        return "a run of this head failed; run the study again to retry it"
-    return f"above d_k = {bracket.low}" + (f", at most {bracket.high}" if bracket.high else "")
-
-
-def _shown(probe: ProbeResult | None) -> str:
-    if probe is None:
-        return "nothing"
-    return f"d_k = {probe.d_k} (mean {probe.mean_score:.4f} of {probe.n_seeds} seeds)"

@@ -1,4 +1,4 @@
-"""Runs the trials of a tuning: one trial is one protocol, one ``step`` is one seed everywhere.
+"""Runs the trials of a tuning: wires Optuna, Ray Tune and the store together.
 
 Trials are kept in ``studies/<name>/tuning.journal``, an Optuna journal file, one JSON object a
 line; ``optuna-dashboard results/studies/<name>/tuning.journal`` opens it. Running the tuning
@@ -20,15 +20,14 @@ from optuna.distributions import FloatDistribution
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, TrialState
-from ray import tune
 
 from rgr_dist.cluster import connect
-from rgr_dist.engines import make_engine
+from rgr_dist.protocol_trial import ProtocolTrainable, score_of
+from rgr_dist.replay import seed_test
 from rgr_dist.results.parts import StoreError
 from rgr_dist.results.store import Store
-from rgr_dist.study import Cell, Study, digest
-from rgr_dist.trainable import train_rows
-from rgr_dist.tuning import Place, Standing, bounds, described, present_protocol, rounded
+from rgr_dist.study import Study, digest
+from rgr_dist.tuning import Place, bounds, described, present_protocol, rounded
 from search.ray_optuna import OptunaTrials
 
 JOURNAL = "tuning.journal"
@@ -55,49 +54,6 @@ class Tuned:
     loaded: int
     failed: int
     journal: Path
-
-
-class ProtocolTrainable(tune.Trainable):
-    """Trains a protocol's runs, seed after seed at every place, until all ran or none can help."""
-
-    def setup(self, config: dict[str, Any]) -> None:
-        """Take a protocol."""
-        self.places = [
-            Place(Cell.model_validate_json(cell), h, d_k) for cell, h, d_k in config["places"]
-        ]
-        self.protocol = config["protocol"]
-        self.seeds, self.best, self.known = config["seeds"], config["best"], config["known"]
-        self.engine = make_engine(config["engine"], threads=1)
-        self.scores: list[float] = []
-        self.seed = 0
-
-    def reset_config(self, new_config: dict[str, Any]) -> bool:
-        """Take another protocol in the same process."""
-        self.setup(new_config)
-        return True
-
-    def step(self) -> dict[str, Any]:
-        """Train the next seed at every place."""
-        rows = []
-        for place in self.places:
-            run = place.run(self.protocol, self.seed)
-            if run.run_id in self.known:
-                self.scores.append(self.known[run.run_id])
-                continue
-            rows += train_rows(self.engine, [run])
-            if rows[-1]["stop_reason"] == "failed":
-                return {"score": None, "rows": rows, "failed": True, "done": True}
-            self.scores.append(_score(rows[-1]))
-        self.seed += 1
-        standing = Standing(tuple(self.scores), len(self.places) * self.seeds)
-        is_last = self.seed == self.seeds
-        pruned = not is_last and standing.is_hopeless(self.best)
-        return {
-            "score": standing.mean,
-            "rows": rows,
-            "pruned": pruned,
-            "done": is_last or pruned,
-        }
 
 
 def tune_protocol(
@@ -129,9 +85,9 @@ def tune_protocol(
     journal = store.local_path / "studies" / study.name / JOURNAL
     common = described(study, places)
     present = present_protocol(places[0].cell)
-    runs = store.runs()
-    runs = runs[runs["stop_reason"] != "failed"]
-    known = dict(zip(runs["run_id"], map(_score, runs.to_dict("records")), strict=True))
+    test = seed_test(study)
+    ended = store.runs().query("stop_reason != 'failed'").to_dict("records")
+    known = {row["run_id"]: score_of(row, test.worst) for row in ended}
     trained = [(place.cell.model_dump_json(), place.h, place.d_k) for place in places]
 
     def to_config(params: dict[str, Any], best: float | None) -> dict[str, Any]:
@@ -142,6 +98,8 @@ def tune_protocol(
             "protocol": protocol,
             "seeds": study.search.seeds,
             "best": best,
+            "perfect": test.low if test.minimise else test.high,
+            "worst": test.worst,
             "known": {run_id: known[run_id] for run_id in ids if run_id in known},
             "engine": engine,
         }
@@ -157,7 +115,7 @@ def tune_protocol(
     try:
         search = OptunaTrials(
             {key: FloatDistribution(*ends, log=True) for key, ends in bounds(present).items()},
-            "max",
+            "min" if test.minimise else "max",
             trials,
             seed,
             to_config,
@@ -244,7 +202,3 @@ def _trial_row(trial: FrozenTrial, seeds: int) -> dict[str, Any]:
         "seeds": seeds if done else trial.last_step or 0,
         **(rounded(trial.params) if trial.params else {}),
     }
-
-
-def _score(row: Any) -> float:
-    return 0.0 if row["stop_reason"] == "diverged" else float(row["score"])

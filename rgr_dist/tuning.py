@@ -1,10 +1,11 @@
 """What tuning the training protocol means: where, by which score, and what comes of it.
 
 The score of a protocol is the mean test score over the tuned places and the seeds, after at most
-``max_steps``; a run that diverged scores 0. It is what a threshold is made of, every run has it,
-and it lies between 0 and 1, so that a trial can be pruned exactly. Steps to converge would be
-cheaper to read but say nothing below the threshold, where runs do not converge; and below the
-threshold is where the protocol matters, for above it every sensible one scores 1.
+``max_steps``; a run that diverged has the worst score there is. It is what a threshold is made
+of, every run has it, and none is better than perfect, so that a trial can be pruned exactly.
+Steps to converge would be cheaper to read but say nothing below the threshold, where runs do not
+converge; and below the threshold is where the protocol matters, for above it every sensible one
+is near perfect.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rgr_dist.replay import shown_heads
 from rgr_dist.study import Cell, Run, Study, Training, digest
 from rgr_dist.study_faults import StudyError
 from search.cell_state import CellState
@@ -71,10 +73,10 @@ def places_to_tune(
 
 
 def _least_head(state: CellState) -> int:
-    found = {h: result.d_k for h in state.plan.limits if (result := state.result(h)).d_k}
+    found = {h: d_k for h in shown_heads(state) if (d_k := state.result(h).d_k)}
     if found:
-        return min(found, key=lambda h: h * (found[h] or 0))
-    return min(state.plan.limits, key=lambda h: (abs(math.log2(h / state.plan.guess_h)), h))
+        return min(found, key=lambda h: h * found[h])
+    return min(state.plan.axes, key=lambda h: (abs(math.log2(h / state.plan.guess_h)), h))
 
 
 def _width(state: CellState, h: int) -> int:
@@ -132,10 +134,12 @@ class Standing:
     Attributes:
         scores: of its runs so far.
         runs: how many there are in all.
+        perfect: the best score there is.
     """
 
     scores: tuple[float, ...]
     runs: int
+    perfect: float
 
     @property
     def mean(self) -> float:
@@ -143,12 +147,12 @@ class Standing:
         return math.fsum(self.scores) / len(self.scores)
 
     def is_hopeless(self, best: float | None) -> bool:
-        """Whether the rest, were every score 1, would leave the mean below a better trial's.
+        """Whether the rest, were they perfect, would leave the mean farther off than the best's.
 
         A pruned trial would not have been the best: pruning changes the cost, not the answer.
         """
-        highest = (math.fsum(self.scores) + self.runs - len(self.scores)) / self.runs
-        return best is not None and highest < best
+        lost = math.fsum(abs(self.perfect - score) for score in self.scores)
+        return best is not None and lost > self.runs * abs(self.perfect - best)
 
 
 def place_rows(places: Sequence[Place]) -> list[dict[str, Any]]:
