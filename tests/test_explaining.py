@@ -8,6 +8,7 @@ import json
 import random
 import shlex
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -37,8 +38,11 @@ def rows_in_order(study: Study, first: Rows | None = None) -> Rows:
     return rows
 
 
-def explained(study: Study, rows: Rows) -> tuple[dict[str, Rows], dict[str, Any]]:
-    return explain_cell(study, study.cells[0], study.search.heads, runs_of(rows))
+def explained(study: Study, rows: Rows, *heads: int) -> tuple[dict[str, Rows], dict[str, Any]]:
+    with TemporaryDirectory() as folder:
+        store = Store(folder)
+        store.append(rows)
+        return explain_cell(study, study.cells[0], store, heads)
 
 
 def test_it_lists_every_decision_in_order_and_counts_every_run_once() -> None:
@@ -52,8 +56,10 @@ def test_it_lists_every_decision_in_order_and_counts_every_run_once() -> None:
     ]
     assert facts["finished"] is True
     for row in sections["decisions"]:
-        assert (row["ran"], row["ran"] + row["spared"]) == (len(row["seeds"]), 10)
-    needed = {(row["h"], row["d_k"], s) for row in sections["decisions"] for s in row["seeds"]}
+        assert row["ran"] + row["spared"] == 10
+    needed = {
+        (row["h"], row["d_k"], seed) for row in sections["decisions"] for seed in range(row["ran"])
+    }
     assert facts["runs"] == len(needed)
     assert facts["steps"] == 1000 * len(needed)
 
@@ -63,7 +69,7 @@ def test_seeds_that_were_spared_come_with_the_inequality_that_spared_them() -> N
     spared = [row for row in sections["decisions"] if row["spared"]]
     assert spared
     for row in spared:
-        assert (row["verdict"], row["seeds"]) == ("fail", [0, 1])
+        assert (row["verdict"], row["ran"]) == ("fail", 2)
         assert "2 seeds lack 1.0000 > 0.1 = n(1 - target)" in row["evidence"]
 
 
@@ -87,47 +93,52 @@ def test_the_order_and_repetition_of_rows_change_nothing() -> None:
     assert explained(study, others) == explained(study, rows)
 
 
-BOUNDS = {  # what the search is given, then the head, its status and its bound
-    "found": ({}, 2, "found", "d_k = 4 (mean 1.0000 of 2 seeds) passes, d_k = 3 (mean 0.5000"),
-    "pruned by a fail": ({"keep_within": 0.1}, 8, "pruned", "fails up to D_K = 8; the next is 16"),
-    "pruned at once": (
-        {"keep_within": 0.1, "heads": [1, 16], "max_D_K": 64},
-        16,
-        "pruned",
-        "needs D_K = 16 at the least; D_K up to 9 is kept",
-    ),
-    "censored": ({"max_D_K": 8}, 1, "censored", "d_k = 8 (mean 0.5000 of 2 seeds) fails, and no"),
-}
-
-
-@pytest.mark.parametrize("case", BOUNDS)
-def test_a_heads_bound_says_what_ended_its_search(
-    case: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(WIDTHS, 16, 3)
-    search, h, status, said = BOUNDS[case]
-    study = study_of(**search)
+def test_a_heads_end_comes_with_its_certificate() -> None:
+    study = study_of(max_D_K=8)
     sections, _ = explained(study, rows_in_order(study))
-    row = next(row for row in sections["heads"] if row["h"] == h)
-    assert row["status"] == status
-    assert row["bound"].startswith(said)
+    ends = {row["h"]: row for row in sections["heads"]}
+    assert (ends[2]["status"], ends[2]["d_k"], ends[2]["D_K"]) == ("found", 4, 8)
+    assert (ends[2]["pass_mean"], ends[2]["fail_mean"]) == (1.0, 0.5)
+    assert ends[2]["because"] == "passes at d_k = 4, fails at 3"
+    assert (ends[1]["status"], ends[1]["pass_mean"], ends[1]["fail_mean"]) == (
+        "censored",
+        None,
+        0.5,
+    )
+    assert [row["status"] for row in explained(study, [])[0]["heads"]] == ["open"] * 3
 
 
-def test_an_open_head_and_a_contradiction_are_told() -> None:
-    study = study_of(heads=[2])
+def test_a_contradiction_and_its_retest_are_told() -> None:
+    study = study_of(heads=[2], extra_seeds=3)
     (cell,) = study.cells
-    assert explained(study, [])[0]["heads"][0]["bound"] == "above d_k = 0"
 
     def score(d_k: int, seed: int) -> float:
         """Passes from 3 on without ever clearing the target, but for the largest width."""
-        return (1.0, 0.98)[seed] if 3 <= d_k < 12 else 0.5
+        return (1.0, 0.98)[seed % 2] if 3 <= d_k < 12 else 0.5
 
-    rows = [run_row(2, d, s, cell, score=score(d, s)) for d in range(1, 13) for s in (0, 1)]
-    (row,) = explained(study, rows)[0]["heads"]
-    assert row["status"] == "inconsistent"
-    assert row["bound"] == (
-        "d_k = 3 (mean 0.9900 of 2 seeds) passes, yet d_k = 12 (mean 0.5000 of 2 seeds) fails"
-    )
+    rows = [run_row(2, d, s, cell, score=score(d, s)) for d in range(1, 13) for s in range(5)]
+    sections, _ = explained(study, rows)
+    (end,) = sections["heads"]
+    assert end["status"] == "inconsistent"
+    assert end["because"] == "passes at d_k = 3, fails above it at 12"
+    retests = [row for row in sections["decisions"] if row["why"].startswith("retest")]
+    assert [(row["d_k"], row["ran"], row["spared"]) for row in retests] == [(3, 5, 0), (12, 5, 0)]
+
+
+def test_a_retest_with_more_steps_counts_only_the_steps_that_it_took() -> None:
+    study = study_of(heads=[2], retest_steps=2)
+    rows = rows_in_order(study)
+    (cell,) = study.cells
+    failing = [run_row(2, WIDTHS[2] - 1, seed, study.longer(cell), 999) for seed in (0, 1)]
+    rows = [row for row in rows if row["cell_id"] == cell.cell_id]
+    for row in rows:
+        row["stop_reason"] = "converged" if row["score"] == 1.0 else "max_steps"
+    sections, facts = explained(study, rows + failing)
+    longer = [row for row in sections["decisions"] if row["longer"]]
+    assert [(row["d_k"], row["verdict"]) for row in longer] == [(WIDTHS[2] - 1, "pass")]
+    assert longer[0]["steps"] == sum(row["steps"] for row in failing)
+    assert sections["heads"][0]["limited_by"] == "budget"
+    assert facts["steps"] == sum(row["steps"] for row in sections["decisions"])
 
 
 @pytest.mark.parametrize(
@@ -148,8 +159,9 @@ def test_the_command_that_repeats_it_runs_the_same_cell_and_search(
     path.write_text(yaml.safe_dump(document | parts))
     study = load_study(str(path), overrides)
     cell = study.cells[-1]
-    rows = runs_of([run_row(1, 1, 0, cell)])
-    command = shlex.split(command_to_repeat(str(path), overrides, cell, rows))
+    store = Store(tmp_path)
+    store.append([run_row(1, 1, 0, cell)])
+    command = shlex.split(command_to_repeat(str(path), overrides, cell, store))
     assert command[:3] == ["rgr", "run", str(path)]
     assert command[-4:] == ["--engine", "made up", "--out", "repeat"]
     settings = [command[i + 1] for i, word in enumerate(command) if word == "--set"]

@@ -76,17 +76,23 @@ def test_a_place_trains_its_cell_with_the_protocols_keys_alone_changed() -> None
     )
 
 
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=30), st.floats(0, 1), st.data())
+@given(
+    st.lists(st.floats(0, 1), min_size=1, max_size=30),
+    st.floats(0, 1),
+    st.sampled_from([0.0, 1.0]),
+    st.data(),
+)
 def test_pruning_never_loses_a_trial_that_could_have_been_the_best(
-    scores: list[float], best: float, data: st.DataObject
+    scores: list[float], best: float, perfect: float, data: st.DataObject
 ) -> None:
     known = data.draw(st.integers(1, len(scores)))
-    standing = Standing(tuple(scores[:known]), len(scores))
+    standing = Standing(tuple(scores[:known]), len(scores), perfect)
+    luckiest = scores[:known] + [perfect] * (len(scores) - known)
+    off = abs(sum(luckiest) / len(scores) - perfect)
     if standing.is_hopeless(best):
-        assert sum(scores) / len(scores) <= best + 1e-12
+        assert off >= abs(best - perfect) - 1e-12
     else:
-        luckiest = scores[:known] + [1.0] * (len(scores) - known)
-        assert sum(luckiest) / len(scores) >= best - 1e-12
+        assert off <= abs(best - perfect) + 1e-12
     assert not standing.is_hopeless(None)
 
 
