@@ -6,7 +6,6 @@ import shlex
 import signal
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
 
@@ -14,6 +13,18 @@ import typer
 from rich.console import Console
 
 from analysis.load import StudyResults
+from rgr_dist.cli_options import (
+    EXIT_BAD_INPUT,
+    EXIT_FAILED_RUNS,
+    EXIT_INTERRUPTED,
+    How,
+    Out,
+    Set,
+    StudyName,
+    say_error,
+    tell_damaged,
+)
+from rgr_dist.cli_search import explain, tune
 from rgr_dist.cluster import ClusterError
 from rgr_dist.engines import EngineError, check_engine
 from rgr_dist.listing import Format, print_listing
@@ -22,21 +33,12 @@ from rgr_dist.results.store import Store
 from rgr_dist.study_faults import StudyError
 from rgr_dist.study_file import load_study
 
-EXIT_BAD_INPUT, EXIT_FAILED_RUNS, EXIT_INTERRUPTED = 2, 3, 130
-
 app = typer.Typer(
     name="rgr",
     help="Measure how many relations an attention layer can hold.",
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-
-StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="A shipped study, or a YAML file.")]
-Out = Annotated[str, typer.Option("--out", help="The store: a folder, or a URI pyarrow opens.")]
-Set = Annotated[
-    list[str] | None, typer.Option("--set", metavar="A.B=C", help="Override a key of the study.")
-]
-How = Annotated[Format, typer.Option("--format", help="How to print.")]
 
 
 @app.command()
@@ -51,7 +53,7 @@ def plan(
 
     store = Store(out)
     cells, facts = plan_study(load_study(study, set_ or ()), store)
-    _tell_damaged(store)
+    tell_damaged(store)
     print_listing({"cells": cells}, how, facts=facts)
 
 
@@ -107,7 +109,7 @@ def status(
 
     store = Store(out)
     brackets, facts = study_status(load_study(study, set_ or ()), store)
-    _tell_damaged(store)
+    tell_damaged(store)
     print_listing({"brackets": brackets}, how, facts=facts)
 
 
@@ -158,6 +160,10 @@ def report(study: StudyName, out: Out = "results", set_: Set = None) -> None:
     print(publish(results, store))
 
 
+app.command()(explain)
+app.command()(tune)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run ``rgr`` and leave the process with its exit status."""
     signal.signal(signal.SIGTERM, _interrupt)
@@ -186,23 +192,13 @@ def call(arguments: Sequence[str]) -> int:
     return EXIT_BAD_INPUT
 
 
-def say_error(text: str) -> None:
-    """One line on standard error."""
-    print(f"rgr: {text}", file=sys.stderr)
-
-
 def _open(study: str, overrides: Sequence[str] | None, store: Store) -> StudyResults:
     """A study's results, with a word on parts of the store that cannot be read."""
     from rgr_dist.reporting import open_results
 
     results, _ = open_results(load_study(study, overrides or ()), store)
-    _tell_damaged(store)
+    tell_damaged(store)
     return results
-
-
-def _tell_damaged(store: Store) -> None:
-    for path in store.damaged:
-        say_error(f"{Path(path).name} in {store.root} is damaged and was left out")
 
 
 def _say_findings(console: Console, results: StudyResults) -> None:

@@ -27,6 +27,9 @@ MINIMISED: frozenset[str] = frozenset()
 PROTOCOL = 1
 """Version of the training protocol. Raise it when the same study would give other numbers."""
 
+LATER_KEYS = (("training", "initial_scale", 1.0),)
+"""Keys that a cell gained after runs had been stored: part, key, default."""
+
 
 def _number(value: Any) -> Any:
     """Refuse a boolean, which pydantic would take for 0 or 1."""
@@ -71,10 +74,14 @@ class Context(Spec):
 
 
 class Training(Spec):
-    """Optimisation and stopping (App. A.1); steps are contexts of one run."""
+    """Optimisation and stopping (App. A.1); steps are contexts of one run.
+
+    ``initial_scale`` multiplies the standard deviation 1/sqrt(d_model) of the first weights.
+    """
 
     learning_rate: Annotated[Real, Field(gt=0, le=1e30)] = 1e-3
     sharpness: Annotated[Real, Field(gt=0, le=1e30)] = 10.0
+    initial_scale: Annotated[Real, Field(gt=0, le=1e30)] = 1.0
     max_steps: Count = 20_000
     check_every: Count = 500
     patience: Count = 5
@@ -195,7 +202,16 @@ class Cell(Spec):
     @property
     def cell_id(self) -> str:
         """Address of the cell: hash of its science configuration and the protocol version."""
-        return digest({"protocol": PROTOCOL, "cell": self.model_dump(mode="json")}, 16)
+        return digest({"protocol": PROTOCOL, "cell": self.addressed}, 16)
+
+    @property
+    def addressed(self) -> dict[str, Any]:
+        """What addresses are made of: a key that came later is left out at its default."""
+        keys: dict[str, Any] = self.model_dump(mode="json")
+        for part, key, default in LATER_KEYS:
+            if keys[part][key] == default:
+                del keys[part][key]
+        return keys
 
 
 class Run(Spec):
@@ -214,7 +230,8 @@ class Run(Spec):
     @property
     def config_json(self) -> str:
         """Canonical JSON of everything that the run's numbers depend on."""
-        return canonical_json({"protocol": PROTOCOL, **self.model_dump(mode="json")})
+        keys = self.model_dump(mode="json") | {"cell": self.cell.addressed}
+        return canonical_json({"protocol": PROTOCOL, **keys})
 
     @property
     def run_id(self) -> str:

@@ -57,6 +57,8 @@ def test_the_readmes_commands_run(mine: Path, capsys: pytest.CaptureFixture[str]
             document["search"] |= {"seeds": 2, "heads": [1, 2]}
             document["training"] = {"max_steps": 1000, "learning_rate": 0.01}
             (mine / "mine.yaml").write_text(yaml.safe_dump(document))
+        arguments = ["m=16,d_model=16" if "d_model" in word else word for word in arguments]
+        arguments += ["--trials", "2"] if arguments[1] == "tune" else []
         assert call(arguments[1:]) == 0, capsys.readouterr().err
     assert "report" in capsys.readouterr().out
     assert (mine / "results/studies/mine/report/index.html").exists()

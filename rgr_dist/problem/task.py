@@ -65,16 +65,17 @@ class Task:
 def initial_projections(
     run: Run,
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """W_Q and W_K at the start, each float64 [d_model, D_K], entries N(0, 1/d_model) in variance.
+    """W_Q and W_K at the start, each float64 [d_model, D_K].
 
-    Columns come from the stream in order, so a wider layer starts with the narrower one's
-    columns and widths of one seed are paired as closely as can be.
+    Entries are N(0, 1/d_model) in variance, times ``training.initial_scale``. Columns come from
+    the stream in order, so a wider layer starts with the narrower one's columns and widths of
+    one seed are paired as closely as can be.
     """
 
     def draw(role: str) -> npt.NDArray[np.float64]:
         d_model = run.cell.d_model
         values = Stream.of(run.cell.problem_json, role, run.seed).normals(d_model * run.D_K)
         columns: npt.NDArray[np.float64] = values.reshape(run.D_K, d_model).T / np.sqrt(d_model)
-        return np.ascontiguousarray(columns)
+        return np.ascontiguousarray(run.cell.training.initial_scale * columns)
 
     return draw("W_Q"), draw("W_K")

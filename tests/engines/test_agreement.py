@@ -228,3 +228,12 @@ def test_an_unknown_engine_is_named_beside_the_valid_ones() -> None:
     with pytest.raises(ValueError, match=r"lane'?: unknown; valid: auto, .*lanes"):
         make_engine("lane")
     assert [make_engine(name).name for name in ENGINES] == list(ENGINES)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_engine_starts_from_weights_of_the_initial_scale(engine: str) -> None:
+    shape = SHAPES["pairs"]
+    (plain,) = make_engine(engine).weights_after(runs_of(shape, (3,)), 0)
+    (scaled,) = make_engine(engine).weights_after(runs_of(shape, (3,), initial_scale=4), 0)
+    np.testing.assert_array_equal(scaled.W_Q, 4 * plain.W_Q)
+    np.testing.assert_array_equal(scaled.W_K, 4 * plain.W_K)

@@ -89,6 +89,13 @@ def test_first_weights_are_normal_of_variance_one_over_d_model() -> None:
     assert abs(np.corrcoef(W_Q.ravel(), W_K.ravel())[0, 1]) < 4 / np.sqrt(W_Q.size)
 
 
+def test_the_initial_scale_multiplies_the_first_weights_of_the_same_stream() -> None:
+    plain = initial_projections(run_of(h=2, d_k=3))
+    scaled = initial_projections(run_of(h=2, d_k=3, training={"initial_scale": 0.5}))
+    for W, W_scaled in zip(plain, scaled, strict=True):
+        np.testing.assert_array_equal(W_scaled, 0.5 * W)
+
+
 def test_first_weights_differ_between_seeds() -> None:
     first, second = (initial_projections(run_of(h=1, d_k=4, seed=seed))[0] for seed in (0, 1))
     assert not np.isclose(first, second).any()

@@ -1,0 +1,56 @@
+"""Cells and heads of a study, as the command line names them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rgr_dist.study import Cell, Study
+from rgr_dist.study_faults import StudyError
+
+
+def cells_named(study: Study, text: str) -> list[Cell]:
+    """The cells whose name has every ``key=value`` of a text such as ``m=64,d_model=16``.
+
+    Raises:
+        StudyError: there is none.
+    """
+    wanted = _pairs(text)
+    cells = [cell for cell in study.cells if wanted and wanted <= _pairs(cell.name)]
+    if not cells:
+        raise StudyError(f"--cell {text}: not in {study.name}; valid: {_names(study.cells)}")
+    return cells
+
+
+def cell_named(study: Study, text: str) -> Cell:
+    """The one cell of that name.
+
+    Raises:
+        StudyError: there is none, or more than one.
+    """
+    cells = cells_named(study, text)
+    if len(cells) > 1:
+        raise StudyError(f"--cell {text}: names {len(cells)} cells; valid: {_names(cells)}")
+    return cells[0]
+
+
+def heads_named(study: Study, heads: Sequence[int]) -> tuple[int, ...]:
+    """Those head counts, in the study's order.
+
+    Raises:
+        StudyError: one of them is not in the study.
+    """
+    listed = sorted(set(heads)) if study.search.heads == "all" else study.search.heads
+    for h in heads:
+        if h not in listed:
+            raise StudyError(
+                f"--heads {h}: not in {study.name}; valid: {', '.join(map(str, listed))}"
+            )
+    return tuple(h for h in listed if h in heads)
+
+
+def _pairs(name: str) -> set[str]:
+    return {"".join(pair.split()) for pair in name.split(",") if pair.strip()}
+
+
+def _names(cells: Sequence[Cell]) -> str:
+    return "; ".join(cell.name for cell in cells)

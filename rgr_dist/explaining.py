@@ -1,0 +1,149 @@
+"""Every decision behind a cell's thresholds, replayed from the stored runs alone."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from rgr_dist.prior import expectations
+from rgr_dist.replay import open_portfolio, shown_heads, stored_runs
+from rgr_dist.results.store import Store
+from rgr_dist.study import Cell, Study
+from rgr_dist.study_faults import StudyError
+from rgr_dist.study_file import load_study
+from search.cell_state import CellState
+
+Rows = list[dict[str, Any]]
+
+
+def explain_cell(
+    study: Study, cell: Cell, store: Store, heads: Sequence[int] = ()
+) -> tuple[dict[str, Rows], dict[str, Any]]:
+    """The probes of a cell's search in order, what ended each head's, and the totals.
+
+    ``stored_before`` counts the seeds of a probe whose runs had ended before the search had
+    seen enough to ask for it: an earlier study or session left them, or a slot took them
+    ahead of need. Rows say when a run ended, not for which study it was trained.
+
+    Args:
+        heads: list these alone; the whole search is replayed all the same.
+    """
+    runs, expected = stored_runs(study, store), expectations(study, store)
+    state = open_portfolio(study, runs, expected).state(cell.cell_id)
+    decisions = _decision_rows(state, _runs_by_place(study, cell, runs))
+    own = expected[cell.cell_id]
+    facts = {
+        "start": f"D_K near {own.D_K:.0f}, h near {own.h:.1f}, from {own.source}",
+        "test": f"mean of {state.test.seeds} seeds {_sign(state)} {state.test.target}",
+        "finished": state.is_done,
+        "probes": len({(row["h"], row["d_k"], row["longer"]) for row in decisions}),
+        "runs": sum(row["new_seeds"] for row in decisions),
+        "steps": sum(row["steps"] for row in decisions),
+        "seconds": sum(row["seconds"] for row in decisions),
+    }
+    listed = heads or shown_heads(state)
+    shown = [row for row in decisions if row["h"] in listed]
+    return {"decisions": shown, "heads": [_head_row(state, h) for h in listed]}, facts
+
+
+def command_to_repeat(source: str, overrides: Sequence[str], cell: Cell, store: Store) -> str:
+    """The command that runs a cell's search again from nothing, in a store of its own.
+
+    It finds the same thresholds. Where the study's search did not start from the paper's
+    constants, its first probes differ.
+
+    Args:
+        source, overrides: the study as the command line had it.
+    """
+    item: dict[str, Any] = {"m": cell.m, "d_model": cell.d_model}
+    for own in ({}, {part: getattr(cell, part).model_dump() for part in ("context", "training")}):
+        chosen = [*overrides, f"cells={json.dumps([item | own])}"]
+        try:
+            if load_study(source, chosen).cells == (cell,):
+                break
+        except StudyError:
+            continue
+    engines = store.runs([cell.cell_id])["engine"].unique()
+    engine = ["--engine", str(engines[0])] if len(engines) == 1 else []
+    settings = [word for setting in chosen for word in ("--set", setting)]
+    return shlex.join(["rgr", "run", source, *settings, *engine, "--out", "repeat"])
+
+
+def _sign(state: CellState) -> str:
+    return "at most" if state.test.minimise else "at least"
+
+
+def _runs_by_place(study: Study, cell: Cell, runs: pd.DataFrame) -> pd.DataFrame:
+    """A cell's runs by (h, d_k, longer, seed); where it is the same run, both stand for one."""
+    trained = runs[runs["stop_reason"] != "failed"]
+    own = trained[trained["cell_id"] == cell.cell_id].assign(longer=False)
+    parts = [own]
+    if longer := study.longer(cell):
+        parts.append(trained[trained["cell_id"] == longer.cell_id].assign(longer=True))
+        parts.append(own[own["stop_reason"] == "converged"].assign(longer=True, steps=0, seconds=0))
+    by_place = pd.concat(parts).drop_duplicates(["h", "d_k", "longer", "seed"], keep="first")
+    return by_place.set_index(["h", "d_k", "longer", "seed"])
+
+
+def _decision_rows(state: CellState, stored: pd.DataFrame) -> Rows:
+    """One row for each probe, with the seeds that it took beyond those it had."""
+    counted: set[tuple[int, int, bool, int]] = set()
+    known_until: pd.Timestamp | None = None
+    rows: Rows = []
+    for step, decision in enumerate(state.decisions):
+        # The seeds behind a decision are the first ones: its waves go in that order.
+        places = [
+            (decision.h, decision.d_k, decision.longer, seed) for seed in range(decision.n_seeds)
+        ]
+        new = [place for place in places if place not in counted]
+        trained = stored.loc[[place for place in new if place in stored.index]]
+        ended = trained["finished_at"]
+        before = None if known_until is None else int((ended <= known_until).sum())
+        few = decision.n_seeds <= state.test.seeds
+        seeds = state.test.seeds if few else state.test.with_extra.seeds
+        rows.append(
+            {
+                "step": step,
+                "h": decision.h,
+                "d_k": decision.d_k,
+                "D_K": decision.h * decision.d_k,
+                "longer": decision.longer,
+                "why": decision.reason,
+                "verdict": decision.verdict,
+                "mean_score": decision.mean_score,
+                "ran": decision.n_seeds,
+                "spared": seeds - decision.n_seeds,
+                "evidence": decision.evidence,
+                "new_seeds": len(new),
+                "stored_before": before,
+                "steps": int(trained["steps"].sum()),
+                "seconds": float(trained["seconds"].sum()),
+                "ended": ended.max().isoformat(timespec="seconds") if len(trained) else None,
+            }
+        )
+        counted.update(new)
+        if len(trained):
+            known_until = ended.max() if known_until is None else max(known_until, ended.max())
+    return rows
+
+
+def _head_row(state: CellState, h: int) -> dict[str, Any]:
+    """Where a head ended and what that rests on, with the means of its certificate."""
+    result = state.result(h)
+    passed, failed = result.contradiction or (result.passed, result.failed)
+    return {
+        "h": h,
+        "status": result.status,
+        "d_k": result.d_k,
+        "D_K": None if result.d_k is None else h * result.d_k,
+        "D_K_low": result.D_K_low,
+        "D_K_high": result.D_K_high,
+        "because": result.because,
+        "pass_mean": passed.mean_score if passed else None,
+        "fail_mean": failed.mean_score if failed else None,
+        "limited_by": result.limited_by,
+    }

@@ -1,0 +1,63 @@
+"""A trial of a tuning: one protocol, whose every ``step`` trains one seed at every place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ray import tune
+
+from rgr_dist.engines import make_engine
+from rgr_dist.study import Cell
+from rgr_dist.trainable import train_rows
+from rgr_dist.tuning import Place, Standing
+
+
+class ProtocolTrainable(tune.Trainable):
+    """Trains a protocol's runs, seed after seed at every place, until all ran or none can help."""
+
+    def setup(self, config: dict[str, Any]) -> None:
+        """Take a protocol."""
+        self.places = [
+            Place(Cell.model_validate_json(cell), h, d_k) for cell, h, d_k in config["places"]
+        ]
+        self.protocol = config["protocol"]
+        self.seeds, self.best, self.known = config["seeds"], config["best"], config["known"]
+        self.perfect, self.worst = config["perfect"], config["worst"]
+        self.engine = make_engine(config["engine"], threads=1)
+        self.scores: list[float] = []
+        self.seed = 0
+
+    def reset_config(self, new_config: dict[str, Any]) -> bool:
+        """Take another protocol in the same process."""
+        self.setup(new_config)
+        return True
+
+    def step(self) -> dict[str, Any]:
+        """Train the next seed at every place."""
+        rows = []
+        for place in self.places:
+            run = place.run(self.protocol, self.seed)
+            if run.run_id in self.known:
+                self.scores.append(self.known[run.run_id])
+                continue
+            rows += train_rows(self.engine, [run])
+            if rows[-1]["stop_reason"] == "failed":
+                return {"score": None, "rows": rows, "failed": True, "done": True}
+            self.scores.append(score_of(rows[-1], self.worst))
+        self.seed += 1
+        runs = len(self.places) * self.seeds
+        standing = Standing(tuple(self.scores), runs, self.perfect)
+        is_last = self.seed == self.seeds
+        pruned = not is_last and standing.is_hopeless(self.best)
+        return {
+            "score": standing.mean,
+            "rows": rows,
+            "pruned": pruned,
+            "done": is_last or pruned,
+        }
+
+
+def score_of(row: Mapping[Any, Any], worst: float) -> float:
+    """The score of a run that ended; the worst there is if it diverged."""
+    return worst if row["stop_reason"] == "diverged" else float(row["score"])

@@ -1,0 +1,163 @@
+"""What tuning the training protocol means: where, by which score, and what comes of it.
+
+The score of a protocol is the mean test score over the tuned places and the seeds, after at most
+``max_steps``; a run that diverged has the worst score there is. It is what a threshold is made
+of, every run has it, and none is better than perfect, so that a trial can be pruned exactly.
+Steps to converge would be cheaper to read but say nothing below the threshold, where runs do not
+converge; and below the threshold is where the protocol matters, for above it every sensible one
+is near perfect.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rgr_dist.replay import shown_heads
+from rgr_dist.study import Cell, Run, Study, Training, digest
+from rgr_dist.study_faults import StudyError
+from search.cell_state import CellState
+from search.portfolio import Portfolio
+
+SPACE = {"learning_rate": (1e-4, 1e-1), "sharpness": (1.0, 100.0), "initial_scale": (0.1, 10.0)}
+"""Keys of ``training`` that are tuned, and between which values, on a log scale."""
+BELOW_PREDICTED = 0.9
+"""Share of the predicted D_K at which a head is tuned whose threshold is not known."""
+DIGITS = 4
+"""Significant digits of a tuned value: what is printed is what was trained."""
+
+Protocol = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a protocol is tried: (cell, h, d_k), with every seed of the study."""
+
+    cell: Cell
+    h: int
+    d_k: int
+
+    def run(self, protocol: Protocol, seed: int) -> Run:
+        """The run of a seed under a protocol."""
+        training = Training(**{**self.cell.training.model_dump(), **protocol})
+        cell = self.cell.model_copy(update={"training": training})
+        return Run(cell=cell, h=self.h, d_k=self.d_k, seed=seed)
+
+
+def places_to_tune(
+    portfolio: Portfolio,
+    cells: Sequence[Cell],
+    heads: Sequence[int] = (),
+    D_K: int | None = None,
+) -> list[Place]:
+    """Where to tune: in each cell at the given heads, or at the one that needs the least.
+
+    Args:
+        portfolio: the study's search, which knows the thresholds found so far.
+        D_K: total width; by default the largest that fails, one d_k below the threshold, or
+            ``BELOW_PREDICTED`` of the expected D_K where no threshold has been found.
+
+    Raises:
+        StudyError: a head does not divide D_K.
+    """
+    places = []
+    for cell in cells:
+        state = portfolio.state(cell.cell_id)
+        for h in heads or (_least_head(state),):
+            if D_K is not None and D_K % h:
+                raise StudyError(f"--D_K {D_K}: not a multiple of h = {h}; give one, or --heads")
+            places.append(Place(cell, h, _width(state, h) if D_K is None else D_K // h))
+    return places
+
+
+def _least_head(state: CellState) -> int:
+    found = {h: d_k for h in shown_heads(state) if (d_k := state.result(h).d_k)}
+    if found:
+        return min(found, key=lambda h: h * found[h])
+    return min(state.plan.axes, key=lambda h: (abs(math.log2(h / state.plan.guess_h)), h))
+
+
+def _width(state: CellState, h: int) -> int:
+    found = state.result(h).d_k
+    if found is not None:
+        return max(1, found - 1)
+    return max(1, math.floor(BELOW_PREDICTED * state.plan.guess_D_K / h))
+
+
+def present_protocol(cell: Cell) -> dict[str, float]:
+    """The tuned keys as a cell has them now: the first trial."""
+    return {key: float(getattr(cell.training, key)) for key in SPACE}
+
+
+def bounds(present: Protocol) -> dict[str, tuple[float, float]]:
+    """Between which values each key is tuned: ``SPACE``, wide enough for the present ones."""
+    return {
+        key: (min(low, present[key]), max(high, present[key])) for key, (low, high) in SPACE.items()
+    }
+
+
+def rounded(protocol: Protocol) -> dict[str, float]:
+    """A protocol as it is trained and printed, to ``DIGITS`` significant digits."""
+    return {key: float(f"{protocol[key]:.{DIGITS}g}") for key in SPACE}
+
+
+def described(study: Study, places: Sequence[Place]) -> dict[str, Any]:
+    """What the trials of one tuning have in common: places, seeds, bounds and step limits.
+
+    Trials of tunings that differ in it are not comparable, so each has trials of its own, named
+    by its digest. The present values of the tuned keys are not part of it but for the bounds.
+    """
+    neutral = dict.fromkeys(SPACE, 1.0)
+    return {
+        "places": [
+            {
+                "m": place.cell.m,
+                "d_model": place.cell.d_model,
+                "h": place.h,
+                "d_k": place.d_k,
+                "max_steps": place.cell.training.max_steps,
+                "cell": digest(place.run(neutral, 0).cell.addressed, 16),
+            }
+            for place in places
+        ],
+        "seeds": study.search.seeds,
+        "bounds": bounds(present_protocol(places[0].cell)),
+    }
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a trial stands.
+
+    Attributes:
+        scores: of its runs so far.
+        runs: how many there are in all.
+        perfect: the best score there is.
+    """
+
+    scores: tuple[float, ...]
+    runs: int
+    perfect: float
+
+    @property
+    def mean(self) -> float:
+        """Mean score of the runs so far."""
+        return math.fsum(self.scores) / len(self.scores)
+
+    def is_hopeless(self, best: float | None) -> bool:
+        """Whether the rest, were they perfect, would leave the mean farther off than the best's.
+
+        A pruned trial would not have been the best: pruning changes the cost, not the answer.
+        """
+        lost = math.fsum(abs(self.perfect - score) for score in self.scores)
+        return best is not None and lost > self.runs * abs(self.perfect - best)
+
+
+def place_rows(places: Sequence[Place]) -> list[dict[str, Any]]:
+    """The tuned places as a listing."""
+    return [
+        {"m": p.cell.m, "d_model": p.cell.d_model, "h": p.h, "d_k": p.d_k, "D_K": p.h * p.d_k}
+        for p in places
+    ]

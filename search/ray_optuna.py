@@ -1,0 +1,137 @@
+"""Optuna as Ray Tune's searcher: what it is asked for, how its trials are resumed and pruned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from optuna.distributions import BaseDistribution
+from optuna.samplers import TPESampler
+from optuna.storages import BaseStorage
+from optuna.trial import FrozenTrial, TrialState
+from ray.tune.search import Searcher
+from ray.tune.search.optuna import OptunaSearch
+
+Params = dict[str, Any]
+FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
+
+
+class OptunaTrials(OptunaSearch):
+    """TPE until there are so many finished trials, those that the storage holds included.
+
+    A result holds ``score``; one that also holds a true ``pruned`` ends its trial as pruned, and
+    one with a true ``failed`` as failed, which does not count as finished. Other than Ray's
+    adapter, this one goes on from a storage: a trial that a killed process left running is
+    marked as failed and run again, and the sampler is seeded by ``seed`` and the number of stored
+    trials, since the same seed again would draw the first trials' points a second time.
+
+    Args:
+        space: the distribution of each parameter.
+        to_config: a trial's config for its parameters and the best score so far, if any.
+        first: the parameters of the first trial, if the storage holds none.
+        record: is handed each result before Optuna is. An error that it raises ends the search
+            and is kept in ``fault``.
+        failures: failed trials after which the search gives up.
+
+    Attributes:
+        loaded: finished trials that the storage held at the start.
+        failed: trials that failed since.
+    """
+
+    def __init__(
+        self,
+        space: Mapping[str, BaseDistribution],
+        mode: Literal["min", "max"],
+        trials: int,
+        seed: int,
+        to_config: Callable[[Params, float | None], dict[str, Any]],
+        storage: BaseStorage | None = None,
+        study_name: str = "trials",
+        first: Params | None = None,
+        record: Callable[[dict[str, Any]], None] = lambda result: None,
+        failures: int = 3,
+    ) -> None:
+        super().__init__(dict(space), "score", mode, storage=storage, study_name=study_name)
+        self.trials = trials
+        self.to_config = to_config
+        self.record = record
+        self.failures, self.failed = failures, 0
+        self.fault: Exception | None = None
+        self.running: set[str] = set()
+        left_over = self.study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+        for trial in left_over:
+            self.study.tell(trial.number, state=TrialState.FAIL)
+            self.study.enqueue_trial(trial.params)
+        stored = self.study.get_trials(deepcopy=False)
+        self.loaded = len(self.finished)
+        self.study.sampler = TPESampler(seed=seed + len(stored))
+        if first is not None and not stored:
+            self.study.enqueue_trial(first)
+
+    @property
+    def study(self) -> Any:
+        """Optuna's study."""
+        return self._ot_study
+
+    @property
+    def finished(self) -> list[FrozenTrial]:
+        """Trials that were completed or pruned, in their order."""
+        trials: list[FrozenTrial] = self.study.get_trials(deepcopy=False, states=FINISHED)
+        return trials
+
+    @property
+    def best(self) -> FrozenTrial | None:
+        """The best completed trial, the first of equals; None while there is none."""
+        done = [trial for trial in self.finished if trial.state is TrialState.COMPLETE]
+        sign = 1 if self.mode == "min" else -1
+        return min(done, key=lambda trial: sign * float(trial.value or 0), default=None)
+
+    def suggest(self, trial_id: str) -> Any:
+        """The next trial's config, or FINISHED."""
+        given_up = self.fault is not None or self.failed >= self.failures
+        if given_up or len(self.finished) >= self.trials:
+            return Searcher.FINISHED
+        if len(self.finished) + len(self.running) >= self.trials:
+            return None  # one that runs may yet fail
+        self.running.add(trial_id)
+        best = self.best
+        return self.to_config(super().suggest(trial_id) or {}, best.value if best else None)
+
+    def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
+        """Record a result, then report it."""
+        if self._recorded(result):
+            super().on_trial_result(trial_id, result)
+
+    def on_trial_complete(
+        self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
+    ) -> None:
+        """Record the last result, then tell Optuna how the trial ended."""
+        self.running.discard(trial_id)
+        kept = result is None or self._recorded(result)
+        failed = error or not kept or result is None or bool(result.get("failed"))
+        if failed:
+            self.failed += 1
+            result = None
+        elif result is not None and result.get("pruned"):
+            super().on_trial_result(trial_id, result)
+            result = None
+        super().on_trial_complete(trial_id, result, failed)
+
+    def _recorded(self, result: dict[str, Any]) -> bool:
+        if self.fault is None:
+            try:
+                self.record(result)
+            except Exception as fault:
+                # Tune would retry the trial; the search must end instead, and say why.
+                self.fault = fault
+        return self.fault is None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Nothing of a search is pickled: it goes on from its storage."""
+        return {}
+
+    def save(self, checkpoint_path: str) -> None:
+        """Nothing: the search goes on from its storage."""
+
+    def restore(self, checkpoint_path: str) -> None:
+        """Nothing: the search goes on from its storage."""

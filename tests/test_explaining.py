@@ -1,0 +1,213 @@
+"""Why a threshold is what it is, from made-up runs: no Ray, no training."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import random
+import shlex
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+import yaml
+
+from rgr_dist.cli import call
+from rgr_dist.explaining import command_to_repeat, explain_cell
+from rgr_dist.replay import decision_rows, open_portfolio
+from rgr_dist.results.store import Store
+from rgr_dist.study import Study
+from rgr_dist.study_file import load_study
+from tests.results.made_up_runs import run_row
+from tests.test_replay import WIDTHS, runs_of, study_of
+from tests.test_replay import trained as plain_rows
+
+Rows = list[dict[str, Any]]
+
+
+def rows_in_order(study: Study, first: Rows | None = None) -> Rows:
+    """Full rows of every run that a study asks for beyond the first ones, a minute apart."""
+    rows = list(first or [])
+    by_id = {cell.cell_id: cell for cell in study.cells}
+    for minute, row in enumerate(plain_rows(study, rows)[len(rows) :], len(rows)):
+        h, d_k, seed = row["h"], row["d_k"], row["seed"]
+        cell = by_id[row["cell_id"]]
+        rows.append(run_row(h, d_k, seed, cell, minute, score=row["score"], steps=1000))
+    return rows
+
+
+def explained(study: Study, rows: Rows, *heads: int) -> tuple[dict[str, Rows], dict[str, Any]]:
+    with TemporaryDirectory() as folder:
+        store = Store(folder)
+        store.append(rows)
+        return explain_cell(study, study.cells[0], store, heads)
+
+
+def test_it_lists_every_decision_in_order_and_counts_every_run_once() -> None:
+    study = study_of(seeds=10)
+    rows = rows_in_order(study)
+    sections, facts = explained(study, rows)
+    decided = decision_rows(study, open_portfolio(study, runs_of(rows)))
+    keys = ("step", "h", "d_k", "D_K", "verdict", "mean_score", "evidence")
+    assert [{k: row[k] for k in keys} for row in sections["decisions"]] == [
+        {k: row[k] for k in keys} for row in decided
+    ]
+    assert facts["finished"] is True
+    for row in sections["decisions"]:
+        assert row["ran"] + row["spared"] == 10
+    needed = {
+        (row["h"], row["d_k"], seed) for row in sections["decisions"] for seed in range(row["ran"])
+    }
+    assert facts["runs"] == len(needed)
+    assert facts["steps"] == 1000 * len(needed)
+
+
+def test_seeds_that_were_spared_come_with_the_inequality_that_spared_them() -> None:
+    sections, _ = explained(study := study_of(seeds=10, intervals=False), rows_in_order(study))
+    spared = [row for row in sections["decisions"] if row["spared"]]
+    assert spared
+    for row in spared:
+        assert (row["verdict"], row["ran"]) == ("fail", 2)
+        assert "2 seeds lack 1.0000 > 0.1 = n(1 - target)" in row["evidence"]
+
+
+def test_it_tells_the_runs_that_were_there_before_they_were_needed() -> None:
+    study = study_of()
+    alone, _ = explained(study, rows_in_order(study))
+    assert {row["stored_before"] for row in alone["decisions"]} == {None, 0}
+    earlier = rows_in_order(study_of(heads=[8], keep_within=0.1))
+    shared, facts = explained(study, rows_in_order(study, earlier))
+    before = sum(row["stored_before"] or 0 for row in shared["decisions"])
+    first = shared["decisions"][0]
+    unknown = first["new_seeds"] if first["h"] == 8 else 0
+    assert before + unknown == sum(row["new_seeds"] for row in shared["decisions"] if row["h"] == 8)
+    assert facts["runs"] > before > 0
+
+
+def test_the_order_and_repetition_of_rows_change_nothing() -> None:
+    study = study_of()
+    rows = rows_in_order(study)
+    others = random.Random(1).sample(rows, len(rows))
+    assert explained(study, others) == explained(study, rows)
+
+
+def test_a_heads_end_comes_with_its_certificate() -> None:
+    study = study_of(max_D_K=8)
+    sections, _ = explained(study, rows_in_order(study))
+    ends = {row["h"]: row for row in sections["heads"]}
+    assert (ends[2]["status"], ends[2]["d_k"], ends[2]["D_K"]) == ("found", 4, 8)
+    assert (ends[2]["pass_mean"], ends[2]["fail_mean"]) == (1.0, 0.5)
+    assert ends[2]["because"] == "passes at d_k = 4, fails at 3"
+    assert (ends[1]["status"], ends[1]["pass_mean"], ends[1]["fail_mean"]) == (
+        "censored",
+        None,
+        0.5,
+    )
+    assert [row["status"] for row in explained(study, [])[0]["heads"]] == ["open"] * 3
+
+
+def test_a_contradiction_and_its_retest_are_told() -> None:
+    study = study_of(heads=[2], extra_seeds=3)
+    (cell,) = study.cells
+
+    def score(d_k: int, seed: int) -> float:
+        """Passes from 3 on without ever clearing the target, but for the largest width."""
+        return (1.0, 0.98)[seed % 2] if 3 <= d_k < 12 else 0.5
+
+    rows = [run_row(2, d, s, cell, score=score(d, s)) for d in range(1, 13) for s in range(5)]
+    sections, _ = explained(study, rows)
+    (end,) = sections["heads"]
+    assert end["status"] == "inconsistent"
+    assert end["because"] == "passes at d_k = 3, fails above it at 12"
+    retests = [row for row in sections["decisions"] if row["why"].startswith("retest")]
+    assert [(row["d_k"], row["ran"], row["spared"]) for row in retests] == [(3, 5, 0), (12, 5, 0)]
+
+
+def test_a_retest_with_more_steps_counts_only_the_steps_that_it_took() -> None:
+    study = study_of(heads=[2], retest_steps=2)
+    rows = rows_in_order(study)
+    (cell,) = study.cells
+    failing = [run_row(2, WIDTHS[2] - 1, seed, study.longer(cell), 999) for seed in (0, 1)]
+    rows = [row for row in rows if row["cell_id"] == cell.cell_id]
+    for row in rows:
+        row["stop_reason"] = "converged" if row["score"] == 1.0 else "max_steps"
+    sections, facts = explained(study, rows + failing)
+    longer = [row for row in sections["decisions"] if row["longer"]]
+    assert [(row["d_k"], row["verdict"]) for row in longer] == [(WIDTHS[2] - 1, "pass")]
+    assert longer[0]["steps"] == sum(row["steps"] for row in failing)
+    assert sections["heads"][0]["limited_by"] == "budget"
+    assert facts["steps"] == sum(row["steps"] for row in sections["decisions"])
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {},
+        {"training": {"max_steps": 7}},
+        {"training": {"max_steps": 7}, "context": {"length": 3}},
+        {"cells": [{"m": 9, "d_model": 4}, {"m": 8, "d_model": 4, "training": {"patience": 2}}]},
+    ],
+)
+@pytest.mark.parametrize("overrides", [[], ["training.patience=9", "search.seeds=2"]])
+def test_the_command_that_repeats_it_runs_the_same_cell_and_search(
+    parts: dict[str, Any], overrides: list[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "a study.yaml"
+    document = {"name": "x", "cells": [{"m": 16, "d_model": [4, 8]}], "context": {"length": 4}}
+    path.write_text(yaml.safe_dump(document | parts))
+    study = load_study(str(path), overrides)
+    cell = study.cells[-1]
+    store = Store(tmp_path)
+    store.append([run_row(1, 1, 0, cell)])
+    command = shlex.split(command_to_repeat(str(path), overrides, cell, store))
+    assert command[:3] == ["rgr", "run", str(path)]
+    assert command[-4:] == ["--engine", "made up", "--out", "repeat"]
+    settings = [command[i + 1] for i, word in enumerate(command) if word == "--set"]
+    again = load_study(command[2], settings)
+    assert (again.cells, again.search) == ((cell,), study.search)
+
+
+@pytest.fixture
+def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
+    """A study in ``made-up.yaml`` whose runs are in ``results``."""
+    monkeypatch.chdir(tmp_path)
+    study = study_of([{"m": [16, 32], "d_model": 8}])
+    Path("made-up.yaml").write_text(study.to_yaml())
+    Store("results").append(rows_in_order(study))
+    return study
+
+
+def test_explain_in_every_format_and_for_one_head(
+    stored: Study, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = {}
+    for how in ("table", "json", "csv"):
+        asked = ["explain", "made-up.yaml", "--cell", "d_model=8,m=16", "--format", how]
+        assert call(asked) == 0
+        shown[how] = capsys.readouterr().out
+    answer = json.loads(shown["json"])
+    assert [row["h"] for row in answer["heads"]] == [1, 2, 8]
+    assert answer["repeat"].startswith("rgr run made-up.yaml --set 'cells=[")
+    assert len(list(csv.DictReader(io.StringIO(shown["csv"])))) == len(answer["decisions"])
+    assert answer["repeat"] in " ".join(shown["table"].split())
+    assert call([*asked[:-2], "--heads", "2", "--format", "json"]) == 0
+    alone = json.loads(capsys.readouterr().out)
+    assert [row["h"] for row in alone["heads"]] == [2]
+    assert alone["decisions"] == [row for row in answer["decisions"] if row["h"] == 2]
+    assert alone["runs"] == answer["runs"]
+
+
+def test_a_cell_or_head_that_is_not_there_is_told_in_one_line(
+    stored: Study, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for said, *options in (
+        ("--cell m=64: not in made-up; valid: m=16,d_model=8; m=32,d_model=8", "m=64"),
+        ("--cell d_model=8: names 2 cells; valid: m=16,d_model=8; m=32,d_model=8", "d_model=8"),
+        ("--heads 4: not in made-up; valid: 1, 2, 8", "m=16", "--heads", "4"),
+    ):
+        assert call(["explain", "made-up.yaml", "--cell", *options]) == 2
+        shown = capsys.readouterr()
+        assert (shown.out, len(shown.err.splitlines())) == ("", 1)
+        assert said in shown.err
