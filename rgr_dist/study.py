@@ -181,6 +181,12 @@ class Cell(Spec):
         return self.graph.degree * self.m
 
     @property
+    def assets(self) -> tuple[str, ...]:
+        """Digests of the arrays that the graph and the embedding bring from files."""
+        digests = (getattr(part, "digest", None) for part in (self.graph, self.embedding))
+        return tuple(digest for digest in digests if digest is not None)
+
+    @property
     def name(self) -> str:
         """How the command line names the cell: ``m=64,d_model=16``."""
         return f"m={self.m},d_model={self.d_model}"

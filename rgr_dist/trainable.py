@@ -15,6 +15,7 @@ from typing import Any
 from ray import tune
 
 from rgr_dist.engines import Engine, Outcome, make_engine
+from rgr_dist.problem import assets
 from rgr_dist.study import Cell, Run
 from search.protocol import Probe
 
@@ -38,8 +39,13 @@ class ProbeTrainable(tune.Trainable):
     rows, so that the study goes on and the reason is kept.
     """
 
-    def setup(self, config: dict[str, Any]) -> None:
-        """Take a probe."""
+    def setup(self, config: dict[str, Any], arrays: dict[str, assets.Array] | None = None) -> None:
+        """Take a probe.
+
+        Args:
+            arrays: what the study's cells bring from files; Tune fetches them from Ray's store.
+        """
+        assets.take(arrays or {})
         cell = Cell.model_validate_json(config["cell"])
         self.runs = [
             Run(cell=cell, h=config["h"], d_k=config["d_k"], seed=seed) for seed in config["seeds"]
