@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import yaml
 from pydantic import (
@@ -17,9 +17,13 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    SerializerFunctionWrapHandler,
     StrictInt,
+    model_serializer,
     model_validator,
 )
+
+from rgr_dist.study_models import UNUSED, misfit
 
 MINIMISED: frozenset[str] = frozenset()
 """Models whose score is an error: less is better, and it has no upper bound."""
@@ -41,9 +45,22 @@ Share = Annotated[Real, Field(ge=0, le=1), AfterValidator(lambda share: share + 
 
 
 class Spec(BaseModel):
-    """A frozen part of a study that refuses keys it does not know."""
+    """A frozen part of a study that refuses keys it does not know.
+
+    Attributes:
+        later: keys that came after the first stored runs. Where they have their default they are
+            left out of what is written, so that those runs keep their address.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+    later: ClassVar[frozenset[str]] = frozenset()
+
+    @model_serializer(mode="wrap")
+    def _without_later_defaults(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = write(self)
+        fields = type(self).model_fields
+        defaults = {name for name in self.later if getattr(self, name) == fields[name].default}
+        return {name: value for name, value in written.items() if name not in defaults}
 
 
 class Graph(Spec):
@@ -71,7 +88,12 @@ class Context(Spec):
 
 
 class Training(Spec):
-    """Optimisation and stopping (App. A.1); steps are contexts of one run."""
+    """Optimisation and stopping (App. A.1); steps are contexts of one run.
+
+    The transformer (Sec. 7.3) takes a batch a step, decays its weights and does not stop early.
+    """
+
+    later: ClassVar[frozenset[str]] = frozenset({"batch_size", "weight_decay"})
 
     learning_rate: Annotated[Real, Field(gt=0, le=1e30)] = 1e-3
     sharpness: Annotated[Real, Field(gt=0, le=1e30)] = 10.0
@@ -81,6 +103,8 @@ class Training(Spec):
     stop_score: Share = 0.995
     validation_contexts: Count = 500
     test_contexts: Count = 2_000
+    batch_size: Count | None = None
+    weight_decay: Annotated[Real, Field(ge=0, le=1e30)] | None = None
 
 
 class Search(Spec):
@@ -153,13 +177,20 @@ class Search(Spec):
 class Cell(Spec):
     """One point of the law: a model variant on a graph family with m items and d_model."""
 
-    model: Literal["max"] = "max"
+    model: Literal["max", "transformer"] = "max"
     graph: Graph = Graph()
     m: Annotated[Count, Field(ge=2)]
     d_model: Count
     embedding: Embedding = Embedding()
     context: Context = Context()
     training: Training = Training()
+
+    @model_validator(mode="after")
+    def _suits_the_model(self) -> Self:
+        fault = misfit(self)
+        if fault is not None:
+            raise ValueError(fault)
+        return self
 
     @model_validator(mode="after")
     def _context_fits(self) -> Self:
@@ -192,6 +223,11 @@ class Cell(Spec):
         return f"m={self.m},d_model={self.d_model}"
 
     @property
+    def unused_keys(self) -> tuple[str, ...]:
+        """Keys that the model has no use for: ``context.positive_rate``, …"""
+        return UNUSED[self.model]
+
+    @property
     def problem_json(self) -> str:
         """Canonical JSON of what the random streams are keyed by: the task without the training."""
         return canonical_json(
@@ -211,6 +247,12 @@ class Run(Spec):
     h: Count
     d_k: Count
     seed: Annotated[StrictInt, Field(ge=0)]
+
+    @model_validator(mode="after")
+    def _heads_share_the_values(self) -> Self:
+        if self.cell.model == "transformer" and self.cell.d_model % self.h:
+            raise ValueError(f"h: {self.h} does not divide d_model = {self.cell.d_model}")
+        return self
 
     @property
     def D_K(self) -> int:
@@ -256,7 +298,7 @@ class Study(Spec):
         for cell in self.cells:
             item: dict[str, Any] = {"m": cell.m, "d_model": cell.d_model}
             for part in ("context", "training"):
-                own, common = getattr(cell, part).model_dump(), getattr(shared, part).model_dump()
+                own, common = dict(getattr(cell, part)), dict(getattr(shared, part))
                 changed = {key: own[key] for key in own if own[key] != common[key]}
                 if changed:
                     item[part] = changed

@@ -17,6 +17,7 @@ from pydantic import BeforeValidator, Field, StrictInt
 
 from rgr_dist.study import Cell, Search, Spec, Study
 from rgr_dist.study_faults import StudyError, load_yaml, validated
+from rgr_dist.study_models import PAPERS_TRAINING, split_fault
 
 Keys = dict[str, Any]
 
@@ -77,6 +78,7 @@ def parse_study(document: Mapping[str, Any], where: str = "study") -> Study:
     """
     written = validated(StudyFile, document, where, "")
     cells: list[Cell] = []
+    papers = PAPERS_TRAINING.get(str(written.model), {})
     for index, item in enumerate(written.cells):
         for m, d_model in itertools.product(item.m, item.d_model):
             cell = {
@@ -86,7 +88,7 @@ def parse_study(document: Mapping[str, Any], where: str = "study") -> Study:
                 "d_model": d_model,
                 "embedding": written.embedding,
                 "context": {**written.context, **item.context},
-                "training": {**written.training, **item.training},
+                "training": {**papers, **written.training, **item.training},
             }
             here = f"cells[{index}]."
             place = {"m": here, "d_model": here}
@@ -96,6 +98,10 @@ def parse_study(document: Mapping[str, Any], where: str = "study") -> Study:
     twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
     if twice is not None:
         raise StudyError(f"{where}: cells: {twice} is listed twice; list each cell once")
+    for one in cells:
+        fault = split_fault(one, written.search.heads)
+        if fault is not None:
+            raise StudyError(f"{where}: search.{fault}")
     return Study(name=written.name, cells=tuple(cells), search=written.search)
 
 
