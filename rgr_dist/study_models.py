@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -46,14 +46,14 @@ def misfit(cell: Cell) -> str | None:
     return None
 
 
-def split_fault(cell: Cell, heads: Iterable[int]) -> str | None:
-    """Which head count a cell's model cannot have; None if it can have all."""
+def split_fault(cell: Cell, heads: Sequence[int] | str) -> str | None:
+    """Which head count a cell's model cannot have; None if it can have every one."""
     if cell.model != "transformer":
         return None
-    for h in heads:
-        if cell.d_model % h:
-            return (
-                f"heads: {h} does not divide d_model = {cell.d_model} of cell {cell.name}; "
-                "a head's values have width d_model / h, so list divisors of d_model"
-            )
-    return None
+    bad = heads if isinstance(heads, str) else next((h for h in heads if cell.d_model % h), None)
+    if bad is None:
+        return None
+    return (
+        f"heads: {bad} does not divide d_model = {cell.d_model} of cell {cell.name}; "
+        "a head's values have width d_model / h, so list divisors of d_model"
+    )

@@ -76,6 +76,7 @@ BAD = {
         "search.heads: 3 does not divide d_model = 16 of cell m=64,d_model=16",
         "divisors",
     ],
+    "search: {heads: all}": ["search.heads: all does not divide d_model = 16"],
     "model: max\ntraining: {batch_size: 4}": ["training.batch_size: model max does not use it"],
     "model: max\ntraining: {weight_decay: 0.1}": ["training.weight_decay: model max does not"],
 }
