@@ -28,6 +28,8 @@ CAPTION = (
 
 EMBEDDINGS = {
     "gaussian": "random unit vectors, drawn anew for each seed, not GPT-2's",
+    "table": "a model's token table, most frequent tokens first, end of text as NULL",
+    "stand-in": "a stand-in for GPT-2's table, made up in its likeness: not GPT-2's",
 }
 """What a table of item vectors is, in words, by family."""
 

@@ -75,9 +75,24 @@ class Graph(Spec):
 
 
 class Embedding(Spec):
-    """Frozen item vectors; ``gaussian`` is N(0, I/d_model), then L2-normalised (Sec. 4)."""
+    """Frozen item vectors.
 
-    family: Literal["gaussian"] = "gaussian"
+    ``gaussian`` is N(0, I/d_model), then L2-normalised (Sec. 4). ``table`` is a model's token
+    table (Sec. 7.3), named by the ``digest`` of the rows that the cell uses. ``stand-in`` is
+    made up in its likeness (``problem.stand_in``).
+    """
+
+    later: ClassVar[frozenset[str]] = frozenset({"digest"})
+
+    family: Literal["gaussian", "table", "stand-in"] = "gaussian"
+    digest: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
+
+    @model_validator(mode="after")
+    def _only_a_table_has_a_digest(self) -> Self:
+        if (self.digest is None) == (self.family == "table"):
+            wanted = "missing" if self.digest is None else "only for the family table"
+            raise ValueError(f"digest: {wanted}; a study file names its source, and counts or text")
+        return self
 
 
 class Context(Spec):
@@ -271,11 +286,16 @@ class Run(Spec):
 
 
 class Study(Spec):
-    """A resolved study: its name, its cells in order, and how to search them."""
+    """A resolved study: its name, its cells in order, and how to search them.
+
+    Attributes:
+        files: the keys that named an array's files, by its digest; no number depends on them.
+    """
 
     name: str
     cells: tuple[Cell, ...]
     search: Search
+    files: dict[str, dict[str, Any]] = Field(default_factory=dict)
 
     def longer(self, cell: Cell) -> Cell | None:
         """The cell with the raised step limit of a retest, if one is asked for."""
@@ -306,10 +326,17 @@ class Study(Spec):
         document = {
             "name": self.name,
             **shared.model_dump(mode="json", exclude={"m", "d_model"}),
+            "embedding": self._written(shared.embedding),
             "cells": cells,
             "search": self.search.model_dump(mode="json", exclude_none=False),
         }
         return yaml.safe_dump(document, sort_keys=False)
+
+    def _written(self, part: Embedding) -> dict[str, Any]:
+        """A part as a study file has it: with its files in place of what came from them."""
+        if part.digest is None:
+            return part.model_dump(mode="json")
+        return {"family": part.family, **self.files.get(part.digest, {})}
 
 
 def canonical_json(value: Any) -> str:

@@ -50,10 +50,10 @@ def split_fault(cell: Cell, heads: Sequence[int] | str) -> str | None:
     """Which head count a cell's model cannot have; None if it can have every one."""
     if cell.model != "transformer":
         return None
-    bad = heads if isinstance(heads, str) else next((h for h in heads if cell.d_model % h), None)
+    why = "a head's values have width d_model / h, so list divisors of d_model"
+    if isinstance(heads, str):
+        return f"heads: {heads} is not for model transformer; {why}"
+    bad = next((h for h in heads if cell.d_model % h), None)
     if bad is None:
         return None
-    return (
-        f"heads: {bad} does not divide d_model = {cell.d_model} of cell {cell.name}; "
-        "a head's values have width d_model / h, so list divisors of d_model"
-    )
+    return f"heads: {bad} does not divide d_model = {cell.d_model} of cell {cell.name}; {why}"

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
+from safetensors.numpy import save_file
 
+from rgr_dist.problem.embeddings import sample_with_null
 from rgr_dist.study import Cell, Run
 from rgr_dist.study_faults import StudyError
 from rgr_dist.study_file import load_study, parse_study
@@ -76,7 +80,7 @@ BAD = {
         "search.heads: 3 does not divide d_model = 16 of cell m=64,d_model=16",
         "divisors",
     ],
-    "search: {heads: all}": ["search.heads: all does not divide d_model = 16"],
+    "search: {heads: all}": ["search.heads: all is not for model transformer", "divisors"],
     "model: max\ntraining: {batch_size: 4}": ["training.batch_size: model max does not use it"],
     "model: max\ntraining: {weight_decay: 0.1}": ["training.weight_decay: model max does not"],
 }
@@ -106,3 +110,41 @@ def test_the_small_study_compares_splits_of_equal_width() -> None:
     assert max(study.search.heads) >= 4
     for h in study.search.heads:
         assert all(D_K % h == 0 for D_K in study.search.D_K or ())
+
+
+PAPER = {"mode": "grid", "D_K": (64, 128, 256, 512), "heads": (1, 2, 4, 8), "seeds": 7}
+
+
+def test_the_stand_in_study_is_figure_7_but_for_its_table() -> None:
+    study = load_study("gpt2-stand-in")
+    (cell,) = study.cells
+    assert (cell.model, cell.m, cell.d_model, cell.context.length) == ("transformer", 6144, 768, 16)
+    assert (cell.training.max_steps, cell.training.weight_decay) == (100_000, 0.01)
+    assert study.search.model_dump(include=set(PAPER)) == PAPER
+    assert cell.embedding.family == "stand-in"
+
+
+def test_the_papers_study_loads_where_the_weights_are_and_says_what_to_fetch_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(StudyError) as error:
+        load_study("gpt2")
+    assert str(error.value).isprintable()
+    for part in ("gpt2: embedding.source: openai-community/gpt2", "model.safetensors", "fetch"):
+        assert part in str(error.value)
+    table = np.random.default_rng(0).normal(size=(50_257, 768)).astype(np.float32)
+    (tmp_path / "weights").mkdir()
+    save_file({"wte.weight": table}, tmp_path / "weights/model.safetensors")
+    counts = [f"{token} {10_000 - token}" for token in range(7_000)]
+    (tmp_path / "counts.txt").write_text("\n".join([*counts, "50256 99999"]))
+    here = {"family": "table", "source": "weights", "counts": "counts.txt"}
+    study = load_study("gpt2", [f"embedding={json.dumps(here)}"])
+    stand_in = load_study("gpt2-stand-in")
+    assert study.cells[0].model_dump(exclude={"embedding"}) == (
+        stand_in.cells[0].model_dump(exclude={"embedding"})
+    )
+    assert study.search == stand_in.search
+    rows = sample_with_null(study.cells[0], 0)
+    np.testing.assert_array_equal(rows[[0, 6143, 6144]], table[[0, 6143, 50_256]])

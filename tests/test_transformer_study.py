@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from safetensors.numpy import save_file
 
 from rgr_dist.cli import call
 from tests.small_study import rgr
@@ -16,6 +18,7 @@ STUDY = {
     "name": "tiny",
     "model": "transformer",
     "cells": [{"m": 16, "d_model": 16}],
+    "embedding": {"family": "table", "source": "model", "counts": "counts.csv"},
     "context": {"length": 2},
     "training": {
         "learning_rate": 0.01,
@@ -31,12 +34,16 @@ STUDY = {
 
 @pytest.fixture
 def study(tmp_path: Path) -> Path:
+    table = np.random.default_rng(0).normal(size=(20, 16)).astype(np.float32)
+    (tmp_path / "model").mkdir()
+    save_file({"wte.weight": table}, tmp_path / "model/model.safetensors")
+    (tmp_path / "counts.csv").write_text("\n".join(f"{i},{99 - i}" for i in range(18)))
     path = tmp_path / "tiny.yaml"
     path.write_text(yaml.safe_dump(STUDY))
     return path
 
 
-def test_a_study_of_the_transformer_trains_by_lanes_and_reports_accuracy(
+def test_a_study_of_the_transformer_trains_by_lanes_in_workers_and_reports_accuracy(
     study: Path, tmp_path: Path
 ) -> None:
     done = rgr("run", study, "--cpus", 2, cwd=tmp_path)
@@ -46,6 +53,7 @@ def test_a_study_of_the_transformer_trains_by_lanes_and_reports_accuracy(
     runs = pd.read_parquet(tmp_path / "results/runs")
     assert len(runs) == 8
     assert set(runs["engine"]) == {"lanes"}, "what auto took is said in the row"
+    assert set(runs["embedding"]) == {"table"}, "and the workers were handed its rows"
     assert runs["null_rate"].between(0, 1).all()
     assert runs["threshold_tau"].isna().all()
     assert (runs["steps"] == 120).all()

@@ -28,7 +28,7 @@ class _Trainer:
     def __init__(self, run: Run, dtype: torch.dtype) -> None:
         self.run = run
         self.task = MatchingTask.of(run.cell, run.seed)
-        self.E = torch.from_numpy(self.task.table).to(dtype)
+        self.E = torch.tensor(self.task.table, dtype=dtype)
         self.theta = {
             name: torch.nn.Parameter(torch.from_numpy(value).to(dtype))
             for name, value in initial_block(run).items()

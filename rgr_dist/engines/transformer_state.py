@@ -9,8 +9,8 @@ are frozen, so the norm of the input Z is no part of the gradient; and since one
 asks, a head's keys and values are applied to one vector each instead of n of them,
 s = (W_K q) . Z and v = (p Z) W_V.
 
-Shapes in names: L lanes, T tasks, B examples of a batch, n positions, d = d_model, h heads,
-k = d_k, v = d_model / h, V = m + 1 answers.
+Shapes in names: L lanes, T tasks, U tables, B examples of a batch, n positions, d = d_model,
+h heads, k = d_k, V = m + 1 answers.
 """
 
 from __future__ import annotations
@@ -70,12 +70,14 @@ class BlockLanes:
         seeds = list(dict.fromkeys(run.seed for run in lanes))
         self.tasks = [MatchingTask.of(self.cell, seed) for seed in seeds]
         self.task_L = torch.tensor([seeds.index(run.seed) for run in lanes], device=device)
-        tables = np.stack([task.table for task in self.tasks])
-        self.E_TVd = torch.from_numpy(tables).to(device, dtype)
-        is_one = bool((tables == tables[0]).all())
-        self.E_LVd = (
-            self.E_TVd[:1].expand(len(lanes), -1, -1) if is_one else self.E_TVd[self.task_L]
-        )
+        tables = [self.tasks[0].table]  # a table from a file is the same at every seed
+        if any(not np.array_equal(task.table, tables[0]) for task in self.tasks):
+            tables = [task.table for task in self.tasks]
+        self.E_UVd = torch.from_numpy(np.stack(tables)).to(device, dtype)
+        alone = len(tables) == 1
+        self.E_LVd = self.E_UVd.expand(len(lanes), -1, -1) if alone else self.E_UVd[self.task_L]
+        first_T = torch.arange(len(self.tasks), device=device) * (0 if alone else len(tables[0]))
+        self.first_row_T = first_T.view(-1, 1, 1)
 
         start = [initial_block(run) for run in lanes]
 
@@ -155,13 +157,11 @@ class BlockLanes:
 
     def _inputs(self, examples_TB: Tensor) -> Tensor:
         """``models.transformer.superpose`` of every task, [T, B, n, d]."""
-        T, V, _ = self.E_TVd.shape
-        first = torch.arange(T, device=self.device).view(T, 1, 1) * V
-        rows = (examples_TB[..., :-1] + first).flatten()
-        gathered = self.E_TVd.flatten(0, 1).index_select(0, rows)
-        E_TBid = gathered.view(T, examples_TB.shape[1], -1, gathered.shape[1])
+        rows_TBi = examples_TB[..., :-1] + self.first_row_T
+        E_TBid = self.E_UVd.flatten(0, 1).index_select(0, rows_TBi.flatten())
+        E_TBid = E_TBid.view(*rows_TBi.shape, -1)
         slots = E_TBid[:, :, 1::2] + E_TBid[:, :, 2::2]
-        null = self.E_TVd[:, None, -1:].expand(-1, slots.shape[1], -1, -1)
+        null = self.E_UVd[:, None, -1:].expand(*slots.shape[:2], -1, -1)
         return torch.cat([slots, null, E_TBid[:, :, :1]], 2)
 
     def is_finite(self) -> list[bool]:

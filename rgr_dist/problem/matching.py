@@ -18,7 +18,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from rgr_dist.problem.embeddings import sample_embedding
+from rgr_dist.problem.embeddings import sample_with_null
 from rgr_dist.problem.graphs import sample_targets
 from rgr_dist.problem.streams import LOW_32, SHIFT_32, Stream, philox
 from rgr_dist.problem.task import initial_projections
@@ -38,7 +38,7 @@ class MatchingTask:
     Attributes:
         targets: successor of each item, int32 [m].
         sources: the items that are not their own successor, int32.
-        table: embeddings of the m items, then of NULL, float64 [m + 1, d_model].
+        table: embeddings of the m items, then of NULL, [m + 1, d_model].
         train: the stream that training examples are drawn from.
         validation, test: fixed examples, int32 [n_examples, 2l + 2].
     """
@@ -46,7 +46,7 @@ class MatchingTask:
     cell: Cell
     targets: npt.NDArray[np.int32]
     sources: npt.NDArray[np.int32]
-    table: npt.NDArray[np.float64]
+    table: npt.NDArray[np.floating]
     train: Stream
     validation: Examples
     test: Examples
@@ -74,7 +74,7 @@ class MatchingTask:
             cell=cell,
             targets=targets,
             sources=sources,
-            table=np.concatenate([sample_embedding(cell, seed), [null_vector(cell, seed)]]),
+            table=sample_with_null(cell, seed),
             train=stream("train"),
             validation=fixed("validation", training.validation_contexts),
             test=fixed("test", training.test_contexts),
@@ -88,13 +88,6 @@ class MatchingTask:
             self.train, first * size, count * size, self.targets, self.sources, length
         )
         return drawn.reshape(count, size, -1)
-
-
-def null_vector(cell: Cell, seed: int) -> npt.NDArray[np.float64]:
-    """Embedding of NULL, drawn as the items are, shape [d_model]."""
-    values = Stream.of(cell.problem_json, "null", seed).normals(cell.d_model)
-    unit: npt.NDArray[np.float64] = values / np.linalg.norm(values)
-    return unit
 
 
 def initial_block(run: Run) -> Arrays:
