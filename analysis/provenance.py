@@ -18,11 +18,11 @@ COST_KINDS = {
 
 
 def settings(study: Study) -> list[tuple[str, str]]:
-    """Every setting of the study as (name, value); where cells differ, which has what."""
+    """Every setting that the model uses as (name, value); where cells differ, which has what."""
     values: dict[str, dict[str, list[str]]] = {}
     for cell in study.cells:
         for name, value in _flat(cell.model_dump(mode="json")):
-            if name not in {"m", "d_model"}:
+            if name not in {"m", "d_model", *cell.unused_keys}:
                 values.setdefault(name, {}).setdefault(_text(value), []).append(cell.name)
     rows = [("training protocol version", str(PROTOCOL))]
     for name, cells in values.items():

@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import pandas as pd
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from analysis import paper, wording
+from analysis.accuracy_report import accuracy_page
 from analysis.axes import to_png, to_svg
 from analysis.curves import curves
 from analysis.figures import draw_capacity, draw_curves, draw_heads
 from analysis.laws import Law, capacity_scale, compression, fit_laws
 from analysis.load import StudyResults
-from analysis.provenance import cost, cost_words, duration, origins, settings
-from analysis.records import integer, real
+from analysis.page import by_size, render_page, rows_of
+from analysis.provenance import cost
 from analysis.thresholds import best, head_pool
 from rgr_dist.results.parts import write_atomically
 
@@ -85,6 +85,9 @@ def write_report(results: StudyResults, folder: Path) -> Path:
     Raises:
         OSError: the folder cannot be made or written to.
     """
+    if results.study.cells[0].model == "transformer":
+        page, files = accuracy_page(results)
+        return _write(folder, page, files)
     shown = tables(results)
     figures = {
         "capacity": draw_capacity(shown.best, shown.laws, shown.comparison),
@@ -93,8 +96,12 @@ def write_report(results: StudyResults, folder: Path) -> Path:
     }
     drawn = {name: to_svg(figure, name) for name, figure in figures.items()}
     page = render(results, shown, drawn)
+    return _write(folder, page, _files(results, shown, figures, drawn))
+
+
+def _write(folder: Path, page: str, files: dict[str, bytes]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    for name, content in _files(results, shown, figures, drawn).items():
+    for name, content in files.items():
         write_atomically(folder / name, content)
     write_atomically(folder / "index.html", page.encode())
     return folder / "index.html"
@@ -102,27 +109,20 @@ def write_report(results: StudyResults, folder: Path) -> Path:
 
 def render(results: StudyResults, shown: Tables, drawn: dict[str, str]) -> str:
     """The page as HTML, with the figures inside."""
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("analysis"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["duration"] = duration
     study = results.study
     heads = [
         {**row, "words": wording.certificate_words(row["certificate"], study.search.seeds)}
-        for row in _by_size(shown.thresholds)
+        for row in by_size(shown.thresholds)
     ]
-    return environment.get_template("report.html.j2").render(
-        study=study,
-        study_yaml=study.to_yaml(),
+    return render_page(
+        "report.html.j2",
+        results,
+        shown.cost,
         headline=wording.headline(shown.laws, shown.best),
         findings=wording.disagreements(shown.comparison, shown.laws),
         unfinished=[
             {"name": wording.cell_name(row), "status": wording.STATUS[row["status"]]}
-            for row in _rows(shown.best)
+            for row in rows_of(shown.best)
             if row["status"] != "found"
         ],
         laws=[
@@ -133,20 +133,14 @@ def render(results: StudyResults, shown: Tables, drawn: dict[str, str]) -> str:
         },
         cells=_cells(shown, study.search.seeds),
         heads=heads,
-        pool=_by_size(shown.pool),
-        cost=_by_size(shown.cost),
-        cost_words=cost_words(shown.cost),
-        settings=settings(study),
-        origins=origins(results.runs, study),
-        wording=wording,
-        paper=paper,
+        pool=by_size(shown.pool),
     )
 
 
 def _cells(shown: Tables, seeds: int) -> list[dict[str, Any]]:
-    published = {row["cell_id"]: row for row in _rows(shown.comparison)}
+    published = {row["cell_id"]: row for row in rows_of(shown.comparison)}
     cells = []
-    for row in _by_size(shown.best):
+    for row in by_size(shown.best):
         sizes = (row["m"], row["d_model"], row["degree"])
         cells.append(
             {
@@ -160,24 +154,6 @@ def _cells(shown: Tables, seeds: int) -> list[dict[str, Any]]:
             }
         )
     return cells
-
-
-def _by_size(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows by m, d_model and degree, in their order otherwise."""
-    return sorted(_rows(table), key=lambda row: (row["m"], row["d_model"], row["degree"]))
-
-
-def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """The table's rows with plain values: whole numbers as int, missing ones as None."""
-    whole = [name for name in table if pd.api.types.is_integer_dtype(table[name].dtype)]
-    whole += [name for name in ("d_k", "D_K", "D_K_low", "D_K_high", "n_seeds") if name in table]
-    broken = [name for name in table if pd.api.types.is_float_dtype(table[name].dtype)]
-    rows = table.astype("object").to_dict("records")
-    for row in rows:
-        row |= {name: None for name, value in row.items() if pd.isna(value)}
-        row |= {name: real(row[name]) for name in broken if row[name] is not None}
-        row |= {name: integer(row[name]) for name in whole if row[name] is not None}
-    return [{str(name): value for name, value in row.items()} for row in rows]
 
 
 def _files(

@@ -44,6 +44,18 @@ def with_range(value: Any, low: Any, high: Any) -> str:
     return f"{middle}" if bottom is None and top is None else f"{middle} [{ends}]"
 
 
+def real_range(value: Any, low: Any, high: Any, signed: bool = False) -> str:
+    """``0.846 [0.831 to 0.861]``; with ``signed``, ``+0.084 [+0.071 to +0.097]``."""
+    shown = "{:+.3f}" if signed else "{:.3f}"
+    if value is None or pd.isna(value):
+        return MISSING
+    middle = shown.format(value).replace("-", "−")
+    if low is None or pd.isna(low):
+        return middle
+    ends = " to ".join(shown.format(end).replace("-", "−") for end in (low, high))
+    return f"{middle} [{ends}]"
+
+
 def certificate_words(text: object, seeds: int) -> str:
     """``passes at 6 (10 seeds, mean 0.9961), fails at 5 (mean ≤ 0.9824 after 2 seeds)``.
 

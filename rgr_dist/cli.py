@@ -77,7 +77,7 @@ def run(
     from rgr_dist.sweep import run_study
 
     resolved = load_study(study, set_ or ())
-    check_engine(engine)
+    check_engine(engine, [cell.model for cell in resolved.cells])
     store = Store(out)
     store.check_writable()
     console = Console()
@@ -202,11 +202,10 @@ def _open(study: str, overrides: Sequence[str] | None, store: Store) -> StudyRes
 
 
 def _say_findings(console: Console, results: StudyResults) -> None:
-    from analysis.wording import headline
-    from rgr_dist.reporting import best_of, laws_of
+    from rgr_dist.reporting import headline_of
 
     console.print()
-    console.print(headline(laws_of(results), best_of(results)), highlight=False, soft_wrap=True)
+    console.print(headline_of(results), highlight=False, soft_wrap=True)
 
 
 def _message(error: typer.TyperException) -> str:

@@ -76,7 +76,8 @@ def seconds_per_work(runs: pd.DataFrame, study: Study) -> float:
     work = seconds = 0.0
     for cell in study.cells:
         own = runs[runs["cell_id"] == cell.cell_id]
-        work += step_cost(cell, 1) * float((own["steps"] * own["D_K"]).sum())
+        for D_K, steps in zip(own["D_K"].tolist(), own["steps"].tolist(), strict=True):
+            work += step_cost(cell, D_K) * steps
         seconds += float(own["seconds"].sum())
     return seconds / work if work else 1 / MULTIPLY_ADDS_PER_SECOND
 
@@ -101,5 +102,6 @@ def _probe_work(cell: Cell, state: CellState, need: Need, passes: bool) -> Forec
     known = len(state.evidence.get(need.place, {}))
     whole = passes or need.want != "verdict"
     runs = max(0, (test.seeds if whole else min(FAIL_SEEDS, test.seeds)) - known)
-    steps = runs * cell.training.max_steps * (PASS_SHARE if passes else 1.0)
+    stops_early = passes and cell.model != "transformer"
+    steps = runs * cell.training.max_steps * (PASS_SHARE if stops_early else 1.0)
     return Forecast(1, runs, steps, steps * step_cost(cell, need.place.h * need.place.d_k))

@@ -24,6 +24,7 @@ DRAW_EVERY = 0.25
 SAY_EVERY = 15.0
 """Seconds of silence after which a plain line says how far it is."""
 LEGEND = "[b green]7[/] threshold d_k   [yellow]4–9[/] lies above 4, at most 9   [dim]–[/] pruned"
+ACCURACY_LEGEND = "accuracy at the largest D_K so far, of so many seeds"
 
 
 class LiveView:
@@ -66,7 +67,8 @@ class LiveView:
         self._drawn = now
         if self._live is not None:
             progress = Text(self._progress(study, portfolio, summary))
-            legend = Text.from_markup(LEGEND)
+            transformer = study.cells[0].model == "transformer"
+            legend = Text.from_markup(ACCURACY_LEGEND if transformer else LEGEND)
             table = bracket_table(study, portfolio)
             self._live.update(Group(table, progress, legend), refresh=True)
         else:
@@ -79,6 +81,9 @@ class LiveView:
             if state.is_done and cell.cell_id not in self._settled:
                 self._settled.add(cell.cell_id)
                 self._said = now
+                if cell.model == "transformer":  # a curve is measured, not a threshold
+                    self.say(f"{cell.name}: every split has run")
+                    continue
                 found = [state.result(h) for h in shown_heads(state)]
                 best = min(
                     (r for r in found if r.d_k is not None),
@@ -130,9 +135,10 @@ def bracket_table(study: Study, portfolio: Portfolio) -> Table:
     table.add_column("D_K*", justify="right", style="bold")
     for cell in study.cells:
         state = portfolio.state(cell.cell_id)
-        best = state.best_D_K
+        best = state.best_D_K if cell.model != "transformer" else None
+        text = _bracket_text if cell.model != "transformer" else _accuracy_text
         shown = "" if best is None else f"{best}" if state.is_done else f"≤ {best}"
-        brackets = [_bracket_text(state, h) for h in listed] or [_heads_text(state)]
+        brackets = [text(state, h) for h in listed] or [_heads_text(state)]
         table.add_row(f"{cell.m}", f"{cell.d_model}", *brackets, shown)
     return table
 
@@ -142,6 +148,14 @@ def _heads_text(state: CellState) -> Text:
     heads = [h for h in shown_heads(state) if state.result(h).status not in ("pruned", "censored")]
     parts = [Text(f"h={h} ").append_text(_bracket_text(state, h)) for h in heads]
     return Text("   ").join(parts)
+
+
+def _accuracy_text(state: CellState, h: int) -> Text:
+    places = [place for place in state.evidence if place.h == h]
+    if not places:
+        return Text("·", style="dim")
+    scores = state.evidence[max(places, key=lambda place: place.d_k)]
+    return Text(f"{state.test.mean(scores):.3f} ({len(scores)})")
 
 
 def _bracket_text(state: CellState, h: int) -> Text:

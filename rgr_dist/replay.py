@@ -69,7 +69,13 @@ def seed_test(study: Study) -> SeedTest:
 
 
 def step_cost(cell: Cell, D_K: float) -> float:
-    """Multiply-adds of a training step, roughly: projections and their gradient."""
+    """Multiply-adds of a training step, roughly: projections and their gradient.
+
+    Of the transformer, all but the attention's own; its output has no gradient for the weights.
+    """
+    if cell.model == "transformer":
+        example = 6 * cell.d_model * (D_K + cell.d_model) + 2 * cell.m * cell.d_model
+        return example * (cell.training.batch_size or 1)
     return 6 * cell.context.length * cell.d_model * D_K
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from analysis import accuracy, wording
 from analysis.laws import Law, fit_laws
 from analysis.load import StudyResults
 from analysis.report import write_report
@@ -41,6 +42,14 @@ def best_of(results: StudyResults) -> pd.DataFrame:
 def laws_of(results: StudyResults) -> list[Law]:
     """The scaling laws fitted to the study's cells."""
     return fit_laws(best_of(results))
+
+
+def headline_of(results: StudyResults) -> str:
+    """The finding of the study in a sentence or two."""
+    if results.study.cells[0].model == "transformer":
+        table = accuracy.splits(results.runs, results.study)
+        return f"{accuracy.headline(table)} {accuracy.null_words(table)}"
+    return wording.headline(laws_of(results), best_of(results))
 
 
 def publish(results: StudyResults, store: Store) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import yaml
 from pydantic import (
@@ -17,18 +17,19 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    SerializerFunctionWrapHandler,
     StrictInt,
+    model_serializer,
     model_validator,
 )
+
+from rgr_dist.study_models import UNUSED, misfit
 
 MINIMISED: frozenset[str] = frozenset()
 """Models whose score is an error: less is better, and it has no upper bound."""
 
 PROTOCOL = 1
 """Version of the training protocol. Raise it when the same study would give other numbers."""
-
-LATER_KEYS = (("training", "initial_scale", 1.0),)
-"""Keys that a cell gained after runs had been stored: part, key, default."""
 
 
 def _number(value: Any) -> Any:
@@ -44,9 +45,22 @@ Share = Annotated[Real, Field(ge=0, le=1), AfterValidator(lambda share: share + 
 
 
 class Spec(BaseModel):
-    """A frozen part of a study that refuses keys it does not know."""
+    """A frozen part of a study that refuses keys it does not know.
+
+    Attributes:
+        later: keys that came after the first stored runs. Where they have their default they are
+            left out of what is written, so that those runs keep their address.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+    later: ClassVar[frozenset[str]] = frozenset()
+
+    @model_serializer(mode="wrap")
+    def _without_later_defaults(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = write(self)
+        fields = type(self).model_fields
+        defaults = {name for name in self.later if getattr(self, name) == fields[name].default}
+        return {name: value for name, value in written.items() if name not in defaults}
 
 
 class Graph(Spec):
@@ -61,9 +75,24 @@ class Graph(Spec):
 
 
 class Embedding(Spec):
-    """Frozen item vectors; ``gaussian`` is N(0, I/d_model), then L2-normalised (Sec. 4)."""
+    """Frozen item vectors.
 
-    family: Literal["gaussian"] = "gaussian"
+    ``gaussian`` is N(0, I/d_model), then L2-normalised (Sec. 4). ``table`` is a model's token
+    table (Sec. 7.3), named by the ``digest`` of the rows that the cell uses. ``stand-in`` is
+    made up in its likeness (``problem.stand_in``).
+    """
+
+    later: ClassVar[frozenset[str]] = frozenset({"digest"})
+
+    family: Literal["gaussian", "table", "stand-in"] = "gaussian"
+    digest: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
+
+    @model_validator(mode="after")
+    def _only_a_table_has_a_digest(self) -> Self:
+        if (self.digest is None) == (self.family == "table"):
+            wanted = "missing" if self.digest is None else "only for the family table"
+            raise ValueError(f"digest: {wanted}; a study file names its source, and counts or text")
+        return self
 
 
 class Context(Spec):
@@ -77,7 +106,10 @@ class Training(Spec):
     """Optimisation and stopping (App. A.1); steps are contexts of one run.
 
     ``initial_scale`` multiplies the standard deviation 1/sqrt(d_model) of the first weights.
+    The transformer (Sec. 7.3) takes a batch a step, decays its weights and does not stop early.
     """
+
+    later: ClassVar[frozenset[str]] = frozenset({"initial_scale", "batch_size", "weight_decay"})
 
     learning_rate: Annotated[Real, Field(gt=0, le=1e30)] = 1e-3
     sharpness: Annotated[Real, Field(gt=0, le=1e30)] = 10.0
@@ -88,6 +120,8 @@ class Training(Spec):
     stop_score: Share = 0.995
     validation_contexts: Count = 500
     test_contexts: Count = 2_000
+    batch_size: Count | None = None
+    weight_decay: Annotated[Real, Field(ge=0, le=1e30)] | None = None
 
 
 class Search(Spec):
@@ -160,13 +194,20 @@ class Search(Spec):
 class Cell(Spec):
     """One point of the law: a model variant on a graph family with m items and d_model."""
 
-    model: Literal["max"] = "max"
+    model: Literal["max", "transformer"] = "max"
     graph: Graph = Graph()
     m: Annotated[Count, Field(ge=2)]
     d_model: Count
     embedding: Embedding = Embedding()
     context: Context = Context()
     training: Training = Training()
+
+    @model_validator(mode="after")
+    def _suits_the_model(self) -> Self:
+        fault = misfit(self)
+        if fault is not None:
+            raise ValueError(fault)
+        return self
 
     @model_validator(mode="after")
     def _context_fits(self) -> Self:
@@ -188,9 +229,20 @@ class Cell(Spec):
         return self.graph.degree * self.m
 
     @property
+    def assets(self) -> tuple[str, ...]:
+        """Digests of the arrays that the graph and the embedding bring from files."""
+        digests = (getattr(part, "digest", None) for part in (self.graph, self.embedding))
+        return tuple(digest for digest in digests if digest is not None)
+
+    @property
     def name(self) -> str:
         """How the command line names the cell: ``m=64,d_model=16``."""
         return f"m={self.m},d_model={self.d_model}"
+
+    @property
+    def unused_keys(self) -> tuple[str, ...]:
+        """Keys that the model has no use for: ``context.positive_rate``, …"""
+        return UNUSED[self.model]
 
     @property
     def problem_json(self) -> str:
@@ -202,16 +254,7 @@ class Cell(Spec):
     @property
     def cell_id(self) -> str:
         """Address of the cell: hash of its science configuration and the protocol version."""
-        return digest({"protocol": PROTOCOL, "cell": self.addressed}, 16)
-
-    @property
-    def addressed(self) -> dict[str, Any]:
-        """What addresses are made of: a key that came later is left out at its default."""
-        keys: dict[str, Any] = self.model_dump(mode="json")
-        for part, key, default in LATER_KEYS:
-            if keys[part][key] == default:
-                del keys[part][key]
-        return keys
+        return digest({"protocol": PROTOCOL, "cell": self.model_dump(mode="json")}, 16)
 
 
 class Run(Spec):
@@ -222,6 +265,12 @@ class Run(Spec):
     d_k: Count
     seed: Annotated[StrictInt, Field(ge=0)]
 
+    @model_validator(mode="after")
+    def _heads_share_the_values(self) -> Self:
+        if self.cell.model == "transformer" and self.cell.d_model % self.h:
+            raise ValueError(f"h: {self.h} does not divide d_model = {self.cell.d_model}")
+        return self
+
     @property
     def D_K(self) -> int:
         """Total key width h * d_k."""
@@ -230,8 +279,7 @@ class Run(Spec):
     @property
     def config_json(self) -> str:
         """Canonical JSON of everything that the run's numbers depend on."""
-        keys = self.model_dump(mode="json") | {"cell": self.cell.addressed}
-        return canonical_json({"protocol": PROTOCOL, **keys})
+        return canonical_json({"protocol": PROTOCOL, **self.model_dump(mode="json")})
 
     @property
     def run_id(self) -> str:
@@ -240,11 +288,16 @@ class Run(Spec):
 
 
 class Study(Spec):
-    """A resolved study: its name, its cells in order, and how to search them."""
+    """A resolved study: its name, its cells in order, and how to search them.
+
+    Attributes:
+        files: the keys that named an array's files, by its digest; no number depends on them.
+    """
 
     name: str
     cells: tuple[Cell, ...]
     search: Search
+    files: dict[str, dict[str, Any]] = Field(default_factory=dict)
 
     def longer(self, cell: Cell) -> Cell | None:
         """The cell with the raised step limit of a retest, if one is asked for."""
@@ -267,7 +320,7 @@ class Study(Spec):
         for cell in self.cells:
             item: dict[str, Any] = {"m": cell.m, "d_model": cell.d_model}
             for part in ("context", "training"):
-                own, common = getattr(cell, part).model_dump(), getattr(shared, part).model_dump()
+                own, common = dict(getattr(cell, part)), dict(getattr(shared, part))
                 changed = {key: own[key] for key in own if own[key] != common[key]}
                 if changed:
                     item[part] = changed
@@ -275,10 +328,17 @@ class Study(Spec):
         document = {
             "name": self.name,
             **shared.model_dump(mode="json", exclude={"m", "d_model"}),
+            "embedding": self._written(shared.embedding),
             "cells": cells,
             "search": self.search.model_dump(mode="json", exclude_none=False),
         }
         return yaml.safe_dump(document, sort_keys=False)
+
+    def _written(self, part: Embedding) -> dict[str, Any]:
+        """A part as a study file has it: with its files in place of what came from them."""
+        if part.digest is None:
+            return part.model_dump(mode="json")
+        return {"family": part.family, **self.files.get(part.digest, {})}
 
 
 def canonical_json(value: Any) -> str:

@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import difflib
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import yaml
 from pydantic import BeforeValidator, Field, StrictInt
 
+from rgr_dist.problem import assets
 from rgr_dist.study import Cell, Search, Spec, Study
 from rgr_dist.study_faults import StudyError, load_yaml, validated
+from rgr_dist.study_models import PAPERS_TRAINING, split_fault
+from rgr_dist.table_file import TableFile, Vocabulary
 
 Keys = dict[str, Any]
+Loaded = TypeVar("Loaded")
 
 
 def _listed(value: Any) -> Any:
@@ -66,17 +70,25 @@ def load_study(source: str, overrides: Sequence[str] = ()) -> Study:
         raise StudyError(f"{source}: a study is a mapping with the keys name, cells, search, …")
     for override in overrides:
         _override(document, override)
-    return parse_study(document, where=source)
+    home = Path() if source in shipped_studies() else Path(source).parent
+    return parse_study(document, source, home)
 
 
-def parse_study(document: Mapping[str, Any], where: str = "study") -> Study:
-    """Validate a study document and expand its cells.
+def parse_study(
+    document: Mapping[str, Any], where: str = "study", home: Path | None = None
+) -> Study:
+    """Validate a study document, expand its cells, and load the files that it names.
+
+    Args:
+        home: the folder that paths in the document are relative to; the present one by default.
 
     Raises:
         StudyError: naming the key, its place and what would be valid.
     """
     written = validated(StudyFile, document, where, "")
     cells: list[Cell] = []
+    papers = PAPERS_TRAINING.get(str(written.model), {})
+    vectors = _Vectors(written.embedding, where, home or Path())
     for index, item in enumerate(written.cells):
         for m, d_model in itertools.product(item.m, item.d_model):
             cell = {
@@ -84,9 +96,9 @@ def parse_study(document: Mapping[str, Any], where: str = "study") -> Study:
                 "graph": written.graph,
                 "m": m,
                 "d_model": d_model,
-                "embedding": written.embedding,
+                "embedding": vectors.of(m, d_model, null=written.model == "transformer"),
                 "context": {**written.context, **item.context},
-                "training": {**written.training, **item.training},
+                "training": {**papers, **written.training, **item.training},
             }
             here = f"cells[{index}]."
             place = {"m": here, "d_model": here}
@@ -96,7 +108,39 @@ def parse_study(document: Mapping[str, Any], where: str = "study") -> Study:
     twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
     if twice is not None:
         raise StudyError(f"{where}: cells: {twice} is listed twice; list each cell once")
-    return Study(name=written.name, cells=tuple(cells), search=written.search)
+    for one in cells:
+        fault = split_fault(one, written.search.heads)
+        if fault is not None:
+            raise StudyError(f"{where}: search.{fault}")
+    return Study(name=written.name, cells=tuple(cells), search=written.search, files=vectors.files)
+
+
+class _Vectors:
+    """The embedding that a study names, with a table's rows loaded for each of its cells."""
+
+    def __init__(self, keys: Keys, where: str, home: Path) -> None:
+        self.keys, self.where = keys, where
+        self.files: dict[str, dict[str, Any]] = {}
+        self.vocabulary = None
+        if keys.get("family") == "table":
+            file = validated(TableFile, keys, where, "embedding.")
+            self.written = file.located(home)
+            self.vocabulary = self._told(lambda: Vocabulary(file, home))
+
+    def of(self, m: int, d_model: int, null: bool) -> Keys:
+        """The embedding of a cell."""
+        vocabulary = self.vocabulary
+        if vocabulary is None:
+            return self.keys
+        digest = assets.add(self._told(lambda: vocabulary.rows(m, d_model, null)))
+        self.files[digest] = self.written
+        return {"family": "table", "digest": digest}
+
+    def _told(self, load: Callable[[], Loaded]) -> Loaded:
+        try:
+            return load()
+        except StudyError as error:
+            raise StudyError(f"{self.where}: embedding.{error}") from None
 
 
 def _read(source: str) -> str:

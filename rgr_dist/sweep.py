@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from rgr_dist.cluster import ClusterError, connect
 from rgr_dist.prior import expectations, record
+from rgr_dist.problem import assets
 from rgr_dist.replay import Teacher, decision_rows, open_portfolio, stored_runs, threshold_rows
 from rgr_dist.results.store import Store
 from rgr_dist.study import Cell, Run, Study
@@ -130,7 +131,7 @@ def _run_through_client(
 
         summary.slots = slots
         task = ray.remote(num_cpus=0)(_drive).remote(
-            study.model_dump_json(), store.root, slots, engine, gpus
+            study.model_dump_json(), assets.needed(study.cells), store.root, slots, engine, gpus
         )
         while not ray.wait([task], timeout=WATCH_EVERY)[0]:
             runs = stored_runs(study, store)
@@ -145,7 +146,14 @@ def _run_through_client(
     return done
 
 
-def _drive(study_json: str, root: str, cpus: int, engine: str, gpus: float) -> Summary:
+def _drive(
+    study_json: str,
+    arrays: dict[str, assets.Array],
+    root: str,
+    cpus: int,
+    engine: str,
+    gpus: float,
+) -> Summary:
     """Drive a study from inside the cluster."""
 
     class Silent:
@@ -155,6 +163,7 @@ def _drive(study_json: str, root: str, cpus: int, engine: str, gpus: float) -> S
         def update(self, study: Study, portfolio: Portfolio, summary: Summary) -> None:
             pass
 
+    assets.take(arrays)
     study = Study.model_validate_json(study_json)
     return run_study(study, Store(root), Silent(), cpus, "auto", engine, gpus)
 
@@ -174,6 +183,7 @@ def _tune(
         RunConfig,
         TuneConfig,
         Tuner,
+        with_parameters,
         with_resources,
     )
 
@@ -219,10 +229,11 @@ def _tune(
         portfolio, lambda probe: probe_config(probe, cell_of(probe), engine, device), lost
     )
     scheduler = SeedScheduler(searcher, take_in)
+    trainable = with_parameters(ProbeTrainable, arrays=assets.needed(study.cells))
     scratch = Path(tempfile.mkdtemp(prefix="rgr-"))
     try:
         Tuner(
-            with_resources(ProbeTrainable, {"cpu": 1, "gpu": gpus}),
+            with_resources(trainable, {"cpu": 1, "gpu": gpus}),
             tune_config=TuneConfig(
                 search_alg=searcher,
                 scheduler=scheduler,

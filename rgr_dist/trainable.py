@@ -15,6 +15,7 @@ from typing import Any
 from ray import tune
 
 from rgr_dist.engines import Engine, Outcome, make_engine
+from rgr_dist.problem import assets
 from rgr_dist.study import Cell, Run
 from search.protocol import Probe
 
@@ -38,13 +39,18 @@ class ProbeTrainable(tune.Trainable):
     rows, so that the study goes on and the reason is kept.
     """
 
-    def setup(self, config: dict[str, Any]) -> None:
-        """Take a probe."""
+    def setup(self, config: dict[str, Any], arrays: dict[str, assets.Array] | None = None) -> None:
+        """Take a probe.
+
+        Args:
+            arrays: what the study's cells bring from files; Tune fetches them from Ray's store.
+        """
+        assets.take(arrays or {})
         cell = Cell.model_validate_json(config["cell"])
         self.runs = [
             Run(cell=cell, h=config["h"], d_k=config["d_k"], seed=seed) for seed in config["seeds"]
         ]
-        self.engine = _engine(config["engine"], config["device"])
+        self.engine = _engine(config["engine"], config["device"], cell.model)
         self.device = config["device"]
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
@@ -136,6 +142,7 @@ def _row(
         "score": None,
         "val_score": None,
         "threshold_tau": None,
+        "null_rate": None,
         "steps": 0,
         "stop_reason": "failed",
         "error": error,
@@ -152,6 +159,7 @@ def _row(
             "score": outcome.score,
             "val_score": outcome.val_score,
             "threshold_tau": outcome.tau,
+            "null_rate": outcome.null_rate,
             "steps": outcome.steps,
             "stop_reason": outcome.stop_reason,
             "seconds": outcome.seconds,
@@ -160,9 +168,9 @@ def _row(
 
 
 @cache
-def _engine(name: str, device: str) -> Engine:
+def _engine(name: str, device: str, model: str) -> Engine:
     """The engine of this process; a trial has one core, whatever the environment says."""
-    return make_engine(name, device, threads=1)
+    return make_engine(name, device, threads=1, model=model)
 
 
 @cache

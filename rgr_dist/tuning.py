@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rgr_dist.replay import shown_heads
-from rgr_dist.study import Cell, Run, Study, Training, digest
+from rgr_dist.study import Cell, Run, Study, Training
 from rgr_dist.study_faults import StudyError
 from search.cell_state import CellState
 from search.portfolio import Portfolio
@@ -118,7 +118,7 @@ def described(study: Study, places: Sequence[Place]) -> dict[str, Any]:
                 "h": place.h,
                 "d_k": place.d_k,
                 "max_steps": place.cell.training.max_steps,
-                "cell": digest(place.run(neutral, 0).cell.addressed, 16),
+                "cell": place.run(neutral, 0).cell.cell_id,
             }
             for place in places
         ],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from typing import Any
 
@@ -22,7 +21,6 @@ PAPER: dict[str, Any] = {  # App. A.1; heads, target and seeds from Sec. 6.1
     "training": {
         "learning_rate": 1e-3,
         "sharpness": 10.0,
-        "initial_scale": 1.0,
         "max_steps": 20_000,
         "check_every": 500,
         "patience": 5,
@@ -36,6 +34,9 @@ TABLE_2 = {  # training step cutoffs by (m, d_model)
     for m in (64, 128, 256, 512)
     for d_model in (16, 32, 64)
 }
+
+SHIPPED = [name for name in shipped_studies() if name != "gpt2"]
+"""All but the one that needs GPT-2's weights."""
 
 
 def document(**parts: Any) -> dict[str, Any]:
@@ -61,7 +62,7 @@ def test_what_is_not_written_of_the_search_takes_the_papers_value() -> None:
     assert (search.max_D_K, search.D_K) == (None, None)
 
 
-@pytest.mark.parametrize("name", shipped_studies())
+@pytest.mark.parametrize("name", SHIPPED)
 def test_shipped_studies_load_under_their_file_name(name: str) -> None:
     assert load_study(name).name == name
 
@@ -141,7 +142,7 @@ def test_every_part_of_the_science_changes_the_run() -> None:
     other_training = {
         key: value / 2 if isinstance(value, float) else value + 1
         for key, value in PAPER["training"].items()
-    }
+    } | {"initial_scale": 0.5}
     runs = [
         run_of(),
         run_of(h=3),
@@ -161,11 +162,9 @@ def test_every_part_of_the_science_changes_the_run() -> None:
 def test_the_address_of_a_run_is_pinned() -> None:
     """Stored rows are found by it: change it only with ``PROTOCOL``."""
     run = run_of()
-    first = copy.deepcopy(PAPER)
-    del first["training"]["initial_scale"]  # came later: left out at its default
     assert json.loads(run.config_json) == {
         "protocol": 1,
-        "cell": {"m": 64, "d_model": 16, **first},
+        "cell": {"m": 64, "d_model": 16, **PAPER},
         "h": 2,
         "d_k": 3,
         "seed": 0,
@@ -227,8 +226,11 @@ def test_a_study_written_out_is_the_same_study(study: Study) -> None:
     assert [cell.cell_id for cell in again.cells] == [cell.cell_id for cell in study.cells]
 
 
-@pytest.mark.parametrize("name", shipped_studies())
+@pytest.mark.parametrize("name", SHIPPED)
 def test_a_study_written_out_writes_every_default(name: str) -> None:
     written = yaml.safe_load(load_study(name).to_yaml())
-    assert {key: written[key] for key in PAPER} == PAPER
+    for key in ("context", "training"):
+        assert set(PAPER[key]) <= set(written[key])  # type: ignore[arg-type]
+    if written["model"] == "max":
+        assert {key: written[key] for key in PAPER} == PAPER
     assert set(written["search"]) == set(type(load_study(name).search).model_fields)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from rgr_dist.engines.engine import Engine, Outcome, Weights
@@ -14,35 +15,47 @@ class EngineError(ValueError):
 
 
 ENGINES = ("reference", "lanes", "fused")
+NOT_FUSED = ("transformer",)
+"""Models that ``fused`` has no kernels for."""
 
 
-def check_engine(name: str) -> None:
-    """Make sure that there is an engine of this name.
+def check_engine(name: str, models: Iterable[str] = ()) -> None:
+    """Make sure that there is an engine of this name, and that it trains these models.
 
     Raises:
-        EngineError: there is none.
+        EngineError: there is none, or it does not.
     """
     if name not in ("auto", *ENGINES):
         raise EngineError(f"--engine {name}: unknown; valid: auto, {', '.join(ENGINES)}")
+    for model in models:
+        if name == "fused" and model in NOT_FUSED:
+            raise EngineError(
+                f"--engine fused: has no kernels for model {model}; valid: auto, reference, lanes"
+            )
 
 
-def make_engine(name: str = "auto", device: str = "cpu", threads: int = 1) -> Engine:
-    """The engine of a name; ``auto`` takes the fastest for the device.
+def make_engine(
+    name: str = "auto", device: str = "cpu", threads: int = 1, model: str = "max"
+) -> Engine:
+    """The engine of a name; ``auto`` takes the fastest for the device and the model.
 
     Args:
         device: ``cpu``, or a torch device such as ``cuda``, which only ``lanes`` can use.
         threads: threads of a CPU engine.
+        model: what it is to train.
 
     Raises:
-        EngineError: there is no engine of that name.
+        EngineError: there is no engine of that name, or it does not train the model.
     """
-    check_engine(name)
+    check_engine(name, [model])
     _place_numba_cache()
-    if name == "fused" or (name == "auto" and device == "cpu"):
+    if name == "fused" or (name == "auto" and device == "cpu" and model not in NOT_FUSED):
         return _fused(threads)
     import torch
 
     torch.set_num_threads(threads)
+    if model == "transformer":
+        return _transformer(name, device)
     if name == "reference":
         from rgr_dist.engines.reference import ReferenceEngine
 
@@ -57,6 +70,16 @@ def _place_numba_cache() -> None:
     usual = (Path(__file__).parent, Path("~").expanduser())
     if "NUMBA_CACHE_DIR" not in os.environ and not any(os.access(p, os.W_OK) for p in usual):
         os.environ["NUMBA_CACHE_DIR"] = str(Path(tempfile.gettempdir(), f"rgr-numba-{os.getuid()}"))
+
+
+def _transformer(name: str, device: str) -> Engine:
+    if name == "reference":
+        from rgr_dist.engines.transformer_reference import TransformerReference
+
+        return TransformerReference()
+    from rgr_dist.engines.transformer_lanes import TransformerLanes
+
+    return TransformerLanes(device)
 
 
 def _fused(threads: int) -> Engine:

@@ -19,11 +19,13 @@ class Outcome:
     """How one run ended.
 
     Attributes:
-        score: test micro-F1; None if the run diverged.
-        val_score: validation micro-F1 at the last check; None if the run diverged.
-        tau: the learned threshold; None if the run diverged.
+        score: test micro-F1, or the transformer's test accuracy; None if the run diverged.
+        val_score: the same on validation at the last check, or the transformer's best; None if
+            the run diverged.
+        tau: the learned threshold; None if the run diverged or its model has none.
         steps: training steps done; where a run diverged, the check that saw it.
         seconds: the run's share of the wall time of the program that trained it.
+        null_rate: share of the transformer's test queries that it answered with NULL.
     """
 
     score: float | None
@@ -32,6 +34,7 @@ class Outcome:
     steps: int
     stop_reason: StopReason
     seconds: float
+    null_rate: float | None = None
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,10 @@ class Weights:
     tau: float
 
 
+BlockWeights = dict[str, npt.NDArray[np.floating]]
+"""Parameters of one transformer block, by name (``models.transformer``)."""
+
+
 class Engine(Protocol):
     """Trains runs that differ in their seed alone; one run never affects another's numbers."""
 
@@ -51,5 +58,5 @@ class Engine(Protocol):
     def train(self, runs: Sequence[Run]) -> list[Outcome]:
         """Train every run until it stops, test it, and return the outcomes in order."""
 
-    def weights_after(self, runs: Sequence[Run], steps: int) -> list[Weights]:
+    def weights_after(self, runs: Sequence[Run], steps: int) -> Sequence[Weights | BlockWeights]:
         """The weights after so many steps, without checks or stopping: to compare engines."""

@@ -35,9 +35,11 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def parse(content: bytes) -> pa.Table:
-    """The rows of a part; raises an ArrowException or OSError if it is damaged."""
-    written = pq.read_schema(pa.BufferReader(content)).metadata or {}
-    version = int(written.get(b"version", b"1"))
+    """The rows of a part; raises an ArrowException or OSError if it is damaged.
+
+    A column that is later than the part is null in all of its rows.
+    """
+    version = version_of(content)
     if version > SCHEMA_VERSION:
         raise StoreError(
             f"the store was written by a newer rgr-dist (schema {version}, here {SCHEMA_VERSION}); "
@@ -48,6 +50,12 @@ def parse(content: bytes) -> pa.Table:
     if table["run_id"].null_count:
         raise pa.ArrowInvalid("a row without run_id")
     return table
+
+
+def version_of(content: bytes) -> int:
+    """Schema version that a part was written with; raises an ArrowException if it is damaged."""
+    written = pq.read_schema(pa.BufferReader(content)).metadata or {}
+    return int(written.get(b"version", b"1"))
 
 
 def within(seconds: float, call: Callable[[], None]) -> None:

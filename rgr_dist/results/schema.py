@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""Raise it with every change of columns: an older rgr-dist must not rewrite what it would drop.
+
+2: ``null_rate`` of runs. Parts of version 1 are read with it missing.
+"""
 
 STOP_REASONS = ("converged", "max_steps", "diverged", "failed")
 
@@ -32,13 +36,14 @@ RUNS = _table(
     ("d_k", pa.int32(), "key width of a head"),
     ("D_K", pa.int32(), "total key width, h * d_k"),
     ("seed", pa.int32(), "seed; pairs runs across h and d_k of a cell"),
-    ("context_length", pa.int32(), "items in a context, l"),
-    ("positive_rate", pa.float64(), "target-in-context rate, rho"),
-    ("max_steps", pa.int64(), "step limit, contexts"),
-    ("score", pa.float64(), "micro-F1 on the test contexts; null unless trained to the end"),
-    ("val_score", pa.float64(), "micro-F1 on the validation contexts at the last check"),
-    ("threshold_tau", pa.float64(), "learned decision threshold tau"),
-    ("steps", pa.int64(), "training steps done, contexts"),
+    ("context_length", pa.int32(), "items in a context, l; of a transformer pairs of them"),
+    ("positive_rate", pa.float64(), "target-in-context rate, rho; of no use to a transformer"),
+    ("max_steps", pa.int64(), "step limit, contexts or batches"),
+    ("score", pa.float64(), "test micro-F1, or accuracy of a transformer; null if not trained"),
+    ("val_score", pa.float64(), "validation micro-F1 at the last check, or the best accuracy"),
+    ("threshold_tau", pa.float64(), "learned decision threshold tau; null without one"),
+    ("null_rate", pa.float64(), "share of a transformer's test queries answered with NULL"),
+    ("steps", pa.int64(), "training steps done: contexts, or a transformer's batches"),
     ("stop_reason", pa.string(), "converged | max_steps | diverged | failed"),
     ("error", pa.string(), "what failed; null unless stop_reason is failed"),
     ("engine", pa.string(), "engine that trained the run"),

@@ -24,8 +24,16 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from rgr_dist.results.parts import StoreError, parse, part_name, short, within, write_atomically
-from rgr_dist.results.schema import DECISIONS, RUNS, THRESHOLDS
+from rgr_dist.results.parts import (
+    StoreError,
+    parse,
+    part_name,
+    short,
+    version_of,
+    within,
+    write_atomically,
+)
+from rgr_dist.results.schema import DECISIONS, RUNS, SCHEMA_VERSION, THRESHOLDS
 
 STUDY_TABLES = {"thresholds": THRESHOLDS, "decisions": DECISIONS}
 ANSWER_WITHIN = 60.0
@@ -56,6 +64,7 @@ class Store:
         except (OSError, pa.ArrowInvalid, ValueError) as error:
             raise StoreError(f"--out {self.root}: cannot be opened: {short(error)}") from None
         self.damaged: list[str] = []
+        self._is_outdated = False
 
     @property
     def local_path(self) -> Path | None:
@@ -134,10 +143,12 @@ class Store:
     def compact(self, above: int = COMPACT_ABOVE) -> None:
         """Merge the parts into one if there are more than ``above``; a crash loses nothing.
 
-        The merged part is whole before the first old one goes, and a run in both counts once.
+        So are parts of an older schema, since whoever reads the folder as it is might take its
+        columns from the first of them. The merged part is whole before the first old one goes,
+        and a run in both counts once.
         """
         parts = self._parts()
-        if len(parts) <= above:
+        if len(parts) <= above and not self._is_outdated:
             return
         merged = pa.concat_tables([table for _, table in parts])
         frame = merged.to_pandas()
@@ -198,7 +209,7 @@ class Store:
     def _parts(self) -> list[tuple[str, pa.Table]]:
         """Path and rows of every readable part; again from the start if one is compacted away."""
         for _ in range(5):
-            self.damaged = []
+            self.damaged, self._is_outdated = [], False
             parts = []
             try:
                 for path in self._list_parts():
@@ -206,6 +217,7 @@ class Store:
                         content = file.read()
                     try:
                         parts.append((path, parse(content)))
+                        self._is_outdated |= version_of(content) < SCHEMA_VERSION
                     except (pa.ArrowException, OSError):
                         self.damaged.append(path)
                 return parts

@@ -55,6 +55,7 @@ def run_row(cell: Cell, h: int, d_k: int, seed: int, score: float | None, **othe
         "score": score,
         "val_score": score,
         "threshold_tau": 0.5,
+        "null_rate": None,
         "steps": steps,
         "stop_reason": "converged" if done else "max_steps",
         "error": None,

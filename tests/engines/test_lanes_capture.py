@@ -30,11 +30,14 @@ class Recorded:
         self.calls: list[tuple[Any, Any, Any, Any]] = []
         Recorded.made += 1
 
+    @torch.no_grad()  # kernels alone, as a graph has no autograd
     def replay(self) -> None:
         for kernel, args, kwargs, recorded in self.calls:
             result = kernel(*args, **kwargs)
-            if isinstance(result, torch.Tensor) and result.data_ptr() != recorded.data_ptr():
-                recorded.copy_(result)
+            several = isinstance(result, tuple)
+            for new, old in zip(result, recorded, strict=True) if several else [(result, recorded)]:
+                if isinstance(new, torch.Tensor) and new.data_ptr() != old.data_ptr():
+                    old.copy_(new)
 
 
 class Recording(TorchDispatchMode):

@@ -36,6 +36,7 @@ def run_row(
         "score": 0.99,
         "val_score": 0.991,
         "threshold_tau": 0.25,
+        "null_rate": None,
         "steps": 12_500,
         "stop_reason": "converged",
         "error": None,

@@ -204,6 +204,40 @@ def test_few_parts_are_left_as_they_are(tmp_path: Path) -> None:
     assert tree(tmp_path) == before
 
 
+def make_older(part: Path) -> None:
+    """Rewrite a part as version 1 of the schema had it."""
+    table = pq.read_table(part).drop_columns(["null_rate"])
+    older = {**table.schema.metadata, b"version": b"1"}
+    pq.write_table(table.replace_schema_metadata(older), part)
+
+
+def test_a_part_older_than_a_column_is_read_with_it_missing(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.append([run_row(seed=0)])
+    before = content(store.runs())
+    make_older(parts(tmp_path)[0])
+    assert "null_rate" not in pq.read_schema(parts(tmp_path)[0]).names
+    assert content(store.runs()) == before
+    assert store.damaged == []
+
+
+def test_compaction_brings_older_parts_up_to_date_so_that_the_export_has_every_column(
+    tmp_path: Path,
+) -> None:
+    store = Store(tmp_path)
+    store.append([run_row(seed=0, score=0.5)])
+    make_older(parts(tmp_path)[0])
+    store.append([run_row(seed=1, null_rate=0.25)])
+    store.compact()
+    exported = pd.read_parquet(tmp_path / "runs").sort_values("seed")
+    assert list(exported.columns) == RUNS.names
+    assert exported["null_rate"].isna().tolist() == [True, False]
+    assert exported["score"].tolist() == [0.5, 0.99]
+    before = tree(tmp_path)
+    store.compact()
+    assert tree(tmp_path) == before
+
+
 def test_a_store_of_a_newer_version_is_refused_in_one_line(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.append([run_row(seed=0)])

@@ -1,0 +1,116 @@
+"""The report of a transformer's study: accuracy by split, and the collapse to NULL (Sec. 7.3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+from markupsafe import Markup
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from analysis.accuracy import headline, null_words, splits
+from analysis.axes import FAINT, log2_axis, ranks, style, to_png, to_svg
+from analysis.curves import scored
+from analysis.load import StudyResults
+from analysis.page import render_page, rows_of
+from analysis.provenance import cost
+from analysis.wording import cell_name
+from rgr_dist.study import Study
+
+CAPTION = (
+    "Left: mean test accuracy against D_K for each head count, with the 95 % t-interval over "
+    "seeds; each faint dot is a run. Right: the share of a run's test queries that it answered "
+    "with NULL, which is never right; at 1 a run has collapsed. Head counts of one D_K stand "
+    "side by side."
+)
+
+EMBEDDINGS = {
+    "gaussian": "random unit vectors, drawn anew for each seed, not GPT-2's",
+    "table": "a model's token table, most frequent tokens first, end of text as NULL",
+    "stand-in": "a stand-in for GPT-2's table, made up in its likeness: not GPT-2's",
+}
+"""What a table of item vectors is, in words, by family."""
+
+
+def draw_accuracy(splits: pd.DataFrame, runs: pd.DataFrame, study: Study) -> Figure:
+    """Accuracy and NULL share against D_K, one row of panels per cell, one line per head count."""
+    kept = scored(runs, study)
+    heads = sorted(int(h) for h in kept["h"].unique())
+    looks = ranks(heads)
+    rows = len(study.cells)
+    with style("accuracy"):
+        figure = Figure(figsize=(7.2, 2.9 * rows + 0.5), layout="constrained")
+        grid = figure.subplots(rows, 2, squeeze=False, sharex="row")
+        for (left, right), cell in zip(grid, study.cells, strict=True):
+            own = kept[kept["cell_id"] == cell.cell_id]
+            means = splits[splits["cell_id"] == cell.cell_id]
+            name = cell_name({"m": cell.m, "d_model": f"{cell.d_model}"})
+            left.set_title(name if rows > 1 or len(own) else f"{name}: no run yet", loc="left")
+            for axes, label in ((left, "test accuracy"), (right, "share answered NULL")):
+                axes.set_ylim(-0.02, 1.02)
+                axes.set_ylabel(label)
+                axes.set_xlabel("total key width $D_K$")
+            if len(own):
+                log2_axis(left, "x", own["D_K"].to_list(), pad=1.3)
+            for place, h in enumerate(heads):
+                shift = 1.035 ** (place - (len(heads) - 1) / 2)
+                look = looks[h]
+                _dots(left, own[own["h"] == h], "score", shift, look)
+                _dots(right, own[own["h"] == h], "null_rate", shift, look)
+                _line(left, means[means["h"] == h], shift, look)
+        handles = [
+            Line2D([], [], color=colour, marker=marker, markersize=4.5, linewidth=1.2)
+            for colour, marker in looks.values()
+        ]
+        if heads:
+            labels = [str(h) for h in heads]
+            figure.legend(
+                handles, labels, title="heads h", loc="outside upper center", ncols=len(heads)
+            )
+    return figure
+
+
+def _dots(axes: Axes, runs: pd.DataFrame, of: str, shift: float, look: tuple[str, str]) -> None:
+    colour, marker = look
+    dots: dict[str, Any] = {"linestyle": "none", "color": colour, "marker": marker}
+    values = runs[of].astype("float64")
+    axes.plot(runs["D_K"] * shift, values, markersize=3, alpha=0.45, markeredgewidth=0, **dots)
+
+
+def _line(axes: Axes, means: pd.DataFrame, shift: float, look: tuple[str, str]) -> None:
+    colour, marker = look
+    x = means["D_K"] * shift
+    axes.plot(x, means["accuracy"], color=colour, marker=marker, markersize=4.5, linewidth=1.2)
+    axes.vlines(x, means["low"].clip(lower=0), means["high"].clip(upper=1), colour, linewidth=1.2)
+    axes.axhline(0, color=FAINT, linewidth=0.7, zorder=0)
+
+
+def embedding_words(study: Study) -> str:
+    """Where the items' vectors come from."""
+    families = dict.fromkeys(cell.embedding.family for cell in study.cells)
+    return "; ".join(EMBEDDINGS.get(family, family) for family in families)
+
+
+def accuracy_page(results: StudyResults) -> tuple[str, dict[str, bytes]]:
+    """The page as HTML, and the files beside it by name."""
+    study, runs = results.study, results.runs
+    table, spent = splits(runs, study), cost(runs, study)
+    figure = draw_accuracy(table, runs, study)
+    svg = to_svg(figure, "accuracy")
+    page = render_page(
+        "accuracy.html.j2",
+        results,
+        spent,
+        headline=headline(table),
+        null_words=null_words(table),
+        embedding_words=embedding_words(study),
+        chance=", ".join(dict.fromkeys(f"{1 / (2 * c.context.length):.3f}" for c in study.cells)),
+        figures={"accuracy": {"svg": Markup(svg), "caption": CAPTION}},
+        splits=rows_of(table),
+    )
+    files = {"accuracy.svg": svg.encode(), "accuracy.png": to_png(figure, "accuracy")}
+    for name, rows in {"splits": table, "cost": spent}.items():
+        files[f"{name}.csv"] = rows.to_csv(index=False).encode()
+    return page, files

@@ -1,0 +1,59 @@
+"""A report's page: the template's environment, what every page shows, and tables as plain rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jinja2
+import pandas as pd
+
+from analysis import paper, wording
+from analysis.load import StudyResults
+from analysis.provenance import cost_words, duration, origins, settings
+from analysis.records import integer, real
+
+
+def render_page(template: str, results: StudyResults, cost: pd.DataFrame, **own: Any) -> str:
+    """A page as HTML: cost, protocol and provenance of the study, and what the template needs.
+
+    Args:
+        cost: of ``provenance.cost``.
+    """
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("analysis"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["duration"] = duration
+    study = results.study
+    return environment.get_template(template).render(
+        study=study,
+        study_yaml=study.to_yaml(),
+        cost=by_size(cost),
+        cost_words=cost_words(cost),
+        settings=settings(study),
+        origins=origins(results.runs, study),
+        wording=wording,
+        paper=paper,
+        **own,
+    )
+
+
+def by_size(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows by m, d_model and degree, in their order otherwise."""
+    return sorted(rows_of(table), key=lambda row: (row["m"], row["d_model"], row["degree"]))
+
+
+def rows_of(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """The table's rows with plain values: whole numbers as int, missing ones as None."""
+    whole = [name for name in table if pd.api.types.is_integer_dtype(table[name].dtype)]
+    whole += [name for name in ("d_k", "D_K", "D_K_low", "D_K_high", "n_seeds") if name in table]
+    broken = [name for name in table if pd.api.types.is_float_dtype(table[name].dtype)]
+    rows = table.astype("object").to_dict("records")
+    for row in rows:
+        row |= {name: None for name, value in row.items() if pd.isna(value)}
+        row |= {name: real(row[name]) for name in broken if row[name] is not None}
+        row |= {name: integer(row[name]) for name in whole if row[name] is not None}
+    return [{str(name): value for name, value in row.items()} for row in rows]

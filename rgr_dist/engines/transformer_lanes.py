@@ -1,0 +1,112 @@
+"""Transformer runs side by side in one torch program, on any device.
+
+Every lane trains for the same number of steps (Sec. 7.3). On a GPU the step is captured as a
+CUDA graph and computes in mixed precision, bfloat16 products of float32 parameters; neither
+has been run on a GPU.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from rgr_dist.engines.engine import BlockWeights, Outcome
+from rgr_dist.engines.transformer_state import BlockLanes
+from rgr_dist.problem.matching import Examples
+from rgr_dist.study import Run
+
+AT_ONCE = 256
+"""Examples of each lane that are scored at once, so that scores do not depend on the lanes."""
+
+
+class TransformerLanes:
+    """Batched training in torch of runs that share a cell, whatever their heads.
+
+    Args:
+        mixed: whether to train in mixed precision; by default on a GPU alone.
+    """
+
+    def __init__(
+        self, device: str = "cpu", dtype: torch.dtype = torch.float32, mixed: bool | None = None
+    ) -> None:
+        self.device, self.dtype = torch.device(device), dtype
+        self.mixed = self.device.type == "cuda" if mixed is None else mixed
+        self.name = "lanes, bfloat16" if self.mixed else "lanes"
+
+    def train(self, runs: Sequence[Run]) -> list[Outcome]:
+        """Train every run to the end, test its best weights, return the outcomes in order."""
+        if not runs:
+            return []
+        began = time.perf_counter()
+        training = runs[0].cell.training
+        lanes = BlockLanes(runs, self.device, self.dtype, self.mixed)
+        validation = np.stack([task.validation for task in lanes.tasks])
+        best = [-1.0] * len(lanes)
+        best_parameters = [p.detach().clone() for p in lanes.parameters]
+        diverged: dict[int, int] = {}  # lane → the step at which it was seen
+        while lanes.steps < training.max_steps and len(diverged) < len(lanes):
+            lanes.advance(min(training.check_every, training.max_steps - lanes.steps))
+            for lane, is_finite in enumerate(lanes.is_finite()):
+                if not is_finite:
+                    diverged.setdefault(lane, lanes.steps)
+            scores = score(lanes, validation)
+            better = [
+                lane for lane in range(len(lanes))
+                if lane not in diverged and scores[lane][0] > best[lane]
+            ]  # fmt: skip
+            for lane in better:
+                best[lane] = scores[lane][0]
+            _copy(lanes, better, best_parameters)
+        for p, value in zip(lanes.parameters, best_parameters, strict=True):
+            p.data.copy_(value)
+        tested = score(lanes, np.stack([task.test for task in lanes.tasks]))
+        seconds = (time.perf_counter() - began) / len(runs)
+        outcomes = [
+            Outcome(None, None, None, diverged[lane], "diverged", seconds)
+            if lane in diverged
+            else Outcome(
+                score=tested[lane][0],
+                val_score=best[lane],
+                tau=None,
+                steps=training.max_steps,
+                stop_reason="max_steps",
+                seconds=seconds,
+                null_rate=tested[lane][1],
+            )
+            for lane in range(len(lanes))
+        ]
+        return [outcomes[lanes.places.index(i)] for i in range(len(runs))]
+
+    def weights_after(self, runs: Sequence[Run], steps: int) -> list[BlockWeights]:
+        """The weights after so many steps, without checks."""
+        lanes = BlockLanes(runs, self.device, self.dtype, self.mixed)
+        lanes.advance(steps)
+        return [lanes.weights(lanes.places.index(i)) for i in range(len(runs))]
+
+
+def score(lanes: BlockLanes, examples_T: Examples) -> list[tuple[float, float]]:
+    """Accuracy of each lane on its task's examples, and the share it answered with NULL.
+
+    Args:
+        examples_T: int32 [T, n_examples, 2l + 2].
+    """
+    examples = torch.from_numpy(examples_T).long().to(lanes.device)
+    null = lanes.cell.m
+    counts = torch.zeros(2, len(lanes), dtype=torch.int64, device=lanes.device)
+    with torch.no_grad():
+        for part in examples.split(AT_ONCE, 1):
+            answers_LB = lanes.logits(part).argmax(2)
+            counts[0] += (answers_LB == part[lanes.task_L, :, -1]).sum(1)
+            counts[1] += (answers_LB == null).sum(1)
+    n = examples.shape[1]
+    return [(right / n, nulls / n) for right, nulls in counts.T.tolist()]
+
+
+def _copy(lanes: BlockLanes, chosen: Sequence[int], to: Sequence[torch.Tensor]) -> None:
+    """Copy the parameters of some lanes, which ``BlockLanes`` keeps by group."""
+    for p, rows, kept in zip(lanes.parameters, lanes.rows, to, strict=True):
+        own = [lane - rows.start for lane in chosen if rows.start <= lane < rows.stop]
+        kept[own] = p.detach()[own]

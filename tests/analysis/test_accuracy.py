@@ -1,0 +1,155 @@
+"""The transformer's report: gains paired by seed, the collapse to NULL, and what the page says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from analysis.accuracy import headline, null_words, splits
+from analysis.load import StudyResults
+from analysis.report import write_report
+from rgr_dist.results.schema import RUNS, THRESHOLDS
+from rgr_dist.study import Study
+from rgr_dist.study_file import parse_study
+
+ALONE, FOUR = [0.50, 0.56, 0.61], [0.70, 0.74, 0.84]
+
+
+def study_of(**parts: object) -> Study:
+    document = {
+        "name": "made-up",
+        "model": "transformer",
+        "cells": [{"m": 64, "d_model": 16}],
+        "context": {"length": 8},
+        "search": {"mode": "grid", "D_K": [8, 16], "heads": [1, 2, 4], "seeds": 3},
+    }
+    return parse_study({**document, **parts})
+
+
+def rows_of(
+    made_up: SimpleNamespace,
+    study: Study,
+    scores: Mapping[tuple[int, int], list[float | None]],
+    nulls: Mapping[tuple[int, int], list[float]] | None = None,
+) -> pd.DataFrame:
+    """Runs of the study's first cell by (h, D_K); a score of None is a run that diverged."""
+    rows = []
+    for (h, D_K), values in scores.items():
+        rates = (nulls or {}).get((h, D_K), [0.0] * len(values))
+        for seed, (score, null_rate) in enumerate(zip(values, rates, strict=True)):
+            end = {"stop_reason": "diverged", "null_rate": None} if score is None else {}
+            row = made_up.run_row(study.cells[0], h, D_K // h, seed, score, null_rate=null_rate)
+            rows.append(row | {"stop_reason": "max_steps"} | end)
+    return pd.DataFrame(rows, columns=RUNS.names)
+
+
+def test_a_gain_is_the_paired_difference_to_one_head_at_the_same_width(
+    made_up: SimpleNamespace,
+) -> None:
+    study = study_of()
+    runs = rows_of(made_up, study, {(1, 8): ALONE, (4, 8): FOUR, (4, 16): [0.9, 0.9, 0.9]})
+    table = splits(runs, study)
+    assert table[["D_K", "h", "d_k"]].values.tolist() == [[8, 1, 8], [8, 4, 2], [16, 4, 4]]
+    one, four, lonely = table.to_dict("records")
+    assert four["accuracy"] == pytest.approx(np.mean(FOUR))
+    test = stats.ttest_rel(FOUR, ALONE).confidence_interval(0.95)
+    assert (four["gain_low"], four["gain_high"]) == pytest.approx((test.low, test.high))
+    assert four["gain"] == pytest.approx(np.mean(FOUR) - np.mean(ALONE))
+    assert four["n_pairs"] == 3
+    for row in (one, lonely):
+        assert row["n_pairs"] == 0
+        assert np.isnan([row["gain"], row["gain_low"], row["gain_high"]]).all()
+
+
+def test_only_seeds_that_both_ran_are_paired(made_up: SimpleNamespace) -> None:
+    study = study_of()
+    runs = rows_of(made_up, study, {(1, 8): ALONE[:2], (4, 8): FOUR})
+    row = splits(runs, study).to_dict("records")[1]
+    assert (row["n_seeds"], row["n_pairs"]) == (3, 2)
+    assert row["gain"] == pytest.approx((0.70 - 0.50 + 0.74 - 0.56) / 2)
+
+
+def test_a_run_that_diverged_answers_nothing_right_and_has_no_null_share(
+    made_up: SimpleNamespace,
+) -> None:
+    study = study_of()
+    runs = rows_of(made_up, study, {(1, 8): [0.6, None, 0.6]}, {(1, 8): [0.1, 0.0, 0.3]})
+    (row,) = splits(runs, study).to_dict("records")
+    assert row["accuracy"] == pytest.approx(0.4)
+    assert row["null_rate"] == pytest.approx(0.2)
+    assert row["collapsed"] == 0
+
+
+def test_collapsed_runs_are_counted_and_placed(made_up: SimpleNamespace) -> None:
+    study = study_of()
+    scores = {(1, 16): [0.0, 0.8, 0.1], (2, 16): [0.9] * 3}
+    table = splits(rows_of(made_up, study, scores, {(1, 16): [1.0, 0.0, 0.5]}), study)
+    assert table["collapsed"].tolist() == [2, 0]
+    words = null_words(table)
+    assert words.startswith("2 runs of 6 answered NULL to at least 50%")
+    assert words.endswith("2 of 3 at h = 1, D_K = 16.")
+    none = splits(rows_of(made_up, study, {(2, 16): [0.9] * 3}), study)
+    assert null_words(none).startswith("No run of 3 ")
+
+
+def test_the_headline_sets_the_best_split_beside_one_head_at_every_width(
+    made_up: SimpleNamespace,
+) -> None:
+    study = study_of()
+    scores = {
+        (1, 8): ALONE,
+        (2, 8): [0.4] * 3,
+        (4, 8): FOUR,
+        (1, 16): [0.9] * 3,
+        (2, 16): [0.8] * 3,
+    }
+    text = headline(splits(rows_of(made_up, study, scores), study))
+    low, high = stats.ttest_rel(FOUR, ALONE).confidence_interval(0.95)
+    expected = (
+        "At m = 64, d_model = 16, accuracy is 0.760 with 4 heads, 0.557 with one, at D_K = 8 "
+        f"(+0.203, 95 % interval {low:+.3f} to {high:+.3f}); 0.800 with 2 heads, 0.900 with one, "
+        "at D_K = 16 (−0.100, 95 % interval −0.100 to −0.100)."
+    )
+    assert text == expected
+    only_four = splits(rows_of(made_up, study, {(4, 8): FOUR}), study)
+    assert headline(only_four).endswith("accuracy is at best 0.760, with 4 heads at D_K = 8.")
+    assert headline(splits(made_up.results_of(study, [], []).runs, study)) == "No run yet."
+
+
+def test_the_page_speaks_of_accuracy_and_of_null_and_not_of_thresholds(
+    made_up: SimpleNamespace, tmp_path: Path
+) -> None:
+    study = study_of()
+    scores = {(1, 8): ALONE, (4, 8): FOUR}
+    runs = rows_of(made_up, study, scores, {(1, 8): [1.0, 0.0, 0.0]})
+    thresholds = pd.DataFrame(columns=THRESHOLDS.names)
+    page = write_report(StudyResults(study=study, runs=runs, thresholds=thresholds), tmp_path)
+    text = " ".join(page.read_text().split())
+    assert "0.760 with 4 heads, 0.557 with one" in text
+    assert "1 run of 6 answered NULL" in text
+    assert "right 0.062 of the time" in text
+    for absent in (
+        "D_K*",
+        "F1",
+        "training.sharpness",
+        "training.patience",
+        "context.positive_rate",
+    ):
+        assert absent not in text
+    for present in ("training.batch_size", "training.weight_decay", "share answered NULL"):
+        assert present in text
+    table = pd.read_csv(tmp_path / "splits.csv")
+    assert table["collapsed"].tolist() == [1, 0]
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"index.html", "accuracy.svg", "accuracy.png", "splits.csv", "cost.csv"}
+
+
+def test_a_study_without_runs_still_has_a_page(made_up: SimpleNamespace, tmp_path: Path) -> None:
+    page = write_report(made_up.results_of(study_of(), [], []), tmp_path)
+    assert "No run yet." in page.read_text()

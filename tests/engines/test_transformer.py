@@ -1,0 +1,304 @@
+"""The transformer's engines: against plain AdamW, each other, and lanes against lone runs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from rgr_dist.engines import EngineError, make_engine, transformer_lanes, transformer_state
+from rgr_dist.engines.engine import BlockWeights, Outcome
+from rgr_dist.engines.lanes_capture import Repeated
+from rgr_dist.engines.transformer_lanes import TransformerLanes, score
+from rgr_dist.engines.transformer_reference import TransformerReference
+from rgr_dist.engines.transformer_state import BATCHES, BlockLanes
+from rgr_dist.models.transformer import block_logits, superpose
+from rgr_dist.problem.matching import MatchingTask, initial_block
+from rgr_dist.study import Cell, Run
+from tests.engines.test_lanes_capture import Recorded, graphs  # noqa: F401
+from tests.models.test_transformer import plain_logits
+
+CPU = torch.device("cpu")
+Splits = Sequence[tuple[int, int]]
+SHAPES: dict[str, tuple[tuple[int, int, int, int], Splits]] = {  # m, d_model, l, batch; (h, d_k)
+    "odd everything": ((33, 17, 3, 10), [(1, 3), (17, 1)]),
+    "splits of one width": ((40, 16, 5, 16), [(2, 4), (4, 2), (1, 8)]),
+    "splits of several": ((64, 32, 8, 48), [(1, 16), (4, 4), (2, 9)]),
+    "fewest items": ((5, 4, 2, 3), [(2, 1)]),
+}
+shapes = pytest.mark.parametrize(("shape", "splits"), SHAPES.values(), ids=SHAPES.keys())
+
+
+def runs_of(
+    shape: tuple[int, int, int, int], splits: Splits, seeds: Sequence[int], **training: Any
+) -> list[Run]:
+    m, d_model, length, batch = shape
+    training = {"batch_size": batch, "weight_decay": 0.01} | training
+    cell = Cell(
+        model="transformer", m=m, d_model=d_model, context={"length": length}, training=training
+    )
+    return [Run(cell=cell, h=h, d_k=d_k, seed=seed) for seed in seeds for h, d_k in splits]
+
+
+def lanes_of(runs: Sequence[Run], dtype: torch.dtype = torch.float32) -> BlockLanes:
+    return BlockLanes(runs, CPU, dtype, mixed=False)
+
+
+def assert_close(one: BlockWeights, other: BlockWeights, relative: float) -> None:
+    assert one.keys() == other.keys()
+    for name, value in one.items():
+        assert value.shape == other[name].shape
+        assert np.abs(value - other[name]).max() <= relative * np.abs(other[name]).max()
+
+
+def same(one: BlockWeights, other: BlockWeights) -> bool:
+    return all(np.array_equal(one[name], other[name]) for name in other)
+
+
+def ends(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+    return [dataclasses.asdict(dataclasses.replace(end, seconds=0.0)) for end in outcomes]
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def plain_loss(task: MatchingTask, theta: BlockWeights, h: int, batch: np.ndarray) -> float:
+    """Mean cross-entropy over a batch, from the block written out number by number."""
+    losses = []
+    for example in batch:
+        logits = plain_logits(task.table, example, theta, h)
+        highest = logits.max()
+        losses.append(np.log(np.exp(logits - highest).sum()) + highest - logits[example[-1]])
+    return float(np.mean(losses))
+
+
+def gradient(task: MatchingTask, theta: BlockWeights, h: int, batch: np.ndarray) -> BlockWeights:
+    """Gradient of the mean cross-entropy, by autograd of the model's own forward pass."""
+    tensors = {name: torch.from_numpy(value).requires_grad_() for name, value in theta.items()}
+    E, examples = torch.from_numpy(task.table), torch.from_numpy(batch).long()
+    logits = block_logits(superpose(E, examples), E, tensors, h)
+    (-logits.log_softmax(1)[range(len(batch)), examples[:, -1]].mean()).backward()
+    return {name: tensor.grad.numpy() for name, tensor in tensors.items()}  # type: ignore[union-attr]
+
+
+@shapes
+def test_the_gradient_is_that_of_the_plain_loss(
+    shape: tuple[int, int, int, int], splits: Splits
+) -> None:
+    run = runs_of(shape, splits, [4])[-1]
+    task, theta = MatchingTask.of(run.cell, run.seed), initial_block(run)
+    batch, rng, width = task.training_batches(0, 1)[0][:3], np.random.default_rng(0), 1e-6
+    slopes = gradient(task, theta, run.h, batch)
+    for name, value in theta.items():
+        way = rng.normal(size=value.shape)
+        ahead, behind = (
+            plain_loss(task, {**theta, name: value + sign * width * way}, run.h, batch)
+            for sign in (1, -1)
+        )
+        slope = (ahead - behind) / (2 * width)
+        assert np.sum(slopes[name] * way) == pytest.approx(slope, rel=1e-5, abs=1e-8)
+
+
+@shapes
+@pytest.mark.parametrize("engine", [TransformerReference, TransformerLanes])
+def test_engines_take_textbook_adamw_steps_with_decay(
+    engine: type, shape: tuple[int, int, int, int], splits: Splits
+) -> None:
+    run = runs_of(shape, splits, [4], learning_rate=0.003, weight_decay=0.5)[0]
+    task, theta, training = (
+        MatchingTask.of(run.cell, run.seed),
+        initial_block(run),
+        run.cell.training,
+    )
+    first = {name: np.zeros_like(value) for name, value in theta.items()}
+    second = {name: np.zeros_like(value) for name, value in theta.items()}
+    for t in range(1, 21):
+        for name, g in gradient(task, theta, run.h, task.training_batches(t - 1, 1)[0]).items():
+            first[name] = 0.9 * first[name] + 0.1 * g
+            second[name] = 0.999 * second[name] + 0.001 * g**2
+            mean, square = first[name] / (1 - 0.9**t), second[name] / (1 - 0.999**t)
+            decayed = theta[name] * (1 - training.learning_rate * training.weight_decay)
+            theta[name] = decayed - training.learning_rate * mean / (np.sqrt(square) + 1e-8)
+    assert_close(engine(dtype=torch.float64).weights_after([run], 20)[0], theta, 1e-8)
+
+
+@shapes
+@pytest.mark.parametrize(("dtype", "relative"), [(torch.float32, 1e-4), (torch.float64, 1e-10)])
+def test_lanes_of_distinct_seeds_and_splits_equal_solo_runs_of_the_reference(
+    shape: tuple[int, int, int, int], splits: Splits, dtype: torch.dtype, relative: float
+) -> None:
+    runs = runs_of(shape, splits, (0, 3, 7))
+    together = TransformerLanes(dtype=dtype).weights_after(runs, 60)
+    assert not np.allclose(together[0]["W_V"], together[-1]["W_V"])
+    for run, weights in zip(runs, together, strict=True):
+        (alone,) = TransformerReference(dtype).weights_after([run], 60)
+        assert weights["W_Q"].shape == (run.cell.d_model, run.D_K)
+        assert_close(weights, alone, relative)
+
+
+ALIGNED = [name for name in SHAPES if name.startswith("splits")]
+
+
+@pytest.mark.parametrize("name", ALIGNED)
+def test_a_lane_has_the_bits_of_a_lone_run_whoever_trains_beside_it(name: str) -> None:
+    shape, splits = SHAPES[name]
+    runs = runs_of(shape, splits, (5, 1, 2))
+    alone = [TransformerLanes().weights_after([run], 70)[0] for run in runs]
+    for order in (runs, runs[::-1], runs[2:7]):
+        together = TransformerLanes().weights_after(order, 70)
+        for run, weights in zip(order, together, strict=True):
+            assert same(weights, alone[runs.index(run)])
+
+
+def test_a_disturbed_lane_leaves_the_others_as_they_are() -> None:
+    shape, splits = SHAPES["splits of one width"]
+    runs = runs_of(shape, splits, (0, 1))
+    quiet, disturbed = lanes_of(runs), lanes_of(runs)
+    with torch.no_grad():
+        for p, rows in zip(disturbed.parameters, disturbed.rows, strict=True):
+            if rows.start <= 2 < rows.stop:
+                p[2 - rows.start] += 7.0
+    quiet.advance(40)
+    disturbed.advance(40)
+    moved = [not same(quiet.weights(lane), disturbed.weights(lane)) for lane in range(6)]
+    assert moved == [False, False, True, False, False, False]
+
+
+QUICK = {"learning_rate": 0.01, "max_steps": 130, "check_every": 20} | {
+    "validation_contexts": 60,
+    "test_contexts": 300,
+}
+EASY = (16, 16, 2, 32)
+ENGINES = [TransformerReference(torch.float64), TransformerLanes(dtype=torch.float64)]
+
+
+def test_lanes_end_as_the_reference_does() -> None:
+    runs = runs_of(EASY, [(1, 4), (2, 2)], (0, 1), **QUICK)
+    outcomes = [TransformerLanes(dtype=torch.float64), TransformerReference(torch.float64)]
+    lanes, alone = (ends(engine.train(runs)) for engine in outcomes)
+    assert lanes == alone
+    assert len({end["score"] for end in lanes}) == 4
+    assert {end["stop_reason"] for end in lanes} == {"max_steps"}
+
+
+@pytest.mark.parametrize("engine", ENGINES, ids=lambda engine: engine.name)
+def test_what_is_tested_is_the_first_check_of_best_validation(engine: Any) -> None:
+    runs = runs_of(EASY, [(2, 4)], (0, 3), **QUICK | {"learning_rate": 0.1})
+    expected = []
+    for run in runs:
+        lanes, seen = lanes_of([run], torch.float64), []
+        while lanes.steps < 130:
+            lanes.advance(min(20, 130 - lanes.steps))
+            (task,) = lanes.tasks
+            seen.append([score(lanes, part[None])[0] for part in (task.validation, task.test)])
+        validation = [check[0][0] for check in seen]
+        best = validation.index(max(validation))
+        assert seen[best] != seen[-1], "the last check is not the best, or nothing is shown"
+        expected.append((validation[best], *seen[best][1]))
+    outcomes = engine.train(runs)
+    assert [(end.val_score, end.score, end.null_rate) for end in outcomes] == expected
+    assert {end.steps for end in outcomes} == {130}
+
+
+def test_a_block_learns_the_task_and_one_that_answers_null_is_seen() -> None:
+    runs = runs_of(EASY, [(2, 8)], (0, 1), **QUICK | {"max_steps": 600})
+    for end in TransformerLanes().train(runs):
+        assert end.score > 0.9
+        assert end.null_rate == 0.0
+    lanes = lanes_of(runs)
+    with torch.no_grad():
+        b_2 = lanes.parameters[lanes.names.index("b_2")]
+        b_2[1] = 1000 * lanes.E_LVd[1, -1]
+    learning, collapsed = score(lanes, np.stack([task.test for task in lanes.tasks]))
+    assert collapsed == (0.0, 1.0)
+    assert learning[1] < 1.0
+
+
+@pytest.mark.parametrize("engine", ENGINES, ids=lambda engine: engine.name)
+def test_a_run_whose_weights_are_no_numbers_has_diverged(engine: Any) -> None:
+    runs = runs_of(EASY, [(1, 4)], (0, 1), **QUICK | {"learning_rate": 3e19, "max_steps": 50})
+    for end in engine.train(runs):
+        assert (end.stop_reason, end.steps) == ("diverged", 20)
+        assert (end.score, end.val_score, end.null_rate) == (None, None, None)
+
+
+def test_a_lane_that_diverges_leaves_the_others_to_end_as_they_would(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    runs = runs_of(EASY, [(1, 4)], (0, 1, 2), **QUICK)
+
+    class Disturbed(BlockLanes):
+        def advance(self, steps: int) -> None:
+            super().advance(steps)
+            if self.steps == 60:
+                self.parameters[0].data[1] = float("nan")
+
+    expected = ends(TransformerLanes().train(runs))
+    monkeypatch.setattr(transformer_lanes, "BlockLanes", Disturbed)
+    outcomes = ends(TransformerLanes().train(runs))
+    assert (outcomes[1]["stop_reason"], outcomes[1]["steps"]) == ("diverged", 60)
+    assert [outcomes[0], outcomes[2]] == [expected[0], expected[2]]
+
+
+def test_mixed_precision_trains_float32_parameters_nearly_as_well() -> None:
+    runs = runs_of(EASY, [(2, 8)], (0,), **QUICK | {"max_steps": 600})
+    full, mixed = TransformerLanes(), TransformerLanes(mixed=True)
+    assert (full.name, mixed.name) == ("lanes", "lanes, bfloat16")
+    one, other = (engine.weights_after(runs, 5)[0] for engine in (full, mixed))
+    assert other["W_Q"].dtype == np.float32
+    assert not same(one, other)
+    assert mixed.train(runs)[0].score == pytest.approx(full.train(runs)[0].score, abs=0.05)
+
+
+def test_a_recorded_step_is_the_step(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shape, splits = SHAPES["splits of several"]
+    runs = runs_of(shape, splits, (0, 1))
+    expected = TransformerLanes().weights_after(runs, BATCHES + 7)
+    request.getfixturevalue("graphs")
+    on_gpu = torch.device("cuda")
+    monkeypatch.setattr(transformer_state, "Repeated", lambda _: Repeated(on_gpu))
+    replayed = TransformerLanes().weights_after(runs, BATCHES + 7)
+    assert Recorded.made == 1
+    assert all(same(one, other) for one, other in zip(replayed, expected, strict=True))
+
+
+@pytest.mark.gpu
+def test_a_gpu_gives_the_processors_numbers() -> None:
+    shape, splits = SHAPES["splits of several"]
+    runs = runs_of(shape, splits, (0, 1))
+    here, there = (
+        TransformerLanes(device, torch.float64, mixed=False).weights_after(runs, BATCHES + 7)
+        for device in ("cpu", "cuda")
+    )
+    for one, other in zip(here, there, strict=True):
+        assert_close(one, other, 1e-8)
+
+
+@pytest.mark.gpu
+def test_a_gpu_learns_the_task_in_mixed_precision() -> None:
+    (run,) = runs_of(EASY, [(2, 8)], (0,), **QUICK | {"max_steps": 600})
+    engine = TransformerLanes("cuda")
+    assert engine.mixed
+    assert engine.train([run])[0].score > 0.9
+
+
+def test_auto_takes_lanes_and_fused_is_refused_in_one_line() -> None:
+    assert make_engine("auto", model="transformer").name == "lanes"
+    assert make_engine("auto").name == "fused"
+    assert isinstance(make_engine("reference", model="transformer"), TransformerReference)
+    with pytest.raises(EngineError) as error:
+        make_engine("fused", model="transformer")
+    assert str(error.value) == (
+        "--engine fused: has no kernels for model transformer; valid: auto, reference, lanes"
+    )

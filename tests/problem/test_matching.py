@@ -1,0 +1,168 @@
+"""The matching task against Sec. 7.3: what an example is, its law, and that it stands alone."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from rgr_dist.problem.matching import MatchingTask, draw_examples, initial_block
+from rgr_dist.problem.streams import Stream
+from rgr_dist.study import Cell, Run
+from tests.problem.plain_sampler import philox4x32_10
+
+STREAM = Stream.of("problem", "matching train", 0)
+FIRSTS = st.sampled_from([0, 1, 12_345, 2**32 - 2, 2**40])
+
+
+def cell_of(m: int = 16, d_model: int = 8, length: int = 3, **training: int) -> Cell:
+    training = {"batch_size": 5, "weight_decay": 0.01} | training
+    return Cell(
+        model="transformer", m=m, d_model=d_model, context={"length": length}, training=training
+    )
+
+
+def draw(pi: Sequence[int], first: int, count: int, length: int) -> np.ndarray:
+    targets = np.array(pi, np.int32)
+    sources = np.flatnonzero(targets != np.arange(len(pi))).astype(np.int32)
+    return draw_examples(STREAM, first, count, targets, sources, length)
+
+
+def literal_example(index: int, pi: Sequence[int], length: int) -> list[int]:
+    """Example ``index`` in plain Python: query, items, answer."""
+    blocks = range((2 * length + 4) // 4)
+    counters = [(p, index & 0xFFFFFFFF, index >> 32, 0) for p in blocks]
+    key = (STREAM.key0, STREAM.key1)
+    words = itertools.chain.from_iterable(philox4x32_10(counter, key) for counter in counters)
+
+    def below(n: int) -> int:
+        return next(words) * n // 2**32
+
+    moved = [i for i, target in enumerate(pi) if i != target]
+    query = moved[below(len(moved))]
+    successor = pi[query]
+    place = below(2 * length)
+    # What is left is kept as an array whose last two places were filled from the front.
+    deck = list(range(len(pi)))
+    for gone, end in ((query, len(pi) - 1), (successor, len(pi) - 2)):
+        at = deck.index(gone)
+        deck[at], deck[end] = deck[end], deck[at]
+    deck = deck[:-2]
+    for p in range(2 * length - 1):
+        j = p + below(len(deck) - p)
+        deck[p], deck[j] = deck[j], deck[p]
+    items = deck[: 2 * length - 1]
+    items.insert(place, successor)
+    pairs = [set(items[i : i + 2]) for i in range(0, 2 * length, 2)]
+    (answer,) = next(pair for pair in pairs if successor in pair) - {successor}
+    return [query, *items, answer]
+
+
+@given(data=st.data(), first=FIRSTS)
+def test_an_example_is_what_the_paper_says(data: st.DataObject, first: int) -> None:
+    length = data.draw(st.integers(2, 8), "l")
+    m = data.draw(st.integers(2 * length + 1, 2 * length + 20), "m")
+    pi = data.draw(st.permutations(range(m)).filter(lambda pi: pi != sorted(pi)), "pi")
+    for query, *items, answer in draw(pi, first, 4, length).tolist():
+        successor = pi[query]
+        assert successor != query, "a query that is its own successor is rejected"
+        assert len(set(items)) == 2 * length, "a perfect matching over 2l items"
+        assert query not in items
+        at = items.index(successor)
+        assert answer == items[at + 1 if at % 2 == 0 else at - 1], "the answer is M(s)"
+
+
+@given(data=st.data(), first=FIRSTS)
+def test_examples_are_those_of_the_plain_sampler(data: st.DataObject, first: int) -> None:
+    length = data.draw(st.integers(2, 5), "l")
+    m = data.draw(st.integers(2 * length + 1, 2 * length + 9), "m")
+    pi = data.draw(st.permutations(range(m)).filter(lambda pi: pi != sorted(pi)), "pi")
+    expected = [literal_example(first + i, pi, length) for i in range(4)]
+    assert draw(pi, first, 4, length).tolist() == expected
+
+
+@given(first=st.integers(0, 2**40), after=st.integers(0, 9))
+def test_any_example_can_be_drawn_alone(first: int, after: int) -> None:
+    pi = Stream.of("problem", "graph", 1).permutation(40).tolist()
+    together = draw(pi, first, 10, 7)
+    assert draw(pi, first + after, 1, 7)[0].tolist() == together[after].tolist()
+
+
+def test_queries_slots_and_answers_are_uniform() -> None:
+    pi = [1, 2, 0, 3, 5, 4, 6]  # 3 and 6 are their own successors
+    drawn = draw(pi, 0, 60_000, 2)
+    queries = np.bincount(drawn[:, 0], minlength=7)
+    assert queries[[3, 6]].tolist() == [0, 0]
+    assert stats.chisquare(queries[[0, 1, 2, 4, 5]]).pvalue > 1e-3
+    asked_0 = drawn[drawn[:, 0] == 0]  # the successor is 1; 2 to 6 are left
+    assert stats.chisquare(np.bincount(asked_0[:, -1], minlength=7)[2:]).pvalue > 1e-3
+    places = np.argmax(asked_0[:, 1:-1] == 1, axis=1)
+    assert stats.chisquare(np.bincount(places, minlength=4)).pvalue > 1e-3
+    contents = np.unique(np.sort(asked_0[:, 1:-1], axis=1), axis=0, return_counts=True)[1]
+    assert len(contents) == 10, "1, and three of the other five"
+    assert stats.chisquare(contents).pvalue > 1e-3
+
+
+def test_a_batch_is_the_same_alone_and_among_others() -> None:
+    task = MatchingTask.of(cell_of(), 3)
+    batches = task.training_batches(0, 6)
+    assert batches.shape == (6, 5, 2 * 3 + 2)
+    assert task.training_batches(4, 1).tolist() == batches[4:5].tolist()
+    assert len(np.unique(batches.reshape(-1, 8), axis=0)) == 30
+
+
+def test_training_validation_and_test_do_not_share_their_draws() -> None:
+    cell = cell_of(validation_contexts=20, test_contexts=20)
+    task = MatchingTask.of(cell, 0)
+    sets = [task.validation, task.test, task.training_batches(0, 4).reshape(20, -1)]
+    for one, other in itertools.combinations(sets, 2):
+        assert not (one == other).all(axis=1).any()
+
+
+def test_a_seed_fixes_the_task_and_null_has_a_vector_of_its_own() -> None:
+    one, again, other = (MatchingTask.of(cell_of(), seed) for seed in (1, 1, 2))
+    assert one.table.tolist() == again.table.tolist()
+    assert one.targets.tolist() == again.targets.tolist()
+    assert one.targets.tolist() != other.targets.tolist()
+    assert one.table.shape == (17, 8)
+    np.testing.assert_allclose(np.linalg.norm(one.table, axis=1), 1)
+    assert len(np.unique(one.table, axis=0)) == 17
+
+
+def test_a_permutation_that_moves_nothing_cannot_be_asked_about(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    unmoved = np.arange(16, dtype=np.int32)
+    monkeypatch.setattr(Stream, "permutation", lambda self, n: unmoved)
+    with pytest.raises(ValueError, match="seed 0: its permutation of 16 items moves none"):
+        MatchingTask.of(cell_of(), 0)
+
+
+def test_only_queries_and_keys_depend_on_the_split_and_wider_ones_share_columns() -> None:
+    cell = cell_of(m=64, d_model=32)
+    narrow, wide, split = (
+        initial_block(Run(cell=cell, h=h, d_k=d_k, seed=2)) for h, d_k in ((1, 8), (1, 12), (4, 2))
+    )
+    for name in narrow:
+        assert narrow[name].tolist() == split[name].tolist()
+        if name in ("W_Q", "W_K"):
+            assert wide[name][:, :8].tolist() == narrow[name].tolist()
+        else:
+            assert wide[name].tolist() == narrow[name].tolist()
+
+
+def test_weights_start_with_the_variance_of_their_inputs() -> None:
+    theta = initial_block(Run(cell=cell_of(m=64, d_model=64), h=1, d_k=64, seed=0))
+    for name in ("W_Q", "W_K", "W_V", "W_O", "W_1", "W_2"):
+        inputs, entries = theta[name].shape[0], theta[name].size
+        low, high = stats.chi2.ppf([1e-4, 1 - 1e-4], entries)
+        assert low < inputs * np.sum(theta[name] ** 2) < high
+    assert not theta["b_1"].any()
+    assert not theta["b_2"].any()
+    flat = [theta[name][:16, :16].ravel() for name in ("W_Q", "W_K", "W_V", "W_O")]
+    assert np.abs(np.corrcoef(flat) - np.eye(4)).max() < 0.3

@@ -1,0 +1,150 @@
+"""Studies of the transformer: the paper's values, what it does not use, and identity."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from safetensors.numpy import save_file
+
+from rgr_dist.problem.embeddings import sample_with_null
+from rgr_dist.study import Cell, Run
+from rgr_dist.study_faults import StudyError
+from rgr_dist.study_file import load_study, parse_study
+
+DOCUMENT: dict[str, Any] = {
+    "name": "x",
+    "model": "transformer",
+    "cells": [{"m": 64, "d_model": 16}],
+    "search": {"mode": "grid", "D_K": [8], "heads": [1, 2]},
+}
+PLAIN: dict[str, Any] = {"name": "x", "cells": [{"m": 64, "d_model": 16}]}
+
+
+def cell_of(**parts: Any) -> Cell:
+    return parse_study({**DOCUMENT, **parts}).cells[0]
+
+
+def test_what_is_not_written_takes_the_papers_value_for_the_transformer() -> None:
+    training = cell_of().training
+    assert (training.max_steps, training.weight_decay) == (100_000, 0.01)
+    assert training.batch_size == 128, "the paper gives none; this is our choice"
+    assert cell_of().context.length == 16
+    assert cell_of(training={"batch_size": 32, "max_steps": 7}).training.batch_size == 32
+
+
+def test_the_address_of_a_run_is_pinned() -> None:
+    """Stored rows are found by it: change it only with ``PROTOCOL``."""
+    run = Run(cell=cell_of(), h=2, d_k=4, seed=0)
+    config = json.loads(run.config_json)
+    assert config["cell"]["model"] == "transformer"
+    assert config["cell"]["training"]["batch_size"] == 128
+    assert config["cell"]["training"]["weight_decay"] == 0.01
+    assert run.run_id == "b415261019ab94bdb7497a0e35cdebcd"
+    assert run.cell.cell_id == "8c1d457299f28067"
+
+
+def test_keys_that_came_later_are_left_out_of_what_is_written_for_other_models() -> None:
+    (cell,) = parse_study(PLAIN).cells
+    assert "batch_size" not in cell.model_dump()["training"]
+    assert "weight_decay" not in json.loads(cell.model_dump_json())["training"]
+    assert Cell.model_validate_json(cell.model_dump_json()) == cell
+
+
+@pytest.mark.parametrize("change", [{"batch_size": 64}, {"weight_decay": 0.0}])
+def test_a_key_of_the_transformer_changes_the_run_and_survives_being_written(
+    change: dict[str, Any],
+) -> None:
+    one, other = cell_of(), cell_of(training=change)
+    assert one.cell_id != other.cell_id
+    assert Cell.model_validate_json(other.model_dump_json()) == other
+    cells = [{"m": 64, "d_model": 16}, {"m": 65, "d_model": 16, "training": change}]
+    study = parse_study({**DOCUMENT, "cells": cells})
+    assert parse_study(yaml.safe_load(study.to_yaml())) == study
+
+
+BAD = {
+    "training: {sharpness: 5}": ["training.sharpness: model transformer does not use it"],
+    "training: {patience: 2}": ["training.patience: model transformer does not use it"],
+    "training: {stop_score: 0.9}": ["training.stop_score: model transformer does not use it"],
+    "context: {positive_rate: 0.4}": ["context.positive_rate: model transformer does not use"],
+    "context: {length: 32}": ["context.length: 32 pairs", "65 distinct", "valid are 2 to 31"],
+    "training: {batch_size: null}": ["training.batch_size: missing"],
+    "training: {batch_size: 0}": ["training.batch_size: 0", "at least 1"],
+    "training: {weight_decay: -0.1}": ["training.weight_decay: -0.1", "at least 0"],
+    "search: {mode: grid, D_K: [6], heads: [1, 3]}": [
+        "search.heads: 3 does not divide d_model = 16 of cell m=64,d_model=16",
+        "divisors",
+    ],
+    "search: {heads: all}": ["search.heads: all is not for model transformer", "divisors"],
+    "model: max\ntraining: {batch_size: 4}": ["training.batch_size: model max does not use it"],
+    "model: max\ntraining: {weight_decay: 0.1}": ["training.weight_decay: model max does not"],
+}
+
+
+@pytest.mark.parametrize("written", BAD)
+def test_what_the_model_cannot_take_is_refused_in_one_line(written: str) -> None:
+    with pytest.raises(StudyError) as error:
+        parse_study({**DOCUMENT, **yaml.safe_load(written)}, where="my.yaml")
+    message = str(error.value)
+    assert message.isprintable()
+    assert message.startswith("my.yaml: ")
+    for part in BAD[written]:
+        assert part in message
+
+
+def test_a_run_whose_heads_cannot_share_the_values_is_refused() -> None:
+    with pytest.raises(ValueError, match="h: 3 does not divide d_model = 16"):
+        Run(cell=cell_of(), h=3, d_k=2, seed=0)
+
+
+def test_the_small_study_compares_splits_of_equal_width() -> None:
+    study = load_study("gpt2-small")
+    assert {cell.model for cell in study.cells} == {"transformer"}
+    assert study.search.mode == "grid"
+    assert 1 in study.search.heads
+    assert max(study.search.heads) >= 4
+    for h in study.search.heads:
+        assert all(D_K % h == 0 for D_K in study.search.D_K or ())
+
+
+PAPER = {"mode": "grid", "D_K": (64, 128, 256, 512), "heads": (1, 2, 4, 8), "seeds": 7}
+
+
+def test_the_stand_in_study_is_figure_7_but_for_its_table() -> None:
+    study = load_study("gpt2-stand-in")
+    (cell,) = study.cells
+    assert (cell.model, cell.m, cell.d_model, cell.context.length) == ("transformer", 6144, 768, 16)
+    assert (cell.training.max_steps, cell.training.weight_decay) == (100_000, 0.01)
+    assert study.search.model_dump(include=set(PAPER)) == PAPER
+    assert cell.embedding.family == "stand-in"
+
+
+def test_the_papers_study_loads_where_the_weights_are_and_says_what_to_fetch_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(StudyError) as error:
+        load_study("gpt2")
+    assert str(error.value).isprintable()
+    for part in ("gpt2: embedding.source: openai-community/gpt2", "model.safetensors", "fetch"):
+        assert part in str(error.value)
+    table = np.random.default_rng(0).normal(size=(50_257, 768)).astype(np.float32)
+    (tmp_path / "weights").mkdir()
+    save_file({"wte.weight": table}, tmp_path / "weights/model.safetensors")
+    counts = [f"{token} {10_000 - token}" for token in range(7_000)]
+    (tmp_path / "counts.txt").write_text("\n".join([*counts, "50256 99999"]))
+    here = {"family": "table", "source": "weights", "counts": "counts.txt"}
+    study = load_study("gpt2", [f"embedding={json.dumps(here)}"])
+    stand_in = load_study("gpt2-stand-in")
+    assert study.cells[0].model_dump(exclude={"embedding"}) == (
+        stand_in.cells[0].model_dump(exclude={"embedding"})
+    )
+    assert study.search == stand_in.search
+    rows = sample_with_null(study.cells[0], 0)
+    np.testing.assert_array_equal(rows[[0, 6143, 6144]], table[[0, 6143, 50_256]])

@@ -1,0 +1,259 @@
+"""Token tables from files: which rows a cell uses, its address, and what is said without them."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from safetensors.numpy import save_file
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+from rgr_dist.engines import make_engine
+from rgr_dist.engines.transformer_lanes import TransformerLanes
+from rgr_dist.engines.transformer_reference import TransformerReference
+from rgr_dist.problem import assets
+from rgr_dist.problem.embeddings import sample_embedding, sample_with_null
+from rgr_dist.problem.matching import MatchingTask
+from rgr_dist.study import Run, Study
+from rgr_dist.study_faults import StudyError
+from rgr_dist.study_file import load_study
+
+VOCABULARY, WIDTH = 40, 8
+COUNTS = {7: 50, 3: 90, 12: 50, 39: 10**6, 0: 8, 21: 7, 5: 6, 30: 5, 31: 4, 32: 3, 33: 2, 34: 1}
+RANKED = [3, 7, 12, 0, 21, 5, 30, 31, 32, 33, 34]
+"""Tokens by their counts, the lower first where they are equal, without 39, which is the last."""
+
+
+@pytest.fixture
+def table() -> np.ndarray:
+    return np.random.default_rng(0).normal(size=(VOCABULARY, WIDTH)).astype(np.float32)
+
+
+@pytest.fixture
+def home(tmp_path: Path, table: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a model's weights in ``model/`` and counts of its tokens."""
+    (tmp_path / "model").mkdir()
+    other = np.zeros((2, 2), np.float32)
+    save_file({"wte.weight": table, "wpe.weight": other}, tmp_path / "model/model.safetensors")
+    lines = [f"{token},{count}" for token, count in COUNTS.items()]
+    (tmp_path / "counts.csv").write_text("\n".join(["token,count", *lines]))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr(assets, "_ARRAYS", {})
+    return tmp_path
+
+
+def study_of(home: Path, model: str = "transformer", m: Any = 9, **embedding: Any) -> Study:
+    written = {"family": "table", "source": "model", "counts": "counts.csv"} | embedding
+    written = {key: value for key, value in written.items() if value is not None}
+    document: dict[str, Any] = {
+        "name": "tabled",
+        "model": model,
+        "cells": [{"m": m, "d_model": WIDTH}],
+        "embedding": written,
+        "context": {"length": 2},
+        "search": {"mode": "grid", "D_K": [4], "heads": [1, 2], "seeds": 2},
+    }
+    path = home / "tabled.yaml"
+    path.write_text(yaml.safe_dump(document))
+    return load_study(str(path))
+
+
+def test_items_are_the_most_frequent_tokens_and_null_is_end_of_text(
+    home: Path, table: np.ndarray
+) -> None:
+    (cell,) = study_of(home).cells
+    np.testing.assert_array_equal(sample_with_null(cell, 0), table[[*RANKED[:9], 39]])
+    np.testing.assert_array_equal(MatchingTask.of(cell, 5).table, table[[*RANKED[:9], 39]])
+    (cell,) = study_of(home, model="max").cells
+    np.testing.assert_array_equal(sample_embedding(cell, 3), table[RANKED[:9]])
+    assert sample_embedding(cell, 3).dtype == np.float64
+
+
+def test_a_cell_is_named_by_the_rows_it_uses_and_not_by_where_they_came_from(
+    home: Path, table: np.ndarray
+) -> None:
+    cells = study_of(home, m=[8, 9]).cells
+    assert len({cell.cell_id for cell in cells}) == 2
+    assert str(home) not in cells[0].model_dump_json()
+    (home / "model").rename(home / "elsewhere")
+    (home / "counts.csv").rename(home / "c.txt")
+    moved = study_of(home, m=[8, 9], source="elsewhere/model.safetensors", counts="c.txt")
+    assert moved.cells == cells
+    unused = table.copy()
+    unused[RANKED[10]] += 1
+    save_file({"transformer.wte.weight": unused}, home / "elsewhere/model.safetensors")
+    assert study_of(home, m=[8, 9], source="elsewhere", counts="c.txt").cells == cells
+    unused[RANKED[8]] += 1
+    save_file({"wte.weight": unused}, home / "elsewhere/model.safetensors")
+    other = study_of(home, m=[8, 9], source="elsewhere", counts="c.txt").cells
+    assert [one == two for one, two in zip(other, cells, strict=True)] == [True, False]
+
+
+def test_a_study_written_out_finds_its_files_again_from_anywhere(home: Path) -> None:
+    study = study_of(home, m=[8, 9])
+    (home / "deep").mkdir()
+    copy = home / "deep/study.yaml"
+    copy.write_text(study.to_yaml())
+    assert load_study(str(copy)) == study
+
+
+def test_a_study_crosses_to_another_process_with_its_arrays(home: Path) -> None:
+    study = study_of(home)
+    arrays = assets.needed(study.cells)
+    assert [array.shape for array in arrays.values()] == [(10, WIDTH)]
+    there = Study.model_validate_json(study.model_dump_json())
+    assert there == study
+    assets._ARRAYS.clear()
+    with pytest.raises(assets.AssetError, match="is not loaded"):
+        sample_with_null(there.cells[0], 0)
+    assets.take(arrays)
+    assert sample_with_null(there.cells[0], 0).shape == (10, WIDTH)
+
+
+@pytest.fixture
+def text(home: Path) -> Iterator[Path]:
+    """A text, and a tokenizer of the model that knows its words by number."""
+    words = {f"w{i}": i for i in range(VOCABULARY - 1)} | {"<end>": VOCABULARY - 1}
+    tokenizer = Tokenizer(models.WordLevel(words, unk_token="<end>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.save(str(home / "model/tokenizer.json"))
+    lines = [" ".join(f"w{token}" for token in RANKED[: size + 1]) for size in range(11)]
+    (home / "text.txt").write_text("\n".join([*reversed(lines), "w38 " * 1000]))
+    return home / "text.txt"
+
+
+def test_tokens_are_counted_in_a_text_up_to_a_limit(home: Path, text: Path) -> None:
+    words = text.read_text().split()
+    for limit in (66, 67, 1066, 5000):
+        study = study_of(home, counts=None, text="text.txt", tokens=limit)
+        counts = pd.Series(words[:limit]).value_counts()
+        ranked = sorted(counts.index, key=lambda word: (-counts[word], int(word[1:])))
+        expected = assets.get(study.cells[0].embedding.digest or "")
+        model = load_rows(home, [int(word[1:]) for word in ranked[:9]])
+        np.testing.assert_array_equal(expected[:9], model)
+
+
+def load_rows(home: Path, tokens: list[int]) -> np.ndarray:
+    from safetensors.numpy import load_file
+
+    return load_file(home / "model/model.safetensors")["wte.weight"][tokens]
+
+
+def test_a_byte_pair_tokenizer_counts_as_it_splits(home: Path) -> None:
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    words = ["low lower lowest", "new newer newest", "low new low"] * 3
+    trainer = trainers.BpeTrainer(vocab_size=VOCABULARY - 1, special_tokens=["<|endoftext|>"])
+    tokenizer.train_from_iterator(words, trainer)
+    tokenizer.save(str(home / "model/tokenizer.json"))
+    (home / "text.txt").write_text("\n".join(words))
+    lines = (home / "text.txt").read_text().splitlines(keepends=True)
+    ids = pd.Series([i for line in lines for i in tokenizer.encode(line).ids]).value_counts()
+    ranked = sorted(ids.index, key=lambda token: (-ids[token], token))
+    study = study_of(home, m=5, counts=None, text="text.txt")
+    rows = assets.get(study.cells[0].embedding.digest or "")
+    np.testing.assert_array_equal(rows[:5], load_rows(home, ranked[:5]))
+
+
+def test_an_absent_text_is_told_with_what_the_paper_counts_in(home: Path, text: Path) -> None:
+    text.unlink()
+    message = refused(home, counts=None, text="text.txt")
+    assert message.startswith(f"text: {text}: is not there; the paper counts in WikiText-103")
+    assert "https://huggingface.co/datasets/Salesforce/wikitext" in message
+
+
+def refused(home: Path, **parts: Any) -> str:
+    with pytest.raises(StudyError) as error:
+        study_of(home, **parts)
+    message = str(error.value)
+    assert message.isprintable()
+    assert message.startswith(f"{home / 'tabled.yaml'}: embedding.")
+    return message.removeprefix(f"{home / 'tabled.yaml'}: embedding.")
+
+
+def test_absent_weights_are_told_with_what_to_fetch_and_where_to_put_it(home: Path) -> None:
+    message = refused(home, source="openai-community/gpt2")
+    assert message.startswith("source: openai-community/gpt2: no model.safetensors in a folder ")
+    assert "the hub gives none" in message
+    assert "fetch https://huggingface.co/openai-community/gpt2/resolve/main/model.saf" in message
+    assert message.endswith(f"and put it into {home}/openai-community/gpt2/")
+    (home / "empty").mkdir()
+    message = refused(home, source="empty")
+    assert f"has no model.safetensors; fetch https://huggingface.co/{'openai-community/gpt2'}" in (
+        message
+    )
+    assert message.endswith(f"and put it into {home}/empty/")
+    assert "fetch https://huggingface.co/" in refused(home, counts=None, text="counts.csv")
+
+
+@pytest.mark.parametrize(
+    ("package", "parts"),
+    [
+        ("safetensors", {}),
+        ("tokenizers", {"counts": None, "text": "text.txt"}),
+        ("huggingface_hub", {"source": "openai-community/gpt2"}),
+    ],
+)
+def test_an_absent_package_is_told_with_how_to_install_it(
+    home: Path, text: Path, monkeypatch: pytest.MonkeyPatch, package: str, parts: dict[str, Any]
+) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any) -> Any:
+        if name == package:
+            raise ImportError(name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    message = refused(home, **parts)
+    assert "pip install 'rgr-dist[gpt2]'" in message
+    assert package in message or "the hub needs" in message
+
+
+def test_what_a_table_cannot_be_is_refused_in_one_line(home: Path, table: np.ndarray) -> None:
+    assert refused(home, m=12).startswith("counts: 11 tokens occur, and m = 12 needs as many")
+    assert "counts: give either counts" in refused(home, text="text.txt")
+    assert "counts: give either counts" in refused(home, counts=None)
+    assert refused(home, sorce="x").startswith("sorce: unknown key; did you mean 'source'?")
+    assert refused(home, counts="none.csv").startswith(f"counts: {home}/none.csv: is not there")
+    for name, line in {"bad": "3 x", "twice": "3 1\n3 2", "large": "40 1", "below": "-1 2"}.items():
+        (home / name).write_text(line)
+        assert refused(home, counts=name).startswith(f"counts: {home}/{name}: line ")
+    (home / "model/model.safetensors").write_bytes(b"no weights")
+    assert "cannot be read" in refused(home)
+    save_file({"lm_head.weight": table}, home / "model/model.safetensors")
+    assert "has no tensor wte.weight or transformer.wte.weight" in refused(home)
+    save_file({"wte.weight": np.full((3, 8), np.nan, np.float32)}, home / "model/model.safetensors")
+    assert "is not a table of numbers" in refused(home)
+    save_file({"wte.weight": table[:, :5]}, home / "model/model.safetensors")
+    assert "source: its vectors have width 5; give d_model: 5" in refused(home)
+
+
+@pytest.mark.parametrize("model", ["max", "transformer"])
+def test_cells_of_a_table_train_in_every_engine(home: Path, model: str) -> None:
+    (cell,) = study_of(home, model=model).cells
+    runs = [Run(cell=cell, h=2, d_k=2, seed=seed) for seed in (0, 1)]
+    expected = make_engine("reference", model=model).weights_after(runs, 20)
+    names = ["lanes"] if model == "transformer" else ["lanes", "fused"]
+    for name in names:
+        weights = make_engine(name, model=model).weights_after(runs, 20)
+        for one, other in zip(weights, expected, strict=True):
+            one, other = (w if isinstance(w, dict) else vars(w) for w in (one, other))
+            for key in ("W_Q", "W_K"):
+                np.testing.assert_allclose(one[key], other[key], rtol=0, atol=1e-4)
+
+
+def test_lanes_share_a_table_that_is_the_same_at_every_seed(home: Path) -> None:
+    (cell,) = study_of(home).cells
+    runs = [Run(cell=cell, h=h, d_k=4 // h, seed=seed) for seed in (0, 1) for h in (1, 2)]
+    together = TransformerLanes().weights_after(runs, 30)
+    for run, weights in zip(runs, together, strict=True):
+        (alone,) = TransformerReference().weights_after([run], 30)
+        for name, value in alone.items():
+            np.testing.assert_allclose(weights[name], value, rtol=0, atol=1e-4)

@@ -1,0 +1,84 @@
+"""A study of the transformer from the command line: real Ray, real training, a small cell."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from safetensors.numpy import save_file
+
+from rgr_dist.cli import call
+from tests.small_study import rgr
+
+STUDY = {
+    "name": "tiny",
+    "model": "transformer",
+    "cells": [{"m": 16, "d_model": 16}],
+    "embedding": {"family": "table", "source": "model", "counts": "counts.csv"},
+    "context": {"length": 2},
+    "training": {
+        "learning_rate": 0.01,
+        "max_steps": 120,
+        "check_every": 40,
+        "batch_size": 32,
+        "validation_contexts": 50,
+        "test_contexts": 200,
+    },
+    "search": {"mode": "grid", "D_K": [4, 8], "heads": [1, 4], "seeds": 2},
+}
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    table = np.random.default_rng(0).normal(size=(20, 16)).astype(np.float32)
+    (tmp_path / "model").mkdir()
+    save_file({"wte.weight": table}, tmp_path / "model/model.safetensors")
+    (tmp_path / "counts.csv").write_text("\n".join(f"{i},{99 - i}" for i in range(18)))
+    path = tmp_path / "tiny.yaml"
+    path.write_text(yaml.safe_dump(STUDY))
+    return path
+
+
+def test_a_study_of_the_transformer_trains_by_lanes_in_workers_and_reports_accuracy(
+    study: Path, tmp_path: Path
+) -> None:
+    done = rgr("run", study, "--cpus", 2, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "At m = 16, d_model = 16, accuracy is " in done.stdout
+    assert "No run of 8 answered NULL" in done.stdout
+    runs = pd.read_parquet(tmp_path / "results/runs")
+    assert len(runs) == 8
+    assert set(runs["engine"]) == {"lanes"}, "what auto took is said in the row"
+    assert set(runs["embedding"]) == {"table"}, "and the workers were handed its rows"
+    assert runs["null_rate"].between(0, 1).all()
+    assert runs["threshold_tau"].isna().all()
+    assert (runs["steps"] == 120).all()
+    page = (tmp_path / "results/studies/tiny/report/index.html").read_text()
+    assert "Accuracy against width" in page
+    again = rgr("run", study, cwd=tmp_path)
+    assert "nothing was left to train" in again.stdout
+    status = rgr("status", study, "--format", "json", cwd=tmp_path)
+    assert json.loads(status.stdout)["finished"] is True
+
+
+def test_fused_is_refused_in_one_line_before_anything_is_written(
+    study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "results"
+    assert call(["run", str(study), "--out", str(out), "--engine", "fused"]) == 2
+    assert capsys.readouterr().err == (
+        "rgr: --engine fused: has no kernels for model transformer; valid: auto, reference, lanes\n"
+    )
+    assert not out.exists()
+
+
+def test_plan_counts_every_step_of_every_split(
+    study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(["plan", str(study), "--out", str(tmp_path / "none"), "--format", "json"]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert (plan["runs_left"], plan["steps_left"]) == (8, 8 * 120)
