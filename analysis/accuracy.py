@@ -14,16 +14,16 @@ import pandas as pd
 
 from analysis.curves import scored, t_interval
 from analysis.wording import plural
-from rgr_dist.study import Study
+from rgr_dist.study import Cell, Study
 
-COLLAPSED = 0.5
-"""Share of test queries answered with NULL from which a run counts as collapsed."""
+MOSTLY = 0.5
+"""Share of test queries from which a run answered NULL to most of them."""
 
 KINDS = {
     "cell_id": "object", "m": "int64", "d_model": "int64", "D_K": "int64", "h": "int64",
     "d_k": "int64", "n_seeds": "int64", "accuracy": "float64", "low": "float64",
-    "high": "float64", "null_rate": "float64", "collapsed": "int64", "n_pairs": "int64",
-    "gain": "float64", "gain_low": "float64", "gain_high": "float64",
+    "high": "float64", "collapsed": "int64", "null_rate": "float64", "null_runs": "int64",
+    "n_pairs": "int64", "gain": "float64", "gain_low": "float64", "gain_high": "float64",
 }  # fmt: skip
 
 
@@ -32,9 +32,11 @@ def splits(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
 
     Returns:
         ``cell_id, m, d_model, D_K, h, d_k, n_seeds``, the mean ``accuracy`` with its 95 %
-        t-interval ``low, high``, the mean ``null_rate`` and how many runs ``collapsed``; and of
-        the ``n_pairs`` seeds that one head also ran at this D_K, the mean ``gain`` in accuracy
-        over it with its paired t-interval ``gain_low, gain_high``, null where there are none.
+        t-interval ``low, high``; how many runs ``collapsed``, which is to answer worse than a
+        guess among the items of the context; the mean ``null_rate``, and ``null_runs``, how many
+        answered NULL to most queries; and of the ``n_pairs`` seeds that one head also ran at this
+        D_K, the mean ``gain`` in accuracy over it with its paired t-interval ``gain_low,
+        gain_high``, null where there are none.
     """
     rows = []
     of_study = scored(runs, study)
@@ -59,8 +61,9 @@ def splits(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
                     "accuracy": float(scores.mean()),
                     "low": low,
                     "high": high,
+                    "collapsed": int((scores < guess(cell)).sum()),
                     "null_rate": float(nulls.mean()) if nulls.notna().any() else None,
-                    "collapsed": int((nulls >= COLLAPSED).sum()),
+                    "null_runs": int((nulls >= MOSTLY).sum()),
                     "n_pairs": len(gains),
                     "gain": float(np.mean(gains)) if gains else None,
                     "gain_low": gain_low,
@@ -68,6 +71,11 @@ def splits(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
                 }
             )
     return pd.DataFrame(rows, columns=list(KINDS)).astype(KINDS)
+
+
+def guess(cell: Cell) -> float:
+    """Accuracy of a guess among the items of the context, two in each of its slots."""
+    return 1 / (2 * cell.context.length)
 
 
 def headline(table: pd.DataFrame) -> str:
@@ -98,18 +106,21 @@ def _accuracy(row: Mapping[Any, Any]) -> float:
     return float(row["accuracy"])
 
 
-def null_words(table: pd.DataFrame) -> str:
-    """How many runs collapsed to the answer NULL, and at which splits."""
+def collapse_words(table: pd.DataFrame) -> str:
+    """How many runs collapsed, at which splits, and how many of all answered NULL."""
     runs, collapsed = int(table["n_seeds"].sum()), table[table["collapsed"] > 0]
-    rule = f"answered NULL to at least {COLLAPSED:.0%} of its test queries"
+    nulls = int(table["null_runs"].sum())
+    null = f"{plural(nulls, 'run')} answered mostly NULL" if nulls else "none answered mostly NULL"
     if collapsed.empty:
-        return f"No run of {runs} {rule}: none collapsed."
-    total = int(collapsed["collapsed"].sum())
+        return f"No run of {runs} collapsed, below a guess among the items of the context; {null}."
     places = "; ".join(
         f"{row['collapsed']} of {row['n_seeds']} at h = {row['h']}, D_K = {row['D_K']}"
         for row in collapsed.to_dict("records")
     )
-    return f"{plural(total, 'run')} of {runs} {rule} and so collapsed: {places}."
+    return (
+        f"{plural(int(collapsed['collapsed'].sum()), 'run')} of {runs} collapsed, below a guess "
+        f"among the items of the context: {places}; {null}."
+    )
 
 
 def _gain(row: Mapping[Any, Any]) -> str:

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from analysis.accuracy import headline, null_words, splits
+from analysis.accuracy import collapse_words, guess, headline, splits
 from analysis.axes import FAINT, log2_axis, ranks, style, to_png, to_svg
 from analysis.curves import scored
 from analysis.load import StudyResults
@@ -21,9 +21,9 @@ from rgr_dist.study import Study
 
 CAPTION = (
     "Left: mean test accuracy against D_K for each head count, with the 95 % t-interval over "
-    "seeds; each faint dot is a run. Right: the share of a run's test queries that it answered "
-    "with NULL, which is never right; at 1 a run has collapsed. Head counts of one D_K stand "
-    "side by side."
+    "seeds; each faint dot is a run. The dashed line is a guess among the items of the context: "
+    "runs below it collapsed. Right: the share of a run's test queries that it answered with "
+    "NULL, which is never right. Head counts of one D_K stand side by side."
 )
 
 EMBEDDINGS = {
@@ -52,8 +52,11 @@ def draw_accuracy(splits: pd.DataFrame, runs: pd.DataFrame, study: Study) -> Fig
                 axes.set_ylim(-0.02, 1.02)
                 axes.set_ylabel(label)
                 axes.set_xlabel("total key width $D_K$")
+            left.axhline(guess(cell), color=FAINT, linewidth=0.9, linestyle=(0, (4, 2)), zorder=0)
             if len(own):
-                log2_axis(left, "x", own["D_K"].to_list(), pad=1.3)
+                widths = sorted({int(D_K) for D_K in own["D_K"]})
+                log2_axis(left, "x", widths, pad=1.3)
+                left.set_xticks(widths, [f"{D_K:,}" for D_K in widths])
             for place, h in enumerate(heads):
                 shift = 1.035 ** (place - (len(heads) - 1) / 2)
                 look = looks[h]
@@ -84,7 +87,6 @@ def _line(axes: Axes, means: pd.DataFrame, shift: float, look: tuple[str, str]) 
     x = means["D_K"] * shift
     axes.plot(x, means["accuracy"], color=colour, marker=marker, markersize=4.5, linewidth=1.2)
     axes.vlines(x, means["low"].clip(lower=0), means["high"].clip(upper=1), colour, linewidth=1.2)
-    axes.axhline(0, color=FAINT, linewidth=0.7, zorder=0)
 
 
 def embedding_words(study: Study) -> str:
@@ -104,9 +106,9 @@ def accuracy_page(results: StudyResults) -> tuple[str, dict[str, bytes]]:
         results,
         spent,
         headline=headline(table),
-        null_words=null_words(table),
+        collapse_words=collapse_words(table),
         embedding_words=embedding_words(study),
-        chance=", ".join(dict.fromkeys(f"{1 / (2 * c.context.length):.3f}" for c in study.cells)),
+        chance=", ".join(dict.fromkeys(f"{guess(cell):.3f}" for cell in study.cells)),
         figures={"accuracy": {"svg": Markup(svg), "caption": CAPTION}},
         splits=rows_of(table),
     )

@@ -48,7 +48,7 @@ def headline_of(results: StudyResults) -> str:
     """The finding of the study in a sentence or two."""
     if results.study.cells[0].model == "transformer":
         table = accuracy.splits(results.runs, results.study)
-        return f"{accuracy.headline(table)} {accuracy.null_words(table)}"
+        return f"{accuracy.headline(table)} {accuracy.collapse_words(table)}"
     return wording.headline(laws_of(results), best_of(results))
 
 

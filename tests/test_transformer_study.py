@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -49,7 +50,7 @@ def test_a_study_of_the_transformer_trains_by_lanes_in_workers_and_reports_accur
     done = rgr("run", study, "--cpus", 2, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "At m = 16, d_model = 16, accuracy is " in done.stdout
-    assert "No run of 8 answered NULL" in done.stdout
+    assert re.search(r"of 8 collapsed, below a guess among .* NULL", done.stdout.replace("\n", " "))
     runs = pd.read_parquet(tmp_path / "results/runs")
     assert len(runs) == 8
     assert set(runs["engine"]) == {"lanes"}, "what auto took is said in the row"

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.accuracy import headline, null_words, splits
+from analysis.accuracy import collapse_words, headline, splits
 from analysis.load import StudyResults
 from analysis.report import write_report
 from rgr_dist.results.schema import RUNS, THRESHOLDS
@@ -83,19 +83,24 @@ def test_a_run_that_diverged_answers_nothing_right_and_has_no_null_share(
     (row,) = splits(runs, study).to_dict("records")
     assert row["accuracy"] == pytest.approx(0.4)
     assert row["null_rate"] == pytest.approx(0.2)
-    assert row["collapsed"] == 0
+    assert (row["collapsed"], row["null_runs"]) == (1, 0)
 
 
-def test_collapsed_runs_are_counted_and_placed(made_up: SimpleNamespace) -> None:
-    study = study_of()
-    scores = {(1, 16): [0.0, 0.8, 0.1], (2, 16): [0.9] * 3}
-    table = splits(rows_of(made_up, study, scores, {(1, 16): [1.0, 0.0, 0.5]}), study)
+def test_collapsed_runs_and_those_that_answer_null_are_counted_and_placed(
+    made_up: SimpleNamespace,
+) -> None:
+    study = study_of()  # l = 8: a guess among the context's 16 items is right 0.0625 of the time
+    scores = {(1, 16): [0.0, 0.8, 0.0624], (2, 16): [0.9, 0.0625, 0.9]}
+    table = splits(rows_of(made_up, study, scores, {(1, 16): [1.0, 0.0, 0.49]}), study)
     assert table["collapsed"].tolist() == [2, 0]
-    words = null_words(table)
-    assert words.startswith("2 runs of 6 answered NULL to at least 50%")
-    assert words.endswith("2 of 3 at h = 1, D_K = 16.")
+    assert table["null_runs"].tolist() == [1, 0]
+    assert collapse_words(table) == (
+        "2 runs of 6 collapsed, below a guess among the items of the context: "
+        "2 of 3 at h = 1, D_K = 16; 1 run answered mostly NULL."
+    )
     none = splits(rows_of(made_up, study, {(2, 16): [0.9] * 3}), study)
-    assert null_words(none).startswith("No run of 3 ")
+    assert collapse_words(none).startswith("No run of 3 collapsed")
+    assert collapse_words(none).endswith("none answered mostly NULL.")
 
 
 def test_the_headline_sets_the_best_split_beside_one_head_at_every_width(
@@ -132,7 +137,8 @@ def test_the_page_speaks_of_accuracy_and_of_null_and_not_of_thresholds(
     page = write_report(StudyResults(study=study, runs=runs, thresholds=thresholds), tmp_path)
     text = " ".join(page.read_text().split())
     assert "0.760 with 4 heads, 0.557 with one" in text
-    assert "1 run of 6 answered NULL" in text
+    assert "No run of 6 collapsed" in text
+    assert "1 run answered mostly NULL" in text
     assert "right 0.062 of the time" in text
     for absent in (
         "D_K*",
@@ -145,7 +151,7 @@ def test_the_page_speaks_of_accuracy_and_of_null_and_not_of_thresholds(
     for present in ("training.batch_size", "training.weight_decay", "share answered NULL"):
         assert present in text
     table = pd.read_csv(tmp_path / "splits.csv")
-    assert table["collapsed"].tolist() == [1, 0]
+    assert table["null_runs"].tolist() == [1, 0]
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {"index.html", "accuracy.svg", "accuracy.png", "splits.csv", "cost.csv"}
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
 from rgr_dist.engines import EngineError, make_engine, transformer_lanes, transformer_state
 from rgr_dist.engines.engine import BlockWeights, Outcome
@@ -19,6 +20,7 @@ from rgr_dist.engines.transformer_state import BATCHES, BlockLanes
 from rgr_dist.models.transformer import block_logits, superpose
 from rgr_dist.problem.matching import MatchingTask, initial_block
 from rgr_dist.study import Cell, Run
+from rgr_dist.study_file import load_study
 from tests.engines.test_lanes_capture import Recorded, graphs  # noqa: F401
 from tests.models.test_transformer import plain_logits
 
@@ -302,3 +304,15 @@ def test_auto_takes_lanes_and_fused_is_refused_in_one_line() -> None:
     assert str(error.value) == (
         "--engine fused: has no kernels for model transformer; valid: auto, reference, lanes"
     )
+
+
+@pytest.mark.slow
+def test_four_heads_beat_one_of_the_same_total_width() -> None:
+    (cell,) = load_study("gpt2-small").cells
+    short = cell.model_copy(
+        update={"training": cell.training.model_copy(update={"max_steps": 3000})}
+    )
+    runs = [Run(cell=short, h=h, d_k=64 // h, seed=seed) for h in (1, 4) for seed in range(3)]
+    scores = [end.score for end in TransformerLanes().train(runs)]
+    gain = stats.ttest_rel(scores[3:], scores[:3]).confidence_interval(0.95)
+    assert gain.low > 0.1, "0.30 when it was written"
