@@ -75,7 +75,7 @@ def tune(
     from rgr_dist.tuning import place_rows, places_to_tune
 
     resolved = load_study(study, set_ or ())
-    check_engine(engine)
+    check_engine(engine, [one.model for one in resolved.cells])
     cells = resolved.cells if cell is None else cells_named(resolved, cell)
     listed = heads_named(resolved, heads or ())
     store = Store(out)

@@ -8,6 +8,7 @@ from typing import Any
 from ray import tune
 
 from rgr_dist.engines import make_engine
+from rgr_dist.problem import assets
 from rgr_dist.study import Cell
 from rgr_dist.trainable import train_rows
 from rgr_dist.tuning import Place, Standing
@@ -16,15 +17,20 @@ from rgr_dist.tuning import Place, Standing
 class ProtocolTrainable(tune.Trainable):
     """Trains a protocol's runs, seed after seed at every place, until all ran or none can help."""
 
-    def setup(self, config: dict[str, Any]) -> None:
-        """Take a protocol."""
+    def setup(self, config: dict[str, Any], arrays: dict[str, assets.Array] | None = None) -> None:
+        """Take a protocol.
+
+        Args:
+            arrays: what the study's cells bring from files.
+        """
+        assets.take(arrays or {})
         self.places = [
             Place(Cell.model_validate_json(cell), h, d_k) for cell, h, d_k in config["places"]
         ]
         self.protocol = config["protocol"]
         self.seeds, self.best, self.known = config["seeds"], config["best"], config["known"]
         self.perfect, self.worst = config["perfect"], config["worst"]
-        self.engine = make_engine(config["engine"], threads=1)
+        self.engine = make_engine(config["engine"], threads=1, model=self.places[0].cell.model)
         self.scores: list[float] = []
         self.seed = 0
 

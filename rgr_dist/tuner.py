@@ -22,6 +22,7 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, TrialState
 
 from rgr_dist.cluster import connect
+from rgr_dist.problem import assets
 from rgr_dist.protocol_trial import ProtocolTrainable, score_of
 from rgr_dist.replay import seed_test
 from rgr_dist.results.parts import StoreError
@@ -130,26 +131,27 @@ def tune_protocol(
     if len(search.finished) < trials:
         say("starting Ray")
         with connect("local", cpus) as slots:
-            _fit(search, slots)
+            _fit(search, slots, assets.needed(place.cell for place in places))
     if search.fault is not None:
         raise search.fault
     return _tuned(search, journal, study.search.seeds, rounded(present))
 
 
-def _fit(search: OptunaTrials, slots: int) -> None:
+def _fit(search: OptunaTrials, slots: int, arrays: dict[str, assets.Array]) -> None:
     from ray.tune import (
         CheckpointConfig,
         FailureConfig,
         RunConfig,
         TuneConfig,
         Tuner,
+        with_parameters,
         with_resources,
     )
 
     scratch = Path(tempfile.mkdtemp(prefix="rgr-"))
     try:
         Tuner(
-            with_resources(ProtocolTrainable, {"cpu": 1}),
+            with_resources(with_parameters(ProtocolTrainable, arrays=arrays), {"cpu": 1}),
             tune_config=TuneConfig(
                 search_alg=search,
                 num_samples=-1,

@@ -19,7 +19,7 @@ from optuna.storages.journal import JournalFileBackend
 from rgr_dist.cell_choice import cells_named, heads_named
 from rgr_dist.cli import call
 from rgr_dist.replay import open_portfolio
-from rgr_dist.study import Study, Training
+from rgr_dist.study import Run, Study, Training
 from rgr_dist.study_faults import StudyError
 from rgr_dist.study_file import load_study, parse_study
 from rgr_dist.tuning import (
@@ -108,6 +108,16 @@ def test_bounds_hold_the_present_protocol_and_a_printed_protocol_reads_back(
     section = Training(**yaml.safe_load(json.dumps(printed)))
     assert {key: getattr(section, key) for key in SPACE} == printed
     assert rounded(printed) == printed
+
+
+def test_only_keys_that_the_model_uses_are_tuned() -> None:
+    document = {"name": "x", "model": "transformer", "cells": [{"m": 64, "d_model": 16}]}
+    study = parse_study({**document, "search": {"heads": [1, 2]}})
+    present = present_protocol(study.cells[0])
+    assert list(present) == ["learning_rate", "initial_scale"]
+    assert bounds(present) == {key: SPACE[key] for key in present}
+    run = Place(study.cells[0], 2, 4).run(rounded(present), 0)
+    assert run == Run(cell=study.cells[0], h=2, d_k=4, seed=0)
 
 
 def test_trials_are_shared_by_tunings_of_the_same_places_seeds_and_limits_alone() -> None:
