@@ -22,7 +22,8 @@ from search.cell_state import CellState
 from search.portfolio import Portfolio
 
 SPACE = {"learning_rate": (1e-4, 1e-1), "sharpness": (1.0, 100.0), "initial_scale": (0.1, 10.0)}
-"""Keys of ``training`` that are tuned, and between which values, on a log scale."""
+"""Keys of ``training`` that are tuned, and between which values, on a log scale. A key that a
+model has no use for is left out."""
 BELOW_PREDICTED = 0.9
 """Share of the predicted D_K at which a head is tuned whose threshold is not known."""
 DIGITS = 4
@@ -88,19 +89,21 @@ def _width(state: CellState, h: int) -> int:
 
 def present_protocol(cell: Cell) -> dict[str, float]:
     """The tuned keys as a cell has them now: the first trial."""
-    return {key: float(getattr(cell.training, key)) for key in SPACE}
+    keys = [key for key in SPACE if f"training.{key}" not in cell.unused_keys]
+    return {key: float(getattr(cell.training, key)) for key in keys}
 
 
 def bounds(present: Protocol) -> dict[str, tuple[float, float]]:
     """Between which values each key is tuned: ``SPACE``, wide enough for the present ones."""
     return {
-        key: (min(low, present[key]), max(high, present[key])) for key, (low, high) in SPACE.items()
+        key: (min(SPACE[key][0], value), max(SPACE[key][1], value))
+        for key, value in present.items()
     }
 
 
 def rounded(protocol: Protocol) -> dict[str, float]:
     """A protocol as it is trained and printed, to ``DIGITS`` significant digits."""
-    return {key: float(f"{protocol[key]:.{DIGITS}g}") for key in SPACE}
+    return {key: float(f"{value:.{DIGITS}g}") for key, value in protocol.items()}
 
 
 def described(study: Study, places: Sequence[Place]) -> dict[str, Any]:
@@ -109,7 +112,8 @@ def described(study: Study, places: Sequence[Place]) -> dict[str, Any]:
     Trials of tunings that differ in it are not comparable, so each has trials of its own, named
     by its digest. The present values of the tuned keys are not part of it but for the bounds.
     """
-    neutral = dict.fromkeys(SPACE, 1.0)
+    present = present_protocol(places[0].cell)
+    neutral = dict.fromkeys(present, 1.0)
     return {
         "places": [
             {
@@ -123,7 +127,7 @@ def described(study: Study, places: Sequence[Place]) -> dict[str, Any]:
             for place in places
         ],
         "seeds": study.search.seeds,
-        "bounds": bounds(present_protocol(places[0].cell)),
+        "bounds": bounds(present),
     }
 
 
