@@ -147,6 +147,10 @@ def test_a_retest_with_more_steps_counts_only_the_steps_that_it_took() -> None:
         {},
         {"training": {"max_steps": 7}},
         {"training": {"max_steps": 7}, "context": {"length": 3}},
+        {
+            "training": {"initial_scale": 2},
+            "cells": [{"m": 8, "d_model": 4, "training": {"initial_scale": 1}}],
+        },
         {"cells": [{"m": 9, "d_model": 4}, {"m": 8, "d_model": 4, "training": {"patience": 2}}]},
     ],
 )

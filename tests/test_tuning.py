@@ -76,6 +76,18 @@ def test_a_place_trains_its_cell_with_the_protocols_keys_alone_changed() -> None
     )
 
 
+def test_a_key_that_the_model_has_no_use_for_is_not_tuned() -> None:
+    document = {"name": "x", "model": "transformer", "embedding": {"family": "stand-in"}}
+    document |= {"cells": [{"m": 64, "d_model": 8}], "training": {"batch_size": 4}}
+    document |= {"search": {"heads": [1, 2]}}
+    study = parse_study(document)
+    place = Place(study.cells[0], 1, 3)
+    protocol = present_protocol(place.cell)
+    assert set(protocol) == {"learning_rate", "initial_scale"}
+    assert set(described(study, [place])["bounds"]) == set(protocol)
+    assert place.run(protocol, 0).cell == place.cell
+
+
 @given(
     st.lists(st.floats(0, 1), min_size=1, max_size=30),
     st.floats(0, 1),
