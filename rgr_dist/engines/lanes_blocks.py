@@ -19,7 +19,8 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from rgr_dist.engines.lanes_contexts import REGISTER, padded
-from rgr_dist.models.max_heads import labels, micro_f1
+from rgr_dist.models.labels import labels
+from rgr_dist.models.max_heads import micro_f1
 
 FIRST_LOOK = 16
 """Contexts scored before a check first asks whether it can still be passed."""

@@ -14,7 +14,8 @@ from rgr_dist.engines import ENGINES, make_engine
 from rgr_dist.engines.engine import Engine, Outcome, Weights
 from rgr_dist.engines.lanes import Lanes, LanesEngine
 from rgr_dist.engines.reference import ReferenceEngine
-from rgr_dist.models.max_heads import labels, max_scores, weighted_logistic_loss
+from rgr_dist.models.labels import labels
+from rgr_dist.models.max_heads import max_scores, weighted_logistic_loss
 from rgr_dist.problem.task import Task, initial_projections
 from rgr_dist.study import Cell, Run
 
