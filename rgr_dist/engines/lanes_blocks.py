@@ -64,7 +64,7 @@ class BlockScorer:
 
     Args:
         contexts: int32 [n, l].
-        targets_m: out-neighbour of each item, int64.
+        targets_m: out-neighbours, as ``models.labels`` takes them; the last row is of the padding.
     """
 
     def __init__(self, contexts: npt.NDArray[np.int32], targets_m: Tensor) -> None:

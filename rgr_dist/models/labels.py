@@ -15,7 +15,10 @@ def labels(nodes_l: Tensor, targets_m: Tensor) -> Tensor:
     own = targets_m[nodes_l]
     if targets_m.dim() == 1:
         return own.unsqueeze(-1) == nodes_l.unsqueeze(-2)
-    return (own.unsqueeze(-2) == nodes_l.unsqueeze(-2).unsqueeze(-1)).any(-1)
+    y_ll = own[..., :1] == nodes_l.unsqueeze(-2)
+    for rank in range(1, own.shape[-1]):
+        y_ll |= own[..., rank].unsqueeze(-1) == nodes_l.unsqueeze(-2)
+    return y_ll
 
 
 def positive_weight(y_ll: Tensor, balanced: bool) -> Tensor | int:

@@ -129,3 +129,23 @@ def draw_contexts(
     out = np.empty((count, length), dtype=np.int32)
     _draw_block(stream.key, first, graph, rate_word(rate), out)
     return out
+
+
+@numba.njit(nogil=True, cache=True)
+def _count_edges(contexts: Any, graph: Any, counts: Any) -> None:  # pragma: no cover
+    present = np.zeros(graph.starts.size - 1, dtype=np.bool_)
+    for index in range(contexts.shape[0]):
+        for node in contexts[index]:
+            present[node] = True
+        for node in contexts[index]:
+            for edge in range(graph.starts[node], graph.starts[node + 1]):
+                counts[index] += present[graph.targets[edge]]
+        for node in contexts[index]:
+            present[node] = False
+
+
+def edges_within(contexts: npt.NDArray[np.int32], graph: Neighbours) -> npt.NDArray[np.int64]:
+    """How many edges lie inside each context [n, l], int64 [n]."""
+    counts = np.zeros(len(contexts), dtype=np.int64)
+    _count_edges(contexts, graph, counts)
+    return counts
