@@ -100,14 +100,14 @@ class Prediction:
     high: float
 
 
-def capacity_scale(m: int, d_model: int, degree: int = 1) -> float:
-    """Predictor of D_K*: m′ log₂ m / d_model with m′ = degree · m (App. A.3, Eq. 31)."""
-    return degree * m * math.log2(m) / d_model
+def capacity_scale(m: int, d_model: int, n_edges: int | None = None) -> float:
+    """Predictor of D_K*: m′ log₂ m / d_model with m′ edges (App. A.3, Eq. 31); m if not given."""
+    return compression(m, d_model, n_edges) * math.log2(m)
 
 
-def compression(m: int, d_model: int, degree: int = 1) -> float:
-    """Predictor of h*: m′ / d_model, which is the compression m / d_model where degree is 1."""
-    return degree * m / d_model
+def compression(m: int, d_model: int, n_edges: int | None = None) -> float:
+    """Predictor of h*: m′ / d_model, which is the compression m / d_model where m′ = m."""
+    return (m if n_edges is None else n_edges) / d_model
 
 
 def is_narrow(m: int, d_model: int) -> bool:
@@ -163,8 +163,8 @@ def predict(law: Law, x: float) -> Prediction:
 def _points(
     cells: pd.DataFrame, scale: Callable[[int, int, int], float], response: str
 ) -> tuple[Vector, Vector]:
-    sizes = cells[["m", "d_model", "degree"]].to_numpy()
-    x = [scale(int(m), int(d_model), int(degree)) for m, d_model, degree in sizes]
+    sizes = cells[["m", "d_model", "n_edges"]].to_numpy()
+    x = [scale(int(m), int(d_model), int(n_edges)) for m, d_model, n_edges in sizes]
     return np.array(x, dtype=np.float64), cells[response].to_numpy(dtype=np.float64)
 
 

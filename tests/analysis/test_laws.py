@@ -19,10 +19,10 @@ PLACES = list(paper.IMPLIED)
 def cells(values: dict[tuple[int, int], tuple[float, float]], degree: int = 1) -> pd.DataFrame:
     """A table of finished cells with these (D_K*, h*)."""
     rows = [
-        {"m": m, "d_model": d, "degree": degree, "D_K": D_K, "h_star": h, "status": "found"}
+        {"m": m, "d_model": d, "n_edges": degree * m, "D_K": D_K, "h_star": h, "status": "found"}
         for (m, d), (D_K, h) in values.items()
     ]
-    columns = ["m", "d_model", "degree", "D_K", "h_star", "status"]
+    columns = ["m", "d_model", "n_edges", "D_K", "h_star", "status"]
     return pd.DataFrame(rows, columns=columns)
 
 
