@@ -73,8 +73,8 @@ def draw_capacity(
         reach = [*best["D_K"].dropna(), *best["D_K_low"].dropna(), *best["D_K_high"].dropna()]
         implied = comparison["paper_D_K"].astype("float64")
         span = [min(x) / 1.25, max(x) * 1.25]
-        if "D_K" in published:
-            theirs = published["D_K"]
+        theirs = published.get("D_K") or published.get("D_K_sparse")
+        if theirs is not None:
             _line(axes, theirs, span, f"the paper: {theirs.slope:g} x", THEIRS)
         fitted = by_name([law for law in laws if law.status == "fitted"])
         if "D_K" in fitted:
@@ -83,6 +83,15 @@ def draw_capacity(
             slope = three_digits(fitted["D_K_wide"].slope)
             label = f"fit without $d_{{model}}$ = 16, m > 64: {slope} x"
             _line(axes, fitted["D_K_wide"], span, label, WIDE)
+        if "D_K_sparse" in fitted:
+            slope = three_digits(fitted["D_K_sparse"].slope)
+            _line(
+                axes,
+                fitted["D_K_sparse"],
+                span,
+                f"fit of {fitted['D_K_sparse'].cells}: {slope} x",
+                WIDE,
+            )
         if len(implied):
             axes.plot(
                 _scale(comparison, capacity_scale),

@@ -133,7 +133,7 @@ def disagreements(
     Args:
         published: the paper's laws by name, of graphs like those of the study.
     """
-    dense = published.get("D_K") == paper.DENSE_LAW
+    dense = paper.DENSE_LAW in published.values()
     if comparison.empty and not dense:
         return ["No cell has the paper's size and protocol, so none is compared with its figures."]
     cells = comparison.astype("object").to_dict("records")
@@ -153,7 +153,7 @@ def disagreements(
                 f"D_K* is within one step of d_k of the value that the paper's Table 1 implies "
                 f"in {'all ' if len(measured) > 1 else ''}{total}."
             )
-    whole = {law.response: law.n for law in laws if law.name != "D_K_wide"}
+    whole = {law.response: law.n for law in laws if law.name == "D_K"}
     for law in laws:
         theirs = published.get(law.name)
         if theirs is None or law.slope is None or law.slope_low is None or law.slope_high is None:
