@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from analysis import paper
 from analysis.axes import FAINT, INK, log2_axis, ranks, score_axis, style
 from analysis.laws import Law, by_name, capacity_scale, compression
+from analysis.paper import PublishedLaw
 from analysis.wording import three_digits
 from rgr_dist.study import Study
+
+PublishedLaws = Mapping[str, PublishedLaw]
 
 OURS: dict[str, Any] = {"color": INK, "linewidth": 1.3}
 THEIRS: dict[str, Any] = {"color": FAINT, "linewidth": 1.1, "linestyle": (0, (5, 3))}
@@ -60,16 +62,20 @@ def draw_curves(curves: pd.DataFrame, best: pd.DataFrame, study: Study) -> Figur
     return figure
 
 
-def draw_capacity(best: pd.DataFrame, laws: Sequence[Law], comparison: pd.DataFrame) -> Figure:
+def draw_capacity(
+    best: pd.DataFrame, laws: Sequence[Law], comparison: pd.DataFrame, published: PublishedLaws
+) -> Figure:
     """D_K* against m′ log₂ m / d_model, with both fits, the paper's line and its implied points."""
     with style("capacity"):
         figure = Figure(figsize=(6.6, 4.6), layout="constrained")
         axes = figure.add_subplot()
         x = _scale(best, capacity_scale)
         reach = [*best["D_K"].dropna(), *best["D_K_low"].dropna(), *best["D_K_high"].dropna()]
-        published = comparison["paper_D_K"].astype("float64")
+        implied = comparison["paper_D_K"].astype("float64")
         span = [min(x) / 1.25, max(x) * 1.25]
-        _line(axes, paper.LAWS["D_K"], span, f"the paper: {paper.LAWS['D_K'].slope:g} x", THEIRS)
+        theirs = published.get("D_K") or published.get("D_K_sparse")
+        if theirs is not None:
+            _line(axes, theirs, span, f"the paper: {theirs.slope:g} x", THEIRS)
         fitted = by_name([law for law in laws if law.status == "fitted"])
         if "D_K" in fitted:
             _line(axes, fitted["D_K"], span, f"fit: {three_digits(fitted['D_K'].slope)} x", OURS)
@@ -77,38 +83,50 @@ def draw_capacity(best: pd.DataFrame, laws: Sequence[Law], comparison: pd.DataFr
             slope = three_digits(fitted["D_K_wide"].slope)
             label = f"fit without $d_{{model}}$ = 16, m > 64: {slope} x"
             _line(axes, fitted["D_K_wide"], span, label, WIDE)
-        if len(published):
+        if "D_K_sparse" in fitted:
+            slope = three_digits(fitted["D_K_sparse"].slope)
+            _line(
+                axes,
+                fitted["D_K_sparse"],
+                span,
+                f"fit of {fitted['D_K_sparse'].cells}: {slope} x",
+                WIDE,
+            )
+        if len(implied):
             axes.plot(
                 _scale(comparison, capacity_scale),
-                published,
+                implied,
                 label="the paper, inferred from its Table 1",
                 markersize=8,
                 **HOLLOW,
             )
         _cells(axes, best, x, "D_K", "D_K_low", "D_K_high")
         log2_axis(axes, "x", x, pad=1.25)
-        log2_axis(axes, "y", [*reach, *published] or [1, 1024], pad=1.35)
+        log2_axis(axes, "y", [*reach, *implied] or [1, 1024], pad=1.35)
         axes.set_xlabel("m' log$_2$ m / $d_{model}$")
         axes.set_ylabel("smallest total key width $D_K^*$")
         axes.legend(loc="upper left")
     return figure
 
 
-def draw_heads(best: pd.DataFrame, laws: Sequence[Law], comparison: pd.DataFrame) -> Figure:
+def draw_heads(
+    best: pd.DataFrame, laws: Sequence[Law], comparison: pd.DataFrame, published: PublishedLaws
+) -> Figure:
     """h* against compression m′ / d_model, with our fit, the paper's and its implied points."""
     with style("heads"):
         figure = Figure(figsize=(6.6, 4.2), layout="constrained")
         axes = figure.add_subplot()
         x = _scale(best, compression)
-        published = comparison["paper_h"].astype("float64")
+        implied = comparison["paper_h"].astype("float64")
         span = [min(x) / 1.35, max(x) * 1.35]
-        theirs = paper.LAWS["h"]
-        _line(axes, theirs, span, f"the paper: {_equation(theirs)}", THEIRS)
+        if "h" in published:
+            label = f"the paper: {_equation(published['h'])}"
+            _line(axes, published["h"], span, label, THEIRS)
         fitted = by_name([law for law in laws if law.status == "fitted"])
         if "h" in fitted:
             _line(axes, fitted["h"], span, f"fit: {_equation(fitted['h'])}", OURS)
         dodge = _dodge(best)
-        if len(published):
+        if len(implied):
             axes.plot(
                 [
                     place * dodge[width]
@@ -116,7 +134,7 @@ def draw_heads(best: pd.DataFrame, laws: Sequence[Law], comparison: pd.DataFrame
                         _scale(comparison, compression), comparison["d_model"], strict=True
                     )
                 ],
-                published,
+                implied,
                 label="the paper, inferred from its Table 1",
                 markersize=8,
                 **HOLLOW,
@@ -125,7 +143,7 @@ def draw_heads(best: pd.DataFrame, laws: Sequence[Law], comparison: pd.DataFrame
         _cells(axes, best, moved, "h_star", "h_low", "h_high")
         reach = [*best["h_star"].dropna(), *best["h_low"].dropna(), *best["h_high"].dropna()]
         log2_axis(axes, "x", x, pad=1.35)
-        log2_axis(axes, "y", [*reach, *published, 1, 8], pad=1.3)
+        log2_axis(axes, "y", [*reach, *implied, 1, 8], pad=1.3)
         axes.set_xlabel("compression m' / $d_{model}$")
         axes.set_ylabel("best number of heads $h^*$")
         axes.legend(loc="upper left")
@@ -149,7 +167,10 @@ def _panel(
     axes: Axes, curves: pd.DataFrame, row: dict[Any, Any], study: Study, looks: dict[int, Any]
 ) -> None:
     name = f"m = {row['m']}, $d_{{model}}$ = {row['d_model']}"
-    name += f", r = {row['degree']}" if row["degree"] > 1 else ""
+    if row["graph"] == "edges":
+        name += f", m' = {row['n_edges']}"
+    elif row["degree"] > 1:
+        name += f", r = {row['degree']}"
     score_axis(axes)
     axes.axhline(study.search.target, color=FAINT, linewidth=0.9, linestyle=(0, (4, 2)))
     if curves.empty:
@@ -185,9 +206,9 @@ def _panel(
 
 
 def _scale(cells: pd.DataFrame, scale: Any) -> list[float]:
-    degrees = cells["degree"] if "degree" in cells else [1] * len(cells)
-    sizes = zip(cells["m"], cells["d_model"], degrees, strict=True)
-    return [scale(int(m), int(d_model), int(degree)) for m, d_model, degree in sizes]
+    edges = cells["n_edges"] if "n_edges" in cells else cells["m"]
+    sizes = zip(cells["m"], cells["d_model"], edges, strict=True)
+    return [scale(int(m), int(d_model), int(n_edges)) for m, d_model, n_edges in sizes]
 
 
 def _dodge(best: pd.DataFrame) -> dict[int, float]:
@@ -212,11 +233,16 @@ def _equation(law: Any) -> str:
 def _cells(
     axes: Axes, best: pd.DataFrame, x: Sequence[float], middle: str, low: str, high: str
 ) -> None:
-    """Cells by d_model with their intervals; an arrow from the lower bound where none is found."""
-    looks = ranks(sorted({int(width) for width in best["d_model"]}))
+    """Cells with their intervals; an arrow from the lower bound where none is found.
+
+    They are told apart by d_model, or by their degree if that alone differs.
+    """
+    by_degree = best["d_model"].nunique() == 1 and best["degree"].nunique() > 1
+    kind, sign = ("degree", "r") if by_degree else ("d_model", "$d_{model}$")
+    looks = ranks(sorted({int(value) for value in best[kind]}))
     labelled = set()
     for place, row in zip(x, best.astype("object").to_dict("records"), strict=True):
-        width = int(row["d_model"])
+        width = int(row[kind])
         colour, marker = looks[width]
         if pd.isna(row[middle]):
             if not pd.isna(row[low]):
@@ -228,7 +254,7 @@ def _cells(
             continue
         ends = [row[middle] if pd.isna(row[end]) else row[end] for end in (low, high)]
         axes.vlines(place, *ends, color=colour, linewidth=1.6)
-        label = None if width in labelled else f"$d_{{model}}$ = {width}"
+        label = None if width in labelled else f"{sign} = {width}"
         labelled.add(width)
         axes.plot(
             place, row[middle], color=colour, marker=marker, linestyle="none", markersize=5.5,

@@ -31,6 +31,7 @@ from scipy import stats
 from statsmodels.regression.linear_model import OLS
 
 from analysis.curves import CONFIDENCE
+from analysis.paper import LARGEST_DEGREE
 
 Vector = npt.NDArray[np.float64]
 
@@ -40,7 +41,8 @@ class Law:
     """A line fitted to the cells of a study; numbers are null where nothing could be fitted.
 
     Attributes:
-        name: ``D_K``, ``D_K_wide`` (without the narrow cells) or ``h``.
+        name: ``D_K``, ``D_K_wide`` (without the narrow cells) or ``h``; of denser graphs also
+            ``D_K_sparse`` (of degree 16 at most) and ``D_K_bits`` (on the graph's information).
         response, predictor: what is on the two axes, in the notation of the paper.
         cells: which cells are in the fit, in words.
         n: how many cells are in the fit.
@@ -100,14 +102,24 @@ class Prediction:
     high: float
 
 
-def capacity_scale(m: int, d_model: int, degree: int = 1) -> float:
-    """Predictor of D_K*: m′ log₂ m / d_model with m′ = degree · m (App. A.3, Eq. 31)."""
-    return degree * m * math.log2(m) / d_model
+def capacity_scale(m: int, d_model: int, n_edges: int | None = None) -> float:
+    """Predictor of D_K*: m′ log₂ m / d_model with m′ edges (App. A.3, Eq. 31); m if not given."""
+    return compression(m, d_model, n_edges) * math.log2(m)
 
 
-def compression(m: int, d_model: int, degree: int = 1) -> float:
-    """Predictor of h*: m′ / d_model, which is the compression m / d_model where degree is 1."""
-    return degree * m / d_model
+def compression(m: int, d_model: int, n_edges: int | None = None) -> float:
+    """Predictor of h*: m′ / d_model, which is the compression m / d_model where m′ = m."""
+    return (m if n_edges is None else n_edges) / d_model
+
+
+def information(m: int, d_model: int, n_edges: int | None = None) -> float:
+    """Predictor of D_K* in the bound of App. B.4: m′ log₂(m² / m′) / d_model.
+
+    That many bits tell a graph of m′ edges from the others, for each dimension of the embedding.
+    For a permutation it is the law's own predictor.
+    """
+    m_edges = m if n_edges is None else n_edges
+    return m_edges * math.log2(m**2 / m_edges) / d_model
 
 
 def is_narrow(m: int, d_model: int) -> bool:
@@ -128,6 +140,15 @@ def fit_laws(best: pd.DataFrame) -> list[Law]:
     narrow = [is_narrow(int(m), int(d)) for m, d in found[["m", "d_model"]].to_numpy()]
     wide = found[~np.array(narrow, dtype=bool)]
     D_K = ("D_K*", "m' log2(m) / d_model")
+    denser = []
+    if (found["degree"] > LARGEST_DEGREE).any():
+        sparse = found[found["degree"] <= LARGEST_DEGREE]
+        points = _points(sparse, capacity_scale, "D_K")
+        denser.append(_fit("D_K_sparse", D_K, f"degrees up to {LARGEST_DEGREE}", True, *points))
+    if (found["degree"] != 1).any():
+        bits = ("D_K*", "m' log2(m²/m') / d_model")
+        points = _points(found, information, "D_K")
+        denser.append(_fit("D_K_bits", bits, "all cells", True, *points))
     return [
         _fit("D_K", D_K, "all cells", True, *_points(found, capacity_scale, "D_K")),
         _fit(
@@ -137,6 +158,7 @@ def fit_laws(best: pd.DataFrame) -> list[Law]:
             True,
             *_points(wide, capacity_scale, "D_K"),
         ),
+        *denser,
         _fit(
             "h", ("h*", "m' / d_model"), "all cells", False, *_points(found, compression, "h_star")
         ),
@@ -163,8 +185,8 @@ def predict(law: Law, x: float) -> Prediction:
 def _points(
     cells: pd.DataFrame, scale: Callable[[int, int, int], float], response: str
 ) -> tuple[Vector, Vector]:
-    sizes = cells[["m", "d_model", "degree"]].to_numpy()
-    x = [scale(int(m), int(d_model), int(degree)) for m, d_model, degree in sizes]
+    sizes = cells[["m", "d_model", "n_edges"]].to_numpy()
+    x = [scale(int(m), int(d_model), int(n_edges)) for m, d_model, n_edges in sizes]
     return np.array(x, dtype=np.float64), cells[response].to_numpy(dtype=np.float64)
 
 

@@ -31,6 +31,7 @@ def render_page(template: str, results: StudyResults, cost: pd.DataFrame, **own:
     return environment.get_template(template).render(
         study=study,
         study_yaml=study.to_yaml(),
+        degrees=any(cell.graph.degree != 1 for cell in study.cells),
         cost=by_size(cost),
         cost_words=cost_words(cost),
         settings=settings(study),

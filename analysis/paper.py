@@ -70,6 +70,22 @@ LAWS = {
 DENSE_LAW = PublishedLaw(0.46, 0.0, None, "App. A.3, Eq. 32, Fig. 12")
 """D_K* of r-regular graphs at m = 128, d_model = 32, on r m log₂(m) / d_model."""
 
+LARGEST_DEGREE = 16
+"""The largest degree in that fit."""
+
+
+def laws_for(study: Study) -> dict[str, PublishedLaw]:
+    """The published laws that a study's cells can be held against, by name.
+
+    Those of Sec. 6.1 are of permutations, that of App. A.3 is of regular graphs up to degree 16.
+    """
+    families = {cell.graph.family for cell in study.cells}
+    if families == {"regular"}:
+        beyond = any(cell.graph.degree > LARGEST_DEGREE for cell in study.cells)
+        return {"D_K_sparse" if beyond else "D_K": DENSE_LAW}
+    return LAWS if families == {"permutation"} else {}
+
+
 COMPARISON_KINDS = {
     "cell_id": "object", "m": "Int64", "d_model": "Int64", "D_K": "Int64", "paper_D_K": "Int64",
     "difference": "Int64", "step": "Int64", "h_star": "Int64", "paper_h": "Int64", "d_k": "Int64",

@@ -88,10 +88,10 @@ def write_report(results: StudyResults, folder: Path) -> Path:
     if results.study.cells[0].model == "transformer":
         page, files = accuracy_page(results)
         return _write(folder, page, files)
-    shown = tables(results)
+    shown, published = tables(results), paper.laws_for(results.study)
     figures = {
-        "capacity": draw_capacity(shown.best, shown.laws, shown.comparison),
-        "heads": draw_heads(shown.best, shown.laws, shown.comparison),
+        "capacity": draw_capacity(shown.best, shown.laws, shown.comparison, published),
+        "heads": draw_heads(shown.best, shown.laws, shown.comparison, published),
         "curves": draw_curves(shown.curves, shown.best, results.study),
     }
     drawn = {name: to_svg(figure, name) for name, figure in figures.items()}
@@ -109,7 +109,7 @@ def _write(folder: Path, page: str, files: dict[str, bytes]) -> Path:
 
 def render(results: StudyResults, shown: Tables, drawn: dict[str, str]) -> str:
     """The page as HTML, with the figures inside."""
-    study = results.study
+    study, published = results.study, paper.laws_for(results.study)
     heads = [
         {**row, "words": wording.certificate_words(row["certificate"], study.search.seeds)}
         for row in by_size(shown.thresholds)
@@ -119,14 +119,15 @@ def render(results: StudyResults, shown: Tables, drawn: dict[str, str]) -> str:
         results,
         shown.cost,
         headline=wording.headline(shown.laws, shown.best),
-        findings=wording.disagreements(shown.comparison, shown.laws),
+        findings=wording.disagreements(shown.comparison, shown.laws, published),
         unfinished=[
             {"name": wording.cell_name(row), "status": wording.STATUS[row["status"]]}
             for row in rows_of(shown.best)
             if row["status"] != "found"
         ],
         laws=[
-            (law, wording.law_words(law), wording.paper_law_words(law.name)) for law in shown.laws
+            (law, wording.law_words(law), wording.paper_law_words(published.get(law.name)))
+            for law in shown.laws
         ],
         figures={
             name: {"svg": Markup(svg), "caption": CAPTIONS[name]} for name, svg in drawn.items()
@@ -141,7 +142,7 @@ def _cells(shown: Tables, seeds: int) -> list[dict[str, Any]]:
     published = {row["cell_id"]: row for row in rows_of(shown.comparison)}
     cells = []
     for row in by_size(shown.best):
-        sizes = (row["m"], row["d_model"], row["degree"])
+        sizes = (row["m"], row["d_model"], row["n_edges"])
         cells.append(
             {
                 **row,

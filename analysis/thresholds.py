@@ -26,7 +26,7 @@ SAME_SCORE = 1e-12
 
 BEST_KINDS = {
     "cell_id": "object", "model": "object", "graph": "object", "m": "Int64", "d_model": "Int64",
-    "degree": "Int64", "D_K": "Int64", "D_K_low": "Int64", "D_K_high": "Int64",
+    "degree": "Int64", "n_edges": "Int64", "D_K": "Int64", "D_K_low": "Int64", "D_K_high": "Int64",
     "h_star": "Int64", "h_low": "Int64", "h_high": "Int64", "d_k": "Int64", "status": "object",
     "mean_score": "float64", "n_seeds": "Int64", "certificate": "object",
 }  # fmt: skip
@@ -47,10 +47,10 @@ def best(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataF
     unless every head of the study has one) and D_K_high the smallest known to pass.
 
     Returns:
-        ``cell_id, model, graph, m, d_model, degree, D_K, D_K_low, D_K_high, h_star, h_low, h_high,
-        d_k, status, mean_score, n_seeds, certificate``, the last four with d_k being of h*'s
-        threshold. status is of the cell: ``open`` while any head is, ``inconsistent`` if such a
-        head might undercut D_K*, else ``found`` or, with no head passing, ``censored``.
+        ``cell_id, model, graph, m, d_model, degree, n_edges, D_K, D_K_low, D_K_high, h_star, h_low,
+        h_high, d_k, status, mean_score, n_seeds, certificate``, the last four with d_k being of
+        h*'s threshold. status is of the cell: ``open`` while any head is, ``inconsistent`` if such
+        a head might undercut D_K*, else ``found`` or, with no head passing, ``censored``.
     """
     pool = head_pool(thresholds, runs, study)
     rows = []
@@ -64,6 +64,7 @@ def best(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataF
             "m": cell.m,
             "d_model": cell.d_model,
             "degree": cell.graph.degree,
+            "n_edges": cell.n_edges,
             "D_K_high": _smallest((heads if found.empty else found)["D_K_high"]),
         }
         if found.empty:

@@ -23,14 +23,17 @@ STATUS = {
 
 
 def cell_name(row: Mapping[Any, Any]) -> str:
-    """``m = 64, d_model = 16``, and the degree where it is not 1."""
+    """``m = 64, d_model = 16``, and the degree where it is not 1, or the edges of a file."""
+    if row.get("graph") == "edges":
+        return f"m = {row['m']}, d_model = {row['d_model']}, m' = {row['n_edges']}"
     degree = int(row.get("degree", 1))
     return f"m = {row['m']}, d_model = {row['d_model']}" + (f", r = {degree}" if degree > 1 else "")
 
 
 def short_name(row: Mapping[Any, Any]) -> str:
-    """``(64, 16)``: a cell in a sentence that lists several."""
-    return f"({row['m']}, {row['d_model']})"
+    """``(64, 16)``: a cell in a sentence that lists several; ``(64, 16, r = 4)`` of a degree."""
+    degree = int(row.get("degree", 1))
+    return f"({row['m']}, {row['d_model']}" + (f", r = {degree})" if degree > 1 else ")")
 
 
 def with_range(value: Any, low: Any, high: Any) -> str:
@@ -113,16 +116,25 @@ def law_words(law: Law) -> str:
     return line
 
 
-def paper_law_words(name: str) -> str:
+def paper_law_words(law: paper.PublishedLaw | None) -> str:
     """The paper's counterpart of a law of ours."""
-    law = paper.LAWS[name]
+    if law is None:
+        return MISSING
     intercept = f" − {abs(law.intercept):g}" if law.intercept else ""
-    return f"{law.slope:g} x{intercept}, R² {law.r2:g} ({law.place})"
+    r2 = "" if law.r2 is None else f", R² {law.r2:g}"
+    return f"{law.slope:g} x{intercept}{r2} ({law.place})"
 
 
-def disagreements(comparison: pd.DataFrame, laws: Sequence[Law]) -> list[str]:
-    """Where the data and the paper part, or that they do not."""
-    if comparison.empty:
+def disagreements(
+    comparison: pd.DataFrame, laws: Sequence[Law], published: Mapping[str, paper.PublishedLaw]
+) -> list[str]:
+    """Where the data and the paper part, or that they do not.
+
+    Args:
+        published: the paper's laws by name, of graphs like those of the study.
+    """
+    dense = paper.DENSE_LAW in published.values()
+    if comparison.empty and not dense:
         return ["No cell has the paper's size and protocol, so none is compared with its figures."]
     cells = comparison.astype("object").to_dict("records")
     measured = [row for row in cells if not pd.isna(row["difference"])]
@@ -141,10 +153,10 @@ def disagreements(comparison: pd.DataFrame, laws: Sequence[Law]) -> list[str]:
                 f"D_K* is within one step of d_k of the value that the paper's Table 1 implies "
                 f"in {'all ' if len(measured) > 1 else ''}{total}."
             )
-    whole = {law.response: law.n for law in laws if law.name != "D_K_wide"}
+    whole = {law.response: law.n for law in laws if law.name == "D_K"}
     for law in laws:
-        theirs = paper.LAWS[law.name]
-        if law.slope is None or law.slope_low is None or law.slope_high is None:
+        theirs = published.get(law.name)
+        if theirs is None or law.slope is None or law.slope_low is None or law.slope_high is None:
             continue
         if law.name == "D_K_wide" and law.n == whole.get(law.response):
             continue  # no narrow cell is in the study: the same fit twice

@@ -129,7 +129,9 @@ def thresholds(
         "thresholds": threshold_records(results.thresholds),
         "best": best_records(best_of(results)),
     }
-    shown = "m d_model h h_star h_low h_high d_k D_K D_K_low D_K_high status mean_score n_seeds"
+    shown = (
+        "m d_model degree h h_star h_low h_high d_k D_K D_K_low D_K_high status mean_score n_seeds"
+    )
     print_listing(sections, how, show=shown.split())
 
 

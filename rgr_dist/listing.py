@@ -15,6 +15,9 @@ from rich.table import Table
 
 Row = Mapping[str, Any]
 
+USUAL = {"degree": 1}
+"""What a column need not say: a table leaves it out where every row says just that, or nothing."""
+
 
 class Format(StrEnum):
     """How a listing is printed."""
@@ -55,7 +58,9 @@ def print_listing(
 def _table(name: str, rows: Sequence[Row], show: Sequence[str]) -> Table:
     table = Table(title=name, box=None, title_justify="left", header_style="bold", pad_edge=False)
     columns = [column for column in (show or rows[0]) if column in rows[0]] if rows else []
-    columns = [column for column in columns if any(row[column] is not None for row in rows)]
+    columns = [
+        column for column in columns if any(row[column] != USUAL.get(column) for row in rows)
+    ]
     for column in columns:
         numeric = all(isinstance(row[column], int | float | None) for row in rows)
         header = re.sub(r"_(?!K|k|model)", " ", column)  # D_K, d_k and d_model stay

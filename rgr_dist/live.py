@@ -125,7 +125,8 @@ class LiveView:
 def bracket_table(study: Study, portfolio: Portfolio) -> Table:
     """One row per cell, one column per head: brackets on d_k as they close."""
     table = Table(box=None, pad_edge=False, header_style="bold", title_justify="left")
-    for name in ("m", "d_model"):
+    dense = any(cell.graph.degree != 1 for cell in study.cells)
+    for name in ("m", "d_model", *(["r"] if dense else [])):
         table.add_column(name, justify="right")
     listed = () if study.search.heads == "all" else study.search.heads
     for h in listed:
@@ -139,7 +140,8 @@ def bracket_table(study: Study, portfolio: Portfolio) -> Table:
         text = _bracket_text if cell.model != "transformer" else _accuracy_text
         shown = "" if best is None else f"{best}" if state.is_done else f"≤ {best}"
         brackets = [text(state, h) for h in listed] or [_heads_text(state)]
-        table.add_row(f"{cell.m}", f"{cell.d_model}", *brackets, shown)
+        sizes = [cell.m, cell.d_model, *([cell.graph.degree] if dense else [])]
+        table.add_row(*map(str, sizes), *brackets, shown)
     return table
 
 

@@ -32,6 +32,7 @@ def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
             {
                 "m": cell.m,
                 "d_model": cell.d_model,
+                "degree": cell.graph.degree,
                 "heads": len(state.plan.axes),
                 "max_D_K": max(h * axis[-1] for h, axis in state.plan.axes.items()),
                 "next_h": first.place.h if first else None,
@@ -71,6 +72,7 @@ def study_status(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
                 {
                     "m": cell.m,
                     "d_model": cell.d_model,
+                    "degree": cell.graph.degree,
                     "h": h,
                     "status": state.result(h).status,
                     "fails_at": bracket.low or None,

@@ -94,7 +94,8 @@ def _fitted(cell: Cell, solved: pd.DataFrame) -> Expectation:
     fallback = papers_expectation(cell)
     if len(own) < LEAST_SOLVED:
         return fallback
-    loads = (own["m"] * own["degree"] / own["d_model"]).tolist()
+    edges = own["n_edges"].fillna(own["m"] * own["degree"])
+    loads = (edges / own["d_model"]).tolist()
     widths = [x * math.log2(m) for x, m in zip(loads, own["m"], strict=True)]
     ratio, spread = fit_ratio(widths, own["D_K"].tolist())
     power = fit_power(loads, own["h"].tolist())

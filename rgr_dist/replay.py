@@ -175,6 +175,7 @@ def threshold_rows(study: Study, portfolio: Portfolio) -> list[dict[str, Any]]:
                     "certificate": _certificate(result),
                     "because": result.because,
                     "limited_by": result.limited_by,
+                    "n_edges": cell.n_edges,
                 }
             )
     return rows
@@ -187,6 +188,7 @@ def decision_rows(study: Study, portfolio: Portfolio) -> list[dict[str, Any]]:
             "cell_id": cell.cell_id,
             "m": cell.m,
             "d_model": cell.d_model,
+            "degree": cell.graph.degree,
             "step": step,
             **asdict(decision),
             "D_K": decision.h * decision.d_k,

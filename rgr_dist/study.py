@@ -11,18 +11,10 @@ import json
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import yaml
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    SerializerFunctionWrapHandler,
-    StrictInt,
-    model_serializer,
-    model_validator,
-)
+from pydantic import Field, StrictInt, model_validator
 
+from rgr_dist.families import Edges, Embedding, Gaussian, Graph, Permutation
+from rgr_dist.spec import Count, Real, Share, Spec
 from rgr_dist.study_models import UNUSED, misfit
 
 MINIMISED: frozenset[str] = frozenset()
@@ -30,69 +22,6 @@ MINIMISED: frozenset[str] = frozenset()
 
 PROTOCOL = 1
 """Version of the training protocol. Raise it when the same study would give other numbers."""
-
-
-def _number(value: Any) -> Any:
-    """Refuse a boolean, which pydantic would take for 0 or 1."""
-    if isinstance(value, bool):
-        raise ValueError(f"{value} is not a number")
-    return value
-
-
-Count = Annotated[StrictInt, Field(ge=1, le=2**31 - 1)]
-Real = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False)]
-Share = Annotated[Real, Field(ge=0, le=1), AfterValidator(lambda share: share + 0.0)]  # no -0.0
-
-
-class Spec(BaseModel):
-    """A frozen part of a study that refuses keys it does not know.
-
-    Attributes:
-        later: keys that came after the first stored runs. Where they have their default they are
-            left out of what is written, so that those runs keep their address.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    later: ClassVar[frozenset[str]] = frozenset()
-
-    @model_serializer(mode="wrap")
-    def _without_later_defaults(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        written: dict[str, Any] = write(self)
-        fields = type(self).model_fields
-        defaults = {name for name in self.later if getattr(self, name) == fields[name].default}
-        return {name: value for name, value in written.items() if name not in defaults}
-
-
-class Graph(Spec):
-    """The relation to be stored; a permutation has one out- and one in-edge at each item."""
-
-    family: Literal["permutation"] = "permutation"
-
-    @property
-    def degree(self) -> int:
-        """Out-degree r of every item."""
-        return 1
-
-
-class Embedding(Spec):
-    """Frozen item vectors.
-
-    ``gaussian`` is N(0, I/d_model), then L2-normalised (Sec. 4). ``table`` is a model's token
-    table (Sec. 7.3), named by the ``digest`` of the rows that the cell uses. ``stand-in`` is
-    made up in its likeness (``problem.stand_in``).
-    """
-
-    later: ClassVar[frozenset[str]] = frozenset({"digest"})
-
-    family: Literal["gaussian", "table", "stand-in"] = "gaussian"
-    digest: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
-
-    @model_validator(mode="after")
-    def _only_a_table_has_a_digest(self) -> Self:
-        if (self.digest is None) == (self.family == "table"):
-            wanted = "missing" if self.digest is None else "only for the family table"
-            raise ValueError(f"digest: {wanted}; a study file names its source, and counts or text")
-        return self
 
 
 class Context(Spec):
@@ -195,10 +124,10 @@ class Cell(Spec):
     """One point of the law: a model variant on a graph family with m items and d_model."""
 
     model: Literal["max", "transformer"] = "max"
-    graph: Graph = Graph()
+    graph: Graph = Permutation()
     m: Annotated[Count, Field(ge=2)]
     d_model: Count
-    embedding: Embedding = Embedding()
+    embedding: Embedding = Gaussian()
     context: Context = Context()
     training: Training = Training()
 
@@ -218,6 +147,12 @@ class Cell(Spec):
             )
         return self
 
+    @model_validator(mode="after")
+    def _families_fit(self) -> Self:
+        self.graph.check(self.m)
+        self.embedding.check(self.m, self.d_model)
+        return self
+
     @property
     def minimised(self) -> bool:
         """Whether a lower score is better."""
@@ -225,8 +160,8 @@ class Cell(Spec):
 
     @property
     def n_edges(self) -> int:
-        """Number of relations m' = r * m."""
-        return self.graph.degree * self.m
+        """Number of relations m'."""
+        return self.graph.n_edges(self.m)
 
     @property
     def assets(self) -> tuple[str, ...]:
@@ -236,8 +171,14 @@ class Cell(Spec):
 
     @property
     def name(self) -> str:
-        """How the command line names the cell: ``m=64,d_model=16``."""
-        return f"m={self.m},d_model={self.d_model}"
+        """How the command line names the cell: ``m=64,d_model=16``, or with ``,degree=4``.
+
+        A graph from a file is named by its number of edges, ``,edges=300``.
+        """
+        sizes = f"m={self.m},d_model={self.d_model}"
+        if isinstance(self.graph, Edges):
+            return f"{sizes},edges={self.graph.edges}"
+        return sizes if self.graph.degree == 1 else f"{sizes},degree={self.graph.degree}"
 
     @property
     def unused_keys(self) -> tuple[str, ...]:
@@ -319,6 +260,8 @@ class Study(Spec):
         shared = self.cells[0]
         for cell in self.cells:
             item: dict[str, Any] = {"m": cell.m, "d_model": cell.d_model}
+            if cell.graph != shared.graph:
+                item["graph"] = self._written(cell.graph)
             for part in ("context", "training"):
                 own, common = dict(getattr(cell, part)), dict(getattr(shared, part))
                 changed = {key: own[key] for key in own if own[key] != common[key]}
@@ -329,16 +272,17 @@ class Study(Spec):
             "name": self.name,
             **shared.model_dump(mode="json", exclude={"m", "d_model"}),
             "embedding": self._written(shared.embedding),
+            "graph": self._written(shared.graph),
             "cells": cells,
             "search": self.search.model_dump(mode="json", exclude_none=False),
         }
         return yaml.safe_dump(document, sort_keys=False)
 
-    def _written(self, part: Embedding) -> dict[str, Any]:
+    def _written(self, part: Graph | Embedding) -> dict[str, Any]:
         """A part as a study file has it: with its files in place of what came from them."""
-        if part.digest is None:
-            return part.model_dump(mode="json")
-        return {"family": part.family, **self.files.get(part.digest, {})}
+        keys = part.model_dump(mode="json")
+        digest = keys.get("digest")
+        return keys if digest is None else {"family": part.family, **self.files.get(digest, {})}
 
 
 def canonical_json(value: Any) -> str:

@@ -60,7 +60,12 @@ def _explain(spec: type[BaseModel], value: Any, error: Any) -> str:
         valid = list(owner.model_fields)
         near = difflib.get_close_matches(str(error["loc"][-1]), valid, 1)
         hint = f"did you mean '{near[0]}'? " if near else ""
-        return f"{key}: unknown key; {hint}valid: {', '.join(valid)}"
+        family = owner.model_fields["family"].default if "family" in valid else None
+        which = f"valid with the family {family}" if isinstance(family, str) else "valid"
+        return f"{key}: unknown key; {hint}{which}: {', '.join(valid)}"
+    if kind == "union_tag_invalid":
+        key, given, kind = f"{key}.family", bounds["tag"], "literal_error"
+        bounds = {"expected": bounds["expected_tags"]}
     if kind == "literal_error":
         options = re.findall(r"'([^']*)'", bounds["expected"])
         near = difflib.get_close_matches(str(given), options, 1)
@@ -108,6 +113,7 @@ def _locate(
 ) -> tuple[str, type[BaseModel]]:
     """Dotted name of an error's place, as written in ``value``, and the spec of its last key."""
     name, owner = "", spec
+    families: dict[Any, type[BaseModel]] = {}
     for part in loc:
         if isinstance(part, int):
             if isinstance(value, list | tuple):  # else a single value stood for a list of one
@@ -116,9 +122,13 @@ def _locate(
             continue
         if part == "[key]" or part in UNION_BRANCHES:
             continue
+        if part in families:  # which spec of a union it is; not a key
+            owner, families = families[part], {}
+            continue
         value = value.get(part) if isinstance(value, dict) else None
         field = owner.model_fields.get(part)
         name += f".{part}" if name else part
+        families = _families_of(field.annotation) if field is not None else {}
         inner = _spec_of(field.annotation) if field is not None else None
         owner = inner or owner
     return name, owner
@@ -140,6 +150,13 @@ def _spec_of(annotation: Any) -> type[BaseModel] | None:
         if isinstance(candidate, type) and issubclass(candidate, BaseModel):
             return candidate
     return None
+
+
+def _families_of(annotation: Any) -> dict[Any, type[BaseModel]]:
+    """The specs of a union by the family that tells them apart."""
+    specs = [spec for spec in getattr(annotation, "__args__", ()) if _spec_of(spec) is not None]
+    named = [spec for spec in specs if "family" in spec.model_fields]
+    return {spec.model_fields["family"].default: spec for spec in named}
 
 
 class _OneOfEachKey(yaml.SafeLoader):

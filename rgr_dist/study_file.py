@@ -15,14 +15,21 @@ from typing import Annotated, Any, TypeVar
 import yaml
 from pydantic import BeforeValidator, Field, StrictInt
 
+from rgr_dist.edge_file import EdgesFile, load_edges
 from rgr_dist.problem import assets
-from rgr_dist.study import Cell, Search, Spec, Study
+from rgr_dist.spec import Spec
+from rgr_dist.study import Cell, Search, Study
 from rgr_dist.study_faults import StudyError, load_yaml, validated
 from rgr_dist.study_models import PAPERS_TRAINING, split_fault
 from rgr_dist.table_file import TableFile, Vocabulary
 
 Keys = dict[str, Any]
+Files = dict[str, dict[str, Any]]
+"""The keys that named an array's files, by its digest."""
 Loaded = TypeVar("Loaded")
+
+OVERRIDES = ("context", "training", "graph")
+"""Parts that an entry of ``cells`` may override key by key."""
 
 
 def _listed(value: Any) -> Any:
@@ -31,12 +38,16 @@ def _listed(value: Any) -> Any:
 
 
 class CellItem(Spec):
-    """One entry of ``cells``: lists of m and d_model, and what this entry overrides."""
+    """One entry of ``cells``: lists of m and d_model, and what this entry overrides.
+
+    A graph's ``degree`` may be a list too, here or in the study's own ``graph``.
+    """
 
     m: Annotated[tuple[StrictInt, ...], BeforeValidator(_listed), Field(min_length=1)]
     d_model: Annotated[tuple[StrictInt, ...], BeforeValidator(_listed), Field(min_length=1)]
     context: Keys = Field(default_factory=dict)
     training: Keys = Field(default_factory=dict)
+    graph: Keys = Field(default_factory=dict)
 
 
 class StudyFile(Spec):
@@ -90,19 +101,20 @@ def parse_study(
     papers = PAPERS_TRAINING.get(str(written.model), {})
     vectors = _Vectors(written.embedding, where, home or Path())
     for index, item in enumerate(written.cells):
-        for m, d_model in itertools.product(item.m, item.d_model):
+        here = f"cells[{index}]."
+        place = {part: here for part in ("m", "d_model", *OVERRIDES) if getattr(item, part, None)}
+        graph, at = _merged(written.graph, item.graph), f"{place.get('graph', '')}graph."
+        graphs = _graphs(graph, where, at, home or Path(), vectors.files)
+        for m, d_model, one_graph in itertools.product(item.m, item.d_model, graphs):
             cell = {
                 "model": written.model,
-                "graph": written.graph,
+                "graph": one_graph,
                 "m": m,
                 "d_model": d_model,
                 "embedding": vectors.of(m, d_model, null=written.model == "transformer"),
                 "context": {**written.context, **item.context},
                 "training": {**papers, **written.training, **item.training},
             }
-            here = f"cells[{index}]."
-            place = {"m": here, "d_model": here}
-            place |= {part: here for part in ("context", "training") if getattr(item, part)}
             cells.append(validated(Cell, cell, where, place))
     names = [cell.name for cell in cells]
     twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
@@ -120,7 +132,7 @@ class _Vectors:
 
     def __init__(self, keys: Keys, where: str, home: Path) -> None:
         self.keys, self.where = keys, where
-        self.files: dict[str, dict[str, Any]] = {}
+        self.files: Files = {}
         self.vocabulary = None
         if keys.get("family") == "table":
             file = validated(TableFile, keys, where, "embedding.")
@@ -141,6 +153,28 @@ class _Vectors:
             return load()
         except StudyError as error:
             raise StudyError(f"{self.where}: embedding.{error}") from None
+
+
+def _merged(common: Keys, own: Keys) -> Keys:
+    """A graph with an entry's own keys; another family takes none of the common ones."""
+    families = {keys["family"] for keys in (common, own) if isinstance(keys.get("family"), str)}
+    return own if len(families) > 1 else {**common, **own}
+
+
+def _graphs(keys: Keys, where: str, place: str, home: Path, files: Files) -> list[Keys]:
+    """One graph for each degree of a list; that of a file with its edges loaded."""
+    if keys.get("family") == "edges":
+        file = validated(EdgesFile, keys, where, place)
+        try:
+            loaded = load_edges(file.located(home))
+        except StudyError as error:
+            raise StudyError(f"{where}: {place}file: {error}") from None
+        files[loaded["digest"]] = {"file": file.located(home)}
+        return [loaded]
+    degrees = keys.get("degree")
+    if not isinstance(degrees, list) or not degrees:
+        return [keys]
+    return [{**keys, "degree": degree} for degree in degrees]
 
 
 def _read(source: str) -> str:

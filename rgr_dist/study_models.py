@@ -25,6 +25,9 @@ UNUSED = {
 }
 """Keys that a model does not use, which must then have their default."""
 
+ONE_TARGET = ("transformer",)
+"""Models of a task that has one answer, and so take permutations alone."""
+
 
 def misfit(cell: Cell) -> str | None:
     """What of a cell its model cannot take, starting with the key; None if it is all right."""
@@ -33,6 +36,11 @@ def misfit(cell: Cell) -> str | None:
         spec = getattr(cell, part)
         if getattr(spec, name) != type(spec).model_fields[name].default:
             return f"{key}: model {cell.model} does not use it; leave it out"
+    if cell.model in ONE_TARGET and cell.graph.family != "permutation":
+        return (
+            f"graph.family: model {cell.model} has one target to each item; "
+            "give permutation, or leave it out"
+        )
     if cell.model == "transformer":
         for name in ("batch_size", "weight_decay"):
             if getattr(cell.training, name) is None:

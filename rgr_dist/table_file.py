@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field, StrictStr, model_validator
 
-from rgr_dist.study import Count, Spec
+from rgr_dist.spec import Count, Spec
 from rgr_dist.study_faults import StudyError
 from rgr_dist.token_counts import count_tokens, read_counts
 

@@ -53,7 +53,9 @@ def ports() -> Iterator[tuple[int, int]]:
 def test_a_study_runs_on_a_cluster_and_from_outside_it(
     ports: tuple[int, int], tmp_path: Path
 ) -> None:
-    write_study(tmp_path)
+    # An edge list: its array has to reach the workers, and the driver on the cluster.
+    (tmp_path / "ring.txt").write_text("".join(f"{p} {(p + 5) % 16}\n" for p in range(16)))
+    write_study(tmp_path, graph={"family": "edges", "file": "ring.txt"})
     inside = ("--address", f"127.0.0.1:{ports[0]}", "--out", "inside")
     done = rgr("run", "small.yaml", *inside, cwd=tmp_path, environment=ENVIRONMENT)
     assert done.returncode == 0, done.stderr

@@ -10,6 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analysis import paper
 from rgr_dist.study import Run, Study, canonical_json
 from rgr_dist.study_file import load_study, parse_study, shipped_studies
 
@@ -87,6 +88,68 @@ def test_quickstart_has_small_cells_of_the_base_grid() -> None:
     assert quickstart.search == base.search
 
 
+def test_dense_is_app_a_3s_sizes_and_degrees_with_the_papers_protocol() -> None:
+    study = load_study("dense")
+    assert [cell.graph.degree for cell in study.cells] == [1, 2, 4, 8, 16, 32]
+    assert [cell.n_edges for cell in study.cells] == [128 * r for r in (1, 2, 4, 8, 16, 32)]
+    for cell in study.cells:
+        written = cell.model_dump(exclude={"m", "d_model"})
+        assert (cell.m, cell.d_model) == (128, 32)
+        assert written | {"graph": PAPER["graph"]} == PAPER
+        assert cell.graph.model_dump() == {"family": "regular", "degree": cell.graph.degree}
+
+
+def test_the_diagonal_has_the_papers_cells_with_table_2s_limits() -> None:
+    study = load_study("diagonal")
+    limits = {(cell.m, cell.d_model): cell.training.max_steps for cell in study.cells}
+    assert limits.pop((1024, 32)) == 80_000  # which Table 2 leaves out
+    assert limits.items() <= paper.TABLE_2_MAX_STEPS.items()
+    assert [cell.m / cell.d_model for cell in study.cells] == [8] * 6 + [32] * 2
+    assert study.search == load_study("base-grid").search
+
+
+DENSE = {"family": "regular", "degree": [2, 5]}
+
+
+@pytest.mark.parametrize(
+    ("common", "own", "degrees"),
+    [
+        (DENSE, {}, [2, 5]),
+        ({}, DENSE, [2, 5]),
+        ({"family": "regular"}, {"degree": 3}, [3]),
+        ({"degree": [4, 1]}, {"family": "regular"}, [4, 1]),  # as --set graph.degree writes it
+        (DENSE, {"degree": 7}, [7]),
+        (DENSE, {"family": "permutation"}, [1]),
+    ],
+)
+def test_a_cell_has_its_own_graph_or_the_studys(
+    common: dict[str, Any], own: dict[str, Any], degrees: list[int]
+) -> None:
+    cells = [{"m": [16, 32], "d_model": 4, **({"graph": own} if own else {})}]
+    study = parse_study(document(graph=common, cells=cells))
+    places = [(cell.m, cell.graph.degree) for cell in study.cells]
+    assert places == [(m, degree) for m in (16, 32) for degree in degrees]
+    assert parse_study(yaml.safe_load(study.to_yaml())) == study
+
+
+def test_only_a_degree_that_is_not_one_is_in_the_name() -> None:
+    graph = {"family": "regular", "degree": [1, 4]}
+    cells = parse_study(document(graph=graph)).cells
+    assert [cell.name for cell in cells] == ["m=64,d_model=16", "m=64,d_model=16,degree=4"]
+
+
+def test_a_regular_graph_of_degree_one_is_another_cell_than_a_permutation() -> None:
+    """App. A.3 weighs its positives otherwise, and it has no fixed points."""
+    regular, permutation = run_of(graph={"family": "regular", "degree": 1}), run_of()
+    assert regular.cell.n_edges == permutation.cell.n_edges
+    assert regular.run_id != permutation.run_id
+
+
+def test_an_override_of_the_degree_holds_in_every_cell() -> None:
+    study = load_study("dense", ["graph.degree=[3, 1]"])
+    assert [cell.graph.degree for cell in study.cells] == [3, 1]
+
+
 def test_cells_expand_to_the_product_of_their_lists_in_order() -> None:
     cells = [{"m": [8, 4], "d_model": [2, 3]}, {"m": 16, "d_model": 2}]
     study = parse_study(document(cells=cells, context={"length": 4}))
@@ -153,6 +216,11 @@ def test_every_part_of_the_science_changes_the_run() -> None:
         run_of(cells=[{"m": 64, "d_model": 17}]),
         run_of(context={"length": 15}),
         run_of(context={"positive_rate": 0.4}),
+        run_of(graph={"family": "regular", "degree": 1}),
+        run_of(graph={"family": "regular", "degree": 2}),
+        run_of(embedding={"family": "binary"}),
+        run_of(embedding={"family": "binary", "density": 1.5}),
+        run_of(embedding={"family": "onehot"}, cells=[{"m": 16, "d_model": 16}]),
         *(run_of(training={key: value}) for key, value in other_training.items()),
     ]
     assert len(other_training) == 9
@@ -188,6 +256,13 @@ def contexts() -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries({}, optional=keys)
 
 
+def graphs() -> st.SearchStrategy[dict[str, Any]]:
+    degree = st.integers(1, 15)
+    several = st.lists(degree, min_size=1, max_size=3, unique=True)
+    regular = st.fixed_dictionaries({"family": st.just("regular"), "degree": degree | several})
+    return st.just({}) | st.just({"family": "permutation"}) | regular
+
+
 def searches() -> st.SearchStrategy[dict[str, Any]]:
     heads = st.lists(st.integers(1, 8), min_size=1, unique=True)
     common = {
@@ -206,7 +281,8 @@ def searches() -> st.SearchStrategy[dict[str, Any]]:
 @st.composite
 def studies(draw: st.DrawFn) -> Study:
     ms = draw(st.lists(st.integers(16, 99), min_size=1, max_size=4, unique=True))
-    own = st.fixed_dictionaries({}, optional={"training": trainings(), "context": contexts()})
+    parts = {"training": trainings(), "context": contexts(), "graph": graphs()}
+    own = st.fixed_dictionaries({}, optional=parts)
     cells = [{"m": m, "d_model": draw(st.integers(1, 64)), **draw(own)} for m in ms]
     return parse_study(
         {
@@ -214,6 +290,8 @@ def studies(draw: st.DrawFn) -> Study:
             "cells": cells,
             "training": draw(trainings()),
             "context": draw(contexts()),
+            "embedding": draw(st.sampled_from([{}, {"family": "binary", "density": 0.1}])),
+            "graph": draw(graphs()),
             "search": draw(searches()),
         }
     )
@@ -232,5 +310,6 @@ def test_a_study_written_out_writes_every_default(name: str) -> None:
     for key in ("context", "training"):
         assert set(PAPER[key]) <= set(written[key])  # type: ignore[arg-type]
     if written["model"] == "max":
-        assert {key: written[key] for key in PAPER} == PAPER
+        graph = load_study(name).cells[0].graph.model_dump()
+        assert {key: written[key] for key in PAPER} == PAPER | {"graph": graph}
     assert set(written["search"]) == set(type(load_study(name).search).model_fields)

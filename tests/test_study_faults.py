@@ -56,6 +56,24 @@ BAD_STUDIES = {
     # names
     f"{CELL}\nmodel: maxx": ["model: 'maxx' is not known", "valid: max"],
     f"{CELL}\ngraph: {{family: permutaton}}": ["graph.family: 'permutaton'", "permutation"],
+    f"{CELL}\ngraph: {{family: regular}}": ["graph.degree: missing"],
+    f"{CELL}\ngraph: {{family: regular, degree: 0}}": ["graph.degree: 0", "at least 1"],
+    f"{CELL}\ngraph: {{family: regular, degree: []}}": ["graph.degree: []", "an integer"],
+    f"{CELL}\ngraph: {{family: regular, degree: [1, 64]}}": ["graph.degree: 64", "at most 63"],
+    f"{CELL}\ngraph: {{family: regular, degree: [2, 2]}}": ["m=64,d_model=16,degree=2 is listed"],
+    f"{CELL}\ngraph: {{family: regular, degre: 2}}": [
+        "graph.degre: unknown key; did you mean 'degree'? valid with the family regular: family, de"
+    ],
+    f"{CELL}\ngraph: {{degree: 2}}": ["graph.degree: unknown key", "the family permutation"],
+    f"{CELL}\ngraph: {{family: [1]}}": ["graph.family: '[1]'", "regular"],
+    f"{CELL}\ngraph: {{family: edges}}": ["graph.file: missing"],
+    f"{CELL}\ngraph: {{family: edges, file: nowhere.csv}}": ["graph.file: ", "cannot be read"],
+    f"{CELL}\ngraph: {{family: edges, file: 3}}": ["graph.file: 3", "a text"],
+    "cells: [{m: 64, d_model: 16, graph: {family: regular, degre: 2}}]": ["cells[0].graph.degre:"],
+    "cells: [{m: 64, d_model: 16, graph: {family: edges, fil: x}}]": ["cells[0].graph.fil: unk"],
+    f"{CELL}\nembedding: {{family: onehot}}": ["embedding.family: onehot", "give d_model: 64"],
+    f"{CELL}\nembedding: {{family: binary, density: 3}}": ["embedding.density: 3", "at most 2.66"],
+    f"{CELL}\nembedding: {{family: binary, density: 0}}": ["embedding.density: 0", "above 0"],
     f"{CELL}\nembedding: {{family: gausian}}": ["embedding.family: 'gausian'", "gaussian"],
     f"{CELL}\nsearch: {{mode: grd}}": ["search.mode: 'grd'", "'grid'", "threshold, grid"],
     # m and d_model

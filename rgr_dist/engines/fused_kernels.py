@@ -11,12 +11,12 @@ from typing import Any
 import numba
 import numpy as np
 
-from rgr_dist.engines.fused_max import label_targets, logistic_pull, max_over_heads, pull_heads
+from rgr_dist.engines.fused_max import label_pairs, logistic_pull, max_over_heads, pull_heads
 from rgr_dist.engines.fused_moves import load, total
 from rgr_dist.engines.fused_pieces import gather_rows, project, transpose, update, update_tau
 from rgr_dist.engines.fused_tiles import WIDTH, full, where_above, where_equal
 
-PIECES = "d525ae028ad6ac06"
+PIECES = "8e7ba15e427e1fa3"
 """Digest of the files that are inlined here; a test fails until it is renewed."""
 
 
@@ -26,7 +26,7 @@ def train_steps(
     scratch: Any,
     sizes: Any,
     items: Any,
-    targets: Any,
+    graph: Any,
     contexts: Any,
     sharpness: float,
     rates: Any,
@@ -36,7 +36,7 @@ def train_steps(
 
     Args:
         items: embeddings, float32 [m * E].
-        targets: int32 [m].
+        graph: the out-neighbours of each item.
         contexts: int32 [n, l].
         rates, roots: step sizes and bias corrections of AdamW, float32 [n].
     """
@@ -48,7 +48,7 @@ def train_steps(
         transpose(scratch.X, L, sizes.E, scratch.X_t)
         project(theta.W, scratch.X_t, sizes, scratch.P)
         max_over_heads(scratch.P, scratch.P, L, sizes, scratch.scores, scratch.winner)
-        label_targets(nodes, targets, sizes, scratch)
+        label_pairs(nodes, graph.starts, graph.targets, sizes, scratch)
         pulled = logistic_pull(scratch, sizes, theta.tau[0], sharpness)
         pull_heads(scratch.P, 0, scratch.pull, scratch.winner, sizes, D, scratch.dP)
         transpose(scratch.pull, L, L, scratch.pull_t)
@@ -92,7 +92,7 @@ def count_in_contexts(
     scratch: Any,
     sizes: Any,
     items: Any,
-    targets: Any,
+    graph: Any,
     contexts: Any,
     table: Any,
     order: Any,
@@ -120,7 +120,7 @@ def count_in_contexts(
             transpose(scratch.X, L, sizes.E, scratch.X_t)
             project(theta.W, scratch.X_t, sizes, scratch.P)
         max_over_heads(scratch.P, scratch.P, L, sizes, scratch.scores, scratch.winner)
-        label_targets(nodes, targets, sizes, scratch)
+        label_pairs(nodes, graph.starts, graph.targets, sizes, scratch)
         hits, calls, edges = full(1, 0.0), full(1, 0.0), full(1, 0.0)
         for p in range(length):
             for q in range(0, L, WIDTH):

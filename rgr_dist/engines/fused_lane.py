@@ -11,6 +11,7 @@ from rgr_dist.engines.fused_pieces import (
     BETA_2,
     ROWS,
     FloatArray,
+    Graph,
     Parameters,
     Scratch,
     Sizes,
@@ -65,6 +66,8 @@ class Lane:
             pull_t=zeros(L, L),
         )
         self.scratch.nodes[:] = -1
+        starts, targets = self.task.graph
+        self.graph = Graph(starts if cell.graph.balanced else None, targets)
         self.theta = Parameters(zeros(C, E), zeros(C, E), zeros(C, E), zeros(3))
         W_Q, W_K = initial_projections(run)
         self._columns[:, :d] = np.concatenate([W_Q, W_K], axis=1).T
@@ -89,7 +92,7 @@ class Lane:
                 self.scratch,
                 self.sizes,
                 self.items,
-                self.task.targets,
+                self.graph,
                 self.task.training_contexts(self.steps, count),
                 training.sharpness,
                 (training.learning_rate / (1 - BETA_1**t)).astype(np.float32),

@@ -1,7 +1,7 @@
 """Max-over-heads in the compiled step: scores, labels, loss, and the gradient of the winners.
 
 Array names and layout are those of ``fused_pieces``. Another model brings a score piece
-with its backward, or another loss; a graph with several targets, another label piece.
+with its backward, or another loss.
 """
 
 from __future__ import annotations
@@ -73,6 +73,39 @@ def label_targets(nodes: Any, targets: Any, sizes: Any, scratch: Any) -> None:
             label = where_equal(items, target, np.float32(1 - length), np.float32(1.0))
             label = where_equal(items, np.float32(-1.0), np.float32(0.0), label)
             store(scratch.labels, p * L + q, 0, label)
+
+
+@numba.njit(nogil=True)
+def label_edges(nodes: Any, starts: Any, targets: Any, sizes: Any, scratch: Any) -> None:
+    """Labels of any graph; an edge weighs #negatives / #positives of the context (App. A.3)."""
+    length, L = sizes.length, sizes.L
+    zero, one = np.float32(0.0), np.float32(1.0)
+    edges = full(1, 0.0)
+    for p in range(length):
+        scratch.nodes[p] = nodes[p]
+    for p in range(length):
+        for q in range(0, L, WIDTH):
+            items = load(1, scratch.nodes, q, 0)
+            edge = full(1, 0.0)
+            for at in range(starts[nodes[p]], starts[nodes[p] + 1]):
+                edge = where_equal(items, np.float32(targets[at]), one, edge)
+            edges = edges + edge
+            label = where_equal(items, np.float32(-1.0), zero, one)
+            store(scratch.labels, p * L + q, 0, label - edge - edge)
+    positives = total(edges)
+    weight = (np.float32(length * length) - positives) / max(positives, one)
+    for i in range(0, length * L, WIDTH):
+        label = load(1, scratch.labels, i, 0)
+        store(scratch.labels, i, 0, where_above(zero, label, label * weight, label))
+
+
+@numba.njit(nogil=True)
+def label_pairs(nodes: Any, starts: Any, targets: Any, sizes: Any, scratch: Any) -> None:
+    """Labels of a context: a pair's weight in the loss, negative where it is an edge."""
+    if starts is None:  # known as this is compiled, which leaves only one of the two
+        label_targets(nodes, targets, sizes, scratch)
+    else:
+        label_edges(nodes, starts, targets, sizes, scratch)
 
 
 @numba.njit(nogil=True)

@@ -50,6 +50,18 @@ class Sizes(NamedTuple):
     T: int
 
 
+class Graph(NamedTuple):
+    """The out-neighbours of each item.
+
+    Attributes:
+        starts: int32, as in ``Neighbours``; None for a permutation, whose positives weigh l - 1.
+        targets: int32; of a permutation, the target of each item.
+    """
+
+    starts: npt.NDArray[np.int32] | None
+    targets: npt.NDArray[np.int32]
+
+
 class Scratch(NamedTuple):
     """What a step writes and the next overwrites; float32, flat, zero at first.
 

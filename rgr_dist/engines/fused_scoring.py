@@ -20,6 +20,7 @@ from rgr_dist.engines.fused_kernels import (
 from rgr_dist.engines.fused_lane import Lane, padded, zeros
 from rgr_dist.engines.fused_pieces import FloatArray
 from rgr_dist.engines.fused_tiles import WIDTH
+from rgr_dist.problem.contexts import edges_within
 
 Ints = npt.NDArray[np.int64]
 Bound = tuple[int, float]
@@ -72,7 +73,7 @@ class _Sources:
         self.scores, self.winner = zeros(lane.sizes.L, M), zeros(lane.sizes.L, M)
         self.times = zeros(m, M)
         count_pairs(contexts, M, self.times)
-        edges = np.arange(m) * M + lane.task.targets
+        edges = lane.task.graph.sources.astype(np.int64) * M + lane.task.targets
         self.actual = int(self.times[edges].sum(dtype=np.float64))
         self.times[edges] *= -1
 
@@ -104,9 +105,7 @@ class _Contexts:
     def __init__(self, lane: Lane, contexts: npt.NDArray[np.int32], errors: Ints) -> None:
         self.lane, self.contexts, self.errors = lane, contexts, errors
         self.table = zeros(lane.items.size // lane.sizes.E, lane.sizes.T)
-        present = np.zeros((len(contexts), lane.run.cell.m), dtype=bool)
-        np.put_along_axis(present, contexts, True, axis=1)
-        self.actual = int(np.take_along_axis(present, lane.task.targets[contexts], axis=1).sum())
+        self.actual = int(edges_within(contexts, lane.task.graph).sum())
 
     def count(self, order: Ints, tally: Ints, bound: Bound) -> bool:
         """Count edges; False if it ended early."""
@@ -126,7 +125,7 @@ class _Contexts:
             lane.scratch,
             lane.sizes,
             lane.items,
-            lane.task.targets,
+            lane.graph,
             self.contexts,
             table,
             some,

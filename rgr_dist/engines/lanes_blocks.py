@@ -19,7 +19,8 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from rgr_dist.engines.lanes_contexts import REGISTER, padded
-from rgr_dist.models.max_heads import labels, micro_f1
+from rgr_dist.models.labels import labels
+from rgr_dist.models.max_heads import micro_f1
 
 FIRST_LOOK = 16
 """Contexts scored before a check first asks whether it can still be passed."""
@@ -63,7 +64,7 @@ class BlockScorer:
 
     Args:
         contexts: int32 [n, l].
-        targets_m: out-neighbour of each item, int64.
+        targets_m: out-neighbours, as ``models.labels`` takes them; the last row is of the padding.
     """
 
     def __init__(self, contexts: npt.NDArray[np.int32], targets_m: Tensor) -> None:

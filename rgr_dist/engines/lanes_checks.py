@@ -95,7 +95,7 @@ class Checks:
         return self.scorers[place]
 
     def _targets(self, lane: int) -> Tensor:
-        return self.lanes.contexts.targets_Lm[lane].long()
+        return self.lanes.contexts.labels.of_lane(lane)
 
     def _projections(self, lanes: Sequence[int]) -> tuple[Tensor, Tensor]:
         """W_Q and W_K, [L, D, d]; of a single lane at its own width, as if it were alone."""
@@ -113,10 +113,9 @@ class Checks:
 
     def _score_pairs(self, lanes: Sequence[int], counts_Lmm: Tensor) -> list[float]:
         state, feed = self.lanes, self.lanes.contexts
-        X_Lmd, targets_Lm = (
-            table[lanes, : state.cell.m] for table in (feed.X_Lmd, feed.targets_Lm)
-        )
-        tau_L = state.parameters[2][lanes, 0]
-        return score_pairs(
-            counts_Lmm, targets_Lm.long(), X_Lmd, *self._projections(lanes), tau_L, state.h
-        )
+        X_Lmd, tau_L = feed.X_Lmd[lanes, : state.cell.m], state.parameters[2][lanes, 0]
+
+        def sum_edges(values_Lpm: Tensor, part: slice) -> Tensor:
+            return feed.labels.sum_edges(values_Lpm, lanes, part)
+
+        return score_pairs(counts_Lmm, sum_edges, X_Lmd, *self._projections(lanes), tau_L, state.h)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from rgr_dist.engines.lanes_labels import MatrixLabels, TargetLabels
 from rgr_dist.problem.task import Task
 
 BLOCK = 128
@@ -28,13 +29,14 @@ def padded(size: int, multiple: int) -> int:
 class ContextFeed:
     """Embeddings and contexts of several tasks of one cell, padded to whole registers.
 
-    A context is filled up with item m, whose embedding is zero and which is nobody's target.
+    A context is filled up with item m, whose embedding is zero and which has no edges.
 
     Attributes:
         length, d: items of a context and d_model, as padded.
         X_Lmd: embeddings.
         X_Lld: embeddings of the items of the present contexts.
-        y_Lll: 1 where the second item of a pair is the target of the first, else 0.
+        y_Lll: 1 where the second item of a pair is an out-neighbour of the first, else 0.
+        labels: which pairs are edges, and how much they weigh.
     """
 
     def __init__(self, tasks: Sequence[Task], device: torch.device, dtype: torch.dtype) -> None:
@@ -43,11 +45,11 @@ class ContextFeed:
         self.length = padded(cell.context.length, REGISTER)
         self.d = padded(cell.d_model, REGISTER)
         X = torch.zeros(len(tasks), self.m + 1, self.d, dtype=dtype)
-        targets = torch.full((len(tasks), self.m + 1), -1, dtype=dtype)
         for lane, task in enumerate(tasks):
             X[lane, : self.m, : cell.d_model] = torch.from_numpy(task.embedding)
-            targets[lane, : self.m] = torch.from_numpy(task.targets)
-        self.X_Lmd, self.targets_Lm = X.to(device), targets.to(device)
+        self.X_Lmd = X.to(device)
+        kind = MatrixLabels if cell.graph.balanced else TargetLabels
+        self.labels = kind(self.tasks, device, dtype)
         self._allocate()
 
     def _allocate(self) -> None:
@@ -56,17 +58,16 @@ class ContextFeed:
         self.block = torch.zeros(BLOCK, L * self.length, dtype=torch.int64, device=self.device)
         self.cursor = torch.zeros(1, dtype=torch.int64, device=self.device)
         self.rows = torch.zeros_like(self.block[:1])
-        self.item_of_row = torch.arange(self.m + 1, device=self.device).to(new(()).dtype).repeat(L)
-        self.items_Ll, self.targets_Ll = new(L, self.length), new(L, self.length)
         self.X_Lld = new(L, self.length, self.d)
         self.y_Lll = new(L, self.length, self.length)
+        self.labels.allocate(self.length)
 
     def keep(self, lanes: Sequence[int]) -> None:
         """Drop the tasks of all other lanes."""
         index = torch.tensor(lanes, device=self.device)
         self.tasks = [self.tasks[lane] for lane in lanes]
         self.X_Lmd = self.X_Lmd.index_select(0, index)
-        self.targets_Lm = self.targets_Lm.index_select(0, index)
+        self.labels.keep(index)
         self._allocate()
 
     def load(self, first: int, count: int) -> None:
@@ -85,10 +86,5 @@ class ContextFeed:
         torch.index_select(self.block, 0, self.cursor, out=self.rows)
         self.cursor.add_(1)
         rows = self.rows.view(-1)
-        for table, gathered in (
-            (self.X_Lmd.view(-1, self.d), self.X_Lld.view(-1, self.d)),
-            (self.targets_Lm.view(-1), self.targets_Ll.view(-1)),
-            (self.item_of_row, self.items_Ll.view(-1)),
-        ):
-            torch.index_select(table, 0, rows, out=gathered)
-        torch.eq(self.targets_Ll.unsqueeze(2), self.items_Ll.unsqueeze(1), out=self.y_Lll)
+        torch.index_select(self.X_Lmd.view(-1, self.d), 0, rows, out=self.X_Lld.view(-1, self.d))
+        self.labels.label(rows, self.y_Lll)

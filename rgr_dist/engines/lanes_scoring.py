@@ -5,6 +5,8 @@ Shapes in names: L lanes, m items, d = d_model, h heads, k = d_k, D = h * k.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -49,7 +51,7 @@ def count_pairs(m: int, contexts: npt.NDArray[np.int32]) -> Tensor:
 
 def score_pairs(
     counts_Lmm: Tensor,
-    targets_Lm: Tensor,
+    sum_edges: Callable[[Tensor, slice], Tensor],
     X_Lmd: Tensor,
     W_Q: Tensor,
     W_K: Tensor,
@@ -59,7 +61,7 @@ def score_pairs(
     """Micro-F1 of each lane.
 
     Args:
-        targets_Lm: int64.
+        sum_edges: sums what stands at the edges of some sources, [L, p, m], to [L].
         W_Q, W_K: projections, transposed: [L, D, d].
     """
     L, m, _ = X_Lmd.shape
@@ -70,9 +72,9 @@ def score_pairs(
     for first in range(0, m, rows):
         part = slice(first, first + rows)
         S = torch.bmm(Q[:, :, part].transpose(1, 2), K).view(L, h, -1, m).amax(1)
-        counts, targets = counts_Lmm[:, part], targets_Lm[:, part].unsqueeze(2)
+        counts = counts_Lmm[:, part]
         predicted = S.gt_(tau_L.view(L, 1, 1)).mul_(counts)
-        totals[0] += predicted.gather(2, targets).sum((1, 2))
+        totals[0] += sum_edges(predicted, part)
         totals[1] += predicted.sum(2).double().sum(1)  # of a row alone exact in float32
-        totals[2] += counts.gather(2, targets).sum((1, 2))
+        totals[2] += sum_edges(counts, part)
     return [micro_f1(*lane) for lane in totals.T.long().tolist()]

@@ -3,7 +3,8 @@
 As ``lanes_blocks``, but of pairs of items, each counted as often as the contexts hold it. An
 item that is wrong is so in many contexts, so that a check by sources ends sooner.
 
-Shapes in names: m items and one of padding, h heads, b sources of a block.
+Shapes in names: m items and one of padding, h heads, b sources of a block, r targets of
+an item.
 """
 
 from __future__ import annotations
@@ -36,15 +37,16 @@ class SourceScorer:
 
     Args:
         contexts: int32 [n, l].
-        targets_m: out-neighbour of each item, int64; none, -1, of the padding.
+        targets_m: out-neighbours, as ``models.labels`` takes them; the last row is of the padding.
     """
 
     def __init__(self, contexts: npt.NDArray[np.int32], targets_m: Tensor) -> None:
         self.m = len(targets_m) - 1
         counts = count_pairs(self.m, contexts).to(targets_m.device)
         self.counts_mm = pad(counts, (0, 1, 0, 1))
-        self.targets_m1 = targets_m.clamp(min=0).unsqueeze(1)
-        self.edges_m1 = self.counts_mm.gather(1, self.targets_m1)
+        # No context holds the padding, so that it may stand for a target that is missing.
+        self.targets_mr = targets_m.masked_fill(targets_m < 0, self.m).view(self.m + 1, -1)
+        self.edges_m1 = self.counts_mm.gather(1, self.targets_mr).sum(1, keepdim=True)
         self.actual = int(self.edges_m1.sum())
         self.errors = torch.zeros(self.m, dtype=torch.int64, device=targets_m.device)
 
@@ -58,7 +60,8 @@ class SourceScorer:
             block = pad(some, (0, padded(len(some), SOURCES) - len(some)), value=self.m)
             S_bm = torch.bmm(Q.index_select(1, block), K_hkm).amax(0)
             calls_bm = S_bm.gt_(layer.tau).mul_(self.counts_mm.index_select(0, block))
-            hits_b1 = calls_bm.gather(1, self.targets_m1.index_select(0, block))
+            hits_br = calls_bm.gather(1, self.targets_mr.index_select(0, block))
+            hits_b1 = hits_br.sum(1, keepdim=True)
             calls_b1 = calls_bm.sum(1, keepdim=True)  # of a row alone exact in float32
             errors_b1 = calls_b1 + self.edges_m1.index_select(0, block) - 2 * hits_b1
             self.errors[some] = errors_b1.flatten()[: len(some)].long()

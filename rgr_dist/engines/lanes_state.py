@@ -116,11 +116,16 @@ class Lanes:
         torch.amax(self.S_Lhll, 1, out=self.S_max)
 
         # G = dL/dS at the winning head: alpha / l^2 times sigmoid(z) where there is no edge,
-        # and times -(l - 1) sigmoid(-z) where there is one.
-        G, factor, length = self.G, self.factor, self.cell.context.length
+        # and times -weight sigmoid(-z) where there is one; boost is 1 + weight.
+        G, factor, boost = self.G, self.factor, self.contexts.labels.boost_L
         torch.add(self.sharpness, y, alpha=-2 * self.cell.training.sharpness, out=factor)
         torch.sub(self.S_max, tau[:, :1].unsqueeze(2), out=G).mul_(factor).sigmoid_()
-        G.mul_(torch.addcmul(self.slope, self.slope, y, value=-length, out=factor))
+        if boost is None:
+            torch.addcmul(self.slope, self.slope, y, value=-self.cell.context.length, out=factor)
+        else:
+            torch.mul(y, boost, out=factor)
+            torch.addcmul(self.slope, self.slope, factor, value=-1, out=factor)
+        G.mul_(factor)
         torch.sum(G, (1, 2), out=self.gradients[2][:, 0]).neg_()
 
         wins = self.S_Lhll.eq_(self.S_max.unsqueeze(1))  # 1 or 0, as numbers

@@ -13,12 +13,8 @@ from collections.abc import Sequence
 import torch
 
 from rgr_dist.engines.engine import Outcome, StopReason, Weights
-from rgr_dist.models.max_heads import (
-    labels,
-    max_scores,
-    score_contexts,
-    weighted_logistic_loss,
-)
+from rgr_dist.models.labels import labels
+from rgr_dist.models.max_heads import max_scores, score_contexts, weighted_logistic_loss
 from rgr_dist.problem.task import Task, initial_projections
 from rgr_dist.study import Run
 
@@ -29,7 +25,7 @@ class _Trainer:
     def __init__(self, run: Run, dtype: torch.dtype) -> None:
         self.run = run
         self.task = Task.of(run.cell, run.seed)
-        self.targets = torch.from_numpy(self.task.targets).long()
+        self.targets = torch.from_numpy(self.task.graph.table).long().squeeze(1)
         self.X = torch.from_numpy(self.task.embedding).to(dtype)
         W_Q, W_K = initial_projections(run)
         self.W_Q = torch.nn.Parameter(torch.from_numpy(W_Q).to(dtype))
@@ -46,7 +42,11 @@ class _Trainer:
         nodes = torch.from_numpy(self.task.training_contexts(index, 1)[0]).long()
         scores = max_scores(self.X[nodes], self.W_Q, self.W_K, self.run.h)
         loss = weighted_logistic_loss(
-            scores, labels(nodes, self.targets), self.tau, self.run.cell.training.sharpness
+            scores,
+            labels(nodes, self.targets),
+            self.tau,
+            self.run.cell.training.sharpness,
+            self.run.cell.graph.balanced,
         )
         self.optimizer.zero_grad()
         loss.backward()

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from rgr_dist.models.labels import labels, positive_weight
+
 
 def max_scores(X_ld: Tensor, W_Q: Tensor, W_K: Tensor, h: int) -> Tensor:
     """S_max(p, q) = max over heads of <q_p, k_q>; no scaling, no softmax.
@@ -26,17 +28,19 @@ def max_scores(X_ld: Tensor, W_Q: Tensor, W_K: Tensor, h: int) -> Tensor:
     return S_hll.max(dim=-3).values
 
 
-def labels(nodes_l: Tensor, targets_m: Tensor) -> Tensor:
-    """y_pq = 1 where q is the out-neighbour of p, over all ordered pairs; bool [..., l, l]."""
-    return targets_m[nodes_l].unsqueeze(-1) == nodes_l.unsqueeze(-2)
+def weighted_logistic_loss(
+    S_ll: Tensor, y_ll: Tensor, tau: Tensor, sharpness: float, balanced: bool = False
+) -> Tensor:
+    """The loss of App. A.1: mean over the l^2 ordered pairs of a context.
 
-
-def weighted_logistic_loss(S_ll: Tensor, y_ll: Tensor, tau: Tensor, sharpness: float) -> Tensor:
-    """The loss of App. A.1: mean over the l^2 ordered pairs, positives weighted by l - 1."""
+    Args:
+        S_ll, y_ll: scores and labels of one context.
+        balanced: how positives are weighted (``labels.positive_weight``).
+    """
     z = sharpness * (S_ll - tau)
     y = y_ll.to(z.dtype)
-    positive_weight = S_ll.shape[-1] - 1
-    return (positive_weight * softplus(-z) * y + softplus(z) * (1 - y)).mean()
+    weight = positive_weight(y, balanced)
+    return (weight * softplus(-z) * y + softplus(z) * (1 - y)).mean()
 
 
 def micro_f1(true_positives: int, predicted: int, actual: int) -> float:
@@ -71,6 +75,7 @@ def score_contexts(
 
     Args:
         contexts: items of each context, int64 [n_contexts, l].
+        targets_m: out-neighbours, as ``labels`` takes them.
         chunk: contexts scored at once; a bound on memory, not part of the result.
     """
     totals = [0, 0, 0]

@@ -1,15 +1,16 @@
-"""The context sampler of App. A.1, one context per counter.
+"""The context sampler of App. A.1 and A.3, one context per counter.
 
 Context i of a stream takes Philox blocks (p, i), one for each position p < l. The four
-words of a block are: the draw of the node at p, whether that node's target must be
-present, whom the target replaces, and one word left for graphs with several targets.
+words of a block are: the draw of the node at p, whether a target of that node must be
+present, whom the target replaces, and which of its targets it is.
 
 1. l distinct nodes S: a partial Fisher-Yates shuffle of all m nodes.
 2. U: each node of S joins with probability rho, which is the same law as drawing
    b ~ Binomial(l, rho) and then a uniform U of size b.
-3. For each i of U in turn, if pi(i) is not in S it replaces a uniform j of S without i.
-   U is fixed before the replacements begin, so a node that was itself replaced still
-   brings its target in, as the paper's wording has it.
+3. For each i of U in turn, if no out-neighbour of i is in S, a uniform one of them replaces a
+   uniform j of S without i. U is fixed before the replacements begin, so a node that was
+   itself replaced still brings a target in, as the paper's wording has it. A node without
+   out-neighbours has none to bring, and a later replacement may push one out again.
 
 A uniform integer below n is (word * n) >> 32, whose bias is below n / 2**32.
 """
@@ -22,6 +23,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from rgr_dist.problem.graphs import Neighbours
 from rgr_dist.problem.streams import LOW_32, SHIFT_32, Stream, philox
 
 ABSENT = np.int32(-1)
@@ -31,7 +33,7 @@ ABSENT = np.int32(-1)
 def draw_context(
     key: Any,
     index: Any,
-    targets: Any,
+    graph: Any,
     rate_word: Any,
     deck: Any,
     where: Any,
@@ -43,21 +45,22 @@ def draw_context(
     Args:
         key: uint64 [2], the stream's key.
         index: which context of the stream.
-        targets: int32 [m], the permutation.
+        graph: the ``Neighbours``.
         rate_word: uint64, rho * 2**32.
         deck: int32 [m], the identity; scratch.
         where: int32 [m], all ABSENT; scratch. Position of a node in the context.
-        words: uint32 [3, l]; scratch.
+        words: uint32 [4, l]; scratch.
         nodes: int32 [l], the result.
     """
     length = nodes.size
-    m = targets.size
+    m = graph.starts.size - 1
     low, high = np.uint64(index) & LOW_32, np.uint64(index) >> SHIFT_32
     for p in range(length):
         block = philox(key[0], key[1], np.uint64(p), low, high, np.uint64(0))
         words[0, p] = block[0]
         words[1, p] = block[1]
         words[2, p] = block[2]
+        words[3, p] = block[3]
     for p in range(length):
         j = p + np.int64((np.uint64(words[0, p]) * np.uint64(m - p)) >> SHIFT_32)
         node = deck[j]
@@ -69,9 +72,14 @@ def draw_context(
         if np.uint64(words[1, p]) >= rate_word:
             continue
         source = deck[p]  # the node drawn at p, even if it has been replaced since
-        target = targets[source]
-        if where[target] != ABSENT:
+        first, last = graph.starts[source], graph.starts[source + 1]
+        brings = last > first
+        for edge in range(first, last):
+            brings &= where[graph.targets[edge]] == ABSENT
+        if not brings:
             continue
+        choice = (np.uint64(words[3, p]) * np.uint64(last - first)) >> SHIFT_32
+        target = graph.targets[first + np.int64(choice)]
         present = where[source]
         choices = length if present == ABSENT else length - 1
         q = np.int64((np.uint64(words[2, p]) * np.uint64(choices)) >> SHIFT_32)
@@ -91,12 +99,13 @@ def draw_context(
 
 
 @numba.njit(nogil=True, cache=True)
-def _draw_block(key: Any, first: Any, targets: Any, rate_word: Any, out: Any) -> None:
-    deck = np.arange(targets.size).astype(np.int32)  # pragma: no cover
-    where = np.full(targets.size, ABSENT, dtype=np.int32)  # pragma: no cover
-    words = np.empty((3, out.shape[1]), dtype=np.uint32)  # pragma: no cover
+def _draw_block(key: Any, first: Any, graph: Any, rate_word: Any, out: Any) -> None:
+    m = graph.starts.size - 1  # pragma: no cover
+    deck = np.arange(m).astype(np.int32)  # pragma: no cover
+    where = np.full(m, ABSENT, dtype=np.int32)  # pragma: no cover
+    words = np.empty((4, out.shape[1]), dtype=np.uint32)  # pragma: no cover
     for i in range(out.shape[0]):  # pragma: no cover
-        draw_context(key, first + i, targets, rate_word, deck, where, words, out[i])
+        draw_context(key, first + i, graph, rate_word, deck, where, words, out[i])
 
 
 def rate_word(positive_rate: float) -> np.uint64:
@@ -105,12 +114,12 @@ def rate_word(positive_rate: float) -> np.uint64:
 
 
 def draw_contexts(
-    stream: Stream, first: int, count: int, targets: npt.NDArray[np.int32], length: int, rate: float
+    stream: Stream, first: int, count: int, graph: Neighbours, length: int, rate: float
 ) -> npt.NDArray[np.int32]:
     """Contexts ``first`` … ``first + count - 1`` of a stream.
 
     Args:
-        targets: the permutation, shape [m].
+        graph: the m items and their out-neighbours.
         length: items in a context, l <= m.
         rate: target-in-context rate rho.
 
@@ -118,5 +127,25 @@ def draw_contexts(
         The items of each context in order, shape [count, l]; the items of a row are distinct.
     """
     out = np.empty((count, length), dtype=np.int32)
-    _draw_block(stream.key, first, targets, rate_word(rate), out)
+    _draw_block(stream.key, first, graph, rate_word(rate), out)
     return out
+
+
+@numba.njit(nogil=True, cache=True)
+def _count_edges(contexts: Any, graph: Any, counts: Any) -> None:  # pragma: no cover
+    present = np.zeros(graph.starts.size - 1, dtype=np.bool_)
+    for index in range(contexts.shape[0]):
+        for node in contexts[index]:
+            present[node] = True
+        for node in contexts[index]:
+            for edge in range(graph.starts[node], graph.starts[node + 1]):
+                counts[index] += present[graph.targets[edge]]
+        for node in contexts[index]:
+            present[node] = False
+
+
+def edges_within(contexts: npt.NDArray[np.int32], graph: Neighbours) -> npt.NDArray[np.int64]:
+    """How many edges lie inside each context [n, l], int64 [n]."""
+    counts = np.zeros(len(contexts), dtype=np.int64)
+    _count_edges(contexts, graph, counts)
+    return counts

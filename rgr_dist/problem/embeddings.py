@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rgr_dist.families import Binary, OneHot, StandIn, Table
 from rgr_dist.problem import assets
 from rgr_dist.problem.stand_in import stand_in_table
 from rgr_dist.problem.streams import Stream
@@ -16,18 +17,24 @@ from rgr_dist.study import Cell
 def sample_embedding(cell: Cell, seed: int) -> npt.NDArray[np.float64]:
     """The embedding of a cell and seed, rows x_i, shape [m, d_model].
 
-    Gaussian rows have |x_i| = 1 (Sec. 4). Those of a table, or of its stand-in, are as they
-    come, and the same at every seed.
+    Gaussian rows have |x_i| = 1 (Sec. 4). Binary ones are 0 or 1 and are not normalised
+    (Corollary B.7); few or no ones may fall to an item. The same at every seed are one-hot
+    rows, and those of a table or its stand-in, which are as they come.
 
     Raises:
         AssetError: the table has not been loaded in this process.
     """
-    if cell.embedding.family == "table":
-        assert cell.embedding.digest is not None
+    if isinstance(cell.embedding, Table):
         return assets.get(cell.embedding.digest)[: cell.m].astype(np.float64)
-    if cell.embedding.family == "stand-in":
+    if isinstance(cell.embedding, StandIn):
         return stand_in_table(cell.m, cell.d_model)[: cell.m]
+    if isinstance(cell.embedding, OneHot):
+        return np.eye(cell.m)
     stream = Stream.of(cell.problem_json, "embedding", seed)
+    if isinstance(cell.embedding, Binary):
+        below = cell.embedding.rate(cell.m, cell.d_model) * 2**32
+        ones = stream.words(cell.m * cell.d_model) < below
+        return ones.reshape(cell.m, cell.d_model).astype(np.float64)
     return _unit_rows(stream.normals(cell.m * cell.d_model).reshape(cell.m, cell.d_model))
 
 
@@ -39,10 +46,9 @@ def sample_with_null(cell: Cell, seed: int) -> npt.NDArray[Any]:
     Raises:
         AssetError: the table has not been loaded in this process.
     """
-    if cell.embedding.family == "table":
-        assert cell.embedding.digest is not None
+    if isinstance(cell.embedding, Table):
         return assets.get(cell.embedding.digest)
-    if cell.embedding.family == "stand-in":
+    if isinstance(cell.embedding, StandIn):
         return stand_in_table(cell.m, cell.d_model)
     null = Stream.of(cell.problem_json, "null", seed).normals(cell.d_model)
     return np.concatenate([sample_embedding(cell, seed), _unit_rows(null[np.newaxis])])

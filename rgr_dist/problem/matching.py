@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rgr_dist.problem.embeddings import sample_with_null
-from rgr_dist.problem.graphs import sample_targets
+from rgr_dist.problem.graphs import sample_graph
 from rgr_dist.problem.streams import LOW_32, SHIFT_32, Stream, philox
 from rgr_dist.problem.task import initial_projections
 from rgr_dist.study import Cell, Run
@@ -58,7 +58,7 @@ class MatchingTask:
         Raises:
             ValueError: the seed's permutation moves no item, so that nothing can be asked.
         """
-        targets = sample_targets(cell, seed)
+        targets = sample_graph(cell, seed).targets
         sources = np.flatnonzero(targets != np.arange(cell.m)).astype(np.int32)
         if not len(sources):
             raise ValueError(f"seed {seed}: its permutation of {cell.m} items moves none of them")

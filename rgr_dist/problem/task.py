@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from rgr_dist.problem.contexts import draw_contexts
 from rgr_dist.problem.embeddings import sample_embedding
-from rgr_dist.problem.graphs import sample_targets
+from rgr_dist.problem.graphs import Int32Array, Neighbours, sample_graph
 from rgr_dist.problem.streams import Stream
 from rgr_dist.study import Cell, Run
 
@@ -19,14 +19,14 @@ class Task:
     """The problem of one (cell, seed): the same at every head count and key width.
 
     Attributes:
-        targets: out-neighbour of each item, int32 [m].
-        embedding: unit rows x_i, float64 [m, d_model].
+        graph: the relations to be recovered.
+        embedding: rows x_i, float64 [m, d_model].
         train: the stream that training contexts are drawn from.
         validation, test: fixed contexts, int32 [n_contexts, l].
     """
 
     cell: Cell
-    targets: npt.NDArray[np.int32]
+    graph: Neighbours
     embedding: npt.NDArray[np.float64]
     train: Stream
     validation: npt.NDArray[np.int32]
@@ -35,7 +35,7 @@ class Task:
     @classmethod
     def of(cls, cell: Cell, seed: int) -> Task:
         """Build the task of a seed."""
-        targets = sample_targets(cell, seed)
+        graph = sample_graph(cell, seed)
         length, rate = cell.context.length, cell.context.positive_rate
 
         def stream(role: str) -> Stream:
@@ -43,22 +43,25 @@ class Task:
 
         return cls(
             cell=cell,
-            targets=targets,
+            graph=graph,
             embedding=sample_embedding(cell, seed),
             train=stream("train"),
             validation=draw_contexts(
-                stream("validation"), 0, cell.training.validation_contexts, targets, length, rate
+                stream("validation"), 0, cell.training.validation_contexts, graph, length, rate
             ),
-            test=draw_contexts(
-                stream("test"), 0, cell.training.test_contexts, targets, length, rate
-            ),
+            test=draw_contexts(stream("test"), 0, cell.training.test_contexts, graph, length, rate),
         )
+
+    @property
+    def targets(self) -> Int32Array:
+        """Targets of all edges, source by source, int32 [m']; of a permutation, pi itself."""
+        return self.graph.targets
 
     def training_contexts(self, first: int, count: int) -> npt.NDArray[np.int32]:
         """Training contexts ``first`` … ``first + count - 1``, int32 [count, l]."""
         context = self.cell.context
         return draw_contexts(
-            self.train, first, count, self.targets, context.length, context.positive_rate
+            self.train, first, count, self.graph, context.length, context.positive_rate
         )
 
 

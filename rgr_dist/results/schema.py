@@ -28,7 +28,7 @@ RUNS = _table(
     ("cell_id", pa.string(), "hash of the cell's part of config"),
     ("model", pa.string(), "model variant"),
     ("graph", pa.string(), "graph family"),
-    ("degree", pa.int32(), "out-degree r of every item"),
+    ("degree", pa.int32(), "largest out-degree; r, where every item has as many"),
     ("embedding", pa.string(), "embedding family"),
     ("m", pa.int32(), "items"),
     ("d_model", pa.int32(), "embedding width"),
@@ -60,7 +60,7 @@ THRESHOLDS = _table(
     ("cell_id", pa.string(), "hash of the cell's part of a run's config"),
     ("model", pa.string(), "model variant"),
     ("graph", pa.string(), "graph family"),
-    ("degree", pa.int32(), "out-degree r of every item"),
+    ("degree", pa.int32(), "largest out-degree; r, where every item has as many"),
     ("m", pa.int32(), "items"),
     ("d_model", pa.int32(), "embedding width"),
     ("h", pa.int32(), "heads"),
@@ -74,6 +74,7 @@ THRESHOLDS = _table(
     ("certificate", pa.string(), "JSON: the passing probe at d_k and the failing one at d_k - 1"),
     ("because", pa.string(), "what the status rests on, in words"),
     ("limited_by", pa.string(), "capacity | budget: what lacked at d_k - 1, where retested"),
+    ("n_edges", pa.int32(), "relations m'; null in older tables, where it is degree * m"),
 )
 
 DECISIONS = _table(
@@ -90,5 +91,6 @@ DECISIONS = _table(
     ("verdict", pa.string(), "pass | fail | open"),
     ("mean_score", pa.float64(), "mean test score of the seeds that ran"),
     ("n_seeds", pa.int32(), "seeds that ran"),
+    ("degree", pa.int32(), "largest out-degree; r, where every item has as many"),
     ("evidence", pa.string(), "what decided, such as the inequality that spared the other seeds"),
 )

@@ -93,6 +93,7 @@ def threshold_row(cell: Cell, h: int, d_k: int | None, **other: Any) -> dict:
         "mean_score": None if d_k is None else 0.996,
         "n_seeds": None if d_k is None else 10,
         "certificate": json.dumps(certificate) if certificate else None,
+        "n_edges": cell.n_edges,
     } | other
 
 

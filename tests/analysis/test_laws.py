@@ -19,10 +19,11 @@ PLACES = list(paper.IMPLIED)
 def cells(values: dict[tuple[int, int], tuple[float, float]], degree: int = 1) -> pd.DataFrame:
     """A table of finished cells with these (D_K*, h*)."""
     rows = [
-        {"m": m, "d_model": d, "degree": degree, "D_K": D_K, "h_star": h, "status": "found"}
+        {"m": m, "d_model": d, "D_K": D_K, "h_star": h, "status": "found"}
+        | {"degree": degree, "n_edges": degree * m}
         for (m, d), (D_K, h) in values.items()
     ]
-    columns = ["m", "d_model", "degree", "D_K", "h_star", "status"]
+    columns = ["m", "d_model", "degree", "n_edges", "D_K", "h_star", "status"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -104,6 +105,20 @@ def test_edges_not_items_drive_the_law() -> None:
     values = {place: (0.46 * 8 * capacity_scale(*place), 2.0) for place in PLACES}
     law = by_name(fit_laws(cells(values, degree=8)))["D_K"]
     assert law.slope == pytest.approx(0.46)
+
+
+def test_denser_graphs_have_a_law_of_degrees_up_to_the_papers_and_one_of_information() -> None:
+    tables = []
+    for degree in (1, 4, 16, 32):
+        bits = degree * 128 * math.log2(128 / degree) / 32
+        tables.append(cells({(128, 32): (0.8 * bits, 2.0)}, degree))
+    laws = by_name(fit_laws(pd.concat(tables)))
+    assert laws["D_K_bits"].slope == pytest.approx(0.8)
+    assert laws["D_K_bits"].r2_centred == pytest.approx(1)
+    assert (laws["D_K"].n, laws["D_K_sparse"].n) == (4, 3)
+    assert laws["D_K"].slope < laws["D_K_sparse"].slope
+    assert set(by_name(fit_laws(pd.concat(tables[:3])))) == {"D_K", "D_K_wide", "D_K_bits", "h"}
+    assert set(by_name(fit_laws(tables[0]))) == {"D_K", "D_K_wide", "h"}
 
 
 def test_the_narrow_cells_are_left_out_of_the_second_fit() -> None:

@@ -17,6 +17,7 @@ import pytest
 from analysis import paper, report
 from analysis.laws import Law
 from analysis.report import write_report
+from rgr_dist.study_file import parse_study
 
 GRID = [(64, 16), (64, 32), (64, 64), (128, 16), (128, 32), (128, 64)]
 FIGURES = ("capacity", "heads", "curves")
@@ -233,3 +234,24 @@ def test_a_failed_write_leaves_the_old_page(
         write_report(results, tmp_path)
     assert (tmp_path / "index.html").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["index.html"]
+
+
+def test_denser_graphs_are_told_apart_and_held_against_app_a_3(
+    made_up: SimpleNamespace, tmp_path: Path
+) -> None:
+    graph = {"family": "regular", "degree": [1, 4, 32]}
+    study = parse_study(
+        {"name": "made-up", "cells": [{"m": 128, "d_model": 32}], "graph": graph}
+        | {"search": {"heads": [1, 2], "seeds": 10}}
+    )
+    widths = {1: 9, 4: 30, 32: 96}
+    rows = [made_up.threshold_row(cell, 2, widths[cell.graph.degree]) for cell in study.cells]
+    pruned = {"status": "pruned", "D_K_low": 9}
+    rows += [made_up.threshold_row(cell, 1, None, **pruned) for cell in study.cells]
+    text = write_report(made_up.results_of(study, [], rows), tmp_path).read_text()
+    assert "0.46 x (App. A.3" in text
+    assert "0.46 over degrees up to 16" in text
+    assert text.count("<th>r</th>") == 4
+    assert "<td>128</td><td>32</td><td>32</td>" in text
+    drawn = (tmp_path / "capacity.svg").read_text()
+    assert all(f">r = {degree}<" in drawn for degree in (1, 4, 32))

@@ -14,25 +14,46 @@ from rgr_dist.engines import ENGINES, make_engine
 from rgr_dist.engines.engine import Engine, Outcome, Weights
 from rgr_dist.engines.lanes import Lanes, LanesEngine
 from rgr_dist.engines.reference import ReferenceEngine
-from rgr_dist.models.max_heads import labels, max_scores, weighted_logistic_loss
+from rgr_dist.models.labels import labels
+from rgr_dist.models.max_heads import max_scores, weighted_logistic_loss
+from rgr_dist.problem import assets
 from rgr_dist.problem.task import Task, initial_projections
 from rgr_dist.study import Cell, Run
 
 CPU = torch.device("cpu")
-SHAPES = {  # m, d_model, length, h, d_k
+SHAPES = {  # m, d_model, length, h, d_k, and the graph where it is no permutation
     "one narrow head": (16, 8, 5, 1, 1),
     "many heads of width one": (20, 17, 7, 5, 1),
     "odd everything": (23, 17, 5, 3, 7),
     "context holds the whole graph": (9, 16, 9, 2, 3),
     "pairs": (12, 3, 2, 2, 2),
     "the paper's context": (64, 16, 16, 4, 5),
+    "a derangement": (23, 17, 5, 3, 7, "1-regular"),
+    "three targets": (20, 17, 7, 5, 1, "3-regular"),
+    "eight targets of the paper's context": (64, 16, 16, 4, 5, "8-regular"),
+    "all others are targets": (9, 16, 9, 2, 3, "8-regular"),
+    "any degrees": (21, 7, 11, 2, 3, "uneven"),
+    "contexts without an edge": (40, 5, 3, 2, 2, "one edge"),
 }
 shapes = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
 
 
-def runs_of(shape: tuple[int, ...], seeds: tuple[int, ...], **training: Any) -> list[Run]:
-    m, d_model, length, h, d_k = shape
-    cell = Cell(m=m, d_model=d_model, context={"length": length}, training=training)
+def graph_of(kind: str, m: int) -> dict[str, Any]:
+    """The keys of an r-regular graph; of the edges p -> q where q divides p + 1; or of 0 -> 1."""
+    if kind.endswith("-regular"):
+        return {"family": "regular", "degree": int(kind.removesuffix("-regular"))}
+    edges = [(p, q) for p in range(m) for q in range(m) if q and (p + 1) % q == 0 and p % 3]
+    pairs = np.array(edges if kind == "uneven" else [(0, 1)], dtype=np.int32)
+    degree = int(np.bincount(pairs[:, 0]).max())
+    keys = {"edges": len(pairs), "degree": degree, "items": int(pairs.max()) + 1}
+    return {"family": "edges", "digest": assets.add(pairs), **keys}
+
+
+def runs_of(shape: tuple[Any, ...], seeds: tuple[int, ...], **training: Any) -> list[Run]:
+    m, d_model, length, h, d_k, *kind = shape
+    graph = graph_of(kind[0], m) if kind else {}
+    context = {"length": length}
+    cell = Cell(m=m, d_model=d_model, graph=graph, context=context, training=training)
     return [Run(cell=cell, h=h, d_k=d_k, seed=seed) for seed in seeds]
 
 
@@ -49,25 +70,35 @@ class PlainTraining:
 
     def __init__(self, run: Run) -> None:
         self.run, self.task = run, Task.of(run.cell, run.seed)
+        graph = self.task.graph
+        self.edges = set(zip(graph.sources.tolist(), graph.targets.tolist(), strict=True))
         W_Q, W_K = initial_projections(run)
         self.theta = {"Q": W_Q, "K": W_K, "tau": np.zeros(())}
         self.first = {name: np.zeros_like(value) for name, value in self.theta.items()}
         self.second = {name: np.zeros_like(value) for name, value in self.theta.items()}
         self.steps = 0
 
+    def weight(self, nodes: np.ndarray) -> float:
+        """Of a positive: l - 1 (App. A.1), or the negatives to a positive (App. A.3, Eq. 30)."""
+        if self.run.cell.graph.family == "permutation":
+            return len(nodes) - 1
+        positives = sum((p, q) in self.edges for p in nodes for q in nodes)
+        return (len(nodes) ** 2 - positives) / positives if positives else 0.0
+
     def loss(self, theta: dict[str, np.ndarray], nodes: np.ndarray) -> float:
-        X, pi = self.task.embedding, self.task.targets
+        X, weight = self.task.embedding, self.weight(nodes)
         total, length, d_k = 0.0, len(nodes), self.run.d_k
         for p in nodes:
             for q in nodes:
                 query, key = X[p] @ theta["Q"], X[q] @ theta["K"]
                 heads = (query * key).reshape(self.run.h, d_k).sum(axis=1)
                 z = self.run.cell.training.sharpness * (heads.max() - theta["tau"])
-                total += (length - 1) * np.logaddexp(0, -z) if pi[p] == q else np.logaddexp(0, z)
+                edge = (p, q) in self.edges
+                total += weight * np.logaddexp(0, -z) if edge else np.logaddexp(0, z)
         return float(total / length**2)
 
     def gradient(self, nodes: np.ndarray) -> dict[str, np.ndarray]:
-        X, pi = self.task.embedding, self.task.targets
+        X, weight = self.task.embedding, self.weight(nodes)
         length, d_k, alpha = len(nodes), self.run.d_k, self.run.cell.training.sharpness
         result = {name: np.zeros_like(value) for name, value in self.theta.items()}
         for p in nodes:
@@ -76,7 +107,7 @@ class PlainTraining:
                 heads = (query * key).reshape(self.run.h, d_k).sum(axis=1)
                 own = slice(d_k * int(heads.argmax()), d_k * (int(heads.argmax()) + 1))
                 sigmoid = 1 / (1 + np.exp(-alpha * (heads.max() - self.theta["tau"])))
-                slope = -(length - 1) * (1 - sigmoid) if pi[p] == q else sigmoid
+                slope = -weight * (1 - sigmoid) if (p, q) in self.edges else sigmoid
                 slope *= alpha / length**2
                 result["Q"][:, own] += slope * np.outer(X[p], key[own])
                 result["K"][:, own] += slope * np.outer(X[q], query[own])
@@ -159,8 +190,9 @@ def test_the_hand_written_gradient_is_autograds(shape: tuple[int, ...], before: 
         task = lanes.tasks[lane]
         nodes = torch.from_numpy(task.training_contexts(before, 1)[0]).long()
         S = max_scores(torch.from_numpy(task.embedding)[nodes], W_Q, W_K, runs[0].h)
-        y = labels(nodes, torch.from_numpy(task.targets))
-        weighted_logistic_loss(S, y, tau, 10.0).backward()
+        y = labels(nodes, torch.from_numpy(task.graph.table))
+        balanced = task.cell.graph.balanced
+        weighted_logistic_loss(S, y, tau, 10.0, balanced).backward()
         assert W_Q.grad is not None
         assert W_K.grad is not None
         expected = torch.cat([W_Q.grad, W_K.grad], dim=1)

@@ -93,10 +93,13 @@ def train(lanes: Lanes) -> torch.Tensor:
     return lanes.theta
 
 
-def test_a_recorded_step_is_the_step(request: pytest.FixtureRequest) -> None:
-    expected = train(Lanes(RUNS, CPU, torch.float32))
+@pytest.mark.parametrize("graph", [{}, {"family": "regular", "degree": 3}], ids=["", "regular"])
+def test_a_recorded_step_is_the_step(request: pytest.FixtureRequest, graph: dict[str, Any]) -> None:
+    cell = Cell.model_validate(CELL.model_dump() | {"graph": graph})
+    runs = [run.model_copy(update={"cell": cell}) for run in RUNS]
+    expected = train(Lanes(runs, CPU, torch.float32))
     request.getfixturevalue("graphs")
-    assert torch.equal(train(Lanes(RUNS, CPU, torch.float32)), expected)
+    assert torch.equal(train(Lanes(runs, CPU, torch.float32)), expected)
     assert Recorded.made == 2, "one before the compaction and one after it"
 
 

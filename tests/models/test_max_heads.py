@@ -12,9 +12,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rgr_dist.models.labels import labels, positive_weight
 from rgr_dist.models.max_heads import (
     count_edges,
-    labels,
     max_scores,
     micro_f1,
     score_contexts,
@@ -96,22 +96,52 @@ def test_labels_mark_the_edges_inside_a_context() -> None:
     ]
 
 
+@given(data=st.data(), m=st.integers(2, 9))
+def test_labels_of_several_targets_mark_the_edges_inside_a_context(
+    data: st.DataObject, m: int
+) -> None:
+    graph = [data.draw(st.lists(st.integers(0, m - 1), unique=True)) for _ in range(m)]
+    widest = max(1, *map(len, graph))
+    table = torch.tensor([targets + [-1] * (widest - len(targets)) for targets in graph])
+    contexts = [data.draw(st.permutations(range(m)))[: m - 1] for _ in range(3)]
+    y = labels(torch.tensor(contexts), table)
+    assert y.tolist() == [[[q in graph[p] for q in nodes] for p in nodes] for nodes in contexts]
+
+
+def test_edges_weigh_what_is_no_edge_or_the_number_of_other_places() -> None:
+    y = torch.zeros(4, 3, 3)
+    y[1, 0, 1] = y[2, 0, 1] = y[2, 0, 2] = 1
+    y[3] = 1
+    assert positive_weight(y, balanced=False) == 2
+    assert positive_weight(y, balanced=True).tolist() == [9, 8, 3.5, 0]  # finite without an edge
+
+
+@pytest.mark.parametrize("balanced", [False, True])
 @pytest.mark.parametrize(("length", "sharpness"), [(2, 10.0), (5, 1.0), (7, 10.0)])
-def test_loss_is_the_papers_sum_over_all_ordered_pairs(length: int, sharpness: float) -> None:
+def test_loss_is_the_papers_sum_over_all_ordered_pairs(
+    length: int, sharpness: float, balanced: bool
+) -> None:
     rng = np.random.default_rng(length)
     S, tau = rng.normal(size=(length, length)), 0.2
     y = np.zeros((length, length), bool)
     y[:-1, 1:] = np.eye(length - 1, dtype=bool)[rng.permutation(length - 1)]
-    total = 0.0
+    total, weight = 0.0, length - 1.0
+    if balanced:
+        y[0] = True
+        weight = float((~y).sum()) / float(y.sum())
     for p in range(length):
         for q in range(length):
             z = sharpness * (S[p, q] - tau)
             if y[p, q]:
-                total += math.log1p(math.exp(-z)) * (length - 1)
+                total += math.log1p(math.exp(-z)) * weight
             else:
                 total += math.log1p(math.exp(z))
     loss = weighted_logistic_loss(
-        torch.from_numpy(S), torch.from_numpy(y), torch.tensor(tau, dtype=torch.float64), sharpness
+        torch.from_numpy(S),
+        torch.from_numpy(y),
+        torch.tensor(tau, dtype=torch.float64),
+        sharpness,
+        balanced,
     )
     assert float(loss) == pytest.approx(total / length**2, rel=1e-12)
 

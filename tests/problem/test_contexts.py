@@ -1,4 +1,4 @@
-"""The context sampler against App. A.1 in plain Python, word by word and in law."""
+"""The context sampler against App. A.1 and A.3 in plain Python, word by word and in law."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from rgr_dist.problem.contexts import draw_contexts
+from rgr_dist.problem.graphs import Neighbours
 from rgr_dist.problem.streams import Stream
 from tests.problem.plain_sampler import law_of_contexts, literal_context
 
@@ -24,8 +25,34 @@ GRAPHS_OF_5 = {
 }
 
 
+UNEVEN_OF_5 = {
+    "two each": [[1, 2], [2, 3], [3, 4], [0, 4], [0, 1]],
+    "a hub, a loop and two without": [[1, 2, 3, 4], [], [2], [], [0, 1]],
+}
+
+
+def singles(pi: list[int]) -> list[list[int]]:
+    """A permutation as lists of out-neighbours."""
+    return [[target] for target in pi]
+
+
+def neighbours(graph: list[list[int]]) -> Neighbours:
+    edges = [(source, target) for source, targets in enumerate(graph) for target in targets]
+    return Neighbours.of_edges(len(graph), np.array(edges, np.int32).reshape(-1, 2))
+
+
 def draw(pi: list[int], first: int, count: int, length: int, rho: float) -> np.ndarray:
-    return draw_contexts(STREAM, first, count, np.array(pi, np.int32), length, rho)
+    return draw_contexts(STREAM, first, count, neighbours(singles(pi)), length, rho)
+
+
+def graphs(most: int) -> st.SearchStrategy[list[list[int]]]:
+    """Directed graphs of any out-degrees, self-loops included."""
+
+    def of(m: int) -> st.SearchStrategy[list[list[int]]]:
+        targets = st.sets(st.integers(0, m - 1)).map(sorted)
+        return st.lists(targets, min_size=m, max_size=m)
+
+    return st.integers(2, most).flatmap(of)
 
 
 @given(data=st.data(), rho=st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0]))
@@ -35,7 +62,7 @@ def test_contexts_are_those_of_the_papers_text(data: st.DataObject, rho: float) 
     length = data.draw(st.sampled_from(sorted({2, 3, (m + 1) // 2, m - 1, m} - {0, 1})), "l")
     length = min(length, m)
     first = data.draw(st.sampled_from([0, 1, 12_345, 2**32 - 2, 2**40]), "first")
-    expected = [literal_context(KEY, first + i, pi, length, rho)[0] for i in range(4)]
+    expected = [literal_context(KEY, first + i, singles(pi), length, rho)[0] for i in range(4)]
     assert draw(pi, first, 4, length, rho).tolist() == expected
 
 
@@ -45,16 +72,30 @@ def test_contexts_of_sampled_graphs_are_those_of_the_papers_text(
     m: int, length: int, rho: float
 ) -> None:
     pi = Stream.of("problem", "graph", 3).permutation(m).tolist()
-    expected = [literal_context(KEY, i, pi, length, rho)[0] for i in range(100)]
+    expected = [literal_context(KEY, i, singles(pi), length, rho)[0] for i in range(100)]
     assert draw(pi, 0, 100, length, rho).tolist() == expected
 
 
-@pytest.mark.parametrize("pi", GRAPHS_OF_5.values(), ids=GRAPHS_OF_5.keys())
+@given(graph=graphs(16), data=st.data(), rho=st.sampled_from([0.0, 0.3, 1.0]))
+def test_contexts_of_any_graph_are_those_of_the_papers_text(
+    graph: list[list[int]], data: st.DataObject, rho: float
+) -> None:
+    length = data.draw(st.integers(2, len(graph)), "l")
+    expected = [literal_context(KEY, i, graph, length, rho)[0] for i in range(6)]
+    assert draw_contexts(STREAM, 0, 6, neighbours(graph), length, rho).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [*map(singles, GRAPHS_OF_5.values()), *UNEVEN_OF_5.values()],
+    ids=[*GRAPHS_OF_5, *UNEVEN_OF_5],
+)
 @pytest.mark.parametrize("rho", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("length", [2, 3])
-def test_contexts_follow_the_papers_law(pi: list[int], rho: float, length: int) -> None:
-    law = law_of_contexts(pi, length, Fraction(rho))
-    contexts, times = np.unique(draw(pi, 0, 20_000, length, rho), axis=0, return_counts=True)
+def test_contexts_follow_the_papers_law(graph: list[list[int]], rho: float, length: int) -> None:
+    law = law_of_contexts(graph, length, Fraction(rho))
+    drawn = draw_contexts(STREAM, 0, 20_000, neighbours(graph), length, rho)
+    contexts, times = np.unique(drawn, axis=0, return_counts=True)
     counts = dict(zip(map(tuple, contexts.tolist()), times.tolist(), strict=True))
     possible = {context: p for context, p in law.items() if p > 0}
     assert set(counts) <= set(possible)
@@ -108,7 +149,7 @@ def test_without_a_positive_rate_every_node_is_as_likely_at_every_place() -> Non
 @pytest.mark.parametrize("rho", [0.25, 0.5])
 def test_the_number_of_sources_is_binomial(rho: float) -> None:
     pi = Stream.of("problem", "graph", 0).permutation(30).tolist()
-    sizes = [len(literal_context(KEY, index, pi, 6, rho)[1]) for index in range(3_000)]
+    sizes = [len(literal_context(KEY, index, singles(pi), 6, rho)[1]) for index in range(3_000)]
     law = stats.binom(6, rho)
     expected = 3_000 * np.append(law.pmf(np.arange(4)), law.sf(3))  # four and more are pooled
     observed = np.bincount(np.minimum(sizes, 4), minlength=5)

@@ -81,6 +81,28 @@ def test_embedding_rows_are_uniform_on_the_unit_sphere() -> None:
     assert inner.var() == pytest.approx(1.0, abs=0.15)
 
 
+def test_a_one_hot_item_has_a_dimension_of_its_own() -> None:
+    X = Task.of(cell_of(m=20, d_model=20, embedding={"family": "onehot"}), 3).embedding
+    np.testing.assert_array_equal(X, np.eye(20))
+
+
+@pytest.mark.parametrize("density", [0.5, 1.0, 2.0])
+def test_binary_rows_have_independent_ones_at_the_papers_rate(density: float) -> None:
+    m, d = 2_048, 44  # 11 binary digits of m
+    parts = {"family": "binary", "density": density}
+    X = Task.of(cell_of(m=m, d_model=d, embedding=parts), 1).embedding
+    assert set(np.unique(X)) == {0.0, 1.0}
+    p = density * 11 / d
+    ones = X.sum(axis=1)
+    law = stats.binom(d, p)
+    cuts = law.ppf([0.1, 0.3, 0.5, 0.7, 0.9])
+    shares = np.diff([0, *law.cdf(cuts), 1])
+    counts = np.bincount(np.searchsorted(cuts, ones), minlength=6)
+    assert stats.chisquare(counts, m * shares).pvalue > 1e-3
+    correlation = np.corrcoef(X[:, :-1].ravel(), X[:, 1:].ravel())[0, 1]
+    assert abs(correlation) < 4 / np.sqrt(m * (d - 1))
+
+
 def test_first_weights_are_normal_of_variance_one_over_d_model() -> None:
     W_Q, W_K = initial_projections(run_of(h=8, d_k=50, d_model=64))
     for W in (W_Q, W_K):

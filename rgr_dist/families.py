@@ -1,0 +1,187 @@
+"""Families of graphs and of embeddings, as a study names them.
+
+Each family has its own keys, which are its identity. What comes from a file is named by the
+digest of its content (``problem.assets``), never by its path.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from rgr_dist.spec import Count, Real, Spec
+
+Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
+def _by_default(family: str) -> BeforeValidator:
+    """The family of a mapping that names none."""
+
+    def fill(value: Any) -> Any:
+        return {"family": family, **value} if isinstance(value, dict) else value
+
+    return BeforeValidator(fill)
+
+
+class GraphFamily(Spec):
+    """A family of directed graphs on m items."""
+
+    @property
+    def balanced(self) -> bool:
+        """Whether the positives of a context weigh #negatives / #positives, as in App. A.3."""
+        return True
+
+    def n_edges(self, m: int) -> int:
+        """Relations m' among m items."""
+        raise NotImplementedError
+
+    def check(self, m: int) -> None:
+        """Raise ValueError, naming the key, if there is no such graph on m items."""
+
+
+class EmbeddingFamily(Spec):
+    """A family of embeddings of m items in d_model dimensions."""
+
+    def check(self, m: int, d_model: int) -> None:
+        """Raise ValueError, naming the key, if there is no such embedding."""
+
+
+class Permutation(GraphFamily):
+    """A uniformly random permutation: one out- and one in-edge at each item (App. A.1)."""
+
+    family: Literal["permutation"] = "permutation"
+
+    @property
+    def degree(self) -> int:
+        """Out-degree of every item."""
+        return 1
+
+    @property
+    def balanced(self) -> bool:
+        """They weigh l - 1 in every context (App. A.1)."""
+        return False
+
+    def n_edges(self, m: int) -> int:
+        """One for each item."""
+        return m
+
+
+class Regular(GraphFamily):
+    """A random r-regular directed graph without self-loops (App. A.3); ``degree`` is r.
+
+    Of degree 1 it is a random permutation without fixed points. It is another family than
+    ``permutation`` all the same: App. A.3 weighs the positives of each context by their number.
+    """
+
+    family: Literal["regular"] = "regular"
+    degree: Count
+
+    def n_edges(self, m: int) -> int:
+        """m' = r * m."""
+        return self.degree * m
+
+    def check(self, m: int) -> None:
+        """An item has only the others for neighbours."""
+        if self.degree >= m:
+            raise ValueError(
+                f"graph.degree: {self.degree} is not valid where m = {m}, for a regular graph has "
+                f"no self-loops; give at most {m - 1}"
+            )
+
+
+class Edges(GraphFamily):
+    """The edges of a file, the same at every seed; it has no key that is not of its content.
+
+    Attributes:
+        digest: address of the edges, int32 [m', 2], sorted.
+        edges: m'.
+        degree: the largest out-degree.
+        items: one more than the largest item in it.
+    """
+
+    family: Literal["edges"] = "edges"
+    digest: Digest
+    edges: Count
+    degree: Count
+    items: Count
+
+    def n_edges(self, m: int) -> int:
+        """Those of the file."""
+        return self.edges
+
+    def check(self, m: int) -> None:
+        """The edges are among the items."""
+        if self.items > m:
+            raise ValueError(
+                f"graph.file: it has an item {self.items - 1}, and m = {m} allows 0 to {m - 1}; "
+                f"give m: {self.items} or more"
+            )
+
+
+Graph = Annotated[
+    Annotated[Permutation | Regular | Edges, Field(discriminator="family")],
+    _by_default("permutation"),
+]
+
+
+class Gaussian(EmbeddingFamily):
+    """Rows N(0, I / d_model), then L2-normalised (Sec. 4)."""
+
+    family: Literal["gaussian"] = "gaussian"
+
+
+class OneHot(EmbeddingFamily):
+    """Item i is the unit vector e_i, so that d_model = m: no compression (App. B.1)."""
+
+    family: Literal["onehot"] = "onehot"
+
+    def check(self, m: int, d_model: int) -> None:
+        """Each item has a dimension of its own."""
+        if d_model != m:
+            raise ValueError(
+                f"embedding.family: onehot needs d_model = m; with m = {m} give d_model: {m}, "
+                f"not {d_model}"
+            )
+
+
+class Binary(EmbeddingFamily):
+    """Sparse binary rows: independent Bernoulli(p) entries, not normalised (Corollary B.7).
+
+    The paper has p = Theta(log m / d_model); ``density`` is the constant, over log2.
+    """
+
+    family: Literal["binary"] = "binary"
+    density: Annotated[Real, Field(gt=0)] = 1.0
+
+    def rate(self, m: int, d_model: int) -> float:
+        """The share p of ones."""
+        return self.density * math.log2(m) / d_model
+
+    def check(self, m: int, d_model: int) -> None:
+        """The rate is a probability."""
+        if self.rate(m, d_model) > 1:
+            raise ValueError(
+                f"embedding.density: {self.density:g} * log2({m}) exceeds d_model = {d_model}; "
+                f"give at most {math.floor(100 * d_model / math.log2(m)) / 100:g}"
+            )
+
+
+class Table(EmbeddingFamily):
+    """Rows of a model's token table (Sec. 7.3), as they come; ``digest`` is of those in use."""
+
+    family: Literal["table"] = "table"
+    digest: Digest
+
+
+class StandIn(EmbeddingFamily):
+    """Made up in the likeness of a token table (``problem.stand_in``)."""
+
+    family: Literal["stand-in"] = "stand-in"
+
+
+Embedding = Annotated[
+    Annotated[Gaussian | OneHot | Binary | Table | StandIn, Field(discriminator="family")],
+    _by_default("gaussian"),
+]

@@ -1,0 +1,139 @@
+"""Engines on graphs that are no permutations, and on embeddings that are not Gaussian."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from rgr_dist.engines import lanes_checks, make_engine
+from rgr_dist.engines.fused import FusedEngine
+from rgr_dist.engines.fused_lane import Lane
+from rgr_dist.engines.fused_scoring import Scorer
+from rgr_dist.engines.lanes import Lanes, LanesEngine
+from rgr_dist.engines.lanes_checks import Checks
+from rgr_dist.engines.reference import ReferenceEngine
+from rgr_dist.models.max_heads import score_contexts
+from rgr_dist.problem.task import Task
+from rgr_dist.study import Cell, Run
+from tests.engines.test_agreement import SHAPES, assert_same_weights, graph_of, runs_of
+
+OTHER_GRAPHS = {name: shape for name, shape in SHAPES.items() if len(shape) > 5}
+LONG = (90, 12, 40, 2, 9, "8-regular")  # longer than a register
+graphs = pytest.mark.parametrize(
+    "shape", [*OTHER_GRAPHS.values(), LONG], ids=[*OTHER_GRAPHS, "long contexts"]
+)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@graphs
+def test_compiled_runs_equal_those_of_the_reference(shape: tuple[Any, ...]) -> None:
+    runs = runs_of(shape, (0, 3))
+    expected = ReferenceEngine(torch.float64).weights_after(runs, 100)
+    for given, wanted in zip(FusedEngine().weights_after(runs, 100), expected, strict=True):
+        assert_same_weights(given, wanted, 1e-4)
+
+
+@pytest.mark.parametrize("engine", ["fused", "lanes"])
+@pytest.mark.parametrize(
+    ("embedding", "d_model"),
+    [
+        ({"family": "onehot"}, 40),
+        ({"family": "binary"}, 17),
+        ({"family": "binary", "density": 2}, 16),
+    ],
+)
+@pytest.mark.parametrize(
+    "graph", [{}, {"family": "regular", "degree": 3}], ids=["permutation", "r=3"]
+)
+def test_other_embeddings_train_alike(
+    engine: str, embedding: dict[str, Any], d_model: int, graph: dict[str, Any]
+) -> None:
+    cell = Cell(m=40, d_model=d_model, embedding=embedding, graph=graph, context={"length": 11})
+    runs = [Run(cell=cell, h=3, d_k=5, seed=seed) for seed in (0, 1)]
+    expected = ReferenceEngine(torch.float64).weights_after(runs, 100)
+    for given, wanted in zip(make_engine(engine).weights_after(runs, 100), expected, strict=True):
+        assert_same_weights(given, wanted, 1e-4)
+
+
+def plain_score(task: Task, run: Run, weights: Any, contexts: np.ndarray) -> float:
+    """Micro-F1 by the reference's own scoring."""
+    tensors = (np.ascontiguousarray(W, dtype=np.float32) for W in (weights.W_Q, weights.W_K))
+    return score_contexts(
+        torch.from_numpy(contexts).long(),
+        torch.from_numpy(task.graph.table).long(),
+        torch.from_numpy(task.embedding).float(),
+        *(torch.from_numpy(W) for W in tensors),
+        torch.tensor(weights.tau, dtype=torch.float32),
+        run.h,
+    )
+
+
+@graphs
+@pytest.mark.parametrize("by_pairs", [True, False])
+def test_compiled_scores_are_those_of_the_reference(shape: tuple[Any, ...], by_pairs: bool) -> None:
+    lane = Lane(runs_of(shape, (1,), validation_contexts=200)[0])
+    lane.advance(300)
+    expected = plain_score(lane.task, lane.run, lane.weights(), lane.task.validation)
+    scorer = Scorer(lane, lane.task.validation, by_pairs)
+    assert scorer.score() == pytest.approx(expected, abs=2e-3)
+    assert scorer.score(above=0.0) == scorer.score()
+
+
+@graphs
+@pytest.mark.parametrize("way", ["pairs", "sources", "contexts"])
+def test_scores_of_lanes_are_those_of_the_reference(
+    shape: tuple[Any, ...], way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lanes_checks, "pairs_pay", lambda *_: way == "pairs")
+    monkeypatch.setattr(lanes_checks, "sources_pay", lambda *_: way == "sources")
+    runs = runs_of(shape, (0, 1, 2), validation_contexts=200)
+    lanes = Lanes(runs, torch.device("cpu"), torch.float32)
+    lanes.advance(300)
+    lanes.keep([0, 2])
+    found = Checks(lanes).validate([0, 1])
+    trained = LanesEngine().weights_after(runs, 300)
+    for lane, place in enumerate([0, 2]):
+        task = lanes.tasks[lane]
+        expected = plain_score(task, runs[place], trained[place], task.validation)
+        assert found[lane] == pytest.approx(expected, abs=2e-3)
+
+
+@pytest.mark.parametrize("engine", ["fused", "lanes"])
+@pytest.mark.parametrize("kind", ["2-regular", "uneven", "one edge"])
+def test_runs_end_as_those_of_the_reference(engine: str, kind: str) -> None:
+    quick = {"learning_rate": 0.003, "check_every": 50, "patience": 2, "max_steps": 600}
+    quick |= {"validation_contexts": 50, "test_contexts": 100}
+    runs = runs_of((16, 32, 8, 2, 8, kind), (0, 1), **quick)
+    ends = zip(make_engine(engine).train(runs), ReferenceEngine().train(runs), strict=True)
+    for given, expected in ends:
+        assert (given.stop_reason, given.steps) == (expected.stop_reason, expected.steps)
+        assert given.score == pytest.approx(expected.score, abs=0.02)
+        assert given.tau == pytest.approx(expected.tau, rel=0.01)
+    assert expected.score is not None
+    assert expected.score > 0.9
+
+
+def test_a_lane_of_a_regular_graph_is_the_same_beside_others() -> None:
+    runs = runs_of(OTHER_GRAPHS["three targets"], (0, 1, 2, 5))
+    beside = LanesEngine().weights_after(runs, 60)
+    for run, weights in zip(runs, beside, strict=True):
+        (alone,) = LanesEngine().weights_after([run], 60)
+        assert_same_weights(weights, alone, 0.0)
+
+
+def test_the_graph_of_the_tests_is_uneven() -> None:
+    cell = Cell(m=21, d_model=3, graph=graph_of("uneven", 21))
+    degrees = np.diff(Task.of(cell, 0).graph.starts)
+    assert degrees.min() == 0
+    assert degrees.max() == cell.graph.degree > 2

@@ -1,0 +1,139 @@
+"""Edge lists from files: every way to write one, and every bad one refused in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rgr_dist.edge_file import read_edges
+from rgr_dist.problem import assets
+from rgr_dist.study_faults import StudyError
+from rgr_dist.study_file import load_study, parse_study
+
+EDGES = [[0, 3], [0, 1], [5, 5], [2, 0]]
+IN_ORDER = [[0, 1], [0, 3], [2, 0], [5, 5]]
+
+
+def lines(between: str, head: str = "") -> Callable[[Path], None]:
+    rows = [between.join(map(str, edge)) for edge in EDGES]
+    return lambda path: Path(path).write_text(head + "\n".join(rows)) and None
+
+
+def parquet(path: Path) -> None:
+    frame = pd.DataFrame(EDGES, columns=["from", "to"], dtype="uint16")
+    frame.to_parquet(path, index=False)
+
+
+WAYS: dict[str, Callable[[Path], None]] = {
+    "blanks.txt": lines(" "),
+    "tabs.edges": lines("\t", "# who likes whom\n\n"),
+    "plain.csv": lines(","),
+    "named.csv": lines(", ", "source,target\n"),
+    "named.txt": lines("   ", "source target # of an edge\n"),
+    "edges.parquet": parquet,
+}
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_an_edge_list_is_the_same_however_it_is_written(name: str, tmp_path: Path) -> None:
+    WAYS[name](tmp_path / name)
+    edges = read_edges(tmp_path / name)
+    assert edges.dtype == np.int32
+    assert edges.tolist() == IN_ORDER
+
+
+@given(st.sets(st.tuples(st.integers(0, 10**6), st.integers(0, 99)), min_size=1).map(sorted))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_the_order_of_lines_does_not_matter(tmp_path: Path, edges: list[tuple[int, int]]) -> None:
+    digests = set()
+    for order in (edges, edges[::-1]):
+        (tmp_path / "a.csv").write_text("".join(f"{p},{q}\n" for p, q in order))
+        digests.add(assets.add(read_edges(tmp_path / "a.csv")))
+    assert len(digests) == 1
+    assert assets.get(digests.pop()).tolist() == [list(edge) for edge in edges]
+
+
+BAD = {
+    "": "it holds no edge",
+    "source target\n": "it holds no edge",
+    "0 1\n1 2 3\n": "line 2 is '1 2 3'",
+    "0\n": "line 1 is '0'",
+    "0 1\n\nx 3\n": "line 3 is 'x 3'",
+    "0.5 1\n": "line 1 is '0.5 1'",
+    "1e3 1\n": "line 1 is '1e3 1'",
+    "0 1\n-1 2\n": "item -1 is out of range",
+    "0 2147483647\n": "item 2147483647 is out of range",
+    "0 99999999999999999999999\n": "line 1 is '0 999",
+    "0 1\n1 0\n0 1\n": "the edge 0 1 stands there twice",
+    "a,b\n0,\n": "line 2 is '0,'",
+}
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_bad_edge_lists_are_refused_in_one_line(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "bad.txt"
+    path.write_text(text)
+    document = {
+        "name": "x",
+        "cells": [{"m": 64, "d_model": 16}],
+        "graph": {"family": "edges", "file": "bad.txt"},
+    }
+    with pytest.raises(StudyError) as error:
+        parse_study(document, "my.yaml", home=tmp_path)
+    message = str(error.value)
+    assert message.isprintable()
+    assert message.startswith(f"my.yaml: graph.file: {path}: {BAD[text]}")
+
+
+def test_files_that_are_no_edge_lists_are_refused_in_one_line(tmp_path: Path) -> None:
+    binary, words, text = (tmp_path / name for name in ("b.txt", "w.parquet", "t.parquet"))
+    binary.write_bytes(b"\xff\xfe0 1")
+    pd.DataFrame({"a": ["x"], "b": [1]}).to_parquet(words)
+    text.write_text("0 1\n")
+    faults = {
+        binary: "not a text file",
+        words: "its columns are a (",
+        text: "",
+        tmp_path: "cannot be read: Is a directory",
+        tmp_path / "none.parquet": "cannot be read: No such file or directory",
+    }
+    for path, fault in faults.items():
+        with pytest.raises(StudyError) as error:
+            read_edges(path)
+        assert str(error.value).isprintable()
+        assert str(error.value).startswith(f"{path}: {fault}")
+        assert "two columns of whole numbers" in str(error.value)
+
+
+def test_an_edge_list_is_looked_for_beside_its_study(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep/my.csv").write_text("0,1\n0,2\n5,0\n")
+    study = "name: x\ncells: [{m: [16, 32], d_model: 4, graph: {family: edges, file: my.csv}}]"
+    (tmp_path / "deep/study.yaml").write_text(study)
+    loaded = load_study(str(tmp_path / "deep/study.yaml"))
+    assert [cell.name for cell in loaded.cells] == [
+        "m=16,d_model=4,edges=3",
+        "m=32,d_model=4,edges=3",
+    ]
+    for cell in loaded.cells:
+        assert (cell.n_edges, cell.graph.degree) == (3, 2)
+        assert assets.get(*cell.assets).tolist() == [[0, 1], [0, 2], [5, 0]]
+        assert "my.csv" not in cell.problem_json
+    (tmp_path / "elsewhere.yaml").write_text(loaded.to_yaml())
+    again = load_study(str(tmp_path / "elsewhere.yaml"))
+    assert again == loaded
+
+
+def test_an_edge_list_with_more_items_than_the_cell_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "e.csv").write_text("0,63\n")
+    document = {"name": "x", "graph": {"family": "edges", "file": "e.csv"}}
+    assert parse_study(document | {"cells": [{"m": 64, "d_model": 4}]}, home=tmp_path)
+    with pytest.raises(StudyError) as error:
+        parse_study(document | {"cells": [{"m": 63, "d_model": 4}]}, home=tmp_path)
+    assert "graph.file: it has an item 63, and m = 63 allows 0 to 62" in str(error.value)

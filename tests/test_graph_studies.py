@@ -1,0 +1,76 @@
+"""Studies of regular graphs and of an edge list, from the file to the report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.small_study import rgr, write_study
+
+SEARCH = {"heads": [1, 2], "seeds": 2, "max_D_K": 16}
+
+
+def listed(folder: Path, *verb: str) -> dict[str, list[dict]]:
+    done = rgr(*verb, "--format", "json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_a_study_of_regular_graphs_tells_its_cells_apart_by_degree(tmp_path: Path) -> None:
+    graph = {"family": "regular", "degree": [1, 3]}
+    cells = [{"m": 16, "d_model": 16}]
+    write_study(tmp_path, graph=graph, cells=cells, search=SEARCH)
+    done = rgr("run", "small.yaml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "m=16,d_model=16: found" in done.stdout
+    assert "m=16,d_model=16,degree=3: found" in done.stdout
+
+    tables = listed(tmp_path, "thresholds", "small.yaml")
+    assert {(row["graph"], row["degree"], row["h"]) for row in tables["thresholds"]} == {
+        ("regular", degree, h) for degree in (1, 3) for h in (1, 2)
+    }
+    best = {row["degree"]: row["D_K"] for row in tables["best"]}
+    assert best[1] < best[3]
+    law = listed(tmp_path, "fit", "small.yaml")["laws"][0]
+    x = np.array([degree * 16 * 4 / 16 for degree in best])
+    assert law["slope"] == pytest.approx(np.dot(x, list(best.values())) / np.dot(x, x))
+    for verb in ("plan", "status"):
+        (rows, *_) = listed(tmp_path, verb, "small.yaml").values()
+        assert {row["degree"] for row in rows} == {1, 3}
+    page = (tmp_path / "results/studies/small/report/index.html").read_text()
+    assert "<th>r</th>" in page
+    assert "r = 3" in page
+    assert "App. A.3" in page
+    runs = pd.read_parquet(tmp_path / "results/runs")
+    assert set(runs["degree"]) == {1, 3}
+    assert set(runs["cell_id"].groupby(runs["degree"]).nunique()) == {1}
+
+
+def test_a_study_of_an_edge_list_reaches_the_workers_and_resumes_under_another_path(
+    tmp_path: Path,
+) -> None:
+    edges = [(p, q) for p in range(16) for q in (p // 2, p // 3 + 5) if p % 5]
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text("".join(f"{p},{q}\n" for p, q in sorted(set(edges))))
+    search = {**SEARCH, "heads": [2], "intervals": False}
+    for name in ("a", "b"):
+        graph = {"family": "edges", "file": f"{name}.csv"}
+        changes = {"graph": graph, "cells": [{"m": 16, "d_model": 16}], "search": search}
+        write_study(tmp_path, f"{name}.yaml", **changes, name=name)
+    done = rgr("run", "a.yaml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    m_edges = len(set(edges))
+    assert f"m=16,d_model=16,edges={m_edges}: found" in done.stdout
+    done = rgr("run", "b.yaml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "nothing was left to train" in done.stdout
+    stored = pd.read_parquet(tmp_path / "results/studies/a/thresholds.parquet")
+    assert set(stored["n_edges"]) == {m_edges}
+    config = json.loads(pd.read_parquet(tmp_path / "results/runs")["config"].iloc[0])
+    assert set(config["cell"]["graph"]) == {"family", "digest", "edges", "degree", "items"}
+    again = rgr("plan", "results/studies/a/study.yaml", "--format", "json", cwd=tmp_path)
+    assert json.loads(again.stdout)["runs_left"] == 0, again.stderr
