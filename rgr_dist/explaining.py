@@ -60,7 +60,9 @@ def command_to_repeat(source: str, overrides: Sequence[str], cell: Cell, store: 
         source, overrides: the study as the command line had it.
     """
     item: dict[str, Any] = {"m": cell.m, "d_model": cell.d_model}
-    for own in ({}, {part: getattr(cell, part).model_dump() for part in ("context", "training")}):
+    graph = {"graph": load_study(source, overrides).written(cell.graph)}
+    parts = {part: getattr(cell, part).model_dump() for part in ("context", "training")}
+    for own in ({}, graph, graph | parts):
         chosen = [*overrides, f"cells={json.dumps([item | own])}"]
         try:
             if load_study(source, chosen).cells == (cell,):
