@@ -129,3 +129,26 @@ def score_axis(axes: Axes) -> None:
     axes.yaxis.set_major_locator(FixedLocator(SCORE_TICKS))
     axes.yaxis.set_major_formatter(FixedFormatter([f"{tick:g}" for tick in SCORE_TICKS]))
     axes.yaxis.set_minor_locator(NullLocator())
+
+
+def error_axis(axes: Axes, values: Sequence[float], pad: float = 1.15) -> None:
+    """A logarithmic axis around the positive ones of the errors, labelled 0.1, 0.2, 0.5, 1, …."""
+    shown = [value for value in values if 0 < value < np.inf] or [1.0]
+    low, high = min(shown) / pad, max(shown) * pad
+    axes.set_yscale("log")
+    axes.set_ylim(low, high)
+    ticks = error_ticks(low, high)
+    axes.yaxis.set_major_locator(FixedLocator(ticks))
+    axes.yaxis.set_major_formatter(FixedFormatter([f"{tick:g}" for tick in ticks]))
+    axes.yaxis.set_minor_locator(NullLocator())
+
+
+def error_ticks(low: float, high: float) -> list[float]:
+    """At most nine round numbers in [low, high]: the coarsest steps of which three fit."""
+    for steps in ((1,), (1, 2, 5), range(1, 10), range(10, 100)):
+        decades = range(-30, 31)
+        ticks = sorted({float(f"{step}e{k}") for k in decades for step in steps})
+        ticks = [tick for tick in ticks if low <= tick <= high]
+        if len(ticks) >= 3:
+            break
+    return ticks[:: max(1, (len(ticks) + 8) // 9)]

@@ -22,7 +22,7 @@ def scored(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
 
     Kept are the study's cells, heads and seeds, the latter being 0 to ``search.seeds`` - 1, so
     that the tables depend on the study alone however much the store holds. A diverged run is a
-    result and scores 0; a failed run is none and is left out.
+    result and has the worst score, 0 or an infinite error; a failed run is none and is left out.
 
     Returns:
         The columns of ``runs``, one row per (cell, h, d_k, seed).
@@ -34,7 +34,8 @@ def scored(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
         & (runs["seed"] < study.search.seeds)
     ]
     score = pd.to_numeric(kept["score"]).astype("float64")
-    score = score.mask(kept["stop_reason"] == "diverged", 0.0)
+    worst = np.inf if study.cells[0].minimised else 0.0
+    score = score.mask(kept["stop_reason"] == "diverged", worst)
     kept = kept.assign(score=score, _place=kept["cell_id"].map(order))
     kept = kept[kept["score"].notna()]
     kept = kept.sort_values(["_place", "h", "d_k", "seed"], kind="stable").drop(columns="_place")
@@ -52,6 +53,8 @@ def t_interval(scores: Sequence[float]) -> tuple[float, float] | None:
     if n < 2:
         return None
     mean = float(values.mean())
+    if not np.isfinite(mean):
+        return mean, mean
     if np.ptp(values) == 0:
         return float(values[0]), float(values[0])
     half = float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1) * values.std(ddof=1) / np.sqrt(n))

@@ -11,10 +11,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from analysis.axes import FAINT, INK, log2_axis, ranks, score_axis, style
+from analysis.axes import FAINT, INK, error_axis, log2_axis, ranks, score_axis, style
 from analysis.laws import Law, by_name, capacity_scale, compression
 from analysis.paper import PublishedLaw
-from analysis.wording import three_digits
+from analysis.wording import score_name, three_digits
 from rgr_dist.study import Study
 
 PublishedLaws = Mapping[str, PublishedLaw]
@@ -58,7 +58,7 @@ def draw_curves(curves: pd.DataFrame, best: pd.DataFrame, study: Study) -> Figur
                 handles, labels, title=title, loc="outside upper center", ncols=min(len(heads), 12)
             )
         figure.supxlabel("total key width $D_K$", fontsize=9)
-        figure.supylabel("mean test score", fontsize=9)
+        figure.supylabel(f"mean test {score_name(study)}", fontsize=9)
     return figure
 
 
@@ -171,7 +171,11 @@ def _panel(
         name += f", m' = {row['n_edges']}"
     elif row["degree"] > 1:
         name += f", r = {row['degree']}"
-    score_axis(axes)
+    if study.cells[0].minimised:
+        reach = curves[["mean_score", "low", "high"]].to_numpy().ravel()
+        error_axis(axes, [study.search.target, *reach])
+    else:
+        score_axis(axes)
     axes.axhline(study.search.target, color=FAINT, linewidth=0.9, linestyle=(0, (4, 2)))
     if curves.empty:
         axes.set_title(f"{name}\nno runs yet", loc="left")
@@ -183,7 +187,8 @@ def _panel(
         full, part = line[line["complete"]], line[~line["complete"]]
         axes.plot(line["D_K"], line["mean_score"], color=colour, linewidth=1, alpha=0.75)
         held = full[full["low"].notna()]
-        axes.vlines(held["D_K"], held["low"].clip(lower=0), held["high"].clip(upper=1), colour)
+        low, high = axes.get_ylim()
+        axes.vlines(held["D_K"], held["low"].clip(lower=low), held["high"].clip(upper=high), colour)
         dots: dict[str, Any] = {
             "color": colour,
             "marker": marker,

@@ -77,8 +77,11 @@ LARGEST_DEGREE = 16
 def laws_for(study: Study) -> dict[str, PublishedLaw]:
     """The published laws that a study's cells can be held against, by name.
 
-    Those of Sec. 6.1 are of permutations, that of App. A.3 is of regular graphs up to degree 16.
+    They are of max over heads: those of Sec. 6.1 on permutations, that of App. A.3 on regular
+    graphs up to degree 16.
     """
+    if any(cell.model != "max" for cell in study.cells):
+        return {}
     families = {cell.graph.family for cell in study.cells}
     if families == {"regular"}:
         beyond = any(cell.graph.degree > LARGEST_DEGREE for cell in study.cells)

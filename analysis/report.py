@@ -22,6 +22,7 @@ from analysis.page import by_size, render_page, rows_of
 from analysis.provenance import cost
 from analysis.thresholds import best, head_pool
 from rgr_dist.results.parts import write_atomically
+from rgr_dist.study import Study
 
 CAPTIONS = {
     "capacity": (
@@ -37,7 +38,7 @@ CAPTIONS = {
     "curves": (
         "Mean test score against D_K, for each cell and head count. Filled: every seed ran, with "
         "the 95 % t-interval; hollow: stopped early, once the remaining seeds could "
-        "not change the verdict. Dashed: the target. Dotted: D_K*. The axis widens towards 1."
+        "not change the verdict. Dashed: the target. Dotted: D_K*. {scale}"
     ),
 }
 
@@ -110,10 +111,7 @@ def _write(folder: Path, page: str, files: dict[str, bytes]) -> Path:
 def render(results: StudyResults, shown: Tables, drawn: dict[str, str]) -> str:
     """The page as HTML, with the figures inside."""
     study, published = results.study, paper.laws_for(results.study)
-    heads = [
-        {**row, "words": wording.certificate_words(row["certificate"], study.search.seeds)}
-        for row in by_size(shown.thresholds)
-    ]
+    heads = [{**row, "words": _certificate(row, study)} for row in by_size(shown.thresholds)]
     return render_page(
         "report.html.j2",
         results,
@@ -130,15 +128,28 @@ def render(results: StudyResults, shown: Tables, drawn: dict[str, str]) -> str:
             for law in shown.laws
         ],
         figures={
-            name: {"svg": Markup(svg), "caption": CAPTIONS[name]} for name, svg in drawn.items()
+            name: {"svg": Markup(svg), "caption": CAPTIONS[name].format(scale=_scale(study))}
+            for name, svg in drawn.items()
         },
-        cells=_cells(shown, study.search.seeds),
+        cells=_cells(shown, study),
         heads=heads,
         pool=by_size(shown.pool),
     )
 
 
-def _cells(shown: Tables, seeds: int) -> list[dict[str, Any]]:
+def _scale(study: Study) -> str:
+    """What the axis of the curves is like."""
+    if study.cells[0].minimised:
+        return "The score is the error (MSE): lower is better; the axis is logarithmic."
+    return "The axis widens towards 1."
+
+
+def _certificate(row: dict[str, Any], study: Study) -> str:
+    minimised = study.cells[0].minimised
+    return wording.certificate_words(row["certificate"], study.search.seeds, minimised)
+
+
+def _cells(shown: Tables, study: Study) -> list[dict[str, Any]]:
     published = {row["cell_id"]: row for row in rows_of(shown.comparison)}
     cells = []
     for row in by_size(shown.best):
@@ -150,7 +161,7 @@ def _cells(shown: Tables, seeds: int) -> list[dict[str, Any]]:
                 "scale": capacity_scale(*sizes),
                 "D_K_words": wording.with_range(row["D_K"], row["D_K_low"], row["D_K_high"]),
                 "h_words": wording.with_range(row["h_star"], row["h_low"], row["h_high"]),
-                "words": wording.certificate_words(row["certificate"], seeds),
+                "words": _certificate(row, study),
                 "paper": published.get(row["cell_id"]),
             }
         )

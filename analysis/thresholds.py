@@ -40,7 +40,7 @@ POOL_KINDS = {
 def best(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataFrame:
     """D_K* and h* of every cell of the study, in its order; a cell without a threshold stays.
 
-    h* is the head count with the smallest found D_K, ties broken by larger mean score, then by
+    h* is the head count with the smallest found D_K, ties broken by better mean score, then by
     fewer heads; [h_low, h_high] spans the retained heads of ``head_pool``. D_K_low and D_K_high
     are the smallest optimistic and conservative D_K of the found heads (App. A.2). Where no head
     is found, D_K, h* and d_k are null, D_K_low is the smallest D_K that no head excludes (null
@@ -71,7 +71,7 @@ def best(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataF
             every = _has_every_head(heads, study) and bool(heads["D_K_low"].notna().all())
             row["D_K_low"] = _smallest(heads["D_K_low"]) if every else None
         else:
-            first = found.iloc[_winner(found)]
+            first = found.iloc[_winner(found, cell.minimised)]
             retained = pool[(pool["cell_id"] == cell.cell_id) & pool["retained"]]["h"]
             row |= {name: first[name] for name in ("D_K", "d_k", "mean_score", "n_seeds")}
             row |= {"h_star": first["h"], "h_low": retained.min(), "h_high": retained.max()}
@@ -108,7 +108,7 @@ def head_pool(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.
         found = heads[heads["D_K"].notna()].reset_index(drop=True)
         if found.empty:
             continue
-        first = found.iloc[_winner(found)]
+        first = found.iloc[_winner(found, cell.minimised)]
         ceiling = int(first["D_K"]) * (1 + POOL_MARGIN) + 1e-9
         reference = by_probe.get((cell.cell_id, first["h"], first["d_k"]), none)
         for _, head in found[found["D_K"] <= ceiling].sort_values("h").iterrows():
@@ -157,13 +157,14 @@ def _heads(thresholds: pd.DataFrame, cell: Cell, study: Study) -> pd.DataFrame:
     return own.astype({**whole, "mean_score": "float64"}).sort_values("h").reset_index(drop=True)
 
 
-def _winner(found: pd.DataFrame) -> int:
-    """Row of h*: smallest D_K, then larger mean score, then fewer heads."""
+def _winner(found: pd.DataFrame, minimised: bool) -> int:
+    """Row of h*: smallest D_K, then better mean score, then fewer heads."""
 
     def rank(place: int) -> tuple[int, float, int]:
         row = found.iloc[place]
         mean = real(row["mean_score"])
-        return int(row["D_K"]), math.inf if mean is None else -mean, int(row["h"])
+        loss = math.inf if mean is None else mean if minimised else -mean
+        return int(row["D_K"]), loss, int(row["h"])
 
     return min(range(len(found)), key=rank)
 

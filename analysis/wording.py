@@ -10,6 +10,7 @@ import pandas as pd
 from analysis import paper
 from analysis.laws import Law, by_name
 from analysis.records import integer, parse_certificate, real
+from rgr_dist.study import Study
 
 MISSING = "–"
 
@@ -59,10 +60,22 @@ def real_range(value: Any, low: Any, high: Any, signed: bool = False) -> str:
     return f"{middle} [{ends}]"
 
 
-def certificate_words(text: object, seeds: int) -> str:
+def score_name(study: Study) -> str:
+    """What is measured of a run."""
+    return "error (MSE), lower is better" if study.cells[0].minimised else "score"
+
+
+def target_words(study: Study) -> str:
+    """``a mean test score of 0.99``: what passes."""
+    if study.cells[0].minimised:
+        return f"a mean test error (MSE) of at most {study.search.target:g}"
+    return f"a mean test score of {study.search.target}"
+
+
+def certificate_words(text: object, seeds: int, minimised: bool = False) -> str:
     """``passes at 6 (10 seeds, mean 0.9961), fails at 5 (mean ≤ 0.9824 after 2 seeds)``.
 
-    Widths are d_k. A failing probe that was stopped early is quoted with the largest mean that the
+    Widths are d_k. A failing probe that was stopped early is quoted with the best mean that the
     seeds it was spared, out of the study's ``seeds``, could have left it.
     """
     certificate = parse_certificate(text) or {}
@@ -74,7 +87,7 @@ def certificate_words(text: object, seeds: int) -> str:
         mean = _mean(passed["mean_score"])
         words.append(f"passes at {passed['d_k']} ({_seeds(passed['n_seeds'])}, mean {mean})")
     if failed:
-        words.append(f"fails at {failed['d_k']} ({_failure(failed, seeds)})")
+        words.append(f"fails at {failed['d_k']} ({_failure(failed, seeds, minimised)})")
     elif passed:
         at_one = integer(passed["d_k"]) == 1
         words.append("nothing is narrower" if at_one else "no failing probe below")
@@ -184,12 +197,14 @@ def _difference(row: Mapping[Any, Any]) -> str:
     return f"{short_name(row)}: {ours}, not {row['paper_D_K']} at {row['paper_h']}"
 
 
-def _failure(failed: Mapping[str, Any], seeds: int) -> str:
+def _failure(failed: Mapping[str, Any], seeds: int, minimised: bool) -> str:
     n, mean = int(failed["n_seeds"]), real(failed["mean_score"])
     if mean is None:
         return _seeds(n)
     if n >= seeds:
         return f"{_seeds(n)}, mean {_mean(mean)}"
+    if minimised:
+        return f"mean ≥ {_mean(n * mean / seeds)} after {_seeds(n)}"
     ceiling = (n * mean + seeds - n) / seeds
     return f"mean ≤ {_mean(ceiling)} after {_seeds(n)}"
 

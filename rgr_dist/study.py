@@ -17,7 +17,7 @@ from rgr_dist.families import Edges, Embedding, Gaussian, Graph, Permutation
 from rgr_dist.spec import Count, Real, Share, Spec
 from rgr_dist.study_models import UNUSED, misfit
 
-MINIMISED: frozenset[str] = frozenset()
+MINIMISED = frozenset({"value"})
 """Models whose score is an error: less is better, and it has no upper bound."""
 
 PROTOCOL = 1
@@ -36,9 +36,13 @@ class Training(Spec):
 
     ``initial_scale`` multiplies the standard deviation 1/sqrt(d_model) of the first weights.
     The transformer (Sec. 7.3) takes a batch a step, decays its weights and does not stop early.
+    Message retrieval stops once its error does not fall: a check is better only if it is below
+    the best one by more than ``tolerance`` times that, which the paper does not give (Sec. 7.2).
     """
 
-    later: ClassVar[frozenset[str]] = frozenset({"initial_scale", "batch_size", "weight_decay"})
+    later: ClassVar[frozenset[str]] = frozenset(
+        {"initial_scale", "batch_size", "weight_decay", "tolerance"}
+    )
 
     learning_rate: Annotated[Real, Field(gt=0, le=1e30)] = 1e-3
     sharpness: Annotated[Real, Field(gt=0, le=1e30)] = 10.0
@@ -51,6 +55,7 @@ class Training(Spec):
     test_contexts: Count = 2_000
     batch_size: Count | None = None
     weight_decay: Annotated[Real, Field(ge=0, le=1e30)] | None = None
+    tolerance: Share = 0.001
 
 
 class Search(Spec):
@@ -123,7 +128,7 @@ class Search(Spec):
 class Cell(Spec):
     """One point of the law: a model variant on a graph family with m items and d_model."""
 
-    model: Literal["max", "transformer"] = "max"
+    model: Literal["max", "softmax", "value", "transformer"] = "max"
     graph: Graph = Permutation()
     m: Annotated[Count, Field(ge=2)]
     d_model: Count

@@ -11,21 +11,30 @@ if TYPE_CHECKING:
 TRANSFORMER: dict[str, Any] = {"max_steps": 100_000, "batch_size": 128, "weight_decay": 0.01}
 """Training of Sec. 7.3. The paper does not give the size of its batches: 128 is our choice."""
 
-PAPERS_TRAINING: dict[str, dict[str, Any]] = {"transformer": TRANSFORMER}
+PAPERS_TRAINING: dict[str, dict[str, Any]] = {
+    "softmax": {"max_steps": 80_000},  # Sec. 7.1
+    "transformer": TRANSFORMER,
+}
 """Training values that the paper gives a model, where they are not those of App. A.1."""
 
+OF_A_TRANSFORMER = ("training.batch_size", "training.weight_decay")
+EDGES = (*OF_A_TRANSFORMER, "training.tolerance")
+
 UNUSED = {
-    "max": ("training.batch_size", "training.weight_decay"),
+    "max": EDGES,
+    "softmax": EDGES,
+    "value": (*OF_A_TRANSFORMER, "training.sharpness", "training.stop_score"),
     "transformer": (
         "context.positive_rate",
         "training.sharpness",
         "training.patience",
         "training.stop_score",
+        "training.tolerance",
     ),
 }
 """Keys that a model does not use, which must then have their default."""
 
-ONE_TARGET = ("transformer",)
+ONE_TARGET = ("value", "transformer")
 """Models of a task that has one answer, and so take permutations alone."""
 
 

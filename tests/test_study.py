@@ -242,6 +242,21 @@ def test_the_address_of_a_run_is_pinned() -> None:
     assert run.D_K == 6
 
 
+def test_a_later_key_changes_an_address_only_off_its_default() -> None:
+    plain, spelt = run_of(model="value"), run_of(model="value", training={"tolerance": 1e-3})
+    assert plain.run_id == spelt.run_id
+    assert "tolerance" not in plain.config_json
+    assert run_of(model="value", training={"tolerance": 0}).run_id != plain.run_id
+
+
+def test_every_model_of_a_graph_is_a_cell_of_its_own_on_the_same_task() -> None:
+    cells = [run_of(model=model).cell for model in ("max", "softmax", "value")]
+    assert len({cell.cell_id for cell in cells}) == 3
+    assert len({cell.problem_json for cell in cells}) == 1
+    assert [cell.minimised for cell in cells] == [False, False, True]
+    assert [cell.training.max_steps for cell in cells] == [20_000, 80_000, 20_000]
+
+
 def trainings() -> st.SearchStrategy[dict[str, Any]]:
     positive = st.floats(1e-6, 1e6)
     share = st.floats(0, 1)

@@ -76,6 +76,20 @@ BAD_STUDIES = {
     f"{CELL}\nembedding: {{family: binary, density: 0}}": ["embedding.density: 0", "above 0"],
     f"{CELL}\nembedding: {{family: gausian}}": ["embedding.family: 'gausian'", "gaussian"],
     f"{CELL}\nsearch: {{mode: grd}}": ["search.mode: 'grd'", "'grid'", "threshold, grid"],
+    # keys of another model
+    f"{CELL}\nmodel: value\ntraining: {{sharpness: 5}}": [
+        "training.sharpness: model value does not use it; leave it out"
+    ],
+    f"{CELL}\nmodel: value\ntraining: {{stop_score: 0.9}}": ["training.stop_score: model value"],
+    f"{CELL}\nmodel: value\ntraining: {{weight_decay: 0.1}}": [
+        "training.weight_decay: model value"
+    ],
+    f"{CELL}\nmodel: value\ntraining: {{tolerance: 2}}": ["training.tolerance: 2", "at most 1"],
+    f"{CELL}\nmodel: softmax\ntraining: {{tolerance: 0.1}}": ["training.tolerance: model softmax"],
+    f"{CELL}\ntraining: {{tolerance: 0.1}}": ["training.tolerance: model max does not use it"],
+    f"{CELL}\nmodel: value\ngraph: {{family: regular, degree: 2}}": [
+        "graph.family: model value has one target to each item; give permutation"
+    ],
     # m and d_model
     "cells: [{m: 0, d_model: 16}]": ["cells[0].m: 0", "at least 2"],
     "cells: [{m: 64, d_model: 16}, {m: -3, d_model: 16}]": ["cells[1].m: -3", "at least 2"],

@@ -19,7 +19,8 @@ class Outcome:
     """How one run ended.
 
     Attributes:
-        score: test micro-F1, or the transformer's test accuracy; None if the run diverged.
+        score: test micro-F1, the transformer's test accuracy, or the mean squared error of model
+            ``value``; None if the run diverged.
         val_score: the same on validation at the last check, or the transformer's best; None if
             the run diverged.
         tau: the learned threshold; None if the run diverged or its model has none.
@@ -39,7 +40,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Weights:
-    """Parameters of one run: W_Q and W_K, [d_model, D_K], and tau."""
+    """Parameters of one run: W_Q and W_K, [d_model, D_K], and tau, 0 if the model has none."""
 
     W_Q: npt.NDArray[np.floating]
     W_K: npt.NDArray[np.floating]

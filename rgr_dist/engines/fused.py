@@ -6,15 +6,21 @@ spread over threads, and each is trained from start to end by one of them.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
 from rgr_dist.engines.engine import Outcome, StopReason, Weights
+from rgr_dist.engines.fused_errors import ErrorScorer
 from rgr_dist.engines.fused_lane import Lane
 from rgr_dist.engines.fused_scoring import Scorer
+from rgr_dist.engines.stopping import EarlyStop
 from rgr_dist.study import Run
 
 Result = TypeVar("Result")
@@ -24,8 +30,8 @@ def train_lane(run: Run) -> Outcome:
     """Train a run until it stops, and test it; ``seconds`` is its own time."""
     started = time.perf_counter()
     lane, training = Lane(run), run.cell.training
-    validation = Scorer(lane, lane.task.validation)
-    good_checks = 0
+    validation = _scorer(lane, lane.task.validation, often=True)
+    stop = EarlyStop(run.cell)
     stop_reason: StopReason = "max_steps"
     score = val_score = tau = None
     while lane.steps < training.max_steps:
@@ -34,14 +40,16 @@ def train_lane(run: Run) -> Outcome:
             stop_reason, val_score = "diverged", None
             break
         last = lane.steps == training.max_steps
-        val_score = validation.score(above=None if last else training.stop_score)
-        passed = val_score is not None and val_score > training.stop_score
-        good_checks = good_checks + 1 if passed else 0
-        if good_checks == training.patience:
+        val_score = validation.score(above=None if last else stop.above)
+        if val_score is not None and not math.isfinite(val_score):
+            stop_reason, val_score = "diverged", None
+            break
+        if stop.after(val_score):
             stop_reason = "converged"
             break
     if stop_reason != "diverged":
-        score, tau = Scorer(lane, lane.task.test).score(), float(lane.theta.tau[0])
+        score = _scorer(lane, lane.task.test).score()
+        tau = None if run.cell.model == "value" else float(lane.theta.tau[0])
     return Outcome(
         score=score,
         val_score=val_score,
@@ -50,6 +58,15 @@ def train_lane(run: Run) -> Outcome:
         stop_reason=stop_reason,
         seconds=time.perf_counter() - started,
     )
+
+
+def _scorer(
+    lane: Lane, contexts: npt.NDArray[np.int32], often: bool = False
+) -> Scorer | ErrorScorer:
+    """By the lane's model; ``often``: to be used many times."""
+    if lane.run.cell.model == "value":
+        return ErrorScorer(lane, contexts, often)
+    return Scorer(lane, contexts)
 
 
 def _weights_after(run: Run, steps: int) -> Weights:

@@ -11,12 +11,13 @@ from typing import Any
 import numba
 import numpy as np
 
-from rgr_dist.engines.fused_max import label_pairs, logistic_pull, max_over_heads, pull_heads
+from rgr_dist.engines.fused_max import label_pairs, max_over_heads
+from rgr_dist.engines.fused_models import project_context, pull_pairs, score_context, score_pairs
 from rgr_dist.engines.fused_moves import load, total
-from rgr_dist.engines.fused_pieces import gather_rows, project, transpose, update, update_tau
+from rgr_dist.engines.fused_pieces import project, transpose, update
 from rgr_dist.engines.fused_tiles import WIDTH, full, where_above, where_equal
 
-PIECES = "8e7ba15e427e1fa3"
+PIECES = "3d94d73e713f0e4b"
 """Digest of the files that are inlined here; a test fails until it is renewed."""
 
 
@@ -26,6 +27,7 @@ def train_steps(
     scratch: Any,
     sizes: Any,
     items: Any,
+    messages: Any,
     graph: Any,
     contexts: Any,
     sharpness: float,
@@ -36,26 +38,17 @@ def train_steps(
 
     Args:
         items: embeddings, float32 [m * E].
+        messages: of model ``value``, float32 [m * E].
         graph: the out-neighbours of each item.
         contexts: int32 [n, l].
         rates, roots: step sizes and bias corrections of AdamW, float32 [n].
     """
-    D = sizes.h * sizes.d_k
-    L = sizes.L
     for index in range(contexts.shape[0]):
-        nodes = contexts[index]
-        gather_rows(items, sizes.E, nodes, scratch.X)
-        transpose(scratch.X, L, sizes.E, scratch.X_t)
-        project(theta.W, scratch.X_t, sizes, scratch.P)
-        max_over_heads(scratch.P, scratch.P, L, sizes, scratch.scores, scratch.winner)
-        label_pairs(nodes, graph.starts, graph.targets, sizes, scratch)
-        pulled = logistic_pull(scratch, sizes, theta.tau[0], sharpness)
-        pull_heads(scratch.P, 0, scratch.pull, scratch.winner, sizes, D, scratch.dP)
-        transpose(scratch.pull, L, L, scratch.pull_t)
-        transpose(scratch.winner, L, L, scratch.winner_t)
-        pull_heads(scratch.P, D, scratch.pull_t, scratch.winner_t, sizes, 0, scratch.dP)
-        update(theta, scratch, sizes, rates[index], roots[index])
-        update_tau(theta.tau, -pulled, rates[index], roots[index])
+        nodes, rate, root = contexts[index], rates[index], roots[index]
+        project_context(theta, scratch, sizes, items, nodes)
+        score_pairs(scratch, sizes)
+        pull_pairs(theta, scratch, sizes, nodes, graph, messages, sharpness, rate, root)
+        update(theta, scratch, sizes, rate, root)
 
 
 @numba.njit(nogil=True, cache=True)
@@ -112,14 +105,7 @@ def count_in_contexts(
     zero, one = np.float32(0.0), np.float32(1.0)
     for index in order:
         nodes = contexts[index]
-        if table.size > 0:
-            gather_rows(table, sizes.T, nodes, scratch.P_t)
-            transpose(scratch.P_t, L, sizes.T, scratch.P)
-        else:
-            gather_rows(items, sizes.E, nodes, scratch.X)
-            transpose(scratch.X, L, sizes.E, scratch.X_t)
-            project(theta.W, scratch.X_t, sizes, scratch.P)
-        max_over_heads(scratch.P, scratch.P, L, sizes, scratch.scores, scratch.winner)
+        score_context(theta, scratch, sizes, items, nodes, table)
         label_pairs(nodes, graph.starts, graph.targets, sizes, scratch)
         hits, calls, edges = full(1, 0.0), full(1, 0.0), full(1, 0.0)
         for p in range(length):
@@ -177,9 +163,7 @@ def count_in_pairs(
     project(theta.W, items_t, all_sizes, P)
     for first in range(0, sources.size, sizes.length):
         some = sources[first : first + sizes.length]
-        gather_rows(items, sizes.E, some, scratch.X)
-        transpose(scratch.X, sizes.L, sizes.E, scratch.X_t)
-        project(theta.W, scratch.X_t, sizes, scratch.P)
+        project_context(theta, scratch, sizes, items, some)
         max_over_heads(scratch.P, P, M, sizes, scores, winner)
         for p in range(some.size):
             hits, missed, false = full(1, 0.0), full(1, 0.0), full(1, 0.0)

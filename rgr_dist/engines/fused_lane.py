@@ -9,7 +9,10 @@ from rgr_dist.engines.fused_kernels import train_steps
 from rgr_dist.engines.fused_pieces import (
     BETA_1,
     BETA_2,
+    MAX,
     ROWS,
+    SOFTMAX,
+    VALUE,
     FloatArray,
     Graph,
     Parameters,
@@ -19,6 +22,8 @@ from rgr_dist.engines.fused_pieces import (
 from rgr_dist.engines.fused_tiles import WIDTH
 from rgr_dist.problem.task import Task, initial_projections
 from rgr_dist.study import Run
+
+MODELS = {"max": MAX, "softmax": SOFTMAX, "value": VALUE}
 
 BLOCK = 1024
 """Contexts drawn at once: as many as stay in cache."""
@@ -50,7 +55,8 @@ class Lane:
         d, D, length = cell.d_model, run.D_K, cell.context.length
         L, E, C = padded(length, WIDTH), padded(d, WIDTH), padded(2 * D, ROWS)
         T = padded(C, WIDTH)
-        self.sizes = Sizes(run.h, run.d_k, length, L, E, C, T)
+        self.sizes = Sizes(run.h, run.d_k, length, L, E, C, T, MODELS[cell.model])
+        softmax, value = cell.model == "softmax", cell.model == "value"
         self.scratch = Scratch(
             nodes=zeros(L),
             X=zeros(L, E),
@@ -64,6 +70,10 @@ class Lane:
             labels=zeros(L, L),
             pull=zeros(L, L),
             pull_t=zeros(L, L),
+            attention=zeros(run.h if softmax else 0, L, L),
+            scores_t=zeros(L if softmax else 0, L),
+            messages=zeros(L if value else 0, E),
+            error=zeros(L if value else 0, E),
         )
         self.scratch.nodes[:] = -1
         starts, targets = self.task.graph
@@ -73,6 +83,9 @@ class Lane:
         self._columns[:, :d] = np.concatenate([W_Q, W_K], axis=1).T
         self.items = zeros(padded(cell.m, L), E)
         self.items.reshape(-1, E)[: cell.m, :d] = self.task.embedding
+        self.messages = zeros(cell.m if value else 0, E)
+        if value:
+            self.messages.reshape(-1, E)[:, :d] = self.task.messages
 
     @property
     def _columns(self) -> FloatArray:
@@ -92,6 +105,7 @@ class Lane:
                 self.scratch,
                 self.sizes,
                 self.items,
+                self.messages,
                 self.graph,
                 self.task.training_contexts(self.steps, count),
                 training.sharpness,

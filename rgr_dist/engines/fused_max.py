@@ -12,26 +12,14 @@ import numba
 import numpy as np
 
 from rgr_dist.engines.fused_moves import add_outer, contract, load, store, total
-from rgr_dist.engines.fused_pieces import ROWS
+from rgr_dist.engines.fused_pieces import ROWS, exponential
 from rgr_dist.engines.fused_tiles import (
     WIDTH,
-    clamp,
-    fma,
     full,
-    nearest,
-    power_of_two,
     where_above,
     where_above_or_nan,
     where_equal,
 )
-
-LARGEST_LOGIT = 87.0
-"""exp of it and of its negative are ordinary float32 numbers."""
-
-LOG2_E = 1.44269504088896341
-LN_2_HIGH, LN_2_LOW = 0.693359375, -2.12194440e-4
-EXP_5, EXP_4, EXP_3 = 1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3
-EXP_2, EXP_1, EXP_0 = 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1
 
 
 @numba.njit(nogil=True)
@@ -124,16 +112,7 @@ def logistic_pull(scratch: Any, sizes: Any, tau: float, sharpness: float) -> Any
             label = load(1, scratch.labels, p * L + q, 0)
             z = (load(1, scratch.scores, p * L + q, 0) - np.float32(tau)) * np.float32(sharpness)
             z = where_above(label, zero, zero - z, z)
-            z = clamp(z, np.float32(-LARGEST_LOGIT), np.float32(LARGEST_LOGIT))
-            # exp(z), z = n ln 2 + f (Cephes expf): here -z of the sigmoid's argument.
-            n = nearest(z * np.float32(LOG2_E))
-            f = fma(n, np.float32(-LN_2_LOW), fma(n, np.float32(-LN_2_HIGH), z))
-            y = fma(full(1, EXP_5), f, np.float32(EXP_4))
-            y = fma(y, f, np.float32(EXP_3))
-            y = fma(y, f, np.float32(EXP_2))
-            y = fma(y, f, np.float32(EXP_1))
-            y = fma(y, f, np.float32(EXP_0))
-            y = fma(y, f * f, f + one) * power_of_two(n)
+            y = exponential(z)  # here -z of the sigmoid's argument
             pull = where_equal(label, zero, zero, label * scale / (y + one))
             store(scratch.pull, p * L + q, 0, pull)
             sums = sums + pull

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from llvmlite.binding import get_host_cpu_features
 
 from rgr_dist.engines.fused_moves import add_outer, load, store, transposed
-from rgr_dist.engines.fused_tiles import WIDTH, fma, full, sqrt
+from rgr_dist.engines.fused_tiles import WIDTH, clamp, fma, full, nearest, power_of_two, sqrt
 
 ROWS = 8 if get_host_cpu_features().get("avx512f") else 4
 """Rows of a tile of sums: as many as the registers hold. No number depends on it."""
@@ -31,9 +31,21 @@ FloatArray = npt.NDArray[np.float32]
 
 BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
 
+LARGEST_LOGIT = 87.0
+"""exp of it and of its negative are ordinary float32 numbers."""
+
+LOG2_E = 1.44269504088896341
+LN_2_HIGH, LN_2_LOW = 0.693359375, -2.12194440e-4
+EXP_5, EXP_4, EXP_3 = 1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3
+EXP_2, EXP_1, EXP_0 = 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1
+
+
+MAX, SOFTMAX, VALUE = 0, 1, 2
+"""The models, as compiled code has them."""
+
 
 class Sizes(NamedTuple):
-    """Sizes of a lane.
+    """Sizes of a lane, and its model.
 
     Attributes:
         length: l.
@@ -48,6 +60,7 @@ class Sizes(NamedTuple):
     E: int
     C: int
     T: int
+    model: int
 
 
 class Graph(NamedTuple):
@@ -68,6 +81,8 @@ class Scratch(NamedTuple):
     Attributes:
         nodes: the items of the context, as floats [L]; -1 in the padding.
         P: [T, L], of which rows from C on stay zero; P_t [L, T] is its transpose.
+        attention, scores_t: of ``fused_softmax``; empty in other models.
+        messages, error: of ``fused_value``; empty in other models.
     """
 
     nodes: FloatArray
@@ -82,6 +97,10 @@ class Scratch(NamedTuple):
     labels: FloatArray
     pull: FloatArray
     pull_t: FloatArray
+    attention: FloatArray
+    scores_t: FloatArray
+    messages: FloatArray
+    error: FloatArray
 
 
 class Parameters(NamedTuple):
@@ -91,6 +110,21 @@ class Parameters(NamedTuple):
     first: FloatArray
     second: FloatArray
     tau: FloatArray
+
+
+@numba.njit(nogil=True, inline="always")
+def exponential(z: Any) -> Any:
+    """exp of a tile of one row, its logits clamped to ``LARGEST_LOGIT`` on either side."""
+    z = clamp(z, np.float32(-LARGEST_LOGIT), np.float32(LARGEST_LOGIT))
+    # z = n ln 2 + f (Cephes expf)
+    n = nearest(z * np.float32(LOG2_E))
+    f = fma(n, np.float32(-LN_2_LOW), fma(n, np.float32(-LN_2_HIGH), z))
+    y = fma(full(1, EXP_5), f, np.float32(EXP_4))
+    y = fma(y, f, np.float32(EXP_3))
+    y = fma(y, f, np.float32(EXP_2))
+    y = fma(y, f, np.float32(EXP_1))
+    y = fma(y, f, np.float32(EXP_0))
+    return fma(y, f * f, f + np.float32(1.0)) * power_of_two(n)
 
 
 @numba.njit(nogil=True)

@@ -32,7 +32,8 @@ class Scorer:
     Args:
         contexts: int32 [n, l].
         by_pairs: whether to score pairs of items rather than contexts, which gives the same
-            score; if None, wherever there are no more of them.
+            score; if None, wherever there are no more of them, and a pair has one score in
+            every context.
 
     Attributes:
         errors: wrong pairs of each source, or of each context, at the last look.
@@ -43,7 +44,7 @@ class Scorer:
     ) -> None:
         (n, length), m = contexts.shape, lane.run.cell.m
         if by_pairs is None:
-            by_pairs = m * m <= n * length * length
+            by_pairs = lane.run.cell.model == "max" and m * m <= n * length * length
         self.errors: Ints = np.zeros(m if by_pairs else n, dtype=np.int64)
         self.parts = (_Sources if by_pairs else _Contexts)(lane, contexts, self.errors)
         self.actual = self.parts.actual

@@ -8,6 +8,7 @@ there depend on a lane's neighbours.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,6 +18,7 @@ import torch
 from rgr_dist.engines.engine import Outcome, StopReason, Weights
 from rgr_dist.engines.lanes_checks import Checks
 from rgr_dist.engines.lanes_state import Lanes
+from rgr_dist.engines.stopping import EarlyStop
 from rgr_dist.study import Run
 
 
@@ -37,26 +39,24 @@ class LanesEngine:
         lanes = Lanes(runs, self.device, self.dtype)
         checks = Checks(lanes)
         outcomes: dict[int, Outcome] = {}
-        good_checks, seconds = [0] * len(runs), [0.0] * len(runs)
+        stops, seconds = [EarlyStop(lanes.cell) for _ in runs], [0.0] * len(runs)
         while True:
             began = time.perf_counter()
             lanes.advance(min(training.check_every, training.max_steps - lanes.steps))
             finite = lanes.is_finite()
             sound = [lane for lane, is_finite in enumerate(finite) if is_finite]
             last = lanes.steps == training.max_steps
-            above = None if last else training.stop_score
+            above = None if last else stops[0].above
             val_scores = dict(zip(sound, checks.validate(sound, above), strict=True))
             shared = (time.perf_counter() - began) / len(lanes)
             running = []
             for lane, place in enumerate(lanes.places):
                 began_alone = time.perf_counter()
                 val_score = val_scores.get(lane)
-                good = val_score is not None and val_score > training.stop_score
-                good_checks[place] = good_checks[place] + 1 if good else 0
                 stop_reason: StopReason | None = None
-                if lane not in val_scores:
-                    stop_reason = "diverged"
-                elif good_checks[place] == training.patience:
+                if lane not in val_scores or not math.isfinite(val_score or 0.0):
+                    stop_reason, val_score = "diverged", None
+                elif stops[place].after(val_score):
                     stop_reason = "converged"
                 elif last:
                     stop_reason = "max_steps"

@@ -29,13 +29,24 @@ SCORES_AT_ONCE_ON_CPU, SCORES_AT_ONCE_ON_GPU = 2**18, 2**28
 
 
 class Layer(NamedTuple):
-    """A lane as it is scored: embeddings, projections [h * k, d], threshold, heads."""
+    """A lane as it is scored: embeddings, projections [h * k, d], threshold, heads.
+
+    Attributes:
+        softmax_scale: 1 / sqrt(d_k) if heads are softmaxes and summed; None: their maximum counts.
+    """
 
     X_md: Tensor
     W_Q: Tensor
     W_K: Tensor
     tau: Tensor
     h: int
+    softmax_scale: float | None = None
+
+    def combine(self, S_hnll: Tensor) -> Tensor:
+        """Combined scores of whole contexts."""
+        if self.softmax_scale is None:
+            return S_hnll.amax(0)
+        return S_hnll.mul(self.softmax_scale).softmax(3).sum(0)
 
     def project(self, items: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Queries and keys of some items, or of all: each [h, items, k]."""
@@ -114,7 +125,7 @@ class BlockScorer:
         rows, by_head = rows_nl.flatten(), (layer.h * len(rows_nl), rows_nl.shape[1], -1)
         Q, K = (P.index_select(1, rows).view(by_head) for P in projected)
         S_hnll = torch.bmm(Q, K.transpose(1, 2)).view(layer.h, len(rows_nl), *Q.shape[1:2] * 2)
-        S_nll = S_hnll.amax(0)[:, : self.length, : self.length]
+        S_nll = layer.combine(S_hnll[:, :, : self.length, : self.length])
         predicted, edges = S_nll > layer.tau, self.edges[block]
         self.errors[block] = (predicted ^ edges).sum((1, 2))
         return int((predicted & edges).sum()), int(predicted.sum())

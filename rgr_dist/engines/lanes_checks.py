@@ -1,7 +1,8 @@
 """How the lanes of a program are scored: checks as they train, and a test when they stop.
 
 Where items are few, every pair of them is scored once and counts as often as it occurs; where
-they are more, pairs are scored source by source; where they are many, each context is scored.
+they are more, pairs are scored source by source; where they are many, or a score hangs on the
+context, each context is scored. What a model that mixes messages is scored by is their error.
 Any way a lane's own numbers alone go into its score.
 """
 
@@ -18,11 +19,15 @@ from torch import Tensor
 from rgr_dist.engines.engine import Outcome, StopReason
 from rgr_dist.engines.lanes_blocks import BlockScorer, Layer
 from rgr_dist.engines.lanes_contexts import WIDTHS, padded
+from rgr_dist.engines.lanes_errors import ErrorScorer
 from rgr_dist.engines.lanes_scoring import count_pairs, lanes_at_once, pairs_pay, score_pairs
 from rgr_dist.engines.lanes_sources import SourceScorer, sources_pay
 
 if TYPE_CHECKING:
     from rgr_dist.engines.lanes_state import Lanes
+
+
+Scorer = BlockScorer | SourceScorer | ErrorScorer
 
 
 class Checks:
@@ -31,10 +36,10 @@ class Checks:
     def __init__(self, lanes: Lanes) -> None:
         self.lanes = lanes
         self.counts: dict[int, Tensor] = {}  # of pairs, [m, m], by the place of a lane
-        self.scorers: dict[int, BlockScorer | SourceScorer] = {}  # by the place of a lane
+        self.scorers: dict[int, Scorer] = {}  # by the place of a lane
 
     def validate(self, lanes: Sequence[int], above: float | None = None) -> list[float | None]:
-        """Micro-F1 of lanes over their validation contexts; on a GPU many lanes at once.
+        """Scores of lanes over their validation contexts; on a GPU many lanes at once.
 
         A score that is certainly not above a value may be None.
         """
@@ -49,11 +54,17 @@ class Checks:
         return [f1 for group in scores for f1 in group]
 
     def score(self, lane: int, contexts: npt.NDArray[np.int32]) -> float:
-        """Micro-F1 of a lane over a set of contexts."""
+        """Score of a lane over a set of contexts."""
         if self._by_pairs(contexts):
             counts = count_pairs(self.lanes.cell.m, contexts).to(self.lanes.device)
             return self._score_pairs([lane], counts.unsqueeze(0))[0]
-        score = BlockScorer(contexts, self._targets(lane)).score(self._layer(lane))
+        state = self.lanes
+        scorer: Scorer
+        if state.cell.model == "value":
+            scorer = ErrorScorer(contexts, state.tasks[lane], state.contexts.V_Lmv[lane])
+        else:
+            scorer = BlockScorer(contexts, self._targets(lane))
+        score = scorer.score(self._layer(lane))
         assert score is not None
         return score
 
@@ -63,13 +74,15 @@ class Checks:
         return Outcome(
             score=None if diverged else self.score(lane, self.lanes.tasks[lane].test),
             val_score=val_score,
-            tau=None if diverged else self.lanes.tau(lane),
+            tau=None if diverged or self.lanes.cell.model == "value" else self.lanes.tau(lane),
             steps=self.lanes.steps,
             stop_reason=stop_reason,
             seconds=0.0,
         )
 
     def _by_pairs(self, contexts: npt.NDArray[np.int32]) -> bool:
+        if self.lanes.cell.model != "max":
+            return False  # a pair has another score in each context, or is not what is scored
         return pairs_pay(self.lanes.cell.m, self.lanes.cell.d_model, contexts, self.lanes.device)
 
     def _forget(self) -> None:
@@ -85,13 +98,17 @@ class Checks:
             self.counts[place] = counts.to(state.device)
         return self.counts[place]
 
-    def _scorer(self, lane: int) -> BlockScorer | SourceScorer:
+    def _scorer(self, lane: int) -> Scorer:
         state, place = self.lanes, self.lanes.places[lane]
         if place not in self.scorers:
             validation = state.tasks[lane].validation
-            by_sources = sources_pay(state.cell.m, validation, state.device)
-            make = SourceScorer if by_sources else BlockScorer
-            self.scorers[place] = make(validation, self._targets(lane))
+            if state.cell.model == "value":
+                task, V_mv = state.tasks[lane], state.contexts.V_Lmv[lane]
+                self.scorers[place] = ErrorScorer(validation, task, V_mv, often=True)
+            elif state.cell.model == "max" and sources_pay(state.cell.m, validation, state.device):
+                self.scorers[place] = SourceScorer(validation, self._targets(lane))
+            else:
+                self.scorers[place] = BlockScorer(validation, self._targets(lane))
         return self.scorers[place]
 
     def _targets(self, lane: int) -> Tensor:
@@ -109,7 +126,9 @@ class Checks:
     def _layer(self, lane: int) -> Layer:
         W_Q, W_K = self._projections([lane])
         tau, X_Lmd = self.lanes.parameters[2][lane, 0], self.lanes.contexts.X_Lmd
-        return Layer(X_Lmd[lane], W_Q[0], W_K[0], tau, self.lanes.h)
+        softmax = self.lanes.cell.model == "softmax"
+        scale = self.lanes.widths[lane] ** -0.5 if softmax else None
+        return Layer(X_Lmd[lane], W_Q[0], W_K[0], tau, self.lanes.h, scale)
 
     def _score_pairs(self, lanes: Sequence[int], counts_Lmm: Tensor) -> list[float]:
         state, feed = self.lanes, self.lanes.contexts

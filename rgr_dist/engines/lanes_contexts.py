@@ -1,6 +1,7 @@
 """What the lanes of a program read: their embeddings, and their training contexts by the block.
 
-Shapes in names: L lanes, l items of a context, d = d_model; m items and one of padding.
+Shapes in names: L lanes, l items of a context, d = d_model, v = width of a message; m items
+and one of padding.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ class ContextFeed:
         X_Lmd: embeddings.
         X_Lld: embeddings of the items of the present contexts.
         y_Lll: 1 where the second item of a pair is an out-neighbour of the first, else 0.
+        V_Lmv, V_Llv: messages of all items and of those of the present contexts; of no width
+            unless the model has messages.
         labels: which pairs are edges, and how much they weigh.
     """
 
@@ -47,7 +50,11 @@ class ContextFeed:
         X = torch.zeros(len(tasks), self.m + 1, self.d, dtype=dtype)
         for lane, task in enumerate(tasks):
             X[lane, : self.m, : cell.d_model] = torch.from_numpy(task.embedding)
-        self.X_Lmd = X.to(device)
+        V = torch.zeros(len(tasks), self.m + 1, self.d if cell.model == "value" else 0, dtype=dtype)
+        if cell.model == "value":
+            for lane, task in enumerate(tasks):
+                V[lane, : self.m, : cell.d_model] = torch.from_numpy(task.messages)
+        self.X_Lmd, self.V_Lmv = X.to(device), V.to(device)
         kind = MatrixLabels if cell.graph.balanced else TargetLabels
         self.labels = kind(self.tasks, device, dtype)
         self._allocate()
@@ -59,6 +66,7 @@ class ContextFeed:
         self.cursor = torch.zeros(1, dtype=torch.int64, device=self.device)
         self.rows = torch.zeros_like(self.block[:1])
         self.X_Lld = new(L, self.length, self.d)
+        self.V_Llv = new(L, self.length, self.V_Lmv.shape[2])
         self.y_Lll = new(L, self.length, self.length)
         self.labels.allocate(self.length)
 
@@ -67,6 +75,7 @@ class ContextFeed:
         index = torch.tensor(lanes, device=self.device)
         self.tasks = [self.tasks[lane] for lane in lanes]
         self.X_Lmd = self.X_Lmd.index_select(0, index)
+        self.V_Lmv = self.V_Lmv.index_select(0, index)
         self.labels.keep(index)
         self._allocate()
 
@@ -87,4 +96,8 @@ class ContextFeed:
         self.cursor.add_(1)
         rows = self.rows.view(-1)
         torch.index_select(self.X_Lmd.view(-1, self.d), 0, rows, out=self.X_Lld.view(-1, self.d))
+        if self.V_Lmv.numel():
+            width = self.V_Lmv.shape[2]
+            messages = self.V_Lmv.view(-1, width), self.V_Llv.view(-1, width)
+            torch.index_select(messages[0], 0, rows, out=messages[1])
         self.labels.label(rows, self.y_Lll)

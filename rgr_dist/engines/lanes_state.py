@@ -1,8 +1,8 @@
 """The training state of lanes that advance together, and the step that moves them.
 
-The gradient of the max-over-heads loss is written out by hand: only the winning head of a
-pair receives any; heads that tie share it. A step works on buffers that are allocated once,
-and reads from the device which step it is, so that it can be captured as a CUDA graph.
+What a model makes of the scores of its heads, and the gradient of that, stands in
+``lanes_pulls``. A step works on buffers that are allocated once, and reads from the device
+which step it is, so that it can be captured as a CUDA graph.
 
 Shapes in names: L lanes, l items of a context, d = d_model, h heads, k = d_k, D = h * k.
 Projections are kept transposed, [L, D, d], so that a head's queries are a block [k, l].
@@ -29,6 +29,7 @@ from torch import Tensor
 from rgr_dist.engines.lanes_capture import Repeated
 from rgr_dist.engines.lanes_checks import Checks
 from rgr_dist.engines.lanes_contexts import BLOCK, REGISTER, WIDTHS, ContextFeed, padded
+from rgr_dist.engines.lanes_pulls import make_pull
 from rgr_dist.problem.task import Task, initial_projections
 from rgr_dist.study import Run
 
@@ -74,11 +75,6 @@ class Lanes:
         self.first = [torch.zeros_like(p) for p in self.parameters]
         self.second = [torch.zeros_like(p) for p in self.parameters]
         self.adamw_steps = torch.zeros((), device=device)  # float32, as torch.optim keeps it
-
-        real = torch.arange(self.contexts.length) < self.cell.context.length
-        pairs = (real.unsqueeze(1) & real).to(device, dtype)
-        self.sharpness = torch.full_like(pairs, self.cell.training.sharpness)
-        self.slope = pairs * (self.cell.training.sharpness / self.cell.context.length**2)
         self._allocate()
 
     def __len__(self) -> int:
@@ -90,7 +86,7 @@ class Lanes:
         self.queries_and_keys = [new(L, self.h * self.width, length) for _ in range(2)]
         self.their_gradients = [new(L, self.h * self.width, length) for _ in range(2)]
         self.S_Lhll = new(L, self.h, length, length)
-        self.S_max, self.G, self.factor = (new(L, length, length) for _ in range(3))
+        self.heads, self.demand = make_pull(self)
         self.gradients = [torch.zeros_like(p) for p in self.parameters]
         self.repeated = Repeated(self.device)
 
@@ -105,32 +101,16 @@ class Lanes:
 
     def _step(self) -> None:
         self.contexts.advance()
-        X_Lld, y = self.contexts.X_Lld, self.contexts.y_Lll
-        W_Q, W_K, tau = self.parameters
-        for W, P_LDl in zip((W_Q, W_K), self.queries_and_keys, strict=True):
+        X_Lld = self.contexts.X_Lld
+        for W, P_LDl in zip(self.parameters[:2], self.queries_and_keys, strict=True):
             torch.bmm(W, X_Lld.transpose(1, 2), out=P_LDl)
         by_head = (len(self) * self.h, self.width, self.contexts.length)
         Q, K = (P.view(by_head) for P in self.queries_and_keys)
         S = self.S_Lhll.flatten(0, 1)
         torch.bmm(Q.transpose(1, 2), K, out=S)
-        torch.amax(self.S_Lhll, 1, out=self.S_max)
-
-        # G = dL/dS at the winning head: alpha / l^2 times sigmoid(z) where there is no edge,
-        # and times -weight sigmoid(-z) where there is one; boost is 1 + weight.
-        G, factor, boost = self.G, self.factor, self.contexts.labels.boost_L
-        torch.add(self.sharpness, y, alpha=-2 * self.cell.training.sharpness, out=factor)
-        torch.sub(self.S_max, tau[:, :1].unsqueeze(2), out=G).mul_(factor).sigmoid_()
-        if boost is None:
-            torch.addcmul(self.slope, self.slope, y, value=-self.cell.context.length, out=factor)
-        else:
-            torch.mul(y, boost, out=factor)
-            torch.addcmul(self.slope, self.slope, factor, value=-1, out=factor)
-        G.mul_(factor)
-        torch.sum(G, (1, 2), out=self.gradients[2][:, 0]).neg_()
-
-        wins = self.S_Lhll.eq_(self.S_max.unsqueeze(1))  # 1 or 0, as numbers
-        G.div_(torch.sum(wins, 1, out=factor))
-        wins.mul_(G.unsqueeze(1))  # S is dS from here on
+        combined = self.heads.combine(self.S_Lhll)
+        pull = self.demand.pull(combined, self.parameters[2][:, 0], self.gradients[2][:, 0])
+        self.heads.spread(pull, self.S_Lhll)  # S is dS from here on
         dQ, dK = (P.view(by_head) for P in self.their_gradients)
         torch.bmm(K, S.transpose(1, 2), out=dQ)
         torch.bmm(Q, S, out=dK)

@@ -2,21 +2,29 @@
 
 App. A.1 line by line: AdamW on the autograd gradient of the weighted logistic loss, one
 context a step, a validation check every ``check_every`` steps, stop after ``patience``
-checks in a row above ``stop_score``, micro-F1 on the test contexts.
+checks in a row above ``stop_score``, micro-F1 on the test contexts. What the other models
+change is theirs to say (Sec. 7.1 and 7.2).
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 
 import torch
 
 from rgr_dist.engines.engine import Outcome, StopReason, Weights
+from rgr_dist.engines.stopping import EarlyStop
 from rgr_dist.models.labels import labels
 from rgr_dist.models.max_heads import max_scores, score_contexts, weighted_logistic_loss
+from rgr_dist.models.softmax_sum import summed_attention
+from rgr_dist.models.value_retrieval import retrieval_error_over, retrieval_loss
 from rgr_dist.problem.task import Task, initial_projections
 from rgr_dist.study import Run
+
+SCORES = {"max": max_scores, "softmax": summed_attention, "value": max_scores}
+"""How each model scores the pairs of a context."""
 
 
 class _Trainer:
@@ -27,6 +35,9 @@ class _Trainer:
         self.task = Task.of(run.cell, run.seed)
         self.targets = torch.from_numpy(self.task.graph.table).long().squeeze(1)
         self.X = torch.from_numpy(self.task.embedding).to(dtype)
+        self.V = None
+        if run.cell.model == "value":
+            self.V = torch.from_numpy(self.task.messages).to(dtype)
         W_Q, W_K = initial_projections(run)
         self.W_Q = torch.nn.Parameter(torch.from_numpy(W_Q).to(dtype))
         self.W_K = torch.nn.Parameter(torch.from_numpy(W_K).to(dtype))
@@ -40,23 +51,28 @@ class _Trainer:
     def step(self, index: int) -> None:
         """One step on training context ``index``."""
         nodes = torch.from_numpy(self.task.training_contexts(index, 1)[0]).long()
-        scores = max_scores(self.X[nodes], self.W_Q, self.W_K, self.run.h)
-        loss = weighted_logistic_loss(
-            scores,
-            labels(nodes, self.targets),
-            self.tau,
-            self.run.cell.training.sharpness,
-            self.run.cell.graph.balanced,
-        )
+        loss = self.loss(nodes)
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()
 
+    def loss(self, nodes: torch.Tensor) -> torch.Tensor:
+        """The model's loss on a context."""
+        cell = self.run.cell
+        S = SCORES[cell.model](self.X[nodes], self.W_Q, self.W_K, self.run.h)
+        y = labels(nodes, self.targets)
+        if self.V is not None:
+            return retrieval_loss(S, y, self.V[nodes])
+        sharpness, balanced = cell.training.sharpness, cell.graph.balanced
+        return weighted_logistic_loss(S, y, self.tau, sharpness, balanced)
+
     def score(self, contexts: torch.Tensor) -> float:
-        """Micro-F1 over a set of contexts."""
-        return score_contexts(
-            contexts, self.targets, self.X, self.W_Q, self.W_K, self.tau, self.run.h
-        )
+        """Micro-F1 over a set of contexts, or the mean squared error of model ``value``."""
+        layer = (self.W_Q, self.W_K)
+        if self.V is not None:
+            return retrieval_error_over(contexts, self.targets, self.X, self.V, *layer, self.run.h)
+        scores = SCORES[self.run.cell.model]
+        return score_contexts(contexts, self.targets, self.X, *layer, self.tau, self.run.h, scores)
 
     def is_finite(self) -> bool:
         """Whether every parameter is a number."""
@@ -91,19 +107,18 @@ class ReferenceEngine:
         trainer = _Trainer(run, self.dtype)
         training = run.cell.training
         validation = torch.from_numpy(trainer.task.validation).long()
-        val_score, good_checks, steps = None, 0, 0
+        stop, val_score, steps = EarlyStop(run.cell), None, 0
         stop_reason: StopReason = "max_steps"
         while steps < training.max_steps:
             trainer.step(steps)
             steps += 1
             if steps % training.check_every and steps < training.max_steps:
                 continue
-            if not trainer.is_finite():
+            val_score = trainer.score(validation) if trainer.is_finite() else math.inf
+            if not math.isfinite(val_score):
                 stop_reason = "diverged"
                 break
-            val_score = trainer.score(validation)
-            good_checks = good_checks + 1 if val_score > training.stop_score else 0
-            if good_checks == training.patience:
+            if stop.after(val_score):
                 stop_reason = "converged"
                 break
         diverged = stop_reason == "diverged"
@@ -111,7 +126,7 @@ class ReferenceEngine:
         return Outcome(
             score=None if diverged else trainer.score(test),
             val_score=None if diverged else val_score,
-            tau=None if diverged else trainer.tau.item(),
+            tau=None if diverged or run.cell.model == "value" else trainer.tau.item(),
             steps=steps,
             stop_reason=stop_reason,
             seconds=time.perf_counter() - started,

@@ -5,11 +5,24 @@ Shapes in names: l items of a context, d = d_model, h heads, k = d_k.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
 from rgr_dist.models.labels import labels, positive_weight
+
+Scores = Callable[[Tensor, Tensor, Tensor, int], Tensor]
+"""Scores of all pairs from embeddings, W_Q, W_K and the number of heads."""
+
+
+def head_scores(X_ld: Tensor, W_Q: Tensor, W_K: Tensor, h: int) -> Tensor:
+    """<q_p, k_q> of every head, [..., h, l, l]."""
+    Q_hlk = (X_ld @ W_Q).unflatten(-1, (h, -1)).transpose(-2, -3)
+    K_hlk = (X_ld @ W_K).unflatten(-1, (h, -1)).transpose(-2, -3)
+    S_hll: Tensor = Q_hlk @ K_hlk.transpose(-1, -2)
+    return S_hll
 
 
 def max_scores(X_ld: Tensor, W_Q: Tensor, W_K: Tensor, h: int) -> Tensor:
@@ -22,10 +35,7 @@ def max_scores(X_ld: Tensor, W_Q: Tensor, W_K: Tensor, h: int) -> Tensor:
     Returns:
         Scores, [..., l, l]; rows are sources.
     """
-    Q_hlk = (X_ld @ W_Q).unflatten(-1, (h, -1)).transpose(-2, -3)
-    K_hlk = (X_ld @ W_K).unflatten(-1, (h, -1)).transpose(-2, -3)
-    S_hll: Tensor = Q_hlk @ K_hlk.transpose(-1, -2)
-    return S_hll.max(dim=-3).values
+    return head_scores(X_ld, W_Q, W_K, h).max(dim=-3).values
 
 
 def weighted_logistic_loss(
@@ -69,6 +79,7 @@ def score_contexts(
     W_K: Tensor,
     tau: Tensor,
     h: int,
+    scores: Scores = max_scores,
     chunk: int = 250,
 ) -> float:
     """Micro-F1 of a layer over a set of contexts.
@@ -76,13 +87,12 @@ def score_contexts(
     Args:
         contexts: items of each context, int64 [n_contexts, l].
         targets_m: out-neighbours, as ``labels`` takes them.
+        scores: how the layer scores pairs.
         chunk: contexts scored at once; a bound on memory, not part of the result.
     """
     totals = [0, 0, 0]
     with torch.no_grad():
         for nodes in contexts.split(chunk):
-            counts = count_edges(
-                max_scores(X_md[nodes], W_Q, W_K, h), labels(nodes, targets_m), tau
-            )
+            counts = count_edges(scores(X_md[nodes], W_Q, W_K, h), labels(nodes, targets_m), tau)
             totals = [total + count for total, count in zip(totals, counts, strict=True)]
     return micro_f1(*totals)

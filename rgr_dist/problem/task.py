@@ -26,6 +26,7 @@ class Task:
     """
 
     cell: Cell
+    seed: int
     graph: Neighbours
     embedding: npt.NDArray[np.float64]
     train: Stream
@@ -43,6 +44,7 @@ class Task:
 
         return cls(
             cell=cell,
+            seed=seed,
             graph=graph,
             embedding=sample_embedding(cell, seed),
             train=stream("train"),
@@ -56,6 +58,19 @@ class Task:
     def targets(self) -> Int32Array:
         """Targets of all edges, source by source, int32 [m']; of a permutation, pi itself."""
         return self.graph.targets
+
+    @property
+    def messages(self) -> npt.NDArray[np.float64]:
+        """What each item has to say in model ``value``: y_i = x_i W_V, float64 [m, d_model].
+
+        W_V is frozen, with entries N(0, 1/d_model) in variance, and messages are as wide as
+        embeddings, so |y_i|^2 is |x_i|^2 in the mean. The paper says neither (Sec. 7.2).
+        """
+        d_model = self.cell.d_model
+        values = Stream.of(self.cell.problem_json, "W_V", self.seed).normals(d_model * d_model)
+        W_V = values.reshape(d_model, d_model) / np.sqrt(d_model)
+        messages: npt.NDArray[np.float64] = self.embedding @ W_V
+        return messages
 
     def training_contexts(self, first: int, count: int) -> npt.NDArray[np.int32]:
         """Training contexts ``first`` … ``first + count - 1``, int32 [count, l]."""

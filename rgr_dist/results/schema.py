@@ -39,8 +39,16 @@ RUNS = _table(
     ("context_length", pa.int32(), "items in a context, l; of a transformer pairs of them"),
     ("positive_rate", pa.float64(), "target-in-context rate, rho; of no use to a transformer"),
     ("max_steps", pa.int64(), "step limit, contexts or batches"),
-    ("score", pa.float64(), "test micro-F1, or accuracy of a transformer; null if not trained"),
-    ("val_score", pa.float64(), "validation micro-F1 at the last check, or the best accuracy"),
+    (
+        "score",
+        pa.float64(),
+        "test micro-F1, accuracy of a transformer, error (MSE) of messages; or null",
+    ),
+    (
+        "val_score",
+        pa.float64(),
+        "the same on validation at the last check; of a transformer, the best",
+    ),
     ("threshold_tau", pa.float64(), "learned decision threshold tau; null without one"),
     ("null_rate", pa.float64(), "share of a transformer's test queries answered with NULL"),
     ("steps", pa.int64(), "training steps done: contexts, or a transformer's batches"),

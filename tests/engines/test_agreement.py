@@ -13,12 +13,13 @@ import torch
 from rgr_dist.engines import ENGINES, make_engine
 from rgr_dist.engines.engine import Engine, Outcome, Weights
 from rgr_dist.engines.lanes import Lanes, LanesEngine
-from rgr_dist.engines.reference import ReferenceEngine
+from rgr_dist.engines.reference import SCORES, ReferenceEngine
 from rgr_dist.models.labels import labels
-from rgr_dist.models.max_heads import max_scores, weighted_logistic_loss
+from rgr_dist.models.max_heads import weighted_logistic_loss
+from rgr_dist.models.value_retrieval import retrieval_loss
 from rgr_dist.problem import assets
-from rgr_dist.problem.task import Task, initial_projections
 from rgr_dist.study import Cell, Run
+from tests.engines.plain_training import PlainTraining
 
 CPU = torch.device("cpu")
 SHAPES = {  # m, d_model, length, h, d_k, and the graph where it is no permutation
@@ -35,7 +36,13 @@ SHAPES = {  # m, d_model, length, h, d_k, and the graph where it is no permutati
     "any degrees": (21, 7, 11, 2, 3, "uneven"),
     "contexts without an edge": (40, 5, 3, 2, 2, "one edge"),
 }
-shapes = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
+CASES = {
+    f"{model}, {name}": (model, shape)
+    for model in SCORES
+    for name, shape in SHAPES.items()
+    if model != "value" or len(shape) == 5  # a message is that of the one target
+}
+cases = pytest.mark.parametrize(("model", "shape"), CASES.values(), ids=CASES.keys())
 
 
 def graph_of(kind: str, m: int) -> dict[str, Any]:
@@ -49,11 +56,14 @@ def graph_of(kind: str, m: int) -> dict[str, Any]:
     return {"family": "edges", "digest": assets.add(pairs), **keys}
 
 
-def runs_of(shape: tuple[Any, ...], seeds: tuple[int, ...], **training: Any) -> list[Run]:
+def runs_of(
+    shape: tuple[Any, ...], seeds: tuple[int, ...], model: str = "max", **training: Any
+) -> list[Run]:
     m, d_model, length, h, d_k, *kind = shape
     graph = graph_of(kind[0], m) if kind else {}
     context = {"length": length}
-    cell = Cell(m=m, d_model=d_model, graph=graph, context=context, training=training)
+    sizes = {"model": model, "m": m, "d_model": d_model}
+    cell = Cell(**sizes, graph=graph, context=context, training=training)
     return [Run(cell=cell, h=h, d_k=d_k, seed=seed) for seed in seeds]
 
 
@@ -65,72 +75,11 @@ def _one_thread() -> Iterator[None]:
     torch.set_num_threads(threads)
 
 
-class PlainTraining:
-    """App. A.1 in numpy and float64: softplus loss, hand-derived gradient, textbook AdamW."""
-
-    def __init__(self, run: Run) -> None:
-        self.run, self.task = run, Task.of(run.cell, run.seed)
-        graph = self.task.graph
-        self.edges = set(zip(graph.sources.tolist(), graph.targets.tolist(), strict=True))
-        W_Q, W_K = initial_projections(run)
-        self.theta = {"Q": W_Q, "K": W_K, "tau": np.zeros(())}
-        self.first = {name: np.zeros_like(value) for name, value in self.theta.items()}
-        self.second = {name: np.zeros_like(value) for name, value in self.theta.items()}
-        self.steps = 0
-
-    def weight(self, nodes: np.ndarray) -> float:
-        """Of a positive: l - 1 (App. A.1), or the negatives to a positive (App. A.3, Eq. 30)."""
-        if self.run.cell.graph.family == "permutation":
-            return len(nodes) - 1
-        positives = sum((p, q) in self.edges for p in nodes for q in nodes)
-        return (len(nodes) ** 2 - positives) / positives if positives else 0.0
-
-    def loss(self, theta: dict[str, np.ndarray], nodes: np.ndarray) -> float:
-        X, weight = self.task.embedding, self.weight(nodes)
-        total, length, d_k = 0.0, len(nodes), self.run.d_k
-        for p in nodes:
-            for q in nodes:
-                query, key = X[p] @ theta["Q"], X[q] @ theta["K"]
-                heads = (query * key).reshape(self.run.h, d_k).sum(axis=1)
-                z = self.run.cell.training.sharpness * (heads.max() - theta["tau"])
-                edge = (p, q) in self.edges
-                total += weight * np.logaddexp(0, -z) if edge else np.logaddexp(0, z)
-        return float(total / length**2)
-
-    def gradient(self, nodes: np.ndarray) -> dict[str, np.ndarray]:
-        X, weight = self.task.embedding, self.weight(nodes)
-        length, d_k, alpha = len(nodes), self.run.d_k, self.run.cell.training.sharpness
-        result = {name: np.zeros_like(value) for name, value in self.theta.items()}
-        for p in nodes:
-            for q in nodes:
-                query, key = X[p] @ self.theta["Q"], X[q] @ self.theta["K"]
-                heads = (query * key).reshape(self.run.h, d_k).sum(axis=1)
-                own = slice(d_k * int(heads.argmax()), d_k * (int(heads.argmax()) + 1))
-                sigmoid = 1 / (1 + np.exp(-alpha * (heads.max() - self.theta["tau"])))
-                slope = -weight * (1 - sigmoid) if (p, q) in self.edges else sigmoid
-                slope *= alpha / length**2
-                result["Q"][:, own] += slope * np.outer(X[p], key[own])
-                result["K"][:, own] += slope * np.outer(X[q], query[own])
-                result["tau"] -= slope
-        return result
-
-    def step(self) -> None:
-        gradient = self.gradient(self.task.training_contexts(self.steps, 1)[0])
-        self.steps += 1
-        for name, g in gradient.items():
-            self.first[name] = 0.9 * self.first[name] + 0.1 * g
-            self.second[name] = 0.999 * self.second[name] + 0.001 * g**2
-            mean = self.first[name] / (1 - 0.9**self.steps)
-            square = self.second[name] / (1 - 0.999**self.steps)
-            rate = self.run.cell.training.learning_rate
-            self.theta[name] = self.theta[name] - rate * mean / (np.sqrt(square) + 1e-8)
-
-
 def assert_same_weights(one: Weights, other: Weights, relative: float) -> None:
     for a, b in [(one.W_Q, other.W_Q), (one.W_K, other.W_K)]:
         assert a.shape == b.shape
         assert np.abs(a - b).max() <= relative * np.abs(b).max()
-    assert one.tau == pytest.approx(other.tau, rel=relative)
+    assert one.tau == pytest.approx(other.tau, rel=relative, abs=1e-30)
 
 
 def without_seconds(outcomes: list[Outcome]) -> list[dict[str, Any]]:
@@ -138,9 +87,9 @@ def without_seconds(outcomes: list[Outcome]) -> list[dict[str, Any]]:
     return [{name: field[name] for name in field if name != "seconds"} for field in fields]
 
 
-@shapes
-def test_the_plain_gradient_is_that_of_the_plain_loss(shape: tuple[int, ...]) -> None:
-    plain = PlainTraining(runs_of(shape, (0,))[0])
+@cases
+def test_the_plain_gradient_is_that_of_the_plain_loss(model: str, shape: tuple[Any, ...]) -> None:
+    plain = PlainTraining(runs_of(shape, (0,), model)[0])
     nodes, width = plain.task.training_contexts(0, 1)[0], 1e-6
     rng = np.random.default_rng(0)
     gradient = plain.gradient(nodes)
@@ -152,10 +101,10 @@ def test_the_plain_gradient_is_that_of_the_plain_loss(shape: tuple[int, ...]) ->
         assert np.sum(gradient[name] * way) == pytest.approx(slope, rel=1e-5, abs=1e-8)
 
 
-@shapes
+@cases
 @pytest.mark.parametrize("engine", [ReferenceEngine, LanesEngine])
-def test_engines_follow_the_papers_loop(engine: type, shape: tuple[int, ...]) -> None:
-    run = runs_of(shape, (4,))[0]
+def test_engines_follow_the_papers_loop(engine: type, model: str, shape: tuple[Any, ...]) -> None:
+    run = runs_of(shape, (4,), model)[0]
     plain = PlainTraining(run)
     for _ in range(20):
         plain.step()
@@ -163,22 +112,24 @@ def test_engines_follow_the_papers_loop(engine: type, shape: tuple[int, ...]) ->
     assert_same_weights(engine(dtype=torch.float64).weights_after([run], 20)[0], expected, 1e-10)
 
 
-@shapes
+@cases
 @pytest.mark.parametrize(("dtype", "relative"), [(torch.float32, 1e-4), (torch.float64, 1e-10)])
 def test_lanes_of_distinct_seeds_equal_solo_runs_of_the_reference(
-    shape: tuple[int, ...], dtype: torch.dtype, relative: float
+    model: str, shape: tuple[Any, ...], dtype: torch.dtype, relative: float
 ) -> None:
-    runs = runs_of(shape, (0, 3, 7))
+    runs = runs_of(shape, (0, 3, 7), model)
     together = LanesEngine(dtype=dtype).weights_after(runs, 100)
     assert not np.allclose(together[0].W_Q, together[1].W_Q)
     for run, weights in zip(runs, together, strict=True):
         assert_same_weights(weights, ReferenceEngine(dtype).weights_after([run], 100)[0], relative)
 
 
-@shapes
+@cases
 @pytest.mark.parametrize("before", [0, 30])
-def test_the_hand_written_gradient_is_autograds(shape: tuple[int, ...], before: int) -> None:
-    runs = runs_of(shape, (1, 2))
+def test_the_hand_written_gradient_is_autograds(
+    model: str, shape: tuple[Any, ...], before: int
+) -> None:
+    runs = runs_of(shape, (1, 2), model)
     lanes = Lanes(runs, CPU, torch.float64)
     lanes.advance(before)
     parameters = [
@@ -189,10 +140,14 @@ def test_the_hand_written_gradient_is_autograds(shape: tuple[int, ...], before: 
     for lane, (W_Q, W_K, tau) in enumerate(parameters):
         task = lanes.tasks[lane]
         nodes = torch.from_numpy(task.training_contexts(before, 1)[0]).long()
-        S = max_scores(torch.from_numpy(task.embedding)[nodes], W_Q, W_K, runs[0].h)
+        S = SCORES[model](torch.from_numpy(task.embedding)[nodes], W_Q, W_K, runs[0].h)
         y = labels(nodes, torch.from_numpy(task.graph.table))
-        balanced = task.cell.graph.balanced
-        weighted_logistic_loss(S, y, tau, 10.0, balanced).backward()
+        if model == "value":
+            tau.grad = torch.zeros_like(tau)
+            retrieval_loss(S, y, torch.from_numpy(task.messages)[nodes]).backward()
+        else:
+            balanced = task.cell.graph.balanced
+            weighted_logistic_loss(S, y, tau, 10.0, balanced).backward()
         assert W_Q.grad is not None
         assert W_K.grad is not None
         expected = torch.cat([W_Q.grad, W_K.grad], dim=1)

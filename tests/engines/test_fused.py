@@ -62,9 +62,11 @@ def make_run(
     *,
     seed: int = 0,
     positive_rate: float = 0.5,
+    model: str = "max",
     **training: Any,
 ) -> Run:
     cell = Cell(
+        model=model,
         m=m,
         d_model=d_model,
         context=Context(length=length, positive_rate=positive_rate),

@@ -10,11 +10,12 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import rgr_dist
-from rgr_dist.engines import fused_kernels
+from rgr_dist.engines import fused_error_kernels, fused_kernels
 
 WORKER = """
 from rgr_dist.engines.fused import FusedEngine
@@ -90,11 +91,18 @@ def test_a_read_only_installation_caches_in_the_home_folder(tmp_path: Path) -> N
             folder.chmod(stat.S_IRWXU)
 
 
-def test_the_kernels_file_changes_with_its_pieces() -> None:
-    kernels = Path(fused_kernels.__file__)
-    inlined = sorted(set(re.findall(r"from rgr_dist\.engines\.(\w+) import", kernels.read_text())))
+def inlined_in(module: Path) -> set[Path]:
+    """The files whose compiled code a module takes in, at first hand or at second."""
+    names = re.findall(r"from rgr_dist\.engines\.(fused_\w+) import", module.read_text())
+    found = {module.parent / f"{name}.py" for name in names}
+    return found.union(*(inlined_in(path) for path in found))
+
+
+@pytest.mark.parametrize("kernels", [fused_kernels, fused_error_kernels])
+def test_a_kernels_file_changes_with_its_pieces(kernels: ModuleType) -> None:
+    path = Path(kernels.__file__ or "")
     digest = hashlib.sha256()
-    for name in inlined:
-        digest.update((kernels.parent / f"{name}.py").read_bytes())
+    for piece in sorted(inlined_in(path)):
+        digest.update(piece.read_bytes())
     now = digest.hexdigest()[:16]
-    assert now == fused_kernels.PIECES, f'set PIECES = "{now}" in fused_kernels.py'
+    assert now == kernels.PIECES, f'set PIECES = "{now}" in {path.name}'

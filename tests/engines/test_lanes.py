@@ -29,14 +29,19 @@ QUICK = {"learning_rate": 0.003, "check_every": 50, "patience": 2, "max_steps": 
 SMALL = (16, 32, 8, 1, 8)  # its seeds converge at different checks
 
 
-def runs_of(shape: tuple[int, ...], seeds: Sequence[int], **training: Any) -> list[Run]:
+def runs_of(
+    shape: tuple[int, ...], seeds: Sequence[int], model: str = "max", **training: Any
+) -> list[Run]:
     m, d_model, length, h, d_k = shape
-    cell = Cell(m=m, d_model=d_model, context={"length": length}, training=training)
+    context = {"length": length}
+    cell = Cell(model=model, m=m, d_model=d_model, context=context, training=training)
     return [Run(cell=cell, h=h, d_k=d_k, seed=seed) for seed in seeds]
 
 
-def lanes_of(shape: tuple[int, ...], seeds: Sequence[int], steps: int = 0) -> Lanes:
-    lanes = Lanes(runs_of(shape, seeds), CPU, torch.float32)
+def lanes_of(
+    shape: tuple[int, ...], seeds: Sequence[int], steps: int = 0, model: str = "max"
+) -> Lanes:
+    lanes = Lanes(runs_of(shape, seeds, model), CPU, torch.float32)
     lanes.advance(steps)
     return lanes
 

@@ -21,6 +21,11 @@ PROBES = [
     (64, 64, 2, (2, 3)),
     (128, 64, 1, (6, 7, 8)),
 ]
+OTHERS = [
+    # model, h, target and the widths d_k around the threshold of a cell of 32 items
+    ("softmax", 2, 0.95, (4, 5, 6)),
+    ("value", 4, 0.3, (3, 4, 5)),
+]
 
 
 @pytest.mark.slow
@@ -41,6 +46,28 @@ def test_verdicts_and_means_are_those_of_the_reference(
     assert test.verdict(dict(enumerate(found))) == test.verdict(dict(enumerate(expected)))
     standard_error = statistics.stdev(expected) / math.sqrt(SEEDS)
     assert abs(statistics.mean(found) - statistics.mean(expected)) <= max(standard_error, 1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["fused", "lanes"])
+@pytest.mark.parametrize(
+    ("model", "h", "target", "d_k"),
+    [(model, h, target, d_k) for model, h, target, d_ks in OTHERS for d_k in d_ks],
+)
+def test_verdicts_of_the_other_models_are_those_of_the_reference(
+    engine: str, model: str, h: int, target: float, d_k: int, reference: dict[Run, float]
+) -> None:
+    cell = Cell(model=model, m=32, d_model=16, training={"max_steps": 10_000})
+    runs = [Run(cell=cell, h=h, d_k=d_k, seed=seed) for seed in range(2)]
+    for run in runs:
+        if run not in reference:
+            reference[run] = scores_of("reference", [run])[0]
+    expected = [reference[run] for run in runs]
+    found = scores_of(engine, runs)
+    bounds = {"minimise": True, "high": None} if cell.minimised else {}
+    test = SeedTest(target, len(runs), **bounds)
+    assert test.verdict(dict(enumerate(found))) == test.verdict(dict(enumerate(expected)))
+    assert statistics.mean(found) == pytest.approx(statistics.mean(expected), abs=0.01)
 
 
 @pytest.fixture(scope="module")

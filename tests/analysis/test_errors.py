@@ -1,0 +1,115 @@
+"""Studies whose score is an error: lower is better, in tables, figures and words."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.axes import error_ticks
+from analysis.curves import curves
+from analysis.report import write_report
+from analysis.thresholds import best
+from analysis.wording import certificate_words
+from rgr_dist.study import Study
+from rgr_dist.study_file import parse_study
+
+
+def value_study(**search: Any) -> Study:
+    cells = [{"m": 64, "d_model": 16}]
+    search = {"heads": [1, 4, 8], "seeds": 3, "target": 0.5, **search}
+    return parse_study({"name": "errors", "model": "value", "cells": cells, "search": search})
+
+
+def some_results(made_up: SimpleNamespace, study: Study, means: dict[int, float]) -> Any:
+    """Every head at D_K = 32 with these mean errors; those of at most the target are found.
+
+    One run, of eight heads, diverged.
+    """
+    (cell,) = study.cells
+    runs = [made_up.run_row(cell, 8, 3, 0, None, stop_reason="diverged")]
+    thresholds = []
+    for h, mean in means.items():
+        for seed in range(3):
+            row = made_up.run_row(cell, h, 32 // h, seed, mean + 0.01 * (seed - 1))
+            runs.append(row | {"threshold_tau": None})
+        passed = mean <= study.search.target
+        own = {"mean_score": mean, "n_seeds": 3} if passed else {"status": "censored"}
+        thresholds.append(made_up.threshold_row(cell, h, 32 // h if passed else None, **own))
+    return made_up.results_of(study, runs, thresholds)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"),
+    [
+        (0.05, 3, [0.05, 0.1, 0.2, 0.5, 1, 2]),
+        (0.004, 0.9, [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5]),
+        (1e-4, 0.5, [1e-4, 1e-3, 1e-2, 1e-1]),
+        (0.31, 0.62, [0.4, 0.5, 0.6]),
+        (0.4, 0.46, [0.4, 0.41, 0.42, 0.43, 0.44, 0.45, 0.46]),
+    ],
+)
+def test_ticks_of_errors_are_round(low: float, high: float, ticks: list[float]) -> None:
+    assert error_ticks(low, high) == ticks
+
+
+@given(st.floats(1e-9, 1e9), st.floats(1.1, 1e9))
+def test_ticks_of_errors_are_few_and_inside(low: float, ratio: float) -> None:
+    ticks = error_ticks(low, low * ratio)
+    assert 1 <= len(ticks) <= 9
+    assert ticks == sorted(set(ticks))
+    assert all(low <= tick <= low * ratio for tick in ticks)
+
+
+def test_a_diverged_run_has_the_worst_error_there_is(made_up: SimpleNamespace) -> None:
+    study = value_study()
+    (cell,) = study.cells
+    runs = [
+        made_up.run_row(cell, 4, 5, 0, 0.3),
+        made_up.run_row(cell, 4, 5, 1, None, stop_reason="diverged"),
+    ]
+    (row,) = curves(made_up.results_of(study, runs, []).runs, study).to_dict("records")
+    assert (row["n_seeds"], row["mean_score"]) == (2, math.inf)
+    assert (row["low"], row["high"]) == (math.inf, math.inf)
+
+
+def test_a_tie_goes_to_the_smaller_error(made_up: SimpleNamespace) -> None:
+    study = value_study()
+    results = some_results(made_up, study, {1: 0.49, 4: 0.42, 8: 0.45})
+    (row,) = best(results.thresholds, results.runs, study).to_dict("records")
+    assert (row["D_K"], row["h_star"], row["mean_score"]) == (32, 4, 0.42)
+
+
+@pytest.mark.parametrize(
+    ("fail", "words"),
+    [
+        (
+            {"d_k": 5, "D_K": 5, "mean_score": 0.7, "n_seeds": 8},
+            "passes at 6 (10 seeds, mean 0.4500), fails at 5 (mean ≥ 0.5600 after 8 seeds)",
+        ),
+        (
+            {"d_k": 5, "D_K": 5, "mean_score": None, "n_seeds": 2},
+            "passes at 6 (10 seeds, mean 0.4500), fails at 5 (2 seeds)",
+        ),
+    ],
+)
+def test_a_certificate_of_errors_in_words(fail: dict[str, Any], words: str) -> None:
+    passed = {"d_k": 6, "D_K": 6, "mean_score": 0.45, "n_seeds": 10}
+    assert certificate_words(json.dumps({"pass": passed, "fail": fail}), 10, True) == words
+
+
+def test_the_report_says_that_lower_is_better(made_up: SimpleNamespace, tmp_path: Path) -> None:
+    study = value_study()
+    results = some_results(made_up, study, {1: 0.7, 4: 0.42, 8: 0.45})
+    page = write_report(results, tmp_path).read_text()
+    assert "a mean test error (MSE) of at most 0.5" in page
+    assert "mean test error (MSE), lower is better" in (tmp_path / "curves.svg").read_text()
+    assert "the paper" not in (tmp_path / "capacity.svg").read_text()
+    assert "widens towards 1" not in page
+    assert "lower is better; the axis is logarithmic" in page

@@ -1,0 +1,45 @@
+"""What contexts ask for, and the form of their errors, against plain loops."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rgr_dist.engines.meetings import MOST_TRIPLES, asks_of, form_of_errors, meetings_pay
+
+
+@pytest.mark.parametrize(("m", "length"), [(9, 4), (5, 5), (20, 2)])
+def test_the_form_gives_the_errors_summed_over_contexts(m: int, length: int) -> None:
+    rng = np.random.default_rng(m)
+    contexts = np.stack([rng.permutation(m)[:length] for _ in range(30)]).astype(np.int32)
+    targets, V = rng.permutation(m).astype(np.int32), rng.normal(size=(m, 3))
+    S = rng.normal(size=(m, m))
+    expected, asked = 0.0, []
+    for n, nodes in enumerate(contexts):
+        for p, source in enumerate(nodes):
+            if targets[source] in nodes:
+                error = S[source, nodes] @ V[nodes] - V[targets[source]]
+                expected += error @ error
+                asked.append((n, p))
+    asks = asks_of(contexts, targets)
+    rows = np.repeat(np.arange(30), np.diff(asks.until, prepend=0))
+    assert list(zip(rows, asks.positions, strict=True)) == asked
+    size = m + 3
+    x = np.zeros((m, size))
+    x[:, :m] = S
+    x[np.arange(m), targets] -= 1
+    form = form_of_errors(contexts, targets, V, size)
+    assert form.shape == (m, size, size)
+    assert np.einsum("ij,ijk,ik->", x, form, x) == pytest.approx(expected, rel=1e-5)
+    assert not form[:, m:].any()
+    assert not form[:, :, m:].any()
+
+
+def test_triples_pay_where_items_are_few_and_contexts_many() -> None:
+    def contexts(n: int) -> np.ndarray:
+        return np.zeros((n, 16), dtype=np.int32)
+
+    assert meetings_pay(64, contexts(500))
+    assert not meetings_pay(64, contexts(5))
+    assert not meetings_pay(128, contexts(5000))
+    assert 64**3 <= MOST_TRIPLES < 128**3

@@ -1,0 +1,57 @@
+"""When checks stop a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from rgr_dist.engines.stopping import EarlyStop
+from rgr_dist.study import Cell
+
+
+def stops_at(cell: Cell, scores: Sequence[float | None]) -> int | None:
+    """Number of the check that stops the run."""
+    stop = EarlyStop(cell)
+    return next((n for n, score in enumerate(scores, 1) if stop.after(score)), None)
+
+
+@pytest.mark.parametrize("model", ["max", "softmax"])
+@pytest.mark.parametrize(
+    ("scores", "expected"),
+    [
+        ([1.0, 1.0, 1.0], 3),
+        ([1.0, 1.0, None, 1.0, 1.0, 1.0], 6),
+        ([0.95, 0.95, 0.95], None),  # at the stopping score is not above it
+        ([None, 0.96, 0.96, 0.2, 0.96, 0.96, 0.951, 0.3], 7),
+        ([0.96, 0.96], None),
+    ],
+)
+def test_a_score_stops_after_enough_checks_in_a_row_above(
+    model: str, scores: list[float | None], expected: int | None
+) -> None:
+    cell = Cell(model=model, m=64, d_model=16, training={"patience": 3, "stop_score": 0.95})
+    assert EarlyStop(cell).above == 0.95
+    assert stops_at(cell, scores) == expected
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "scores", "expected"),
+    [
+        (0.0, [0.5, 0.5, 0.5, 0.5], 4),  # as good as the best is not better
+        (0.0, [0.5, 0.6, 0.6, 0.49, 0.5, 0.5, 0.5], 7),
+        (0.0, [0.5, 0.49, 0.48, 0.47, 0.46], None),
+        (0.1, [0.5, 0.46, 0.46, 0.451], 4),  # never by more than a tenth below 0.5
+        (0.1, [0.5, 0.46, 0.44, 0.42, 0.40, 0.39], None),  # slow, but 0.44 < 0.45 and 0.39 < 0.396
+        (0.1, [0.5, 0.46, 0.44, 0.42, 0.40, 0.397], 6),
+        (1.0, [0.5, 0.0, 0.0, 0.0], 4),
+        (0.0, [0.0, 0.0, 0.0, 0.0], 4),
+    ],
+)
+def test_an_error_stops_after_enough_checks_in_a_row_without_a_better_one(
+    tolerance: float, scores: list[float], expected: int | None
+) -> None:
+    training = {"patience": 3, "tolerance": tolerance}
+    cell = Cell(model="value", m=64, d_model=16, training=training)
+    assert EarlyStop(cell).above is None
+    assert stops_at(cell, scores) == expected

@@ -1,0 +1,116 @@
+"""Message retrieval against plain loops over eqs. (3) and (4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from rgr_dist.models.max_heads import labels, max_scores
+from rgr_dist.models.value_retrieval import retrieval_error_over, retrieval_errors, retrieval_loss
+from rgr_dist.problem.task import Task, initial_projections
+from rgr_dist.study import Cell, Run
+from tests.models.test_max_heads import layer, loop_score
+
+
+def retrieval_layer(*sizes: int, n_contexts: int = 1) -> dict[str, Any]:
+    """A random layer with messages, without a threshold."""
+    part = layer(*sizes, n_contexts=n_contexts)
+    del part["tau"]
+    rng = np.random.default_rng(1)
+    return part | {"V_mv": torch.from_numpy(rng.normal(size=(sizes[0], 3)))}
+
+
+def loop_errors(part: dict[str, Any]) -> list[list[float]]:
+    """Squared error of each position whose target is present, context by context."""
+    X, V, result = part["X_md"], part["V_mv"], []
+    for context in part["contexts"].tolist():
+        errors = []
+        for p in context:
+            target = int(part["targets_m"][p])
+            if target in context:
+                scores = {q: loop_score(X[p], X[q], part["W_Q"], part["W_K"], 2) for q in context}
+                retrieved = [sum(scores[q] * float(V[q, v]) for q in context) for v in range(3)]
+                wanted = V[target].tolist()
+                errors.append(sum((a - b) ** 2 for a, b in zip(retrieved, wanted, strict=True)))
+        result.append(errors)
+    return result
+
+
+def test_loss_is_the_papers_mean_over_positions_whose_target_is_present() -> None:
+    part = retrieval_layer(8, 5, 4, 2, 3, n_contexts=6)
+    counts = set()
+    for nodes, errors in zip(part["contexts"], loop_errors(part), strict=True):
+        S = max_scores(part["X_md"][nodes], part["W_Q"], part["W_K"], 2)
+        loss = retrieval_loss(S, labels(nodes, part["targets_m"]), part["V_mv"][nodes])
+        assert float(loss) == pytest.approx(np.mean(errors) if errors else 0.0, rel=1e-12)
+        counts.add(len(errors))
+    assert len(counts) > 1
+    assert min(counts) < 5
+
+
+def test_a_position_without_its_target_is_no_matter() -> None:
+    S = torch.tensor([[0.1, 0.2], [3.0, 4.0]])
+    y = torch.tensor([[False, True], [False, False]])
+    V = torch.tensor([[1.0, 2.0], [3.0, 5.0]])
+    errors, count = retrieval_errors(S, y, V)
+    assert count == 1
+    torch.testing.assert_close(errors, torch.tensor([(0.7 - 3) ** 2 + (1.2 - 5) ** 2, 0.0]))
+    S.requires_grad_()
+    retrieval_loss(S, y, V).backward()
+    assert S.grad is not None
+    assert S.grad[0].all()
+    assert not S.grad[1].any()
+
+
+def test_where_nothing_is_asked_for_there_is_no_error_and_no_gradient() -> None:
+    S, y = torch.ones(3, 3, requires_grad=True), torch.zeros(3, 3, dtype=torch.bool)
+    loss = retrieval_loss(S, y, torch.ones(3, 2))
+    loss.backward()
+    assert loss.item() == 0.0
+    assert S.grad is not None
+    assert not S.grad.any()
+    part = retrieval_layer(8, 2, 4, 2, 3) | {"contexts": torch.tensor([[0, 1]])}
+    part["targets_m"] = torch.tensor([2, 3, 0, 1, 4, 5, 6, 7])
+    assert retrieval_error_over(**part) == 0.0
+
+
+@pytest.mark.parametrize("chunk", [1, 4, 7, 250])
+def test_error_over_contexts_is_the_mean_over_positions_not_over_contexts(chunk: int) -> None:
+    part = retrieval_layer(8, 5, 4, 2, 3, n_contexts=7)
+    errors = loop_errors(part)
+    pooled = np.mean([error for context in errors for error in context])
+    assert pooled != pytest.approx(np.mean([np.mean(context) for context in errors]), rel=1e-3)
+    assert retrieval_error_over(**part, chunk=chunk) == pytest.approx(pooled, rel=1e-12)
+
+
+def test_a_layer_that_attends_to_targets_alone_retrieves_exactly() -> None:
+    targets, one_hot = torch.tensor([3, 4, 5, 0, 1, 2]), torch.eye(6)
+    error = retrieval_error_over(
+        contexts=torch.tensor([[0, 1, 3], [3, 1, 4], [5, 2, 0]]),
+        targets_m=targets,
+        X_md=one_hot,
+        V_mv=torch.randn(6, 2, generator=torch.Generator().manual_seed(0)),
+        W_Q=one_hot[targets],
+        W_K=one_hot,
+        h=1,
+    )
+    assert error == 0.0
+
+
+@pytest.mark.parametrize("d_model", [16, 64])
+def test_messages_are_a_frozen_random_map_of_the_embeddings(d_model: int) -> None:
+    cell = Cell(model="value", m=256, d_model=d_model)
+    task = Task.of(cell, 0)
+    W_V, *_ = np.linalg.lstsq(task.embedding, task.messages, rcond=None)
+    np.testing.assert_allclose(task.embedding @ W_V, task.messages, atol=1e-12)
+    assert W_V.shape == (d_model, d_model)
+    standard_error = np.sqrt(2 / W_V.size)
+    assert (W_V**2).mean() * d_model == pytest.approx(1, abs=5 * standard_error)
+    assert (task.messages**2).sum(1).mean() == pytest.approx(1, abs=0.2)
+    np.testing.assert_array_equal(Task.of(cell, 0).messages, task.messages)
+    assert not np.allclose(Task.of(cell, 1).messages, task.messages)
+    start, _ = initial_projections(Run(cell=cell, h=1, d_k=d_model, seed=0))
+    assert abs(np.corrcoef(W_V.ravel(), start.ravel())[0, 1]) < 5 / d_model
