@@ -21,9 +21,11 @@ check: $(READY)  ## style, types, import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(JAX)  ## training steps per second of every engine, and what else a run costs
+bench: $(JAX)  ## speed of the engines, overheads, cost of the search (some minutes)
 	$(BIN)/python benchmarks/throughput.py --threads 2
 	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python benchmarks/search_cost.py
+	$(BIN)/python benchmarks/search_slots.py
 
 clean:  ## remove what the other targets made, except results/
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

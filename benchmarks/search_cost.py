@@ -1,0 +1,232 @@
+"""Training steps that the thresholds of a study cost: adaptive search, exhaustive grid, Optuna.
+
+    python benchmarks/search_cost.py [--out results] [--format table|json]
+
+Exhaustive is every d_k of every head with every seed, up to D_K = 2 m' log2(m) / d_model. It is
+trained in full on the measured cells; elsewhere a run is taken to be as short, in its step limit,
+as on the measured cell where runs are the shortest, which is in the grid's favour.
+
+Adaptive is all that ``rgr run`` spends in a store that holds nothing: certificates of every head
+within the kept margin, App. A.2's intervals, and, on two slots, what is trained ahead of need. It
+is replayed on the runs in the store; one that the store lacks lies between its neighbours.
+
+Optuna is TPE through Ray's OptunaSearch, asked for the smallest D_K that passes, within the
+exhaustive range. It gets the seed test of the adaptive search, pays for no probe twice, and stops
+when it has touched the D_K* that it is not told: the figure is the median over its own seeds. It
+leaves no certificate, and cannot know that it has arrived.
+
+``same_thresholds``: the adaptive search finds what the exhaustive grid finds, at every head within
+the kept margin of each measured cell; Optuna, the same D_K*, with each of its seeds. What the
+store lacks is trained first: minutes on two cores for the defaults.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Annotated, Any
+
+import optuna
+import pandas as pd
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from rgr_dist.cell_choice import cell_named
+from rgr_dist.prior import law_width
+from rgr_dist.replay import open_portfolio, plan_cell, seed_test, stored_runs
+from rgr_dist.results.store import Store
+from rgr_dist.study import Cell, Search, Study
+from rgr_dist.study_file import load_study
+from rgr_dist.sweep import Summary, run_study
+from search.baselines import CountedRuns, adaptive, exhaustive, least_D_K
+from search.curves import RecordedCurve
+from search.portfolio import Portfolio
+from search.protocol import HeadResult
+from search.ray_baseline import smallest_by_optuna
+from search.simulate import SimulatedRun, simulate
+
+MEASURED = ("m=64,d_model=16", "m=64,d_model=32", "m=128,d_model=32")
+SLOTS = 2
+TRIALS = 400
+"""Most trials that Optuna gets for a cell."""
+
+Row = dict[str, Any]
+
+
+class Format(StrEnum):
+    """How results are printed."""
+
+    table = "table"
+    json = "json"
+
+
+class Silent:
+    """Watches a study without a word."""
+
+    def say(self, text: str) -> None:
+        """Nothing."""
+
+    def update(self, study: Study, portfolio: Portfolio, summary: Summary) -> None:
+        """Nothing."""
+
+
+def exhaustive_axes(study: Study, cell: Cell) -> dict[int, range]:
+    """Every d_k of every head up to twice the law's width; heads that exceed it are left out."""
+    largest = math.floor(2 * law_width(cell))
+    heads = range(1, largest + 1) if study.search.heads == "all" else study.search.heads
+    return {h: range(1, largest // h + 1) for h in heads if h <= largest}
+
+
+def grid_study(study: Study, cell: Cell) -> Study:
+    """The exhaustive grid of a cell as a study."""
+    axes = exhaustive_axes(study, cell)
+    search = Search(
+        mode="grid",
+        heads=tuple(axes),
+        D_K=tuple(range(1, axes[min(axes)][-1] * min(axes) + 1)),
+        target=study.search.target,
+        seeds=study.search.seeds,
+        intervals=False,
+        extra_seeds=0,
+    )
+    name = f"exhaustive-{cell.name}".replace("=", "").replace(",", "-")
+    return Study(name=name, cells=(cell,), search=search)
+
+
+def recorded(cell: Cell, runs: pd.DataFrame) -> RecordedCurve:
+    """The stored runs of a cell as a curve to simulate on."""
+    own = runs[(runs["cell_id"] == cell.cell_id) & (runs["stop_reason"] != "failed")]
+    by_place: dict[tuple[int, int], dict[int, SimulatedRun]] = {}
+    for row in own.to_dict("records"):
+        score = 0.0 if row["stop_reason"] == "diverged" else row["score"]
+        run = SimulatedRun(score, row["seconds"], row["steps"])
+        by_place.setdefault((row["h"], row["d_k"]), {})[row["seed"]] = run
+    return RecordedCurve(by_place)
+
+
+def agree(found: dict[int, HeadResult], truth: dict[int, HeadResult]) -> bool:
+    """Whether a search found the thresholds of the grid at every head that it kept."""
+    kept = {h: result.d_k for h, result in found.items() if result.status == "found"}
+    same = all(h in truth and truth[h].d_k == d_k for h, d_k in kept.items())
+    return same and least_D_K(found) == least_D_K(truth)
+
+
+def cell_rows(study: Study, cell: Cell, curve: RecordedCurve, seeds: int) -> list[Row]:
+    """The three ways on one cell whose exhaustive grid is measured, one run at a time."""
+    test, axes = seed_test(study), exhaustive_axes(study, cell)
+    name = f"{study.name} {cell.name}"
+    everything, asked = CountedRuns(curve.run), CountedRuns(curve.run)
+    truth = exhaustive(axes, test, everything)
+    found = adaptive(plan_cell(cell, study.search), test, asked)
+    goal = least_D_K(truth)
+    rows = [
+        _row(name, "exhaustive", everything.steps, everything.steps, True),
+        _row(name, "adaptive", asked.steps, everything.steps, agree(found, truth)),
+    ]
+    if goal is not None:
+        tries = [
+            smallest_by_optuna(axes, test, CountedRuns(curve.run), goal, TRIALS, seed)
+            for seed in range(seeds)
+        ]
+        steps = round(statistics.median(result.steps for result in tries))
+        same = all(goal == result.D_K for result in tries)
+        rows.append(_row(name, "optuna", steps, everything.steps, same))
+    return rows
+
+
+def study_rows(
+    study: Study, curves: dict[str, RecordedCurve], measured: dict[str, Row], same: bool
+) -> list[Row]:
+    """Adaptive and exhaustive over the whole study.
+
+    Args:
+        measured: the exhaustive row of each measured cell, by cell_id.
+    """
+    shares = {
+        cell.cell_id: measured[cell.cell_id]["training_steps"] / _step_limit(study, cell)
+        for cell in study.cells
+        if cell.cell_id in measured
+    }
+    steps = sum(
+        _step_limit(study, cell) * shares.get(cell.cell_id, min(shares.values()))
+        for cell in study.cells
+    )
+    portfolio = open_portfolio(study, no_runs())
+    done = simulate(portfolio, lambda cell, place, seed: curves[cell].run(place, seed), SLOTS)
+    return [
+        _row(study.name, "exhaustive", round(steps), round(steps), True),
+        _row(study.name, "adaptive", done.steps, round(steps), same),
+    ]
+
+
+def _step_limit(study: Study, cell: Cell) -> int:
+    """Steps of the exhaustive grid of a cell if no run stopped early."""
+    probes = sum(len(axis) for axis in exhaustive_axes(study, cell).values())
+    return probes * study.search.seeds * cell.training.max_steps
+
+
+def no_runs() -> pd.DataFrame:
+    """What a store without runs gives."""
+    return pd.DataFrame(columns=["cell_id", "h", "d_k", "seed", "score", "stop_reason"])
+
+
+def _row(study: str, strategy: str, steps: int, whole: int, same: bool) -> Row:
+    return {
+        "study": study,
+        "strategy": strategy,
+        "training_steps": steps,
+        "share_of_exhaustive": round(steps / whole, 4),
+        "same_thresholds": same,
+    }
+
+
+def print_table(rows: Iterable[Row]) -> None:
+    """The rows as a table, studies apart."""
+    rows = list(rows)
+    table = Table(*rows[0])
+    for index, row in enumerate(rows):
+        steps, share = f"{row['training_steps']:,}", f"{row['share_of_exhaustive']:.1%}"
+        last = index + 1 == len(rows) or rows[index + 1]["study"] != row["study"]
+        same = "yes" if row["same_thresholds"] else "no"
+        table.add_row(row["study"], row["strategy"], steps, share, same, end_section=last)
+    Console(width=120).print(table)
+
+
+def main(
+    format: Annotated[Format, typer.Option(help="table, or JSON alone on stdout")] = Format.table,
+    out: Annotated[str, typer.Option(help="store; what it lacks is trained")] = "results",
+    study: Annotated[str, typer.Option(help="a shipped study, or a YAML file")] = "base-grid",
+    measure: Annotated[list[str] | None, typer.Option(help="cells to train in full")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="seeds of Optuna's sampler")] = 31,
+) -> None:
+    """Count the training steps of every way to the same thresholds."""
+    messages = Console(stderr=True)
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    store, resolved = Store(out), load_study(study)
+    cells = [cell_named(resolved, name) for name in measure or MEASURED]
+    for part in (resolved, *(grid_study(resolved, cell) for cell in cells)):
+        messages.print(f"training what {part.name} lacks")
+        run_study(part, store, Silent())
+    runs = stored_runs(resolved, store)
+    curves = {cell.cell_id: recorded(cell, runs) for cell in resolved.cells}
+    rows, measured = [], {}
+    for cell in cells:
+        messages.print(f"counting on {cell.name}")
+        rows += cell_rows(resolved, cell, curves[cell.cell_id], seeds)
+        measured[cell.cell_id] = next(
+            row for row in rows if row["strategy"] == "exhaustive" and cell.name in row["study"]
+        )
+    same = all(row["same_thresholds"] for row in rows if row["strategy"] == "adaptive")
+    rows += study_rows(resolved, curves, measured, same)
+    if format is Format.json:
+        print(json.dumps({"rows": rows}))
+    else:
+        print_table(rows)
+
+
+if __name__ == "__main__":
+    typer.run(main)

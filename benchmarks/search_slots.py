@@ -1,0 +1,134 @@
+"""How busy a search keeps its workers, simulated: the same core, made-up clocks.
+
+    python benchmarks/search_slots.py [--out results] [--cells 1000] [--format table|json]
+
+The first rows are a study on its stored runs, scores and times as measured; the search starts from
+the paper's constants, or from the law fitted to the other solved cells (``prior``). The last is
+made-up cells, as many as workers: success curves that are sharp, wide, end in a plateau below the
+target or, at a single head, in two modes.
+
+``busy`` is the share of the workers' time, until the last tenth of it, in which they trained
+something needed or ahead of need; ``useful`` the share of that which the finished search rests on;
+``probes_per_head`` counts heads that were probed, against ``bisection``, ceil(log2 n) + 2 for n
+values of d_k. Ray starts trials one at a time, and ``--start-seconds`` adds that: a driver that
+takes 0.02 s keeps 1,000 workers busy only with jobs of 20 s or more. ``seconds_per_job`` is theirs.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from search_cost import Format, Row, no_runs, recorded
+
+from rgr_dist.prior import expectations
+from rgr_dist.replay import open_portfolio, stored_runs
+from rgr_dist.results.store import Store
+from rgr_dist.study_file import load_study
+from search.curves import SHAPES, SyntheticCurve
+from search.portfolio import Portfolio
+from search.protocol import CellPlan
+from search.seed_test import SeedTest
+from search.simulate import Curves, probes_per_head, simulate
+
+HEADS = (1, 2, 4, 8, 16, 32, 64)
+
+
+def study_rows(name: str, store: Store, workers: Sequence[int], start: float) -> list[Row]:
+    """A study whose runs are stored, on so many workers."""
+    study = load_study(name)
+    runs, prior = stored_runs(study, store), expectations(study, store)
+    curves = {cell.cell_id: recorded(cell, runs) for cell in study.cells}
+    rows = []
+    for source, expected in (("paper", None), ("prior", prior)):
+        for count in workers:
+            portfolio = open_portfolio(study, no_runs(), expected)
+            title = f"{name}, {source}"
+            rows.append(_row(title, portfolio, lambda c, p, s: curves[c].run(p, s), count, start))
+    return rows
+
+
+def made_up_row(cells: int, workers: int, start: float) -> Row:
+    """Cells of all shapes, about the paper's law."""
+    chance = random.Random(cells)
+    plans: list[tuple[float, CellPlan]] = []
+    curves: dict[str, SyntheticCurve] = {}
+    for number in range(cells):
+        m, d_model = 2 ** chance.choice([6, 7, 8, 9]), 2 ** chance.choice([4, 5, 6])
+        law = m * math.log2(m) / d_model
+        guess_h = max(1.0, 1.65 * m / d_model - 6.64)
+        D_K, h_star = chance.uniform(0.8, 1.6) * law, guess_h * chance.uniform(0.5, 2)
+        worse = {h: 1 + 0.25 * abs(math.log2(h / h_star)) for h in HEADS}
+        name = f"cell {number}"
+        plan = CellPlan(
+            cell=name,
+            axes={h: range(1, math.floor(max(4 * law, 4 * h) / h) + 1) for h in HEADS},
+            guess_D_K=1.19 * law,
+            guess_h=guess_h,
+        )
+        plans.append((D_K, plan))
+        curves[name] = SyntheticCurve(
+            thresholds={h: max(0.6, D_K * worse[h] / h) for h in HEADS},
+            shape=SHAPES[number % len(SHAPES)],
+            seconds_per_step=6e-9 * d_model,
+            name=name,
+        )
+    plans.sort(key=lambda pair: -pair[0])
+    portfolio = Portfolio([plan for _, plan in plans], SeedTest(0.99, 10))
+    return _row("made up", portfolio, lambda c, p, s: curves[c].run(p, s), workers, start)
+
+
+def _row(study: str, portfolio: Portfolio, curves: Curves, workers: int, start: float) -> Row:
+    done = simulate(portfolio, curves, workers, start)
+    probes, bisection = probes_per_head(portfolio)
+    worked = math.fsum(job.end - job.start for job in done.jobs)
+    return {
+        "study": study,
+        "cells": len(portfolio.plans),
+        "workers": workers,
+        "makespan_seconds": round(done.makespan, 1),
+        "busy": round(done.busy(), 3),
+        "useful": round(done.useful, 3),
+        "runs": done.runs,
+        "seconds_per_job": round(worked / len(done.jobs), 2),
+        "probes_per_head": round(probes, 2),
+        "bisection": round(bisection, 2),
+    }
+
+
+def print_table(rows: list[dict[str, Any]]) -> None:
+    """The rows as a table."""
+    table = Table(*rows[0])
+    for row in rows:
+        table.add_row(
+            *(value if isinstance(value, str) else f"{value:,}" for value in row.values())
+        )
+    Console(width=140).print(table)
+
+
+def main(
+    format: Annotated[Format, typer.Option(help="table, or JSON alone on stdout")] = Format.table,
+    out: Annotated[str, typer.Option(help="store that holds the study's runs")] = "results",
+    study: Annotated[str, typer.Option(help="a study that has been run")] = "base-grid",
+    workers: Annotated[list[int] | None, typer.Option(min=1, help="for the study")] = None,
+    cells: Annotated[int, typer.Option(min=0, help="made-up cells, and their workers")] = 100,
+    start_seconds: Annotated[float, typer.Option(min=0, help="to start a job")] = 0.0,
+) -> None:
+    """Simulate a search on 1 to 10,000 workers."""
+    rows = study_rows(study, Store(out), workers or (1, 8, 64), start_seconds)
+    if cells:
+        rows.append(made_up_row(cells, cells, start_seconds))
+    if format is Format.json:
+        print(json.dumps({"rows": rows}))
+    else:
+        print_table(rows)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,143 @@
+"""A search on any number of workers, without running anything: who works when, and for what.
+
+Events are the ends of jobs, kept in a heap; time is their sum of run times, nobody sleeps.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import count
+
+from search.portfolio import Portfolio
+from search.protocol import Place, Probe
+
+
+@dataclass(frozen=True)
+class SimulatedRun:
+    """What a run would have given.
+
+    Attributes:
+        score: its score.
+        seconds: how long it takes a worker.
+        steps: training steps.
+    """
+
+    score: float
+    seconds: float
+    steps: int = 0
+
+
+Curves = Callable[[str, Place, int], SimulatedRun]
+"""The run of (cell, place, seed)."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """Seeds of a probe that one worker trained one after another, from ``start`` to ``end``."""
+
+    probe: Probe
+    start: float
+    end: float
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """A search that has run to its end.
+
+    Attributes:
+        workers: how many there were.
+        makespan: seconds until the last cell was finished; running jobs were then dropped.
+        jobs: every job, in the order in which they started.
+        runs, steps: runs of those jobs and their training steps, the dropped ones included.
+        useful: share of the seconds worked that the finished search rests on; the rest was
+            speculation that proved needless.
+    """
+
+    workers: int
+    makespan: float
+    jobs: tuple[Job, ...]
+    runs: int
+    steps: int
+    useful: float
+
+    def busy(self, until: float = 0.9) -> float:
+        """Share of the workers' time that they worked, needed or ahead of need.
+
+        Args:
+            until: share of the makespan that is looked at; at its end work runs out.
+        """
+        horizon = until * self.makespan
+        worked = math.fsum(max(0.0, min(job.end, horizon) - job.start) for job in self.jobs)
+        return worked / (self.workers * horizon) if horizon else 1.0
+
+
+def simulate(
+    portfolio: Portfolio, curves: Curves, workers: int, seconds_per_start: float = 0.0
+) -> Simulated:
+    """Run a search to its end on simulated workers.
+
+    Args:
+        portfolio: a search that nobody else works on.
+        seconds_per_start: what it takes the driver to start a job; it starts one at a time.
+
+    Raises:
+        RuntimeError: the search waits although nobody works.
+    """
+    portfolio.slots = workers
+    jobs: list[Job] = []
+    working: list[tuple[float, int, Job]] = []
+    order, now, driver_free = count(), 0.0, 0.0
+    trained: dict[tuple[str, Place, int], SimulatedRun] = {}
+    while not portfolio.is_done:
+        while len(working) < workers and isinstance(probe := portfolio.ask(), Probe):
+            runs = {seed: curves(probe.cell, probe.place, seed) for seed in probe.seeds}
+            trained |= {(probe.cell, probe.place, seed): run for seed, run in runs.items()}
+            start = driver_free = max(now, driver_free) + seconds_per_start
+            jobs.append(Job(probe, start, start + math.fsum(r.seconds for r in runs.values())))
+            heapq.heappush(working, (jobs[-1].end, next(order), jobs[-1]))
+        if not working:
+            raise RuntimeError("the search waits although nobody works")
+        now, _, job = heapq.heappop(working)
+        probe = job.probe
+        for seed in probe.seeds:
+            score = trained[probe.cell, probe.place, seed].score
+            portfolio.tell(probe.cell, probe.h, probe.d_k, seed, score, longer=probe.longer)
+        portfolio.release(probe)
+    done = tuple(Job(job.probe, job.start, min(job.end, now)) for job in jobs if job.start < now)
+    worked = math.fsum(job.end - job.start for job in done)
+    used = math.fsum(trained[key].seconds for key in needed_runs(portfolio) if key in trained)
+    return Simulated(
+        workers=workers,
+        makespan=now,
+        jobs=done,
+        runs=len(trained),
+        steps=sum(run.steps for run in trained.values()),
+        useful=min(1.0, used / worked) if worked else 1.0,
+    )
+
+
+def needed_runs(portfolio: Portfolio) -> Iterable[tuple[str, Place, int]]:
+    """The runs that a search rests on, as (cell, place, seed): what it asked for, and no more."""
+    for cell in portfolio.plans:
+        state = portfolio.state(cell)
+        for place in state.used:
+            for seed in state.scores(place):
+                yield cell, place, seed
+
+
+def probes_per_head(portfolio: Portfolio) -> tuple[float, float]:
+    """Probes of each (cell, h) that was probed, on average, and ceil(log2 n) + 2 likewise.
+
+    Of n values of d_k, bisection takes ceil(log2 n) probes; two more are a first pass and the
+    fail below it. Heads that were ruled out without a probe would lower both.
+    """
+    probes, bound, heads = 0, 0, 0
+    for cell, plan in portfolio.plans.items():
+        state = portfolio.state(cell)
+        probes += len(state.used)
+        bound += sum(math.ceil(math.log2(len(plan.axes[h]))) + 2 for h in state.tried)
+        heads += len(state.tried)
+    return probes / heads, bound / heads
