@@ -11,23 +11,27 @@ from rgr_dist.study_faults import StudyError
 def cells_named(study: Study, text: str) -> list[Cell]:
     """The cells whose name has every ``key=value`` of a text such as ``m=64,d_model=16``.
 
+    ``degree=1`` may be said of cells that do not have it in their name.
+
     Raises:
         StudyError: there is none.
     """
     wanted = _pairs(text)
-    cells = [cell for cell in study.cells if wanted and wanted <= _pairs(cell.name)]
+    cells = [cell for cell in study.cells if wanted and wanted <= _pairs(cell.name) | _degree(cell)]
     if not cells:
         raise StudyError(f"--cell {text}: not in {study.name}; valid: {_names(study.cells)}")
     return cells
 
 
 def cell_named(study: Study, text: str) -> Cell:
-    """The one cell of that name.
+    """The one cell of that name, even if others have all of it and a degree besides.
 
     Raises:
         StudyError: there is none, or more than one.
     """
     cells = cells_named(study, text)
+    if len(cells) > 1:
+        cells = [cell for cell in cells if _pairs(cell.name) == _pairs(text)] or cells
     if len(cells) > 1:
         raise StudyError(f"--cell {text}: names {len(cells)} cells; valid: {_names(cells)}")
     return cells[0]
@@ -50,6 +54,10 @@ def heads_named(study: Study, heads: Sequence[int]) -> tuple[int, ...]:
 
 def _pairs(name: str) -> set[str]:
     return {"".join(pair.split()) for pair in name.split(",") if pair.strip()}
+
+
+def _degree(cell: Cell) -> set[str]:
+    return {f"degree={cell.graph.degree}"}
 
 
 def _names(cells: Sequence[Cell]) -> str:

@@ -60,8 +60,9 @@ def command_to_repeat(source: str, overrides: Sequence[str], cell: Cell, store: 
         source, overrides: the study as the command line had it.
     """
     item: dict[str, Any] = {"m": cell.m, "d_model": cell.d_model}
+    graph = {"graph": load_study(source, overrides).written(cell.graph)}
     every_key = {part: dict(getattr(cell, part)) for part in ("context", "training")}
-    for own in ({}, every_key):
+    for own in ({}, graph, graph | every_key):
         chosen = [*overrides, f"cells={json.dumps([item | own])}"]
         try:
             if load_study(source, chosen).cells == (cell,):

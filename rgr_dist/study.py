@@ -261,7 +261,7 @@ class Study(Spec):
         for cell in self.cells:
             item: dict[str, Any] = {"m": cell.m, "d_model": cell.d_model}
             if cell.graph != shared.graph:
-                item["graph"] = self._written(cell.graph)
+                item["graph"] = self.written(cell.graph)
             for part in ("context", "training"):
                 own, common = dict(getattr(cell, part)), dict(getattr(shared, part))
                 changed = {key: own[key] for key in own if own[key] != common[key]}
@@ -271,14 +271,14 @@ class Study(Spec):
         document = {
             "name": self.name,
             **shared.model_dump(mode="json", exclude={"m", "d_model"}),
-            "embedding": self._written(shared.embedding),
-            "graph": self._written(shared.graph),
+            "embedding": self.written(shared.embedding),
+            "graph": self.written(shared.graph),
             "cells": cells,
             "search": self.search.model_dump(mode="json", exclude_none=False),
         }
         return yaml.safe_dump(document, sort_keys=False)
 
-    def _written(self, part: Graph | Embedding) -> dict[str, Any]:
+    def written(self, part: Graph | Embedding) -> dict[str, Any]:
         """A part as a study file has it: with its files in place of what came from them."""
         keys = part.model_dump(mode="json")
         digest = keys.get("digest")

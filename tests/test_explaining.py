@@ -141,6 +141,9 @@ def test_a_retest_with_more_steps_counts_only_the_steps_that_it_took() -> None:
     assert facts["steps"] == sum(row["steps"] for row in sections["decisions"])
 
 
+EDGES = {"family": "edges", "file": "edges.csv"}
+
+
 @pytest.mark.parametrize(
     "parts",
     [
@@ -152,6 +155,9 @@ def test_a_retest_with_more_steps_counts_only_the_steps_that_it_took() -> None:
             "cells": [{"m": 8, "d_model": 4, "training": {"initial_scale": 1}}],
         },
         {"cells": [{"m": 9, "d_model": 4}, {"m": 8, "d_model": 4, "training": {"patience": 2}}]},
+        {"graph": {"family": "regular", "degree": [3, 2]}},
+        {"graph": {"family": "regular", "degree": [3, 2]}, "training": {"max_steps": 7}},
+        {"cells": [{"m": 9, "d_model": 4}, {"m": 8, "d_model": 4, "graph": EDGES}]},
     ],
 )
 @pytest.mark.parametrize("overrides", [[], ["training.patience=9", "search.seeds=2"]])
@@ -159,6 +165,7 @@ def test_the_command_that_repeats_it_runs_the_same_cell_and_search(
     parts: dict[str, Any], overrides: list[str], tmp_path: Path
 ) -> None:
     path = tmp_path / "a study.yaml"
+    (tmp_path / "edges.csv").write_text("0,1\n0,2\n")
     document = {"name": "x", "cells": [{"m": 16, "d_model": [4, 8]}], "context": {"length": 4}}
     path.write_text(yaml.safe_dump(document | parts))
     study = load_study(str(path), overrides)

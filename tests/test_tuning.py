@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
-from rgr_dist.cell_choice import cells_named, heads_named
+from rgr_dist.cell_choice import cell_named, cells_named, heads_named
 from rgr_dist.cli import call
 from rgr_dist.replay import open_portfolio
 from rgr_dist.study import Run, Study, Training
@@ -148,6 +148,17 @@ def test_trials_are_shared_by_tunings_of_the_same_places_seeds_and_limits_alone(
         common(cells=[{"m": 17, "d_model": 8}]),
     ]
     assert len({common(), *others}) == 7
+
+
+def test_a_cell_of_degree_one_is_named_without_it_beside_denser_ones() -> None:
+    study = study_of([{"m": 16, "d_model": 4, "graph": {"family": "regular", "degree": [1, 3]}}])
+    one, three = study.cells
+    assert cell_named(study, "m=16,d_model=4") == one
+    assert cell_named(study, "m=16,d_model=4,degree=1") == one
+    assert cell_named(study, "degree=3") == three
+    assert cells_named(study, "m=16,d_model=4") == [one, three]
+    with pytest.raises(StudyError, match="--cell m=16: names 2 cells"):
+        cell_named(study, "m=16")
 
 
 def test_cells_and_heads_are_named_as_the_study_names_them() -> None:
