@@ -19,6 +19,7 @@ from rgr_dist.engines.reference import ReferenceEngine
 from rgr_dist.models.max_heads import score_contexts
 from rgr_dist.problem.task import Task
 from rgr_dist.study import Cell, Run
+from search.seed_test import SeedTest
 from tests.engines.test_agreement import SHAPES, assert_same_weights, graph_of, runs_of
 
 OTHER_GRAPHS = {name: shape for name, shape in SHAPES.items() if len(shape) > 5}
@@ -137,3 +138,18 @@ def test_the_graph_of_the_tests_is_uneven() -> None:
     degrees = np.diff(Task.of(cell, 0).graph.starts)
     assert degrees.min() == 0
     assert degrees.max() == cell.graph.degree > 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("d_k", "verdict"), [(7, "fail"), (11, "pass")])
+def test_verdicts_of_a_regular_graph_are_those_of_the_reference(d_k: int, verdict: str) -> None:
+    """At (128, 32), r = 2 and four heads the threshold is at d_k = 9."""
+    cell = Cell(m=128, d_model=32, graph={"family": "regular", "degree": 2})
+    runs = [Run(cell=cell, h=4, d_k=d_k, seed=seed) for seed in range(3)]
+    means = {}
+    for name in ("reference", "fused", "lanes"):
+        scores = [outcome.score or 0.0 for outcome in make_engine(name).train(runs)]
+        assert SeedTest(0.99, 3).verdict(dict(enumerate(scores))) == verdict
+        means[name] = float(np.mean(scores))
+    error = 0.003 if verdict == "pass" else 0.03
+    assert max(means.values()) - min(means.values()) < error
