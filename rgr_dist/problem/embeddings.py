@@ -41,7 +41,8 @@ def sample_embedding(cell: Cell, seed: int) -> npt.NDArray[np.float64]:
 def sample_with_null(cell: Cell, seed: int) -> npt.NDArray[Any]:
     """The embedding of a cell and seed with NULL's vector as its last row, [m + 1, d_model].
 
-    A table is not copied, and stays in single precision.
+    A table is not copied, and stays in single precision. It and its stand-in have a row for
+    NULL; beside the items of other families NULL is a random unit vector.
 
     Raises:
         AssetError: the table has not been loaded in this process.
