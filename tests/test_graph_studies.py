@@ -8,7 +8,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 
+from rgr_dist.live import bracket_table
+from rgr_dist.replay import open_portfolio
+from rgr_dist.results.schema import RUNS
+from rgr_dist.study_file import load_study
 from tests.small_study import rgr, write_study
 
 SEARCH = {"heads": [1, 2], "seeds": 2, "max_D_K": 16}
@@ -18,6 +23,19 @@ def listed(folder: Path, *verb: str) -> dict[str, list[dict]]:
     done = rgr(*verb, "--format", "json", cwd=folder)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+def test_the_live_table_has_the_degree_of_a_study_that_is_denser(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name, shown in (("dense", True), ("quickstart", False)):
+        study = load_study(name)
+        portfolio = open_portfolio(study, pd.DataFrame(columns=RUNS.names))
+        Console(width=200).print(bracket_table(study, portfolio))
+        head, *rows = (line.split() for line in capsys.readouterr().out.splitlines())
+        assert head[:3] == ["m", "d_model", "r" if shown else "h=1"]
+        if shown:
+            assert [row[2] for row in rows] == ["1", "2", "4", "8", "16", "32"]
 
 
 def test_a_study_of_regular_graphs_tells_its_cells_apart_by_degree(tmp_path: Path) -> None:
