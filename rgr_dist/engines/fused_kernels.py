@@ -12,12 +12,12 @@ import numba
 import numpy as np
 
 from rgr_dist.engines.fused_max import label_pairs, max_over_heads
-from rgr_dist.engines.fused_models import project_context, pull_pairs, score_context, score_pairs
+from rgr_dist.engines.fused_models import combine_heads, project_context, pull_pairs, score_context
 from rgr_dist.engines.fused_moves import load, total
 from rgr_dist.engines.fused_pieces import project, transpose, update
 from rgr_dist.engines.fused_tiles import WIDTH, full, where_above, where_equal
 
-PIECES = "3d94d73e713f0e4b"
+PIECES = "fb99f42985cdcda5"
 """Digest of the files that are inlined here; a test fails until it is renewed."""
 
 
@@ -38,7 +38,7 @@ def train_steps(
 
     Args:
         items: embeddings, float32 [m * E].
-        messages: of model ``value``, float32 [m * E].
+        messages: float32 [m * E], or None.
         graph: the out-neighbours of each item.
         contexts: int32 [n, l].
         rates, roots: step sizes and bias corrections of AdamW, float32 [n].
@@ -46,7 +46,7 @@ def train_steps(
     for index in range(contexts.shape[0]):
         nodes, rate, root = contexts[index], rates[index], roots[index]
         project_context(theta, scratch, sizes, items, nodes)
-        score_pairs(scratch, sizes)
+        combine_heads(scratch.P, sizes, scratch.attention, scratch)
         pull_pairs(theta, scratch, sizes, nodes, graph, messages, sharpness, rate, root)
         update(theta, scratch, sizes, rate, root)
 

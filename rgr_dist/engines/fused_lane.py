@@ -9,10 +9,7 @@ from rgr_dist.engines.fused_kernels import train_steps
 from rgr_dist.engines.fused_pieces import (
     BETA_1,
     BETA_2,
-    MAX,
     ROWS,
-    SOFTMAX,
-    VALUE,
     FloatArray,
     Graph,
     Parameters,
@@ -22,8 +19,6 @@ from rgr_dist.engines.fused_pieces import (
 from rgr_dist.engines.fused_tiles import WIDTH
 from rgr_dist.problem.task import Task, initial_projections
 from rgr_dist.study import Run
-
-MODELS = {"max": MAX, "softmax": SOFTMAX, "value": VALUE}
 
 BLOCK = 1024
 """Contexts drawn at once: as many as stay in cache."""
@@ -55,7 +50,7 @@ class Lane:
         d, D, length = cell.d_model, run.D_K, cell.context.length
         L, E, C = padded(length, WIDTH), padded(d, WIDTH), padded(2 * D, ROWS)
         T = padded(C, WIDTH)
-        self.sizes = Sizes(run.h, run.d_k, length, L, E, C, T, MODELS[cell.model])
+        self.sizes = Sizes(run.h, run.d_k, length, L, E, C, T)
         softmax, value = cell.model == "softmax", cell.model == "value"
         self.scratch = Scratch(
             nodes=zeros(L),
@@ -70,10 +65,10 @@ class Lane:
             labels=zeros(L, L),
             pull=zeros(L, L),
             pull_t=zeros(L, L),
-            attention=zeros(run.h if softmax else 0, L, L),
-            scores_t=zeros(L if softmax else 0, L),
-            messages=zeros(L if value else 0, E),
-            error=zeros(L if value else 0, E),
+            attention=zeros(run.h, L, L) if softmax else None,
+            scores_t=zeros(L, L) if softmax else None,
+            messages=zeros(L, E) if value else None,
+            error=zeros(L, E) if value else None,
         )
         self.scratch.nodes[:] = -1
         starts, targets = self.task.graph
@@ -83,8 +78,8 @@ class Lane:
         self._columns[:, :d] = np.concatenate([W_Q, W_K], axis=1).T
         self.items = zeros(padded(cell.m, L), E)
         self.items.reshape(-1, E)[: cell.m, :d] = self.task.embedding
-        self.messages = zeros(cell.m if value else 0, E)
-        if value:
+        self.messages = zeros(cell.m, E) if value else None
+        if self.messages is not None:
             self.messages.reshape(-1, E)[:, :d] = self.task.messages
 
     @property

@@ -40,12 +40,8 @@ EXP_5, EXP_4, EXP_3 = 1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3
 EXP_2, EXP_1, EXP_0 = 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1
 
 
-MAX, SOFTMAX, VALUE = 0, 1, 2
-"""The models, as compiled code has them."""
-
-
 class Sizes(NamedTuple):
-    """Sizes of a lane, and its model.
+    """Sizes of a lane.
 
     Attributes:
         length: l.
@@ -60,7 +56,6 @@ class Sizes(NamedTuple):
     E: int
     C: int
     T: int
-    model: int
 
 
 class Graph(NamedTuple):
@@ -81,8 +76,8 @@ class Scratch(NamedTuple):
     Attributes:
         nodes: the items of the context, as floats [L]; -1 in the padding.
         P: [T, L], of which rows from C on stay zero; P_t [L, T] is its transpose.
-        attention, scores_t: of ``fused_softmax``; empty in other models.
-        messages, error: of ``fused_value``; empty in other models.
+        attention, scores_t: of ``fused_softmax``; None in other models.
+        messages, error: of ``fused_value``; None in other models.
     """
 
     nodes: FloatArray
@@ -97,10 +92,10 @@ class Scratch(NamedTuple):
     labels: FloatArray
     pull: FloatArray
     pull_t: FloatArray
-    attention: FloatArray
-    scores_t: FloatArray
-    messages: FloatArray
-    error: FloatArray
+    attention: FloatArray | None
+    scores_t: FloatArray | None
+    messages: FloatArray | None
+    error: FloatArray | None
 
 
 class Parameters(NamedTuple):

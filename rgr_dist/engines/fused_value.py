@@ -17,8 +17,10 @@ from rgr_dist.engines.fused_tiles import WIDTH, fma, full, where_above
 
 
 @numba.njit(nogil=True)
-def message_pull(scratch: Any, sizes: Any) -> None:
+def message_pull(scratch: Any, sizes: Any) -> Any:
     """dL/dS of the mean squared error, eq. (4), into ``pull``: 2 / n times error times message.
+
+    There is no threshold, and 0 is returned for its pull.
 
     Labels are those of ``label_targets``, negative at an edge; n is the number of sources that
     have one. The error of the others is 0.
@@ -54,6 +56,7 @@ def message_pull(scratch: Any, sizes: Any) -> None:
                 if i > 0:
                     row = row + load(1, scratch.pull, p * L + q, 0)
                 store(scratch.pull, p * L + q, 0, row)
+    return zero
 
 
 @numba.njit(nogil=True, inline="always")
