@@ -62,7 +62,7 @@ class SeedTest:
         return endless if bound is None else bound
 
     @cached_property
-    def _bounds(self) -> tuple[Fraction | None, Fraction | None, Fraction]:
+    def signed_bounds(self) -> tuple[Fraction | None, Fraction | None, Fraction]:
         """Worst and best score and the wanted sum, signed so that more is better."""
         sign = -1 if self.minimise else 1
         low, high = (None if b is None else sign * _decimal(b) for b in (self.low, self.high))
@@ -74,19 +74,7 @@ class SeedTest:
 
     def verdict(self, scores: Mapping[int, float]) -> Verdict | None:
         """Pass or fail if certain, whatever the missing seeds score; else None."""
-        known = self._known(scores)
-        if any(math.isinf(score) for score in known):
-            return "fail"
-        worst, best, wanted = self._bounds
-        total = sum(map(_decimal, known), Fraction()) * (-1 if self.minimise else 1)
-        missing = self.seeds - len(known)
-        if not missing:
-            return "pass" if total >= wanted else "fail"
-        if worst is not None and total + missing * worst >= wanted:
-            return "pass"
-        if best is not None and total + missing * best < wanted:
-            return "fail"
-        return None
+        return _verdict(self, tuple(self._known(scores)))
 
     def is_complete(self, scores: Mapping[int, float]) -> bool:
         """Whether every seed has a score."""
@@ -194,6 +182,23 @@ class SeedTest:
 
 def _shown(value: float) -> str:
     return f"{value:.4f}" if abs(value) >= 0.01 else f"{value:.3g}"
+
+
+@lru_cache(maxsize=200_000)
+def _verdict(test: SeedTest, known: tuple[float, ...]) -> Verdict | None:
+    """The verdict on so many scores. A search asks for the same ones at every replay."""
+    if any(math.isinf(score) for score in known):
+        return "fail"
+    worst, best, wanted = test.signed_bounds
+    total = sum(map(_decimal, known), Fraction()) * (-1 if test.minimise else 1)
+    missing = test.seeds - len(known)
+    if not missing:
+        return "pass" if total >= wanted else "fail"
+    if worst is not None and total + missing * worst >= wanted:
+        return "pass"
+    if best is not None and total + missing * best < wanted:
+        return "fail"
+    return None
 
 
 @lru_cache(maxsize=100_000)
