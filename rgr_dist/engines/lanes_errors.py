@@ -84,7 +84,8 @@ class ErrorScorer:
     def _by_triples(self, form: Tensor, scores_mm: Tensor) -> float:
         """Sum of the squared errors, as ``form_of_errors`` has it."""
         x_m1m = scores_mm[:-1, :-1].unsqueeze(1).contiguous()
-        x_m1m[torch.arange(len(x_m1m)), 0, self.targets] -= 1
+        sources = torch.arange(len(x_m1m), device=x_m1m.device)
+        x_m1m[sources, 0, self.targets] -= 1
         error = float(torch.bmm(x_m1m, form).mul_(x_m1m).sum(2).double().sum())
         return 0.0 if error < 0 else error  # rounding may leave a little less; NaN stays
 

@@ -93,9 +93,13 @@ def train(lanes: Lanes) -> torch.Tensor:
     return lanes.theta
 
 
-@pytest.mark.parametrize("graph", [{}, {"family": "regular", "degree": 3}], ids=["", "regular"])
-def test_a_recorded_step_is_the_step(request: pytest.FixtureRequest, graph: dict[str, Any]) -> None:
-    cell = Cell.model_validate(CELL.model_dump() | {"graph": graph})
+REGULAR = {"graph": {"family": "regular", "degree": 3}}
+OTHERS = [{}, REGULAR, {"model": "softmax"}, {"model": "softmax"} | REGULAR, {"model": "value"}]
+
+
+@pytest.mark.parametrize("other", OTHERS, ids=str)
+def test_a_recorded_step_is_the_step(request: pytest.FixtureRequest, other: dict[str, Any]) -> None:
+    cell = Cell.model_validate(CELL.model_dump() | other)
     runs = [run.model_copy(update={"cell": cell}) for run in RUNS]
     expected = train(Lanes(runs, CPU, torch.float32))
     request.getfixturevalue("graphs")
