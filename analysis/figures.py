@@ -105,7 +105,7 @@ def draw_capacity(
         log2_axis(axes, "y", [*reach, *implied] or [1, 1024], pad=1.35)
         axes.set_xlabel("m' log$_2$ m / $d_{model}$")
         axes.set_ylabel("smallest total key width $D_K^*$")
-        axes.legend(loc="upper left")
+        _legend(axes)
     return figure
 
 
@@ -146,8 +146,14 @@ def draw_heads(
         log2_axis(axes, "y", [*reach, *implied, 1, 8], pad=1.3)
         axes.set_xlabel("compression m' / $d_{model}$")
         axes.set_ylabel("best number of heads $h^*$")
-        axes.legend(loc="upper left")
+        _legend(axes)
     return figure
+
+
+def _legend(axes: Axes) -> None:
+    """A legend, if anything was drawn that has a name."""
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(loc="upper left")
 
 
 def _panels(best: pd.DataFrame) -> tuple[int, dict[str, int]]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from rgr_dist.study import Cell, Study
 from rgr_dist.study_faults import StudyError
+from search.cell_state import CellState
 
 
 def cells_named(study: Study, text: str) -> list[Cell]:
@@ -50,6 +51,18 @@ def heads_named(study: Study, heads: Sequence[int]) -> tuple[int, ...]:
                 f"--heads {h}: not in {study.name}; valid: {', '.join(map(str, listed))}"
             )
     return tuple(h for h in listed if h in heads)
+
+
+def check_heads(state: CellState, heads: Sequence[int]) -> None:
+    """Make sure that a cell's search has these head counts, where it has them all up to some.
+
+    Raises:
+        StudyError: it lacks one.
+    """
+    for h in heads:
+        if h not in state.plan.axes:
+            largest = max(state.plan.axes)
+            raise StudyError(f"--heads {h}: beyond the largest D_K; valid: 1 to {largest}")
 
 
 def _pairs(name: str) -> set[str]:

@@ -9,8 +9,9 @@ from typing import Any
 
 import pandas as pd
 
+from rgr_dist.cell_choice import check_heads
 from rgr_dist.prior import expectations
-from rgr_dist.replay import open_portfolio, shown_heads, stored_runs
+from rgr_dist.replay import finite, open_portfolio, shown_heads, stored_runs
 from rgr_dist.results.store import Store
 from rgr_dist.study import Cell, Study
 from rgr_dist.study_faults import StudyError
@@ -34,6 +35,7 @@ def explain_cell(
     """
     runs, expected = stored_runs(study, store), expectations(study, store)
     state = open_portfolio(study, runs, expected).state(cell.cell_id)
+    check_heads(state, heads)
     decisions = _decision_rows(state, _runs_by_place(study, cell, runs))
     own = expected[cell.cell_id]
     facts = {
@@ -116,7 +118,7 @@ def _decision_rows(state: CellState, stored: pd.DataFrame) -> Rows:
                 "longer": decision.longer,
                 "why": decision.reason,
                 "verdict": decision.verdict,
-                "mean_score": decision.mean_score,
+                "mean_score": finite(decision.mean_score),
                 "ran": decision.n_seeds,
                 "spared": seeds - decision.n_seeds,
                 "evidence": decision.evidence,
@@ -145,7 +147,7 @@ def _head_row(state: CellState, h: int) -> dict[str, Any]:
         "D_K_low": result.D_K_low,
         "D_K_high": result.D_K_high,
         "because": result.because,
-        "pass_mean": passed.mean_score if passed else None,
-        "fail_mean": failed.mean_score if failed else None,
+        "pass_mean": finite(passed.mean_score) if passed else None,
+        "fail_mean": finite(failed.mean_score) if failed else None,
         "limited_by": result.limited_by,
     }

@@ -37,7 +37,7 @@ class LiveView:
     def __init__(self, console: Console) -> None:
         self.console = console
         self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
-        self._drawn = self._said = 0.0
+        self._drawn, self._said = 0.0, time.monotonic()
         self._settled: set[str] = set()
         self._forecasts: dict[str, tuple[CellState, Forecast]] = {}
 
@@ -101,6 +101,8 @@ class LiveView:
 
     def _progress(self, study: Study, portfolio: Portfolio, summary: Summary) -> str:
         elapsed = max(1e-9, time.monotonic() - summary.started)
+        if not summary.runs:
+            return f"the first runs are training; {duration(elapsed)} gone"
         parts = [
             f"{summary.runs} runs",
             f"{summary.steps / elapsed:,.0f} steps/s",

@@ -15,6 +15,7 @@ from typing import Any
 import pandas as pd
 
 from analysis import paper
+from rgr_dist.results.parts import StoreError
 from rgr_dist.results.store import Store
 from rgr_dist.study import Cell, Study
 from search.prior import Expectation, fit_power, fit_ratio
@@ -73,8 +74,14 @@ def _path(study: Study) -> str:
 
 def _recorded(study: Study, store: Store) -> dict[str, Expectation]:
     text = store.read_text(_path(study))
-    content: dict[str, dict[str, Any]] = json.loads(text) if text else {}
-    return {cell_id: Expectation(**value) for cell_id, value in content.items()}
+    try:
+        content: dict[str, dict[str, Any]] = json.loads(text) if text else {}
+        return {cell_id: Expectation(**value) for cell_id, value in content.items()}
+    except (ValueError, TypeError, AttributeError):
+        raise StoreError(
+            f"--out {store.root}: {_path(study)} is damaged; remove it, and the first probes start "
+            "from the law as it is fitted now"
+        ) from None
 
 
 def _solved(store: Store) -> pd.DataFrame:

@@ -211,9 +211,9 @@ def _certificate(result: HeadResult) -> str | None:
 def _probe(h: int, probe: ProbeResult | None) -> dict[str, Any] | None:
     if probe is None:
         return None
-    finite = math.isfinite(probe.mean_score)  # JSON has no infinity
-    return {
-        **asdict(probe),
-        "mean_score": probe.mean_score if finite else None,
-        "D_K": h * probe.d_k,
-    }
+    return {**asdict(probe), "mean_score": finite(probe.mean_score), "D_K": h * probe.d_k}
+
+
+def finite(value: float | None) -> float | None:
+    """A mean as JSON can hold it: None where a run diverged and the mean is infinite."""
+    return value if value is not None and math.isfinite(value) else None

@@ -80,7 +80,7 @@ def _explain(spec: type[BaseModel], value: Any, error: Any) -> str:
     if error["loc"][-1:] == ("[key]",):
         return f"{key}: the key {_shown(given)} is not a text"
     wanted = {
-        "tuple_type": "a list",
+        "tuple_type": "a list, or all" if key == "search.heads" else "a list",
         "too_short": f"at least {bounds.get('min_length')} of them",
         "dict_type": "a mapping of keys to values",
         "model_type": "a mapping of keys to values",

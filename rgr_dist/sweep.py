@@ -85,7 +85,8 @@ def run_study(
     summary = Summary(started=time.monotonic())
     if not portfolio.is_done:
         if address == "local":
-            view.say(f"{study.name}: {len(study.cells)} cells; starting Ray")
+            count = len(study.cells)
+            view.say(f"{study.name}: {count} cell{'s' if count > 1 else ''}; starting Ray")
         with connect(address, cpus, gpus) as slots:  # first, for nothing is written without a Ray
             summary.slots = slots
             summary.started = time.monotonic()

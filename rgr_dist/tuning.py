@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rgr_dist.cell_choice import check_heads
 from rgr_dist.replay import shown_heads
 from rgr_dist.study import Cell, Run, Study, Training
 from rgr_dist.study_faults import StudyError
@@ -66,6 +67,7 @@ def places_to_tune(
     places = []
     for cell in cells:
         state = portfolio.state(cell.cell_id)
+        check_heads(state, heads)
         for h in heads or (_least_head(state),):
             if D_K is not None and D_K % h:
                 raise StudyError(f"--D_K {D_K}: not a multiple of h = {h}; give one, or --heads")

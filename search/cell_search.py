@@ -80,15 +80,19 @@ def _search(state: CellState) -> Steps:
     if first is not None:
         yield from _close(state, first)
     while True:
+        if state.margin_D_K is None:  # a retest may have opened the bracket that bounded the rest
+            for h in order:
+                if state.brackets[h].above is not None and h not in state.contradicted:
+                    yield from _close(state, h)
         yield from _bound_by_group(state) if plan.every_head else _bound(state, order)
         if plan.intervals and state.test.seeds > 1:
             for h in order:
                 is_new = state.brackets[h].is_closed and h not in state.optimistic
                 if is_new and state.result(h).status == "found":
                     yield from _intervals(state, h)
-        retested = len(state.retested)
+        before = len(state.retested), len(state.contradicted)
         yield from _retest(state, order)
-        if len(state.retested) == retested:
+        if (len(state.retested), len(state.contradicted)) == before:
             break
     if plan.retest_longer:
         for h in order:
@@ -235,6 +239,7 @@ def _retest(state: CellState, order: list[int]) -> Steps:
             low, high = contradiction
             places = [p for p in (Place(h, low), Place(h, high)) if p not in state.retested]
             if not places or not state.test.extra:
+                state.give_up(h)
                 break
             reason = f"retest: passes at {low}, fails above it at {high}"
             yield tuple(Need(place, reason, "extra seeds") for place in places)

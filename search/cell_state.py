@@ -29,6 +29,7 @@ class CellState:
         used: verdicts of the probes of this search.
         every_seed, retested: places of which all seeds, and the extra ones too, were wanted.
         stuck: head counts whose probes failed to run, left open.
+        contradicted: head counts whose contradiction more seeds did not settle.
         optimistic, conservative: the ends of App. A.2's interval on d_k.
     """
 
@@ -44,6 +45,7 @@ class CellState:
     every_seed: set[Place] = field(default_factory=set)
     retested: set[Place] = field(default_factory=set)
     stuck: set[int] = field(default_factory=set)
+    contradicted: set[int] = field(default_factory=set)
     optimistic: dict[int, int] = field(default_factory=dict)
     conservative: dict[int, int] = field(default_factory=dict)
     _margin: int | None = None
@@ -54,6 +56,11 @@ class CellState:
         if bracket.is_closed or self._margin is not None:
             self._margin = self._margin_now()
 
+    def give_up(self, h: int) -> None:
+        """Take a head for contradicted: it bounds no other head any more."""
+        self.contradicted.add(h)
+        self._margin = self._margin_now()
+
     @property
     def is_done(self) -> bool:
         """Whether nothing more needs to be run."""
@@ -61,9 +68,8 @@ class CellState:
 
     @property
     def best_D_K(self) -> int | None:
-        """Smallest D_K known to pass, over all heads."""
-        passing = [h * b.high for h, b in self.brackets.items() if b.high is not None]
-        return min(passing, default=None)
+        """Smallest D_K known to pass, over all heads but those that are contradicted."""
+        return min(self._passing(closed=False), default=None)
 
     @property
     def margin_D_K(self) -> int | None:
@@ -74,10 +80,19 @@ class CellState:
         return self._margin
 
     def _margin_now(self) -> int | None:
-        closed = [h * b.high for h, b in self.brackets.items() if b.high and b.is_closed]
+        closed = self._passing(closed=True)
         if not closed or self.plan.keep_within is None:
             return None
         return math.floor(min(closed) * (1 + Fraction(repr(self.plan.keep_within))))
+
+    def _passing(self, closed: bool) -> list[int]:
+        return [
+            h * bracket.high
+            for h, bracket in self.brackets.items()
+            if bracket.high is not None
+            and (bracket.is_closed or not closed)
+            and h not in self.contradicted
+        ]
 
     def cap(self, h: int) -> int:
         """Largest d_k worth probing at h heads; 0 when none is."""

@@ -104,6 +104,17 @@ class CellPlan:
     every_head: bool = False
     retest_longer: bool = False
 
+    def __post_init__(self) -> None:
+        """Refuse what could not be searched.
+
+        Raises:
+            ValueError: an axis is empty, or a guess is not positive.
+        """
+        if not all(self.axes.values()):
+            raise ValueError(f"{self.cell}: axes: give every head at least one value")
+        if not (self.guess_D_K > 0 and self.guess_h > 0 and self.spread > 1):
+            raise ValueError(f"{self.cell}: guesses must be positive, and the spread above 1")
+
     def limit(self, h: int) -> int:
         """Largest d_k allowed at h heads."""
         return self.axes[h][-1]

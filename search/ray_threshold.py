@@ -122,6 +122,7 @@ def find_threshold(
     """
     if not values or values[0] < 1 or any(b <= a for a, b in pairwise(values)):
         raise ValueError("values: give positive integers in increasing order")
+    values = values if isinstance(values, range) else [int(value) for value in values]
     low, high = bounds
     test = SeedTest(target, seeds, minimise=mode == "min", low=low, high=high)
     kept = ScoreFile(store, {"axis": axis, "metric": metric, "config": dict(config or {})})

@@ -24,7 +24,7 @@ class ScoreFile:
 
     Args:
         path: the file; made with the first score. None keeps scores in memory alone.
-        about: what the scores depend on, in JSON's types.
+        about: what the scores depend on; what JSON cannot hold stands there as text.
 
     Raises:
         ValueError: the file holds scores of something else.
@@ -32,7 +32,7 @@ class ScoreFile:
 
     def __init__(self, path: str | Path | None, about: Mapping[str, Any]) -> None:
         self.path = None if path is None else Path(path)
-        self.about = json.loads(json.dumps(dict(about)))
+        self.about = json.loads(json.dumps(dict(about), default=str))
         self.scores: list[Score] = []
         if self.path is None or not self.path.exists():
             return

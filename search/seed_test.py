@@ -117,7 +117,8 @@ class SeedTest:
         while len(run) < self.seeds and (complete or self.verdict(run) is None):
             known = len(run)
             promising = known >= 2 and self.reaches(self.mean(run))
-            end = self.seeds if complete or promising or known >= 5 else 5 if known >= 2 else 2
+            whole = complete or promising or known >= 5 or (self.low is None and self.high is None)
+            end = self.seeds if whole else 5 if known >= 2 else 2
             wave = range(known, min(end, self.seeds))
             run |= {seed: scores[seed] for seed in wave if seed in scores}
             if lacking := tuple(seed for seed in wave if seed not in scores):

@@ -399,3 +399,31 @@ def test_few_of_all_heads_are_tried() -> None:
     assert state.result(50).d_k == 9
     assert {h: r[:2] for h, r in rows(state).items()} == {h: r[:2] for h, r in cell.table().items()}
     assert len(evidence) < 2 * math.sqrt(495) + 20
+
+
+def test_a_contradicted_head_bounds_no_other() -> None:
+    """One head passes by a freak at 5 alone; the cell's threshold is that of the others."""
+
+    def score(h: int, d_k: int, seed: int) -> float:
+        if h > 1:
+            return float(h * d_k >= 24)
+        return (0.988, 0.995)[seed % 2] if d_k == 5 else (0.96, 0.99)[seed % 2]
+
+    plan = CellPlan("cell", widths({1: 30, 2: 15, 4: 8}), 5.0, intervals=True)
+    state, _ = search(SimulatedCell(plan, SeedTest(0.99, 2, extra=2), score))
+    assert state.result(1).status == "inconsistent"
+    assert {h: state.result(h).d_k for h in (2, 4)} == {2: 12, 4: 6}
+
+
+@pytest.mark.parametrize(
+    "fault", [{"guess_D_K": 0.0}, {"guess_D_K": -3.0}, {"guess_h": 0.0}, {"spread": 1.0}]
+)
+def test_a_plan_that_could_never_end_is_refused(fault: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="cell: guesses must be positive"):
+        CellPlan("cell", widths({1: 8}), **{"guess_D_K": 4.0, **fault})
+
+
+@pytest.mark.parametrize("axes", [{1: []}, {1: range(4), 2: range(0)}])
+def test_an_empty_axis_is_refused(axes: dict) -> None:
+    with pytest.raises(ValueError, match="cell: axes"):
+        CellPlan("cell", axes, 4.0)
