@@ -19,7 +19,8 @@ from rgr_dist.explaining import command_to_repeat, explain_cell
 from rgr_dist.replay import decision_rows, open_portfolio
 from rgr_dist.results.store import Store
 from rgr_dist.study import Study
-from rgr_dist.study_file import load_study
+from rgr_dist.study_faults import StudyError
+from rgr_dist.study_file import load_study, parse_study
 from tests.results.made_up_runs import run_row
 from tests.test_replay import WIDTHS, runs_of, study_of
 from tests.test_replay import trained as plain_rows
@@ -222,3 +223,30 @@ def test_a_cell_or_head_that_is_not_there_is_told_in_one_line(
         shown = capsys.readouterr()
         assert (shown.out, len(shown.err.splitlines())) == ("", 1)
         assert said in shown.err
+
+
+def test_a_head_beyond_all_heads_is_refused() -> None:
+    study = study_of(heads="all", max_D_K=4)
+    with pytest.raises(StudyError, match="--heads 500: beyond the largest D_K; valid: 1 to 4"):
+        explained(study, [], 500)
+
+
+def test_an_error_that_diverged_is_null_in_json() -> None:
+    """A run of no bound that diverged has an infinite error, which JSON cannot hold."""
+    document = {
+        "name": "errors",
+        "model": "value",
+        "cells": [{"m": 16, "d_model": 8}],
+        "search": {"heads": [1], "seeds": 2, "max_D_K": 4, "target": 0.1, "intervals": False},
+    }
+    study = parse_study(document)
+    (cell,) = study.cells
+    rows = [
+        run_row(1, d_k, seed, cell, 0, score=None, val_score=None, stop_reason="diverged")
+        for d_k in range(1, 5)
+        for seed in (0, 1)
+    ]
+    sections, facts = explained(study, rows)
+    assert {row["mean_score"] for row in sections["decisions"]} == {None}
+    assert facts["finished"] is True
+    json.dumps(sections, allow_nan=False)

@@ -11,6 +11,7 @@ import pytest
 from analysis import paper
 from rgr_dist.prior import expectations, law_width, record
 from rgr_dist.replay import plan_cell
+from rgr_dist.results.parts import StoreError
 from rgr_dist.results.store import Store
 from rgr_dist.study import Study
 from rgr_dist.study_file import parse_study
@@ -72,3 +73,11 @@ def test_an_expectation_is_fixed_when_the_study_is_first_run(tmp_path: Path) -> 
     old, new = (later[cell.cell_id] for cell in wider.cells)
     assert {study.cells[0].cell_id: old} == first
     assert math.isclose(new.D_K, 3.0 * law_width(wider.cells[1]), rel_tol=0.05)
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"x": {"D_K": 1}}', '{"x": 3}'])
+def test_a_damaged_record_is_told_in_one_line(content: str, tmp_path: Path) -> None:
+    store, study = Store(tmp_path), study_of((64, 16))
+    store.write_text("studies/prior/prior.json", content)
+    with pytest.raises(StoreError, match=r"prior\.json is damaged; remove it"):
+        expectations(study, store)

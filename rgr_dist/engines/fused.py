@@ -47,6 +47,7 @@ def train_lane(run: Run) -> Outcome:
         if stop.after(val_score):
             stop_reason = "converged"
             break
+    del validation  # what it holds makes room for the test's
     if stop_reason != "diverged":
         score = _scorer(lane, lane.task.test).score()
         tau = None if run.cell.model == "value" else float(lane.theta.tau[0])
