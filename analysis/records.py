@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-TEXT = {"model", "graph", "status"}
+TEXT = {"model", "graph", "status", "limited_by"}
 REAL = {"mean_score"}
 THRESHOLD_KEYS = (
     "model", "graph", "degree", "m", "d_model", "h", "d_k", "D_K", "D_K_low", "D_K_high",
@@ -20,8 +20,12 @@ BEST_KEYS = (
 
 
 def threshold_records(thresholds: pd.DataFrame) -> list[dict[str, Any]]:
-    """One record per (cell, h), with the keys ``THRESHOLD_KEYS``; what is missing is None."""
-    return _records(thresholds, THRESHOLD_KEYS)
+    """One record per (cell, h), with the keys ``THRESHOLD_KEYS``; what is missing is None.
+
+    Where failing sides were trained longer, ``limited_by`` says what they lacked.
+    """
+    retested = "limited_by" in thresholds and thresholds["limited_by"].notna().any()
+    return _records(thresholds, (*THRESHOLD_KEYS, "limited_by") if retested else THRESHOLD_KEYS)
 
 
 def best_records(best: pd.DataFrame) -> list[dict[str, Any]]:

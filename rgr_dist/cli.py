@@ -131,6 +131,7 @@ def thresholds(
     }
     shown = (
         "m d_model degree h h_star h_low h_high d_k D_K D_K_low D_K_high status mean_score n_seeds"
+        " limited_by"
     )
     print_listing(sections, how, show=shown.split())
 

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from analysis.records import threshold_records
 from rgr_dist.replay import decision_rows, open_portfolio, stored_runs, threshold_rows
+from rgr_dist.reporting import open_results
 from rgr_dist.results.store import Store
 from rgr_dist.study import Study
 from rgr_dist.study_file import parse_study
@@ -71,6 +73,8 @@ def test_a_retest_says_what_limits_a_cell_and_reuses_runs_that_converged(tmp_pat
     study = study_of(heads=[2], intervals=False, retest_steps=3)
     (row,) = thresholds_here(study, store)
     assert row["limited_by"] in ("capacity", "budget")
+    (listed,) = threshold_records(open_results(study, store)[0].thresholds)
+    assert listed["limited_by"] == row["limited_by"]
     longer = json.loads(row["certificate"])["longer"]
     assert longer["d_k"] == row["d_k"] - 1
     runs = store.runs()
