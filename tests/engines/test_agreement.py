@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -65,14 +64,6 @@ def runs_of(
     sizes = {"model": model, "m": m, "d_model": d_model}
     cell = Cell(**sizes, graph=graph, context=context, training=training)
     return [Run(cell=cell, h=h, d_k=d_k, seed=seed) for seed in seeds]
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def assert_same_weights(one: Weights, other: Weights, relative: float) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -27,14 +26,6 @@ LONG = (90, 12, 40, 2, 9, "8-regular")  # longer than a register
 graphs = pytest.mark.parametrize(
     "shape", [*OTHER_GRAPHS.values(), LONG], ids=[*OTHER_GRAPHS, "long contexts"]
 )
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @graphs

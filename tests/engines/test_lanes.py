@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -67,14 +67,6 @@ def ends(runs: Sequence[Run]) -> dict[int, tuple[Any, ...]]:
     """How each seed ended when these runs were trained together."""
     outcomes = LanesEngine().train(runs)
     return {run.seed: end(outcome) for run, outcome in zip(runs, outcomes, strict=True)}
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @shapes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -74,14 +73,6 @@ def graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "stream", lambda _: contextlib.nullcontext())
     on_gpu = torch.device("cuda")
     monkeypatch.setattr(lanes_state, "Repeated", lambda _: Repeated(on_gpu))
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def train(lanes: Lanes) -> torch.Tensor:

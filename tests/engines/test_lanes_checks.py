@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
-import torch
 
 from rgr_dist.engines import lanes_blocks, lanes_checks, lanes_scoring, lanes_sources
 from rgr_dist.engines.lanes_blocks import BlockScorer
 from rgr_dist.engines.lanes_checks import Checks
 from rgr_dist.engines.lanes_sources import SourceScorer
 from tests.engines.test_lanes import QUICK, SMALL, ends, lanes_of, runs_of, shapes
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @shapes

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 import torch
@@ -25,14 +23,6 @@ def mixed_runs(shape: tuple[int, ...], model: str) -> list[Run]:
     m, d_model, length, h, _ = shape
     cell = Cell(model=model, m=m, d_model=d_model, context={"length": length})
     return [Run(cell=cell, h=h, d_k=d_k, seed=i // 2) for i, d_k in enumerate(WIDTHS)]
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @models

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -32,14 +32,6 @@ def runs_of(shape: tuple[int, ...], widths: Sequence[int], **training: Any) -> l
     m, d_model, length, h = shape
     cell = Cell(m=m, d_model=d_model, context={"length": length}, training=training)
     return [Run(cell=cell, h=h, d_k=d_k, seed=i // 2) for i, d_k in enumerate(widths)]
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def assert_as_alone(beside: Weights, alone: Weights, relative: float = 0.0) -> None:

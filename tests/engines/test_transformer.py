@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -63,14 +63,6 @@ def same(one: BlockWeights, other: BlockWeights) -> bool:
 
 def ends(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
     return [dataclasses.asdict(dataclasses.replace(end, seconds=0.0)) for end in outcomes]
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def plain_loss(task: MatchingTask, theta: BlockWeights, h: int, batch: np.ndarray) -> float:

@@ -230,8 +230,7 @@ def test_a_coarse_grid_finds_the_smallest_listed_width_that_passes() -> None:
 
 
 def test_a_grid_shows_every_contradiction() -> None:
-    score = lambda h, d_k, seed: 1.0 if d_k in (3, 7, 8) else 0.9  # noqa: E731
-    cell = cell_of({1: 8}, score, every_value=True)
+    cell = cell_of({1: 8}, lambda h, d_k, seed: [0.9, 1.0][d_k in (3, 7, 8)], every_value=True)
     state, _ = search(cell)
     assert state.result(1).status == "inconsistent"
     assert [probe.d_k for probe in state.result(1).contradiction] == [3, 6]
@@ -302,117 +301,6 @@ def test_a_run_that_diverged_fails_its_probe_at_once_where_errors_have_no_bound(
     assert state.result(1).d_k == 5
     assert len(evidence[Place(1, 4)]) == 2
     assert "diverged" in next(d.evidence for d in state.decisions if d.d_k == 4)
-
-
-def test_extra_seeds_settle_a_contradiction_that_was_bad_luck() -> None:
-    """Of its first two seeds d_k = 4 was lucky; with more it fails, and 8 is the threshold."""
-
-    def score(h: int, d_k: int, seed: int) -> float:
-        if d_k >= 8:
-            return 1.0
-        return 0.995 if d_k == 4 and seed < 2 else (0.96, 0.99)[seed % 2]
-
-    plan = CellPlan("cell", widths({1: 16}), 8.0, intervals=True)
-    state, _ = search(SimulatedCell(plan, SeedTest(0.99, 2), score))
-    assert state.result(1).status == "inconsistent"
-    state, evidence = search(SimulatedCell(plan, SeedTest(0.99, 2, extra=6), score))
-    assert (state.result(1).status, state.result(1).d_k) == ("found", 8)
-    assert state.result(1).contradiction is None
-    assert [len(evidence[Place(1, d)]) for d in (4, 7)] == [8, 8]
-    assert [d.n_seeds for d in state.decisions if d.reason.startswith("retest")] == [8, 8]
-
-
-def test_a_contradiction_that_stays_is_reported_with_the_extra_seeds() -> None:
-    def score(h: int, d_k: int, seed: int) -> float:
-        return 1.0 if d_k == 4 or d_k >= 8 else (0.96, 0.99)[seed % 2]
-
-    plan = CellPlan("cell", widths({1: 16}), 8.0, intervals=True)
-    state, _ = search(SimulatedCell(plan, SeedTest(0.99, 2, extra=6), score))
-    result = state.result(1)
-    assert result.status == "inconsistent"
-    assert [(probe.d_k, probe.n_seeds) for probe in result.contradiction] == [(4, 8), (7, 8)]
-    assert (result.D_K_low, result.D_K_high) == (4, 8)
-
-
-@given(noisy_cells(), st.integers(1, 5))
-def test_noise_with_extra_seeds_ends_and_keeps_its_certificates(
-    cell: SimulatedCell, extra: int
-) -> None:
-    noisy = SimulatedCell(cell.plan, replace(cell.test, extra=extra), cell.score)
-    state, _ = search(noisy)
-    for h in state.plan.axes:
-        result = state.result(h)
-        if result.status == "found":
-            assert state.contradiction(h) is None
-        if result.status == "inconsistent":
-            assert all(probe.n_seeds == cell.test.seeds + extra for probe in result.contradiction)
-
-
-@pytest.mark.parametrize(("needs_steps", "limited_by"), [(True, "budget"), (False, "capacity")])
-def test_the_failing_side_is_trained_longer_on_request(needs_steps: bool, limited_by: str) -> None:
-    plan = CellPlan("cell", widths({1: 16}), 8.0, intervals=False, retest_longer=True)
-    test, evidence = SeedTest(0.99, 2), {}
-    while (state := replay(plan, test, evidence)).needs:
-        (need,) = state.needs
-        passes = need.place.d_k >= 6 or (need.place.longer and needs_steps)
-        scores = dict.fromkeys(state.wave(need), 1.0 if passes else 0.5)
-        evidence.setdefault(need.place, {}).update(scores)
-    assert state.result(1).d_k == 6
-    assert state.result(1).limited_by == limited_by
-    assert [place for place in evidence if place.longer] == [Place(1, 5, longer=True)]
-
-
-@st.composite
-def every_head_cells(draw: st.DrawFn) -> SimulatedCell:
-    """Any cell that is monotone in d_k and in h: what h heads can do, one more can too."""
-    largest = draw(st.integers(1, 60), "largest D_K")
-    axes = {h: range(1, largest // h + 1) for h in range(1, largest + 1)}
-    least = draw(st.integers(1, largest + 3), "threshold of one head")
-    thresholds = {}
-    for h in axes:
-        thresholds[h] = least
-        least = draw(st.integers(1, least)) if draw(st.booleans()) else least
-    plan = CellPlan(
-        "cell",
-        axes,
-        guess_D_K=draw(st.floats(0.5, 120)),
-        guess_h=draw(st.floats(1, 60)),
-        keep_within=draw(st.sampled_from([0.0, 0.1, 0.5])),
-        intervals=False,
-        every_head=True,
-    )
-    return SimulatedCell(plan, SeedTest(0.99, 2), step(thresholds))
-
-
-@given(every_head_cells())
-def test_every_head_is_searched_as_by_trying_each(cell: SimulatedCell) -> None:
-    state, _ = search(cell)
-    assert rows(state) == cell.table()
-
-
-def test_few_of_all_heads_are_tried() -> None:
-    """450 is the best D_K, at 50 heads of 9; about one corner of each width is tried."""
-    axes = {h: range(1, 1200 // h + 1) for h in range(1, 1201)}
-    plan = CellPlan("cell", axes, 400.0, 40.0, intervals=False, every_head=True)
-    cell = SimulatedCell(plan, SeedTest(0.99, 2), lambda h, d, seed: float(h >= 50 and d >= 9))
-    state, evidence = search(cell)
-    assert state.result(50).d_k == 9
-    assert {h: r[:2] for h, r in rows(state).items()} == {h: r[:2] for h, r in cell.table().items()}
-    assert len(evidence) < 2 * math.sqrt(495) + 20
-
-
-def test_a_contradicted_head_bounds_no_other() -> None:
-    """One head passes by a freak at 5 alone; the cell's threshold is that of the others."""
-
-    def score(h: int, d_k: int, seed: int) -> float:
-        if h > 1:
-            return float(h * d_k >= 24)
-        return (0.988, 0.995)[seed % 2] if d_k == 5 else (0.96, 0.99)[seed % 2]
-
-    plan = CellPlan("cell", widths({1: 30, 2: 15, 4: 8}), 5.0, intervals=True)
-    state, _ = search(SimulatedCell(plan, SeedTest(0.99, 2, extra=2), score))
-    assert state.result(1).status == "inconsistent"
-    assert {h: state.result(h).d_k for h in (2, 4)} == {2: 12, 4: 6}
 
 
 @pytest.mark.parametrize(
