@@ -5,14 +5,15 @@
 A step is one context of one lane. Rates are medians over rounds, in each of which every
 engine trains for a moment; a ratio is the median of the rounds' ratios, so that a load that
 comes and goes falls on both sides of it. With several threads ``fused`` has a lane for each:
-on one thread they take turns, on all they run side by side; ``vs_one_thread`` is the ratio.
+on one thread they take turns, on all they run side by side. ``vs_one_thread`` is the median ratio
+over rounds in which the machine gave every core, of as many as it takes (see cores.py), and
+missing if there were too few in a minute.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -24,6 +25,7 @@ from typing import Annotated, Any, Protocol
 
 import torch
 import typer
+from cores import Cores, pin
 from rich.console import Console
 from rich.table import Table
 
@@ -40,7 +42,8 @@ SHAPES = [
 BLOCK = 50
 """Steps are counted in blocks: what compiled programs take in one call."""
 
-CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+PATIENCE = 60.0
+"""Seconds in which the machine may give every core, for a shape."""
 
 
 class Format(StrEnum):
@@ -114,25 +117,23 @@ class Contestant:
         """Build, compile, warm up, and find how many steps fill a round."""
         m, d_model, h, D_K = shape
         cell = Cell(m=m, d_model=d_model)
-        self._pin()
+        pin(self.threads)
         runs = [Run(cell=cell, h=h, d_k=D_K // h, seed=seed) for seed in range(self.lanes)]
         self.program = self.make(runs)
         self.program.advance(BLOCK)
-        self.steps = BLOCK * max(1, round(seconds / min(self._timed(), self._timed())))
+        block = min(self._timed(BLOCK) for _ in range(2))
+        self.steps = BLOCK * max(1, round(seconds / block))
 
-    def measure(self) -> None:
-        """One round."""
-        self._pin()
-        self.rates.append(self.steps * self.lanes / self._timed())
+    def rate(self, share: float = 1.0) -> float:
+        """Steps per second in one round, or in a part of one."""
+        pin(self.threads)
+        steps = BLOCK * max(1, round(share * self.steps / BLOCK))
+        return steps * self.lanes / self._timed(steps)
 
-    def _pin(self) -> None:
-        if CORES:
-            os.sched_setaffinity(0, CORES[: self.threads])
-
-    def _timed(self) -> float:
+    def _timed(self, steps: int) -> float:
         assert self.program is not None
         started = time.perf_counter()
-        self.program.advance(self.steps)
+        self.program.advance(steps)
         return time.perf_counter() - started
 
 
@@ -187,9 +188,9 @@ def measure_shape(
         entrant.prepare(shape, seconds)
     for _ in range(rounds):
         for entrant in entrants:
-            entrant.measure()
+            entrant.rates.append(entrant.rate())
     reference = entrants[0].rates
-    one_thread = next(entrant.rates for entrant in entrants if entrant.engine == "fused")
+    one = next(entrant for entrant in entrants if entrant.engine == "fused")
     jax = next((entrant.rates for entrant in entrants if entrant.engine == "jax"), None)
     flops, peak = flops_per_step(*shape), peak_flops_per_second()
     rows = []
@@ -205,14 +206,34 @@ def measure_shape(
                 "spread": round((max(entrant.rates) - min(entrant.rates)) / rate, 3),
                 "vs_reference": _ratio(entrant.rates, reference),
                 "vs_jax": _ratio(entrant.rates, jax),
-                "vs_one_thread": (
-                    _ratio(entrant.rates, one_thread) if entrant.threads > 1 else None
-                ),
+                "vs_one_thread": on_whole_cores(entrant, one, 3 * rounds),
                 "flops_per_step": flops,
                 "share_of_peak": round(rate * flops / peak / entrant.threads, 3),
             }
         )
     return rows
+
+
+def on_whole_cores(many: Contestant, one: Contestant, rounds: int) -> float | None:
+    """The ratio of their rates while the machine gives all the cores that ``many`` is for.
+
+    Rounds are short, as such times may be; None where too few came in a minute.
+    """
+    if many.threads == 1:
+        return None
+    cores, ratios, began = Cores(many.threads), [], time.monotonic()
+    while len(ratios) < rounds:
+        if time.monotonic() - began > PATIENCE:
+            return None
+        if not cores.are_whole():
+            continue
+        alone = one.rate(share=1 / 6)
+        if not cores.are_whole():
+            continue
+        together = many.rate(share=1 / 6)
+        if cores.are_whole():
+            ratios.append(together / alone)
+    return round(statistics.median(ratios), 2)
 
 
 def _ratio(rates: list[float], others: list[float] | None) -> float | None:

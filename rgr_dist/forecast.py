@@ -71,15 +71,21 @@ def forecast_cell(cell: Cell, state: CellState) -> Forecast:
     return total
 
 
-def seconds_per_work(runs: pd.DataFrame, study: Study) -> float:
-    """Seconds of one core for a multiply-add: measured on the study's runs, else a guess."""
-    work = seconds = 0.0
+def work_done(runs: pd.DataFrame, study: Study) -> float:
+    """Multiply-adds of the study's runs."""
+    work = 0.0
     for cell in study.cells:
         own = runs[runs["cell_id"] == cell.cell_id]
         for D_K, steps in zip(own["D_K"].tolist(), own["steps"].tolist(), strict=True):
             work += step_cost(cell, D_K) * steps
-        seconds += float(own["seconds"].sum())
-    return seconds / work if work else 1 / MULTIPLY_ADDS_PER_SECOND
+    return work
+
+
+def seconds_per_work(runs: pd.DataFrame, study: Study) -> float:
+    """Seconds of one core for a multiply-add: measured on the study's runs, else a guess."""
+    own = runs[runs["cell_id"].isin([cell.cell_id for cell in study.cells])]
+    work = work_done(own, study)
+    return float(own["seconds"].sum()) / work if work else 1 / MULTIPLY_ADDS_PER_SECOND
 
 
 def _look_ahead(state: CellState, assumed: Assumed) -> CellState:

@@ -111,8 +111,9 @@ class LiveView:
         if summary.failed:
             parts.insert(1, f"{summary.failed} failed")
         left = sum((self._left(cell, portfolio) for cell in study.cells), Forecast())
-        if left.runs and summary.steps:
-            parts.append(f"about {duration(left.steps / (summary.steps / elapsed))} left")
+        if left.runs and summary.work and summary.paced_from is not None:
+            pace = (time.monotonic() - summary.paced_from) / summary.work
+            parts.append(f"about {duration(left.work * pace)} left")
         return "   ".join(parts)
 
     def _left(self, cell: Cell, portfolio: Portfolio) -> Forecast:

@@ -10,9 +10,17 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rgr_dist.cluster import ClusterError, connect
+from rgr_dist.forecast import work_done
 from rgr_dist.prior import expectations, record
 from rgr_dist.problem import assets
-from rgr_dist.replay import Teacher, decision_rows, open_portfolio, stored_runs, threshold_rows
+from rgr_dist.replay import (
+    Teacher,
+    decision_rows,
+    open_portfolio,
+    step_cost,
+    stored_runs,
+    threshold_rows,
+)
 from rgr_dist.results.store import Store
 from rgr_dist.study import Cell, Run, Study
 from search.portfolio import Portfolio
@@ -41,17 +49,22 @@ class Summary:
     Attributes:
         runs, failed: runs trained now, and those of them that failed.
         steps: training steps taken now.
+        work: multiply-adds of those steps.
         train_seconds: seconds of training, summed over runs.
         slots: probes that can run at once.
         started: when the first probe could start, on ``time.monotonic``'s clock.
+        paced_from: when the first run that is told began to train, on the same clock: after
+            workers started and kernels were compiled.
     """
 
     runs: int = 0
     failed: int = 0
     steps: int = 0
+    work: float = 0.0
     train_seconds: float = 0.0
     slots: int = 0
     started: float = 0.0
+    paced_from: float | None = None
 
 
 def run_study(
@@ -130,7 +143,7 @@ def _run_through_client(
     with connect(address, cpus) as slots:
         import ray
 
-        summary.slots = slots
+        summary.slots, summary.paced_from = slots, summary.started
         task = ray.remote(num_cpus=0)(_drive).remote(
             study.model_dump_json(), assets.needed(study.cells), store.root, slots, engine, gpus
         )
@@ -138,6 +151,7 @@ def _run_through_client(
             runs = stored_runs(study, store)
             summary.runs = len(runs) - len(before)
             summary.steps = int(runs["steps"].sum() - before["steps"].sum())
+            summary.work = work_done(runs, study) - work_done(before, study)
             view.update(study, open_portfolio(study, runs, expected), summary)
         try:
             done: Summary = ray.get(task)
@@ -204,9 +218,12 @@ def _tune(
         nonlocal written
         rows = result["rows"]
         store.append(rows)
+        if summary.paced_from is None:
+            summary.paced_from = time.monotonic() - sum(row["seconds"] for row in rows)
         for row in rows:
             summary.runs += 1
             summary.steps += row["steps"]
+            summary.work += row["steps"] * step_cost(cell_of(probe), row["D_K"])
             summary.train_seconds += row["seconds"]
             if row["stop_reason"] == "failed":
                 summary.failed += 1

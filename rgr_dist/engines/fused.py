@@ -27,7 +27,34 @@ Result = TypeVar("Result")
 
 
 def train_lane(run: Run) -> Outcome:
-    """Train a run until it stops, and test it; ``seconds`` is its own time."""
+    """Train a run until it stops, and test it; ``seconds`` is its own time, without compiling."""
+    compile_for(run)
+    return _train_lane(run)
+
+
+def compile_for(run: Run) -> None:
+    """Compile, or load, what a run needs, where this process has not done so yet."""
+    cell, training = run.cell, run.cell.training
+    kind = cell.model, cell.graph.balanced
+    if kind in _compiled:
+        return
+    for contexts in (2, training.validation_contexts):  # few and many are scored differently
+        brief = training.model_copy(
+            update={
+                "max_steps": 2,
+                "check_every": 1,
+                "validation_contexts": contexts,
+                "test_contexts": contexts,
+            }
+        )
+        _train_lane(run.model_copy(update={"cell": cell.model_copy(update={"training": brief})}))
+    _compiled.add(kind)
+
+
+_compiled: set[tuple[str, bool]] = set()
+
+
+def _train_lane(run: Run) -> Outcome:
     started = time.perf_counter()
     lane, training = Lane(run), run.cell.training
     validation = _scorer(lane, lane.task.validation, often=True)

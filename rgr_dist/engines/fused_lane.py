@@ -22,6 +22,8 @@ from rgr_dist.study import Run
 
 BLOCK = 1024
 """Contexts drawn at once: as many as stay in cache."""
+LINES = 2 * WIDTH
+"""Floats in two cache lines, which processors fetch together."""
 
 
 def padded(size: int, multiple: int) -> int:
@@ -30,10 +32,13 @@ def padded(size: int, multiple: int) -> int:
 
 
 def zeros(*shape: int) -> FloatArray:
-    """Flat zeros that begin at a cache line, as rows of tiles should."""
+    """Flat zeros that begin at a cache line, as rows of tiles should.
+
+    Lines come in pairs, and none of these is shared with what another thread writes.
+    """
     size = int(np.prod(shape))
-    raw = np.zeros(size + WIDTH, dtype=np.float32)
-    first = -raw.ctypes.data % 64 // raw.itemsize
+    raw = np.zeros(padded(size, LINES) + LINES, dtype=np.float32)
+    first = -raw.ctypes.data % (LINES * raw.itemsize) // raw.itemsize
     return raw[first : first + size]
 
 

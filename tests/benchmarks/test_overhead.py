@@ -7,9 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "overhead.py"
 
 
+@pytest.mark.slow  # compiles, and starts a process for each figure
 def test_it_prints_a_row_for_each_engine_as_json_alone() -> None:
     options = ["--smallest", "--steps", "500", "--starts", "1", "--format", "json"]
     done = subprocess.run(

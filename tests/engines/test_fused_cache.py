@@ -106,3 +106,29 @@ def test_a_kernels_file_changes_with_its_pieces(kernels: ModuleType) -> None:
         digest.update(piece.read_bytes())
     now = digest.hexdigest()[:16]
     assert now == kernels.PIECES, f'set PIECES = "{now}" in {path.name}'
+
+
+COMPILED_LATER = """
+import gc
+from numba.core.dispatcher import Dispatcher
+from rgr_dist.engines.fused import compile_for, train_lane
+from rgr_dist.study import Cell, Run
+
+def compiled():
+    kernels = [one for one in gc.get_objects() if isinstance(one, Dispatcher)]
+    return {(one.py_func.__qualname__, str(given)) for one in kernels for given in one.signatures}
+
+for model in ("max", "softmax", "value"):
+    run = Run(cell=Cell(model=model, m=32, d_model=8), h=2, d_k=2, seed=0)
+    compile_for(run)
+    before = compiled()
+    train_lane(run)
+    print(model, compiled() - before)
+"""
+
+
+def test_nothing_is_compiled_while_a_runs_seconds_are_counted() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", COMPILED_LATER], capture_output=True, text=True, timeout=240
+    )
+    assert done.stdout.splitlines() == ["max set()", "softmax set()", "value set()"], done.stderr
