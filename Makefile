@@ -10,7 +10,7 @@ quickstart: $(READY)  ## find the first thresholds and write the report
 	$(BIN)/rgr run quickstart
 
 test: $(READY)  ## the fast tests
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadfile
 
 test-slow: $(READY)  ## the tests that take minutes
 	$(BIN)/pytest -m "slow and not gpu"
