@@ -165,6 +165,16 @@ def fit_laws(best: pd.DataFrame) -> list[Law]:
     ]
 
 
+def distinct(laws: Sequence[Law]) -> list[Law]:
+    """The laws, without those of a part of the cells where that is all of them."""
+    kept: list[Law] = []
+    for law in laws:
+        same = (law.response, law.predictor, law.n)
+        if law.slope is None or same not in [(k.response, k.predictor, k.n) for k in kept]:
+            kept.append(law)
+    return kept
+
+
 def predict(law: Law, x: float) -> Prediction:
     """Response at predictor ``x``, with the 95 % interval for one new cell.
 

@@ -16,7 +16,7 @@ from analysis.accuracy_report import accuracy_page
 from analysis.axes import to_png, to_svg
 from analysis.curves import curves
 from analysis.figures import draw_capacity, draw_curves, draw_heads
-from analysis.laws import Law, capacity_scale, compression, fit_laws
+from analysis.laws import Law, capacity_scale, compression, distinct, fit_laws
 from analysis.load import StudyResults
 from analysis.page import by_size, render_page, rows_of
 from analysis.provenance import cost
@@ -125,8 +125,10 @@ def render(results: StudyResults, shown: Tables, drawn: dict[str, str]) -> str:
         ],
         laws=[
             (law, wording.law_words(law), wording.paper_law_words(published.get(law.name)))
-            for law in shown.laws
+            for law in distinct(shown.laws)
         ],
+        cited=bool(published),
+        compared=not shown.comparison.empty,
         figures={
             name: {"svg": Markup(svg), "caption": CAPTIONS[name].format(scale=_scale(study))}
             for name, svg in drawn.items()

@@ -14,6 +14,9 @@ from rgr_dist.study import Study
 
 MISSING = "–"
 
+CELLS_OF_A_LAW = 3
+"""Fewer cells, which a line can be fitted to, do not make a headline."""
+
 STATUS = {
     "found": "found",
     "censored": "censored: no pass up to the largest width allowed",
@@ -99,7 +102,7 @@ def headline(laws: Sequence[Law], best: pd.DataFrame) -> str:
     """The finding of the study in one sentence with its numbers."""
     found = best[best["D_K"].notna()].astype("object").to_dict("records")
     law = by_name(laws)["D_K"]
-    if law.slope is not None:
+    if law.slope is not None and law.n >= CELLS_OF_A_LAW:
         ends = f"95 % interval {three_digits(law.slope_low)} to {three_digits(law.slope_high)}"
         cells = f"over {law.n} of {len(best)} cells"
         r2 = "" if law.r2 is None else f", R² = {law.r2:.3f}"
@@ -148,7 +151,7 @@ def disagreements(
     """
     dense = paper.DENSE_LAW in published.values()
     if comparison.empty and not dense:
-        return ["No cell has the paper's size and protocol, so none is compared with its figures."]
+        return ["The paper gives no number for a cell of this model, size and protocol."]
     cells = comparison.astype("object").to_dict("records")
     measured = [row for row in cells if not pd.isna(row["difference"])]
     apart = [row for row in measured if not row["agrees"]]

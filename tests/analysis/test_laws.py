@@ -11,7 +11,7 @@ import pytest
 import statsmodels.api as sm
 
 from analysis import paper
-from analysis.laws import Law, by_name, capacity_scale, compression, fit_laws, predict
+from analysis.laws import Law, by_name, capacity_scale, compression, distinct, fit_laws, predict
 
 PLACES = list(paper.IMPLIED)
 
@@ -124,6 +124,13 @@ def test_denser_graphs_have_a_law_of_degrees_up_to_the_papers_and_one_of_informa
 def test_the_narrow_cells_are_left_out_of_the_second_fit() -> None:
     laws = by_name(fit_laws(cells(paper.IMPLIED)))
     assert (laws["D_K"].n, laws["D_K_wide"].n) == (12, 9)
+
+
+def test_a_fit_of_a_part_that_is_all_is_told_once() -> None:
+    laws = fit_laws(cells(paper.IMPLIED))
+    assert distinct(laws) == laws
+    wide = {place: values for place, values in paper.IMPLIED.items() if place[1] > 16}
+    assert [law.name for law in distinct(fit_laws(cells(wide)))] == ["D_K", "h"]
 
 
 def test_unfinished_cells_do_not_count() -> None:

@@ -155,6 +155,25 @@ def test_one_cell_has_no_law_but_a_finding(made_up: SimpleNamespace, tmp_path: P
     assert "no fit: 1 cell with a threshold; a fit needs 2 cells" in text
 
 
+def test_two_cells_are_fitted_but_make_no_headline(
+    made_up: SimpleNamespace, tmp_path: Path
+) -> None:
+    text = written(made_up.search_all(made_up.study_of([(64, 16), (64, 32)])), tmp_path)
+    assert "1 more cell below; too few finished cells for a law." in text
+    assert re.search(r"D_K\* ≈ [\d.]+ \[", text)
+
+
+def test_a_study_of_curves_shows_them_first(
+    finished: Any, made_up: SimpleNamespace, tmp_path: Path
+) -> None:
+    law, score = "<h2>The law of D_K*</h2>", "<h2>Score against width</h2>"
+    searched = (finished[1] / "index.html").read_text("utf-8")
+    assert searched.index(law) < searched.index(score)
+    study = made_up.study_of([(64, 16)], mode="grid", heads=[1, 2], D_K=[8, 16])
+    text = written(made_up.results_of(study, [], []), tmp_path)
+    assert text.index(score) < text.index(law)
+
+
 def test_an_unfinished_study_says_so(made_up: SimpleNamespace, tmp_path: Path) -> None:
     study = made_up.study_of([(64, 16), (64, 32)], heads=[1, 2])
     first = study.cells[0]
