@@ -31,24 +31,25 @@ def explain_cell(
     ahead of need. Rows say when a run ended, not for which study it was trained.
 
     Args:
-        heads: list these alone; the whole search is replayed all the same.
+        heads: list and count these alone; the whole search is replayed all the same.
     """
     runs, expected = stored_runs(study, store), expectations(study, store)
     state = open_portfolio(study, runs, expected).state(cell.cell_id)
     check_heads(state, heads)
     decisions = _decision_rows(state, _runs_by_place(study, cell, runs))
     own = expected[cell.cell_id]
+    listed = heads or shown_heads(state)
+    shown = [row for row in decisions if row["h"] in listed]
+    counted = shown if heads else decisions
     facts = {
         "start": f"D_K near {own.D_K:.0f}, h near {own.h:.1f}, from {own.source}",
         "test": f"mean of {state.test.seeds} seeds {_sign(state)} {state.test.target}",
         "finished": state.is_done,
-        "probes": len({(row["h"], row["d_k"], row["longer"]) for row in decisions}),
-        "runs": sum(row["new_seeds"] for row in decisions),
-        "steps": sum(row["steps"] for row in decisions),
-        "seconds": sum(row["seconds"] for row in decisions),
+        "probes": len({(row["h"], row["d_k"], row["longer"]) for row in counted}),
+        "runs": sum(row["new_seeds"] for row in counted),
+        "steps": sum(row["steps"] for row in counted),
+        "seconds": sum(row["seconds"] for row in counted),
     }
-    listed = heads or shown_heads(state)
-    shown = [row for row in decisions if row["h"] in listed]
     return {"decisions": shown, "heads": [_head_row(state, h) for h in listed]}, facts
 
 

@@ -208,7 +208,7 @@ def test_explain_in_every_format_and_for_one_head(
     alone = json.loads(capsys.readouterr().out)
     assert [row["h"] for row in alone["heads"]] == [2]
     assert alone["decisions"] == [row for row in answer["decisions"] if row["h"] == 2]
-    assert alone["runs"] == answer["runs"]
+    assert alone["runs"] == sum(row["new_seeds"] for row in alone["decisions"]) < answer["runs"]
 
 
 def test_a_cell_or_head_that_is_not_there_is_told_in_one_line(
