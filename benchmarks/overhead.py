@@ -24,8 +24,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from cores import pin
 from rich.console import Console
-from throughput import CORES, SHAPES, Format, print_table
+from throughput import SHAPES
+
+from rgr_dist.cli_options import How
+from rgr_dist.listing import Format, print_listing
 
 WORKER = Path(__file__).with_name("overhead_worker.py")
 ENGINES = {"fused": 1, "lanes": 10}
@@ -99,15 +103,14 @@ def measure_runs(engine: str, probe: tuple[int, int, int, int]) -> dict[str, Any
 
 
 def main(
-    format: Annotated[Format, typer.Option(help="table, or JSON alone on stdout")] = Format.table,
+    how: How = Format.TABLE,
     steps: Annotated[int, typer.Option(min=500, help="steps of each lane")] = 3000,
     starts: Annotated[int, typer.Option(min=1, help="starts of each engine")] = 5,
     smallest: Annotated[bool, typer.Option("--smallest", help="the smallest shape alone")] = False,
 ) -> None:
     """Measure evaluation share, memory and start-up of a worker, for each engine and shape."""
     messages = Console(stderr=True)
-    if CORES:
-        os.sched_setaffinity(0, CORES[:1])
+    pin(1)
     idle_mib = statistics.median(ask_worker("idle")["peak_mib"] for _ in range(starts))
     rows = []
     for shape in [min(SHAPES)] if smallest else SHAPES:
@@ -118,11 +121,7 @@ def main(
     for probe in THRESHOLDS[:1] if smallest else THRESHOLDS:
         messages.print(f"whole runs, (m, d_model, h, D_K) = {probe}")
         runs += [measure_runs(engine, probe) for engine in ENGINES]
-    if format is Format.json:
-        print(json.dumps({"rows": rows, "runs": runs}))
-    else:
-        print_table(rows)
-        print_table(runs)
+    print_listing({"rows": rows, "runs": runs}, how)
 
 
 if __name__ == "__main__":

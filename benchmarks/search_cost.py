@@ -22,20 +22,18 @@ store lacks is trained first: minutes on two cores for the defaults.
 
 from __future__ import annotations
 
-import json
 import math
 import statistics
-from collections.abc import Iterable
-from enum import StrEnum
 from typing import Annotated, Any
 
 import optuna
 import pandas as pd
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from rgr_dist.cell_choice import cell_named
+from rgr_dist.cli_options import How
+from rgr_dist.listing import Format, print_listing
 from rgr_dist.prior import law_width
 from rgr_dist.replay import open_portfolio, plan_cell, seed_test, stored_runs
 from rgr_dist.results.store import Store
@@ -55,13 +53,6 @@ TRIALS = 400
 """Most trials that Optuna gets for a cell."""
 
 Row = dict[str, Any]
-
-
-class Format(StrEnum):
-    """How results are printed."""
-
-    table = "table"
-    json = "json"
 
 
 class Silent:
@@ -184,20 +175,8 @@ def _row(study: str, strategy: str, steps: int, whole: int, same: bool) -> Row:
     }
 
 
-def print_table(rows: Iterable[Row]) -> None:
-    """The rows as a table, studies apart."""
-    rows = list(rows)
-    table = Table(*rows[0])
-    for index, row in enumerate(rows):
-        steps, share = f"{row['training_steps']:,}", f"{row['share_of_exhaustive']:.1%}"
-        last = index + 1 == len(rows) or rows[index + 1]["study"] != row["study"]
-        same = "yes" if row["same_thresholds"] else "no"
-        table.add_row(row["study"], row["strategy"], steps, share, same, end_section=last)
-    Console(width=120).print(table)
-
-
 def main(
-    format: Annotated[Format, typer.Option(help="table, or JSON alone on stdout")] = Format.table,
+    how: How = Format.TABLE,
     out: Annotated[str, typer.Option(help="store; what it lacks is trained")] = "results",
     study: Annotated[str, typer.Option(help="a shipped study, or a YAML file")] = "base-grid",
     measure: Annotated[list[str] | None, typer.Option(help="cells to train in full")] = None,
@@ -222,10 +201,7 @@ def main(
         )
     same = all(row["same_thresholds"] for row in rows if row["strategy"] == "adaptive")
     rows += study_rows(resolved, curves, measured, same)
-    if format is Format.json:
-        print(json.dumps({"rows": rows}))
-    else:
-        print_table(rows)
+    print_listing({"rows": rows}, how)
 
 
 if __name__ == "__main__":

@@ -16,17 +16,16 @@ takes 0.02 s keeps 1,000 workers busy only with jobs of 20 s or more. ``seconds_
 
 from __future__ import annotations
 
-import json
 import math
 import random
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from search_cost import Format, Row, no_runs, recorded
+from search_cost import Row, no_runs, recorded
 
+from rgr_dist.cli_options import How
+from rgr_dist.listing import Format, print_listing
 from rgr_dist.prior import expectations
 from rgr_dist.replay import open_portfolio, stored_runs
 from rgr_dist.results.store import Store
@@ -103,18 +102,8 @@ def _row(study: str, portfolio: Portfolio, curves: Curves, workers: int, start: 
     }
 
 
-def print_table(rows: list[dict[str, Any]]) -> None:
-    """The rows as a table."""
-    table = Table(*rows[0])
-    for row in rows:
-        table.add_row(
-            *(value if isinstance(value, str) else f"{value:,}" for value in row.values())
-        )
-    Console(width=140).print(table)
-
-
 def main(
-    format: Annotated[Format, typer.Option(help="table, or JSON alone on stdout")] = Format.table,
+    how: How = Format.TABLE,
     out: Annotated[str, typer.Option(help="store that holds the study's runs")] = "results",
     study: Annotated[str, typer.Option(help="a study that has been run")] = "base-grid",
     workers: Annotated[list[int] | None, typer.Option(min=1, help="for the study")] = None,
@@ -125,10 +114,7 @@ def main(
     rows = study_rows(study, Store(out), workers or (1, 8, 64), start_seconds)
     if cells:
         rows.append(made_up_row(cells, cells, start_seconds))
-    if format is Format.json:
-        print(json.dumps({"rows": rows}))
-    else:
-        print_table(rows)
+    print_listing({"rows": rows}, how)
 
 
 if __name__ == "__main__":

@@ -13,13 +13,11 @@ missing if there were too few in a minute.
 from __future__ import annotations
 
 import importlib.util
-import json
 import statistics
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from enum import StrEnum
 from functools import partial
 from typing import Annotated, Any, Protocol
 
@@ -27,8 +25,9 @@ import torch
 import typer
 from cores import Cores, pin
 from rich.console import Console
-from rich.table import Table
 
+from rgr_dist.cli_options import How
+from rgr_dist.listing import Format, print_listing
 from rgr_dist.study import Cell, Run
 
 SHAPES = [
@@ -44,13 +43,6 @@ BLOCK = 50
 
 PATIENCE = 60.0
 """Seconds in which the machine may give every core, for a shape."""
-
-
-class Format(StrEnum):
-    """How results are printed."""
-
-    table = "table"
-    json = "json"
 
 
 class Program(Protocol):
@@ -242,18 +234,8 @@ def _ratio(rates: list[float], others: list[float] | None) -> float | None:
     return round(statistics.median(a / b for a, b in zip(rates, others, strict=True)), 2)
 
 
-def print_table(rows: list[dict[str, Any]]) -> None:
-    """The rows as a table, shapes apart."""
-    table = Table(*rows[0])
-    for index, row in enumerate(rows):
-        cells = ["" if v is None else f"{v:,}" for v in row.values() if not isinstance(v, str)]
-        last = index + 1 == len(rows) or rows[index + 1]["m"] != row["m"]
-        table.add_row(row["engine"], *cells, end_section=last)
-    Console(width=160).print(table)
-
-
 def main(
-    format: Annotated[Format, typer.Option(help="table, or JSON alone on stdout")] = Format.table,
+    how: How = Format.TABLE,
     threads: Annotated[int, typer.Option(min=1, help="also run fused on so many threads")] = 1,
     rounds: Annotated[int, typer.Option(min=1, help="rounds of each engine")] = 7,
     seconds: Annotated[float, typer.Option(min=0, help="time of an engine in a round")] = 0.3,
@@ -268,10 +250,7 @@ def main(
     for shape in SHAPES[:shapes]:
         messages.print(f"(m, d_model, h, D_K) = {shape}")
         rows += measure_shape(shape, threads, rounds, seconds)
-    if format is Format.json:
-        print(json.dumps({"rows": rows}))
-    else:
-        print_table(rows)
+    print_listing({"rows": rows}, how)
 
 
 if __name__ == "__main__":
