@@ -117,7 +117,7 @@ def render(results: StudyResults, shown: Tables, drawn: dict[str, str]) -> str:
         results,
         shown.cost,
         headline=wording.headline(shown.laws, shown.best),
-        findings=wording.disagreements(shown.comparison, shown.laws, published),
+        findings=_findings(shown, study),
         unfinished=[
             {"name": wording.cell_name(row), "status": wording.STATUS[row["status"]]}
             for row in rows_of(shown.best)
@@ -137,6 +137,13 @@ def render(results: StudyResults, shown: Tables, drawn: dict[str, str]) -> str:
         heads=heads,
         pool=by_size(shown.pool),
     )
+
+
+def _findings(shown: Tables, study: Study) -> list[str]:
+    """Where the paper agrees; nothing of a study of curves, whose thresholds are a grid's."""
+    if study.search.mode == "grid":
+        return []
+    return wording.disagreements(shown.comparison, shown.laws, paper.laws_for(study))
 
 
 def _scale(study: Study) -> str:

@@ -172,6 +172,8 @@ def disagreements(
     whole = {law.response: law.n for law in laws if law.name == "D_K"}
     for law in laws:
         theirs = published.get(law.name)
+        if law.n < CELLS_OF_A_LAW:
+            continue
         if theirs is None or law.slope is None or law.slope_low is None or law.slope_high is None:
             continue
         if law.name == "D_K_wide" and law.n == whole.get(law.response):

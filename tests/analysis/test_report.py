@@ -170,8 +170,13 @@ def test_a_study_of_curves_shows_them_first(
     searched = (finished[1] / "index.html").read_text("utf-8")
     assert searched.index(law) < searched.index(score)
     study = made_up.study_of([(64, 16)], mode="grid", heads=[1, 2], D_K=[8, 16])
-    text = written(made_up.results_of(study, [], []), tmp_path)
+    rows = [
+        made_up.threshold_row(study.cells[0], 1, 16),
+        made_up.threshold_row(study.cells[0], 2, 4),
+    ]
+    text = written(made_up.results_of(study, [], rows), tmp_path)
     assert text.index(score) < text.index(law)
+    assert "Table 1" not in text, "a threshold on a coarse grid is held against the paper's"
 
 
 def test_an_unfinished_study_says_so(made_up: SimpleNamespace, tmp_path: Path) -> None:
@@ -258,12 +263,12 @@ def test_a_failed_write_leaves_the_old_page(
 def test_denser_graphs_are_told_apart_and_held_against_app_a_3(
     made_up: SimpleNamespace, tmp_path: Path
 ) -> None:
-    graph = {"family": "regular", "degree": [1, 4, 32]}
+    graph = {"family": "regular", "degree": [1, 4, 8, 32]}
     study = parse_study(
         {"name": "made-up", "cells": [{"m": 128, "d_model": 32}], "graph": graph}
         | {"search": {"heads": [1, 2], "seeds": 10}}
     )
-    widths = {1: 9, 4: 30, 32: 96}
+    widths = {1: 9, 4: 30, 8: 50, 32: 96}
     rows = [made_up.threshold_row(cell, 2, widths[cell.graph.degree]) for cell in study.cells]
     pruned = {"status": "pruned", "D_K_low": 9}
     rows += [made_up.threshold_row(cell, 1, None, **pruned) for cell in study.cells]
@@ -273,4 +278,4 @@ def test_denser_graphs_are_told_apart_and_held_against_app_a_3(
     assert text.count("<th>r</th>") == 4
     assert "<td>128</td><td>32</td><td>32</td>" in text
     drawn = (tmp_path / "capacity.svg").read_text()
-    assert all(f">r = {degree}<" in drawn for degree in (1, 4, 32))
+    assert all(f">r = {degree}<" in drawn for degree in (1, 4, 8, 32))
