@@ -13,6 +13,8 @@ missing if there were too few in a minute.
 from __future__ import annotations
 
 import importlib.util
+import os
+import shutil
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -93,6 +95,16 @@ def make_jax(runs: Sequence[Run]) -> Program:
     return JaxLanes(runs, BLOCK)
 
 
+def make_compiled(runs: Sequence[Run]) -> Program:
+    """The torch.compile peer."""
+    from compiled_peer import CompiledLanes
+
+    return CompiledLanes(runs)
+
+
+PEERS = {"compiled": make_compiled, "jax": make_jax}
+
+
 @dataclass
 class Contestant:
     """An engine at a number of lanes and threads, and its rates in each round."""
@@ -137,13 +149,14 @@ def contestants(threads: int) -> tuple[list[Contestant], list[str]]:
         for n in sorted({1, threads})
     ]
     present = [Contestant("reference", 1, 1, ReferenceLoop), *fused]
+    present += [Contestant("lanes", n, 1, make_lanes) for n in (10, 40)]
     absent = []
-    if importlib.util.find_spec("rgr_dist.engines.lanes"):
-        present += [Contestant("lanes", n, 1, make_lanes) for n in (10, 40)]
+    if shutil.which(os.environ.get("CXX", "g++")):
+        present.append(Contestant("compiled", 40, 1, PEERS["compiled"]))
     else:
-        absent.append("lanes: skipped, there is no rgr_dist.engines.lanes")
+        absent.append("compiled: skipped, torch.compile finds no C++ compiler; set CXX")
     if importlib.util.find_spec("jax"):
-        present.append(Contestant("jax", 40, 1, make_jax))
+        present.append(Contestant("jax", 40, 1, PEERS["jax"]))
     else:
         absent.append("jax: skipped, not installed; pip install 'rgr-dist[jax]'")
     return present, absent

@@ -1,0 +1,78 @@
+"""The same training by torch.compile: a step of all lanes, its gradient and AdamW, compiled.
+
+What somebody who would rather not write gradients out would write: the loss as in the paper,
+differentiated and compiled by PyTorch, which needs a C++ compiler for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from rgr_dist.problem.task import Task, initial_projections
+from rgr_dist.study import Run
+
+BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
+State = tuple[Tensor, ...]
+
+
+class CompiledLanes:
+    """Lanes of one (cell, h, d_k) that advance together."""
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        self.tasks = [Task.of(run.cell, run.seed) for run in runs]
+        self.X = torch.from_numpy(np.stack([task.embedding for task in self.tasks])).float()
+        self.targets = torch.from_numpy(np.stack([task.targets for task in self.tasks]))
+        both = np.stack([np.concatenate(initial_projections(run), axis=1) for run in runs])
+        theta = torch.from_numpy(both).float(), torch.zeros(len(runs))
+        self.state = (*theta, *(torch.zeros_like(part) for part in theta * 2))
+        self.steps = 0
+        self._step = torch.compile(_step_of(runs[0]), dynamic=False)
+
+    def advance(self, steps: int) -> None:
+        """Take so many steps in every lane."""
+        drawn = np.stack([task.training_contexts(self.steps, steps) for task in self.tasks], 1)
+        for nodes in torch.from_numpy(drawn).long():
+            self.steps += 1
+            rate = torch.tensor([1 - BETA_1**self.steps, 1 - BETA_2**self.steps])
+            self.state = self._step(self.state, self.X, self.targets, nodes, rate)
+
+    def weights(self, lane: int) -> np.ndarray:
+        """[W_Q | W_K] of a lane."""
+        return self.state[0][lane].numpy()
+
+
+def _step_of(run: Run):
+    h, d_k, length = run.h, run.d_k, run.cell.context.length
+    alpha, rate = run.cell.training.sharpness, run.cell.training.learning_rate
+
+    def loss(W_LdD: Tensor, tau_L: Tensor, X_Lld: Tensor, y_Lll: Tensor) -> Tensor:
+        Q, K = (X_Lld @ W_LdD).unflatten(2, (2, h, d_k)).permute(2, 0, 3, 1, 4)
+        S_Lll = (Q @ K.mT).amax(1)
+        z = alpha * (S_Lll - tau_L[:, None, None])
+        each = torch.where(y_Lll, (length - 1) * softplus(-z), softplus(z))
+        return each.mean((1, 2)).sum()
+
+    def step(
+        state: State, X_Lmd: Tensor, targets_Lm: Tensor, nodes_Ll: Tensor, correction: Tensor
+    ) -> State:
+        theta, first, second = state[:2], state[2:4], state[4:]
+        lanes = torch.arange(len(nodes_Ll))[:, None]
+        y_Lll = targets_Lm[lanes, nodes_Ll][:, :, None] == nodes_Ll[:, None, :]
+        gradient = torch.func.grad(loss, argnums=(0, 1))(*theta, X_Lmd[lanes, nodes_Ll], y_Lll)
+        first = tuple(m + (1 - BETA_1) * (g - m) for m, g in zip(first, gradient, strict=True))
+        second = tuple(
+            BETA_2 * v + (1 - BETA_2) * g * g for v, g in zip(second, gradient, strict=True)
+        )
+        size, root = rate / correction[0], correction[1].rsqrt()
+        theta = tuple(
+            w - size * m / (v.sqrt() * root + EPSILON)
+            for w, m, v in zip(theta, first, second, strict=True)
+        )
+        return theta + first + second
+
+    return step

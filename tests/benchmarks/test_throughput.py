@@ -1,0 +1,51 @@
+"""The throughput benchmark runs, and its peers train what the reference trains."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from rgr_dist.engines.reference import ReferenceEngine
+from rgr_dist.study import Cell, Run
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+RUNS = [Run(cell=Cell(m=64, d_model=16), h=4, d_k=5, seed=seed) for seed in range(2)]
+
+
+@pytest.mark.slow  # compiles: half a minute
+def test_it_prints_a_row_for_each_engine_as_json_alone() -> None:
+    options = ["--shapes", "1", "--rounds", "1", "--seconds", "0.01", "--format", "json"]
+    done = subprocess.run(
+        [sys.executable, str(BENCHMARKS / "throughput.py"), *options],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    rows = json.loads(done.stdout)["rows"]
+    ours = {("reference", 1), ("fused", 1), ("lanes", 10), ("lanes", 40)}
+    assert ours <= {(row["engine"], row["lanes"]) for row in rows}
+    assert all(row["steps_per_second"] > 0 and row["vs_reference"] > 0 for row in rows)
+
+
+@pytest.mark.slow  # compiles
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")  # PyTorch of itself
+@pytest.mark.parametrize("peer", ["compiled", "jax"])
+def test_a_peer_trains_what_the_reference_trains(
+    peer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    if peer == "jax":
+        pytest.importorskip("jax")
+    make = importlib.import_module("throughput").PEERS[peer]
+    lanes = make(RUNS)
+    lanes.advance(100)
+    for lane, theirs in enumerate(ReferenceEngine(torch.float32).weights_after(RUNS, 100)):
+        both = np.concatenate([theirs.W_Q, theirs.W_K], axis=1)
+        np.testing.assert_allclose(lanes.weights(lane), both, rtol=1e-4, atol=1e-6)
