@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from analysis.axes import FAINT, INK, error_axis, log2_axis, ranks, score_axis, style
 from analysis.laws import Law, by_name, capacity_scale, compression
 from analysis.paper import PublishedLaw
-from analysis.wording import score_name, three_digits
+from analysis.wording import CELLS_OF_A_LAW, score_name, three_digits
 from rgr_dist.study import Study
 
 PublishedLaws = Mapping[str, PublishedLaw]
@@ -76,7 +76,9 @@ def draw_capacity(
         theirs = published.get("D_K") or published.get("D_K_sparse")
         if theirs is not None:
             _line(axes, theirs, span, f"the paper: {theirs.slope:g} x", THEIRS)
-        fitted = by_name([law for law in laws if law.status == "fitted"])
+        fitted = by_name(
+            [law for law in laws if law.status == "fitted" and law.n >= CELLS_OF_A_LAW]
+        )
         if "D_K" in fitted:
             _line(axes, fitted["D_K"], span, f"fit: {three_digits(fitted['D_K'].slope)} x", OURS)
         if "D_K_wide" in fitted and fitted["D_K_wide"].n < fitted["D_K"].n:

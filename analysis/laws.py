@@ -31,7 +31,7 @@ from scipy import stats
 from statsmodels.regression.linear_model import OLS
 
 from analysis.curves import CONFIDENCE
-from analysis.paper import LARGEST_DEGREE
+from analysis.paper import LARGEST_DEGREE, is_narrow
 
 Vector = npt.NDArray[np.float64]
 
@@ -122,11 +122,6 @@ def information(m: int, d_model: int, n_edges: int | None = None) -> float:
     return m_edges * math.log2(m**2 / m_edges) / d_model
 
 
-def is_narrow(m: int, d_model: int) -> bool:
-    """Whether the paper leaves the cell out of its second fit: d_model = 16 and m > 64."""
-    return d_model == 16 and m > 64
-
-
 def fit_laws(best: pd.DataFrame) -> list[Law]:
     """The laws ``D_K``, ``D_K_wide`` and ``h``, fitted by least squares to the found cells.
 
@@ -167,12 +162,10 @@ def fit_laws(best: pd.DataFrame) -> list[Law]:
 
 def distinct(laws: Sequence[Law]) -> list[Law]:
     """The laws, without those of a part of the cells where that is all of them."""
-    kept: list[Law] = []
-    for law in laws:
-        same = (law.response, law.predictor, law.n)
-        if law.slope is None or same not in [(k.response, k.predictor, k.n) for k in kept]:
-            kept.append(law)
-    return kept
+    whole = by_name(laws)["D_K"]
+    same = [(law.response, law.predictor, law.n) for law in laws]
+    wanted = same[laws.index(whole)]
+    return [law for law, key in zip(laws, same, strict=True) if law is whole or key != wanted]
 
 
 def predict(law: Law, x: float) -> Prediction:

@@ -37,10 +37,10 @@ def settings(study: Study) -> list[tuple[str, str]]:
 
 
 def asked(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
-    """The runs of the study's cells, heads and seeds, failed ones included."""
-    cells = [cell.cell_id for cell in study.cells]
+    """The runs of the study's cells, heads and seeds, those of retests and failed ones included."""
+    cells = [cell.cell_id for cell in study.trained_cells]
     ours = runs["cell_id"].isin(cells) & runs["h"].map(study.search.lists)
-    return runs[ours & (runs["seed"] < study.search.seeds)]
+    return runs[ours & (runs["seed"] < study.search.seeds + study.search.extra_seeds)]
 
 
 def cost(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
@@ -48,6 +48,7 @@ def cost(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
 
     Returns:
         ``cell_id, m, d_model, degree, probes, runs, failed, at_limit, spared, steps, seconds``:
+        runs, steps and seconds are of retests and their extra seeds too, where the study has them;
         failed counts runs that could not be trained, at_limit those that used up their steps,
         spared the seeds of its probes that did not run; steps are contexts, seconds wall time of
         one core or device, shared out among the runs that trained together.
@@ -55,9 +56,12 @@ def cost(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
     ours = asked(runs, study)
     rows = []
     for cell in study.cells:
-        own = ours[ours["cell_id"] == cell.cell_id]
+        longer = study.longer(cell)
+        names = {cell.cell_id, *([] if longer is None else [longer.cell_id])}
+        own = ours[ours["cell_id"].isin(names)]
         good = own[own["stop_reason"] != "failed"]
-        probes = good.groupby(["h", "d_k"])["seed"].nunique()
+        plain = good[(good["cell_id"] == cell.cell_id) & (good["seed"] < study.search.seeds)]
+        probes = plain.groupby(["h", "d_k"])["seed"].nunique()
         rows.append(
             {
                 "cell_id": cell.cell_id,

@@ -181,8 +181,8 @@ def disagreements(
         where = "inside" if law.slope_low <= theirs.slope <= law.slope_high else "outside"
         ends = f"{three_digits(law.slope_low)} to {three_digits(law.slope_high)}"
         lines.append(
-            f"The paper's slope of {law.response}, {theirs.slope:g} over {law.cells} of its own, "
-            f"is {where} our 95 % interval, {ends}."
+            f"The paper's slope of {law.response}, {theirs.slope:g} over {theirs.cells} of its "
+            f"own, is {where} our 95 % interval, {ends}."
         )
     return lines
 

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 WHOLE = 0.97
-"""All cores at once reach this share of one core's pace, each, where all of them are there."""
+"""Where all cores are there, each reaches this share of one core's pace."""
 
 
 def pin(threads: int) -> None:
-    """Keep this process and the threads it starts from now on to so many cores."""
+    """Keep this thread, and those that it starts from now on, to so many cores."""
     if CORES:
         os.sched_setaffinity(0, CORES[:threads])
 
@@ -49,11 +49,13 @@ class Cores:
         self.turns = 10_000
         self._timed(threads)
         self.turns = round(self.turns * seconds / min(self._timed(1) for _ in range(5)))
+        self.best = min(self._timed(1) for _ in range(20))
 
     def are_whole(self) -> bool:
-        """Whether every thread gets a core of its own at this moment."""
+        """Whether one thread has its best pace at this moment, and all of them have that."""
         pin(self.threads)
-        return self._timed(1) >= WHOLE * self._timed(self.threads)
+        alone, together = self._timed(1), self._timed(self.threads)
+        return alone <= self.best / WHOLE and together <= alone / WHOLE
 
     def _timed(self, threads: int) -> float:
         started = time.perf_counter()

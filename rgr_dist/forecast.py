@@ -11,7 +11,6 @@ from rgr_dist.replay import step_cost
 from rgr_dist.study import Cell, Study
 from search.cell_search import replay
 from search.cell_state import Assumed, CellState
-from search.portfolio import Portfolio
 from search.protocol import Need, Place, Verdict
 
 PASS_SHARE = 0.5
@@ -34,12 +33,14 @@ class Forecast:
     Attributes:
         probes, runs, steps: how many of each.
         work: multiply-adds of those steps.
+        at_least: more may follow, by what the seeds of intervals or retests show.
     """
 
     probes: int = 0
     runs: int = 0
     steps: float = 0.0
     work: float = 0.0
+    at_least: bool = False
 
     def __add__(self, other: Forecast) -> Forecast:
         return Forecast(
@@ -47,34 +48,34 @@ class Forecast:
             self.runs + other.runs,
             self.steps + other.steps,
             self.work + other.work,
+            self.at_least or other.at_least,
         )
 
 
-def forecast(study: Study, portfolio: Portfolio) -> Forecast:
-    """What the study still needs, summed over its cells."""
-    parts = (forecast_cell(cell, portfolio.state(cell.cell_id)) for cell in study.cells)
-    return sum(parts, Forecast())
+def forecast_cell(cell: Cell, state: CellState, longer: Cell | None = None) -> Forecast:
+    """Play a cell's search to its end, supposing expected verdicts for missing probes.
 
-
-def forecast_cell(cell: Cell, state: CellState) -> Forecast:
-    """Play a cell's search to its end, supposing expected verdicts for missing probes."""
+    Args:
+        longer: the cell with the step limit of its retests.
+    """
     total = Forecast()
     assumed: dict[Place, Verdict] = {}
     while state.needs:
         for need in state.needs:
             passes = _expected_pass(state, need)
-            total += _probe_work(cell, state, need, passes)
+            trained = longer if longer is not None and need.place.longer else cell
+            total += _probe_work(trained, state, need, passes)
             assumed[need.place] = "pass" if passes else "fail"
         if any(need.want != "verdict" for need in state.needs):
-            break
+            return total + Forecast(at_least=True)
         state = _look_ahead(state, assumed)
     return total
 
 
 def work_done(runs: pd.DataFrame, study: Study) -> float:
-    """Multiply-adds of the study's runs."""
+    """Multiply-adds of the study's runs, those of its retests too."""
     work = 0.0
-    for cell in study.cells:
+    for cell in study.trained_cells:
         own = runs[runs["cell_id"] == cell.cell_id]
         for D_K, steps in zip(own["D_K"].tolist(), own["steps"].tolist(), strict=True):
             work += step_cost(cell, D_K) * steps
@@ -83,7 +84,7 @@ def work_done(runs: pd.DataFrame, study: Study) -> float:
 
 def seconds_per_work(runs: pd.DataFrame, study: Study) -> float:
     """Seconds of one core for a multiply-add: measured on the study's runs, else a guess."""
-    own = runs[runs["cell_id"].isin([cell.cell_id for cell in study.cells])]
+    own = runs[runs["cell_id"].isin([cell.cell_id for cell in study.trained_cells])]
     work = work_done(own, study)
     return float(own["seconds"].sum()) / work if work else 1 / MULTIPLY_ADDS_PER_SECOND
 
@@ -95,7 +96,7 @@ def _look_ahead(state: CellState, assumed: Assumed) -> CellState:
 def _expected_pass(state: CellState, need: Need) -> bool:
     plan, place = state.plan, need.place
     if place.longer:
-        return False
+        return True  # with more steps most do
     bracket = state.brackets[place.h]
     away = abs(math.log2(place.h / plan.guess_h))
     expected = math.ceil(plan.guess_D_K * (1 + HEAD_PENALTY * away) / place.h)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -18,6 +19,7 @@ from rgr_dist.study import Cell, Study
 from rgr_dist.sweep import Summary
 from search.cell_state import CellState
 from search.portfolio import Portfolio
+from search.protocol import HeadResult
 
 DRAW_EVERY = 0.25
 """Seconds between drawings in a terminal."""
@@ -86,8 +88,8 @@ class LiveView:
                     continue
                 found = [state.result(h) for h in shown_heads(state)]
                 best = min(
-                    (r for r in found if r.d_k is not None),
-                    key=lambda r: r.h * (r.d_k or 0),
+                    (r for r in found if r.d_k is not None and r.passed is not None),
+                    key=partial(_rank, minimise=state.test.minimise),
                     default=None,
                 )
                 if best is None or best.d_k is None:
@@ -110,19 +112,28 @@ class LiveView:
         ]
         if summary.failed:
             parts.insert(1, f"{summary.failed} failed")
-        left = sum((self._left(cell, portfolio) for cell in study.cells), Forecast())
+        left = sum((self._left(study, cell, portfolio) for cell in study.cells), Forecast())
         if left.runs and summary.work and summary.paced_from is not None:
             pace = (time.monotonic() - summary.paced_from) / summary.work
-            parts.append(f"about {duration(left.work * pace)} left")
+            about = "at least" if left.at_least else "about"
+            parts.append(f"{about} {duration(left.work * pace)} left")
         return "   ".join(parts)
 
-    def _left(self, cell: Cell, portfolio: Portfolio) -> Forecast:
+    def _left(self, study: Study, cell: Cell, portfolio: Portfolio) -> Forecast:
         state = portfolio.state(cell.cell_id)
         cached = self._forecasts.get(cell.cell_id)
         if cached is None or cached[0] is not state:
-            cached = (state, forecast_cell(cell, state))
+            cached = (state, forecast_cell(cell, state, study.longer(cell)))
             self._forecasts[cell.cell_id] = cached
         return cached[1]
+
+
+def _rank(result: HeadResult, minimise: bool) -> tuple[int, float, int]:
+    """As h* is chosen: smallest D_K, then the better mean, then fewer heads."""
+    assert result.d_k is not None
+    assert result.passed is not None
+    loss = result.passed.mean_score if minimise else -result.passed.mean_score
+    return result.h * result.d_k, loss, result.h
 
 
 def bracket_table(study: Study, portfolio: Portfolio) -> Table:

@@ -54,7 +54,7 @@ class Summary:
         slots: probes that can run at once.
         started: when the first probe could start, on ``time.monotonic``'s clock.
         paced_from: when the first run that is told began to train, on the same clock: after
-            workers started and kernels were compiled.
+            workers started and kernels were compiled. Watched from outside a cluster, ``started``.
     """
 
     runs: int = 0
@@ -138,6 +138,7 @@ def _run_through_client(
             "a folder of this machine; give a URI that both can open, such as s3://BUCKET/results"
         )
     before = stored_runs(study, store)
+    work_before = work_done(before, study)
     expected = expectations(study, store)
     summary = Summary(started=time.monotonic())
     with connect(address, cpus) as slots:
@@ -151,7 +152,7 @@ def _run_through_client(
             runs = stored_runs(study, store)
             summary.runs = len(runs) - len(before)
             summary.steps = int(runs["steps"].sum() - before["steps"].sum())
-            summary.work = work_done(runs, study) - work_done(before, study)
+            summary.work = work_done(runs, study) - work_before
             view.update(study, open_portfolio(study, runs, expected), summary)
         try:
             done: Summary = ray.get(task)

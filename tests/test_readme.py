@@ -72,6 +72,7 @@ def test_what_the_readme_names_is_there() -> None:
             assert (ROOT / target).exists(), target
     for name in shipped_studies():
         assert f"`{name}`" in README
+    assert not re.search(r"@\w+@", README), "a figure was to be filled in"
 
 
 @pytest.mark.parametrize("number", [0, 1])

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from threading import Lock
 from typing import TypeVar
 
 import numpy as np
@@ -21,7 +22,8 @@ from rgr_dist.engines.fused_errors import ErrorScorer
 from rgr_dist.engines.fused_lane import Lane
 from rgr_dist.engines.fused_scoring import Scorer
 from rgr_dist.engines.stopping import EarlyStop
-from rgr_dist.study import Run
+from rgr_dist.families import Permutation, Regular
+from rgr_dist.study import Cell, Run, Training
 
 Result = TypeVar("Result")
 
@@ -33,24 +35,24 @@ def train_lane(run: Run) -> Outcome:
 
 
 def compile_for(run: Run) -> None:
-    """Compile, or load, what a run needs, where this process has not done so yet."""
-    cell, training = run.cell, run.cell.training
-    kind = cell.model, cell.graph.balanced
-    if kind in _compiled:
-        return
-    for contexts in (2, training.validation_contexts):  # few and many are scored differently
-        brief = training.model_copy(
-            update={
-                "max_steps": 2,
-                "check_every": 1,
-                "validation_contexts": contexts,
-                "test_contexts": contexts,
-            }
-        )
-        _train_lane(run.model_copy(update={"cell": cell.model_copy(update={"training": brief})}))
-    _compiled.add(kind)
+    """Compile, or load, what runs of its kind need, where this process has not done so yet."""
+    kind = run.cell.model, run.cell.graph.balanced
+    with _compiling:
+        if kind in _compiled:
+            return
+        for contexts in FEW, MANY:
+            brief = Training(
+                max_steps=2, check_every=1, validation_contexts=contexts, test_contexts=contexts
+            )
+            graph = Regular(degree=2) if run.cell.graph.balanced else Permutation()
+            cell = Cell(model=run.cell.model, m=32, d_model=8, graph=graph, training=brief)
+            _train_lane(Run(cell=cell, h=2, d_k=2, seed=0))
+        _compiled.add(kind)
 
 
+FEW, MANY = 2, 100
+"""Validation contexts of 32 items that are scored one by one, or by the pairs that occur."""
+_compiling = Lock()
 _compiled: set[tuple[str, bool]] = set()
 
 

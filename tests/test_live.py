@@ -1,0 +1,94 @@
+"""What a running study says of itself, from made-up runs: findings, and the time left."""
+
+from __future__ import annotations
+
+import io
+import time
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from analysis.provenance import duration
+from rgr_dist.forecast import Forecast, forecast_cell
+from rgr_dist.live import SAY_EVERY, LiveView
+from rgr_dist.replay import open_portfolio, step_cost
+from rgr_dist.study import Study
+from rgr_dist.sweep import Summary
+from search.portfolio import Portfolio
+from search.protocol import Probe
+from tests.test_replay import run_row, runs_of, study_of, trained
+
+
+def portfolio_of(study: Study, rows: list[dict[str, Any]]) -> Portfolio:
+    return open_portfolio(study, runs_of(rows))
+
+
+def said(study: Study, portfolio: Portfolio, summary: Summary) -> str:
+    """What a plain view prints after a silence."""
+    console = Console(file=io.StringIO(), width=200)
+    view = LiveView(console)
+    view._said -= 2 * SAY_EVERY
+    view.update(study, portfolio, summary)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def left(study: Study, rows: list[dict[str, Any]]) -> Forecast:
+    (cell,) = study.cells
+    state = portfolio_of(study, rows).state(cell.cell_id)
+    return forecast_cell(cell, state, study.longer(cell))
+
+
+def test_of_heads_that_tie_the_one_with_the_better_mean_is_found_as_in_the_report() -> None:
+    study = study_of(heads=[1, 2], intervals=False)
+    (cell,) = study.cells
+    rows: list[dict[str, Any]] = []
+    while isinstance(probe := (portfolio := portfolio_of(study, rows)).ask(), Probe):
+        passing = 0.995 if probe.h == 1 else 1.0
+        score = passing if probe.h * probe.d_k >= 8 else 0.5
+        rows += [run_row(cell, probe.h, probe.d_k, seed, score=score) for seed in probe.seeds]
+    assert "found D_K* = 8 at h=2, d_k=4" in said(study, portfolio, Summary())
+
+
+@pytest.mark.parametrize("hours", [1, 30])
+def test_the_time_left_is_the_work_left_at_the_pace_of_the_work_done(hours: int) -> None:
+    study = study_of(intervals=False)
+    coming = left(study, [])
+    assert coming.work > 0
+    summary = Summary(
+        runs=5,
+        work=coming.work / hours,
+        started=time.monotonic() - 7200,  # with an hour of compiling, which is no pace
+        paced_from=time.monotonic() - 3600,
+    )
+    expected = f"about {duration(3600 * hours + 1)} left"
+    assert expected in said(study, portfolio_of(study, []), summary)
+
+
+def test_a_finished_study_has_no_work_left() -> None:
+    study = study_of()
+    assert left(study, trained(study)) == Forecast()
+
+
+def test_while_intervals_are_measured_more_may_follow() -> None:
+    study = study_of(seeds=10)
+    rows = trained(study_of(seeds=10, intervals=False))
+    coming = left(study, rows)
+    assert coming.at_least
+    assert coming.work > 0
+    summary = Summary(runs=5, work=1.0, paced_from=time.monotonic())
+    assert "at least" in said(study, portfolio_of(study, rows), summary)
+
+
+def test_a_retest_is_expected_to_pass_within_its_raised_step_limit() -> None:
+    study = study_of(heads=[2], seeds=10, intervals=False, retest_steps=4)
+    (cell,) = study.cells
+    rows = [
+        row if row["score"] == 1 else row | {"stop_reason": "max_steps"}
+        for row in trained(study_of(heads=[2], seeds=10, intervals=False))
+    ]
+    coming = left(study, rows)
+    assert coming.runs == 10
+    assert coming.steps == 10 * 4 * cell.training.max_steps / 2
+    assert coming.work == coming.steps * step_cost(cell, 2 * 3)
