@@ -1,6 +1,6 @@
 """What a worker costs beside its training: checks, memory, and the time to get going.
 
-    python benchmarks/overhead.py [--format table|json] [--steps 3000]
+    python benchmarks/overhead.py [--format table|json|csv] [--steps 3000]
 
 Each figure comes from fresh processes on one core. ``evaluation_share`` is the time of the
 checks in that of steps and checks, with the paper's 500 steps between checks and 500 validation

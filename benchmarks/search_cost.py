@@ -1,6 +1,6 @@
 """Training steps that the thresholds of a study cost: adaptive search, exhaustive grid, Optuna.
 
-    python benchmarks/search_cost.py [--out results] [--format table|json]
+    python benchmarks/search_cost.py [--out results] [--format table|json|csv]
 
 Exhaustive is every d_k of every head with every seed, up to D_K = 2 m' log2(m) / d_model. It is
 trained in full on the measured cells; elsewhere a run is taken to be as short, in its step limit,

@@ -1,6 +1,6 @@
 """How busy a search keeps its workers, simulated: the same core, made-up clocks.
 
-    python benchmarks/search_slots.py [--out results] [--cells 1000] [--format table|json]
+    python benchmarks/search_slots.py [--out results] [--cells 1000] [--format table|json|csv]
 
 The first rows are a study on its stored runs, scores and times as measured; the search starts from
 the paper's constants, or from the law fitted to the other solved cells (``prior``). The last is

@@ -1,6 +1,6 @@
 """Training steps per second of every engine, alternating in one run on the same cores.
 
-    python benchmarks/throughput.py [--format table|json] [--threads 2]
+    python benchmarks/throughput.py [--format table|json|csv] [--threads 2]
 
 A step is one context of one lane. Rates are medians over rounds, in each of which every
 engine trains for a moment; a ratio is the median of the rounds' ratios, so that a load that
@@ -174,10 +174,11 @@ def flops_per_step(m: int, d_model: int, h: int, D_K: int, length: int = 16) -> 
 
 
 def peak_flops_per_second() -> float:
-    """What one core reaches in a large float32 matrix product, the best of several."""
+    """What one core reaches just now in a large float32 matrix product, the best of several."""
+    pin(1)
     a = torch.randn(768, 768)
     best = float("inf")
-    for _ in range(10):
+    for _ in range(5):
         started = time.perf_counter()
         torch.mm(a, a)
         best = min(best, time.perf_counter() - started)
@@ -191,13 +192,15 @@ def measure_shape(
     entrants, _ = contestants(threads)
     for entrant in entrants:
         entrant.prepare(shape, seconds)
+    peaks = []
     for _ in range(rounds):
         for entrant in entrants:
             entrant.rates.append(entrant.rate())
+        peaks.append(peak_flops_per_second())
     reference = entrants[0].rates
     one = next(entrant for entrant in entrants if entrant.engine == "fused")
     jax = next((entrant.rates for entrant in entrants if entrant.engine == "jax"), None)
-    flops, peak = flops_per_step(*shape), peak_flops_per_second()
+    flops = flops_per_step(*shape)
     rows = []
     for entrant in entrants:
         rate = statistics.median(entrant.rates)
@@ -213,7 +216,7 @@ def measure_shape(
                 "vs_jax": _ratio(entrant.rates, jax),
                 "vs_one_thread": on_whole_cores(entrant, one, 3 * rounds),
                 "flops_per_step": flops,
-                "share_of_peak": round(rate * flops / peak / entrant.threads, 3),
+                "share_of_peak": round(flops / entrant.threads * _median(entrant.rates, peaks), 3),
             }
         )
     return rows
@@ -242,9 +245,11 @@ def on_whole_cores(many: Contestant, one: Contestant, rounds: int) -> float | No
 
 
 def _ratio(rates: list[float], others: list[float] | None) -> float | None:
-    if others is None:
-        return None
-    return round(statistics.median(a / b for a, b in zip(rates, others, strict=True)), 2)
+    return None if others is None else round(_median(rates, others), 2)
+
+
+def _median(rates: list[float], others: list[float]) -> float:
+    return statistics.median(a / b for a, b in zip(rates, others, strict=True))
 
 
 def main(
