@@ -7,6 +7,7 @@ model's name from the Hugging Face hub, where a machine can reach it.
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -146,6 +147,8 @@ def _file(source: str, home: Path, name: str) -> Path:
     try:
         from huggingface_hub import hf_hub_download
 
+        # It tells of every retry; one line will say what failed.
+        logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
         return Path(hf_hub_download(source, name))
     except ImportError:
         reason = f"the hub needs {INSTALL}"

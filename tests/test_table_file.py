@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -179,6 +180,7 @@ def refused(home: Path, **parts: Any) -> str:
 
 def test_absent_weights_are_told_with_what_to_fetch_and_where_to_put_it(home: Path) -> None:
     message = refused(home, source="openai-community/gpt2")
+    assert not logging.getLogger("huggingface_hub").isEnabledFor(logging.WARNING)  # of retries
     assert message.startswith("source: openai-community/gpt2: no model.safetensors in a folder ")
     assert "the hub gives none" in message
     assert "fetch https://huggingface.co/openai-community/gpt2/resolve/main/model.saf" in message
