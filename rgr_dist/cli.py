@@ -170,7 +170,10 @@ app.command()(tune)
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run ``rgr`` and leave the process with its exit status."""
     signal.signal(signal.SIGTERM, _interrupt)
-    sys.exit(call(sys.argv[1:] if arguments is None else arguments))
+    status = call(sys.argv[1:] if arguments is None else arguments)
+    if status == EXIT_INTERRUPTED:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # pressed again, it would end Ray half-way
+    sys.exit(status)
 
 
 def call(arguments: Sequence[str]) -> int:

@@ -51,6 +51,7 @@ def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
         "core_seconds_left": round(total.work * pace),
         "cores_here": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
         "bytes_left": total.runs * BYTES_PER_RUN,
+        "supposing": "thresholds where the law expects them; intervals and retests may add to it",
         "pace_from": "stored runs" if len(runs) else "a guess; no run is stored yet",
     }
     return rows, facts

@@ -205,8 +205,11 @@ class CellState:
         cap = self.cap(h)
         if not cap:
             return f"its smallest width lies beyond {within}"
-        if cap <= self.brackets[h].low:
-            return f"fails at d_k = {self.brackets[h].low}, the widest within {within}"
+        low = self.brackets[h].low
+        if cap == low:
+            return f"fails at d_k = {low}, the widest within {within}"
+        if cap < low:
+            return f"fails at d_k = {low}; d_k ≤ {cap} lies within {within}"
         wider = self._beaten_by(h, cap)
         if wider is not None:
             return f"{wider.h} heads of d_k = {wider.d_k} fail; d_k ≤ {cap} lies within {within}"

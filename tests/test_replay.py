@@ -189,3 +189,16 @@ def test_neither_ray_nor_torch_is_imported() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert answer.stdout.strip() == "[]"
+
+
+def test_a_head_that_failed_wider_than_the_margin_is_told_so() -> None:
+    study = study_of(heads=[1, 2], intervals=False, keep_within=0.1)
+    (cell,) = study.cells
+    rows: list[dict[str, Any]] = []
+    while isinstance(probe := (portfolio := open_portfolio(study, runs_of(rows))).ask(), Probe):
+        score = 1.0 if probe.h == 2 and probe.d_k >= 4 else 0.5
+        rows += [run_row(cell, probe.h, probe.d_k, seed, score=score) for seed in probe.seeds]
+    low = portfolio.state(cell.cell_id).brackets[1].low
+    assert low > 8
+    because = portfolio.state(cell.cell_id).result(1).because
+    assert because == f"fails at d_k = {low}; d_k ≤ 8 lies within D_K = 8, 10% above the best"
