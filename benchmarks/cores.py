@@ -49,13 +49,11 @@ class Cores:
         self.turns = 10_000
         self._timed(threads)
         self.turns = round(self.turns * seconds / min(self._timed(1) for _ in range(5)))
-        self.best = min(self._timed(1) for _ in range(20))
 
     def are_whole(self) -> bool:
-        """Whether one thread has its best pace at this moment, and all of them have that."""
+        """Whether all threads have, at this moment, the pace of one alone."""
         pin(self.threads)
-        alone, together = self._timed(1), self._timed(self.threads)
-        return alone <= self.best / WHOLE and together <= alone / WHOLE
+        return self._timed(1) >= WHOLE * self._timed(self.threads)
 
     def _timed(self, threads: int) -> float:
         started = time.perf_counter()
