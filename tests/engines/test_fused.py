@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -42,15 +41,6 @@ ODD_SHAPES: list[tuple[int, ...]] = [
 def engine(request: pytest.FixtureRequest) -> Engine:
     chosen: Engine = request.param
     return chosen
-
-
-@pytest.fixture(autouse=True)
-def one_torch_thread() -> Iterator[None]:
-    """Small products on several threads wait for each other longer than they compute."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def make_run(
