@@ -1,8 +1,7 @@
-"""Studies: the paper's defaults, expansion, identity, the way back to YAML, and bad input."""
+"""Studies: the paper's defaults, expansion, the way back to YAML, and bad input."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -11,25 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis import paper
-from rgr_dist.study import Run, Study, canonical_json
+from rgr_dist.study import Study
 from rgr_dist.study_file import load_study, parse_study, shipped_studies
+from tests.written_studies import PAPER, document
 
-PAPER: dict[str, Any] = {  # App. A.1; heads, target and seeds from Sec. 6.1
-    "model": "max",
-    "graph": {"family": "permutation"},
-    "embedding": {"family": "gaussian"},
-    "context": {"length": 16, "positive_rate": 0.5},
-    "training": {
-        "learning_rate": 1e-3,
-        "sharpness": 10.0,
-        "max_steps": 20_000,
-        "check_every": 500,
-        "patience": 5,
-        "stop_score": 0.995,
-        "validation_contexts": 500,
-        "test_contexts": 2_000,
-    },
-}
 TABLE_2 = {  # training step cutoffs by (m, d_model)
     (m, d_model): {(256, 16): 30_000, (512, 16): 80_000}.get((m, d_model), 20_000)
     for m in (64, 128, 256, 512)
@@ -38,14 +22,6 @@ TABLE_2 = {  # training step cutoffs by (m, d_model)
 
 SHIPPED = [name for name in shipped_studies() if name != "gpt2"]
 """All but the one that needs GPT-2's weights."""
-
-
-def document(**parts: Any) -> dict[str, Any]:
-    return {"name": "x", "cells": [{"m": 64, "d_model": 16}], **parts}
-
-
-def run_of(h: int = 2, d_k: int = 3, seed: int = 0, **parts: Any) -> Run:
-    return Run(cell=parse_study(document(**parts)).cells[0], h=h, d_k=d_k, seed=seed)
 
 
 def test_what_is_not_written_takes_the_papers_value() -> None:
@@ -138,13 +114,6 @@ def test_only_a_degree_that_is_not_one_is_in_the_name() -> None:
     assert [cell.name for cell in cells] == ["m=64,d_model=16", "m=64,d_model=16,degree=4"]
 
 
-def test_a_regular_graph_of_degree_one_is_another_cell_than_a_permutation() -> None:
-    """App. A.3 weighs its positives otherwise, and it has no fixed points."""
-    regular, permutation = run_of(graph={"family": "regular", "degree": 1}), run_of()
-    assert regular.cell.n_edges == permutation.cell.n_edges
-    assert regular.run_id != permutation.run_id
-
-
 def test_an_override_of_the_degree_holds_in_every_cell() -> None:
     study = load_study("dense", ["graph.degree=[3, 1]"])
     assert [cell.graph.degree for cell in study.cells] == [3, 1]
@@ -172,89 +141,6 @@ def test_a_cell_overrides_only_the_keys_it_names() -> None:
     assert (changed.training.patience, changed.training.max_steps) == (2, 9)
     assert (shared.context.length, shared.context.positive_rate) == (4, 0.2)
     assert (changed.context.length, changed.context.positive_rate) == (8, 0.2)
-
-
-def test_canonical_json_is_the_same_for_any_order_of_keys() -> None:
-    assert canonical_json({"b": 1, "a": {"d": 2.0, "c": [3]}}) == '{"a":{"c":[3],"d":2.0},"b":1}'
-    with pytest.raises(ValueError, match="JSON"):
-        canonical_json({"a": float("nan")})
-
-
-@pytest.mark.parametrize(
-    "same",
-    [
-        {"training": {"sharpness": 10, "learning_rate": 0.001}},
-        {"training": {"learning_rate": "1e-3", "sharpness": 10.0}},  # YAML 1.1 reads 1e-3 as text
-        {"context": {"positive_rate": 5e-1, "length": 16}, "model": "max"},
-        {"graph": {"family": "permutation"}, "training": {"patience": 5}},
-        {"name": "y", "search": {"heads": [3], "seeds": 1, "target": 0.5, "max_D_K": 9}},
-        {"search": {"mode": "grid", "D_K": [6], "heads": [2]}},
-    ],
-)
-def test_spelling_order_name_and_search_do_not_change_a_run(same: dict[str, Any]) -> None:
-    assert run_of(**same) == run_of()
-    assert run_of(**same).run_id == run_of().run_id
-
-
-def test_a_rate_of_one_is_the_same_run_however_it_is_spelt() -> None:
-    runs = [run_of(context={"positive_rate": rate}) for rate in (1, 1.0)]
-    assert runs[0].run_id == runs[1].run_id
-
-
-def test_every_part_of_the_science_changes_the_run() -> None:
-    other_training = {
-        key: value / 2 if isinstance(value, float) else value + 1
-        for key, value in PAPER["training"].items()
-    } | {"initial_scale": 0.5}
-    runs = [
-        run_of(),
-        run_of(h=3),
-        run_of(d_k=4),
-        run_of(h=3, d_k=2),  # the same D_K
-        run_of(seed=1),
-        run_of(cells=[{"m": 65, "d_model": 16}]),
-        run_of(cells=[{"m": 64, "d_model": 17}]),
-        run_of(context={"length": 15}),
-        run_of(context={"positive_rate": 0.4}),
-        run_of(graph={"family": "regular", "degree": 1}),
-        run_of(graph={"family": "regular", "degree": 2}),
-        run_of(embedding={"family": "binary"}),
-        run_of(embedding={"family": "binary", "density": 1.5}),
-        run_of(embedding={"family": "onehot"}, cells=[{"m": 16, "d_model": 16}]),
-        *(run_of(training={key: value}) for key, value in other_training.items()),
-    ]
-    assert len(other_training) == 9
-    assert len({run.run_id for run in runs}) == len(runs)
-
-
-def test_the_address_of_a_run_is_pinned() -> None:
-    """Stored rows are found by it: change it only with ``PROTOCOL``."""
-    run = run_of()
-    assert json.loads(run.config_json) == {
-        "protocol": 1,
-        "cell": {"m": 64, "d_model": 16, **PAPER},
-        "h": 2,
-        "d_k": 3,
-        "seed": 0,
-    }
-    assert run.run_id == "fdf5c81ea9c1d85afddde39ecb435d53"
-    assert run.cell.cell_id == "83201c2ef1a6f1f5"
-    assert run.D_K == 6
-
-
-def test_a_later_key_changes_an_address_only_off_its_default() -> None:
-    plain, spelt = run_of(model="value"), run_of(model="value", training={"tolerance": 1e-3})
-    assert plain.run_id == spelt.run_id
-    assert "tolerance" not in plain.config_json
-    assert run_of(model="value", training={"tolerance": 0}).run_id != plain.run_id
-
-
-def test_every_model_of_a_graph_is_a_cell_of_its_own_on_the_same_task() -> None:
-    cells = [run_of(model=model).cell for model in ("max", "softmax", "value")]
-    assert len({cell.cell_id for cell in cells}) == 3
-    assert len({cell.problem_json for cell in cells}) == 1
-    assert [cell.minimised for cell in cells] == [False, False, True]
-    assert [cell.training.max_steps for cell in cells] == [20_000, 80_000, 20_000]
 
 
 def trainings() -> st.SearchStrategy[dict[str, Any]]:

@@ -1,27 +1,20 @@
-"""Tuning the training protocol: where, how a trial stands, and the command on a small study."""
+"""Tuning the training protocol: where, which protocols, and how a trial stands."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-from pathlib import Path
 from typing import Any
 
-import optuna
-import pandas as pd
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from optuna.storages import JournalStorage
-from optuna.storages.journal import JournalFileBackend
 
 from rgr_dist.cell_choice import cell_named, cells_named, heads_named
-from rgr_dist.cli import call
 from rgr_dist.replay import open_portfolio
 from rgr_dist.study import Run, Study, Training
 from rgr_dist.study_faults import StudyError
-from rgr_dist.study_file import load_study, parse_study
+from rgr_dist.study_file import parse_study
 from rgr_dist.tuning import (
     SPACE,
     Place,
@@ -32,11 +25,7 @@ from rgr_dist.tuning import (
     present_protocol,
     rounded,
 )
-from tests.small_study import RGR, rgr, write_study
 from tests.test_replay import WIDTHS, runs_of, study_of, trained
-
-SHORT = {"max_steps": 400, "check_every": 100, "patience": 2, "learning_rate": 0.01}
-SHORT |= {"validation_contexts": 50, "test_contexts": 100}
 
 
 def places(study: Study, rows: list[dict[str, Any]], **chosen: Any) -> list[tuple[int, int]]:
@@ -174,129 +163,3 @@ def test_cells_and_heads_are_named_as_the_study_names_them() -> None:
     assert heads_named(study, [8, 1]) == (1, 8)
     with pytest.raises(StudyError, match="--heads 3: not in made-up; valid: 1, 2, 8"):
         heads_named(study, [1, 3])
-
-
-def tune(folder: Path, trials: int, *more: object) -> dict[str, Any]:
-    options = ("--trials", trials, "--cpus", 1, "--D_K", 2, "--format", "json", *more)
-    done = rgr("tune", "small.yaml", *options, cwd=folder)
-    assert done.returncode == 0, done.stderr
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
-
-
-@pytest.fixture(scope="module")
-def tuned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
-    """A folder where five protocols of a short study have been tried, and what was printed."""
-    folder = tmp_path_factory.mktemp("tuned")
-    write_study(folder, training=SHORT)
-    return folder, tune(folder, 5)
-
-
-def test_tune_prints_the_best_protocol_as_a_section_of_a_study(
-    tuned: tuple[Path, dict[str, Any]],
-) -> None:
-    folder, answer = tuned
-    assert [trial["trial"] for trial in answer["trials"]] == list(range(5))
-    done = [trial for trial in answer["trials"] if trial["state"] == "complete"]
-    best = max(done, key=lambda trial: trial["score"])
-    assert answer["training"] == {key: best[key] for key in SPACE}
-    assert answer["score"] == best["score"] >= answer["present_score"] == done[0]["score"]
-    assert {key: done[0][key] for key in SPACE} == {
-        "learning_rate": 0.01,
-        "sharpness": 10.0,
-        "initial_scale": 1.0,
-    }
-    assert [(row["d_model"], row["D_K"]) for row in answer["tuned"]] == [(8, 2), (16, 2)]
-    write_study(folder, "better.yaml", training=SHORT | answer["training"])
-    study = load_study(str(folder / "better.yaml"))
-    runs = pd.read_parquet(folder / "results/runs").set_index("run_id")
-    ids = [
-        Place(cell, row["h"], row["d_k"]).run({}, seed).run_id
-        for cell, row in zip(study.cells, answer["tuned"], strict=True)
-        for seed in range(3)
-    ]
-    assert runs.loc[ids, "score"].mean() == pytest.approx(answer["score"])
-
-
-def test_trials_and_runs_are_kept_and_running_again_goes_on(
-    tuned: tuple[Path, dict[str, Any]],
-) -> None:
-    folder, before = tuned
-    journal = folder / "results/studies/small/tuning.journal"
-    assert Path(before["journal"]) == journal
-    runs_before = pd.read_parquet(folder / "results/runs")
-    journal.write_bytes(journal.read_bytes() + b'{"op_code": 5, "torn')  # a writer was killed
-    after = tune(folder, 7)
-    assert after["trials_loaded"] == 5
-    assert after["trials"][:5] == before["trials"]
-    assert len(after["trials"]) == 7
-    assert len({json.dumps([trial[key] for key in SPACE]) for trial in after["trials"]}) == 7
-    runs = pd.read_parquet(folder / "results/runs")
-    assert runs["run_id"].is_unique
-    seeds = sum(trial["seeds"] for trial in after["trials"])
-    assert len(runs) == seeds * len(after["tuned"])
-    assert set(runs_before["run_id"]) < set(runs["run_id"])
-    assert (runs["D_K"] == 2).all()
-    storage = JournalStorage(JournalFileBackend(str(journal)))  # as optuna-dashboard opens it
-    (summary,) = optuna.get_all_study_summaries(storage)
-    assert (summary.study_name[:6], summary.n_trials) == ("small-", 7)
-
-
-@pytest.mark.slow
-def test_a_tuning_that_is_killed_repeats_no_run_and_ends_as_if_it_had_not_been(
-    tuned: tuple[Path, dict[str, Any]], tmp_path: Path
-) -> None:
-    write_study(tmp_path, training=SHORT)
-    command = [*RGR, "tune", "small.yaml", "--trials", "5", "--cpus", "1", "--D_K", "2"]
-    with subprocess.Popen(
-        command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as driver:
-        assert driver.stderr is not None
-        next(line for line in driver.stderr if "1 of 5" in line)
-        driver.kill()
-    stored = pd.read_parquet(tmp_path / "results/runs")
-    answer = tune(tmp_path, 5)
-    runs = pd.read_parquet(tmp_path / "results/runs")
-    assert runs["run_id"].is_unique
-    assert set(stored["run_id"]) <= set(runs["run_id"])
-    finished = [trial for trial in answer["trials"] if trial["state"] != "failed"]
-    assert len(finished) == 5
-    assert finished[0] | {"trial": 0} == tuned[1]["trials"][0]
-    assert answer["present_score"] == tuned[1]["present_score"]
-
-
-def test_what_cannot_be_tuned_is_told_in_one_line_and_nothing_is_written(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_study(tmp_path)
-    before = sorted(tmp_path.rglob("*"))
-    for said, *options in (
-        ("only a folder can hold", "--out", "mock://bucket/results"),
-        ("valid: m=16,d_model=8; m=16,d_model=16", "--cell", "m=5"),
-        ("--heads 3: not in small; valid: 1, 2, 4", "--heads", "3"),
-        ("not a multiple of h = 2", "--heads", "2", "--D_K", "3"),
-        ("--trials", "--trials", "0"),
-        ("valid: auto", "--engine", "warp"),
-    ):
-        assert call(["tune", "small.yaml", *options]) == 2
-        shown = capsys.readouterr()
-        assert shown.out == ""
-        assert len(shown.err.splitlines()) == 1, shown.err
-        assert said in shown.err
-        assert sorted(tmp_path.rglob("*")) == before
-
-
-def test_a_journal_that_is_none_is_told_in_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_study(tmp_path)
-    journal = tmp_path / "results/studies/small/tuning.journal"
-    journal.parent.mkdir(parents=True)
-    journal.write_text("nothing of\nthe kind\n")
-    assert call(["tune", "small.yaml", "--trials", "1"]) == 2
-    shown = capsys.readouterr()
-    assert "tuning.journal: not a readable journal" in shown.err
-    assert len(shown.err.splitlines()) == 1
-    assert journal.read_text() == "nothing of\nthe kind\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,61 +11,18 @@ import torch
 from rgr_dist.engines import Engine, Weights
 from rgr_dist.engines.fused import FusedEngine
 from rgr_dist.engines.fused_lane import Lane
-from rgr_dist.engines.fused_scoring import Scorer
 from rgr_dist.engines.lanes import LanesEngine
 from rgr_dist.engines.reference import ReferenceEngine, _Trainer
-from rgr_dist.models.max_heads import score_contexts
-from rgr_dist.study import Cell, Context, Run, Training
+from rgr_dist.study import Run
+from tests.engines.shapes import BENCHMARK_SHAPES, ODD_SHAPES, flat, make_run
 
 ENGINES: list[Engine] = [FusedEngine(), LanesEngine()]
-BENCHMARK_SHAPES: list[tuple[int, ...]] = [
-    # m, d_model, h, d_k and, if not 16, l
-    (256, 32, 8, 8),
-    (64, 16, 4, 5),
-    (512, 16, 64, 7),
-    (1024, 128, 8, 12),
-    (4096, 512, 8, 14),
-]
-ODD_SHAPES: list[tuple[int, ...]] = [
-    (40, 17, 3, 1, 5),
-    (40, 16, 1, 7, 16),
-    (32, 20, 1, 1, 2),
-    (16, 9, 2, 3, 16),
-    (23, 33, 5, 4, 23),
-    (70, 12, 2, 9, 70),
-]
 
 
 @pytest.fixture(params=ENGINES, ids=lambda engine: engine.name)
 def engine(request: pytest.FixtureRequest) -> Engine:
     chosen: Engine = request.param
     return chosen
-
-
-def make_run(
-    m: int,
-    d_model: int,
-    h: int,
-    d_k: int,
-    length: int = 16,
-    *,
-    seed: int = 0,
-    positive_rate: float = 0.5,
-    model: str = "max",
-    **training: Any,
-) -> Run:
-    cell = Cell(
-        model=model,
-        m=m,
-        d_model=d_model,
-        context=Context(length=length, positive_rate=positive_rate),
-        training=Training(**training),
-    )
-    return Run(cell=cell, h=h, d_k=d_k, seed=seed)
-
-
-def flat(weights: Weights) -> np.ndarray[Any, np.dtype[np.floating[Any]]]:
-    return np.concatenate([weights.W_Q.ravel(), weights.W_K.ravel(), [weights.tau]])
 
 
 def distance(given: Weights, expected: Weights) -> float:
@@ -241,87 +197,6 @@ class TestExtremes:
         assert given.stop_reason == "max_steps"
         assert given.score is not None
         assert 0 <= given.score <= 1
-
-
-class TestScorer:
-    @staticmethod
-    def trained_lane() -> Lane:
-        lane = Lane(make_run(64, 16, 4, 5, seed=1))
-        lane.advance(300)
-        return lane
-
-    @pytest.mark.parametrize("by_pairs", [True, False])
-    @pytest.mark.parametrize(
-        "shape",
-        [(64, 16, 4, 5, 16), (300, 17, 3, 1, 5), (23, 33, 5, 4, 23), (70, 12, 2, 9, 70)],
-    )
-    def test_score_is_that_of_the_reference(self, shape: tuple[int, ...], by_pairs: bool) -> None:
-        run = make_run(*shape, validation_contexts=60)
-        lane = Lane(run)
-        lane.advance(400)
-        weights = lane.weights()
-
-        def expected(contexts: np.ndarray[Any, np.dtype[np.int32]]) -> float:
-            return score_contexts(
-                torch.from_numpy(contexts).long(),
-                torch.from_numpy(lane.task.targets),
-                torch.from_numpy(lane.task.embedding).float(),
-                torch.from_numpy(np.ascontiguousarray(weights.W_Q)),
-                torch.from_numpy(np.ascontiguousarray(weights.W_K)),
-                torch.tensor(weights.tau, dtype=torch.float32),
-                run.h,
-            )
-
-        for contexts in (lane.task.validation, lane.task.validation[:1]):
-            scorer = Scorer(lane, contexts, by_pairs)
-            assert scorer.score() == pytest.approx(expected(contexts), abs=2e-3)
-
-    def test_pairs_and_contexts_agree(self) -> None:
-        lane = self.trained_lane()
-        by_pairs = Scorer(lane, lane.task.validation, by_pairs=True)
-        by_contexts = Scorer(lane, lane.task.validation, by_pairs=False)
-        assert by_pairs.score() == by_contexts.score()
-        assert by_pairs.errors.sum() == by_contexts.errors.sum()
-
-    def test_training_goes_on_as_if_it_had_not_been_scored(self) -> None:
-        for shape in ((64, 16, 4, 5), (23, 33, 5, 4, 5)):
-            scored, quiet = Lane(make_run(*shape)), Lane(make_run(*shape))
-            for lane in (scored, quiet):
-                lane.advance(50)
-            for by_pairs in (True, False):
-                Scorer(scored, scored.task.validation, by_pairs).score()
-            for lane in (scored, quiet):
-                lane.advance(50)
-            assert flat(scored.weights()).tobytes() == flat(quiet.weights()).tobytes()
-
-    @pytest.mark.parametrize("by_pairs", [True, False])
-    def test_a_look_is_cut_short_only_where_the_answer_is_no(self, by_pairs: bool) -> None:
-        lane = self.trained_lane()
-        scorer = Scorer(lane, lane.task.validation, by_pairs)
-        exact = scorer.score()
-        assert exact is not None
-        assert 0 < exact < 0.9
-        assert scorer.score(above=0.995) is None
-        assert scorer.score(above=exact - 1e-9) == exact
-        assert scorer.score(above=0.0) == exact
-        assert scorer.score() == exact
-
-    @pytest.mark.parametrize("by_pairs", [True, False])
-    def test_what_was_wrong_comes_first_and_no_more_is_looked_at_than_needed(
-        self, by_pairs: bool
-    ) -> None:
-        lane, above = self.trained_lane(), 0.995
-        scorer = Scorer(lane, lane.task.validation, by_pairs)
-        scorer.score()
-        wrong = scorer.errors.copy()
-        scorer.errors *= 1000  # whatever is looked at again loses this factor
-        assert scorer.score(above) is None
-        seen = scorer.errors == wrong
-        seen &= wrong > 0
-        assert 0 < seen.sum() < (wrong > 0).sum()
-        assert wrong[seen].min() >= wrong[~seen].max()
-        needed = 2 * scorer.actual * (1 / above - 1)
-        assert wrong[seen].sum() - wrong[seen].min() < needed <= wrong[seen].sum()
 
 
 def test_threads_must_be_positive() -> None:

@@ -16,15 +16,8 @@ from rgr_dist.engines.fused_scoring import Scorer
 from rgr_dist.engines.lanes import LanesEngine
 from rgr_dist.engines.reference import ReferenceEngine, _Trainer
 from rgr_dist.study import Run
-from tests.engines.test_fused import (
-    BENCHMARK_SHAPES,
-    ODD_SHAPES,
-    flat,
-    make_run,
-    one_torch_thread,
-)
+from tests.engines.shapes import BENCHMARK_SHAPES, ODD_SHAPES, flat, make_run
 
-__all__ = ["one_torch_thread"]
 models = pytest.mark.parametrize("model", ["softmax", "value"])
 engines = pytest.mark.parametrize("engine", [FusedEngine(), LanesEngine()], ids=lambda e: e.name)
 

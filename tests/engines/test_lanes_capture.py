@@ -2,77 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from rgr_dist.engines import lanes_state
 from rgr_dist.engines.lanes import Lanes, LanesEngine
-from rgr_dist.engines.lanes_capture import Repeated
 from rgr_dist.study import Cell, Run
+from tests.engines.recorded_graphs import Recorded
 
 CPU = torch.device("cpu")
 CELL = Cell(m=23, d_model=17, context={"length": 5}, training={"max_steps": 100, "check_every": 50})
 RUNS = [Run(cell=CELL, h=3, d_k=d_k, seed=seed) for seed, d_k in enumerate([7, 7, 2, 9])]
-
-
-class Recorded:
-    """Stands for torch.cuda.CUDAGraph: kernels with their arguments and memory as recorded."""
-
-    made = 0
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[Any, Any, Any, Any]] = []
-        Recorded.made += 1
-
-    @torch.no_grad()  # kernels alone, as a graph has no autograd
-    def replay(self) -> None:
-        for kernel, args, kwargs, recorded in self.calls:
-            result = kernel(*args, **kwargs)
-            several = isinstance(result, tuple)
-            for new, old in zip(result, recorded, strict=True) if several else [(result, recorded)]:
-                if isinstance(new, torch.Tensor) and new.data_ptr() != old.data_ptr():
-                    old.copy_(new)
-
-
-class Recording(TorchDispatchMode):
-    """Stands for torch.cuda.graph: kernels that write to their arguments are not run."""
-
-    def __init__(self, graph: Recorded) -> None:
-        super().__init__()
-        self.graph = graph
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        assert func is not torch.ops.aten._local_scalar_dense.default, "a graph cannot be read"
-        kwargs = kwargs or {}
-        written = kwargs.get("out", args[0]) if func._schema.returns else None
-        result = written if func._schema.is_mutable else func(*args, **kwargs)
-        self.graph.calls.append((func, args, kwargs, result))
-        return result
-
-
-class Stream:
-    """Stands for torch.cuda.Stream."""
-
-    def wait_stream(self, other: Stream) -> None:
-        assert isinstance(other, Stream)
-
-
-@pytest.fixture
-def graphs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let lanes on the CPU take the path of a GPU."""
-    Recorded.made = 0
-    monkeypatch.setattr(torch.cuda, "CUDAGraph", Recorded)
-    monkeypatch.setattr(torch.cuda, "graph", Recording)
-    monkeypatch.setattr(torch.cuda, "Stream", Stream)
-    monkeypatch.setattr(torch.cuda, "current_stream", Stream)
-    monkeypatch.setattr(torch.cuda, "stream", lambda _: contextlib.nullcontext())
-    on_gpu = torch.device("cuda")
-    monkeypatch.setattr(lanes_state, "Repeated", lambda _: Repeated(on_gpu))
 
 
 def train(lanes: Lanes) -> torch.Tensor:

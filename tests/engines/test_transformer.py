@@ -21,7 +21,7 @@ from rgr_dist.models.transformer import block_logits, superpose
 from rgr_dist.problem.matching import MatchingTask, initial_block
 from rgr_dist.study import Cell, Run
 from rgr_dist.study_file import load_study
-from tests.engines.test_lanes_capture import Recorded, graphs  # noqa: F401
+from tests.engines.recorded_graphs import Recorded
 from tests.models.test_transformer import plain_logits
 
 CPU = torch.device("cpu")
