@@ -144,12 +144,15 @@ def fit(
     how: How = Format.TABLE,
 ) -> None:
     """The scaling laws fitted to a study, with 95 % intervals."""
+    from analysis.laws import distinct
     from rgr_dist.reporting import laws_of
 
     results = _open(study, set_, Store(out))
-    laws = [law.to_json() for law in laws_of(results)]
+    laws = laws_of(results)
+    if how is Format.TABLE:
+        laws = distinct(laws)
     shown = "response predictor cells n slope slope_low slope_high intercept r2 reason"
-    print_listing({"laws": laws}, how, show=shown.split())
+    print_listing({"laws": [law.to_json() for law in laws]}, how, show=shown.split())
 
 
 @app.command()
@@ -159,6 +162,8 @@ def report(study: StudyName, out: Out = "results", set_: Set = None) -> None:
 
     store = Store(out)
     results = _open(study, set_, store)
+    if results.runs.empty:
+        raise StudyError(f"{out} holds no run of {study}; rgr run {study} trains them")
     store.check_writable()
     print(publish(results, store))
 

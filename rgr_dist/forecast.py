@@ -19,9 +19,11 @@ FAIL_SEEDS = 2
 """Seeds that a failing probe usually takes before the rest are spared."""
 HEAD_PENALTY = 0.5
 """Share that each factor of two away from the best head count adds to the expected D_K."""
-MULTIPLY_ADDS_PER_SECOND = 2e10
-"""One core's pace where the store holds no run to measure it by: the fused engine's, measured
-on the base grid."""
+MULTIPLY_ADDS_PER_SECOND = {"transformer": 6e9}
+"""One core's pace at a model where the store holds no run to measure it by: that of torch,
+measured on ``gpt2-small``."""
+FUSED_MULTIPLY_ADDS_PER_SECOND = 2e10
+"""The same at the models of the fused engine, measured on ``base-grid`` and ``softmax``."""
 BYTES_PER_RUN = 400
 """Parquet bytes of a stored run, measured on parts of ten rows."""
 
@@ -86,7 +88,10 @@ def seconds_per_work(runs: pd.DataFrame, study: Study) -> float:
     """Seconds of one core for a multiply-add: measured on the study's runs, else a guess."""
     own = runs[runs["cell_id"].isin([cell.cell_id for cell in study.trained_cells])]
     work = work_done(own, study)
-    return float(own["seconds"].sum()) / work if work else 1 / MULTIPLY_ADDS_PER_SECOND
+    if work:
+        return float(own["seconds"].sum()) / work
+    model = study.cells[0].model
+    return 1 / MULTIPLY_ADDS_PER_SECOND.get(model, FUSED_MULTIPLY_ADDS_PER_SECOND)
 
 
 def _look_ahead(state: CellState, assumed: Assumed) -> CellState:

@@ -8,6 +8,7 @@ model's name from the Hugging Face hub, where a machine can reach it.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -17,7 +18,7 @@ from pydantic import Field, StrictStr, model_validator
 
 from rgr_dist.spec import Count, Spec
 from rgr_dist.study_faults import StudyError
-from rgr_dist.token_counts import count_tokens, read_counts
+from rgr_dist.token_counts import absent, count_tokens, read_counts
 
 WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
 TENSORS = ("wte.weight", "transformer.wte.weight")
@@ -70,13 +71,19 @@ class Vocabulary:
         Raises:
             StudyError: naming the key, what is missing, where to fetch it and where to put it.
         """
-        self.table = read_table(written.source, home)
-        if written.counts is not None:
-            counts = read_counts(home / written.counts, len(self.table))
+        key = "text" if written.counts is None else "counts"
+        path = home / str(getattr(written, key))
+        try:
+            files = _locate(written.source, home, [WEIGHTS] + [TOKENIZER] * (key == "text"))
+        except StudyError as fault:
+            if path.exists():
+                raise
+            raise StudyError(f"{fault}; {key}: {absent(key, path)}") from None
+        self.table = read_table(files[0])
+        if key == "counts":
+            counts = read_counts(path, len(self.table))
         else:
-            assert written.text is not None
-            tokenizer = _file(written.source, home, TOKENIZER)
-            counts = count_tokens(home / written.text, tokenizer, written.tokens, len(self.table))
+            counts = count_tokens(path, files[1], written.tokens, len(self.table))
         counts[-1] = 0  # end of text is NULL, never an item
         by_count = np.lexsort((np.arange(len(counts)), -counts))
         self.ranked = by_count[: int((counts > 0).sum())]
@@ -99,13 +106,12 @@ class Vocabulary:
         return self.table[chosen]
 
 
-def read_table(source: str, home: Path) -> Table:
-    """The token table of a model, float32 [tokens, width].
+def read_table(path: Path) -> Table:
+    """The token table in a model's weights, float32 [tokens, width].
 
     Raises:
-        StudyError: it is not there, or not such a file.
+        StudyError: it is not such a file.
     """
-    path = _file(source, home, WEIGHTS)
     try:
         from safetensors import SafetensorError, safe_open
     except ImportError:
@@ -129,36 +135,37 @@ def read_table(source: str, home: Path) -> Table:
     return values
 
 
-def _file(source: str, home: Path, name: str) -> Path:
-    """A file of a model: beside the weights where they are local, else from the hub.
+def _locate(source: str, home: Path, names: Sequence[str]) -> list[Path]:
+    """Files of a model: beside the weights where they are local, else from the hub.
 
     Raises:
-        StudyError: it is in neither place.
+        StudyError: some are in neither place; all of those are named.
     """
     local = home / source
-    if local.is_file():
-        local = local.parent if name != WEIGHTS else local
-    if local.is_dir():
-        if not (local / name).is_file():
-            raise StudyError(f"source: {local}: has no {name}; {_fetch(GPT_2, name, local)}")
-        return local / name
-    if local.is_file():
-        return local
+    if local.exists():
+        folder = local.parent if local.is_file() else local
+        paths = [local if name == WEIGHTS and local.is_file() else folder / name for name in names]
+        missing = [path.name for path in paths if not path.is_file()]
+        if missing:
+            none = " and no ".join(missing)
+            raise StudyError(f"source: {folder}: has no {none}; {_fetch(GPT_2, missing, folder)}")
+        return paths
     try:
         from huggingface_hub import hf_hub_download
 
         # It tells of every retry; one line will say what failed.
         logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
-        return Path(hf_hub_download(source, name))
+        return [Path(hf_hub_download(source, name)) for name in names]
     except ImportError:
         reason = f"the hub needs {INSTALL}"
     except Exception as error:  # no network, no permission, no such name: the hub raises many
         reason = f"the hub gives none ({type(error).__name__})"
     raise StudyError(
-        f"source: {source}: no {name} in a folder {local}, and {reason}; "
-        f"{_fetch(source, name, local)}"
+        f"source: {source}: no {' and no '.join(names)} in a folder {local}, and {reason}; "
+        f"{_fetch(source, names, local)}"
     )
 
 
-def _fetch(model: str, name: str, folder: Path) -> str:
-    return f"fetch {HUB}/{model}/resolve/main/{name} and put it into {folder}/"
+def _fetch(model: str, names: Sequence[str], folder: Path) -> str:
+    urls = " and ".join(f"{HUB}/{model}/resolve/main/{name}" for name in names)
+    return f"fetch {urls} and put {'them' if len(names) > 1 else 'it'} into {folder}/"

@@ -23,6 +23,11 @@ MISSING = {
 Counts = npt.NDArray[np.int64]
 
 
+def absent(key: str, path: Path) -> str:
+    """What to say of a file of ``counts`` or ``text`` that is not there."""
+    return f"{path}: is not there; {MISSING[key]}"
+
+
 def read_counts(path: Path, vocabulary: int) -> Counts:
     """How often each token occurs, int64 [vocabulary], from two columns of token and count.
 
@@ -83,7 +88,7 @@ def _lines(key: str, path: Path) -> Iterator[str]:
         with path.open(encoding="utf-8") as file:
             yield from file
     except FileNotFoundError:
-        raise StudyError(f"{key}: {path}: is not there; {MISSING[key]}") from None
+        raise StudyError(f"{key}: {absent(key, path)}") from None
     except UnicodeDecodeError:
         raise StudyError(f"{key}: {path}: not a text file in UTF-8") from None
     except OSError as error:

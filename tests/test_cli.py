@@ -125,6 +125,15 @@ def test_listings_in_every_format(
         assert sections["runs_left"] == sections["steps_left"] == 0
 
 
+def test_a_report_of_no_run_is_refused_and_nothing_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study, out = write_study(tmp_path), tmp_path / "results"
+    assert call(["report", str(study), "--out", str(out)]) == 2
+    assert f"holds no run of {study}; rgr run {study} trains them" in capsys.readouterr().err
+    assert not out.exists()
+
+
 def runs_on(driver: subprocess.Popen[bytes]) -> bool:
     """Whether a process has not ended, after giving it a moment."""
     with suppress(subprocess.TimeoutExpired):

@@ -194,6 +194,18 @@ def test_absent_weights_are_told_with_what_to_fetch_and_where_to_put_it(home: Pa
     assert "fetch https://huggingface.co/" in refused(home, counts=None, text="counts.csv")
 
 
+def test_all_that_is_absent_is_told_at_once(home: Path) -> None:
+    message = refused(home, source="openai-community/gpt2", counts=None, text="train.txt")
+    assert "no model.safetensors and no tokenizer.json in a folder" in message
+    for name in ("model.safetensors", "tokenizer.json"):
+        assert f"{'https://huggingface.co/openai-community/gpt2'}/resolve/main/{name}" in message
+    assert f"; text: {home}/train.txt: is not there; the paper counts in WikiText-103" in message
+    (home / "empty").mkdir()
+    message = refused(home, source="empty", counts="missing.csv")
+    assert "tokenizer" not in message
+    assert f"put it into {home}/empty/; counts: {home}/missing.csv: is not there" in message
+
+
 @pytest.mark.parametrize(
     ("package", "parts"),
     [
