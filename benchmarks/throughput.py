@@ -7,7 +7,8 @@ engine trains for a moment; a ratio is the median of the rounds' ratios, so that
 comes and goes falls on both sides of it. With several threads ``fused`` has a lane for each:
 on one thread they take turns, on all they run side by side. ``vs_one_thread`` is the median ratio
 over rounds in which the machine gave every core, of as many as it takes (see cores.py), and
-missing if there were too few in a minute.
+missing if there were too few in a minute. Beside it stand the ratio over all rounds, whatever the
+machine gave, and that of a loop that shares nothing in the same rounds.
 """
 
 from __future__ import annotations
@@ -192,11 +193,12 @@ def measure_shape(
     entrants, _ = contestants(threads)
     for entrant in entrants:
         entrant.prepare(shape, seconds)
-    peaks = []
+    peaks, loops, cores = [], [], Cores(threads)
     for _ in range(rounds):
         for entrant in entrants:
             entrant.rates.append(entrant.rate())
         peaks.append(peak_flops_per_second())
+        loops.append(cores.worth())
     reference = entrants[0].rates
     one = next(entrant for entrant in entrants if entrant.engine == "fused")
     jax = next((entrant.rates for entrant in entrants if entrant.engine == "jax"), None)
@@ -215,11 +217,20 @@ def measure_shape(
                 "vs_reference": _ratio(entrant.rates, reference),
                 "vs_jax": _ratio(entrant.rates, jax),
                 "vs_one_thread": on_whole_cores(entrant, one, 3 * rounds),
+                **on_all_rounds(entrant, one, loops),
                 "flops_per_step": flops,
                 "share_of_peak": round(flops / entrant.threads * _median(entrant.rates, peaks), 3),
             }
         )
     return rows
+
+
+def on_all_rounds(many: Contestant, one: Contestant, loops: list[float]) -> dict[str, Any]:
+    """The ratio of their rates whatever the machine gave, and that of a loop in these rounds."""
+    ratios = [None, None]
+    if many.threads > 1:
+        ratios = [_ratio(many.rates, one.rates), round(statistics.median(loops), 2)]
+    return dict(zip(("vs_one_thread_all_rounds", "loop_all_rounds"), ratios, strict=True))
 
 
 def on_whole_cores(many: Contestant, one: Contestant, rounds: int) -> float | None:
