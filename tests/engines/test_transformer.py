@@ -11,17 +11,15 @@ import pytest
 import torch
 from scipy import stats
 
-from rgr_dist.engines import EngineError, make_engine, transformer_lanes, transformer_state
+from rgr_dist.engines import EngineError, make_engine, transformer_lanes
 from rgr_dist.engines.engine import BlockWeights, Outcome
-from rgr_dist.engines.lanes_capture import Repeated
 from rgr_dist.engines.transformer_lanes import TransformerLanes, score
 from rgr_dist.engines.transformer_reference import TransformerReference
-from rgr_dist.engines.transformer_state import BATCHES, BlockLanes
+from rgr_dist.engines.transformer_state import BlockLanes
 from rgr_dist.models.transformer import block_logits, superpose
 from rgr_dist.problem.matching import MatchingTask, initial_block
 from rgr_dist.study import Cell, Run
 from rgr_dist.study_file import load_study
-from tests.engines.recorded_graphs import Recorded
 from tests.models.test_transformer import plain_logits
 
 CPU = torch.device("cpu")
@@ -251,40 +249,6 @@ def test_mixed_precision_trains_float32_parameters_nearly_as_well() -> None:
     assert other["W_Q"].dtype == np.float32
     assert not same(one, other)
     assert mixed.train(runs)[0].score == pytest.approx(full.train(runs)[0].score, abs=0.05)
-
-
-def test_a_recorded_step_is_the_step(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shape, splits = SHAPES["splits of several"]
-    runs = runs_of(shape, splits, (0, 1))
-    expected = TransformerLanes().weights_after(runs, BATCHES + 7)
-    request.getfixturevalue("graphs")
-    on_gpu = torch.device("cuda")
-    monkeypatch.setattr(transformer_state, "Repeated", lambda _: Repeated(on_gpu))
-    replayed = TransformerLanes().weights_after(runs, BATCHES + 7)
-    assert Recorded.made == 1
-    assert all(same(one, other) for one, other in zip(replayed, expected, strict=True))
-
-
-@pytest.mark.gpu
-def test_a_gpu_gives_the_processors_numbers() -> None:
-    shape, splits = SHAPES["splits of several"]
-    runs = runs_of(shape, splits, (0, 1))
-    here, there = (
-        TransformerLanes(device, torch.float64, mixed=False).weights_after(runs, BATCHES + 7)
-        for device in ("cpu", "cuda")
-    )
-    for one, other in zip(here, there, strict=True):
-        assert_close(one, other, 1e-8)
-
-
-@pytest.mark.gpu
-def test_a_gpu_learns_the_task_in_mixed_precision() -> None:
-    (run,) = runs_of(EASY, [(2, 8)], (0,), **QUICK | {"max_steps": 600})
-    engine = TransformerLanes("cuda")
-    assert engine.mixed
-    assert engine.train([run])[0].score > 0.9
 
 
 def test_auto_takes_lanes_and_fused_is_refused_in_one_line() -> None:

@@ -9,6 +9,8 @@ from fractions import Fraction
 
 from scipy import stats
 
+from search.cell_search import replay
+from search.cell_state import CellState, Evidence
 from search.portfolio import Portfolio
 from search.protocol import CellPlan, Probe, Signal
 from search.seed_test import SeedTest
@@ -156,3 +158,25 @@ class Workers:
             self.portfolio.tell(*run)
         assert not self.portfolio.is_wanted(probe)
         self.portfolio.release(probe)
+
+
+def search(cell: SimulatedCell) -> tuple[CellState, Evidence]:
+    """Answer what the search needs, one probe at a time, until it needs no more."""
+    evidence: Evidence = {}
+    while (state := replay(cell.plan, cell.test, evidence)).needs:
+        need = state.needs[0]
+        scores = evidence.setdefault(need.place, {})
+        wave = state.wave(need)
+        assert wave, f"needs what is known: {need}"
+        scores.update({seed: cell.score(need.place.h, need.place.d_k, seed) for seed in wave})
+    return state, evidence
+
+
+def rows(state: CellState) -> dict:
+    results = {h: state.result(h) for h in state.plan.axes}
+    return {h: (r.status, r.d_k, r.D_K_low, r.D_K_high) for h, r in results.items()}
+
+
+def cell_of(limits: dict, score: Callable, seeds: int = 2, **plan: object) -> SimulatedCell:
+    plan = {"guess_D_K": 16.0, "guess_h": 2.0, "intervals": False} | plan
+    return SimulatedCell(CellPlan("cell", widths(limits), **plan), SeedTest(0.99, seeds), score)

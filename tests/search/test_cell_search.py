@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
@@ -12,33 +11,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from search.cell_search import replay
-from search.cell_state import CellState, Evidence
-from search.protocol import CellPlan, HeadResult, Place
+from search.protocol import CellPlan, Place
 from search.seed_test import SeedTest
 from tests.search.oracles import drawn_cell, noisy_cells, plans, rising_cells, sharp_cells, step
-from tests.search.simulated_cells import SimulatedCell, widths
-
-
-def search(cell: SimulatedCell) -> tuple[CellState, Evidence]:
-    """Answer what the search needs, one probe at a time, until it needs no more."""
-    evidence: Evidence = {}
-    while (state := replay(cell.plan, cell.test, evidence)).needs:
-        need = state.needs[0]
-        scores = evidence.setdefault(need.place, {})
-        wave = state.wave(need)
-        assert wave, f"needs what is known: {need}"
-        scores.update({seed: cell.score(need.place.h, need.place.d_k, seed) for seed in wave})
-    return state, evidence
-
-
-def rows(state: CellState) -> dict:
-    results = {h: state.result(h) for h in state.plan.axes}
-    return {h: (r.status, r.d_k, r.D_K_low, r.D_K_high) for h, r in results.items()}
-
-
-def cell_of(limits: dict, score: Callable, seeds: int = 2, **plan: object) -> SimulatedCell:
-    plan = {"guess_D_K": 16.0, "guess_h": 2.0, "intervals": False} | plan
-    return SimulatedCell(CellPlan("cell", widths(limits), **plan), SeedTest(0.99, seeds), score)
+from tests.search.simulated_cells import SimulatedCell, cell_of, rows, search, widths
 
 
 @given(st.one_of(sharp_cells(), rising_cells()))
@@ -160,50 +136,6 @@ def test_seeds_beyond_the_study_are_no_evidence(cell: SimulatedCell) -> None:
     assert again.decisions == state.decisions
 
 
-def non_monotone(passing: set[int], **plan: object) -> tuple[HeadResult, CellState]:
-    """One head of limit 16 that passes at these widths; a near miss elsewhere."""
-
-    def score(h: int, d_k: int, seed: int) -> float:
-        return 1.0 if d_k in passing else (0.96, 0.97)[seed]
-
-    plan = {"guess_D_K": 8.0, "guess_h": 1.0} | plan
-    state, _ = search(cell_of({1: 16}, score, **plan))
-    return state.result(1), state
-
-
-def test_a_pass_below_a_fail_is_inconsistent_when_probes_show_it() -> None:
-    result, state = non_monotone({4, *range(8, 17)}, intervals=True)
-    assert {(d.d_k, d.verdict) for d in state.decisions} >= {(4, "pass"), (7, "fail"), (8, "pass")}
-    assert result.status == "inconsistent"
-    assert result.d_k is None
-    below, above = result.contradiction
-    assert (below.d_k, below.mean_score) == (4, 1.0)
-    assert (above.d_k, above.mean_score) == (7, pytest.approx(0.965))
-    assert (result.D_K_low, result.D_K_high) == (4, 8)
-
-
-def test_a_pass_below_a_fail_that_no_probe_shows_is_not_seen() -> None:
-    result, state = non_monotone({2, *range(8, 17)}, intervals=False)
-    assert 2 not in {d.d_k for d in state.decisions}
-    assert (result.status, result.d_k) == ("found", 8)
-
-
-@given(noisy_cells())
-def test_noise_is_inconsistent_exactly_when_a_probed_pass_lies_below_a_fail(
-    cell: SimulatedCell,
-) -> None:
-    state, _ = search(cell)
-    for h in cell.plan.axes:
-        passed = [d.d_k for d in state.decisions if d.h == h and d.verdict == "pass"]
-        failed = [d.d_k for d in state.decisions if d.h == h and d.verdict == "fail"]
-        contradicts = bool(passed and failed and min(passed) < max(failed))
-        result = state.result(h)
-        assert (result.status == "inconsistent") == contradicts
-        if contradicts:
-            shown = [probe.d_k for probe in result.contradiction]
-            assert shown == [min(passed), max(failed)]
-
-
 @settings(max_examples=30)
 @given(sharp_cells(intervals=False, keep_within=None))
 def test_a_grid_of_every_width_finds_every_threshold(cell: SimulatedCell) -> None:
@@ -227,13 +159,6 @@ def test_a_coarse_grid_finds_the_smallest_listed_width_that_passes() -> None:
     assert result.passed is not None
     assert result.failed is not None
     assert (result.passed.d_k, result.failed.d_k) == (8, 4)
-
-
-def test_a_grid_shows_every_contradiction() -> None:
-    cell = cell_of({1: 8}, lambda h, d_k, seed: [0.9, 1.0][d_k in (3, 7, 8)], every_value=True)
-    state, _ = search(cell)
-    assert state.result(1).status == "inconsistent"
-    assert [probe.d_k for probe in state.result(1).contradiction] == [3, 6]
 
 
 @given(plans())

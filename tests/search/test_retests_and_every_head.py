@@ -13,8 +13,7 @@ from search.cell_search import replay
 from search.protocol import CellPlan, Place
 from search.seed_test import SeedTest
 from tests.search.oracles import noisy_cells, step
-from tests.search.simulated_cells import SimulatedCell, widths
-from tests.search.test_cell_search import rows, search
+from tests.search.simulated_cells import SimulatedCell, rows, search, widths
 
 
 def test_extra_seeds_settle_a_contradiction_that_was_bad_luck() -> None:
