@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import secrets
+import signal
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -59,6 +61,7 @@ def connect(address: str, cpus: int | None = None, gpus: float = 0.0) -> Iterato
         options |= {"num_cpus": cpus, "include_dashboard": False}
     if address not in ("local", "auto"):
         _check_reachable(address)
+    on_sigterm = signal.getsignal(signal.SIGTERM)
     for attempt in range(1, ATTEMPTS + 1):
         try:
             ray.init(address=address, **options)
@@ -69,6 +72,9 @@ def connect(address: str, cpus: int | None = None, gpus: float = 0.0) -> Iterato
             # A client's server is started when the client comes, and can be late on a busy head.
             if attempt == ATTEMPTS or not address.startswith("ray://"):
                 raise _no_cluster(address, str(error)) from None
+    if callable(on_sigterm) and threading.current_thread() is threading.main_thread():
+        # Ray's own would print a stack and end this process before it can say how to resume.
+        signal.signal(signal.SIGTERM, on_sigterm)
     try:
         yield _slots(ray.cluster_resources(), cpus, gpus)
     finally:

@@ -222,6 +222,24 @@ def test_an_interrupted_study_says_how_to_resume(tmp_path: Path) -> None:
     assert errors.strip().splitlines()[-1].endswith("resume with: rgr run small.yaml")
 
 
+def test_a_study_that_is_told_to_end_in_mid_training_says_how_to_resume(tmp_path: Path) -> None:
+    write_study(tmp_path, search={"heads": [1, 2, 4], "seeds": 100})
+    with subprocess.Popen(
+        [*RGR, "run", "small.yaml", "--cpus", "2"],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as driver:
+        while not list(tmp_path.glob("results/runs/**/*.parquet")) and runs_on(driver):
+            pass
+        driver.terminate()
+        _, errors = driver.communicate(timeout=60)
+    assert driver.returncode == 130
+    assert errors.decode() == "rgr: interrupted; resume with: rgr run small.yaml --cpus 2\n"
+    assert pd.read_parquet(tmp_path / "results/runs")["run_id"].is_unique
+
+
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown key": ({"trainig": {}}, "training"),
     "an unknown inner key": ({"training": {"max_step": 5}}, "training.max_step: unknown key"),
