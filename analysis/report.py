@@ -135,6 +135,7 @@ def render(results: StudyResults, shown: Tables, drawn: dict[str, str]) -> str:
         },
         cells=_cells(shown, study),
         heads=heads,
+        limited=any(row["limited_by"] for row in heads),
         pool=by_size(shown.pool),
     )
 
@@ -143,7 +144,10 @@ def _findings(shown: Tables, study: Study) -> list[str]:
     """Where the paper agrees; nothing of a study of curves, whose thresholds are a grid's."""
     if study.search.mode == "grid":
         return []
-    return wording.disagreements(shown.comparison, shown.laws, paper.laws_for(study))
+    lines = wording.disagreements(shown.comparison, shown.laws, paper.laws_for(study))
+    if study.search.retest_steps and shown.thresholds["limited_by"].notna().any():
+        lines.append(wording.limits(shown.thresholds, study.search.retest_steps))
+    return lines
 
 
 def _scale(study: Study) -> str:

@@ -141,6 +141,22 @@ def paper_law_words(law: paper.PublishedLaw | None) -> str:
     return f"{law.slope:g} x{intercept}{r2} ({law.place})"
 
 
+def limits(thresholds: pd.DataFrame, times: int) -> str:
+    """Of the heads whose failing side was trained longer, how many lacked capacity or training.
+
+    Args:
+        times: by what the step limit was multiplied.
+    """
+    capacity, budget = (
+        int((thresholds["limited_by"] == by).sum()) for by in ("capacity", "budget")
+    )
+    return (
+        f"One step of d_k below its threshold, trained with {times} times the step limit, "
+        f"{plural(budget, 'head')} of {capacity + budget} reached the target: their thresholds are "
+        f"of the training budget, the other {capacity} of capacity."
+    )
+
+
 def disagreements(
     comparison: pd.DataFrame, laws: Sequence[Law], published: Mapping[str, paper.PublishedLaw]
 ) -> list[str]:

@@ -77,7 +77,7 @@ def run(
     from rgr_dist.sweep import run_study
 
     resolved = load_study(study, set_ or ())
-    check_engine(engine, [cell.model for cell in resolved.cells])
+    check_engine(engine, [cell.model for cell in resolved.cells], gpus)
     store = Store(out)
     store.check_writable()
     console = Console()

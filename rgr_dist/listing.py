@@ -52,7 +52,8 @@ def print_listing(
         for name, rows in sections.items():
             console.print(_table(name, rows, show))
         for name, value in (facts or {}).items():
-            console.print(f"{name.replace('_', ' ')}: {_cell(value)}", highlight=False)
+            line = f"{name.replace('_', ' ')}: {_cell(value)}"
+            console.print(line, highlight=False, soft_wrap=True)
 
 
 def _table(name: str, rows: Sequence[Row], show: Sequence[str]) -> Table:

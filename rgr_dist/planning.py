@@ -17,7 +17,9 @@ Rows = list[dict[str, Any]]
 def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
     """One row per cell with where its search stands and what it still needs; and the totals.
 
-    Steps and times suppose that every threshold lies where the paper's law expects it.
+    Steps and times suppose that every threshold lies where the paper's law expects it. They are
+    ``at_least`` what is left where the seeds beside a threshold decide how many more are wanted,
+    which can double or triple them.
     """
     runs = stored_runs(study, store)
     portfolio = open_portfolio(study, runs, expectations(study, store))
@@ -51,7 +53,8 @@ def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
         "core_seconds_left": round(total.work * pace),
         "cores_here": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
         "bytes_left": total.runs * BYTES_PER_RUN,
-        "supposing": "thresholds where the law expects them; intervals and retests may add to it",
+        "at_least": total.at_least,
+        "supposing": "thresholds where the law expects them; intervals and retests add to it",
         "pace_from": "stored runs" if len(runs) else "a guess; no run is stored yet",
     }
     return rows, facts

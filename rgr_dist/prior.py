@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict
-from typing import Any
 
 import pandas as pd
+from pydantic import TypeAdapter
 
 from analysis import paper
 from rgr_dist.results.parts import StoreError
@@ -73,11 +73,10 @@ def _path(study: Study) -> str:
 
 
 def _recorded(study: Study, store: Store) -> dict[str, Expectation]:
-    text = store.read_text(_path(study))
     try:
-        content: dict[str, dict[str, Any]] = json.loads(text) if text else {}
-        return {cell_id: Expectation(**value) for cell_id, value in content.items()}
-    except (ValueError, TypeError, AttributeError):
+        text = store.read_text(_path(study))
+        return TypeAdapter(dict[str, Expectation]).validate_json(text) if text else {}
+    except ValueError:
         raise StoreError(
             f"--out {store.root}: {_path(study)} is damaged; remove it, and the first probes start "
             "from the law as it is fitted now"

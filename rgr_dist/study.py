@@ -66,7 +66,7 @@ class Search(Spec):
 
     Attributes:
         heads: head counts to search; ``all`` searches every integer.
-        target: mean score over the seeds to reach.
+        target: mean score over the seeds to reach; a study of errors has to give its own.
         keep_within: heads up to this share above the best D_K are searched to the end.
         max_D_K: largest total width; by default 4 m' log2(m) / d_model, at least 4 h.
         intervals: top up the probes beside a threshold to all seeds (App. A.2).
@@ -78,7 +78,7 @@ class Search(Spec):
     mode: Literal["threshold", "grid"] = "threshold"
     heads: tuple[Count, ...] | Literal["all"] = (1, 2, 4, 8, 16, 32, 64)
     target: Annotated[Real, Field(gt=0, le=1)] = 0.99
-    seeds: Count = 10
+    seeds: Annotated[Count, Field(le=10_000)] = 10
     keep_within: Annotated[Real, Field(ge=0)] | None = 0.10
     max_D_K: Count | None = None
     intervals: bool = True

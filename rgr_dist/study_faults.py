@@ -104,7 +104,10 @@ UNION_BRANCHES = ("tuple[constrained-int, ...]", "literal['all']")
 
 def _shown(given: Any) -> str:
     """A value as a study would have it, cut short."""
-    text = f"'{given}'" if isinstance(given, str) else json.dumps(given, default=str)
+    try:
+        text = f"'{given}'" if isinstance(given, str) else json.dumps(given, default=str)
+    except ValueError:  # it holds itself
+        text = str(given)
     return text if len(text) <= 60 else f"{text[:57]}…"
 
 

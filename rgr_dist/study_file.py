@@ -124,6 +124,11 @@ def parse_study(
         fault = split_fault(one, written.search.heads)
         if fault is not None:
             raise StudyError(f"{where}: search.{fault}")
+        if one.minimised and "target" not in written.search.model_fields_set:
+            raise StudyError(
+                f"{where}: search.target: missing; the score of model {one.model} is an error, "
+                "1 where nothing is retrieved; give the largest that passes, such as 0.5"
+            )
     return Study(name=written.name, cells=tuple(cells), search=written.search, files=vectors.files)
 
 

@@ -25,12 +25,19 @@ class Expectation:
         h: head count at which it is expected.
         spread: factor from ``D_K`` to the end of its 95 % prediction interval.
         source: what the expectation rests on.
+
+    Raises:
+        ValueError: a number is not a positive one.
     """
 
     D_K: float
     h: float
     spread: float
     source: str
+
+    def __post_init__(self) -> None:
+        if not all(0 < number < math.inf for number in (self.D_K, self.h, self.spread)):
+            raise ValueError(f"{self}: not all of its numbers are positive and finite")
 
 
 def fit_ratio(scales: Sequence[float], found: Sequence[float]) -> tuple[float, float]:

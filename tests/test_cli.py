@@ -134,6 +134,20 @@ def test_a_report_of_no_run_is_refused_and_nothing_is_written(
     assert not out.exists()
 
 
+def test_a_study_with_failed_runs_ends_with_status_3_and_tries_them_again(tmp_path: Path) -> None:
+    cells = [{"m": 16, "d_model": 8}, {"m": 2**20, "d_model": 2**24}]  # more than any memory
+    write_study(tmp_path, cells=cells, search={"heads": [1], "seeds": 1, "max_D_K": 2})
+    for _ in range(2):
+        done = rgr("run", "small.yaml", "--cpus", 1, cwd=tmp_path)
+        assert done.returncode == 3, done.stderr
+        assert "run it again to retry them" in done.stderr
+        runs = pd.read_parquet(tmp_path / "results/runs").drop_duplicates("run_id")
+        failed = runs[runs["stop_reason"] == "failed"]
+        assert set(failed["m"]) == {2**20}
+        assert failed["error"].str.contains("allocate").all()
+        assert (runs[runs["m"] == 16]["stop_reason"] != "failed").all()
+
+
 def runs_on(driver: subprocess.Popen[bytes]) -> bool:
     """Whether a process has not ended, after giving it a moment."""
     with suppress(subprocess.TimeoutExpired):
@@ -249,6 +263,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "too many heads": ({"search": {"heads": [1, 64], "max_D_K": 32}}, "1 to 32"),
     "a long context": ({"context": {"length": 20}}, "exceeds m = 16"),
     "a target above one": ({"search": {"target": 1.5}}, "search.target"),
+    "an error without a target": ({"model": "value"}, "search.target: missing"),
 }
 
 
@@ -290,10 +305,12 @@ def test_bad_arguments_end_in_one_line_and_write_nothing(tmp_path: Path, refused
     write_study(tmp_path)
     refused("--out file/below", "run", "small.yaml", "--out", "file/below")
     refused("--out no://where", "run", "small.yaml", "--out", "no://where")
+    refused("--out s3://: cannot be opened", "run", "small.yaml", "--out", "s3://")
     refused("did you mean 'quickstart'?", "run", "quickstrat")
     refused("missing.yaml: cannot be read", "run", "missing.yaml")
     refused("torn.yaml: not a text file", "run", "torn.yaml")
     refused("valid: auto", "run", "small.yaml", "--engine", "warp")
+    refused("trains on CPUs alone", "run", "small.yaml", "--engine", "fused", "--gpus", "1")
     refused("--cpus", "run", "small.yaml", "--cpus", "0")
     refused("--set search", "run", "small.yaml", "--set", "search")
     refused("No such command 'fly'", "fly")

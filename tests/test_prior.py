@@ -75,9 +75,30 @@ def test_an_expectation_is_fixed_when_the_study_is_first_run(tmp_path: Path) -> 
     assert math.isclose(new.D_K, 3.0 * law_width(wider.cells[1]), rel_tol=0.05)
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"x": {"D_K": 1}}', '{"x": 3}'])
+def recorded_as(D_K: str) -> str:
+    return f'{{"x": {{"D_K": {D_K}, "h": 1.0, "spread": 2.0, "source": "it"}}}}'
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["{", "[]", '{"x": {"D_K": 1}}', '{"x": 3}', "\udcff"]
+    + [recorded_as(number) for number in ("NaN", "-1", '"wide"', "null")],
+)
 def test_a_damaged_record_is_told_in_one_line(content: str, tmp_path: Path) -> None:
     store, study = Store(tmp_path), study_of((64, 16))
-    store.write_text("studies/prior/prior.json", content)
+    store.write_text("studies/prior/prior.json", recorded_as("1"))
+    assert expectations(study, store)
+    record = tmp_path / "studies/prior/prior.json"
+    record.write_bytes(content.encode(errors="surrogateescape"))
     with pytest.raises(StoreError, match=r"prior\.json is damaged; remove it"):
         expectations(study, store)
+
+
+def test_a_damaged_table_of_another_study_teaches_nothing(tmp_path: Path) -> None:
+    store, study = Store(tmp_path), study_of((512, 32))
+    solve(store, study_of((64, 16), (128, 16), (128, 32), name="solved"), ratio=3.0)
+    (expected,) = expectations(study, store).values()
+    assert expected.source == "3 solved cells"
+    (tmp_path / "studies/solved/thresholds.parquet").write_bytes(b"PAR1 and no more")
+    (expected,) = expectations(study, store).values()
+    assert expected.source == "the paper's constants"

@@ -19,14 +19,16 @@ NOT_FUSED = ("transformer",)
 """Models that ``fused`` has no kernels for."""
 
 
-def check_engine(name: str, models: Iterable[str] = ()) -> None:
-    """Make sure that there is an engine of this name, and that it trains these models.
+def check_engine(name: str, models: Iterable[str] = (), gpus: float = 0.0) -> None:
+    """Make sure that there is an engine of this name, and that it trains these models there.
 
     Raises:
         EngineError: there is none, or it does not.
     """
     if name not in ("auto", *ENGINES):
         raise EngineError(f"--engine {name}: unknown; valid: auto, {', '.join(ENGINES)}")
+    if gpus and name not in ("auto", "lanes"):
+        raise EngineError(f"--engine {name}: trains on CPUs alone; valid with --gpus: auto, lanes")
     for model in models:
         if name == "fused" and model in NOT_FUSED:
             raise EngineError(

@@ -63,9 +63,16 @@ def label_targets(nodes: Any, targets: Any, sizes: Any, scratch: Any) -> None:
             store(scratch.labels, p * L + q, 0, label)
 
 
+LEAST_WEIGHT = np.float32(1e-30)
+
+
 @numba.njit(nogil=True)
 def label_edges(nodes: Any, starts: Any, targets: Any, sizes: Any, scratch: Any) -> None:
-    """Labels of any graph; an edge weighs #negatives / #positives of the context (App. A.3)."""
+    """Labels of any graph; an edge weighs #negatives / #positives of the context (App. A.3).
+
+    Where every pair is an edge, that is as good as nothing, ``LEAST_WEIGHT``, but not 0, which is
+    the padding's.
+    """
     length, L = sizes.length, sizes.L
     zero, one = np.float32(0.0), np.float32(1.0)
     edges = full(1, 0.0)
@@ -82,6 +89,7 @@ def label_edges(nodes: Any, starts: Any, targets: Any, sizes: Any, scratch: Any)
             store(scratch.labels, p * L + q, 0, label - edge - edge)
     positives = total(edges)
     weight = (np.float32(length * length) - positives) / max(positives, one)
+    weight = max(weight, LEAST_WEIGHT)
     for i in range(0, length * L, WIDTH):
         label = load(1, scratch.labels, i, 0)
         store(scratch.labels, i, 0, where_above(zero, label, label * weight, label))

@@ -59,6 +59,8 @@ class Store:
         try:
             if "://" in self.root:
                 self._fs, self._path = pafs.FileSystem.from_uri(self.root)
+                if not self._path:
+                    raise ValueError("it names no folder or bucket")
             else:
                 self._fs, self._path = pafs.LocalFileSystem(), str(Path(self.root).absolute())
         except (OSError, pa.ArrowInvalid, ValueError) as error:
@@ -190,12 +192,15 @@ class Store:
         self._write_table(f"studies/{name}/{table}.parquet", content)
 
     def read_study_table(self, name: str, table: str) -> pd.DataFrame | None:
-        """A table of a study, or None if it has not been written."""
+        """A table of a study; None if it has not been written, or cannot be read."""
         path = f"{self._path}/studies/{name}/{table}.parquet"
         if not self._exists(path):
             return None
-        with self._fs.open_input_file(path) as file:
-            frame: pd.DataFrame = pq.read_table(file, schema=STUDY_TABLES[table]).to_pandas()
+        try:
+            with self._fs.open_input_file(path) as file:
+                frame: pd.DataFrame = pq.read_table(file, schema=STUDY_TABLES[table]).to_pandas()
+        except (pa.ArrowException, OSError):  # it follows from the runs, and is written again
+            return None
         return frame
 
     def upload(self, folder: Path, destination: str) -> str:

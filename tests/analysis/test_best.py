@@ -99,6 +99,33 @@ def test_candidates_lie_within_the_kept_margin(made_up: SimpleNamespace) -> None
     assert set(pool_of(cell_of(made_up, scores))) == {2, 4}
 
 
+@pytest.mark.parametrize(("d_k", "candidate"), [(11, True), (12, False)])
+def test_an_inconsistent_head_is_a_candidate_where_it_was_seen_to_pass(
+    made_up: SimpleNamespace, d_k: int, candidate: bool
+) -> None:
+    study = made_up.study_of([(64, 16)], heads=[2, 4])
+    cell = study.cells[0]
+    passed = {"d_k": d_k, "D_K": 2 * d_k, "mean_score": 0.992, "n_seeds": 3}
+    certificate = json.dumps({"pass": passed, "fail": passed | {"d_k": d_k + 1}})
+    thresholds = [
+        made_up.threshold_row(cell, 4, 5),
+        made_up.threshold_row(cell, 2, None, status="inconsistent", certificate=certificate),
+    ]
+    scores = {(4, 5): [0.995, 0.991, 0.993], (2, d_k): [0.993, 0.992, 0.991]}
+    runs = [
+        made_up.run_row(cell, h, width, seed, score)
+        for (h, width), own in scores.items()
+        for seed, score in enumerate(own)
+    ]
+    results = made_up.results_of(study, runs, thresholds)
+    pool = pool_of(results)
+    assert set(pool) == ({2, 4} if candidate else {4})
+    assert one_best(results)["h_low"] == (2 if candidate else 4)
+    if candidate:
+        expected = stats.ttest_rel(scores[2, d_k], scores[4, 5]).pvalue
+        assert pool[2]["p_value"] == pytest.approx(expected)
+
+
 @pytest.mark.parametrize("keep_within", [0.0, 0.2, None])
 def test_the_margin_is_the_papers_whatever_the_search_kept(
     made_up: SimpleNamespace, keep_within: float | None

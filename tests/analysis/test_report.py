@@ -228,6 +228,29 @@ def test_censored_and_inconsistent_cells_are_told_in_words(
     assert "passes at 6 (10 seeds, mean 0.9910) yet fails at 8" in text
 
 
+def test_what_limits_a_threshold_is_told_where_it_was_asked_for(
+    made_up: SimpleNamespace, tmp_path: Path
+) -> None:
+    study = made_up.study_of([(64, 16), (64, 32)], heads=[2, 4], retest_steps=4)
+    one, other = study.cells
+    thresholds = [
+        made_up.threshold_row(one, 2, 10, limited_by="budget"),
+        made_up.threshold_row(one, 4, 6, limited_by="capacity"),
+        made_up.threshold_row(other, 2, 4, limited_by="budget"),
+        made_up.threshold_row(other, 4, None, status="pruned"),
+    ]
+    page = write_report(made_up.results_of(study, [], thresholds), tmp_path).read_text()
+    assert (
+        "trained with 4 times the step limit, 2 heads of 3 reached the target: their thresholds "
+        "are of the training budget, the other 1 of capacity."
+    ) in page
+    assert page.count('<td class="text">budget</td>') == 2
+    assert page.count('<td class="text">capacity</td>') == 1
+    made = made_up.study_of([(64, 16)], heads=[2])
+    plain = made_up.results_of(made, [], [made_up.threshold_row(made.cells[0], 2, 10)])
+    assert "limited by" not in write_report(plain, tmp_path).read_text()
+
+
 def test_names_cannot_inject_markup(made_up: SimpleNamespace, tmp_path: Path) -> None:
     study = made_up.study_of([(64, 16)])
     row = made_up.run_row(study.cells[0], 4, 5, 0, 0.9, engine="<script>x</script>")

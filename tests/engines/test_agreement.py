@@ -34,6 +34,7 @@ SHAPES = {  # m, d_model, length, h, d_k, and the graph where it is no permutati
     "all others are targets": (9, 16, 9, 2, 3, "8-regular"),
     "any degrees": (21, 7, 11, 2, 3, "uneven"),
     "contexts without an edge": (40, 5, 3, 2, 2, "one edge"),
+    "contexts of edges alone": (12, 5, 2, 2, 2, "cliques"),
 }
 CASES = {
     f"{model}, {name}": (model, shape)
@@ -45,11 +46,19 @@ cases = pytest.mark.parametrize(("model", "shape"), CASES.values(), ids=CASES.ke
 
 
 def graph_of(kind: str, m: int) -> dict[str, Any]:
-    """The keys of an r-regular graph; of the edges p -> q where q divides p + 1; or of 0 -> 1."""
+    """The keys of an r-regular graph, or of a list of edges.
+
+    uneven: p -> q where q divides p + 1; cliques: all pairs of each half, self-loops too.
+    """
     if kind.endswith("-regular"):
         return {"family": "regular", "degree": int(kind.removesuffix("-regular"))}
-    edges = [(p, q) for p in range(m) for q in range(m) if q and (p + 1) % q == 0 and p % 3]
-    pairs = np.array(edges if kind == "uneven" else [(0, 1)], dtype=np.int32)
+    all_pairs = [(p, q) for p in range(m) for q in range(m)]
+    lists = {
+        "uneven": [(p, q) for p, q in all_pairs if q and (p + 1) % q == 0 and p % 3],
+        "cliques": [(p, q) for p, q in all_pairs if p * 2 // m == q * 2 // m],
+        "one edge": [(0, 1)],
+    }
+    pairs = np.array(lists[kind], dtype=np.int32)
     degree = int(np.bincount(pairs[:, 0]).max())
     keys = {"edges": len(pairs), "degree": degree, "items": int(pairs.max()) + 1}
     return {"family": "edges", "digest": assets.add(pairs), **keys}
