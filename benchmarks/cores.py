@@ -50,14 +50,10 @@ class Cores:
         self._timed(threads)
         self.turns = round(self.turns * seconds / min(self._timed(1) for _ in range(5)))
 
-    def worth(self) -> float:
-        """How many cores' work all threads do just now, the pace of one alone being one's."""
-        pin(self.threads)
-        return self.threads * self._timed(1) / self._timed(self.threads)
-
     def are_whole(self) -> bool:
         """Whether all threads have, at this moment, the pace of one alone."""
-        return self.worth() >= WHOLE * self.threads
+        pin(self.threads)
+        return self._timed(1) >= WHOLE * self._timed(self.threads)
 
     def _timed(self, threads: int) -> float:
         started = time.perf_counter()

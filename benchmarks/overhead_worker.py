@@ -63,9 +63,6 @@ def start(engine: str, *sizes: int) -> dict[str, Any]:
 
 def train(engine: str, *sizes_and_steps: int) -> dict[str, Any]:
     """A worker that trains, checks and tests; seconds are medians for each check."""
-    import torch
-
-    torch.set_num_threads(1)
     *sizes, steps = sizes_and_steps
     runs = make_runs(*sizes)
     training = runs[0].cell.training
@@ -144,6 +141,8 @@ def fused_parts(runs: list[Run]) -> Parts:
 def lanes_parts(runs: list[Run]) -> Parts:
     """Steps, check and test of lanes that advance together."""
     import torch
+
+    torch.set_num_threads(1)
 
     from rgr_dist.engines.lanes import Lanes
     from rgr_dist.engines.lanes_checks import Checks

@@ -10,8 +10,9 @@ target or, at a single head, in two modes.
 ``busy`` is the share of the workers' time, until the last tenth of it, in which they trained
 something needed or ahead of need; ``useful`` the share of that which the finished search rests on;
 ``probes_per_head`` counts heads that were probed, against ``bisection``, ceil(log2 n) + 2 for n
-values of d_k. Ray starts trials one at a time, and ``--start-seconds`` adds that: a driver that
-takes 0.02 s keeps 1,000 workers busy only with jobs of 20 s or more. ``seconds_per_job`` is theirs.
+values of d_k; the last two are those of the heads that were found. Ray starts trials one at a time,
+and ``--start-seconds`` adds that: a driver that takes 0.02 s keeps 1,000 workers busy only with
+jobs of 20 s or more. ``seconds_per_job`` is theirs.
 """
 
 from __future__ import annotations
@@ -87,6 +88,7 @@ def made_up_row(cells: int, workers: int, start: float) -> Row:
 def _row(study: str, portfolio: Portfolio, curves: Curves, workers: int, start: float) -> Row:
     done = simulate(portfolio, curves, workers, start)
     probes, bisection = probes_per_head(portfolio)
+    of_found, bisection_of_found = probes_per_head(portfolio, found=True)
     worked = math.fsum(job.end - job.start for job in done.jobs)
     return {
         "study": study,
@@ -99,6 +101,8 @@ def _row(study: str, portfolio: Portfolio, curves: Curves, workers: int, start: 
         "seconds_per_job": round(worked / len(done.jobs), 2),
         "probes_per_head": round(probes, 2),
         "bisection": round(bisection, 2),
+        "probes_per_found_head": round(of_found, 2),
+        "bisection_of_found": round(bisection_of_found, 2),
     }
 
 

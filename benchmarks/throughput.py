@@ -6,9 +6,10 @@ A step is one context of one lane. Rates are medians over rounds, in each of whi
 engine trains for a moment; a ratio is the median of the rounds' ratios, so that a load that
 comes and goes falls on both sides of it. With several threads ``fused`` has a lane for each:
 on one thread they take turns, on all they run side by side. ``vs_one_thread`` is the median ratio
-over rounds in which the machine gave every core, of as many as it takes (see cores.py), and
-missing if there were too few in a minute. Beside it stand the ratio over all rounds, whatever the
-machine gave, and that of a loop that shares nothing in the same rounds.
+of their paces in short rounds by turns, between which the machine gave every core (see cores.py);
+missing if there were too few in a minute. ``vs_one_thread_always`` is that over all such rounds,
+whatever the machine gave. A thread's pace is its steps over its own time: as in a study, none waits
+for another to end.
 """
 
 from __future__ import annotations
@@ -44,6 +45,9 @@ SHAPES = [
 BLOCK = 50
 """Steps are counted in blocks: what compiled programs take in one call."""
 
+TURNS, TURN = 21, 0.05
+"""Short rounds in which one thread and all take turns, and seconds of each."""
+
 PATIENCE = 60.0
 """Seconds in which the machine may give every core, for a shape."""
 
@@ -76,10 +80,24 @@ class FusedLanes:
         from rgr_dist.engines.fused_lane import Lane
 
         self.lanes = [Lane(run) for run in runs]
-        self.threads = ThreadPoolExecutor(len(runs) if side_by_side else 1)
+        self.shares = [[lane] for lane in self.lanes] if side_by_side else [self.lanes]
+        self.threads = ThreadPoolExecutor(len(self.shares))
 
     def advance(self, steps: int) -> None:
         list(self.threads.map(lambda lane: lane.advance(steps), self.lanes))
+
+    def pace(self, seconds: float, block: int) -> float:
+        """Steps per second of all threads, each over its own time, at least ``seconds``."""
+
+        def train(lanes: Sequence[Program]) -> float:
+            started, steps = time.perf_counter(), 0
+            while (spent := time.perf_counter() - started) < seconds:
+                for lane in lanes:
+                    lane.advance(block)
+                    steps += block
+            return steps / spent
+
+        return sum(self.threads.map(train, self.shares))
 
 
 def make_lanes(runs: Sequence[Run]) -> Program:
@@ -129,11 +147,10 @@ class Contestant:
         block = min(self._timed(BLOCK) for _ in range(2))
         self.steps = BLOCK * max(1, round(seconds / block))
 
-    def rate(self, share: float = 1.0) -> float:
-        """Steps per second in one round, or in a part of one."""
+    def rate(self) -> float:
+        """Steps per second in one round."""
         pin(self.threads)
-        steps = BLOCK * max(1, round(share * self.steps / BLOCK))
-        return steps * self.lanes / self._timed(steps)
+        return self.steps * self.lanes / self._timed(self.steps)
 
     def _timed(self, steps: int) -> float:
         assert self.program is not None
@@ -193,12 +210,11 @@ def measure_shape(
     entrants, _ = contestants(threads)
     for entrant in entrants:
         entrant.prepare(shape, seconds)
-    peaks, loops, cores = [], [], Cores(threads)
+    peaks = []
     for _ in range(rounds):
         for entrant in entrants:
             entrant.rates.append(entrant.rate())
         peaks.append(peak_flops_per_second())
-        loops.append(cores.worth())
     reference = entrants[0].rates
     one = next(entrant for entrant in entrants if entrant.engine == "fused")
     jax = next((entrant.rates for entrant in entrants if entrant.engine == "jax"), None)
@@ -216,8 +232,7 @@ def measure_shape(
                 "spread": round((max(entrant.rates) - min(entrant.rates)) / rate, 3),
                 "vs_reference": _ratio(entrant.rates, reference),
                 "vs_jax": _ratio(entrant.rates, jax),
-                "vs_one_thread": on_whole_cores(entrant, one, 3 * rounds),
-                **on_all_rounds(entrant, one, loops),
+                **by_turns(entrant, one),
                 "flops_per_step": flops,
                 "share_of_peak": round(flops / entrant.threads * _median(entrant.rates, peaks), 3),
             }
@@ -225,34 +240,24 @@ def measure_shape(
     return rows
 
 
-def on_all_rounds(many: Contestant, one: Contestant, loops: list[float]) -> dict[str, Any]:
-    """The ratio of their rates whatever the machine gave, and that of a loop in these rounds."""
-    ratios = [None, None]
-    if many.threads > 1:
-        ratios = [_ratio(many.rates, one.rates), round(statistics.median(loops), 2)]
-    return dict(zip(("vs_one_thread_all_rounds", "loop_all_rounds"), ratios, strict=True))
-
-
-def on_whole_cores(many: Contestant, one: Contestant, rounds: int) -> float | None:
-    """The ratio of their rates while the machine gives all the cores that ``many`` is for.
-
-    Rounds are short, as such times may be; None where too few came in a minute.
-    """
+def by_turns(many: Contestant, one: Contestant) -> dict[str, float | None]:
+    """The ratio of the paces of many threads and one: where every core was there, and always."""
+    names = "vs_one_thread", "vs_one_thread_always"
     if many.threads == 1:
-        return None
-    cores, ratios, began = Cores(many.threads), [], time.monotonic()
-    while len(ratios) < rounds:
-        if time.monotonic() - began > PATIENCE:
-            return None
-        if not cores.are_whole():
-            continue
-        alone = one.rate(share=1 / 6)
-        if not cores.are_whole():
-            continue
-        together = many.rate(share=1 / 6)
-        if cores.are_whole():
-            ratios.append(together / alone)
-    return round(statistics.median(ratios), 2)
+        return dict.fromkeys(names)
+    cores, began = Cores(many.threads), time.monotonic()
+    ratios: dict[bool, list[float]] = {True: [], False: []}
+    while len(ratios[True]) < TURNS and time.monotonic() - began < PATIENCE:
+        whole, paces = cores.are_whole(), []
+        for entrant in (one, many):
+            assert isinstance(entrant.program, FusedLanes)
+            pin(entrant.threads)
+            paces.append(entrant.program.pace(TURN, max(BLOCK, entrant.steps // 50)))
+            whole &= cores.are_whole()
+        ratios[whole].append(paces[1] / paces[0])
+    kept = round(statistics.median(ratios[True]), 2) if len(ratios[True]) == TURNS else None
+    always = round(statistics.median(ratios[True] + ratios[False]), 2)
+    return dict(zip(names, (kept, always), strict=True))
 
 
 def _ratio(rates: list[float], others: list[float] | None) -> float | None:

@@ -72,6 +72,7 @@ def run(
     set_: Set = None,
 ) -> None:
     """Run what is missing of a study, then write its report. Run it again to resume or extend."""
+    from analysis.provenance import duration
     from rgr_dist.live import LiveView
     from rgr_dist.reporting import publish
     from rgr_dist.sweep import run_study
@@ -88,7 +89,10 @@ def run(
     results = _open(study, set_, store)
     page = publish(results, store)
     _say_findings(console, results)
-    trained = f"{summary.runs - summary.failed:,} runs trained"
+    trained = (
+        f"{summary.runs - summary.failed:,} runs trained in {duration(summary.seconds)}, "
+        f"of which {summary.slots} slots trained {summary.busy:.0%}"
+    )
     if not summary.runs:
         trained = "nothing was left to train"
     console.print(f"{trained}; report: {page}", highlight=False, soft_wrap=True)

@@ -51,6 +51,7 @@ class Summary:
         steps: training steps taken now.
         work: multiply-adds of those steps.
         train_seconds: seconds of training, summed over runs.
+        seconds: from ``started`` to the end of the last probe.
         slots: probes that can run at once.
         started: when the first probe could start, on ``time.monotonic``'s clock.
         paced_from: when the first run that is told began to train, on the same clock: after
@@ -62,9 +63,16 @@ class Summary:
     steps: int = 0
     work: float = 0.0
     train_seconds: float = 0.0
+    seconds: float = 0.0
     slots: int = 0
     started: float = 0.0
     paced_from: float | None = None
+
+    @property
+    def busy(self) -> float:
+        """Share of the slots' time in which they trained."""
+        whole = self.slots * self.seconds
+        return self.train_seconds / whole if whole else 0.0
 
 
 def run_study(
@@ -107,6 +115,7 @@ def run_study(
             record(study, store, expected)
             portfolio.slots = 1 if gpus else slots  # on a GPU, lanes are fast side by side
             _tune(study, store, portfolio, summary, view, engine, gpus)
+            summary.seconds = time.monotonic() - summary.started
     store.write_text(f"studies/{study.name}/study.yaml", study.to_yaml())
     record(study, store, expected)
     store.compact()

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import count
+from statistics import fmean
 
 from search.portfolio import Portfolio
 from search.protocol import Place, Probe
@@ -128,16 +129,20 @@ def needed_runs(portfolio: Portfolio) -> Iterable[tuple[str, Place, int]]:
                 yield cell, place, seed
 
 
-def probes_per_head(portfolio: Portfolio) -> tuple[float, float]:
+def probes_per_head(portfolio: Portfolio, found: bool = False) -> tuple[float, float]:
     """Probes of each (cell, h) that was probed, on average, and ceil(log2 n) + 2 likewise.
 
     Of n values of d_k, bisection takes ceil(log2 n) probes; two more are a first pass and the
     fail below it. Heads that were ruled out without a probe would lower both.
+
+    Args:
+        found: count heads with a threshold alone; one that is pruned may take a single probe.
     """
-    probes, bound, heads = 0, 0, 0
+    counts, bounds = [], []
     for cell, plan in portfolio.plans.items():
         state = portfolio.state(cell)
-        probes += len(state.used)
-        bound += sum(math.ceil(math.log2(len(plan.axes[h]))) + 2 for h in state.tried)
-        heads += len(state.tried)
-    return probes / heads, bound / heads
+        for h in state.tried:
+            if not found or state.result(h).status == "found":
+                counts.append(sum(place.h == h for place in state.used))
+                bounds.append(math.ceil(math.log2(len(plan.axes[h]))) + 2)
+    return fmean(counts), fmean(bounds)

@@ -123,6 +123,16 @@ def test_probes_are_counted_over_the_heads_that_were_probed() -> None:
     assert probes_per_head(portfolio) == (len(used), 6 + 2)
 
 
+def test_probes_of_the_found_heads_are_counted_apart() -> None:
+    plan = CellPlan("cell", {1: range(1, 65), 4: range(1, 17)}, 20, intervals=False)
+    portfolio = Portfolio([plan], SeedTest(0.99, 1))
+    simulate(portfolio, lambda c, p, s: SimulatedRun(float(p.h == 1 and p.d_k >= 20), 1.0), 1)
+    used = [place.h for place in portfolio.state("cell").used]
+    assert (portfolio.state("cell").result(4).status, used.count(4)) == ("pruned", 1)
+    assert probes_per_head(portfolio, found=True) == (used.count(1), 6 + 2)
+    assert probes_per_head(portfolio) == (len(used) / 2, (8 + 6) / 2)
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_cells_of_every_shape_end_and_keep_their_workers_busy(shape: str) -> None:
     """As many workers as cells: 85 % of their time, until the last tenth, goes into training."""
@@ -137,7 +147,8 @@ def test_cells_of_every_shape_end_and_keep_their_workers_busy(shape: str) -> Non
         )
     portfolio = Portfolio(plans, SeedTest(0.99, 10))
     done = simulate(portfolio, lambda cell, place, seed: curves[cell].run(place, seed), 24)
-    probes, bisection = probes_per_head(portfolio)
     assert done.busy() >= 0.85
-    assert probes <= bisection
+    for found in (False, True):
+        probes, bisection = probes_per_head(portfolio, found)
+        assert probes <= bisection
     assert all(portfolio.state(plan.cell).best_D_K for plan in plans)
