@@ -19,11 +19,11 @@ FAIL_SEEDS = 2
 """Seeds that a failing probe usually takes before the rest are spared."""
 HEAD_PENALTY = 0.5
 """Share that each factor of two away from the best head count adds to the expected D_K."""
-MULTIPLY_ADDS_PER_SECOND = {"transformer": 6e9}
-"""One core's pace at a model where the store holds no run to measure it by: that of torch,
-measured on ``gpt2-small``."""
-FUSED_MULTIPLY_ADDS_PER_SECOND = 2e10
-"""The same at the models of the fused engine, measured on ``base-grid`` and ``softmax``."""
+MULTIPLY_ADDS_PER_SECOND = 2e10
+"""One core's pace where the store holds no run to measure it by: the fused engine's, measured
+on ``base-grid`` and ``softmax``, and torch's at a transformer of GPT-2's width."""
+NARROW_TRANSFORMER = 1e8
+"""The same for each dimension of a narrow transformer's embedding, measured on ``gpt2-small``."""
 BYTES_PER_RUN = 400
 """Parquet bytes of a stored run, measured on parts of ten rows."""
 
@@ -35,7 +35,8 @@ class Forecast:
     Attributes:
         probes, runs, steps: how many of each.
         work: multiply-adds of those steps.
-        at_least: more may follow, by what the seeds of intervals or retests show.
+        at_least: more may follow, by what the seeds of intervals or retests show. A grid, which
+            trains every seed anyhow, is as good as counted.
     """
 
     probes: int = 0
@@ -69,7 +70,7 @@ def forecast_cell(cell: Cell, state: CellState, longer: Cell | None = None) -> F
             total += _probe_work(trained, state, need, passes)
             assumed[need.place] = "pass" if passes else "fail"
         if any(need.want != "verdict" for need in state.needs):
-            return total + Forecast(at_least=True)
+            return total + Forecast(at_least=not state.plan.every_value)
         state = _look_ahead(state, assumed)
     return total
 
@@ -90,8 +91,10 @@ def seconds_per_work(runs: pd.DataFrame, study: Study) -> float:
     work = work_done(own, study)
     if work:
         return float(own["seconds"].sum()) / work
-    model = study.cells[0].model
-    return 1 / MULTIPLY_ADDS_PER_SECOND.get(model, FUSED_MULTIPLY_ADDS_PER_SECOND)
+    pace = MULTIPLY_ADDS_PER_SECOND
+    if study.cells[0].model == "transformer":
+        pace = min(pace, NARROW_TRANSFORMER * study.cells[0].d_model)
+    return 1 / pace
 
 
 def _look_ahead(state: CellState, assumed: Assumed) -> CellState:

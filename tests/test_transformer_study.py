@@ -83,3 +83,4 @@ def test_plan_counts_every_step_of_every_split(
     assert call(["plan", str(study), "--out", str(tmp_path / "none"), "--format", "json"]) == 0
     plan = json.loads(capsys.readouterr().out)
     assert (plan["runs_left"], plan["steps_left"]) == (8, 8 * 120)
+    assert plan["at_least"] is False, "a grid is counted to the end"
