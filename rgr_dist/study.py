@@ -66,7 +66,7 @@ class Search(Spec):
 
     Attributes:
         heads: head counts to search; ``all`` searches every integer.
-        target: mean score over the seeds to reach; a study of errors has to give its own.
+        target: mean score over the seeds to reach; in a study file of model value 0.5 by default.
         keep_within: heads up to this share above the best D_K are searched to the end.
         max_D_K: largest total width; by default 4 m' log2(m) / d_model, at least 4 h.
         intervals: top up the probes beside a threshold to all seeds (App. A.2).

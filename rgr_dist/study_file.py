@@ -20,7 +20,7 @@ from rgr_dist.problem import assets
 from rgr_dist.spec import Spec
 from rgr_dist.study import Cell, Search, Study
 from rgr_dist.study_faults import StudyError, load_yaml, validated
-from rgr_dist.study_models import PAPERS_TRAINING, split_fault
+from rgr_dist.study_models import OWN_TARGET, PAPERS_TRAINING, split_fault
 from rgr_dist.table_file import TableFile, Vocabulary
 
 Keys = dict[str, Any]
@@ -124,12 +124,10 @@ def parse_study(
         fault = split_fault(one, written.search.heads)
         if fault is not None:
             raise StudyError(f"{where}: search.{fault}")
-        if one.minimised and "target" not in written.search.model_fields_set:
-            raise StudyError(
-                f"{where}: search.target: missing; the score of model {one.model} is an error, "
-                "1 where nothing is retrieved; give the largest that passes, such as 0.5"
-            )
-    return Study(name=written.name, cells=tuple(cells), search=written.search, files=vectors.files)
+    search = written.search
+    if str(written.model) in OWN_TARGET and "target" not in search.model_fields_set:
+        search = search.model_copy(update={"target": OWN_TARGET[str(written.model)]})
+    return Study(name=written.name, cells=tuple(cells), search=search, files=vectors.files)
 
 
 class _Vectors:

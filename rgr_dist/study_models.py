@@ -17,6 +17,10 @@ PAPERS_TRAINING: dict[str, dict[str, Any]] = {
 }
 """Training values that the paper gives a model, where they are not those of App. A.1."""
 
+OWN_TARGET = {"value": 0.5}
+"""Targets of models whose score is no F1. Of an error, 1 where nothing is retrieved, half is to go;
+the paper has no threshold there."""
+
 OF_A_TRANSFORMER = ("training.batch_size", "training.weight_decay")
 EDGES = (*OF_A_TRANSFORMER, "training.tolerance")
 

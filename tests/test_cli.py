@@ -263,7 +263,6 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "too many heads": ({"search": {"heads": [1, 64], "max_D_K": 32}}, "1 to 32"),
     "a long context": ({"context": {"length": 20}}, "exceeds m = 16"),
     "a target above one": ({"search": {"target": 1.5}}, "search.target"),
-    "an error without a target": ({"model": "value"}, "search.target: missing"),
 }
 
 

@@ -39,6 +39,18 @@ def test_what_is_not_written_of_the_search_takes_the_papers_value() -> None:
     assert (search.max_D_K, search.D_K) == (None, None)
 
 
+@pytest.mark.parametrize(
+    ("given", "target"), [({}, 0.5), ({"seeds": 3}, 0.5), ({"target": 0.99}, 0.99)]
+)
+def test_an_error_is_to_be_halved_where_no_target_is_written(
+    given: dict[str, Any], target: float
+) -> None:
+    """Retrieving nothing has the error 1: the paper's 0.99 of F1 would pass at any width."""
+    study = parse_study(document(model="value", search=given))
+    assert study.search.target == target
+    assert study.search.seeds == given.get("seeds", 10)
+
+
 @pytest.mark.parametrize("name", SHIPPED)
 def test_shipped_studies_load_under_their_file_name(name: str) -> None:
     assert load_study(name).name == name
