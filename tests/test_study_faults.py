@@ -10,29 +10,6 @@ import yaml
 from rgr_dist.study_faults import StudyError
 from rgr_dist.study_file import load_study, parse_study, shipped_studies
 
-PAPER = {  # App. A.1; heads, target and seeds from Sec. 6.1
-    "model": "max",
-    "graph": {"family": "permutation"},
-    "embedding": {"family": "gaussian"},
-    "context": {"length": 16, "positive_rate": 0.5},
-    "training": {
-        "learning_rate": 1e-3,
-        "sharpness": 10.0,
-        "max_steps": 20_000,
-        "check_every": 500,
-        "patience": 5,
-        "stop_score": 0.995,
-        "validation_contexts": 500,
-        "test_contexts": 2_000,
-    },
-}
-TABLE_2 = {  # training step cutoffs by (m, d_model)
-    (m, d_model): {(256, 16): 30_000, (512, 16): 80_000}.get((m, d_model), 20_000)
-    for m in (64, 128, 256, 512)
-    for d_model in (16, 32, 64)
-}
-
-
 # What is written into a valid study -> what its one line must say: place, fault, what is valid.
 CELL = "cells: [{m: 64, d_model: 16}]"
 BAD_STUDIES = {
