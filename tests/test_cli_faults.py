@@ -1,0 +1,162 @@
+"""A study that is killed, told to end, torn or failing: nothing stored is lost."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from rgr_dist.cli import call
+from tests.small_study import RGR, rgr, tables, write_study
+
+
+def test_a_torn_part_is_told_set_aside_and_trained_again(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = tmp_path / "results"
+    shutil.copytree(finished / "results", store)
+    whole = pd.read_parquet(store / "runs")
+    torn = max((store / "runs").iterdir(), key=lambda part: part.stat().st_size)
+    torn.write_bytes(torn.read_bytes()[:500])
+    assert call(["status", str(finished / "small.yaml"), "--out", str(store)]) == 0
+    assert f"{torn.name} in {store} is damaged" in capsys.readouterr().err
+    done = rgr("run", finished / "small.yaml", "--out", store, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "moved to damaged/" in done.stderr
+    assert (store / "damaged" / torn.name).exists()
+    mended = pd.read_parquet(store / "runs").set_index("run_id")[["score", "steps"]]
+    # Which probes are tried ahead of need hangs on timing; what is trained twice is the same twice.
+    both = whole.set_index("run_id")[["score", "steps"]].loc[
+        lambda runs: runs.index.isin(mended.index)
+    ]
+    assert len(both) > 0
+    pd.testing.assert_frame_equal(mended.loc[both.index], both)
+    for name in ("thresholds", "decisions"):
+        pd.testing.assert_frame_equal(tables(finished)[name], tables(tmp_path)[name])
+
+
+def test_a_study_with_failed_runs_ends_with_status_3_and_tries_them_again(tmp_path: Path) -> None:
+    cells = [{"m": 16, "d_model": 8}, {"m": 2**20, "d_model": 2**24}]  # more than any memory
+    write_study(tmp_path, cells=cells, search={"heads": [1], "seeds": 1, "max_D_K": 2})
+    for _ in range(2):
+        done = rgr("run", "small.yaml", "--cpus", 1, cwd=tmp_path)
+        assert done.returncode == 3, done.stderr
+        assert "run it again to retry them" in done.stderr
+        runs = pd.read_parquet(tmp_path / "results/runs").drop_duplicates("run_id")
+        failed = runs[runs["stop_reason"] == "failed"]
+        assert set(failed["m"]) == {2**20}
+        assert failed["error"].str.contains("allocate").all()
+        assert (runs[runs["m"] == 16]["stop_reason"] != "failed").all()
+
+
+def runs_on(driver: subprocess.Popen[bytes]) -> bool:
+    """Whether a process has not ended, after giving it a moment."""
+    with suppress(subprocess.TimeoutExpired):
+        driver.wait(0.02)
+    return driver.returncode is None
+
+
+@contextmanager
+def in_mid_study(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A driver of the small study that has stored its first runs."""
+    with subprocess.Popen(
+        [*RGR, "run", "small.yaml", "--cpus", "2"],
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as driver:
+        while not list(folder.glob("results/runs/**/*.parquet")) and runs_on(driver):
+            pass
+        yield driver
+
+
+def test_killing_the_driver_loses_nothing_and_changes_nothing(
+    finished: Path, tmp_path: Path
+) -> None:
+    write_study(tmp_path)
+    with in_mid_study(tmp_path) as driver:
+        driver.kill()
+    stored = pd.read_parquet(tmp_path / "results/runs")
+    assert 0 < len(stored) < len(pd.read_parquet(finished / "results/runs"))
+    done = rgr("run", "small.yaml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    runs = pd.read_parquet(tmp_path / "results/runs")
+    kept = runs.merge(stored, on="run_id", suffixes=("", "_before"))
+    assert len(kept) == len(stored)
+    assert (kept["finished_at"] == kept["finished_at_before"]).all()
+    assert runs["run_id"].is_unique
+    undisturbed, resumed = tables(finished), tables(tmp_path)
+    for name, table in undisturbed.items():
+        pd.testing.assert_frame_equal(table, resumed[name], check_exact=True)
+
+
+def workers_marked(mark: str) -> list[int]:
+    """Processes that train just now, and have ``mark`` in their environment."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            is_ours = mark.encode() in (process / "environ").read_bytes()
+            if is_ours and b"Trainable.train" in (process / "cmdline").read_bytes():
+                found.append(int(process.name))
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds workers in /proc")
+def test_a_killed_worker_loses_nothing_and_changes_nothing(finished: Path, tmp_path: Path) -> None:
+    write_study(tmp_path)
+    with subprocess.Popen(
+        [*RGR, "run", "small.yaml", "--cpus", "2"],
+        cwd=tmp_path,
+        env={**os.environ, "RGR_MARK": str(tmp_path)},
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as driver:
+        workers: list[int] = []
+        while not workers and runs_on(driver):
+            workers = workers_marked(f"RGR_MARK={tmp_path}")
+        for worker in workers:
+            with suppress(ProcessLookupError):
+                os.kill(worker, signal.SIGKILL)
+    assert workers, "no worker was there to be killed"
+    assert driver.returncode == 0
+    assert pd.read_parquet(tmp_path / "results/runs")["run_id"].is_unique
+    undisturbed, disturbed = tables(finished), tables(tmp_path)
+    for name, table in undisturbed.items():
+        pd.testing.assert_frame_equal(table, disturbed[name], check_exact=True)
+
+
+def test_an_interrupted_study_says_how_to_resume(tmp_path: Path) -> None:
+    write_study(tmp_path)
+    command = [*RGR, "run", "small.yaml"]
+    with subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as driver:
+        assert driver.stdout is not None
+        next(iter(driver.stdout))
+        os.kill(driver.pid, signal.SIGINT)
+        _, errors = driver.communicate(timeout=60)
+    assert driver.returncode == 130
+    assert errors.strip().splitlines()[-1].endswith("resume with: rgr run small.yaml")
+
+
+def test_a_study_that_is_told_to_end_in_mid_training_says_how_to_resume(tmp_path: Path) -> None:
+    write_study(tmp_path, search={"heads": [1, 2, 4], "seeds": 100})
+    with in_mid_study(tmp_path) as driver:
+        driver.terminate()
+        _, errors = driver.communicate(timeout=60)
+    assert driver.returncode == 130
+    assert errors.decode() == "rgr: interrupted; resume with: rgr run small.yaml --cpus 2\n"
+    assert pd.read_parquet(tmp_path / "results/runs")["run_id"].is_unique
