@@ -14,7 +14,7 @@ import pandas as pd
 
 from analysis.curves import scored, t_interval
 from analysis.wording import plural
-from rgr_dist.study import Cell, Study
+from rgr_dist.study.study import Cell, Study
 
 MOSTLY = 0.5
 """Share of test queries from which a run answered NULL to most of them."""

@@ -17,7 +17,7 @@ from analysis.load import StudyResults
 from analysis.page import render_page, rows_of
 from analysis.provenance import cost
 from analysis.wording import cell_name
-from rgr_dist.study import Study
+from rgr_dist.study.study import Study
 
 CAPTION = (
     "Left: mean test accuracy against D_K for each head count, with the 95 % t-interval over "

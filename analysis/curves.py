@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from rgr_dist.study import Study
+from rgr_dist.study.study import Study
 
 CONFIDENCE = 0.95
 """Coverage of every interval in the analysis (App. A.2)."""

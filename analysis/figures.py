@@ -15,7 +15,7 @@ from analysis.axes import FAINT, INK, error_axis, log2_axis, ranks, score_axis, 
 from analysis.laws import Law, by_name, capacity_scale, compression
 from analysis.paper import PublishedLaw
 from analysis.wording import CELLS_OF_A_LAW, score_name, three_digits
-from rgr_dist.study import Study
+from rgr_dist.study.study import Study
 
 PublishedLaws = Mapping[str, PublishedLaw]
 

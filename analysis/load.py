@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from rgr_dist.study import Study
+from rgr_dist.study.study import Study
 
 
 @dataclass(frozen=True)

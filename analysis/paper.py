@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.records import integer
-from rgr_dist.study import Cell, Search, Study, Training
+from rgr_dist.study.study import Cell, Search, Study, Training
 
 TITLE = "A Capacity-Based Rationale for Multi-Head Attention"
 AUTHOR = "Micah Adler"

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.wording import MISSING, plural
-from rgr_dist.study import PROTOCOL, Study
+from rgr_dist.study.study import PROTOCOL, Study
 
 COST_KINDS = {
     "cell_id": "object", "m": "Int64", "d_model": "Int64", "degree": "Int64", "probes": "int64",

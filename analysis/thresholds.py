@@ -13,7 +13,7 @@ from scipy import stats
 
 from analysis.curves import scored
 from analysis.records import integer, parse_certificate, real
-from rgr_dist.study import Cell, Study
+from rgr_dist.study.study import Cell, Study
 
 SIGNIFICANCE = 0.05
 """Level of the paired test that keeps a head count beside h* (App. A.2)."""

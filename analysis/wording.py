@@ -10,7 +10,7 @@ import pandas as pd
 from analysis import paper
 from analysis.laws import Law, by_name
 from analysis.records import integer, parse_certificate, real
-from rgr_dist.study import Study
+from rgr_dist.study.study import Study
 
 MISSING = "–"
 

@@ -31,14 +31,14 @@ import pandas as pd
 import typer
 from rich.console import Console
 
-from rgr_dist.cell_choice import cell_named
 from rgr_dist.cli_options import How
 from rgr_dist.listing import Format, print_listing
 from rgr_dist.prior import law_width
 from rgr_dist.replay import open_portfolio, plan_cell, seed_test, stored_runs
 from rgr_dist.results.store import Store
-from rgr_dist.study import Cell, Search, Study
-from rgr_dist.study_file import load_study
+from rgr_dist.study.select import cell_named
+from rgr_dist.study.study import Cell, Search, Study
+from rgr_dist.study.yaml_file import load_study
 from rgr_dist.sweep import Summary, run_study
 from search.baselines import CountedRuns, adaptive, exhaustive, least_D_K
 from search.curves import RecordedCurve

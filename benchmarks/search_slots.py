@@ -30,7 +30,7 @@ from rgr_dist.listing import Format, print_listing
 from rgr_dist.prior import expectations
 from rgr_dist.replay import open_portfolio, stored_runs
 from rgr_dist.results.store import Store
-from rgr_dist.study_file import load_study
+from rgr_dist.study.yaml_file import load_study
 from search.curves import SHAPES, SyntheticCurve
 from search.portfolio import Portfolio
 from search.protocol import CellPlan

@@ -32,7 +32,7 @@ from rich.console import Console
 
 from rgr_dist.cli_options import How
 from rgr_dist.listing import Format, print_listing
-from rgr_dist.study import Cell, Run
+from rgr_dist.study.study import Cell, Run
 
 SHAPES = [
     # m, d_model, h, D_K

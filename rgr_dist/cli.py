@@ -30,8 +30,8 @@ from rgr_dist.engines import EngineError, check_engine
 from rgr_dist.listing import Format, print_listing
 from rgr_dist.results.parts import StoreError
 from rgr_dist.results.store import Store
-from rgr_dist.study_faults import StudyError
-from rgr_dist.study_file import load_study
+from rgr_dist.study.errors import StudyError
+from rgr_dist.study.yaml_file import load_study
 
 app = typer.Typer(
     name="rgr",

@@ -18,7 +18,7 @@ from rgr_dist.cli_options import (
 from rgr_dist.engines import check_engine
 from rgr_dist.listing import Format, print_listing
 from rgr_dist.results.store import Store
-from rgr_dist.study_file import load_study
+from rgr_dist.study.yaml_file import load_study
 
 Heads = Annotated[list[int] | None, typer.Option("--heads", min=1, help="Head counts.")]
 CELL = "m=64,d_model=16"
@@ -33,8 +33,8 @@ def explain(
     how: How = Format.TABLE,
 ) -> None:
     """Every decision behind a cell's thresholds, and the command that repeats it."""
-    from rgr_dist.cell_choice import cell_named, heads_named
     from rgr_dist.explaining import command_to_repeat, explain_cell
+    from rgr_dist.study.select import cell_named, heads_named
 
     resolved = load_study(study, set_ or ())
     chosen = cell_named(resolved, cell)
@@ -68,9 +68,9 @@ def tune(
     how: How = Format.TABLE,
 ) -> None:
     """Tune learning rate, sharpness and initial scale with Optuna. Run it again to go on."""
-    from rgr_dist.cell_choice import cells_named, heads_named
     from rgr_dist.prior import expectations
     from rgr_dist.replay import open_portfolio, stored_runs
+    from rgr_dist.study.select import cells_named, heads_named
     from rgr_dist.tuner import tune_protocol
     from rgr_dist.tuning import place_rows, places_to_tune
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pandas as pd
 
-from rgr_dist.cell_choice import check_heads
 from rgr_dist.prior import expectations
 from rgr_dist.replay import finite, open_portfolio, shown_heads, stored_runs
 from rgr_dist.results.store import Store
-from rgr_dist.study import Cell, Study
-from rgr_dist.study_faults import StudyError
-from rgr_dist.study_file import load_study
+from rgr_dist.study.errors import StudyError
+from rgr_dist.study.select import check_heads
+from rgr_dist.study.study import Cell, Study
+from rgr_dist.study.yaml_file import load_study
 from search.cell_state import CellState
 
 Rows = list[dict[str, Any]]

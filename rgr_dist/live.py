@@ -15,7 +15,7 @@ from rich.text import Text
 from analysis.provenance import duration
 from rgr_dist.forecast import Forecast, forecast_cell
 from rgr_dist.replay import shown_heads
-from rgr_dist.study import Cell, Study
+from rgr_dist.study.study import Cell, Study
 from rgr_dist.sweep import Summary
 from search.cell_state import CellState
 from search.portfolio import Portfolio

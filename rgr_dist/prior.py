@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 from analysis import paper
 from rgr_dist.results.parts import StoreError
 from rgr_dist.results.store import Store
-from rgr_dist.study import Cell, Study
+from rgr_dist.study.study import Cell, Study
 from search.prior import Expectation, fit_power, fit_ratio
 
 PAPER_SPREAD = 1.5

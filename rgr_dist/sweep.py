@@ -12,7 +12,6 @@ from typing import Any, Protocol
 from rgr_dist.cluster import ClusterError, connect
 from rgr_dist.forecast import work_done
 from rgr_dist.prior import expectations, record
-from rgr_dist.problem import assets
 from rgr_dist.replay import (
     Teacher,
     decision_rows,
@@ -22,7 +21,8 @@ from rgr_dist.replay import (
     threshold_rows,
 )
 from rgr_dist.results.store import Store
-from rgr_dist.study import Cell, Run, Study
+from rgr_dist.study import assets
+from rgr_dist.study.study import Cell, Run, Study
 from search.portfolio import Portfolio
 from search.protocol import Probe
 

@@ -15,8 +15,8 @@ from typing import Any
 from ray import tune
 
 from rgr_dist.engines import Engine, Outcome, make_engine
-from rgr_dist.problem import assets
-from rgr_dist.study import Cell, Run
+from rgr_dist.study import assets
+from rgr_dist.study.study import Cell, Run
 from search.protocol import Probe
 
 

@@ -15,10 +15,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rgr_dist.cell_choice import check_heads
 from rgr_dist.replay import shown_heads
-from rgr_dist.study import Cell, Run, Study, Training
-from rgr_dist.study_faults import StudyError
+from rgr_dist.study.errors import StudyError
+from rgr_dist.study.select import check_heads
+from rgr_dist.study.study import Cell, Run, Study, Training
 from search.cell_state import CellState
 from search.portfolio import Portfolio
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rgr_dist.edge_file import read_edges
-from rgr_dist.problem import assets
-from rgr_dist.study_faults import StudyError
-from rgr_dist.study_file import load_study, parse_study
+from rgr_dist.study import assets
+from rgr_dist.study.edge_list import read_edges
+from rgr_dist.study.errors import StudyError
+from rgr_dist.study.yaml_file import load_study, parse_study
 
 EDGES = [[0, 3], [0, 1], [5, 5], [2, 0]]
 IN_ORDER = [[0, 1], [0, 3], [2, 0], [5, 5]]

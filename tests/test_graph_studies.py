@@ -13,7 +13,7 @@ from rich.console import Console
 from rgr_dist.live import bracket_table
 from rgr_dist.replay import open_portfolio
 from rgr_dist.results.schema import RUNS
-from rgr_dist.study_file import load_study
+from rgr_dist.study.yaml_file import load_study
 from tests.small_study import rgr, write_study
 
 SEARCH = {"heads": [1, 2], "seeds": 2, "max_D_K": 16}

@@ -13,7 +13,7 @@ from analysis.provenance import duration
 from rgr_dist.forecast import Forecast, forecast_cell
 from rgr_dist.live import SAY_EVERY, LiveView
 from rgr_dist.replay import open_portfolio, step_cost
-from rgr_dist.study import Study
+from rgr_dist.study.study import Study
 from rgr_dist.sweep import Summary
 from search.portfolio import Portfolio
 from search.protocol import Probe

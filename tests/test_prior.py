@@ -13,8 +13,8 @@ from rgr_dist.prior import expectations, law_width, record
 from rgr_dist.replay import plan_cell
 from rgr_dist.results.parts import StoreError
 from rgr_dist.results.store import Store
-from rgr_dist.study import Study
-from rgr_dist.study_file import parse_study
+from rgr_dist.study.study import Study
+from rgr_dist.study.yaml_file import parse_study
 
 
 def study_of(*cells: tuple[int, int], name: str = "prior", **other: Any) -> Study:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis import paper
-from rgr_dist.study import Study
-from rgr_dist.study_file import load_study, parse_study, shipped_studies
+from rgr_dist.study.study import Study
+from rgr_dist.study.yaml_file import load_study, parse_study, shipped_studies
 from tests.written_studies import PAPER, document
 
 TABLE_2 = {  # training step cutoffs by (m, d_model)

@@ -18,12 +18,12 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from rgr_dist.engines import make_engine
 from rgr_dist.engines.transformer_lanes import TransformerLanes
 from rgr_dist.engines.transformer_reference import TransformerReference
-from rgr_dist.problem import assets
 from rgr_dist.problem.embeddings import sample_embedding, sample_with_null
 from rgr_dist.problem.matching import MatchingTask
-from rgr_dist.study import Run, Study
-from rgr_dist.study_faults import StudyError
-from rgr_dist.study_file import load_study
+from rgr_dist.study import assets
+from rgr_dist.study.errors import StudyError
+from rgr_dist.study.study import Run, Study
+from rgr_dist.study.yaml_file import load_study
 
 VOCABULARY, WIDTH = 40, 8
 COUNTS = {7: 50, 3: 90, 12: 50, 39: 10**6, 0: 8, 21: 7, 5: 6, 30: 5, 31: 4, 32: 3, 33: 2, 34: 1}

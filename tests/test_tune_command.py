@@ -14,7 +14,7 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
 from rgr_dist.cli import call
-from rgr_dist.study_file import load_study
+from rgr_dist.study.yaml_file import load_study
 from rgr_dist.tuning import SPACE, Place
 from tests.small_study import RGR, rgr, write_study
 

@@ -10,11 +10,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rgr_dist.cell_choice import cell_named, cells_named, heads_named
 from rgr_dist.replay import open_portfolio
-from rgr_dist.study import Run, Study, Training
-from rgr_dist.study_faults import StudyError
-from rgr_dist.study_file import parse_study
+from rgr_dist.study.errors import StudyError
+from rgr_dist.study.select import cell_named, cells_named, heads_named
+from rgr_dist.study.study import Run, Study, Training
+from rgr_dist.study.yaml_file import parse_study
 from rgr_dist.tuning import (
     SPACE,
     Place,

@@ -22,8 +22,8 @@ from rgr_dist.engines.fused_errors import ErrorScorer
 from rgr_dist.engines.fused_lane import Lane
 from rgr_dist.engines.fused_scoring import Scorer
 from rgr_dist.engines.stopping import EarlyStop
-from rgr_dist.families import Permutation, Regular
-from rgr_dist.study import Cell, Run, Training
+from rgr_dist.study.families import Permutation, Regular
+from rgr_dist.study.study import Cell, Run, Training
 
 Result = TypeVar("Result")
 

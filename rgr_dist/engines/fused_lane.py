@@ -18,7 +18,7 @@ from rgr_dist.engines.fused_pieces import (
 )
 from rgr_dist.engines.fused_tiles import WIDTH
 from rgr_dist.problem.task import Task, initial_projections
-from rgr_dist.study import Run
+from rgr_dist.study.study import Run
 
 BLOCK = 1024
 """Contexts drawn at once: as many as stay in cache."""

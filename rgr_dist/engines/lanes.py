@@ -19,7 +19,7 @@ from rgr_dist.engines.engine import Outcome, StopReason, Weights
 from rgr_dist.engines.lanes_checks import Checks
 from rgr_dist.engines.lanes_state import Lanes
 from rgr_dist.engines.stopping import EarlyStop
-from rgr_dist.study import Run
+from rgr_dist.study.study import Run
 
 
 class LanesEngine:

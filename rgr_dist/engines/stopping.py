@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from rgr_dist.study import Cell
+from rgr_dist.study.study import Cell
 
 
 @dataclass

@@ -16,7 +16,7 @@ import torch
 from rgr_dist.engines.engine import BlockWeights, Outcome
 from rgr_dist.engines.transformer_state import BlockLanes
 from rgr_dist.problem.matching import Examples
-from rgr_dist.study import Run
+from rgr_dist.study.study import Run
 
 AT_ONCE = 256
 """Examples of each lane that are scored at once, so that scores do not depend on the lanes."""

@@ -16,7 +16,7 @@ from torch.nn.functional import cross_entropy
 from rgr_dist.engines.engine import BlockWeights, Outcome
 from rgr_dist.models.transformer import block_logits, count_answers, superpose
 from rgr_dist.problem.matching import Examples, MatchingTask, initial_block
-from rgr_dist.study import Run
+from rgr_dist.study.study import Run
 
 AT_ONCE = 250
 """Examples scored at once; a bound on memory, not part of the result."""

@@ -27,7 +27,7 @@ from rgr_dist.engines.engine import BlockWeights
 from rgr_dist.engines.lanes_capture import Repeated
 from rgr_dist.models.transformer import norm
 from rgr_dist.problem.matching import MatchingTask, initial_block
-from rgr_dist.study import Run
+from rgr_dist.study.study import Run
 
 BATCHES = 32
 """Batches of each task that are drawn and sent to the device at once."""

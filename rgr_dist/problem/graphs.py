@@ -8,10 +8,10 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from rgr_dist.families import Edges, Regular
-from rgr_dist.problem import assets
 from rgr_dist.problem.streams import SHIFT_32, Stream
-from rgr_dist.study import Cell
+from rgr_dist.study import assets
+from rgr_dist.study.families import Edges, Regular
+from rgr_dist.study.study import Cell
 
 Int32Array = npt.NDArray[np.int32]
 

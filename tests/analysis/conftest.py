@@ -16,8 +16,8 @@ import pytest
 from analysis.load import StudyResults
 from analysis.paper import IMPLIED
 from rgr_dist.results.schema import RUNS, THRESHOLDS
-from rgr_dist.study import Cell, Run, Study
-from rgr_dist.study_file import parse_study
+from rgr_dist.study.study import Cell, Run, Study
+from rgr_dist.study.yaml_file import parse_study
 
 HEADS = [1, 2, 4, 8, 16, 32, 64]
 

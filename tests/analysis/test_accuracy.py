@@ -15,8 +15,8 @@ from analysis.accuracy import collapse_words, headline, splits
 from analysis.load import StudyResults
 from analysis.report import write_report
 from rgr_dist.results.schema import RUNS, THRESHOLDS
-from rgr_dist.study import Study
-from rgr_dist.study_file import parse_study
+from rgr_dist.study.study import Study
+from rgr_dist.study.yaml_file import parse_study
 
 ALONE, FOUR = [0.50, 0.56, 0.61], [0.70, 0.74, 0.84]
 

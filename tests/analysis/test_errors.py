@@ -17,8 +17,8 @@ from analysis.curves import curves
 from analysis.report import write_report
 from analysis.thresholds import best
 from analysis.wording import certificate_words
-from rgr_dist.study import Study
-from rgr_dist.study_file import parse_study
+from rgr_dist.study.study import Study
+from rgr_dist.study.yaml_file import parse_study
 
 
 def value_study(**search: Any) -> Study:

@@ -11,7 +11,7 @@ import pytest
 from analysis import paper
 from analysis.provenance import cost
 from analysis.thresholds import best
-from rgr_dist.study_file import load_study
+from rgr_dist.study.yaml_file import load_study
 
 
 def test_the_implied_thresholds_are_table_1_times_a_power_of_two() -> None:

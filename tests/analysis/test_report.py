@@ -17,7 +17,7 @@ import pytest
 from analysis import paper, report
 from analysis.laws import Law
 from analysis.report import write_report
-from rgr_dist.study_file import parse_study
+from rgr_dist.study.yaml_file import parse_study
 
 GRID = [(64, 16), (64, 32), (64, 64), (128, 16), (128, 32), (128, 64)]
 FIGURES = ("capacity", "heads", "curves")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rgr_dist.problem.task import Task, initial_projections
-from rgr_dist.study import Run
+from rgr_dist.study.study import Run
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 

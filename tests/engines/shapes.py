@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rgr_dist.engines import Weights
-from rgr_dist.study import Cell, Context, Run, Training
+from rgr_dist.study.study import Cell, Context, Run, Training
 
 BENCHMARK_SHAPES: list[tuple[int, ...]] = [
     # m, d_model, h, d_k and, if not 16, l

@@ -16,8 +16,8 @@ from rgr_dist.engines.reference import SCORES, ReferenceEngine
 from rgr_dist.models.labels import labels
 from rgr_dist.models.max_heads import weighted_logistic_loss
 from rgr_dist.models.value_retrieval import retrieval_loss
-from rgr_dist.problem import assets
-from rgr_dist.study import Cell, Run
+from rgr_dist.study import assets
+from rgr_dist.study.study import Cell, Run
 from tests.engines.plain_training import PlainTraining
 
 CPU = torch.device("cpu")

@@ -13,7 +13,7 @@ from rgr_dist.engines.fused import FusedEngine
 from rgr_dist.engines.fused_lane import Lane
 from rgr_dist.engines.lanes import LanesEngine
 from rgr_dist.engines.reference import ReferenceEngine, _Trainer
-from rgr_dist.study import Run
+from rgr_dist.study.study import Run
 from tests.engines.shapes import BENCHMARK_SHAPES, ODD_SHAPES, flat, make_run
 
 ENGINES: list[Engine] = [FusedEngine(), LanesEngine()]

@@ -19,7 +19,7 @@ from rgr_dist.engines import fused_error_kernels, fused_kernels
 
 WORKER = """
 from rgr_dist.engines.fused import FusedEngine
-from rgr_dist.study import Cell, Run
+from rgr_dist.study.study import Cell, Run
 run = Run(cell=Cell(m=32, d_model=8), h=2, d_k=2, seed=0)
 print(FusedEngine().weights_after([run], 20)[0].W_Q.tobytes().hex())
 """
@@ -112,8 +112,8 @@ COMPILED_MEANWHILE = """
 import gc
 from numba.core.dispatcher import Dispatcher
 from rgr_dist.engines import fused
-from rgr_dist.families import Permutation, Regular
-from rgr_dist.study import Cell, Run, Training
+from rgr_dist.study.families import Permutation, Regular
+from rgr_dist.study.study import Cell, Run, Training
 
 def compiled():
     kernels = [one for one in gc.get_objects() if isinstance(one, Dispatcher)]

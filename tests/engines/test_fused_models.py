@@ -15,7 +15,7 @@ from rgr_dist.engines.fused_lane import Lane
 from rgr_dist.engines.fused_scoring import Scorer
 from rgr_dist.engines.lanes import LanesEngine
 from rgr_dist.engines.reference import ReferenceEngine, _Trainer
-from rgr_dist.study import Run
+from rgr_dist.study.study import Run
 from tests.engines.shapes import BENCHMARK_SHAPES, ODD_SHAPES, flat, make_run
 
 models = pytest.mark.parametrize("model", ["softmax", "value"])

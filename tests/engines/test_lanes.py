@@ -11,7 +11,7 @@ import torch
 
 from rgr_dist.engines.engine import Outcome
 from rgr_dist.engines.lanes import Lanes, LanesEngine
-from rgr_dist.study import Cell, Run
+from rgr_dist.study.study import Cell, Run
 
 CPU = torch.device("cpu")
 SHAPES = {  # m, d_model, length, h, d_k

@@ -10,7 +10,7 @@ import torch
 
 from rgr_dist.engines import lanes_state
 from rgr_dist.engines.lanes import Lanes, LanesEngine
-from rgr_dist.study import Cell, Run
+from rgr_dist.study.study import Cell, Run
 from tests.engines.recorded_graphs import Recorded
 
 CPU = torch.device("cpu")

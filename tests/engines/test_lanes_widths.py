@@ -12,7 +12,7 @@ import torch
 from rgr_dist.engines.engine import Weights
 from rgr_dist.engines.lanes import Lanes, LanesEngine
 from rgr_dist.engines.reference import ReferenceEngine
-from rgr_dist.study import Cell, Run
+from rgr_dist.study.study import Cell, Run
 
 CPU = torch.device("cpu")
 SHAPES = {  # m, d_model, length, h

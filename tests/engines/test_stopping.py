@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from rgr_dist.engines.stopping import EarlyStop
-from rgr_dist.study import Cell
+from rgr_dist.study.study import Cell
 
 
 def stops_at(cell: Cell, scores: Sequence[float | None]) -> int | None:

@@ -18,8 +18,8 @@ from rgr_dist.engines.transformer_reference import TransformerReference
 from rgr_dist.engines.transformer_state import BlockLanes
 from rgr_dist.models.transformer import block_logits, superpose
 from rgr_dist.problem.matching import MatchingTask, initial_block
-from rgr_dist.study import Cell, Run
-from rgr_dist.study_file import load_study
+from rgr_dist.study.study import Cell, Run
+from rgr_dist.study.yaml_file import load_study
 from tests.models.test_transformer import plain_logits
 
 CPU = torch.device("cpu")

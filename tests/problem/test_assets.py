@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from rgr_dist.problem import assets
-from rgr_dist.study import Cell
+from rgr_dist.study import assets
+from rgr_dist.study.study import Cell
 
 KINDS = st.sampled_from([np.int32, np.int64, np.float32, np.float64])
 

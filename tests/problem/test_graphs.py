@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from rgr_dist.problem import assets
 from rgr_dist.problem.graphs import Neighbours, sample_graph, sample_regular
 from rgr_dist.problem.streams import Stream
-from rgr_dist.study import Cell
+from rgr_dist.study import assets
+from rgr_dist.study.study import Cell
 from tests.problem.plain_sampler import literal_regular
 
 SIZES = st.integers(2, 24).flatmap(lambda m: st.tuples(st.just(m), st.integers(1, m - 1)))

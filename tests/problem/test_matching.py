@@ -13,7 +13,7 @@ from scipy import stats
 
 from rgr_dist.problem.matching import MatchingTask, draw_examples, initial_block
 from rgr_dist.problem.streams import Stream
-from rgr_dist.study import Cell, Run
+from rgr_dist.study.study import Cell, Run
 from tests.problem.plain_sampler import philox4x32_10
 
 STREAM = Stream.of("problem", "matching train", 0)

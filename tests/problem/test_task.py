@@ -11,7 +11,7 @@ from scipy import stats
 
 from rgr_dist.problem.streams import Stream
 from rgr_dist.problem.task import Task, initial_projections
-from rgr_dist.study import Cell, Run
+from rgr_dist.study.study import Cell, Run
 
 
 def cell_of(m: int = 64, d_model: int = 16, **parts: Any) -> Cell:

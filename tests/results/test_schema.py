@@ -12,7 +12,7 @@ import pytest
 
 from rgr_dist.results.schema import DECISIONS, RUNS, SCHEMA_VERSION, STOP_REASONS, THRESHOLDS
 from rgr_dist.results.store import Store
-from rgr_dist.study import Run
+from rgr_dist.study.study import Run
 from tests.results.made_up_runs import run_row
 
 DESIGNED = [

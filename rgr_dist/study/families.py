@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from rgr_dist.spec import Count, Real, Spec
+from rgr_dist.study.spec import Count, Real, Spec
 
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 

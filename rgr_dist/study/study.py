@@ -13,9 +13,9 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import yaml
 from pydantic import Field, StrictInt, model_validator
 
-from rgr_dist.families import Edges, Embedding, Gaussian, Graph, Permutation
-from rgr_dist.spec import Count, Real, Share, Spec
-from rgr_dist.study_models import UNUSED, misfit
+from rgr_dist.study.families import Edges, Embedding, Gaussian, Graph, Permutation
+from rgr_dist.study.models import UNUSED, misfit
+from rgr_dist.study.spec import Count, Real, Share, Spec
 
 MINIMISED = frozenset({"value"})
 """Models whose score is an error: less is better, and it has no upper bound."""

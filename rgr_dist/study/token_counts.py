@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from rgr_dist.study_faults import StudyError
+from rgr_dist.study.errors import StudyError
 
 LINES_AT_ONCE = 10_000
 """Lines of text that are split into tokens at once; a bound on memory."""

@@ -15,13 +15,13 @@ from typing import Annotated, Any, TypeVar
 import yaml
 from pydantic import BeforeValidator, Field, StrictInt
 
-from rgr_dist.edge_file import EdgesFile, load_edges
-from rgr_dist.problem import assets
-from rgr_dist.spec import Spec
-from rgr_dist.study import Cell, Search, Study
-from rgr_dist.study_faults import StudyError, load_yaml, validated
-from rgr_dist.study_models import OWN_TARGET, PAPERS_TRAINING, split_fault
-from rgr_dist.table_file import TableFile, Vocabulary
+from rgr_dist.study import assets
+from rgr_dist.study.edge_list import EdgesFile, load_edges
+from rgr_dist.study.errors import StudyError, load_yaml, validated
+from rgr_dist.study.models import OWN_TARGET, PAPERS_TRAINING, split_fault
+from rgr_dist.study.spec import Spec
+from rgr_dist.study.study import Cell, Search, Study
+from rgr_dist.study.token_table import TableFile, Vocabulary
 
 Keys = dict[str, Any]
 Files = dict[str, dict[str, Any]]

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import Field, StrictStr
 
-from rgr_dist.problem import assets
-from rgr_dist.spec import Spec
-from rgr_dist.study_faults import StudyError
+from rgr_dist.study import assets
+from rgr_dist.study.errors import StudyError
+from rgr_dist.study.spec import Spec
 
 LARGEST_ITEM = 2**31 - 2
 COLUMNS = "an edge list has two columns of whole numbers, the source and the target of each edge"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rgr_dist.study import Cell
+    from rgr_dist.study.study import Cell
 
 TRANSFORMER: dict[str, Any] = {"max_steps": 100_000, "batch_size": 128, "weight_decay": 0.01}
 """Training of Sec. 7.3. The paper does not give the size of its batches: 128 is our choice."""

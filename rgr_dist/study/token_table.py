@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field, StrictStr, model_validator
 
-from rgr_dist.spec import Count, Spec
-from rgr_dist.study_faults import StudyError
-from rgr_dist.token_counts import absent, count_tokens, read_counts
+from rgr_dist.study.errors import StudyError
+from rgr_dist.study.spec import Count, Spec
+from rgr_dist.study.token_counts import absent, count_tokens, read_counts
 
 WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
 TENSORS = ("wte.weight", "transformer.wte.weight")

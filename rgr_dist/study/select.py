@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rgr_dist.study import Cell, Study
-from rgr_dist.study_faults import StudyError
+from rgr_dist.study.errors import StudyError
+from rgr_dist.study.study import Cell, Study
 from search.cell_state import CellState
 
 
