@@ -21,7 +21,7 @@ from analysis.load import StudyResults
 from analysis.page import by_size, render_page, rows_of
 from analysis.provenance import cost
 from analysis.thresholds import best, head_pool
-from rgr_dist.results.parts import write_atomically
+from rgr_dist.store.parts import write_atomically
 from rgr_dist.study.study import Study
 
 CAPTIONS = {

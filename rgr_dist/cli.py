@@ -28,8 +28,8 @@ from rgr_dist.cli_search import explain, tune
 from rgr_dist.cluster import ClusterError
 from rgr_dist.engines import EngineError, check_engine
 from rgr_dist.listing import Format, print_listing
-from rgr_dist.results.parts import StoreError
-from rgr_dist.results.store import Store
+from rgr_dist.store.parts import StoreError
+from rgr_dist.store.store import Store
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.yaml_file import load_study
 

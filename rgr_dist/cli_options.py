@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from rgr_dist.listing import Format
-from rgr_dist.results.store import Store
+from rgr_dist.store.store import Store
 
 EXIT_BAD_INPUT, EXIT_FAILED_RUNS, EXIT_INTERRUPTED = 2, 3, 130
 

@@ -17,7 +17,7 @@ from rgr_dist.cli_options import (
 )
 from rgr_dist.engines import check_engine
 from rgr_dist.listing import Format, print_listing
-from rgr_dist.results.store import Store
+from rgr_dist.store.store import Store
 from rgr_dist.study.yaml_file import load_study
 
 Heads = Annotated[list[int] | None, typer.Option("--heads", min=1, help="Head counts.")]

@@ -8,7 +8,7 @@ from typing import Any
 from rgr_dist.forecast import BYTES_PER_RUN, Forecast, forecast_cell, seconds_per_work
 from rgr_dist.prior import expectations
 from rgr_dist.replay import open_portfolio, shown_heads, stored_runs
-from rgr_dist.results.store import Store
+from rgr_dist.store.store import Store
 from rgr_dist.study.study import Study
 
 Rows = list[dict[str, Any]]

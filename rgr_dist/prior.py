@@ -15,8 +15,8 @@ import pandas as pd
 from pydantic import TypeAdapter
 
 from analysis import paper
-from rgr_dist.results.parts import StoreError
-from rgr_dist.results.store import Store
+from rgr_dist.store.parts import StoreError
+from rgr_dist.store.store import Store
 from rgr_dist.study.study import Cell, Study
 from search.prior import Expectation, fit_power, fit_ratio
 

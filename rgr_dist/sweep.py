@@ -20,7 +20,7 @@ from rgr_dist.replay import (
     stored_runs,
     threshold_rows,
 )
-from rgr_dist.results.store import Store
+from rgr_dist.store.store import Store
 from rgr_dist.study import assets
 from rgr_dist.study.study import Cell, Run, Study
 from search.portfolio import Portfolio

@@ -24,8 +24,8 @@ from optuna.trial import FrozenTrial, TrialState
 from rgr_dist.cluster import connect
 from rgr_dist.protocol_trial import ProtocolTrainable, score_of
 from rgr_dist.replay import seed_test
-from rgr_dist.results.parts import StoreError
-from rgr_dist.results.store import Store
+from rgr_dist.store.parts import StoreError
+from rgr_dist.store.store import Store
 from rgr_dist.study import assets
 from rgr_dist.study.study import Study, digest
 from rgr_dist.tuning import Place, bounds, described, present_protocol, rounded

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from rgr_dist.results.store import Store
+from rgr_dist.store.store import Store
 from rgr_dist.study.study import Study
 from rgr_dist.study.yaml_file import parse_study
 from tests.run_here import thresholds_here

@@ -17,11 +17,11 @@ import yaml
 from rgr_dist.cli import call
 from rgr_dist.explaining import command_to_repeat, explain_cell
 from rgr_dist.replay import decision_rows, open_portfolio
-from rgr_dist.results.store import Store
+from rgr_dist.store.store import Store
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.study import Study
 from rgr_dist.study.yaml_file import load_study, parse_study
-from tests.results.made_up_runs import run_row
+from tests.store.made_up_runs import run_row
 from tests.test_replay import WIDTHS, runs_of, study_of
 from tests.test_replay import trained as plain_rows
 

@@ -11,8 +11,8 @@ import pytest
 from analysis import paper
 from rgr_dist.prior import expectations, law_width, record
 from rgr_dist.replay import plan_cell
-from rgr_dist.results.parts import StoreError
-from rgr_dist.results.store import Store
+from rgr_dist.store.parts import StoreError
+from rgr_dist.store.store import Store
 from rgr_dist.study.study import Study
 from rgr_dist.study.yaml_file import parse_study
 

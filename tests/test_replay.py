@@ -13,7 +13,7 @@ import pytest
 
 from rgr_dist.prior import law_width
 from rgr_dist.replay import decision_rows, open_portfolio, plan_cell, threshold_rows
-from rgr_dist.results.schema import DECISIONS, RUNS, THRESHOLDS
+from rgr_dist.store.schema import DECISIONS, RUNS, THRESHOLDS
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.study import Cell, Run, Study
 from rgr_dist.study.yaml_file import parse_study

@@ -12,7 +12,7 @@ import pytest
 from analysis.records import threshold_records
 from rgr_dist.replay import decision_rows, open_portfolio, stored_runs, threshold_rows
 from rgr_dist.reporting import open_results
-from rgr_dist.results.store import Store
+from rgr_dist.store.store import Store
 from rgr_dist.study.study import Study
 from rgr_dist.study.yaml_file import parse_study
 from tests.run_here import search_here, thresholds_here

@@ -14,7 +14,7 @@ from scipy import stats
 from analysis.accuracy import collapse_words, headline, splits
 from analysis.load import StudyResults
 from analysis.report import write_report
-from rgr_dist.results.schema import RUNS, THRESHOLDS
+from rgr_dist.store.schema import RUNS, THRESHOLDS
 from rgr_dist.study.study import Study
 from rgr_dist.study.yaml_file import parse_study
 

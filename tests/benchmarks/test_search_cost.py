@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rgr_dist.results.store import Store
+from rgr_dist.store.store import Store
 from rgr_dist.study.yaml_file import load_study, parse_study
 from tests.run_here import thresholds_here
 from tests.small_study import SMALL, write_study

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from rgr_dist.results.parts import StoreError
-from rgr_dist.results.store import Store
-from tests.results.made_up_runs import run_row
+from rgr_dist.store.parts import StoreError
+from rgr_dist.store.store import Store
+from tests.store.made_up_runs import run_row
 
 
 def tree(root: Path) -> list[str]:

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from rgr_dist.results.parts import (
+from rgr_dist.store.parts import (
     StoreError,
     parse,
     part_name,
@@ -33,7 +33,7 @@ from rgr_dist.results.parts import (
     within,
     write_atomically,
 )
-from rgr_dist.results.schema import DECISIONS, RUNS, SCHEMA_VERSION, THRESHOLDS
+from rgr_dist.store.schema import DECISIONS, RUNS, SCHEMA_VERSION, THRESHOLDS
 
 STUDY_TABLES = {"thresholds": THRESHOLDS, "decisions": DECISIONS}
 ANSWER_WITHIN = 60.0

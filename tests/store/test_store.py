@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rgr_dist.results.parts import StoreError
-from rgr_dist.results.schema import RUNS, SCHEMA_VERSION
-from rgr_dist.results.store import Store
+from rgr_dist.store.parts import StoreError
+from rgr_dist.store.schema import RUNS, SCHEMA_VERSION
+from rgr_dist.store.store import Store
 from rgr_dist.study.study import Cell
-from tests.results.made_up_runs import CELL, failed_row, run_row
+from tests.store.made_up_runs import CELL, failed_row, run_row
 
 OTHER = Cell(m=128, d_model=16)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rgr_dist.results.schema import RUNS, SCHEMA_VERSION
+from rgr_dist.store.schema import RUNS, SCHEMA_VERSION
 
 
 class StoreError(RuntimeError):

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rgr_dist.results.schema import DECISIONS, RUNS, SCHEMA_VERSION, STOP_REASONS, THRESHOLDS
-from rgr_dist.results.store import Store
+from rgr_dist.store.schema import DECISIONS, RUNS, SCHEMA_VERSION, STOP_REASONS, THRESHOLDS
+from rgr_dist.store.store import Store
 from rgr_dist.study.study import Run
-from tests.results.made_up_runs import run_row
+from tests.store.made_up_runs import run_row
 
 DESIGNED = [
     *("run_id", "model", "graph", "degree", "embedding", "m", "d_model", "h", "d_k", "D_K"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from rgr_dist.results.schema import RUNS
+from rgr_dist.store.schema import RUNS
 from rgr_dist.study.study import Cell, Run
 
 CELL = Cell(m=64, d_model=16)

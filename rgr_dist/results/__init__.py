@@ -1,1 +1,0 @@
-"""What is kept: the schema of the tables and the store that holds them."""
