@@ -19,7 +19,7 @@ from rgr_dist.engines import make_engine
 from rgr_dist.engines.transformer_lanes import TransformerLanes
 from rgr_dist.engines.transformer_reference import TransformerReference
 from rgr_dist.problem.embeddings import sample_embedding, sample_with_null
-from rgr_dist.problem.matching import MatchingTask
+from rgr_dist.problem.matching_task import MatchingTask
 from rgr_dist.study import assets
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.study import Run, Study

@@ -17,7 +17,7 @@ from rgr_dist.engines.fused_pieces import (
     Sizes,
 )
 from rgr_dist.engines.fused_tiles import WIDTH
-from rgr_dist.problem.task import Task, initial_projections
+from rgr_dist.problem.edge_task import Task, initial_projections
 from rgr_dist.study.study import Run
 
 BLOCK = 1024

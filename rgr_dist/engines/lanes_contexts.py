@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from rgr_dist.engines.lanes_labels import MatrixLabels, TargetLabels
-from rgr_dist.problem.task import Task
+from rgr_dist.problem.edge_task import Task
 
 BLOCK = 128
 """Contexts of each lane that are drawn and sent to the device at once."""

@@ -17,7 +17,7 @@ from torch import Tensor
 from rgr_dist.engines.lanes_blocks import Layer
 from rgr_dist.engines.meetings import form_of_errors, meetings_pay
 from rgr_dist.models.labels import labels
-from rgr_dist.problem.task import Task
+from rgr_dist.problem.edge_task import Task
 
 SCORES_AT_ONCE_ON_CPU, SCORES_AT_ONCE_ON_GPU = 2**18, 2**28
 """Scores of pairs, by head, that are held at once: what fits in a core's cache, or a GiB."""

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from rgr_dist.problem.task import Task
+from rgr_dist.problem.edge_task import Task
 
 
 class TargetLabels:

@@ -30,7 +30,7 @@ from rgr_dist.engines.lanes_capture import Repeated
 from rgr_dist.engines.lanes_checks import Checks
 from rgr_dist.engines.lanes_contexts import BLOCK, REGISTER, WIDTHS, ContextFeed, padded
 from rgr_dist.engines.lanes_pulls import make_pull
-from rgr_dist.problem.task import Task, initial_projections
+from rgr_dist.problem.edge_task import Task, initial_projections
 from rgr_dist.study.study import Run
 
 ADAMW: dict[str, Any] = {

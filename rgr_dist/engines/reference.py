@@ -20,7 +20,7 @@ from rgr_dist.models.labels import labels
 from rgr_dist.models.max_heads import max_scores, score_contexts, weighted_logistic_loss
 from rgr_dist.models.softmax_sum import summed_attention
 from rgr_dist.models.value_retrieval import retrieval_error_over, retrieval_loss
-from rgr_dist.problem.task import Task, initial_projections
+from rgr_dist.problem.edge_task import Task, initial_projections
 from rgr_dist.study.study import Run
 
 SCORES = {"max": max_scores, "softmax": summed_attention, "value": max_scores}

@@ -15,7 +15,7 @@ import torch
 
 from rgr_dist.engines.engine import BlockWeights, Outcome
 from rgr_dist.engines.transformer_state import BlockLanes
-from rgr_dist.problem.matching import Examples
+from rgr_dist.problem.matching_task import Examples
 from rgr_dist.study.study import Run
 
 AT_ONCE = 256

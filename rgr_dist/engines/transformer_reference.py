@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy
 
 from rgr_dist.engines.engine import BlockWeights, Outcome
 from rgr_dist.models.transformer import block_logits, count_answers, superpose
-from rgr_dist.problem.matching import Examples, MatchingTask, initial_block
+from rgr_dist.problem.matching_task import Examples, MatchingTask, initial_block
 from rgr_dist.study.study import Run
 
 AT_ONCE = 250

@@ -16,7 +16,7 @@ from rgr_dist.engines.lanes import Lanes, LanesEngine
 from rgr_dist.engines.lanes_checks import Checks
 from rgr_dist.engines.reference import ReferenceEngine
 from rgr_dist.models.max_heads import score_contexts
-from rgr_dist.problem.task import Task
+from rgr_dist.problem.edge_task import Task
 from rgr_dist.study.study import Cell, Run
 from search.seed_test import SeedTest
 from tests.engines.test_agreement import SHAPES, assert_same_weights, graph_of, runs_of

@@ -17,7 +17,7 @@ from rgr_dist.engines.transformer_lanes import TransformerLanes, score
 from rgr_dist.engines.transformer_reference import TransformerReference
 from rgr_dist.engines.transformer_state import BlockLanes
 from rgr_dist.models.transformer import block_logits, superpose
-from rgr_dist.problem.matching import MatchingTask, initial_block
+from rgr_dist.problem.matching_task import MatchingTask, initial_block
 from rgr_dist.study.study import Cell, Run
 from rgr_dist.study.yaml_file import load_study
 from tests.models.test_transformer import plain_logits

@@ -18,10 +18,10 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from rgr_dist.problem.edge_task import initial_projections
 from rgr_dist.problem.embeddings import sample_with_null
 from rgr_dist.problem.graphs import sample_graph
 from rgr_dist.problem.streams import LOW_32, SHIFT_32, Stream, philox
-from rgr_dist.problem.task import initial_projections
 from rgr_dist.study.study import Cell, Run
 
 Examples = npt.NDArray[np.int32]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from rgr_dist.problem.edge_task import Task, initial_projections
 from rgr_dist.problem.streams import Stream
-from rgr_dist.problem.task import Task, initial_projections
 from rgr_dist.study.study import Cell, Run
 
 

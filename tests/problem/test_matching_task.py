@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from rgr_dist.problem.matching import MatchingTask, draw_examples, initial_block
+from rgr_dist.problem.matching_task import MatchingTask, draw_examples, initial_block
 from rgr_dist.problem.streams import Stream
 from rgr_dist.study.study import Cell, Run
 from tests.problem.plain_sampler import philox4x32_10
