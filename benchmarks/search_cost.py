@@ -33,8 +33,8 @@ from rich.console import Console
 
 from rgr_dist.cli_options import How
 from rgr_dist.listing import Format, print_listing
-from rgr_dist.prior import law_width
-from rgr_dist.replay import open_portfolio, plan_cell, seed_test, stored_runs
+from rgr_dist.planning.expectations import law_width
+from rgr_dist.planning.portfolio import open_portfolio, plan_cell, seed_test, stored_runs
 from rgr_dist.store.store import Store
 from rgr_dist.study.select import cell_named
 from rgr_dist.study.study import Cell, Search, Study

@@ -27,8 +27,8 @@ from search_cost import Row, no_runs, recorded
 
 from rgr_dist.cli_options import How
 from rgr_dist.listing import Format, print_listing
-from rgr_dist.prior import expectations
-from rgr_dist.replay import open_portfolio, stored_runs
+from rgr_dist.planning.expectations import expectations
+from rgr_dist.planning.portfolio import open_portfolio, stored_runs
 from rgr_dist.store.store import Store
 from rgr_dist.study.yaml_file import load_study
 from search.curves import SHAPES, SyntheticCurve

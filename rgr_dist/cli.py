@@ -49,7 +49,7 @@ def plan(
     how: How = Format.TABLE,
 ) -> None:
     """What a study would run: cells, first brackets, what is stored, estimates. Starts nothing."""
-    from rgr_dist.planning import plan_study
+    from rgr_dist.planning.listing import plan_study
 
     store = Store(out)
     cells, facts = plan_study(load_study(study, set_ or ()), store)
@@ -73,8 +73,8 @@ def run(
 ) -> None:
     """Run what is missing of a study, then write its report. Run it again to resume or extend."""
     from analysis.provenance import duration
+    from analysis.publish import publish
     from rgr_dist.live import LiveView
-    from rgr_dist.reporting import publish
     from rgr_dist.sweep import run_study
 
     resolved = load_study(study, set_ or ())
@@ -109,7 +109,7 @@ def status(
     how: How = Format.TABLE,
 ) -> None:
     """How far a study is: brackets, runs done, failed and left."""
-    from rgr_dist.planning import study_status
+    from rgr_dist.planning.listing import study_status
 
     store = Store(out)
     brackets, facts = study_status(load_study(study, set_ or ()), store)
@@ -125,8 +125,8 @@ def thresholds(
     how: How = Format.TABLE,
 ) -> None:
     """The threshold of every (cell, h), and the best of every cell."""
+    from analysis.publish import best_of
     from analysis.records import best_records, threshold_records
-    from rgr_dist.reporting import best_of
 
     results = _open(study, set_, Store(out))
     sections = {
@@ -149,7 +149,7 @@ def fit(
 ) -> None:
     """The scaling laws fitted to a study, with 95 % intervals."""
     from analysis.laws import distinct
-    from rgr_dist.reporting import laws_of
+    from analysis.publish import laws_of
 
     results = _open(study, set_, Store(out))
     laws = laws_of(results)
@@ -162,7 +162,7 @@ def fit(
 @app.command()
 def report(study: StudyName, out: Out = "results", set_: Set = None) -> None:
     """Write a study's report: one page with its figures and tables beside it."""
-    from rgr_dist.reporting import publish
+    from analysis.publish import publish
 
     store = Store(out)
     results = _open(study, set_, store)
@@ -209,7 +209,7 @@ def call(arguments: Sequence[str]) -> int:
 
 def _open(study: str, overrides: Sequence[str] | None, store: Store) -> StudyResults:
     """A study's results, with a word on parts of the store that cannot be read."""
-    from rgr_dist.reporting import open_results
+    from analysis.publish import open_results
 
     results, _ = open_results(load_study(study, overrides or ()), store)
     tell_damaged(store)
@@ -217,7 +217,7 @@ def _open(study: str, overrides: Sequence[str] | None, store: Store) -> StudyRes
 
 
 def _say_findings(console: Console, results: StudyResults) -> None:
-    from rgr_dist.reporting import headline_of
+    from analysis.publish import headline_of
 
     console.print()
     console.print(headline_of(results), highlight=False, soft_wrap=True)

@@ -33,7 +33,7 @@ def explain(
     how: How = Format.TABLE,
 ) -> None:
     """Every decision behind a cell's thresholds, and the command that repeats it."""
-    from rgr_dist.explaining import command_to_repeat, explain_cell
+    from rgr_dist.planning.explain import command_to_repeat, explain_cell
     from rgr_dist.study.select import cell_named, heads_named
 
     resolved = load_study(study, set_ or ())
@@ -68,8 +68,8 @@ def tune(
     how: How = Format.TABLE,
 ) -> None:
     """Tune learning rate, sharpness and initial scale with Optuna. Run it again to go on."""
-    from rgr_dist.prior import expectations
-    from rgr_dist.replay import open_portfolio, stored_runs
+    from rgr_dist.planning.expectations import expectations
+    from rgr_dist.planning.portfolio import open_portfolio, stored_runs
     from rgr_dist.study.select import cells_named, heads_named
     from rgr_dist.tuner import tune_protocol
     from rgr_dist.tuning import place_rows, places_to_tune

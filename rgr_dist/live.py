@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from analysis.provenance import duration
-from rgr_dist.forecast import Forecast, forecast_cell
-from rgr_dist.replay import shown_heads
+from rgr_dist.planning.cost import Forecast, forecast_cell
+from rgr_dist.planning.portfolio import shown_heads
 from rgr_dist.study.study import Cell, Study
 from rgr_dist.sweep import Summary
 from search.cell_state import CellState

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rgr_dist.cluster import ClusterError, connect
-from rgr_dist.forecast import work_done
-from rgr_dist.prior import expectations, record
-from rgr_dist.replay import (
+from rgr_dist.planning.cost import work_done
+from rgr_dist.planning.expectations import expectations, record
+from rgr_dist.planning.portfolio import (
     Teacher,
     decision_rows,
     open_portfolio,

@@ -22,8 +22,8 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, TrialState
 
 from rgr_dist.cluster import connect
+from rgr_dist.planning.portfolio import seed_test
 from rgr_dist.protocol_trial import ProtocolTrainable, score_of
-from rgr_dist.replay import seed_test
 from rgr_dist.store.parts import StoreError
 from rgr_dist.store.store import Store
 from rgr_dist.study import assets

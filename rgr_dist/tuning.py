@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rgr_dist.replay import shown_heads
+from rgr_dist.planning.portfolio import shown_heads
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.select import check_heads
 from rgr_dist.study.study import Cell, Run, Study, Training

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rgr_dist.engines import make_engine
-from rgr_dist.replay import Teacher, open_portfolio, stored_runs, threshold_rows
+from rgr_dist.planning.portfolio import Teacher, open_portfolio, stored_runs, threshold_rows
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Run, Study
 from rgr_dist.trainable import train_rows

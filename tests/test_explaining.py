@@ -15,8 +15,8 @@ import pytest
 import yaml
 
 from rgr_dist.cli import call
-from rgr_dist.explaining import command_to_repeat, explain_cell
-from rgr_dist.replay import decision_rows, open_portfolio
+from rgr_dist.planning.explain import command_to_repeat, explain_cell
+from rgr_dist.planning.portfolio import decision_rows, open_portfolio
 from rgr_dist.store.store import Store
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.study import Study

@@ -10,9 +10,9 @@ import pytest
 from rich.console import Console
 
 from analysis.provenance import duration
-from rgr_dist.forecast import Forecast, forecast_cell
 from rgr_dist.live import SAY_EVERY, LiveView
-from rgr_dist.replay import open_portfolio, step_cost
+from rgr_dist.planning.cost import Forecast, forecast_cell
+from rgr_dist.planning.portfolio import open_portfolio, step_cost
 from rgr_dist.study.study import Study
 from rgr_dist.sweep import Summary
 from search.portfolio import Portfolio

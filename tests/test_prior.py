@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from analysis import paper
-from rgr_dist.prior import expectations, law_width, record
-from rgr_dist.replay import plan_cell
+from rgr_dist.planning.expectations import expectations, law_width, record
+from rgr_dist.planning.portfolio import plan_cell
 from rgr_dist.store.parts import StoreError
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Study

@@ -11,8 +11,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from rgr_dist.prior import law_width
-from rgr_dist.replay import decision_rows, open_portfolio, plan_cell, threshold_rows
+from rgr_dist.planning.expectations import law_width
+from rgr_dist.planning.portfolio import decision_rows, open_portfolio, plan_cell, threshold_rows
 from rgr_dist.store.schema import DECISIONS, RUNS, THRESHOLDS
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.study import Cell, Run, Study
@@ -184,7 +184,8 @@ def test_a_head_that_divides_no_listed_width_is_refused_in_one_line() -> None:
 
 
 def test_neither_ray_nor_torch_is_imported() -> None:
-    code = "import sys, rgr_dist.replay; print(sorted({'ray', 'torch'} & set(sys.modules)))"
+    code = "import sys\nimport rgr_dist.planning.portfolio\n"
+    code += "print(sorted({'ray', 'torch'} & set(sys.modules)))"
     answer = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )

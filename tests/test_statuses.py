@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from analysis.publish import open_results
 from analysis.records import threshold_records
-from rgr_dist.replay import decision_rows, open_portfolio, stored_runs, threshold_rows
-from rgr_dist.reporting import open_results
+from rgr_dist.planning.portfolio import decision_rows, open_portfolio, stored_runs, threshold_rows
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Study
 from rgr_dist.study.yaml_file import parse_study

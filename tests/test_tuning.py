@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rgr_dist.replay import open_portfolio
+from rgr_dist.planning.portfolio import open_portfolio
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.select import cell_named, cells_named, heads_named
 from rgr_dist.study.study import Run, Study, Training

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from rgr_dist.forecast import BYTES_PER_RUN, Forecast, forecast_cell, seconds_per_work
-from rgr_dist.prior import expectations
-from rgr_dist.replay import open_portfolio, shown_heads, stored_runs
+from rgr_dist.planning.cost import BYTES_PER_RUN, Forecast, forecast_cell, seconds_per_work
+from rgr_dist.planning.expectations import expectations
+from rgr_dist.planning.portfolio import open_portfolio, shown_heads, stored_runs
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Study
 

@@ -13,8 +13,8 @@ from analysis.laws import Law, fit_laws
 from analysis.load import StudyResults
 from analysis.report import write_report
 from analysis.thresholds import best
-from rgr_dist.prior import expectations
-from rgr_dist.replay import decision_rows, open_portfolio, stored_runs, threshold_rows
+from rgr_dist.planning.expectations import expectations
+from rgr_dist.planning.portfolio import decision_rows, open_portfolio, stored_runs, threshold_rows
 from rgr_dist.store.schema import DECISIONS, THRESHOLDS
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Study

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from rgr_dist.replay import step_cost
+from rgr_dist.planning.portfolio import step_cost
 from rgr_dist.study.study import Cell, Study
 from search.cell_search import replay
 from search.cell_state import Assumed, CellState

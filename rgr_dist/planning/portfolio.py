@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from rgr_dist.prior import law_width, papers_expectation
+from rgr_dist.planning.expectations import law_width, papers_expectation
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Cell, Search, Study
 from search.cell_state import CellState

@@ -9,8 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from rgr_dist.prior import expectations
-from rgr_dist.replay import finite, open_portfolio, shown_heads, stored_runs
+from rgr_dist.planning.expectations import expectations
+from rgr_dist.planning.portfolio import finite, open_portfolio, shown_heads, stored_runs
 from rgr_dist.store.store import Store
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.select import check_heads
