@@ -35,11 +35,11 @@ from rgr_dist.cli_options import How
 from rgr_dist.listing import Format, print_listing
 from rgr_dist.planning.expectations import law_width
 from rgr_dist.planning.portfolio import open_portfolio, plan_cell, seed_test, stored_runs
+from rgr_dist.run.sweep import Summary, run_study
 from rgr_dist.store.store import Store
 from rgr_dist.study.select import cell_named
 from rgr_dist.study.study import Cell, Search, Study
 from rgr_dist.study.yaml_file import load_study
-from rgr_dist.sweep import Summary, run_study
 from search.baselines import CountedRuns, adaptive, exhaustive, least_D_K
 from search.curves import RecordedCurve
 from search.portfolio import Portfolio

@@ -15,8 +15,8 @@ from rich.text import Text
 from analysis.provenance import duration
 from rgr_dist.planning.cost import Forecast, forecast_cell
 from rgr_dist.planning.portfolio import shown_heads
+from rgr_dist.run.sweep import Summary
 from rgr_dist.study.study import Cell, Study
-from rgr_dist.sweep import Summary
 from search.cell_state import CellState
 from search.portfolio import Portfolio
 from search.protocol import HeadResult

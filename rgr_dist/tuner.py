@@ -21,9 +21,9 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, TrialState
 
-from rgr_dist.cluster import connect
 from rgr_dist.planning.portfolio import seed_test
 from rgr_dist.protocol_trial import ProtocolTrainable, score_of
+from rgr_dist.run.cluster import connect
 from rgr_dist.store.parts import StoreError
 from rgr_dist.store.store import Store
 from rgr_dist.study import assets

@@ -6,9 +6,9 @@ from typing import Any
 
 from rgr_dist.engines import make_engine
 from rgr_dist.planning.portfolio import Teacher, open_portfolio, stored_runs, threshold_rows
+from rgr_dist.run.worker import train_rows
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Run, Study
-from rgr_dist.trainable import train_rows
 from search.portfolio import Portfolio
 from search.protocol import Probe
 

@@ -13,8 +13,8 @@ from analysis.provenance import duration
 from rgr_dist.live import SAY_EVERY, LiveView
 from rgr_dist.planning.cost import Forecast, forecast_cell
 from rgr_dist.planning.portfolio import open_portfolio, step_cost
+from rgr_dist.run.sweep import Summary
 from rgr_dist.study.study import Study
-from rgr_dist.sweep import Summary
 from search.portfolio import Portfolio
 from search.protocol import Probe
 from tests.test_replay import run_row, runs_of, study_of, trained

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from rgr_dist.cluster import ClusterError, connect
 from rgr_dist.planning.cost import work_done
 from rgr_dist.planning.expectations import expectations, record
 from rgr_dist.planning.portfolio import (
@@ -20,6 +19,7 @@ from rgr_dist.planning.portfolio import (
     stored_runs,
     threshold_rows,
 )
+from rgr_dist.run.cluster import ClusterError, connect
 from rgr_dist.store.store import Store
 from rgr_dist.study import assets
 from rgr_dist.study.study import Cell, Run, Study
@@ -212,7 +212,7 @@ def _tune(
         with_resources,
     )
 
-    from rgr_dist.trainable import Heartbeat, ProbeTrainable, UntilDone, lost_rows, probe_config
+    from rgr_dist.run.worker import Heartbeat, ProbeTrainable, UntilDone, lost_rows, probe_config
     from search.ray_scheduler import SeedScheduler
     from search.ray_searcher import ThresholdSearcher
 

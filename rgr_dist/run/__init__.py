@@ -1,0 +1,1 @@
+"""Runs a study on Ray: plan, connect, train, write."""
