@@ -71,8 +71,8 @@ def tune(
     from rgr_dist.planning.expectations import expectations
     from rgr_dist.planning.portfolio import open_portfolio, stored_runs
     from rgr_dist.study.select import cells_named, heads_named
-    from rgr_dist.tuner import tune_protocol
-    from rgr_dist.tuning import place_rows, places_to_tune
+    from rgr_dist.tuning.driver import tune_protocol
+    from rgr_dist.tuning.protocol import place_rows, places_to_tune
 
     resolved = load_study(study, set_ or ())
     check_engine(engine, [one.model for one in resolved.cells])

@@ -22,13 +22,13 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, TrialState
 
 from rgr_dist.planning.portfolio import seed_test
-from rgr_dist.protocol_trial import ProtocolTrainable, score_of
 from rgr_dist.run.cluster import connect
 from rgr_dist.store.parts import StoreError
 from rgr_dist.store.store import Store
 from rgr_dist.study import assets
 from rgr_dist.study.study import Study, digest
-from rgr_dist.tuning import Place, bounds, described, present_protocol, rounded
+from rgr_dist.tuning.protocol import Place, bounds, described, present_protocol, rounded
+from rgr_dist.tuning.trial import ProtocolTrainable, score_of
 from search.ray_optuna import OptunaTrials
 
 JOURNAL = "tuning.journal"

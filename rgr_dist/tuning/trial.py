@@ -11,7 +11,7 @@ from rgr_dist.engines import make_engine
 from rgr_dist.run.worker import train_rows
 from rgr_dist.study import assets
 from rgr_dist.study.study import Cell
-from rgr_dist.tuning import Place, Standing
+from rgr_dist.tuning.protocol import Place, Standing
 
 
 class ProtocolTrainable(tune.Trainable):

@@ -1,0 +1,1 @@
+"""Tunes the training protocol with Optuna."""
