@@ -28,8 +28,8 @@ from cores import pin
 from rich.console import Console
 from throughput import SHAPES
 
-from rgr_dist.cli_options import How
-from rgr_dist.listing import Format, print_listing
+from rgr_dist.cli.listing import Format, print_listing
+from rgr_dist.cli.options import How
 
 WORKER = Path(__file__).with_name("overhead_worker.py")
 ENGINES = {"fused": 1, "lanes": 10}

@@ -31,8 +31,8 @@ import pandas as pd
 import typer
 from rich.console import Console
 
-from rgr_dist.cli_options import How
-from rgr_dist.listing import Format, print_listing
+from rgr_dist.cli.listing import Format, print_listing
+from rgr_dist.cli.options import How
 from rgr_dist.planning.expectations import law_width
 from rgr_dist.planning.portfolio import open_portfolio, plan_cell, seed_test, stored_runs
 from rgr_dist.run.sweep import Summary, run_study

@@ -25,8 +25,8 @@ from typing import Annotated
 import typer
 from search_cost import Row, no_runs, recorded
 
-from rgr_dist.cli_options import How
-from rgr_dist.listing import Format, print_listing
+from rgr_dist.cli.listing import Format, print_listing
+from rgr_dist.cli.options import How
 from rgr_dist.planning.expectations import expectations
 from rgr_dist.planning.portfolio import open_portfolio, stored_runs
 from rgr_dist.store.store import Store

@@ -30,8 +30,8 @@ import typer
 from cores import Cores, pin
 from rich.console import Console
 
-from rgr_dist.cli_options import How
-from rgr_dist.listing import Format, print_listing
+from rgr_dist.cli.listing import Format, print_listing
+from rgr_dist.cli.options import How
 from rgr_dist.study.study import Cell, Run
 
 SHAPES = [

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from analysis.provenance import duration
-from rgr_dist.live import SAY_EVERY, LiveView
+from rgr_dist.cli.live import SAY_EVERY, LiveView
 from rgr_dist.planning.cost import Forecast, forecast_cell
 from rgr_dist.planning.portfolio import open_portfolio, step_cost
 from rgr_dist.run.sweep import Summary

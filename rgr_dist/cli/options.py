@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from rgr_dist.listing import Format
+from rgr_dist.cli.listing import Format
 from rgr_dist.store.store import Store
 
 EXIT_BAD_INPUT, EXIT_FAILED_RUNS, EXIT_INTERRUPTED = 2, 3, 130

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from rgr_dist.cli_options import (
+from rgr_dist.cli.listing import Format, print_listing
+from rgr_dist.cli.options import (
     EXIT_FAILED_RUNS,
     How,
     Out,
@@ -16,7 +17,6 @@ from rgr_dist.cli_options import (
     tell_damaged,
 )
 from rgr_dist.engines import check_engine
-from rgr_dist.listing import Format, print_listing
 from rgr_dist.store.store import Store
 from rgr_dist.study.yaml_file import load_study
 

@@ -13,7 +13,8 @@ import typer
 from rich.console import Console
 
 from analysis.load import StudyResults
-from rgr_dist.cli_options import (
+from rgr_dist.cli.listing import Format, print_listing
+from rgr_dist.cli.options import (
     EXIT_BAD_INPUT,
     EXIT_FAILED_RUNS,
     EXIT_INTERRUPTED,
@@ -24,9 +25,8 @@ from rgr_dist.cli_options import (
     say_error,
     tell_damaged,
 )
-from rgr_dist.cli_search import explain, tune
+from rgr_dist.cli.search import explain, tune
 from rgr_dist.engines import EngineError, check_engine
-from rgr_dist.listing import Format, print_listing
 from rgr_dist.run.cluster import ClusterError
 from rgr_dist.store.parts import StoreError
 from rgr_dist.store.store import Store
@@ -74,7 +74,7 @@ def run(
     """Run what is missing of a study, then write its report. Run it again to resume or extend."""
     from analysis.provenance import duration
     from analysis.publish import publish
-    from rgr_dist.live import LiveView
+    from rgr_dist.cli.live import LiveView
     from rgr_dist.run.sweep import run_study
 
     resolved = load_study(study, set_ or ())
