@@ -11,8 +11,8 @@ from ray.tune.search import Searcher
 from search.baselines import CountedRuns
 from search.bracket import Bracket
 from search.protocol import Place
-from search.ray_optuna import OptunaTrials
 from search.seed_test import SeedTest
+from search.tune.optuna import OptunaTrials
 
 
 @dataclass(frozen=True)

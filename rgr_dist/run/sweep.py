@@ -213,8 +213,8 @@ def _tune(
     )
 
     from rgr_dist.run.worker import Heartbeat, ProbeTrainable, UntilDone, lost_rows, probe_config
-    from search.ray_scheduler import SeedScheduler
-    from search.ray_searcher import ThresholdSearcher
+    from search.tune.scheduler import SeedScheduler
+    from search.tune.searcher import ThresholdSearcher
 
     cells = {cell.cell_id: (cell, study.longer(cell)) for cell in study.cells}
     teach = Teacher(study, portfolio)

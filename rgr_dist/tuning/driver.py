@@ -29,7 +29,7 @@ from rgr_dist.study import assets
 from rgr_dist.study.study import Study, digest
 from rgr_dist.tuning.protocol import Place, bounds, described, present_protocol, rounded
 from rgr_dist.tuning.trial import ProtocolTrainable, score_of
-from search.ray_optuna import OptunaTrials
+from search.tune.optuna import OptunaTrials
 
 JOURNAL = "tuning.journal"
 

@@ -13,9 +13,9 @@ from ray.tune.search import Searcher
 
 from search.portfolio import Portfolio
 from search.protocol import CellPlan, Place, Probe
-from search.ray_scheduler import SeedScheduler
-from search.ray_searcher import ThresholdSearcher
 from search.seed_test import SeedTest
+from search.tune.scheduler import SeedScheduler
+from search.tune.searcher import ThresholdSearcher
 from tests.search.simulated_cells import widths
 
 THRESHOLD = 5

@@ -13,8 +13,8 @@ import ray
 from ray import tune
 
 from search.protocol import ProbeResult
-from search.ray_threshold import find_threshold
-from search.score_file import ScoreFile
+from search.tune.find_threshold import find_threshold
+from search.tune.score_file import ScoreFile
 
 THRESHOLD = 23
 

@@ -8,7 +8,7 @@ from typing import Any
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 
-from search.ray_searcher import ThresholdSearcher
+from search.tune.searcher import ThresholdSearcher
 
 
 class SeedScheduler(FIFOScheduler):

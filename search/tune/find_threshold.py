@@ -25,10 +25,10 @@ from ray.tune import (
 
 from search.portfolio import Portfolio
 from search.protocol import CellPlan, Decision, ProbeResult, Status
-from search.ray_scheduler import SeedScheduler
-from search.ray_searcher import ThresholdSearcher
-from search.score_file import ScoreFile
 from search.seed_test import SeedTest
+from search.tune.scheduler import SeedScheduler
+from search.tune.score_file import ScoreFile
+from search.tune.searcher import ThresholdSearcher
 
 CELL = "threshold"
 

@@ -1,0 +1,1 @@
+"""Ray Tune carries out what the search decides."""
