@@ -24,12 +24,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from cores import pin
 from rich.console import Console
-from throughput import SHAPES
 
+from cores import pin
 from rgr_dist.cli.listing import Format, print_listing
 from rgr_dist.cli.options import How
+from throughput import SHAPES
 
 WORKER = Path(__file__).with_name("overhead_worker.py")
 ENGINES = {"fused": 1, "lanes": 10}

@@ -40,12 +40,12 @@ from rgr_dist.store.store import Store
 from rgr_dist.study.select import cell_named
 from rgr_dist.study.study import Cell, Search, Study
 from rgr_dist.study.yaml_file import load_study
-from search.baselines import CountedRuns, adaptive, exhaustive, least_D_K
-from search.curves import RecordedCurve
 from search.portfolio import Portfolio
 from search.protocol import HeadResult
-from search.ray_baseline import smallest_by_optuna
-from search.simulate import SimulatedRun, simulate
+from threshold_search.baselines import CountedRuns, adaptive, exhaustive, least_D_K
+from threshold_search.curves import RecordedCurve
+from threshold_search.optuna_baseline import smallest_by_optuna
+from threshold_search.simulate import SimulatedRun, simulate
 
 MEASURED = ("m=64,d_model=16", "m=64,d_model=32", "m=128,d_model=32")
 SLOTS = 2

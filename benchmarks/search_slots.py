@@ -23,7 +23,6 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import typer
-from search_cost import Row, no_runs, recorded
 
 from rgr_dist.cli.listing import Format, print_listing
 from rgr_dist.cli.options import How
@@ -31,11 +30,12 @@ from rgr_dist.planning.expectations import expectations
 from rgr_dist.planning.portfolio import open_portfolio, stored_runs
 from rgr_dist.store.store import Store
 from rgr_dist.study.yaml_file import load_study
-from search.curves import SHAPES, SyntheticCurve
 from search.portfolio import Portfolio
 from search.protocol import CellPlan
 from search.seed_test import SeedTest
-from search.simulate import Curves, probes_per_head, simulate
+from search_cost import Row, no_runs, recorded
+from threshold_search.curves import SHAPES, SyntheticCurve
+from threshold_search.simulate import Curves, probes_per_head, simulate
 
 HEADS = (1, 2, 4, 8, 16, 32, 64)
 

@@ -27,9 +27,9 @@ from typing import Annotated, Any, Protocol
 
 import torch
 import typer
-from cores import Cores, pin
 from rich.console import Console
 
+from cores import Cores, pin
 from rgr_dist.cli.listing import Format, print_listing
 from rgr_dist.cli.options import How
 from rgr_dist.study.study import Cell, Run

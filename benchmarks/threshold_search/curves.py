@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from search.protocol import Place
-from search.simulate import SimulatedRun
+from threshold_search.simulate import SimulatedRun
 
 Recorded = Mapping[tuple[int, int], Mapping[int, SimulatedRun]]
 Shape = Literal["sharp", "wide", "plateau", "bimodal"]

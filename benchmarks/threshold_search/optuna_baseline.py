@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from optuna.distributions import CategoricalDistribution, IntDistribution
 from ray.tune.search import Searcher
 
-from search.baselines import CountedRuns
 from search.bracket import Bracket
 from search.protocol import Place
 from search.seed_test import SeedTest
 from search.tune.optuna import OptunaTrials
+from threshold_search.baselines import CountedRuns
 
 
 @dataclass(frozen=True)

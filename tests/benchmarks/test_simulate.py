@@ -11,11 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from search.curves import SHAPES, SyntheticCurve
 from search.portfolio import Portfolio
 from search.protocol import CellPlan, Place
 from search.seed_test import SeedTest
-from search.simulate import (
+from tests.search.oracles import noisy_cells, rising_cells, sharp_cells
+from tests.search.simulated_cells import SimulatedCell, everything, table
+from threshold_search.curves import SHAPES, SyntheticCurve
+from threshold_search.simulate import (
     Curves,
     Simulated,
     SimulatedRun,
@@ -23,8 +25,6 @@ from search.simulate import (
     probes_per_head,
     simulate,
 )
-from tests.search.oracles import noisy_cells, rising_cells, sharp_cells
-from tests.search.simulated_cells import SimulatedCell, everything, table
 
 ANY = st.one_of(sharp_cells(seeds=3), rising_cells(), noisy_cells())
 

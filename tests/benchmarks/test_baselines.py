@@ -6,13 +6,13 @@ import optuna
 import pytest
 from hypothesis import given, settings
 
-from search.baselines import CountedRuns, adaptive, exhaustive, least_D_K
 from search.protocol import CellPlan, Place
-from search.ray_baseline import smallest_by_optuna
 from search.seed_test import SeedTest
-from search.simulate import SimulatedRun
 from tests.search.oracles import noisy_cells, sharp_cells
 from tests.search.simulated_cells import SimulatedCell, widths
+from threshold_search.baselines import CountedRuns, adaptive, exhaustive, least_D_K
+from threshold_search.optuna_baseline import smallest_by_optuna
+from threshold_search.simulate import SimulatedRun
 
 
 def counted(cell: SimulatedCell) -> CountedRuns:

@@ -1,6 +1,6 @@
 """What the adaptive search is compared with: every probe with every seed, and what each costs.
 
-Optuna, the other baseline, needs Ray's adapter and is in ``ray_baseline``.
+Optuna, the other baseline, needs Ray's adapter and is in ``optuna_baseline``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from itertools import pairwise
 from search.portfolio import Portfolio
 from search.protocol import CellPlan, HeadResult, Place, Probe, ProbeResult
 from search.seed_test import SeedTest
-from search.simulate import SimulatedRun
+from threshold_search.simulate import SimulatedRun
 
 
 class CountedRuns:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from search.curves import SHAPES, RecordedCurve, SyntheticCurve
 from search.protocol import Place
-from search.simulate import SimulatedRun
+from threshold_search.curves import SHAPES, RecordedCurve, SyntheticCurve
+from threshold_search.simulate import SimulatedRun
 
 scores = st.floats(0, 1)
 measured = st.dictionaries(st.integers(1, 60), scores, min_size=1, max_size=8)

@@ -1,0 +1,1 @@
+"""What the benchmarks of the search compare it with, and the curves that they simulate it on."""
