@@ -90,10 +90,10 @@ def run(engine: str, *sizes: int) -> dict[str, Any]:
     import torch
 
     from rgr_dist.engines import make_engine
-    from rgr_dist.engines.fused_lane import Lane
-    from rgr_dist.engines.fused_scoring import Scorer
-    from rgr_dist.engines.lanes import Lanes
-    from rgr_dist.engines.lanes_checks import Checks
+    from rgr_dist.engines.fused.lane import Lane
+    from rgr_dist.engines.fused.scoring import Scorer
+    from rgr_dist.engines.lanes.checks import Checks
+    from rgr_dist.engines.lanes.engine import Lanes
 
     torch.set_num_threads(1)
     make_engine(engine).train(make_runs(*sizes, max_steps=2))  # loads what is compiled
@@ -126,8 +126,8 @@ Parts = tuple[Callable[[int], object], Callable[[float | None], object], Callabl
 
 def fused_parts(runs: list[Run]) -> Parts:
     """Steps, check and test of the one lane that a thread has at a time."""
-    from rgr_dist.engines.fused_lane import Lane
-    from rgr_dist.engines.fused_scoring import Scorer
+    from rgr_dist.engines.fused.lane import Lane
+    from rgr_dist.engines.fused.scoring import Scorer
 
     lane = Lane(runs[0])
     validation = Scorer(lane, lane.task.validation)
@@ -144,8 +144,8 @@ def lanes_parts(runs: list[Run]) -> Parts:
 
     torch.set_num_threads(1)
 
-    from rgr_dist.engines.lanes import Lanes
-    from rgr_dist.engines.lanes_checks import Checks
+    from rgr_dist.engines.lanes.checks import Checks
+    from rgr_dist.engines.lanes.engine import Lanes
 
     lanes = Lanes(runs, torch.device("cpu"), torch.float32)
     checks, every = Checks(lanes), range(len(runs))

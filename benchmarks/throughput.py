@@ -63,7 +63,7 @@ class ReferenceLoop:
     """The reference engine's steps, without its checks."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
-        from rgr_dist.engines.reference import _Trainer
+        from rgr_dist.engines.reference.edges import _Trainer
 
         self.trainer, self.steps = _Trainer(runs[0], torch.float32), 0
 
@@ -77,7 +77,7 @@ class FusedLanes:
     """Lanes of the fused engine, on as many threads or one after another."""
 
     def __init__(self, runs: Sequence[Run], side_by_side: bool) -> None:
-        from rgr_dist.engines.fused_lane import Lane
+        from rgr_dist.engines.fused.lane import Lane
 
         self.lanes = [Lane(run) for run in runs]
         self.shares = [[lane] for lane in self.lanes] if side_by_side else [self.lanes]
@@ -102,7 +102,7 @@ class FusedLanes:
 
 def make_lanes(runs: Sequence[Run]) -> Program:
     """The torch engine, as it runs on this processor."""
-    from rgr_dist.engines.lanes import Lanes
+    from rgr_dist.engines.lanes.engine import Lanes
 
     return Lanes(runs, torch.device("cpu"), torch.float32)
 

@@ -59,10 +59,10 @@ def make_engine(
     if model == "transformer":
         return _transformer(name, device)
     if name == "reference":
-        from rgr_dist.engines.reference import ReferenceEngine
+        from rgr_dist.engines.reference.edges import ReferenceEngine
 
         return ReferenceEngine()
-    from rgr_dist.engines.lanes import LanesEngine
+    from rgr_dist.engines.lanes.engine import LanesEngine
 
     return LanesEngine(device)
 
@@ -76,16 +76,16 @@ def _place_numba_cache() -> None:
 
 def _transformer(name: str, device: str) -> Engine:
     if name == "reference":
-        from rgr_dist.engines.transformer_reference import TransformerReference
+        from rgr_dist.engines.reference.matching import TransformerReference
 
         return TransformerReference()
-    from rgr_dist.engines.transformer_lanes import TransformerLanes
+    from rgr_dist.engines.lanes.transformer import TransformerLanes
 
     return TransformerLanes(device)
 
 
 def _fused(threads: int) -> Engine:
-    from rgr_dist.engines.fused import FusedEngine
+    from rgr_dist.engines.fused.engine import FusedEngine
 
     return FusedEngine(threads)
 

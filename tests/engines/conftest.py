@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from rgr_dist.engines import lanes_state
-from rgr_dist.engines.lanes_capture import Repeated
+from rgr_dist.engines.lanes import state as lanes_state
+from rgr_dist.engines.lanes.capture import Repeated
 from tests.engines.recorded_graphs import Recorded, Recording, Stream
 
 

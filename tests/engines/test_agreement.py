@@ -11,8 +11,8 @@ import torch
 
 from rgr_dist.engines import ENGINES, make_engine
 from rgr_dist.engines.engine import Engine, Outcome, Weights
-from rgr_dist.engines.lanes import Lanes, LanesEngine
-from rgr_dist.engines.reference import SCORES, ReferenceEngine
+from rgr_dist.engines.lanes.engine import Lanes, LanesEngine
+from rgr_dist.engines.reference.edges import SCORES, ReferenceEngine
 from rgr_dist.models.labels import labels
 from rgr_dist.models.max_heads import weighted_logistic_loss
 from rgr_dist.models.value_retrieval import retrieval_loss

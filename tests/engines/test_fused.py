@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from rgr_dist.engines import Engine, Weights
-from rgr_dist.engines.fused import FusedEngine
-from rgr_dist.engines.fused_lane import Lane
-from rgr_dist.engines.lanes import LanesEngine
-from rgr_dist.engines.reference import ReferenceEngine, _Trainer
+from rgr_dist.engines.fused.engine import FusedEngine
+from rgr_dist.engines.fused.lane import Lane
+from rgr_dist.engines.lanes.engine import LanesEngine
+from rgr_dist.engines.reference.edges import ReferenceEngine, _Trainer
 from rgr_dist.study.study import Run
 from tests.engines.shapes import BENCHMARK_SHAPES, ODD_SHAPES, flat, make_run
 

@@ -15,10 +15,11 @@ from types import ModuleType
 import pytest
 
 import rgr_dist
-from rgr_dist.engines import fused_error_kernels, fused_kernels
+from rgr_dist.engines.fused import error_kernels as fused_error_kernels
+from rgr_dist.engines.fused import kernels as fused_kernels
 
 WORKER = """
-from rgr_dist.engines.fused import FusedEngine
+from rgr_dist.engines.fused.engine import FusedEngine
 from rgr_dist.study.study import Cell, Run
 run = Run(cell=Cell(m=32, d_model=8), h=2, d_k=2, seed=0)
 print(FusedEngine().weights_after([run], 20)[0].W_Q.tobytes().hex())
@@ -56,7 +57,7 @@ def test_processes_that_compile_at_once_agree(tmp_path: Path) -> None:
     workers = [start_worker(tmp_path, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2)]
     outputs = [worker.communicate(timeout=240) for worker in workers]
     assert [worker.returncode for worker in workers] == [0, 0], outputs
-    written = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("fused_kernels*.nbc")}
+    written = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("kernels*.nbc")}
     assert written
     third = start_worker(tmp_path, NUMBA_CACHE_DIR=str(tmp_path))
     output, error = third.communicate(timeout=240)
@@ -84,7 +85,7 @@ def test_a_read_only_installation_caches_in_the_home_folder(tmp_path: Path) -> N
             assert worker.returncode == 0, error
             outputs.append(output)
         assert outputs[0] == outputs[1]
-        assert list(home.rglob("fused_kernels.train_steps*.nbc"))
+        assert list(home.rglob("kernels.train_steps*.nbc"))
         assert not list(site.rglob("*.nbc"))
     finally:
         for folder in folders:
@@ -93,7 +94,7 @@ def test_a_read_only_installation_caches_in_the_home_folder(tmp_path: Path) -> N
 
 def inlined_in(module: Path) -> set[Path]:
     """The files whose compiled code a module takes in, at first hand or at second."""
-    names = re.findall(r"from rgr_dist\.engines\.(fused_\w+) import", module.read_text())
+    names = re.findall(r"from rgr_dist\.engines\.fused\.(\w+) import", module.read_text())
     found = {module.parent / f"{name}.py" for name in names}
     return found.union(*(inlined_in(path) for path in found))
 
@@ -111,7 +112,7 @@ def test_a_kernels_file_changes_with_its_pieces(kernels: ModuleType) -> None:
 COMPILED_MEANWHILE = """
 import gc
 from numba.core.dispatcher import Dispatcher
-from rgr_dist.engines import fused
+from rgr_dist.engines.fused import engine as fused
 from rgr_dist.study.families import Permutation, Regular
 from rgr_dist.study.study import Cell, Run, Training
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from rgr_dist.engines.fused_lane import Lane
-from rgr_dist.engines.fused_scoring import Scorer
+from rgr_dist.engines.fused.lane import Lane
+from rgr_dist.engines.fused.scoring import Scorer
 from rgr_dist.models.max_heads import score_contexts
 from tests.engines.shapes import flat, make_run
 

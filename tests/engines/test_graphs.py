@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 import torch
 
-from rgr_dist.engines import lanes_checks, make_engine
-from rgr_dist.engines.fused import FusedEngine
-from rgr_dist.engines.fused_lane import Lane
-from rgr_dist.engines.fused_scoring import Scorer
-from rgr_dist.engines.lanes import Lanes, LanesEngine
-from rgr_dist.engines.lanes_checks import Checks
-from rgr_dist.engines.reference import ReferenceEngine
+from rgr_dist.engines import make_engine
+from rgr_dist.engines.fused.engine import FusedEngine
+from rgr_dist.engines.fused.lane import Lane
+from rgr_dist.engines.fused.scoring import Scorer
+from rgr_dist.engines.lanes import checks as lanes_checks
+from rgr_dist.engines.lanes.checks import Checks
+from rgr_dist.engines.lanes.engine import Lanes, LanesEngine
+from rgr_dist.engines.reference.edges import ReferenceEngine
 from rgr_dist.models.max_heads import score_contexts
 from rgr_dist.problem.edge_task import Task
 from rgr_dist.study.study import Cell, Run

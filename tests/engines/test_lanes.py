@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from rgr_dist.engines.engine import Outcome
-from rgr_dist.engines.lanes import Lanes, LanesEngine
+from rgr_dist.engines.lanes.engine import Lanes, LanesEngine
 from rgr_dist.study.study import Cell, Run
 
 CPU = torch.device("cpu")

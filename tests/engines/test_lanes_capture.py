@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from rgr_dist.engines import lanes_state
-from rgr_dist.engines.lanes import Lanes, LanesEngine
+from rgr_dist.engines.lanes import state as lanes_state
+from rgr_dist.engines.lanes.engine import Lanes, LanesEngine
 from rgr_dist.study.study import Cell, Run
 from tests.engines.recorded_graphs import Recorded
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from rgr_dist.engines import lanes_blocks, lanes_checks, lanes_scoring, lanes_sources
-from rgr_dist.engines.lanes_blocks import BlockScorer
-from rgr_dist.engines.lanes_checks import Checks
-from rgr_dist.engines.lanes_sources import SourceScorer
+from rgr_dist.engines.lanes import blocks as lanes_blocks
+from rgr_dist.engines.lanes import checks as lanes_checks
+from rgr_dist.engines.lanes import scoring as lanes_scoring
+from rgr_dist.engines.lanes import sources as lanes_sources
+from rgr_dist.engines.lanes.blocks import BlockScorer
+from rgr_dist.engines.lanes.checks import Checks
+from rgr_dist.engines.lanes.sources import SourceScorer
 from tests.engines.test_lanes import QUICK, SMALL, ends, lanes_of, runs_of, shapes
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from rgr_dist.engines import lanes_errors
-from rgr_dist.engines.lanes import Lanes, LanesEngine
-from rgr_dist.engines.lanes_blocks import Layer
-from rgr_dist.engines.reference import ReferenceEngine, _Trainer
+from rgr_dist.engines.lanes import errors as lanes_errors
+from rgr_dist.engines.lanes.blocks import Layer
+from rgr_dist.engines.lanes.engine import Lanes, LanesEngine
+from rgr_dist.engines.reference.edges import ReferenceEngine, _Trainer
 from rgr_dist.study.study import Cell, Run
 from tests.engines.test_lanes import CPU, QUICK, disturb, end, lanes_of, runs_of, shapes, state
 from tests.engines.test_lanes_widths import MKL, WIDTHS, assert_as_alone

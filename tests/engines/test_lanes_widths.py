@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from rgr_dist.engines.engine import Weights
-from rgr_dist.engines.lanes import Lanes, LanesEngine
-from rgr_dist.engines.reference import ReferenceEngine
+from rgr_dist.engines.lanes.engine import Lanes, LanesEngine
+from rgr_dist.engines.reference.edges import ReferenceEngine
 from rgr_dist.study.study import Cell, Run
 
 CPU = torch.device("cpu")

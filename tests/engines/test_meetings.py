@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rgr_dist.engines.meetings import MOST_TRIPLES, asks_of, form_of_errors, meetings_pay
+from rgr_dist.engines.cooccurrence import MOST_TRIPLES, asks_of, form_of_errors, meetings_pay
 
 
 @pytest.mark.parametrize(("m", "length"), [(9, 4), (5, 5), (20, 2)])

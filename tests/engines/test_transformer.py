@@ -11,11 +11,12 @@ import pytest
 import torch
 from scipy import stats
 
-from rgr_dist.engines import EngineError, make_engine, transformer_lanes
+from rgr_dist.engines import EngineError, make_engine
 from rgr_dist.engines.engine import BlockWeights, Outcome
-from rgr_dist.engines.transformer_lanes import TransformerLanes, score
-from rgr_dist.engines.transformer_reference import TransformerReference
-from rgr_dist.engines.transformer_state import BlockLanes
+from rgr_dist.engines.lanes import transformer as transformer_lanes
+from rgr_dist.engines.lanes.transformer import TransformerLanes, score
+from rgr_dist.engines.lanes.transformer_state import BlockLanes
+from rgr_dist.engines.reference.matching import TransformerReference
 from rgr_dist.models.transformer import block_logits, superpose
 from rgr_dist.problem.matching_task import MatchingTask, initial_block
 from rgr_dist.study.study import Cell, Run

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from rgr_dist.engines import transformer_state
-from rgr_dist.engines.lanes_capture import Repeated
-from rgr_dist.engines.transformer_lanes import TransformerLanes
-from rgr_dist.engines.transformer_state import BATCHES
+from rgr_dist.engines.lanes import transformer_state
+from rgr_dist.engines.lanes.capture import Repeated
+from rgr_dist.engines.lanes.transformer import TransformerLanes
+from rgr_dist.engines.lanes.transformer_state import BATCHES
 from tests.engines.recorded_graphs import Recorded
 from tests.engines.test_transformer import EASY, QUICK, SHAPES, assert_close, runs_of, same
 

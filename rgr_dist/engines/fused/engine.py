@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rgr_dist.engines.engine import Outcome, StopReason, Weights
-from rgr_dist.engines.fused_errors import ErrorScorer
-from rgr_dist.engines.fused_lane import Lane
-from rgr_dist.engines.fused_scoring import Scorer
+from rgr_dist.engines.fused.errors import ErrorScorer
+from rgr_dist.engines.fused.lane import Lane
+from rgr_dist.engines.fused.scoring import Scorer
 from rgr_dist.engines.stopping import EarlyStop
 from rgr_dist.study.families import Permutation, Regular
 from rgr_dist.study.study import Cell, Run, Training

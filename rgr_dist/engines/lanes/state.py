@@ -26,10 +26,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from rgr_dist.engines.lanes_capture import Repeated
-from rgr_dist.engines.lanes_checks import Checks
-from rgr_dist.engines.lanes_contexts import BLOCK, REGISTER, WIDTHS, ContextFeed, padded
-from rgr_dist.engines.lanes_pulls import make_pull
+from rgr_dist.engines.lanes.capture import Repeated
+from rgr_dist.engines.lanes.checks import Checks
+from rgr_dist.engines.lanes.contexts import BLOCK, REGISTER, WIDTHS, ContextFeed, padded
+from rgr_dist.engines.lanes.pulls import make_pull
 from rgr_dist.problem.edge_task import Task, initial_projections
 from rgr_dist.study.study import Run
 

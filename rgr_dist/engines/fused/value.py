@@ -12,8 +12,8 @@ from typing import Any
 import numba
 import numpy as np
 
-from rgr_dist.engines.fused_moves import add_outer, contract, load, store, total, transposed
-from rgr_dist.engines.fused_tiles import WIDTH, fma, full, where_above
+from rgr_dist.engines.fused.moves import add_outer, contract, load, store, total, transposed
+from rgr_dist.engines.fused.tiles import WIDTH, fma, full, where_above
 
 
 @numba.njit(nogil=True)

@@ -11,15 +11,15 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from rgr_dist.engines.fused_kernels import (
+from rgr_dist.engines.fused.kernels import (
     count_in_contexts,
     count_in_pairs,
     count_pairs,
     project_items,
 )
-from rgr_dist.engines.fused_lane import Lane, padded, zeros
-from rgr_dist.engines.fused_pieces import FloatArray
-from rgr_dist.engines.fused_tiles import WIDTH
+from rgr_dist.engines.fused.lane import Lane, padded, zeros
+from rgr_dist.engines.fused.pieces import FloatArray
+from rgr_dist.engines.fused.tiles import WIDTH
 from rgr_dist.problem.contexts import edges_within
 
 Ints = npt.NDArray[np.int64]

@@ -11,7 +11,7 @@ from typing import Any
 from llvmlite import ir
 from numba.core import types
 
-from rgr_dist.engines.fused_tiles import (
+from rgr_dist.engines.fused.tiles import (
     INTS,
     VECTOR,
     WIDTH,

@@ -16,8 +16,8 @@ from dataclasses import replace
 import torch
 
 from rgr_dist.engines.engine import Outcome, StopReason, Weights
-from rgr_dist.engines.lanes_checks import Checks
-from rgr_dist.engines.lanes_state import Lanes
+from rgr_dist.engines.lanes.checks import Checks
+from rgr_dist.engines.lanes.state import Lanes
 from rgr_dist.engines.stopping import EarlyStop
 from rgr_dist.study.study import Run
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import numba
 
-from rgr_dist.engines.fused_max import label_pairs, logistic_pull, max_over_heads, pull_heads
-from rgr_dist.engines.fused_pieces import gather_rows, project, transpose, update_tau
-from rgr_dist.engines.fused_softmax import pull_softmax, softmax_over_context
-from rgr_dist.engines.fused_value import message_pull
+from rgr_dist.engines.fused.max import label_pairs, logistic_pull, max_over_heads, pull_heads
+from rgr_dist.engines.fused.pieces import gather_rows, project, transpose, update_tau
+from rgr_dist.engines.fused.softmax import pull_softmax, softmax_over_context
+from rgr_dist.engines.fused.value import message_pull
 
 
 @numba.njit(nogil=True, inline="always")

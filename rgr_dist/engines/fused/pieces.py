@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 from llvmlite.binding import get_host_cpu_features
 
-from rgr_dist.engines.fused_moves import add_outer, load, store, transposed
-from rgr_dist.engines.fused_tiles import WIDTH, clamp, fma, full, nearest, power_of_two, sqrt
+from rgr_dist.engines.fused.moves import add_outer, load, store, transposed
+from rgr_dist.engines.fused.tiles import WIDTH, clamp, fma, full, nearest, power_of_two, sqrt
 
 ROWS = 8 if get_host_cpu_features().get("avx512f") else 4
 """Rows of a tile of sums: as many as the registers hold. No number depends on it."""

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from rgr_dist.engines.lanes_contexts import REGISTER, padded
+from rgr_dist.engines.lanes.contexts import REGISTER, padded
 from rgr_dist.models.max_heads import micro_f1
 
 SCORES_ON_CPU, SCORES_ON_GPU = 2**20, 2**28

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from rgr_dist.engines.lanes_labels import MatrixLabels, TargetLabels
+from rgr_dist.engines.lanes.labels import MatrixLabels, TargetLabels
 from rgr_dist.problem.edge_task import Task
 
 BLOCK = 128

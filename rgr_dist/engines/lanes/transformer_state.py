@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, gelu, softmax
 
 from rgr_dist.engines.engine import BlockWeights
-from rgr_dist.engines.lanes_capture import Repeated
+from rgr_dist.engines.lanes.capture import Repeated
 from rgr_dist.models.transformer import norm
 from rgr_dist.problem.matching_task import MatchingTask, initial_block
 from rgr_dist.study.study import Run

@@ -14,8 +14,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from rgr_dist.engines.lanes_blocks import Layer
-from rgr_dist.engines.meetings import form_of_errors, meetings_pay
+from rgr_dist.engines.cooccurrence import form_of_errors, meetings_pay
+from rgr_dist.engines.lanes.blocks import Layer
 from rgr_dist.models.labels import labels
 from rgr_dist.problem.edge_task import Task
 

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from rgr_dist.engines.lanes_blocks import Layer, cannot_pass
-from rgr_dist.engines.lanes_contexts import padded
-from rgr_dist.engines.lanes_scoring import count_pairs
+from rgr_dist.engines.lanes.blocks import Layer, cannot_pass
+from rgr_dist.engines.lanes.contexts import padded
+from rgr_dist.engines.lanes.scoring import count_pairs
 from rgr_dist.models.max_heads import micro_f1
 
 SOURCES = 16

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from rgr_dist.engines.lanes_state import Lanes
+    from rgr_dist.engines.lanes.state import Lanes
 
 
 class Heads(Protocol):

@@ -17,14 +17,14 @@ import torch
 from torch import Tensor
 
 from rgr_dist.engines.engine import Outcome, StopReason
-from rgr_dist.engines.lanes_blocks import BlockScorer, Layer
-from rgr_dist.engines.lanes_contexts import WIDTHS, padded
-from rgr_dist.engines.lanes_errors import ErrorScorer
-from rgr_dist.engines.lanes_scoring import count_pairs, lanes_at_once, pairs_pay, score_pairs
-from rgr_dist.engines.lanes_sources import SourceScorer, sources_pay
+from rgr_dist.engines.lanes.blocks import BlockScorer, Layer
+from rgr_dist.engines.lanes.contexts import WIDTHS, padded
+from rgr_dist.engines.lanes.errors import ErrorScorer
+from rgr_dist.engines.lanes.scoring import count_pairs, lanes_at_once, pairs_pay, score_pairs
+from rgr_dist.engines.lanes.sources import SourceScorer, sources_pay
 
 if TYPE_CHECKING:
-    from rgr_dist.engines.lanes_state import Lanes
+    from rgr_dist.engines.lanes.state import Lanes
 
 
 Scorer = BlockScorer | SourceScorer | ErrorScorer

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from rgr_dist.engines.engine import BlockWeights, Outcome
-from rgr_dist.engines.transformer_state import BlockLanes
+from rgr_dist.engines.lanes.transformer_state import BlockLanes
 from rgr_dist.problem.matching_task import Examples
 from rgr_dist.study.study import Run
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from rgr_dist.engines.engine import Weights
-from rgr_dist.engines.fused_kernels import train_steps
-from rgr_dist.engines.fused_pieces import (
+from rgr_dist.engines.fused.kernels import train_steps
+from rgr_dist.engines.fused.pieces import (
     BETA_1,
     BETA_2,
     ROWS,
@@ -16,7 +16,7 @@ from rgr_dist.engines.fused_pieces import (
     Scratch,
     Sizes,
 )
-from rgr_dist.engines.fused_tiles import WIDTH
+from rgr_dist.engines.fused.tiles import WIDTH
 from rgr_dist.problem.edge_task import Task, initial_projections
 from rgr_dist.study.study import Run
 

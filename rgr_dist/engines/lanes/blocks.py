@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from rgr_dist.engines.lanes_contexts import REGISTER, padded
+from rgr_dist.engines.lanes.contexts import REGISTER, padded
 from rgr_dist.models.labels import labels
 from rgr_dist.models.max_heads import micro_f1
 

@@ -10,15 +10,15 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from rgr_dist.engines.fused_error_kernels import (
+from rgr_dist.engines.cooccurrence import asks_of, form_of_errors, meetings_pay
+from rgr_dist.engines.fused.error_kernels import (
     error_by_meetings,
     error_in_contexts,
     score_all_pairs,
 )
-from rgr_dist.engines.fused_kernels import project_items
-from rgr_dist.engines.fused_lane import Lane, padded, zeros
-from rgr_dist.engines.fused_tiles import WIDTH
-from rgr_dist.engines.meetings import asks_of, form_of_errors, meetings_pay
+from rgr_dist.engines.fused.kernels import project_items
+from rgr_dist.engines.fused.lane import Lane, padded, zeros
+from rgr_dist.engines.fused.tiles import WIDTH
 
 
 class ErrorScorer:

@@ -11,9 +11,9 @@ from typing import Any
 import numba
 import numpy as np
 
-from rgr_dist.engines.fused_moves import add_outer, contract, load, store, total
-from rgr_dist.engines.fused_pieces import ROWS, exponential
-from rgr_dist.engines.fused_tiles import (
+from rgr_dist.engines.fused.moves import add_outer, contract, load, store, total
+from rgr_dist.engines.fused.pieces import ROWS, exponential
+from rgr_dist.engines.fused.tiles import (
     WIDTH,
     full,
     where_above,

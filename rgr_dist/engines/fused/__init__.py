@@ -1,0 +1,1 @@
+"""Training loops compiled for a CPU, one lane at a time."""

@@ -1,0 +1,1 @@
+"""Training loops in torch, many lanes at a time, on any device."""

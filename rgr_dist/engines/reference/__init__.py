@@ -1,0 +1,1 @@
+"""The paper's training loops, literally: what every other engine is held to."""
