@@ -21,9 +21,9 @@ from rgr_dist.store.store import Store
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.study import Study
 from rgr_dist.study.yaml_file import load_study, parse_study
+from tests.planning.test_portfolio import WIDTHS, runs_of, study_of
+from tests.planning.test_portfolio import trained as plain_rows
 from tests.store.made_up_runs import run_row
-from tests.test_replay import WIDTHS, runs_of, study_of
-from tests.test_replay import trained as plain_rows
 
 Rows = list[dict[str, Any]]
 

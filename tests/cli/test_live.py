@@ -17,7 +17,7 @@ from rgr_dist.run.sweep import Summary
 from rgr_dist.study.study import Study
 from search.portfolio import Portfolio
 from search.protocol import Probe
-from tests.test_replay import run_row, runs_of, study_of, trained
+from tests.planning.test_portfolio import run_row, runs_of, study_of, trained
 
 
 def portfolio_of(study: Study, rows: list[dict[str, Any]]) -> Portfolio:

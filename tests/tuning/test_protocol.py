@@ -25,7 +25,7 @@ from rgr_dist.tuning.protocol import (
     present_protocol,
     rounded,
 )
-from tests.test_replay import WIDTHS, runs_of, study_of, trained
+from tests.planning.test_portfolio import WIDTHS, runs_of, study_of, trained
 
 
 def places(study: Study, rows: list[dict[str, Any]], **chosen: Any) -> list[tuple[int, int]]:
