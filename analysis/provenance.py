@@ -22,8 +22,8 @@ def settings(study: Study) -> list[tuple[str, str]]:
     values: dict[str, dict[str, list[str]]] = {}
     for cell in study.cells:
         for name, value in _flat(cell.model_dump(mode="json")):
-            if name not in {"m", "d_model", *cell.unused_keys}:
-                values.setdefault(name, {}).setdefault(_text(value), []).append(cell.name)
+            if name not in {"m", "d_model", *cell.record.unused_keys}:
+                values.setdefault(name, {}).setdefault(_text(value), []).append(study.name_of(cell))
     rows = [("training protocol version", str(PROTOCOL))]
     for name, cells in values.items():
         if len(cells) == 1:

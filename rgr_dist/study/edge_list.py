@@ -1,4 +1,4 @@
-"""Edge lists that people bring: two columns, sources and targets, as text, CSV or Parquet."""
+"""Loads user-supplied edge lists: two columns, sources and targets, as text, CSV or Parquet."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def load_edges(path: str) -> dict[str, Any]:
         "family": "edges",
         "digest": assets.add(edges),
         "edges": len(edges),
-        "degree": int(np.bincount(edges[:, 0]).max()),
+        "degree": int(np.unique(edges[:, 0], return_counts=True)[1].max()),
         "items": int(edges.max()) + 1,
     }
 
@@ -50,14 +50,13 @@ def load_edges(path: str) -> dict[str, Any]:
 def read_edges(path: Path) -> npt.NDArray[np.int32]:
     """The edges of a file, int32 [m', 2], sorted by source and target.
 
-    A file that ends in ``.parquet`` holds two integer columns. Any other is text, one edge a
-    line, its columns apart by a comma or by blanks; ``#`` starts a comment, and a first line
-    without digits names the columns. Any directed graph will do: items may have any number of
-    out- and in-neighbours, none included, and an edge may lead from an item to itself, as a
-    permutation's fixed points do. An edge is listed once.
+    A file that ends in ``.parquet`` holds two integer columns. Any other is text, one edge per
+    line, with columns separated by a comma or by spaces; ``#`` starts a comment, and a first line
+    without digits is a header. Any directed graph is valid: an item may have any number of out-
+    and in-neighbours, including none, and self-loops are allowed. Each edge is listed once.
 
     Raises:
-        StudyError: the file cannot be read, or is no such list; the message begins with its name.
+        StudyError: the file cannot be read or is not an edge list.
     """
     try:
         pairs = _parquet(path) if path.suffix == ".parquet" else _text(path)
@@ -69,16 +68,16 @@ def read_edges(path: Path) -> npt.NDArray[np.int32]:
         reason = str(error).split(";")[0].split("\n")[0].rstrip(". ")
         raise StudyError(f"{path}: {reason}; {COLUMNS}") from None
     if pairs.size == 0:
-        raise StudyError(f"{path}: it holds no edge; {COLUMNS}")
+        raise StudyError(f"{path}: it holds no edges; {COLUMNS}")
     low, high = int(pairs.min()), int(pairs.max())
     if low < 0 or high > LARGEST_ITEM:
         worst = low if low < 0 else high
-        raise StudyError(f"{path}: item {worst} is out of range; items are numbered from 0 on")
+        raise StudyError(f"{path}: item {worst} is out of range; items are numbered from 0")
     edges = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))].astype(np.int32)
     same = (np.diff(edges, axis=0) == 0).all(axis=1)
     if same.any():
         source, target = edges[int(same.argmax())]
-        raise StudyError(f"{path}: the edge {source} {target} stands there twice; list each once")
+        raise StudyError(f"{path}: the edge {source} {target} is listed twice; list each edge once")
     return edges
 
 

@@ -1,80 +1,127 @@
-"""What each model takes of a study: the paper's values of its own, and keys it has no use for."""
+"""What tells the models apart: one record each, which every other room asks.
+
+A new model is its record here, its forward pass in ``rgr_dist/models`` and its kernels in
+``rgr_dist/engines``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
-if TYPE_CHECKING:
-    from rgr_dist.study.study import Cell
+ModelName = Literal["max", "softmax", "value", "transformer"]
 
-TRANSFORMER: dict[str, Any] = {"max_steps": 100_000, "batch_size": 128, "weight_decay": 0.01}
-"""Training of Sec. 7.3. The paper does not give the size of its batches: 128 is our choice."""
 
-PAPERS_TRAINING: dict[str, dict[str, Any]] = {
-    "softmax": {"max_steps": 80_000},  # Sec. 7.1
-    "transformer": TRANSFORMER,
-}
-"""Training values that the paper gives a model, where they are not those of App. A.1."""
+@dataclass(frozen=True)
+class Model:
+    """One model variant.
 
-OWN_TARGET = {"value": 0.5}
-"""Targets of models whose score is no F1. Of an error, 1 where nothing is retrieved, half is to go;
-the paper has no threshold there."""
+    Attributes:
+        name: as a study file has it.
+        section: of the paper.
+        score: what a run is judged by.
+        task: which problem it is trained on (``problem.edge_task``, ``problem.matching_task``).
+        heads: how its heads' scores are combined; None where the model has layers of its own.
+        loss: what is trained: edges by a threshold, messages, or the answer to a query.
+        engines: those that train it, the fastest on a CPU first.
+        report: the section of the report that tells of it: thresholds, or accuracy by split.
+        unused_keys: keys of a study that it does not use, which must then have their default.
+        required_keys: keys of ``training`` that must be given, since they have no default.
+        training: values that the paper gives for it, where they are not those of App. A.1.
+        target: passing score if the study gives none; None for the paper's mean F1.
+        one_target: its task has one answer to each item, so that it takes permutations alone.
+        splits_values: its heads share d_model for their values, so that h must divide it.
+        stops_early: a run ends once it has converged.
+    """
 
-OF_A_TRANSFORMER = ("training.batch_size", "training.weight_decay")
-EDGES = (*OF_A_TRANSFORMER, "training.tolerance")
+    name: ModelName
+    section: str
+    score: Literal["F1", "error", "accuracy"]
+    loss: Literal["edges", "messages", "answers"]
+    engines: tuple[str, ...]
+    heads: Literal["max", "softmax"] | None = None
+    task: Literal["edges", "matching"] = "edges"
+    report: Literal["thresholds", "accuracy"] = "thresholds"
+    unused_keys: tuple[str, ...] = ()
+    required_keys: tuple[str, ...] = ()
+    training: Mapping[str, Any] = field(default_factory=dict)
+    target: float | None = None
+    one_target: bool = False
+    splits_values: bool = False
+    stops_early: bool = True
 
-UNUSED = {
-    "max": EDGES,
-    "softmax": EDGES,
-    "value": (*OF_A_TRANSFORMER, "training.sharpness", "training.stop_score"),
-    "transformer": (
-        "context.positive_rate",
-        "training.sharpness",
-        "training.patience",
-        "training.stop_score",
-        "training.tolerance",
+    @property
+    def minimised(self) -> bool:
+        """Whether a lower score is better; such a score has no upper bound."""
+        return self.score == "error"
+
+    @property
+    def has_tau(self) -> bool:
+        """Whether the model learns a decision threshold tau."""
+        return self.loss == "edges"
+
+
+BATCHES = ("training.batch_size", "training.weight_decay")
+"""Keys of a model that is trained on batches."""
+OF_CPU = ("fused", "lanes", "reference")
+"""Engines of a model that has compiled kernels."""
+
+RECORDS = (
+    Model(
+        name="max",
+        section="Sec. 4",
+        score="F1",
+        heads="max",
+        loss="edges",
+        engines=OF_CPU,
+        unused_keys=(*BATCHES, "training.tolerance"),
     ),
-}
-"""Keys that a model does not use, which must then have their default."""
+    Model(
+        name="softmax",
+        section="Sec. 7.1",
+        score="F1",
+        heads="softmax",
+        loss="edges",
+        engines=OF_CPU,
+        unused_keys=(*BATCHES, "training.tolerance"),
+        training={"max_steps": 80_000},
+    ),
+    Model(
+        name="value",
+        section="Sec. 7.2",
+        score="error",
+        heads="max",
+        loss="messages",
+        engines=OF_CPU,
+        unused_keys=(*BATCHES, "training.sharpness", "training.stop_score"),
+        # The error is 1 where nothing is retrieved; the paper has no threshold.
+        target=0.5,
+        one_target=True,
+    ),
+    Model(
+        name="transformer",
+        section="Sec. 7.3",
+        score="accuracy",
+        task="matching",
+        loss="answers",
+        engines=("lanes", "reference"),
+        report="accuracy",
+        unused_keys=(
+            "context.positive_rate",
+            "training.sharpness",
+            "training.patience",
+            "training.stop_score",
+            "training.tolerance",
+        ),
+        required_keys=("batch_size", "weight_decay"),
+        # The paper does not give the batch size: 128 is our choice.
+        training={"max_steps": 100_000, "batch_size": 128, "weight_decay": 0.01},
+        one_target=True,
+        splits_values=True,
+        stops_early=False,
+    ),
+)
 
-ONE_TARGET = ("value", "transformer")
-"""Models of a task that has one answer, and so take permutations alone."""
-
-
-def misfit(cell: Cell) -> str | None:
-    """What of a cell its model cannot take, starting with the key; None if it is all right."""
-    for key in UNUSED[cell.model]:
-        part, name = key.split(".")
-        spec = getattr(cell, part)
-        if getattr(spec, name) != type(spec).model_fields[name].default:
-            return f"{key}: model {cell.model} does not use it; leave it out"
-    if cell.model in ONE_TARGET and cell.graph.family != "permutation":
-        return (
-            f"graph.family: model {cell.model} has one target to each item; "
-            "give permutation, or leave it out"
-        )
-    if cell.model == "transformer":
-        for name in ("batch_size", "weight_decay"):
-            if getattr(cell.training, name) is None:
-                return f"training.{name}: missing; model transformer needs a number"
-        if 2 * cell.context.length + 1 > cell.m:
-            return (
-                f"context.length: {cell.context.length} pairs and the query of cell {cell.name} "
-                f"take {2 * cell.context.length + 1} distinct items of m = {cell.m}; "
-                f"valid are 2 to {(cell.m - 1) // 2}"
-            )
-    return None
-
-
-def split_fault(cell: Cell, heads: Sequence[int] | str) -> str | None:
-    """Which head count a cell's model cannot have; None if it can have every one."""
-    if cell.model != "transformer":
-        return None
-    why = "a head's values have width d_model / h, so list divisors of d_model"
-    if isinstance(heads, str):
-        return f"heads: {heads} is not for model transformer; {why}"
-    bad = next((h for h in heads if cell.d_model % h), None)
-    if bad is None:
-        return None
-    return f"heads: {bad} does not divide d_model = {cell.d_model} of cell {cell.name}; {why}"
+MODELS: dict[str, Model] = {record.name: record for record in RECORDS}
+"""The record of each model, by its name."""

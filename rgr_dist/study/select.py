@@ -18,9 +18,10 @@ def cells_named(study: Study, text: str) -> list[Cell]:
         StudyError: there is none.
     """
     wanted = _pairs(text)
-    cells = [cell for cell in study.cells if wanted and wanted <= _pairs(cell.name) | _degree(cell)]
+    named = {cell: _pairs(study.name_of(cell)) | _degree(cell) for cell in study.cells}
+    cells = [cell for cell, pairs in named.items() if wanted and wanted <= pairs]
     if not cells:
-        raise StudyError(f"--cell {text}: not in {study.name}; valid: {_names(study.cells)}")
+        raise StudyError(f"--cell {text}: not in {study.name}; valid: {_names(study, study.cells)}")
     return cells
 
 
@@ -32,9 +33,10 @@ def cell_named(study: Study, text: str) -> Cell:
     """
     cells = cells_named(study, text)
     if len(cells) > 1:
-        cells = [cell for cell in cells if _pairs(cell.name) == _pairs(text)] or cells
+        exact = [cell for cell in cells if _pairs(study.name_of(cell)) == _pairs(text)]
+        cells = exact or cells
     if len(cells) > 1:
-        raise StudyError(f"--cell {text}: names {len(cells)} cells; valid: {_names(cells)}")
+        raise StudyError(f"--cell {text}: names {len(cells)} cells; valid: {_names(study, cells)}")
     return cells[0]
 
 
@@ -73,5 +75,5 @@ def _degree(cell: Cell) -> set[str]:
     return {f"degree={cell.graph.degree}"}
 
 
-def _names(cells: Sequence[Cell]) -> str:
-    return "; ".join(cell.name for cell in cells)
+def _names(study: Study, cells: Sequence[Cell]) -> str:
+    return "; ".join(study.name_of(cell) for cell in cells)

@@ -23,7 +23,8 @@ def _number(value: Any) -> Any:
     return value
 
 
-Count = Annotated[StrictInt, Field(ge=1, le=2**31 - 1)]
+LARGEST_COUNT = 2**31 - 1
+Count = Annotated[StrictInt, Field(ge=1, le=LARGEST_COUNT)]
 Real = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False)]
 Share = Annotated[Real, Field(ge=0, le=1), AfterValidator(lambda share: share + 0.0)]  # no -0.0
 

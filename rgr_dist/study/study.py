@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import yaml
 from pydantic import Field, StrictInt, model_validator
 
 from rgr_dist.study.families import Edges, Embedding, Gaussian, Graph, Permutation
-from rgr_dist.study.models import UNUSED, misfit
+from rgr_dist.study.models import MODELS, Model, ModelName
 from rgr_dist.study.spec import Count, Real, Share, Spec
-
-MINIMISED = frozenset({"value"})
-"""Models whose score is an error: less is better, and it has no upper bound."""
 
 PROTOCOL = 1
 """Version of the training protocol. Raise it when the same study would give other numbers."""
@@ -128,7 +128,7 @@ class Search(Spec):
 class Cell(Spec):
     """One point of the law: a model variant on a graph family with m items and d_model."""
 
-    model: Literal["max", "softmax", "value", "transformer"] = "max"
+    model: ModelName = "max"
     graph: Graph = Permutation()
     m: Annotated[Count, Field(ge=2)]
     d_model: Count
@@ -138,9 +138,26 @@ class Cell(Spec):
 
     @model_validator(mode="after")
     def _suits_the_model(self) -> Self:
-        fault = misfit(self)
-        if fault is not None:
-            raise ValueError(fault)
+        record = self.record
+        for key in record.unused_keys:
+            part, name = key.split(".")
+            spec = getattr(self, part)
+            if getattr(spec, name) != type(spec).model_fields[name].default:
+                raise ValueError(f"{key}: model {self.model} does not use it; leave it out")
+        if record.one_target and self.graph.family != "permutation":
+            raise ValueError(
+                f"graph.family: model {self.model} has one target to each item; "
+                "give permutation, or leave it out"
+            )
+        for name in record.required_keys:
+            if getattr(self.training, name) is None:
+                raise ValueError(f"training.{name}: missing; model {self.model} needs a number")
+        items = 2 * self.context.length + 1
+        if record.task == "matching" and items > self.m:
+            raise ValueError(
+                f"context.length: {self.context.length} pairs and the query of cell {self.name} "
+                f"take {items} distinct items of m = {self.m}; valid are 2 to {(self.m - 1) // 2}"
+            )
         return self
 
     @model_validator(mode="after")
@@ -159,9 +176,14 @@ class Cell(Spec):
         return self
 
     @property
+    def record(self) -> Model:
+        """What is particular to the cell's model."""
+        return MODELS[self.model]
+
+    @property
     def minimised(self) -> bool:
         """Whether a lower score is better."""
-        return self.model in MINIMISED
+        return self.record.minimised
 
     @property
     def n_edges(self) -> int:
@@ -186,11 +208,6 @@ class Cell(Spec):
         return sizes if self.graph.degree == 1 else f"{sizes},degree={self.graph.degree}"
 
     @property
-    def unused_keys(self) -> tuple[str, ...]:
-        """Keys that the model has no use for: ``context.positive_rate``, …"""
-        return UNUSED[self.model]
-
-    @property
     def problem_json(self) -> str:
         """Canonical JSON of what the random streams are keyed by: the task without the training."""
         return canonical_json(
@@ -213,7 +230,7 @@ class Run(Spec):
 
     @model_validator(mode="after")
     def _heads_share_the_values(self) -> Self:
-        if self.cell.model == "transformer" and self.cell.d_model % self.h:
+        if self.cell.record.splits_values and self.cell.d_model % self.h:
             raise ValueError(f"h: {self.h} does not divide d_model = {self.cell.d_model}")
         return self
 
@@ -256,8 +273,51 @@ class Study(Spec):
 
     @property
     def trained_cells(self) -> list[Cell]:
-        """The cells, and those that a retest trains longer."""
-        return [*self.cells, *filter(None, map(self.longer, self.cells))]
+        """The cells, and those that a retest trains with more steps; each once."""
+        return list(dict.fromkeys([*self.cells, *filter(None, map(self.longer, self.cells))]))
+
+    @cached_property
+    def cell_names(self) -> dict[str, str]:
+        """The name of each cell by its cell_id: ``m=64,d_model=16``, and what tells it apart.
+
+        Cells of one size add the keys in which they differ, such as ``max_steps=80000``; graphs
+        that differ only in their file add its name.
+        """
+        by_name: dict[str, list[Cell]] = {}
+        for cell in self.cells:
+            by_name.setdefault(cell.name, []).append(cell)
+        return {
+            cell.cell_id: ",".join([name, *own])
+            for name, alike in by_name.items()
+            for cell, own in zip(alike, self._differences(alike), strict=True)
+        }
+
+    def name_of(self, cell: Cell) -> str:
+        """The name by which the command line knows a cell of this study."""
+        return self.cell_names[cell.cell_id]
+
+    @property
+    def has_alike_cells(self) -> bool:
+        """Whether size and degree do not tell the cells apart."""
+        return any(self.name_of(cell) != cell.name for cell in self.cells)
+
+    def _differences(self, alike: Sequence[Cell]) -> list[list[str]]:
+        """For each of several cells, ``key=value`` where not all have the same value."""
+        flat = [self._flat(cell) for cell in alike]
+        keys = [key for key in flat[0] if any(one[key] != flat[0][key] for one in flat)]
+        if len({one.get("graph.file") for one in flat}) == len(flat):
+            keys = [key for key in keys if key != "graph.digest"]
+        return [[f"{key.split('.')[-1]}={one[key]}" for key in keys] for one in flat]
+
+    def _flat(self, cell: Cell) -> dict[str, Any]:
+        """The keys in which cells of one size can differ."""
+        parts: dict[str, Any] = {"context": cell.context, "training": cell.training}
+        flat = {f"{part}.{key}": v for part, spec in parts.items() for key, v in dict(spec).items()}
+        flat["graph.family"] = cell.graph.family
+        if isinstance(cell.graph, Edges):
+            file = Path(self.files.get(cell.graph.digest, {}).get("file", "")).name
+            flat |= {"graph.file": file, "graph.digest": cell.graph.digest[:8]}
+        return flat
 
     def to_yaml(self) -> str:
         """The study with every default written out; loading it gives the same study."""

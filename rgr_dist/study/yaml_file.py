@@ -18,8 +18,8 @@ from pydantic import BeforeValidator, Field, StrictInt
 from rgr_dist.study import assets
 from rgr_dist.study.edge_list import EdgesFile, load_edges
 from rgr_dist.study.errors import StudyError, load_yaml, validated
-from rgr_dist.study.models import OWN_TARGET, PAPERS_TRAINING, split_fault
-from rgr_dist.study.spec import Spec
+from rgr_dist.study.models import MODELS
+from rgr_dist.study.spec import LARGEST_COUNT, Spec
 from rgr_dist.study.study import Cell, Search, Study
 from rgr_dist.study.token_table import TableFile, Vocabulary
 
@@ -98,7 +98,9 @@ def parse_study(
     """
     written = validated(StudyFile, document, where, "")
     cells: list[Cell] = []
-    papers = PAPERS_TRAINING.get(str(written.model), {})
+    record = MODELS.get(str(written.model))  # an unknown model is refused with its first cell
+    papers = record.training if record else {}
+    has_null = record is not None and record.task == "matching"
     vectors = _Vectors(written.embedding, where, home or Path())
     for index, item in enumerate(written.cells):
         here = f"cells[{index}]."
@@ -111,23 +113,45 @@ def parse_study(
                 "graph": one_graph,
                 "m": m,
                 "d_model": d_model,
-                "embedding": vectors.of(m, d_model, null=written.model == "transformer"),
+                "embedding": vectors.of(m, d_model, null=has_null),
                 "context": {**written.context, **item.context},
                 "training": {**papers, **written.training, **item.training},
             }
             cells.append(validated(Cell, cell, where, place))
-    names = [cell.name for cell in cells]
-    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    twice = next((cell for i, cell in enumerate(cells) if cell in cells[:i]), None)
     if twice is not None:
-        raise StudyError(f"{where}: cells: {twice} is listed twice; list each cell once")
-    for one in cells:
-        fault = split_fault(one, written.search.heads)
-        if fault is not None:
-            raise StudyError(f"{where}: search.{fault}")
+        raise StudyError(f"{where}: cells: {twice.name} is listed twice; list each cell once")
     search = written.search
-    if str(written.model) in OWN_TARGET and "target" not in search.model_fields_set:
-        search = search.model_copy(update={"target": OWN_TARGET[str(written.model)]})
+    for one in cells:
+        _check_search(one, search, where)
+    if record and record.target is not None and "target" not in search.model_fields_set:
+        search = search.model_copy(update={"target": record.target})
     return Study(name=written.name, cells=tuple(cells), search=search, files=vectors.files)
+
+
+def _check_search(cell: Cell, search: Search, where: str) -> None:
+    """Make sure that a cell can be searched as asked.
+
+    Raises:
+        StudyError: its heads would split its values unevenly, or a retest would be too long.
+    """
+    if cell.record.splits_values:
+        why = "a head's values have width d_model / h, so list divisors of d_model"
+        if search.heads == "all":
+            raise StudyError(f"{where}: search.heads: all is not for model {cell.model}; {why}")
+        bad = next((h for h in search.heads if cell.d_model % h), None)
+        if bad is not None:
+            raise StudyError(
+                f"{where}: search.heads: {bad} does not divide d_model = {cell.d_model} "
+                f"of cell {cell.name}; {why}"
+            )
+    most = LARGEST_COUNT // cell.training.max_steps
+    if search.retest_steps is not None and search.retest_steps > most:
+        raise StudyError(
+            f"{where}: search.retest_steps: {search.retest_steps} times max_steps = "
+            f"{cell.training.max_steps} of cell {cell.name} exceeds {LARGEST_COUNT}; "
+            f"give at most {most}"
+        )
 
 
 class _Vectors:

@@ -91,7 +91,7 @@ def _width(state: CellState, h: int) -> int:
 
 def tuned_keys(cell: Cell) -> list[str]:
     """Those of ``SPACE`` that the cell's model uses."""
-    return [key for key in SPACE if f"training.{key}" not in cell.unused_keys]
+    return [key for key in SPACE if f"training.{key}" not in cell.record.unused_keys]
 
 
 def present_protocol(cell: Cell) -> dict[str, float]:

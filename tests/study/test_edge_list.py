@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from hypothesis import strategies as st
 from rgr_dist.study import assets
 from rgr_dist.study.edge_list import read_edges
 from rgr_dist.study.errors import StudyError
+from rgr_dist.study.select import cell_named
+from rgr_dist.study.study import Study
 from rgr_dist.study.yaml_file import load_study, parse_study
 
 EDGES = [[0, 3], [0, 1], [5, 5], [2, 0]]
@@ -70,7 +73,7 @@ BAD = {
     "0 1\n-1 2\n": "item -1 is out of range",
     "0 2147483647\n": "item 2147483647 is out of range",
     "0 99999999999999999999999\n": "line 1 is '0 999",
-    "0 1\n1 0\n0 1\n": "the edge 0 1 stands there twice",
+    "0 1\n1 0\n0 1\n": "the edge 0 1 is listed twice",
     "a,b\n0,\n": "line 2 is '0,'",
 }
 
@@ -137,3 +140,42 @@ def test_an_edge_list_with_more_items_than_the_cell_is_refused(tmp_path: Path) -
     with pytest.raises(StudyError) as error:
         parse_study(document | {"cells": [{"m": 63, "d_model": 4}]}, home=tmp_path)
     assert "graph.file: it has an item 63, and m = 63 allows 0 to 62" in str(error.value)
+
+
+def test_a_huge_item_costs_no_memory_before_it_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "huge.txt").write_text("0 1\n2000000000 1\n")
+    document = {
+        "name": "x",
+        "cells": [{"m": 64, "d_model": 16}],
+        "graph": {"family": "edges", "file": "huge.txt"},
+    }
+    tracemalloc.start()
+    with pytest.raises(StudyError, match="it has an item 2000000000, and m = 64 allows 0 to 63"):
+        parse_study(document, home=tmp_path)
+    assert tracemalloc.get_traced_memory()[1] < 10**8
+    tracemalloc.stop()
+
+
+def test_lists_with_equally_many_edges_share_a_study(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("0 1\n1 2\n")
+    (tmp_path / "b.txt").write_text("0 1\n1 3\n")
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "a.txt").write_text("0 1\n1 4\n")
+
+    def study(*files: str) -> Study:
+        cells = [
+            {"m": 64, "d_model": 16, "graph": {"family": "edges", "file": file}} for file in files
+        ]
+        return parse_study({"name": "x", "cells": cells}, home=tmp_path)
+
+    two = study("a.txt", "b.txt")
+    names = [two.name_of(cell) for cell in two.cells]
+    assert names == ["m=64,d_model=16,edges=2,file=a.txt", "m=64,d_model=16,edges=2,file=b.txt"]
+    assert [cell_named(two, name) for name in names] == list(two.cells)
+    path = tmp_path / "resolved.yaml"
+    path.write_text(two.to_yaml())
+    assert load_study(str(path)).cells == two.cells
+    alike = study("a.txt", "c/a.txt")
+    assert len({alike.name_of(cell) for cell in alike.cells}) == 2
+    with pytest.raises(StudyError, match="listed twice"):
+        study("a.txt", "a.txt")

@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis import paper
+from rgr_dist.study.errors import StudyError
+from rgr_dist.study.select import cell_named
 from rgr_dist.study.study import Study
 from rgr_dist.study.yaml_file import load_study, parse_study, shipped_studies
 from tests.written_studies import PAPER, document
@@ -226,3 +228,30 @@ def test_a_study_written_out_writes_every_default(name: str) -> None:
         graph = load_study(name).cells[0].graph.model_dump()
         assert {key: written[key] for key in PAPER} == PAPER | {"graph": graph}
     assert set(written["search"]) == set(type(load_study(name).search).model_fields)
+
+
+def test_two_step_limits_of_one_cell_share_a_study() -> None:
+    cells = [
+        {"m": 64, "d_model": 16},
+        {"m": 64, "d_model": 16, "training": {"max_steps": 40_000}},
+        {"m": 64, "d_model": 32},
+    ]
+    study = parse_study(document(cells=cells, search={"retest_steps": 2}))
+    names = [study.name_of(cell) for cell in study.cells]
+    assert names == [
+        "m=64,d_model=16,max_steps=20000",
+        "m=64,d_model=16,max_steps=40000",
+        "m=64,d_model=32",
+    ]
+    assert [cell_named(study, name) for name in names] == list(study.cells)
+    with pytest.raises(StudyError, match=r"names 2 cells; valid: .*max_steps=20000; .*40000"):
+        cell_named(study, "m=64,d_model=16")
+    # The retest of the first cell is the second: it is trained once.
+    limits = [(c.m, c.d_model, c.training.max_steps) for c in study.trained_cells]
+    assert len(limits) == len(set(limits)) == 5
+
+
+def test_a_retest_beyond_the_largest_step_limit_is_refused() -> None:
+    with pytest.raises(StudyError, match=r"search\.retest_steps: 200000 times .*at most 107374"):
+        parse_study(document(search={"retest_steps": 200_000}))
+    assert parse_study(document(search={"retest_steps": 107_374})).search.retest_steps == 107_374
