@@ -1,4 +1,4 @@
-"""Arrays that a study brings from files, such as an edge list or an embedding table.
+"""Arrays that a study loads from files, such as an edge list or an embedding table.
 
 A cell names them by the digest of their content alone. The driver adds them as it reads the
 study file; workers are handed them beside the cell. What a digest stands for never changes,
@@ -60,7 +60,7 @@ def get(digest: str) -> Array:
 
 
 def needed(cells: Iterable[Cell]) -> dict[str, Array]:
-    """What some cells need, by digest: to be handed to the process that trains them.
+    """The arrays that some cells need, by digest, to be sent to the process that trains them.
 
     Raises:
         AssetError: one of the arrays is not loaded here.
@@ -69,5 +69,5 @@ def needed(cells: Iterable[Cell]) -> dict[str, Array]:
 
 
 def take(arrays: Mapping[str, Array]) -> None:
-    """Keep what another process found to be ``needed``."""
+    """Keep the arrays that another process has sent (``needed``)."""
     _ARRAYS.update(arrays)

@@ -1,4 +1,4 @@
-"""What is wrong with a study, in one line: what, where, and what would be valid."""
+"""Explains what is wrong with a study, in one line: what, where, and what would be valid."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def load_yaml(text: str, where: str) -> Any:
 
 
 def validated(
-    spec: type[AnySpec], value: Any, where: str, place: str | Mapping[str, str]
+    spec: type[AnySpec], value: Any, where: str, prefix: str | Mapping[str, str]
 ) -> AnySpec:
     """A spec from plain values.
 
     Args:
         where: the study's file or name.
-        place: what comes before the keys of ``value`` in the file, or that for each key.
+        prefix: the dotted path to ``value`` in the file, or one for each of its keys.
 
     Raises:
         StudyError: for the first fault, an unknown key before all others.
@@ -47,9 +47,10 @@ def validated(
     except ValidationError as error:
         faults = error.errors()
         first = next((fault for fault in faults if fault["type"] == "extra_forbidden"), faults[0])
-        prefix = place if isinstance(place, str) else place.get(str((first["loc"] or ("",))[0]), "")
+        key = str((first["loc"] or ("",))[0])
+        path = prefix if isinstance(prefix, str) else prefix.get(key, "")
         explained = " ".join(_explain(spec, value, first).split())
-        raise StudyError(f"{where}: {prefix}{explained}") from None
+        raise StudyError(f"{where}: {path}{explained}") from None
 
 
 def _explain(spec: type[BaseModel], value: Any, error: Any) -> str:
@@ -78,7 +79,7 @@ def _explain(spec: type[BaseModel], value: Any, error: Any) -> str:
         separator = "." if error["loc"] == () or _is_spec(spec, error["loc"]) else ": "
         return f"{key}{separator if key else ''}{bounds['error']}"
     if error["loc"][-1:] == ("[key]",):
-        return f"{key}: the key {_shown(given)} is not a text"
+        return f"{key}: the key {_shown(given)} is not text"
     wanted = {
         "tuple_type": "a list, or all" if key == "search.heads" else "a list",
         "too_short": f"at least {bounds.get('min_length')} of them",
@@ -99,7 +100,7 @@ def _explain(spec: type[BaseModel], value: Any, error: Any) -> str:
 
 
 UNION_BRANCHES = ("tuple[constrained-int, ...]", "literal['all']")
-"""What pydantic puts into a place where a key takes one of several types."""
+"""What pydantic adds to the path of a key that takes one of several types."""
 
 
 def _shown(given: Any) -> str:
@@ -114,7 +115,7 @@ def _shown(given: Any) -> str:
 def _locate(
     spec: type[BaseModel], value: Any, loc: tuple[int | str, ...]
 ) -> tuple[str, type[BaseModel]]:
-    """Dotted name of an error's place, as written in ``value``, and the spec of its last key."""
+    """Dotted path of an error's key, as written in ``value``, and the spec of its last part."""
     name, owner = "", spec
     families: dict[Any, type[BaseModel]] = {}
     for part in loc:
@@ -138,7 +139,7 @@ def _locate(
 
 
 def _is_spec(spec: type[BaseModel], loc: tuple[int | str, ...]) -> bool:
-    """Whether an error's place is a whole spec, not a value in one."""
+    """Whether an error is about a whole spec, not a value in it."""
     owner: type[BaseModel] | None = spec
     for part in loc:
         if isinstance(part, str) and part not in UNION_BRANCHES and owner is not None:

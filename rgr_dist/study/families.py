@@ -17,7 +17,7 @@ Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 def _by_default(family: str) -> BeforeValidator:
-    """The family of a mapping that names none."""
+    """Fills in the family of a mapping that names none."""
 
     def fill(value: Any) -> Any:
         return {"family": family, **value} if isinstance(value, dict) else value
@@ -92,7 +92,7 @@ class Regular(GraphFamily):
 
 
 class Edges(GraphFamily):
-    """The edges of a file, the same at every seed; it has no key that is not of its content.
+    """The edges of a file, the same at every seed; identified by their content alone.
 
     Attributes:
         digest: address of the edges, int32 [m', 2], sorted.
@@ -169,14 +169,14 @@ class Binary(EmbeddingFamily):
 
 
 class Table(EmbeddingFamily):
-    """Rows of a model's token table (Sec. 7.3), as they come; ``digest`` is of those in use."""
+    """Rows of a model's token table (Sec. 7.3), unchanged; ``digest`` is of the rows in use."""
 
     family: Literal["table"] = "table"
     digest: Digest
 
 
 class StandIn(EmbeddingFamily):
-    """Made up in the likeness of a token table (``problem.stand_in``)."""
+    """A synthetic table that resembles a token table (``problem.stand_in``)."""
 
     family: Literal["stand-in"] = "stand-in"
 

@@ -12,7 +12,7 @@ from search.cell_state import CellState
 def cells_named(study: Study, text: str) -> list[Cell]:
     """The cells whose name has every ``key=value`` of a text such as ``m=64,d_model=16``.
 
-    ``degree=1`` may be said of cells that do not have it in their name.
+    ``degree=1`` also selects cells whose name leaves it out.
 
     Raises:
         StudyError: there is none.
@@ -26,7 +26,7 @@ def cells_named(study: Study, text: str) -> list[Cell]:
 
 
 def cell_named(study: Study, text: str) -> Cell:
-    """The one cell of that name, even if others have all of it and a degree besides.
+    """The one cell with that name; an exact match wins over names that add a key.
 
     Raises:
         StudyError: there is none, or more than one.

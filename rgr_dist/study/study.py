@@ -192,7 +192,7 @@ class Cell(Spec):
 
     @property
     def assets(self) -> tuple[str, ...]:
-        """Digests of the arrays that the graph and the embedding bring from files."""
+        """Digests of the arrays that the graph and the embedding load from files."""
         digests = (getattr(part, "digest", None) for part in (self.graph, self.embedding))
         return tuple(digest for digest in digests if digest is not None)
 
@@ -263,7 +263,7 @@ class Study(Spec):
     files: dict[str, dict[str, Any]] = Field(default_factory=dict)
 
     def longer(self, cell: Cell) -> Cell | None:
-        """The cell with the raised step limit of a retest, if one is asked for."""
+        """The cell with the extended budget of a retest, if the study asks for one."""
         if self.search.retest_steps is None:
             return None
         steps = cell.training.max_steps * self.search.retest_steps
@@ -344,7 +344,7 @@ class Study(Spec):
         return yaml.safe_dump(document, sort_keys=False)
 
     def written(self, part: Graph | Embedding) -> dict[str, Any]:
-        """A part as a study file has it: with its files in place of what came from them."""
+        """A part as a study file has it: naming its files instead of what was read from them."""
         keys = part.model_dump(mode="json")
         digest = keys.get("digest")
         return keys if digest is None else {"family": part.family, **self.files.get(digest, {})}

@@ -1,14 +1,15 @@
-"""Token embeddings that people bring: a model's table, its most frequent tokens, EOS as NULL.
+"""Loads user-supplied token embeddings: a model's most frequent tokens, and EOS as NULL.
 
 A table is the tensor ``wte.weight`` of a safetensors file, as GPT-2 has it, whose last row is
-the end-of-text token. It and the tokenizer lie in a local folder, or are fetched by their
-model's name from the Hugging Face hub, where a machine can reach it.
+the end-of-text token. The table and its tokenizer are read from a local folder, or fetched by the
+model's name from the Hugging Face hub.
 """
 
 from __future__ import annotations
 
+import itertools
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,7 +19,6 @@ from pydantic import Field, StrictStr, model_validator
 
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.spec import Count, Spec
-from rgr_dist.study.token_counts import absent, count_tokens, read_counts
 
 WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
 TENSORS = ("wte.weight", "transformer.wte.weight")
@@ -26,7 +26,18 @@ HUB = "https://huggingface.co"
 GPT_2 = "openai-community/gpt2"
 INSTALL = "pip install 'rgr-dist[gpt2]'"
 
+LINES_AT_ONCE = 10_000
+"""Lines of text that are split into tokens at once; a bound on memory."""
+MISSING = {
+    "counts": "give a file of token and count, or a text to count them in as text",
+    "text": "the paper counts in WikiText-103, training part: fetch it from "
+    "https://huggingface.co/datasets/Salesforce/wikitext and put it there as plain text",
+}
+"""What to do about a missing file, by the key that names it."""
+
+
 Table = npt.NDArray[np.float32]
+Counts = npt.NDArray[np.int64]
 
 
 class TableFile(Spec):
@@ -110,7 +121,7 @@ def read_table(path: Path) -> Table:
     """The token table in a model's weights, float32 [tokens, width].
 
     Raises:
-        StudyError: it is not such a file.
+        StudyError: the file has no such table.
     """
     try:
         from safetensors import SafetensorError, safe_open
@@ -136,10 +147,10 @@ def read_table(path: Path) -> Table:
 
 
 def _locate(source: str, home: Path, names: Sequence[str]) -> list[Path]:
-    """Files of a model: beside the weights where they are local, else from the hub.
+    """The paths of a model's files: local ones, else fetched from the hub.
 
     Raises:
-        StudyError: some are in neither place; all of those are named.
+        StudyError: some are in neither; each is named.
     """
     local = home / source
     if local.exists():
@@ -169,3 +180,75 @@ def _locate(source: str, home: Path, names: Sequence[str]) -> list[Path]:
 def _fetch(model: str, names: Sequence[str], folder: Path) -> str:
     urls = " and ".join(f"{HUB}/{model}/resolve/main/{name}" for name in names)
     return f"fetch {urls} and put {'them' if len(names) > 1 else 'it'} into {folder}/"
+
+
+def absent(key: str, path: Path) -> str:
+    """What to say of a missing file of ``counts`` or ``text``."""
+    return f"{path}: does not exist; {MISSING[key]}"
+
+
+def read_counts(path: Path, vocabulary: int) -> Counts:
+    """How often each token occurs, int64 [vocabulary], from two columns of token and count.
+
+    Columns are separated by a comma or spaces; a first line without digits is a header.
+
+    Raises:
+        StudyError: the file is missing, or is not such a list.
+    """
+    counts = np.zeros(vocabulary, dtype=np.int64)
+    seen = np.zeros(vocabulary, dtype=bool)
+    for number, line in enumerate(_lines("counts", path), 1):
+        row = line.replace(",", " ").split()
+        if not row or (number == 1 and not any(sign.isdigit() for sign in line)):
+            continue
+        line_named = f"counts: {path}: line {number} is '{line.strip()[:40]}'"
+        if len(row) != 2 or not all(value.isdecimal() and len(value) < 19 for value in row):
+            raise StudyError(f"{line_named}; a line is a token's number and its count")
+        token = int(row[0])
+        if token >= vocabulary:
+            raise StudyError(f"{line_named}; the table has tokens 0 to {vocabulary - 1}")
+        if seen[token]:
+            raise StudyError(f"{line_named}; token {token} is listed twice")
+        counts[token], seen[token] = int(row[1]), True
+    return counts
+
+
+def count_tokens(text: Path, tokenizer: Path, limit: int, vocabulary: int) -> Counts:
+    """How often each token occurs among the first ``limit`` of a text, int64 [vocabulary].
+
+    Raises:
+        StudyError: a file is missing, or the tokenizer belongs to another table.
+    """
+    try:
+        from tokenizers import Tokenizer
+    except ImportError:
+        wanted = "needs the package tokenizers; pip install 'rgr-dist[gpt2]'"
+        raise StudyError(f"text: {wanted}, or give counts") from None
+    try:
+        split = Tokenizer.from_file(str(tokenizer))
+    except Exception as error:  # the library has no narrower one
+        raise StudyError(f"source: {tokenizer}: is not a tokenizer: {error}") from None
+    counts, left, lines = np.zeros(vocabulary, dtype=np.int64), limit, _lines("text", text)
+    while left and (block := list(itertools.islice(lines, LINES_AT_ONCE))):
+        encoded = split.encode_batch(block, add_special_tokens=False)
+        ids = np.fromiter(itertools.chain.from_iterable(e.ids for e in encoded), np.int64)[:left]
+        left -= len(ids)
+        if len(ids) and ids.max() >= vocabulary:
+            raise StudyError(
+                f"source: {tokenizer} has a token {ids.max()}, the table {vocabulary} of them; "
+                "give the tokenizer of the same model"
+            )
+        counts += np.bincount(ids, minlength=vocabulary)
+    return counts
+
+
+def _lines(key: str, path: Path) -> Iterator[str]:
+    try:
+        with path.open(encoding="utf-8") as file:
+            yield from file
+    except FileNotFoundError:
+        raise StudyError(f"{key}: {absent(key, path)}") from None
+    except UnicodeDecodeError:
+        raise StudyError(f"{key}: {path}: not a text file in UTF-8") from None
+    except OSError as error:
+        raise StudyError(f"{key}: {path}: cannot be read: {error.strerror}") from None

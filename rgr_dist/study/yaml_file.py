@@ -1,4 +1,4 @@
-"""The study file: YAML as written, expanded into the frozen specs of ``study``.
+"""Reads a study file: YAML as written becomes the cells and the search of a ``Study``.
 
 Every key that is left out takes the paper's value, and an unknown key is an error.
 """
@@ -51,7 +51,7 @@ class CellItem(Spec):
 
 
 class StudyFile(Spec):
-    """The study as written."""
+    """A study file as written, before its cells are expanded."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
     model: Any = "max"
@@ -94,7 +94,7 @@ def parse_study(
         home: the folder that paths in the document are relative to; the present one by default.
 
     Raises:
-        StudyError: naming the key, its place and what would be valid.
+        StudyError: naming the key, where it is and what would be valid.
     """
     written = validated(StudyFile, document, where, "")
     cells: list[Cell] = []
@@ -104,8 +104,8 @@ def parse_study(
     vectors = _Vectors(written.embedding, where, home or Path())
     for index, item in enumerate(written.cells):
         here = f"cells[{index}]."
-        place = {part: here for part in ("m", "d_model", *OVERRIDES) if getattr(item, part, None)}
-        graph, at = _merged(written.graph, item.graph), f"{place.get('graph', '')}graph."
+        prefix = {part: here for part in ("m", "d_model", *OVERRIDES) if getattr(item, part, None)}
+        graph, at = _merged(written.graph, item.graph), f"{prefix.get('graph', '')}graph."
         graphs = _graphs(graph, where, at, home or Path(), vectors.files)
         for m, d_model, one_graph in itertools.product(item.m, item.d_model, graphs):
             cell = {
@@ -117,7 +117,7 @@ def parse_study(
                 "context": {**written.context, **item.context},
                 "training": {**papers, **written.training, **item.training},
             }
-            cells.append(validated(Cell, cell, where, place))
+            cells.append(validated(Cell, cell, where, prefix))
     twice = next((cell for i, cell in enumerate(cells) if cell in cells[:i]), None)
     if twice is not None:
         raise StudyError(f"{where}: cells: {twice.name} is listed twice; list each cell once")
@@ -188,14 +188,14 @@ def _merged(common: Keys, own: Keys) -> Keys:
     return own if len(families) > 1 else {**common, **own}
 
 
-def _graphs(keys: Keys, where: str, place: str, home: Path, files: Files) -> list[Keys]:
+def _graphs(keys: Keys, where: str, path: str, home: Path, files: Files) -> list[Keys]:
     """One graph for each degree of a list; that of a file with its edges loaded."""
     if keys.get("family") == "edges":
-        file = validated(EdgesFile, keys, where, place)
+        file = validated(EdgesFile, keys, where, path)
         try:
             loaded = load_edges(file.located(home))
         except StudyError as error:
-            raise StudyError(f"{where}: {place}file: {error}") from None
+            raise StudyError(f"{where}: {path}file: {error}") from None
         files[loaded["digest"]] = {"file": file.located(home)}
         return [loaded]
     degrees = keys.get("degree")
@@ -240,12 +240,12 @@ def _override(document: dict[str, Any], override: str) -> None:
         # The override holds in every cell, also where a cell has its own value.
         if len(path) == 1 and isinstance(item, dict) and isinstance(item.get(path[0]), dict):
             item[path[0]].pop(last, None)
-    place = document
+    keys = document
     for part in path:
-        place = place.setdefault(part, {})
-        if not isinstance(place, dict):
+        keys = keys.setdefault(part, {})
+        if not isinstance(keys, dict):
             raise StudyError(f"--set {override}: '{part}' has no keys below it")
     try:
-        place[last] = yaml.safe_load(value)
+        keys[last] = yaml.safe_load(value)
     except yaml.YAMLError:
         raise StudyError(f"--set {override}: '{value}' is not a YAML value") from None

@@ -106,7 +106,7 @@ BAD_STUDIES = {
     f"{CELL}\ntraining: {{max_steps: -1}}": ["training.max_steps: -1", "at least 1"],
     "cells: [{m: 64, d_model: 16, training: {max_steps: 0}}]": ["cells[0].training.max_steps: 0"],
     f"{CELL}\ntraining: 3": ["training: 3"],
-    f"{CELL}\ntraining: {{1: 2}}": ["training: the key 1 is not a text"],
+    f"{CELL}\ntraining: {{1: 2}}": ["training: the key 1 is not text"],
     f"{CELL}\nname: ../x": ["name: '../x'"],
     f"{CELL}\nname: ''": ["name: ''"],
     f"{CELL}\nname: 3": ["name: 3", "a text"],

@@ -165,7 +165,7 @@ def test_a_byte_pair_tokenizer_counts_as_it_splits(home: Path) -> None:
 def test_an_absent_text_is_told_with_what_the_paper_counts_in(home: Path, text: Path) -> None:
     text.unlink()
     message = refused(home, counts=None, text="text.txt")
-    assert message.startswith(f"text: {text}: is not there; the paper counts in WikiText-103")
+    assert message.startswith(f"text: {text}: does not exist; the paper counts in WikiText-103")
     assert "https://huggingface.co/datasets/Salesforce/wikitext" in message
 
 
@@ -199,11 +199,11 @@ def test_all_that_is_absent_is_told_at_once(home: Path) -> None:
     assert "no model.safetensors and no tokenizer.json in a folder" in message
     for name in ("model.safetensors", "tokenizer.json"):
         assert f"{'https://huggingface.co/openai-community/gpt2'}/resolve/main/{name}" in message
-    assert f"; text: {home}/train.txt: is not there; the paper counts in WikiText-103" in message
+    assert f"; text: {home}/train.txt: does not exist; the paper counts in WikiText-103" in message
     (home / "empty").mkdir()
     message = refused(home, source="empty", counts="missing.csv")
     assert "tokenizer" not in message
-    assert f"put it into {home}/empty/; counts: {home}/missing.csv: is not there" in message
+    assert f"put it into {home}/empty/; counts: {home}/missing.csv: does not exist" in message
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_what_a_table_cannot_be_is_refused_in_one_line(home: Path, table: np.nda
     assert "counts: give either counts" in refused(home, text="text.txt")
     assert "counts: give either counts" in refused(home, counts=None)
     assert refused(home, sorce="x").startswith("sorce: unknown key; did you mean 'source'?")
-    assert refused(home, counts="none.csv").startswith(f"counts: {home}/none.csv: is not there")
+    assert refused(home, counts="none.csv").startswith(f"counts: {home}/none.csv: does not exist")
     for name, line in {"bad": "3 x", "twice": "3 1\n3 2", "large": "40 1", "below": "-1 2"}.items():
         (home / name).write_text(line)
         assert refused(home, counts=name).startswith(f"counts: {home}/{name}: line ")
