@@ -35,7 +35,7 @@ from rgr_dist.cli.listing import Format, print_listing
 from rgr_dist.cli.options import How
 from rgr_dist.planning.expectations import law_width
 from rgr_dist.planning.portfolio import open_portfolio, plan_cell, seed_test, stored_runs
-from rgr_dist.run.sweep import Summary, run_study
+from rgr_dist.running.sweep import Summary, run_study
 from rgr_dist.store.store import Store
 from rgr_dist.study.select import cell_named
 from rgr_dist.study.study import Cell, Search, Study

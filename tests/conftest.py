@@ -18,9 +18,16 @@ torch.set_num_threads(1)  # small products gain nothing from two, and tests shar
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the small study run to its end in ``results/``."""
+    """A folder with the small study run to its end in ``results/``.
+
+    Files beside it have the names of our packages, and must not be imported in any process.
+    """
     folder = tmp_path_factory.mktemp("finished")
     write_study(folder)
+    for name in ("search", "analysis", "rgr_dist"):
+        (folder / f"{name}.py").write_text(
+            "raise SystemExit('imported from the working directory')"
+        )
     done = rgr("run", "small.yaml", "--cpus", 2, cwd=folder)
     assert done.returncode == 0, done.stderr
     assert "report:" in done.stdout

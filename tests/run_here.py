@@ -6,7 +6,7 @@ from typing import Any
 
 from rgr_dist.engines import make_engine
 from rgr_dist.planning.portfolio import Teacher, open_portfolio, stored_runs, threshold_rows
-from rgr_dist.run.worker import train_rows
+from rgr_dist.running.worker import train_rows
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Run, Study
 from search.portfolio import Portfolio

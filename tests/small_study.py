@@ -12,7 +12,8 @@ from typing import Any
 import pandas as pd
 import yaml
 
-RGR = (sys.executable, "-c", "from rgr_dist.cli import main; main()")
+RGR = (sys.executable, "-P", "-c", "from rgr_dist.cli import main; main()")
+"""``rgr`` as it is installed: the working directory is not on its path."""
 
 SMALL: dict[str, Any] = {
     "name": "small",

@@ -27,7 +27,7 @@ from rgr_dist.cli.options import (
 )
 from rgr_dist.cli.search import explain, tune
 from rgr_dist.engines import EngineError, check_engine
-from rgr_dist.run.cluster import ClusterError
+from rgr_dist.running.cluster import ClusterError
 from rgr_dist.store.parts import StoreError
 from rgr_dist.store.store import Store
 from rgr_dist.study.errors import StudyError
@@ -75,7 +75,7 @@ def run(
     from analysis.provenance import duration
     from analysis.publish import publish
     from rgr_dist.cli.live import LiveView
-    from rgr_dist.run.sweep import run_study
+    from rgr_dist.running.sweep import run_study
 
     resolved = load_study(study, set_ or ())
     check_engine(engine, [cell.model for cell in resolved.cells], gpus)

@@ -22,7 +22,7 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, TrialState
 
 from rgr_dist.planning.portfolio import seed_test
-from rgr_dist.run.cluster import connect
+from rgr_dist.running.cluster import connect
 from rgr_dist.store.parts import StoreError
 from rgr_dist.store.store import Store
 from rgr_dist.study import assets

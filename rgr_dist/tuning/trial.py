@@ -8,7 +8,7 @@ from typing import Any
 from ray import tune
 
 from rgr_dist.engines import make_engine
-from rgr_dist.run.worker import train_rows
+from rgr_dist.running.worker import train_rows
 from rgr_dist.study import assets
 from rgr_dist.study.study import Cell
 from rgr_dist.tuning.protocol import Place, Standing

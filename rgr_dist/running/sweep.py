@@ -19,7 +19,7 @@ from rgr_dist.planning.portfolio import (
     stored_runs,
     threshold_rows,
 )
-from rgr_dist.run.cluster import ClusterError, connect
+from rgr_dist.running.cluster import ClusterError, connect
 from rgr_dist.store.store import Store
 from rgr_dist.study import assets
 from rgr_dist.study.study import Cell, Run, Study
@@ -212,7 +212,13 @@ def _tune(
         with_resources,
     )
 
-    from rgr_dist.run.worker import Heartbeat, ProbeTrainable, UntilDone, lost_rows, probe_config
+    from rgr_dist.running.worker import (
+        Heartbeat,
+        ProbeTrainable,
+        UntilDone,
+        lost_rows,
+        probe_config,
+    )
     from search.tune.scheduler import SeedScheduler
     from search.tune.searcher import ThresholdSearcher
 

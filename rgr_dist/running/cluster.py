@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import secrets
@@ -10,10 +11,13 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 ATTEMPTS = 3
 """Times to try a ray:// address."""
+NOTHING_TO_IMPORT = Path(__file__).parent.parent / "studies"
+"""A folder that holds no Python file."""
 CONNECT_WITHIN = 5.0
 """Seconds that a cluster has to answer."""
 
@@ -64,7 +68,10 @@ def connect(address: str, cpus: int | None = None, gpus: float = 0.0) -> Iterato
     on_sigterm = signal.getsignal(signal.SIGTERM)
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            ray.init(address=address, **options)
+            # Ray would put the working directory first on every worker's path, where a file
+            # named search.py would hide our package of that name.
+            with contextlib.chdir(NOTHING_TO_IMPORT):
+                ray.init(address=address, **options)
             break
         except (ConnectionError, RuntimeError, ValueError) as error:
             if address == "local":
