@@ -36,17 +36,15 @@ def print_listing(
     """Print named lists of rows.
 
     Args:
-        sections: rows by name. As JSON, one object of lists; as CSV, the first list alone.
+        sections: rows by name. JSON is one object of lists. CSV is one table: where there are
+            several lists, its first column says which a row is from.
         show: columns that a table shows, in this order; all if not given.
-        facts: single values: members of the JSON object, lines below a table.
+        facts: single values: members of the JSON object, lines below a table; CSV leaves them out.
     """
     if how is Format.JSON:
         print(json.dumps({**sections, **(facts or {})}, indent=2, allow_nan=False))
     elif how is Format.CSV:
-        rows = next(iter(sections.values()))
-        writer = csv.DictWriter(sys.stdout, fieldnames=list(rows[0]) if rows else [])
-        writer.writeheader()
-        writer.writerows({key: _plain(value) for key, value in row.items()} for row in rows)
+        _print_csv(sections)
     else:
         console = Console() if sys.stdout.isatty() else Console(width=160)
         for name, rows in sections.items():
@@ -54,6 +52,35 @@ def print_listing(
         for name, value in (facts or {}).items():
             line = f"{name.replace('_', ' ')}: {_cell(value)}"
             console.print(line, highlight=False, soft_wrap=True)
+
+
+def _print_csv(sections: Mapping[str, Sequence[Row]]) -> None:
+    several = len(sections) > 1
+    rows = [
+        {"table": name, **_flat(row)} if several else _flat(row)
+        for name, listed in sections.items()
+        for row in listed
+    ]
+    columns = dict.fromkeys(column for row in rows for column in row)
+    nested = {column.rpartition(".")[0] for column in columns}  # null in rows that lack it
+    columns = {column: None for column in columns if column not in nested}
+    writer = csv.DictWriter(sys.stdout, list(columns), restval="", extrasaction="ignore")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({key: _listed(value) for key, value in row.items()})
+
+
+def _listed(value: Any) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list | tuple) else _plain(value)
+
+
+def _flat(row: Row, prefix: str = "") -> dict[str, Any]:
+    """A row with a column for each member of a nested value: ``certificate.pass.d_k``."""
+    flat: dict[str, Any] = {}
+    for key, value in row.items():
+        inner = isinstance(value, dict)
+        flat |= _flat(value, f"{prefix}{key}.") if inner else {f"{prefix}{key}": value}
+    return flat
 
 
 def _table(name: str, rows: Sequence[Row], show: Sequence[str]) -> Table:

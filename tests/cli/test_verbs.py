@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -74,9 +76,18 @@ def test_listings_in_every_format(
         assert call([verb, "small.yaml", "--format", how]) == 0
         shown[how] = capsys.readouterr().out
     sections = json.loads(shown["json"])
-    first = next(iter(sections.values()))
-    assert len(shown["csv"].splitlines()) == 1 + len(first)
-    assert len(shown["table"].splitlines()) > len(first)
+    lists = {name: rows for name, rows in sections.items() if isinstance(rows, list)}
+    table = pd.read_csv(io.StringIO(shown["csv"]))
+    assert len(table) == sum(map(len, lists.values()))
+    assert len(shown["table"].splitlines()) > len(table)
+    assert not shown["csv"].count("{")
+    if verb == "thresholds":
+        assert table["table"].tolist() == [name for name, rows in lists.items() for _ in rows]
+        certificates = [row["certificate"] for row in lists["thresholds"]]
+        passes = [None if one is None else one["pass"]["d_k"] for one in certificates]
+        assert table["certificate.pass.d_k"][: len(passes)].tolist() == pytest.approx(
+            [math.nan if d_k is None else d_k for d_k in passes], nan_ok=True
+        )
     if verb == "status":
         assert sections["finished"] is True
         assert sections["runs_left"] == sections["runs_failed"] == 0
