@@ -1,8 +1,10 @@
-"""What the verbs of the command line share: arguments, exit statuses, words on standard error."""
+"""What the verbs share: arguments, exit statuses, opening a study and its store."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -10,8 +12,11 @@ import typer
 
 from rgr_dist.cli.listing import Format
 from rgr_dist.store.store import Store
+from rgr_dist.study.study import Study
+from rgr_dist.study.yaml_file import load_study
 
 EXIT_BAD_INPUT, EXIT_FAILED_RUNS, EXIT_INTERRUPTED = 2, 3, 130
+CELL = "m=64,d_model=16"
 
 StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="A shipped study, or a YAML file.")]
 Out = Annotated[str, typer.Option("--out", help="The store: a folder, or a URI pyarrow opens.")]
@@ -19,14 +24,25 @@ Set = Annotated[
     list[str] | None, typer.Option("--set", metavar="A.B=C", help="Override a key of the study.")
 ]
 How = Annotated[Format, typer.Option("--format", help="How to print.")]
+Heads = Annotated[list[int] | None, typer.Option("--heads", min=1, help="Head counts.")]
+Cpus = Annotated[int | None, typer.Option(min=1, help="Workers; one for each core by default.")]
+EngineName = Annotated[str, typer.Option(help="auto, or an engine's name.")]
+
+
+@contextmanager
+def opened(study: str, overrides: Sequence[str] | None, out: str) -> Iterator[tuple[Study, Store]]:
+    """The study and its store; ends with a line for each part that could not be read.
+
+    Raises:
+        StudyError: the study is unknown, unreadable or not valid.
+        StoreError: the store cannot be opened.
+    """
+    store = Store(out)
+    yield load_study(study, overrides or ()), store
+    for path in store.damaged:
+        say_error(f"{Path(path).name} in {store.root} is damaged and was left out")
 
 
 def say_error(text: str) -> None:
     """One line on standard error."""
     print(f"rgr: {text}", file=sys.stderr)
-
-
-def tell_damaged(store: Store) -> None:
-    """A line for each part of the store that cannot be read."""
-    for path in store.damaged:
-        say_error(f"{Path(path).name} in {store.root} is damaged and was left out")

@@ -69,8 +69,8 @@ class Summary:
     paced_from: float | None = None
 
     @property
-    def busy(self) -> float:
-        """Share of the slots' time in which they trained."""
+    def utilisation(self) -> float:
+        """Share of the workers' time in which they trained."""
         whole = self.slots * self.seconds
         return self.train_seconds / whole if whole else 0.0
 
