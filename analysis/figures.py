@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from analysis.axes import FAINT, INK, error_axis, log2_axis, ranks, score_axis, style
-from analysis.laws import Law, by_name, capacity_scale, compression
-from analysis.paper import PublishedLaw
+from analysis.laws import Law, by_name
 from analysis.wording import CELLS_OF_A_LAW, score_name, three_digits
+from rgr_dist.paper import PublishedLaw, capacity_scale, compression
 from rgr_dist.study.study import Study
 
 PublishedLaws = Mapping[str, PublishedLaw]

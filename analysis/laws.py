@@ -31,7 +31,7 @@ from scipy import stats
 from statsmodels.regression.linear_model import OLS
 
 from analysis.curves import CONFIDENCE
-from analysis.paper import LARGEST_DEGREE, is_narrow
+from rgr_dist.paper import LARGEST_DEGREE, capacity_scale, compression, information, is_narrow
 
 Vector = npt.NDArray[np.float64]
 
@@ -100,26 +100,6 @@ class Prediction:
     value: float
     low: float
     high: float
-
-
-def capacity_scale(m: int, d_model: int, n_edges: int | None = None) -> float:
-    """Predictor of D_K*: m′ log₂ m / d_model with m′ edges (App. A.3, Eq. 31); m if not given."""
-    return compression(m, d_model, n_edges) * math.log2(m)
-
-
-def compression(m: int, d_model: int, n_edges: int | None = None) -> float:
-    """Predictor of h*: m′ / d_model, which is the compression m / d_model where m′ = m."""
-    return (m if n_edges is None else n_edges) / d_model
-
-
-def information(m: int, d_model: int, n_edges: int | None = None) -> float:
-    """Predictor of D_K* in the bound of App. B.4: m′ log₂(m² / m′) / d_model.
-
-    That many bits tell a graph of m′ edges from the others, for each dimension of the embedding.
-    For a permutation it is the law's own predictor.
-    """
-    m_edges = m if n_edges is None else n_edges
-    return m_edges * math.log2(m**2 / m_edges) / d_model
 
 
 def fit_laws(best: pd.DataFrame) -> list[Law]:

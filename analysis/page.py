@@ -7,10 +7,11 @@ from typing import Any
 import jinja2
 import pandas as pd
 
-from analysis import paper, wording
+from analysis import wording
 from analysis.load import StudyResults
 from analysis.provenance import cost_words, duration, origins, settings
 from analysis.records import integer, real
+from rgr_dist import paper
 
 
 def render_page(template: str, results: StudyResults, cost: pd.DataFrame, **own: Any) -> str:

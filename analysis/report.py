@@ -11,16 +11,18 @@ import pandas as pd
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from analysis import paper, wording
+from analysis import wording
 from analysis.accuracy_report import accuracy_page
 from analysis.axes import to_png, to_svg
+from analysis.comparison import compare, laws_for
 from analysis.curves import curves
 from analysis.figures import draw_capacity, draw_curves, draw_heads
-from analysis.laws import Law, capacity_scale, compression, distinct, fit_laws
+from analysis.laws import Law, distinct, fit_laws
 from analysis.load import StudyResults
 from analysis.page import by_size, render_page, rows_of
 from analysis.provenance import cost
 from analysis.thresholds import best, head_pool
+from rgr_dist.paper import capacity_scale, compression
 from rgr_dist.store.parts import write_atomically
 from rgr_dist.study.study import Study
 
@@ -68,7 +70,7 @@ def tables(results: StudyResults) -> Tables:
         thresholds=ours.drop(columns="_place").reset_index(drop=True),
         curves=curves(runs, study),
         pool=head_pool(results.thresholds, runs, study),
-        comparison=paper.compare(table, study),
+        comparison=compare(table, study),
         cost=cost(runs, study),
         laws=fit_laws(table),
     )
@@ -89,7 +91,7 @@ def write_report(results: StudyResults, folder: Path) -> Path:
     if results.study.cells[0].model == "transformer":
         page, files = accuracy_page(results)
         return _write(folder, page, files)
-    shown, published = tables(results), paper.laws_for(results.study)
+    shown, published = tables(results), laws_for(results.study)
     figures = {
         "capacity": draw_capacity(shown.best, shown.laws, shown.comparison, published),
         "heads": draw_heads(shown.best, shown.laws, shown.comparison, published),
@@ -110,7 +112,7 @@ def _write(folder: Path, page: str, files: dict[str, bytes]) -> Path:
 
 def render(results: StudyResults, shown: Tables, drawn: dict[str, str]) -> str:
     """The page as HTML, with the figures inside."""
-    study, published = results.study, paper.laws_for(results.study)
+    study, published = results.study, laws_for(results.study)
     heads = [{**row, "words": _certificate(row, study)} for row in by_size(shown.thresholds)]
     return render_page(
         "report.html.j2",
@@ -144,7 +146,7 @@ def _findings(shown: Tables, study: Study) -> list[str]:
     """Where the paper agrees; nothing of a study of curves, whose thresholds are a grid's."""
     if study.search.mode == "grid":
         return []
-    lines = wording.disagreements(shown.comparison, shown.laws, paper.laws_for(study))
+    lines = wording.disagreements(shown.comparison, shown.laws, laws_for(study))
     if study.search.retest_steps and shown.thresholds["limited_by"].notna().any():
         lines.append(wording.limits(shown.thresholds, study.search.retest_steps))
     return lines

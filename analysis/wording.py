@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from analysis import paper
 from analysis.laws import Law, by_name
 from analysis.records import integer, parse_certificate, real
+from rgr_dist.paper import DENSE_LAW, PublishedLaw
 from rgr_dist.study.study import Study
 
 MISSING = "–"
@@ -132,13 +132,13 @@ def law_words(law: Law) -> str:
     return line
 
 
-def paper_law_words(law: paper.PublishedLaw | None) -> str:
+def paper_law_words(law: PublishedLaw | None) -> str:
     """The paper's counterpart of a law of ours."""
     if law is None:
         return MISSING
     intercept = f" − {abs(law.intercept):g}" if law.intercept else ""
     r2 = "" if law.r2 is None else f", R² {law.r2:g}"
-    return f"{law.slope:g} x{intercept}{r2} ({law.place})"
+    return f"{law.slope:g} x{intercept}{r2} ({law.source})"
 
 
 def limits(thresholds: pd.DataFrame, times: int) -> str:
@@ -158,14 +158,14 @@ def limits(thresholds: pd.DataFrame, times: int) -> str:
 
 
 def disagreements(
-    comparison: pd.DataFrame, laws: Sequence[Law], published: Mapping[str, paper.PublishedLaw]
+    comparison: pd.DataFrame, laws: Sequence[Law], published: Mapping[str, PublishedLaw]
 ) -> list[str]:
     """Where the data and the paper part, or that they do not.
 
     Args:
         published: the paper's laws by name, of graphs like those of the study.
     """
-    dense = paper.DENSE_LAW in published.values()
+    dense = DENSE_LAW in published.values()
     if comparison.empty and not dense:
         return ["The paper gives no number for a cell of this model, size and protocol."]
     cells = comparison.astype("object").to_dict("records")

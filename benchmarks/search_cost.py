@@ -33,7 +33,7 @@ from rich.console import Console
 
 from rgr_dist.cli.listing import Format, print_listing
 from rgr_dist.cli.options import How
-from rgr_dist.planning.expectations import law_width
+from rgr_dist.paper import capacity_scale
 from rgr_dist.planning.portfolio import open_portfolio, plan_cell, seed_test, stored_runs
 from rgr_dist.running.sweep import Summary, run_study
 from rgr_dist.store.store import Store
@@ -67,7 +67,7 @@ class Silent:
 
 def exhaustive_axes(study: Study, cell: Cell) -> dict[int, range]:
     """Every d_k of every head up to twice the law's width; heads that exceed it are left out."""
-    largest = math.floor(2 * law_width(cell))
+    largest = math.floor(2 * capacity_scale(cell.m, cell.d_model, cell.n_edges))
     heads = range(1, largest + 1) if study.search.heads == "all" else study.search.heads
     return {h: range(1, largest // h + 1) for h in heads if h <= largest}
 

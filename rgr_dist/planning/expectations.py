@@ -14,7 +14,7 @@ from dataclasses import asdict
 import pandas as pd
 from pydantic import TypeAdapter
 
-from analysis import paper
+from rgr_dist.paper import DENSE_LAW, LAWS, capacity_scale, compression
 from rgr_dist.store.parts import StoreError
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Cell, Study
@@ -26,23 +26,14 @@ LEAST_SOLVED = 3
 """Solved cells below which the paper's constants are the better guide."""
 
 
-def law_width(cell: Cell) -> float:
-    """The law's abscissa m' log2(m) / d_model."""
-    return cell.n_edges * math.log2(cell.m) / cell.d_model
-
-
-def load(cell: Cell) -> float:
-    """Relations for each dimension of the embedding, m' / d_model."""
-    return cell.n_edges / cell.d_model
-
-
 def papers_expectation(cell: Cell) -> Expectation:
     """What the paper's fits say of a cell."""
-    law = paper.LAWS["D_K"] if cell.graph.degree == 1 else paper.DENSE_LAW
-    heads = paper.LAWS["h"]
+    law = LAWS["D_K"] if cell.graph.degree == 1 else DENSE_LAW
+    heads = LAWS["h"]
+    sizes = (cell.m, cell.d_model, cell.n_edges)
     return Expectation(
-        D_K=law.slope * law_width(cell),
-        h=max(1.0, heads.slope * load(cell) + heads.intercept),
+        D_K=law.slope * capacity_scale(*sizes),
+        h=max(1.0, heads.slope * compression(*sizes) + heads.intercept),
         spread=PAPER_SPREAD,
         source="the paper's constants",
     )
@@ -105,5 +96,6 @@ def _fitted(cell: Cell, solved: pd.DataFrame) -> Expectation:
     widths = [x * math.log2(m) for x, m in zip(loads, own["m"], strict=True)]
     ratio, spread = fit_ratio(widths, own["D_K"].tolist())
     power = fit_power(loads, own["h"].tolist())
-    heads = fallback.h if power is None else max(1.0, power[1] * load(cell) ** power[0])
-    return Expectation(ratio * law_width(cell), heads, spread, f"{len(own)} solved cells")
+    sizes = (cell.m, cell.d_model, cell.n_edges)
+    heads = fallback.h if power is None else max(1.0, power[1] * compression(*sizes) ** power[0])
+    return Expectation(ratio * capacity_scale(*sizes), heads, spread, f"{len(own)} solved cells")

@@ -10,7 +10,8 @@ from typing import Any
 
 import pandas as pd
 
-from rgr_dist.planning.expectations import law_width, papers_expectation
+from rgr_dist.paper import capacity_scale
+from rgr_dist.planning.expectations import papers_expectation
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Cell, Search, Study
 from search.cell_state import CellState
@@ -39,7 +40,7 @@ def plan_cell(cell: Cell, search: Search, expected: Expectation | None = None) -
 
 
 def _axes(cell: Cell, search: Search) -> Mapping[int, Sequence[int]]:
-    default = 4 * law_width(cell)
+    default = 4 * capacity_scale(cell.m, cell.d_model, cell.n_edges)
     if search.heads == "all":
         largest = max(1, math.floor(default if search.max_D_K is None else search.max_D_K))
         return {h: range(1, largest // h + 1) for h in range(1, largest + 1)}
@@ -100,7 +101,10 @@ def open_portfolio(
     """
     by_cost = sorted(
         study.cells,
-        key=lambda cell: -step_cost(cell, law_width(cell)) * cell.training.max_steps,
+        key=lambda cell: (
+            -step_cost(cell, capacity_scale(cell.m, cell.d_model, cell.n_edges))
+            * cell.training.max_steps
+        ),
     )
     plans = [plan_cell(cell, study.search, (expected or {}).get(cell.cell_id)) for cell in by_cost]
     portfolio = Portfolio(plans, seed_test(study), slots)

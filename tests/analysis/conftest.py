@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from analysis.load import StudyResults
-from analysis.paper import IMPLIED
+from rgr_dist.paper import IMPLIED
 from rgr_dist.store.schema import RUNS, THRESHOLDS
 from rgr_dist.study.study import Cell, Run, Study
 from rgr_dist.study.yaml_file import parse_study

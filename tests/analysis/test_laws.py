@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 import statsmodels.api as sm
 
-from analysis import paper
-from analysis.laws import Law, by_name, capacity_scale, compression, distinct, fit_laws, predict
+from analysis.laws import Law, by_name, distinct, fit_laws, predict
+from rgr_dist import paper
+from rgr_dist.paper import capacity_scale, compression
 
 PLACES = list(paper.IMPLIED)
 

@@ -14,9 +14,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis import paper, report
+from analysis import report
 from analysis.laws import Law
 from analysis.report import write_report
+from rgr_dist import paper
 from rgr_dist.study.yaml_file import parse_study
 
 GRID = [(64, 16), (64, 32), (64, 64), (128, 16), (128, 32), (128, 64)]

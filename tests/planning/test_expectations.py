@@ -8,18 +8,22 @@ from typing import Any
 
 import pytest
 
-from analysis import paper
-from rgr_dist.planning.expectations import expectations, law_width, record
+from rgr_dist.paper import LAWS, capacity_scale
+from rgr_dist.planning.expectations import expectations, record
 from rgr_dist.planning.portfolio import plan_cell
 from rgr_dist.store.parts import StoreError
 from rgr_dist.store.store import Store
-from rgr_dist.study.study import Study
+from rgr_dist.study.study import Cell, Study
 from rgr_dist.study.yaml_file import parse_study
 
 
 def study_of(*cells: tuple[int, int], name: str = "prior", **other: Any) -> Study:
     items = [{"m": m, "d_model": d} for m, d in cells]
     return parse_study({"name": name, "cells": items, **other})
+
+
+def scale(cell: Cell) -> float:
+    return capacity_scale(cell.m, cell.d_model, cell.n_edges)
 
 
 def solve(store: Store, study: Study, ratio: float, h: int = 4) -> None:
@@ -33,8 +37,8 @@ def solve(store: Store, study: Study, ratio: float, h: int = 4) -> None:
             "m": cell.m,
             "d_model": cell.d_model,
             "h": h,
-            "d_k": round(ratio * law_width(cell)) // h,
-            "D_K": round(ratio * law_width(cell)),
+            "d_k": round(ratio * scale(cell)) // h,
+            "D_K": round(ratio * scale(cell)),
             "status": "found",
         }
         for cell in study.cells
@@ -46,7 +50,7 @@ def test_before_any_cell_is_solved_the_papers_constants_count(tmp_path: Path) ->
     study = study_of((64, 16), (512, 16))
     expected = expectations(study, Store(tmp_path))
     for cell in study.cells:
-        assert paper.LAWS["D_K"].slope * law_width(cell) == expected[cell.cell_id].D_K
+        assert LAWS["D_K"].slope * scale(cell) == expected[cell.cell_id].D_K
         assert expected[cell.cell_id].source == "the paper's constants"
 
 
@@ -56,7 +60,7 @@ def test_solved_cells_of_any_study_move_the_first_bracket(tmp_path: Path) -> Non
     study = study_of((512, 32))
     (cell,) = study.cells
     expected = expectations(study, store)[cell.cell_id]
-    assert pytest.approx(3.0 * law_width(cell), rel=0.05) == expected.D_K
+    assert pytest.approx(3.0 * scale(cell), rel=0.05) == expected.D_K
     assert expected.h == pytest.approx(4)
     assert expected.source == "4 solved cells"
     assert plan_cell(cell, study.search, expected).guess_D_K == expected.D_K
@@ -72,7 +76,7 @@ def test_an_expectation_is_fixed_when_the_study_is_first_run(tmp_path: Path) -> 
     later = expectations(wider, store)
     old, new = (later[cell.cell_id] for cell in wider.cells)
     assert {study.cells[0].cell_id: old} == first
-    assert math.isclose(new.D_K, 3.0 * law_width(wider.cells[1]), rel_tol=0.05)
+    assert math.isclose(new.D_K, 3.0 * scale(wider.cells[1]), rel_tol=0.05)
 
 
 def recorded_as(D_K: str) -> str:

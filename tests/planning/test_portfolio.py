@@ -11,7 +11,6 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from rgr_dist.planning.expectations import law_width
 from rgr_dist.planning.portfolio import decision_rows, open_portfolio, plan_cell, threshold_rows
 from rgr_dist.store.schema import DECISIONS, RUNS, THRESHOLDS
 from rgr_dist.study.errors import StudyError
@@ -162,7 +161,6 @@ def test_a_run_is_told_once_however_often_the_tables_are_read() -> None:
 
 def test_limits_follow_the_law_unless_they_are_given() -> None:
     cell = Cell(m=64, d_model=16)
-    assert law_width(cell) == 64 * 6 / 16
     search = study_of(max_D_K=None, heads=[1, 3, 64]).search
     limits = {h: axis[-1] for h, axis in plan_cell(cell, search).axes.items()}
     assert limits == {1: 96, 3: 32, 64: 4}  # at least 4 widths a head

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis import paper
+from rgr_dist import paper
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.select import cell_named
 from rgr_dist.study.study import Study

@@ -1,0 +1,54 @@
+"""The published numbers agree with each other and with the studies that ship."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rgr_dist import paper
+from rgr_dist.study.yaml_file import load_study
+
+SIZES = st.integers(2, 4096)
+
+
+@given(m=SIZES, d_model=SIZES)
+def test_a_permutation_has_as_many_edges_as_items(m: int, d_model: int) -> None:
+    for scale in (paper.capacity_scale, paper.compression, paper.information):
+        assert scale(m, d_model) == scale(m, d_model, m)
+    assert paper.information(m, d_model) == pytest.approx(paper.capacity_scale(m, d_model))
+
+
+def test_the_predictors_of_known_cells() -> None:
+    assert paper.capacity_scale(64, 16) == 64 * 6 / 16
+    assert paper.capacity_scale(128, 32, 4 * 128) == 4 * 128 * 7 / 32
+    assert paper.compression(128, 32, 4 * 128) == 16
+    assert paper.information(128, 32, 4 * 128) == 4 * 128 * 5 / 32  # log2(128 / 4) = 5
+
+
+@given(whole=SIZES, d_model=SIZES, octaves=st.integers(1, 12))
+def test_a_scale_that_is_whole_is_exact(whole: int, d_model: int, octaves: int) -> None:
+    """The widest probe of a search is its floor: an error in the last digit would cost a width."""
+    assert paper.capacity_scale(2**octaves, d_model, whole * d_model) == whole * octaves
+
+
+def test_the_second_fit_leaves_out_the_narrow_cells_of_the_base_grid() -> None:
+    narrow = [place for place in paper.IMPLIED if paper.is_narrow(*place)]
+    assert narrow == [(128, 16), (256, 16), (512, 16)]
+
+
+def test_the_implied_thresholds_are_table_1_times_a_power_of_two() -> None:
+    assert paper.IMPLIED.keys() == paper.TABLE_1_D_K_OF_A_HEAD.keys()
+    for place, (D_K, h) in paper.IMPLIED.items():
+        assert paper.TABLE_1_D_K_OF_A_HEAD[place] * h == D_K
+        assert h & (h - 1) == 0
+
+
+def test_table_1_has_the_printed_range() -> None:
+    widths = sorted(paper.TABLE_1_D_K_OF_A_HEAD.values())
+    assert (widths[0], widths[-1]) == (5, 24)
+
+
+def test_the_shipped_base_grid_has_table_2s_limits() -> None:
+    for cell in load_study("base-grid").cells:
+        assert paper.TABLE_2_MAX_STEPS[cell.m, cell.d_model] == cell.training.max_steps
