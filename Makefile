@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.installed
 JAX := .venv/.installed-jax
 
-.PHONY: quickstart test test-slow check bench clean
+.PHONY: quickstart test test-slow mutants check bench clean
 
 quickstart: $(READY)  ## find the first thresholds and write the report
 	$(BIN)/rgr run quickstart
@@ -14,6 +14,9 @@ test: $(READY)  ## the fast tests
 
 test-slow: $(READY)  ## the tests that take minutes
 	$(BIN)/pytest -m "slow and not gpu"
+
+mutants: $(READY)  ## what the tests would not notice, in one ROOM or all (an hour)
+	$(BIN)/python -m tests.mutants $(ROOM)
 
 check: $(READY)  ## style, types, import contracts
 	$(BIN)/ruff check .
@@ -28,7 +31,7 @@ bench: $(JAX)  ## speed of the engines, overheads, cost of the search (some minu
 	$(BIN)/python benchmarks/search_slots.py
 
 clean:  ## remove what the other targets made, except results/
-	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .mutants build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find rgr_dist search analysis tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml constraints.txt

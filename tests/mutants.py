@@ -1,0 +1,186 @@
+"""Mutation tests: changes the code of a room bit by bit and lists the changes no test notices.
+
+    make mutants                          every room below
+    make mutants ROOM=rgr_dist/store      one folder or file
+
+mutmut makes the mutants and runs each against the tests that reach it. It skips decorated
+functions, so it works on a copy, ``.mutants/<room>``, where ``@d def f`` is written out as
+``def f`` and ``f = d(f)``. Numba is off there: compiled functions run as plain Python.
+
+As a pytest plugin (``-p tests.mutants``) this file prepares the tests for such a run.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import libcst as cst
+import pytest
+from hypothesis import Phase, settings
+
+ROOMS = ("search", "analysis", "rgr_dist/store", "rgr_dist/problem")
+SOURCES = ("rgr_dist", "search", "analysis")
+COPIED = ("tests", "benchmarks", "docs", "README.md", "Makefile", "cluster.yaml")
+NOT_MUTATED = ("search/tune/*",)  # adapters, whose tests start Ray
+KEPT = {"staticmethod", "classmethod"}  # mutmut knows these
+ALIVE = {0, 33, None}  # exit codes: survived, no test reaches it, not run
+
+
+def main(rooms: tuple[str, ...]) -> int:
+    """Test the mutants of some rooms, or of all; prints killed/total by file.
+
+    The diffs of the survivors are in ``.mutants/<room>/survivors.diff``.
+    """
+    for room in rooms or ROOMS:
+        folder = Path(".mutants", room.removesuffix(".py").replace("/", "."))
+        stage(folder, room)
+        mutmut = [str(Path(sys.executable).with_name("mutmut").absolute()), "run"]
+        done = subprocess.run(mutmut, cwd=folder, env={**os.environ, "NUMBA_DISABLE_JIT": "1"})
+        if done.returncode:
+            return done.returncode
+        report(folder)
+    return 0
+
+
+def stage(folder: Path, room: str) -> None:
+    """Copy the project with its decorators written out; what is unchanged keeps its results."""
+    paths = [path for root in (*SOURCES, *COPIED) for path in files_of(Path(root))]
+    changed = set()
+    for path in paths:
+        content = path.read_bytes()
+        if path.parts[0] in SOURCES and path.suffix == ".py":
+            content = cst.parse_module(content).visit(WriteOutDecorators()).bytes
+        if write_if_changed(folder / path, content):
+            changed.add(path.parts[0])
+    for copy in (folder, folder / "mutants"):
+        copied = {path.relative_to(copy) for root in SOURCES for path in files_of(copy / root)}
+        copied |= {path.relative_to(copy) for path in files_of(copy / "tests")}
+        for stale in copied - set(paths):
+            if stale.suffix != ".meta":
+                (copy / stale).unlink()
+    if "tests" in changed:
+        (folder / "mutants/mutmut-stats.json").unlink(missing_ok=True)  # which test reaches what
+    forget_survivors(folder)
+
+    tests = Path("tests", *[part for part in Path(room).parts if part != "rgr_dist"])
+    keys = {
+        "source_paths": SOURCES,
+        "also_copy": COPIED,
+        "only_mutate": [room if room.endswith(".py") else f"{room}/*"],
+        "do_not_mutate": NOT_MUTATED,
+        "pytest_add_cli_args_test_selection": [str(tests if tests.is_dir() else tests.parent)],
+        "pytest_add_cli_args": ["-p", "tests.mutants", "-p", "no:cacheprovider"],
+        "process_isolation": "forkserver",  # else mutants inherit what the tests have cached
+        "use_git_change_detection": False,
+    }
+    section = [f"{key} = {json.dumps(value)}" for key, value in keys.items()]
+    project = [Path("pyproject.toml").read_text(), "[tool.mutmut]", *section, ""]
+    write_if_changed(folder / "pyproject.toml", "\n".join(project).encode())
+
+
+def forget_survivors(folder: Path) -> None:
+    """Let mutmut test the survivors of an earlier run again."""
+    for path in folder.glob("mutants/**/*.py.meta"):
+        results = json.loads(path.read_text())
+        codes = results["exit_code_by_key"]
+        codes |= {name: None for name, code in codes.items() if code in ALIVE}
+        path.write_text(json.dumps(results))
+
+
+def files_of(root: Path) -> Iterator[Path]:
+    """The file itself, or the files below a folder, without bytecode."""
+    found = [root] if root.is_file() else root.rglob("*")
+    return (path for path in found if path.is_file() and "__pycache__" not in path.parts)
+
+
+def write_if_changed(path: Path, content: bytes) -> bool:
+    """Write a file unless it has that content already, since mutmut goes by the file's time."""
+    if path.exists() and path.read_bytes() == content:
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return True
+
+
+class WriteOutDecorators(cst.CSTTransformer):
+    """Turns ``@d def f`` into ``def f`` and ``f = d(f)``, in modules and classes."""
+
+    def leave_FunctionDef(
+        self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef
+    ) -> cst.FunctionDef | cst.FlattenSentinel[cst.BaseStatement]:
+        """Write out the decorators of one function."""
+        decorators = [each.decorator for each in updated_node.decorators]
+        plain = (isinstance(each, cst.Name) and each.value in KEPT for each in decorators)
+        if not decorators or any(plain):
+            return updated_node
+        value: cst.BaseExpression = updated_node.name
+        for decorator in reversed(decorators):
+            value = cst.Call(decorator, [cst.Arg(value)])
+        assignment = cst.Assign([cst.AssignTarget(updated_node.name)], value)
+        return cst.FlattenSentinel(
+            [
+                updated_node.with_changes(decorators=[]),
+                cst.SimpleStatementLine([assignment]),
+            ]
+        )
+
+
+def report(folder: Path) -> None:
+    """Print killed/total by file, and keep the diffs of the survivors."""
+    from mutmut.mutation.diff_apply import get_diff_for_mutant
+
+    survivors = []
+    totals = [0, 0]
+    os.chdir(folder)
+    for path in sorted(Path("mutants").rglob("*.py.meta")):
+        source = path.relative_to("mutants").with_suffix("")
+        status = json.loads(path.read_text())["exit_code_by_key"]
+        alive = [name for name, code in status.items() if code in ALIVE]
+        survivors += [get_diff_for_mutant(name, path=source) for name in alive]
+        counts = len(status) - len(alive), len(status)
+        totals = [total + count for total, count in zip(totals, counts, strict=True)]
+        print(f"{counts[0]:5d}/{counts[1]:<5d} {source}")
+    Path("survivors.diff").write_text("\n".join(survivors))
+    print(f"{totals[0]:5d}/{totals[1]:<5d} killed; the others: {folder}/survivors.diff")
+    os.chdir(Path(*[".."] * len(folder.parts)))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Save time: a failing example need not be the smallest, nor old objects be collected."""
+    gc.freeze()
+    phases = [Phase.explicit, Phase.generate]
+    settings.register_profile("mutants", settings.get_profile("repeatable"), phases=phases)
+    settings.load_profile("mutants")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run quick tests first: most mutants fail in the first."""
+    stats = Path("mutmut-stats.json")
+    seconds = json.loads(stats.read_text())["duration_by_test"] if stats.exists() else {}
+    items.sort(key=lambda item: seconds.get(item.nodeid, 0.0))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_processes() -> Iterator[None]:
+    """Skip tests that start a process, Ray included: it would not hold the mutant."""
+    popen = subprocess.Popen.__init__
+
+    def start(self: Any, arguments: Any, *others: Any, **options: Any) -> None:
+        if arguments[0] != "git":
+            pytest.skip("starts a process")
+        popen(self, arguments, *others, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(subprocess.Popen, "__init__", start)
+        yield
+
+
+if __name__ == "__main__":
+    sys.exit(main(tuple(sys.argv[1:])))
