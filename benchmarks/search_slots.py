@@ -95,7 +95,7 @@ def _row(study: str, portfolio: Portfolio, curves: Curves, workers: int, start: 
         "cells": len(portfolio.plans),
         "workers": workers,
         "makespan_seconds": round(done.makespan, 1),
-        "busy": round(done.busy(), 3),
+        "busy": round(done.utilisation(), 3),
         "useful": round(done.useful, 3),
         "runs": done.runs,
         "seconds_per_job": round(worked / len(done.jobs), 2),

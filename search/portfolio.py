@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from search.cell_search import replay
 from search.cell_state import CellState, Evidence
-from search.protocol import CellPlan, Need, Place, Probe, Signal, Verdict
+from search.protocol import CellPlan, Need, Probe, ProbeKey, Signal, Verdict
 from search.seed_test import SeedTest
 
 Seeds = tuple[int, ...]
@@ -46,15 +46,15 @@ class Portfolio:
         self.look_ahead = look_ahead
         self.together = together or test.seeds + test.extra
         self._evidence: dict[str, Evidence] = {cell: {} for cell in self.plans}
-        self._failed: dict[str, set[Place]] = {cell: set() for cell in self.plans}
+        self._failed: dict[str, set[ProbeKey]] = {cell: set() for cell in self.plans}
         self._states: dict[str, CellState] = {}
         self._guesses: dict[str, Iterator[tuple[Need, Seeds]]] = {}
-        self._running: dict[tuple[str, Place], set[int]] = defaultdict(set)
+        self._running: dict[tuple[str, ProbeKey], set[int]] = defaultdict(set)
         self._open = dict.fromkeys(self.plans)  # cells that may not be finished, in order
         self._busy: set[str] = set()  # cells whose needs are all being run
 
     def tell(
-        self, cell: str, h: int, d_k: int, seed: int, score: float, longer: bool = False
+        self, cell: str, arm: int, value: int, seed: int, score: float, extended: bool = False
     ) -> None:
         """Take in the score of one run; telling it again, even another score, changes nothing.
 
@@ -65,27 +65,27 @@ class Portfolio:
         try:
             self.test.check(score)
         except ValueError as error:
-            raise ValueError(f"{cell}, h={h}, d_k={d_k}, seed={seed}: {error}") from None
-        self._evidence[cell].setdefault(Place(h, d_k, longer), {}).setdefault(seed, score)
+            raise ValueError(f"{cell}, arm {arm}, value {value}, seed {seed}: {error}") from None
+        self._evidence[cell].setdefault(ProbeKey(arm, value, extended), {}).setdefault(seed, score)
         self._changed(cell)
 
-    def tell_failed(self, cell: str, place: Place) -> None:
-        """A run of this probe could not be trained: its head stays open."""
-        self._failed[cell].add(place)
+    def tell_failed(self, cell: str, key: ProbeKey) -> None:
+        """A run of this probe could not be trained: its arm stays open."""
+        self._failed[cell].add(key)
         self._changed(cell)
 
     def release(self, probe: Probe) -> None:
         """Nobody runs the seeds of this probe any more."""
-        running = self._running[probe.cell, probe.place]
+        running = self._running[probe.cell, probe.key]
         running.difference_update(probe.seeds)
         if not running:
-            del self._running[probe.cell, probe.place]
+            del self._running[probe.cell, probe.key]
         self._guesses.pop(probe.cell, None)
         self._busy.discard(probe.cell)
 
-    def scores(self, cell: str, place: Place) -> dict[int, float]:
+    def scores(self, cell: str, key: ProbeKey) -> dict[int, float]:
         """Every score that is known of a probe, by seed."""
-        return dict(self._evidence[cell].get(place, {}))
+        return dict(self._evidence[cell].get(key, {}))
 
     def state(self, cell: str) -> CellState:
         """A cell's search as far as the evidence carries it."""
@@ -106,7 +106,7 @@ class Portfolio:
         for cell in list(self._open):
             if cell not in self._busy:
                 for need in self.state(cell).needs:
-                    if seeds := self._free(cell, need.place, self._states[cell].wave(need)):
+                    if seeds := self._free(cell, need.key, self._states[cell].wave(need)):
                         return self._hand_out(cell, need, seeds, speculative=False)
                 self._busy.add(cell)
         for cell in list(self._open):
@@ -117,18 +117,18 @@ class Portfolio:
 
     def is_wanted(self, probe: Probe) -> bool:
         """Whether the seeds of a probe that have no score could still tell the search something."""
-        cell, place = probe.cell, probe.place
-        known = self._evidence[cell].get(place, {})
-        if place in self._failed[cell] or all(seed in known for seed in probe.seeds):
+        cell, key = probe.cell, probe.key
+        known = self._evidence[cell].get(key, {})
+        if key in self._failed[cell] or all(seed in known for seed in probe.seeds):
             return False
         state = self.state(cell)
-        if any(need.place == place and state.wave(need) for need in state.needs):
+        if any(need.key == key and state.wave(need) for need in state.needs):
             return True
-        if state.is_done or not state.test_of(place).next_wave(known):
+        if state.is_done or not state.test_of(key).next_wave(known):
             return False
-        bracket = state.brackets[place.h]
-        below = place.d_k <= state.cap(place.h)
-        return bracket.low < place.d_k and below and place.d_k < (bracket.high or place.d_k + 1)
+        bracket = state.brackets[key.arm]
+        below = key.value <= state.cap(key.arm)
+        return bracket.low < key.value and below and key.value < (bracket.high or key.value + 1)
 
     def _changed(self, cell: str) -> None:
         """Forget what followed from the evidence of a cell."""
@@ -136,29 +136,29 @@ class Portfolio:
         self._guesses.pop(cell, None)
         self._busy.discard(cell)
 
-    def _free(self, cell: str, place: Place, wave: Seeds) -> Seeds:
+    def _free(self, cell: str, key: ProbeKey, wave: Seeds) -> Seeds:
         """A share of those seeds of a wave that nobody runs: all, while slots are few."""
         share = -(-len(wave) * len(self._open) // self.slots)
-        running = self._running.get((cell, place), ())
+        running = self._running.get((cell, key), ())
         return tuple(seed for seed in wave if seed not in running)[
             : max(1, min(share, self.together))
         ]
 
     def _hand_out(self, cell: str, need: Need, seeds: Seeds, speculative: bool) -> Probe:
-        self._running[cell, need.place].update(seeds)
+        self._running[cell, need.key].update(seeds)
         return Probe(
             cell=cell,
-            h=need.place.h,
-            d_k=need.place.d_k,
+            arm=need.key.arm,
+            value=need.key.value,
             seeds=seeds,
-            longer=need.place.longer,
+            extended=need.key.extended,
             speculative=speculative,
             reason=need.reason,
         )
 
     def _speculate(self, cell: str) -> Iterator[tuple[Need, Seeds]]:
         """Seeds that will be needed under some outcomes of those that run, nearest first."""
-        queue: deque[dict[Place, Verdict]] = deque([{}])
+        queue: deque[dict[ProbeKey, Verdict]] = deque([{}])
         for _ in range(self.look_ahead):
             if not queue:
                 return
@@ -167,21 +167,21 @@ class Portfolio:
                 self.plans[cell], self.test, self._evidence[cell], self._failed[cell], assumed
             )
             for need in state.needs:
-                while seeds := self._free(cell, need.place, state.wave(need)):
+                while seeds := self._free(cell, need.key, state.wave(need)):
                     yield need, seeds
             for need in state.needs:
                 # Unless it fails, a probe needs every seed in the end.
-                rest = state.test_of(need.place).next_wave(
-                    self._evidence[cell].get(need.place, {}), complete=True
+                rest = state.test_of(need.key).next_wave(
+                    self._evidence[cell].get(need.key, {}), complete=True
                 )
-                while self._may_pass(cell, need) and (seeds := self._free(cell, need.place, rest)):
+                while self._may_pass(cell, need) and (seeds := self._free(cell, need.key, rest)):
                     yield need, seeds
             open_needs = [need for need in state.needs if need.want == "verdict"]
             for need in open_needs[:1]:
                 for verdict in ("fail", "pass"):
-                    queue.append({**assumed, need.place: verdict})
+                    queue.append({**assumed, need.key: verdict})
 
     def _may_pass(self, cell: str, need: Need) -> bool:
         """Whether the scores of a probe that are known, if any, reach the target."""
-        known = self._evidence[cell].get(need.place, {})
+        known = self._evidence[cell].get(need.key, {})
         return not known or self.test.reaches(self.test.mean(known))

@@ -8,43 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from scipy import stats
 
 LEAST_SPREAD, LARGEST_SPREAD = 1.15, 2.0
-"""Bounds on how far first steps go: less would creep, more would leap over a doubling."""
-
-
-@dataclass(frozen=True)
-class Expectation:
-    """What to expect of one cell.
-
-    Attributes:
-        D_K: expected smallest passing total width.
-        h: head count at which it is expected.
-        spread: factor from ``D_K`` to the end of its 95 % prediction interval.
-        source: what the expectation rests on.
-
-    Raises:
-        ValueError: a number is not a positive one.
-    """
-
-    D_K: float
-    h: float
-    spread: float
-    source: str
-
-    def __post_init__(self) -> None:
-        if not all(0 < number < math.inf for number in (self.D_K, self.h, self.spread)):
-            raise ValueError(f"{self}: not all of its numbers are positive and finite")
+"""Bounds on how far the first steps go: less would creep, more would leap over a doubling."""
 
 
 def fit_ratio(scales: Sequence[float], found: Sequence[float]) -> tuple[float, float]:
     """The geometric mean of found / scale, and the factor to the end of its prediction interval.
 
     Args:
-        scales: what the law says each threshold is proportional to; at least two.
+        scales: what the law takes each threshold to be proportional to; at least two.
         found: the thresholds.
 
     Returns:

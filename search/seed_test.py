@@ -1,4 +1,4 @@
-"""The test of one probe over its seeds: verdict, exact curtailment, waves, t-interval."""
+"""The test of one probe over its seeds: verdict, exact curtailment, waves."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 
-from scipy import stats
-
+from search.interval import t_interval
 from search.protocol import Verdict
 
 
@@ -20,7 +19,7 @@ class SeedTest:
     Where the score has bounds, a verdict is often certain before every seed has run. With
     scores of at most 1, a probe fails once the shortfall of the known ones exceeds what the
     mean may lack, sum(1 - s) > n (1 - target); with scores of at least 0, it passes once the
-    known ones alone reach n * target. The sums are exact rationals: a verdict never hangs on
+    known ones alone reach n * target. The sums are exact rationals: a verdict does not depend on
     the order of the seeds. An infinite score, of a run that diverged, fails its probe.
 
     Attributes:
@@ -94,7 +93,7 @@ class SeedTest:
 
         Two seeds settle most failing probes. If they pass, the rest go together; if they do
         not, three more, then the rest. A wave counts when all its seeds have a score, so that
-        what a verdict rests on does not hang on which of them came first.
+        what a verdict rests on does not depend on which of them came first.
 
         Args:
             complete: go on until every seed has a score.
@@ -105,7 +104,7 @@ class SeedTest:
         """Those of the scores that the waves of this test would have run, and no more.
 
         Other studies, or speculation, may have trained more seeds of a probe than its verdict
-        takes; what is reported must not hang on that.
+        takes; what is reported must not depend on that.
         """
         return self._waves(scores, complete)[0]
 
@@ -126,22 +125,8 @@ class SeedTest:
         return run, ()
 
     def interval(self, scores: Mapping[int, float]) -> tuple[float, float] | None:
-        """95 % t-interval of the mean over the known seeds (App. A.2); None below two seeds.
-
-        Seeds with identical scores have no spread: both ends are that score.
-        """
-        known = self._known(scores)
-        n = len(known)
-        if n < 2:
-            return None
-        if min(known) == max(known):
-            return known[0], known[0]
-        mean = math.fsum(known) / n
-        if math.isinf(mean):
-            return mean, mean
-        spread = math.sqrt(math.fsum((s - mean) ** 2 for s in known) / (n - 1) / n)
-        half = float(stats.t.ppf(0.975, n - 1)) * spread
-        return mean - half, mean + half
+        """95 % t-interval of the mean over the known seeds; None below two seeds."""
+        return t_interval(self._known(scores))
 
     def may_reach(self, scores: Mapping[int, float]) -> bool:
         """Whether the better end of the interval reaches the target."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 from search.portfolio import Portfolio
-from search.protocol import CellPlan, HeadResult, Place, Probe, ProbeResult
+from search.protocol import ArmResult, CellPlan, Probe, ProbeKey, ProbeResult
 from search.seed_test import SeedTest
 from threshold_search.simulate import SimulatedRun
 
@@ -18,73 +18,80 @@ class CountedRuns:
     """Runs of one cell, each made once, and the training steps they took.
 
     Args:
-        run: makes the run of a place and seed.
+        run: makes a probe's run from its seed.
     """
 
-    def __init__(self, run: Callable[[Place, int], SimulatedRun]) -> None:
+    def __init__(self, run: Callable[[ProbeKey, int], SimulatedRun]) -> None:
         self._run = run
-        self._made: dict[tuple[Place, int], SimulatedRun] = {}
+        self._made: dict[tuple[ProbeKey, int], SimulatedRun] = {}
 
     @property
     def steps(self) -> int:
         """Training steps of every run so far."""
         return sum(run.steps for run in self._made.values())
 
-    def score(self, place: Place, seed: int) -> float:
+    def score(self, key: ProbeKey, seed: int) -> float:
         """The score of a run, made now unless it was made before."""
-        key = (place, seed)
+        key = (key, seed)
         if key not in self._made:
-            self._made[key] = self._run(place, seed)
+            self._made[key] = self._run(key, seed)
         return self._made[key].score
 
-    def verdict_scores(self, place: Place, test: SeedTest) -> dict[int, float]:
+    def verdict_scores(self, key: ProbeKey, test: SeedTest) -> dict[int, float]:
         """Scores by seed, as many as the verdict of a probe takes."""
         scores: dict[int, float] = {}
         while wave := test.next_wave(scores):
-            scores |= {seed: self.score(place, seed) for seed in wave}
+            scores |= {seed: self.score(key, seed) for seed in wave}
         return scores
 
 
 def exhaustive(
     axes: Mapping[int, Sequence[int]], test: SeedTest, runs: CountedRuns
-) -> dict[int, HeadResult]:
-    """The smallest passing d_k of each head count by trying every value with every seed.
+) -> dict[int, ArmResult]:
+    """The smallest passing value of each arm by trying every value with every seed.
 
     Returns:
-        By head count: ``found`` with its certificate, or ``censored``. A value above that fails
+        By arm: ``found`` with its certificate, or ``censored``. A value above that fails
         does not matter: the smallest that passes is the threshold.
     """
-    return {h: _smallest_passing(h, axis, test, runs) for h, axis in axes.items()}
+    return {arm: _smallest_passing(arm, axis, test, runs) for arm, axis in axes.items()}
 
 
-def _smallest_passing(h: int, axis: Sequence[int], test: SeedTest, runs: CountedRuns) -> HeadResult:
+def _smallest_passing(
+    arm: int, axis: Sequence[int], test: SeedTest, runs: CountedRuns
+) -> ArmResult:
     scores = {
-        d_k: {seed: runs.score(Place(h, d_k), seed) for seed in range(test.seeds)} for d_k in axis
+        value: {seed: runs.score(ProbeKey(arm, value), seed) for seed in range(test.seeds)}
+        for value in axis
     }
-    probes = {d_k: ProbeResult(d_k, test.mean(known), test.seeds) for d_k, known in scores.items()}
-    found = next((d_k for d_k in axis if test.verdict(scores[d_k]) == "pass"), None)
+    probes = {
+        value: ProbeResult(value, test.mean(known), test.seeds) for value, known in scores.items()
+    }
+    found = next((value for value in axis if test.verdict(scores[value]) == "pass"), None)
     if found is None:
         last = axis[-1]
-        because = f"no pass up to the largest width allowed, d_k = {last}"
-        return HeadResult(h, "censored", None, h * (last + 1), None, because, failed=probes[last])
+        because = f"no pass up to the largest value allowed, {last}"
+        return ArmResult(
+            arm, "censored", None, arm * (last + 1), None, because, failed=probes[last]
+        )
     below = next((low for low, high in pairwise(axis) if high == found), None)
-    because = f"passes at d_k = {found}" + (f", fails at {below}" if below else "")
+    because = f"passes at value = {found}" + (f", fails at {below}" if below else "")
     failed = probes[below] if below else None
-    return HeadResult(h, "found", found, None, None, because, passed=probes[found], failed=failed)
+    return ArmResult(arm, "found", found, None, None, because, passed=probes[found], failed=failed)
 
 
-def adaptive(plan: CellPlan, test: SeedTest, runs: CountedRuns) -> dict[int, HeadResult]:
+def adaptive(plan: CellPlan, test: SeedTest, runs: CountedRuns) -> dict[int, ArmResult]:
     """What the search of this package finds, one probe at a time."""
     portfolio = Portfolio([plan], test)
     while isinstance(probe := portfolio.ask(), Probe):
         for seed in probe.seeds:
-            score = runs.score(probe.place, seed)
-            portfolio.tell(probe.cell, probe.h, probe.d_k, seed, score, longer=probe.longer)
+            score = runs.score(probe.key, seed)
+            portfolio.tell(probe.cell, probe.arm, probe.value, seed, score, extended=probe.extended)
         portfolio.release(probe)
-    return {h: portfolio.state(plan.cell).result(h) for h in plan.axes}
+    return {arm: portfolio.state(plan.cell).result(arm) for arm in plan.axes}
 
 
-def least_D_K(results: Mapping[int, HeadResult]) -> int | None:
-    """The smallest D_K found over all head counts."""
-    found = [h * result.d_k for h, result in results.items() if result.d_k is not None]
+def least_cost(results: Mapping[int, ArmResult]) -> int | None:
+    """The smallest cost found over all arms."""
+    found = [arm * result.value for arm, result in results.items() if result.value is not None]
     return min(found, default=None)

@@ -1,4 +1,4 @@
-"""Optuna asked for the smallest total width that passes: the baseline that does not use order."""
+"""Optuna asked for the smallest cost that passes: the baseline that does not use order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from optuna.distributions import CategoricalDistribution, IntDistribution
 from ray.tune.search import Searcher
 
 from search.bracket import Bracket
-from search.protocol import Place
+from search.protocol import ProbeKey
 from search.seed_test import SeedTest
 from search.tune.optuna import OptunaTrials
 from threshold_search.baselines import CountedRuns
@@ -20,12 +20,12 @@ class OptunaResult:
     """What Optuna found.
 
     Attributes:
-        D_K: smallest total width that passed; None if none did.
+        cost: the smallest that passed; None if none did.
         trials: how many it took to find it, the repeated ones included.
         steps: training steps by then.
     """
 
-    D_K: int | None
+    cost: int | None
     trials: int
     steps: int
 
@@ -38,22 +38,22 @@ def smallest_by_optuna(
     trials: int,
     seed: int,
 ) -> OptunaResult:
-    """Let TPE minimise the D_K that passes, until it has reached a goal or used up its trials.
+    """Let TPE minimise the cost that passes, until it has reached a goal or used up its trials.
 
-    A trial is a head count and a total width, trained at the largest d_k within it, with the
-    seeds that its verdict takes, as in the adaptive search; a probe tried before costs nothing.
-    It scores its D_K if it passes, and beyond every D_K, by how far its mean falls short, if it
-    fails. The goal is known to the caller alone: Optuna could not tell that it has arrived, and
-    has no failing probe below to show.
+    A trial is an arm and a cost, trained at the largest value within it, with the seeds that its
+    verdict takes, as in the adaptive search; a probe tried before costs nothing. It scores its
+    cost if it passes, and beyond every cost, by how far its mean falls short, if it fails. Only
+    the caller knows the goal: Optuna could not tell that it has arrived, and has no failing probe
+    below to show.
 
     Args:
-        goal: the smallest D_K that passes.
+        goal: the smallest cost that passes.
         trials: most trials; what was found by then is returned.
     """
-    largest = max(h * axis[-1] for h, axis in axes.items())
+    largest = max(arm * axis[-1] for arm, axis in axes.items())
     space = {
-        "h": CategoricalDistribution(list(axes)),
-        "D_K": IntDistribution(1, largest, log=True),
+        "arm": CategoricalDistribution(list(axes)),
+        "cost": IntDistribution(1, largest, log=True),
     }
     search = OptunaTrials(space, "min", trials, seed, lambda params, best: params)
     found: int | None = None
@@ -61,18 +61,18 @@ def smallest_by_optuna(
         params = search.suggest(f"{number}")
         if params == Searcher.FINISHED:
             break
-        h = params["h"]
-        d_k = Bracket(axes[h]).at_most(params["D_K"] / h)
-        value = 2.0 * largest
-        if d_k:
-            place = Place(h, d_k)
-            scores = runs.verdict_scores(place, test)
+        arm = params["arm"]
+        value = Bracket(axes[arm]).at_most(params["cost"] / arm)
+        objective = 2.0 * largest
+        if value:
+            key = ProbeKey(arm, value)
+            scores = runs.verdict_scores(key, test)
             if test.verdict(scores) == "pass":
-                value = float(h * d_k)
-                found = min(h * d_k, found or largest)
+                objective = float(arm * value)
+                found = min(arm * value, found or largest)
             else:
-                value = largest * (1 + min(1.0, abs(test.mean(scores) - test.target)))
-        search.on_trial_complete(f"{number}", {"score": value})
+                objective = largest * (1 + min(1.0, abs(test.mean(scores) - test.target)))
+        search.on_trial_complete(f"{number}", {"score": objective})
         if found is not None and found <= goal:
             return OptunaResult(found, number, runs.steps)
     return OptunaResult(found, trials, runs.steps)

@@ -13,7 +13,7 @@ from itertools import count
 from statistics import fmean
 
 from search.portfolio import Portfolio
-from search.protocol import Place, Probe
+from search.protocol import Probe, ProbeKey
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class SimulatedRun:
     steps: int = 0
 
 
-Curves = Callable[[str, Place, int], SimulatedRun]
-"""The run of (cell, place, seed)."""
+Curves = Callable[[str, ProbeKey, int], SimulatedRun]
+"""The run of (cell, probe, seed)."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Simulated:
     steps: int
     useful: float
 
-    def busy(self, until: float = 0.9) -> float:
+    def utilisation(self, until: float = 0.9) -> float:
         """Share of the workers' time that they worked, needed or ahead of need.
 
         Args:
@@ -91,11 +91,11 @@ def simulate(
     jobs: list[Job] = []
     working: list[tuple[float, int, Job]] = []
     order, now, driver_free = count(), 0.0, 0.0
-    trained: dict[tuple[str, Place, int], SimulatedRun] = {}
+    trained: dict[tuple[str, ProbeKey, int], SimulatedRun] = {}
     while not portfolio.is_done:
         while len(working) < workers and isinstance(probe := portfolio.ask(), Probe):
-            runs = {seed: curves(probe.cell, probe.place, seed) for seed in probe.seeds}
-            trained |= {(probe.cell, probe.place, seed): run for seed, run in runs.items()}
+            runs = {seed: curves(probe.cell, probe.key, seed) for seed in probe.seeds}
+            trained |= {(probe.cell, probe.key, seed): run for seed, run in runs.items()}
             start = driver_free = max(now, driver_free) + seconds_per_start
             jobs.append(Job(probe, start, start + math.fsum(r.seconds for r in runs.values())))
             heapq.heappush(working, (jobs[-1].end, next(order), jobs[-1]))
@@ -104,8 +104,8 @@ def simulate(
         now, _, job = heapq.heappop(working)
         probe = job.probe
         for seed in probe.seeds:
-            score = trained[probe.cell, probe.place, seed].score
-            portfolio.tell(probe.cell, probe.h, probe.d_k, seed, score, longer=probe.longer)
+            score = trained[probe.cell, probe.key, seed].score
+            portfolio.tell(probe.cell, probe.arm, probe.value, seed, score, extended=probe.extended)
         portfolio.release(probe)
     done = tuple(Job(job.probe, job.start, min(job.end, now)) for job in jobs if job.start < now)
     worked = math.fsum(job.end - job.start for job in done)
@@ -120,29 +120,29 @@ def simulate(
     )
 
 
-def needed_runs(portfolio: Portfolio) -> Iterable[tuple[str, Place, int]]:
-    """The runs that a search rests on, as (cell, place, seed): what it asked for, and no more."""
+def needed_runs(portfolio: Portfolio) -> Iterable[tuple[str, ProbeKey, int]]:
+    """The runs that a search rests on, as (cell, probe, seed): what it needed, and no more."""
     for cell in portfolio.plans:
         state = portfolio.state(cell)
-        for place in state.used:
-            for seed in state.scores(place):
-                yield cell, place, seed
+        for key in state.used:
+            for seed in state.scores(key):
+                yield cell, key, seed
 
 
-def probes_per_head(portfolio: Portfolio, found: bool = False) -> tuple[float, float]:
-    """Probes of each (cell, h) that was probed, on average, and ceil(log2 n) + 2 likewise.
+def probes_per_arm(portfolio: Portfolio, found: bool = False) -> tuple[float, float]:
+    """Probes of each (cell, arm) that was probed, on average, and ceil(log2 n) + 2 likewise.
 
-    Of n values of d_k, bisection takes ceil(log2 n) probes; two more are a first pass and the
-    fail below it. Heads that were ruled out without a probe would lower both.
+    Of n values, bisection takes ceil(log2 n) probes; two more are a first pass and the fail
+    below it. Arms that were ruled out without a probe would lower both.
 
     Args:
-        found: count heads with a threshold alone; one that is pruned may take a single probe.
+        found: count arms with a threshold alone; one that is pruned may take a single probe.
     """
     counts, bounds = [], []
     for cell, plan in portfolio.plans.items():
         state = portfolio.state(cell)
-        for h in state.tried:
-            if not found or state.result(h).status == "found":
-                counts.append(sum(place.h == h for place in state.used))
-                bounds.append(math.ceil(math.log2(len(plan.axes[h]))) + 2)
+        for arm in state.tried:
+            if not found or state.result(arm).status == "found":
+                counts.append(sum(key.arm == arm for key in state.used))
+                bounds.append(math.ceil(math.log2(len(plan.axes[arm]))) + 2)
     return fmean(counts), fmean(bounds)

@@ -24,7 +24,7 @@ from ray.tune import (
 )
 
 from search.portfolio import Portfolio
-from search.protocol import CellPlan, Decision, ProbeResult, Status
+from search.protocol import CellPlan, Decision, ProbeResult, Status, Words
 from search.seed_test import SeedTest
 from search.tune.scheduler import SeedScheduler
 from search.tune.score_file import ScoreFile
@@ -39,7 +39,7 @@ class Threshold:
 
     Attributes:
         status: ``found``; ``censored`` where no value passes; ``inconsistent`` where a pass
-            lies below a fail; ``open`` where trials failed time and again.
+            lies below a fail; ``open`` where every attempt at a probe failed.
         value: None unless found.
         passed, failed: the certificate: mean scores at the value and at the one below it.
         because: the same in words.
@@ -58,7 +58,7 @@ class _KeepingSearcher(ThresholdSearcher):
     """Takes a trial's last result as the score of its seed, and keeps it before telling."""
 
     def __init__(self, portfolio: Portfolio, kept: ScoreFile, axis: str, metric: str) -> None:
-        super().__init__(portfolio, lambda probe: {axis: probe.d_k, "seed": probe.seeds[0]})
+        super().__init__(portfolio, lambda probe: {axis: probe.value, "seed": probe.seeds[0]})
         self.kept, self.score_name = kept, metric
         self.fault: Exception | None = None
 
@@ -69,7 +69,7 @@ class _KeepingSearcher(ThresholdSearcher):
         probe = self.probes.get(trial_id)
         score = _number((result or {}).get(self.score_name))
         if probe is not None and score is not None and not error and trial_id not in self.spared:
-            value, seed = probe.d_k, probe.seeds[0]
+            value, seed = probe.value, probe.seeds[0]
             try:
                 self.portfolio.test.check(score)
                 self.kept.add(value, seed, score)
@@ -131,7 +131,7 @@ def find_threshold(
         ray.init()
     plan = CellPlan(
         CELL, {1: values}, float(guess or values[len(values) // 2]), keep_within=None,
-        intervals=False,
+        intervals=False, words=Words(value=axis),
     )  # fmt: skip
     portfolio = Portfolio([plan], test, slots or _slots(wanted), together=1)
     for value, seed, score in kept.scores:
@@ -142,7 +142,7 @@ def find_threshold(
     result = state.result(1)
     passed, failed = result.contradiction or (result.passed, result.failed)
     decisions = tuple(state.decisions)
-    return Threshold(result.status, result.d_k, passed, failed, result.because, decisions)
+    return Threshold(result.status, result.value, passed, failed, result.because, decisions)
 
 
 def _slots(resources: dict[str, float] | PlacementGroupFactory) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 from ray.tune.search import Searcher
 
 from search.portfolio import Portfolio
-from search.protocol import Place, Probe, Signal
+from search.protocol import Probe, ProbeKey, Signal
 
 
 class ThresholdSearcher(Searcher):
@@ -18,18 +18,18 @@ class ThresholdSearcher(Searcher):
     Scores reach the portfolio through the scheduler, as they arrive; a trial's end only
     frees its probe, or marks it as one that could not be run.
 
-    A probe whose trial ends in error is asked for again, less the seeds that have a score by
+    A probe whose trial ends in error is handed out again, without the seeds that have a score by
     then; Tune's own retries would train them twice. So is one whose trial ends without a score
-    that is still wanted. After ``attempts`` such ends it is given up.
+    that is still wanted. After ``attempts`` such ends the probe has failed.
 
     Attributes:
         probes: what each running trial trains.
-        spared: trials that were stopped since nothing more could be learnt from them.
+        spared: trials stopped because nothing more could be learnt from them.
 
     Args:
         portfolio: the search.
         to_config: the trial's config for a probe.
-        on_lost: told of a probe that is given up.
+        on_lost: told of each probe that has failed.
         attempts: trials that a probe may lose.
     """
 
@@ -47,7 +47,7 @@ class ThresholdSearcher(Searcher):
         self.attempts = attempts
         self.probes: dict[str, Probe] = {}
         self.spared: set[str] = set()
-        self.errors: Counter[tuple[str, Place]] = Counter()
+        self.errors: Counter[tuple[str, ProbeKey]] = Counter()
         self.is_stopped = False
 
     def suggest(self, trial_id: str) -> Any:
@@ -73,9 +73,9 @@ class ThresholdSearcher(Searcher):
             return
         lost = error or self.portfolio.is_wanted(probe)  # some trials end in silence
         self.portfolio.release(probe)
-        self.errors[probe.cell, probe.place] += lost
-        if lost and self.errors[probe.cell, probe.place] >= self.attempts:
-            self.portfolio.tell_failed(probe.cell, probe.place)
+        self.errors[probe.cell, probe.key] += lost
+        if lost and self.errors[probe.cell, probe.key] >= self.attempts:
+            self.portfolio.tell_failed(probe.cell, probe.key)
             if self.on_lost is not None:
                 self.on_lost(probe)
 

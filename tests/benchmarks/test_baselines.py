@@ -6,18 +6,22 @@ import optuna
 import pytest
 from hypothesis import given, settings
 
-from search.protocol import CellPlan, Place
+from search.protocol import CellPlan, ProbeKey
 from search.seed_test import SeedTest
 from tests.search.oracles import noisy_cells, sharp_cells
-from tests.search.simulated_cells import SimulatedCell, widths
-from threshold_search.baselines import CountedRuns, adaptive, exhaustive, least_D_K
+from tests.search.simulated_cells import SimulatedCell, axes_to
+from threshold_search.baselines import CountedRuns, adaptive, exhaustive, least_cost
 from threshold_search.optuna_baseline import smallest_by_optuna
 from threshold_search.simulate import SimulatedRun
 
 
 def counted(cell: SimulatedCell) -> CountedRuns:
     """The cell's runs, a step each."""
-    return CountedRuns(lambda p, seed: SimulatedRun(cell.score(p.h, p.d_k, seed) or 0.0, 1.0, 1))
+
+    def run(key: ProbeKey, seed: int) -> SimulatedRun:
+        return SimulatedRun(cell.score(key.arm, key.value, seed), 1.0, 1)
+
+    return CountedRuns(run)
 
 
 @settings(max_examples=50)
@@ -28,17 +32,17 @@ def test_the_exhaustive_grid_finds_the_smallest_pass_with_its_certificate(
     runs = counted(cell)
     results = exhaustive(cell.plan.axes, cell.test, runs)
     assert runs.steps == cell.test.seeds * sum(len(axis) for axis in cell.plan.axes.values())
-    for h, result in results.items():
-        assert result.d_k == cell.threshold(h)
-        assert result.status == ("censored" if result.d_k is None else "found")
+    for arm, result in results.items():
+        assert result.value == cell.threshold(arm)
+        assert result.status == ("censored" if result.value is None else "found")
         if result.passed is not None:
-            assert cell.passes(h, result.passed.d_k)
+            assert cell.passes(arm, result.passed.value)
             assert result.passed.mean_score == pytest.approx(
-                sum(cell.scores(h, result.passed.d_k)) / cell.test.seeds
+                sum(cell.scores(arm, result.passed.value)) / cell.test.seeds
             )
         if result.failed is not None:
-            assert not cell.passes(h, result.failed.d_k)
-            assert result.failed.d_k == (result.d_k or result.failed.d_k + 1) - 1
+            assert not cell.passes(arm, result.failed.value)
+            assert result.failed.value == (result.value or result.failed.value + 1) - 1
 
 
 @settings(max_examples=50)
@@ -47,39 +51,40 @@ def test_the_adaptive_search_finds_the_same_for_less(cell: SimulatedCell) -> Non
     asked, everything = counted(cell), counted(cell)
     found = adaptive(cell.plan, cell.test, asked)
     truth = exhaustive(cell.plan.axes, cell.test, everything)
-    assert least_D_K(found) == least_D_K(truth)
-    assert all(truth[h].d_k == r.d_k for h, r in found.items() if r.status == "found")
+    assert least_cost(found) == least_cost(truth)
+    assert all(truth[arm].value == r.value for arm, r in found.items() if r.status == "found")
     assert asked.steps <= everything.steps
 
 
 def test_a_run_is_made_and_counted_once() -> None:
-    made: list[tuple[Place, int]] = []
+    made: list[tuple[ProbeKey, int]] = []
 
-    def run(place: Place, seed: int) -> SimulatedRun:
-        made.append((place, seed))
+    def run(key: ProbeKey, seed: int) -> SimulatedRun:
+        made.append((key, seed))
         return SimulatedRun(0.5, 1.0, 7)
 
     runs = CountedRuns(run)
     test = SeedTest(0.99, 10)
-    assert runs.verdict_scores(Place(1, 3), test) == {0: 0.5, 1: 0.5}  # the other seeds are spared
-    assert runs.verdict_scores(Place(1, 3), test) == {0: 0.5, 1: 0.5}
-    assert made == [(Place(1, 3), 0), (Place(1, 3), 1)]
+    key = ProbeKey(1, 3)
+    assert runs.verdict_scores(key, test) == {0: 0.5, 1: 0.5}  # the other seeds are spared
+    assert runs.verdict_scores(key, test) == {0: 0.5, 1: 0.5}
+    assert made == [(key, 0), (key, 1)]
     assert runs.steps == 14
 
 
 LEAST = SimulatedCell(
-    CellPlan("cell", widths({1: 40, 2: 20, 4: 10}), 20),
+    CellPlan("cell", axes_to({1: 40, 2: 20, 4: 10}), 20),
     SeedTest(0.99, 3),
-    lambda h, d_k, seed: min(1.0, 0.5 + 0.5 * h * d_k / {1: 20, 2: 12, 4: 16}[h]),
+    lambda arm, value, seed: min(1.0, 0.5 + 0.5 * arm * value / {1: 20, 2: 12, 4: 16}[arm]),
 )
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_optuna_reaches_the_smallest_width_and_pays_for_no_probe_twice(seed: int) -> None:
+def test_optuna_reaches_the_smallest_cost_and_pays_for_no_probe_twice(seed: int) -> None:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     runs = counted(LEAST)
     result = smallest_by_optuna(LEAST.plan.axes, LEAST.test, runs, 12, 400, seed)
-    assert (result.D_K, result.steps) == (12, runs.steps)
+    assert (result.cost, result.steps) == (12, runs.steps)
     assert result.trials < 400
     assert runs.steps <= 3 * 70  # every seed of every probe
 
@@ -88,6 +93,6 @@ def test_optuna_gives_back_what_it_has_when_its_trials_end() -> None:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     result = smallest_by_optuna(LEAST.plan.axes, LEAST.test, counted(LEAST), 1, 30, 0)
     assert result.trials == 30
-    assert result.D_K is None or result.D_K >= 12
-    nothing = SimulatedCell(LEAST.plan, LEAST.test, lambda h, d_k, seed: 0.5)
-    assert smallest_by_optuna(LEAST.plan.axes, LEAST.test, counted(nothing), 1, 5, 0).D_K is None
+    assert result.cost is None or result.cost >= 12
+    nothing = SimulatedCell(LEAST.plan, LEAST.test, lambda arm, value, seed: 0.5)
+    assert smallest_by_optuna(LEAST.plan.axes, LEAST.test, counted(nothing), 1, 5, 0).cost is None

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from search.protocol import Place
+from search.protocol import ProbeKey
 from threshold_search.curves import SHAPES, RecordedCurve, SyntheticCurve
 from threshold_search.simulate import SimulatedRun
 
@@ -16,27 +16,28 @@ scores = st.floats(0, 1)
 measured = st.dictionaries(st.integers(1, 60), scores, min_size=1, max_size=8)
 
 
-def recorded(by_width: dict[int, float], h: int = 2) -> RecordedCurve:
-    """A score for each width, its time and steps fixed by it."""
+def recorded(by_value: dict[int, float], arm: int = 2) -> RecordedCurve:
+    """A score for each value, its time and steps fixed by it."""
     return RecordedCurve(
-        {(h, d_k): {0: SimulatedRun(s, 9 - s, round(900 * s))} for d_k, s in by_width.items()}
+        {(arm, value): {0: SimulatedRun(s, 9 - s, round(900 * s))} for value, s in by_value.items()}
     )
 
 
 @given(measured)
-def test_a_measured_run_is_given_back_as_it_was(by_width: dict[int, float]) -> None:
-    curve = recorded(by_width)
-    for d_k, score in by_width.items():
-        assert curve.run(Place(2, d_k), 0) == SimulatedRun(score, 9 - score, round(900 * score))
+def test_a_measured_run_is_given_back_as_it_was(by_value: dict[int, float]) -> None:
+    curve = recorded(by_value)
+    for value, score in by_value.items():
+        run = SimulatedRun(score, 9 - score, round(900 * score))
+        assert curve.run(ProbeKey(2, value), 0) == run
 
 
 @given(measured, st.integers(1, 70))
 def test_what_was_not_measured_lies_between_its_neighbours(
-    by_width: dict[int, float], d_k: int
+    by_value: dict[int, float], value: int
 ) -> None:
-    run = recorded(by_width).run(Place(2, d_k), 0)
-    below = [by_width[w] for w in sorted(by_width) if w <= d_k][-1:] or [0.0]
-    above = [by_width[w] for w in sorted(by_width) if w >= d_k][:1] or below
+    run = recorded(by_value).run(ProbeKey(2, value), 0)
+    below = [by_value[w] for w in sorted(by_value) if w <= value][-1:] or [0.0]
+    above = [by_value[w] for w in sorted(by_value) if w >= value][:1] or below
     ends = sorted(below + above)
     assert ends[0] - 1e-9 <= run.score <= ends[-1] + 1e-9
     assert 8 <= run.seconds <= 9
@@ -44,40 +45,40 @@ def test_what_was_not_measured_lies_between_its_neighbours(
 
 
 @given(measured)
-def test_rising_measurements_give_a_rising_curve(by_width: dict[int, float]) -> None:
-    rising = dict(zip(sorted(by_width), sorted(by_width.values()), strict=True))
+def test_rising_measurements_give_a_rising_curve(by_value: dict[int, float]) -> None:
+    rising = dict(zip(sorted(by_value), sorted(by_value.values()), strict=True))
     curve = recorded(rising)
-    values = [curve.run(Place(2, d_k), 0).score for d_k in range(1, 70)]
+    values = [curve.run(ProbeKey(2, value), 0).score for value in range(1, 70)]
     assert all(a <= b + 1e-9 for a, b in pairwise(values))
 
 
-def test_seeds_and_heads_that_were_not_measured_are_played_by_others() -> None:
+def test_seeds_and_arms_that_were_not_measured_take_the_runs_of_others() -> None:
     runs = {seed: SimulatedRun(0.1 * seed, 1.0) for seed in (0, 1, 4)}
     curve = RecordedCurve({(2, 6): runs, (16, 1): {0: SimulatedRun(0.9, 1.0)}})
-    assert [curve.run(Place(2, 6), seed).score for seed in (0, 1, 2, 3, 4)] == pytest.approx(
+    assert [curve.run(ProbeKey(2, 6), seed).score for seed in (0, 1, 2, 3, 4)] == pytest.approx(
         [0, 0.1, 0.4, 0, 0.4]
     )
-    assert curve.run(Place(4, 3), 0) == curve.run(Place(2, 6), 0)  # the same total width
-    assert curve.run(Place(3, 4), 1) == curve.run(Place(2, 6), 1)
+    assert curve.run(ProbeKey(4, 3), 0) == curve.run(ProbeKey(2, 6), 0)  # the same cost
+    assert curve.run(ProbeKey(3, 4), 1) == curve.run(ProbeKey(2, 6), 1)
     with pytest.raises(ValueError, match="no run"):
         RecordedCurve({})
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_synthetic_curve_rises_with_the_width_and_repeats(shape: str) -> None:
+def test_a_synthetic_curve_rises_with_the_value_and_repeats(shape: str) -> None:
     curve = SyntheticCurve({1: 20, 4: 6}, shape, name="x")
-    for h in (1, 4):
+    for arm in (1, 4):
         for seed in range(10):
-            runs = [curve.run(Place(h, d_k), seed) for d_k in range(1, 60)]
-            assert runs == [curve.run(Place(h, d_k), seed) for d_k in range(1, 60)]
+            runs = [curve.run(ProbeKey(arm, value), seed) for value in range(1, 60)]
+            assert runs == [curve.run(ProbeKey(arm, value), seed) for value in range(1, 60)]
             values = [run.score for run in runs]
             assert values == sorted(values)
             assert 0 <= values[0] < 0.9
             assert all(run.seconds > 0 and 0 < run.steps <= 20_000 for run in runs)
 
 
-def mean(curve: SyntheticCurve, h: int, d_k: int) -> float:
-    return sum(curve.run(Place(h, d_k), seed).score for seed in range(40)) / 40
+def mean(curve: SyntheticCurve, arm: int, value: int) -> float:
+    return sum(curve.run(ProbeKey(arm, value), seed).score for seed in range(40)) / 40
 
 
 def test_the_shapes_are_what_they_are_called() -> None:
@@ -87,6 +88,6 @@ def test_the_shapes_are_what_they_are_called() -> None:
     rise = {s: mean(curves[s], 4, 9) - mean(curves[s], 4, 7) for s in ("sharp", "wide")}
     assert rise["wide"] < 0.5 * rise["sharp"]
     assert mean(curves["plateau"], 1, 60) == pytest.approx(0.98)
-    stuck = {curves["bimodal"].run(Place(1, 60), seed).score for seed in range(40)}
-    assert stuck == {0.6, 1.0}
+    scores = {curves["bimodal"].run(ProbeKey(1, 60), seed).score for seed in range(40)}
+    assert scores == {0.6, 1.0}
     assert mean(curves["plateau"], 4, 30) == mean(curves["bimodal"], 4, 30) == 1.0

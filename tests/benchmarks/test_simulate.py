@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from search.portfolio import Portfolio
-from search.protocol import CellPlan, Place
+from search.protocol import CellPlan, ProbeKey
 from search.seed_test import SeedTest
 from tests.search.oracles import noisy_cells, rising_cells, sharp_cells
 from tests.search.simulated_cells import SimulatedCell, everything, table
@@ -22,7 +22,7 @@ from threshold_search.simulate import (
     Simulated,
     SimulatedRun,
     needed_runs,
-    probes_per_head,
+    probes_per_arm,
     simulate,
 )
 
@@ -33,10 +33,10 @@ def timed(*cells: SimulatedCell) -> Curves:
     """The cells' scores, with run times drawn by chance and ten steps to a second."""
     by_name = {cell.plan.cell: cell for cell in cells}
 
-    def run(cell: str, place: Place, seed: int) -> SimulatedRun:
-        score = by_name[cell].score(place.h, place.d_k, seed)
+    def run(cell: str, key: ProbeKey, seed: int) -> SimulatedRun:
+        score = by_name[cell].score(key.arm, key.value, seed)
         assert score is not None
-        seconds = random.Random(f"{cell} {place} {seed}").choice([0.1, 1.0, 1.5, 20.0])
+        seconds = random.Random(f"{cell} {key} {seed}").choice([0.1, 1.0, 1.5, 20.0])
         return SimulatedRun(score, seconds, round(10 * seconds))
 
     return run
@@ -55,7 +55,7 @@ def test_one_worker_does_what_is_needed_one_after_another(cell: SimulatedCell) -
     assert done.makespan == pytest.approx(math.fsum(run.seconds for run in runs))
     assert (done.runs, done.steps) == (len(runs), sum(run.steps for run in runs))
     assert done.useful == pytest.approx(1)
-    assert done.busy(1.0) == pytest.approx(1)
+    assert done.utilisation(1.0) == pytest.approx(1)
 
 
 @settings(max_examples=25)
@@ -67,7 +67,7 @@ def test_workers_and_their_clocks_change_no_result(
     simulate(alone, timed(cell), 1)
     done = simulate(together, timed(cell), workers, start)
     assert everything(together) == everything(alone)
-    trained = [(job.probe.cell, job.probe.place, s) for job in done.jobs for s in job.probe.seeds]
+    trained = [(job.probe.cell, job.probe.key, s) for job in done.jobs for s in job.probe.seeds]
     assert len(trained) == len(set(trained)) <= done.runs
     assert set(needed_runs(together)) <= set(trained)
 
@@ -84,7 +84,7 @@ def test_the_clock_adds_up(cell: SimulatedCell, workers: int, start: float) -> N
     horizon = 0.9 * done.makespan
     ends = [0.0, *(m for m in moments if 0 < m < horizon), horizon]
     worked = sum(at_work(done, a) * (b - a) for a, b in pairwise(ends))
-    assert done.busy() == pytest.approx(worked / (workers * horizon))
+    assert done.utilisation() == pytest.approx(worked / (workers * horizon))
     assert 0 < done.useful <= 1
 
 
@@ -101,36 +101,36 @@ def test_cells_that_share_workers_each_get_their_own_result(
 
 
 def test_more_workers_end_a_bisection_sooner() -> None:
-    """k workers try k widths at once: a bracket shrinks by k + 1 in the time of one probe."""
+    """k workers try k values at once: a bracket shrinks by k + 1 in the time of one probe."""
     plan = CellPlan("cell", {1: range(1, 1025)}, 700, intervals=False)
     times = []
     for workers in (1, 3, 15):
         done = simulate(
             Portfolio([plan], SeedTest(0.99, 1)),
-            lambda cell, place, seed: SimulatedRun(float(place.d_k >= 333), 1.0),
+            lambda cell, key, seed: SimulatedRun(float(key.value >= 333), 1.0),
             workers,
         )
         times.append(done.makespan)
     assert times[0] > 1.5 * times[1] > 1.5 * times[2]
 
 
-def test_probes_are_counted_over_the_heads_that_were_probed() -> None:
+def test_probes_are_counted_over_the_arms_that_were_probed() -> None:
     plan = CellPlan("cell", {1: range(1, 65), 32: range(1, 3)}, 20, intervals=False)
     portfolio = Portfolio([plan], SeedTest(0.99, 1))
-    simulate(portfolio, lambda c, place, s: SimulatedRun(float(place.d_k >= 20), 1.0), 1)
+    simulate(portfolio, lambda c, key, s: SimulatedRun(float(key.value >= 20), 1.0), 1)
     used = portfolio.state("cell").used
-    assert {place.h for place in used} == {1}  # 32 heads start beyond the kept margin
-    assert probes_per_head(portfolio) == (len(used), 6 + 2)
+    assert {key.arm for key in used} == {1}  # 32 arms start beyond the kept margin
+    assert probes_per_arm(portfolio) == (len(used), 6 + 2)
 
 
-def test_probes_of_the_found_heads_are_counted_apart() -> None:
+def test_probes_of_the_found_arms_are_counted_apart() -> None:
     plan = CellPlan("cell", {1: range(1, 65), 4: range(1, 17)}, 20, intervals=False)
     portfolio = Portfolio([plan], SeedTest(0.99, 1))
-    simulate(portfolio, lambda c, p, s: SimulatedRun(float(p.h == 1 and p.d_k >= 20), 1.0), 1)
-    used = [place.h for place in portfolio.state("cell").used]
+    simulate(portfolio, lambda c, p, s: SimulatedRun(float(p.arm == 1 and p.value >= 20), 1.0), 1)
+    used = [key.arm for key in portfolio.state("cell").used]
     assert (portfolio.state("cell").result(4).status, used.count(4)) == ("pruned", 1)
-    assert probes_per_head(portfolio, found=True) == (used.count(1), 6 + 2)
-    assert probes_per_head(portfolio) == (len(used) / 2, (8 + 6) / 2)
+    assert probes_per_arm(portfolio, found=True) == (used.count(1), 6 + 2)
+    assert probes_per_arm(portfolio) == (len(used) / 2, (8 + 6) / 2)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -139,16 +139,16 @@ def test_cells_of_every_shape_end_and_keep_their_workers_busy(shape: str) -> Non
     chance = random.Random(shape)
     plans, curves = [], {}
     for number in range(24):
-        D_K = chance.uniform(10, 60)
-        axes = {h: range(1, max(1, 120 // h) + 1) for h in (1, 2, 4)}
-        plans.append(CellPlan(f"{number}", axes, D_K * chance.uniform(0.7, 1.4), guess_h=2))
+        cost = chance.uniform(10, 60)
+        axes = {arm: range(1, max(1, 120 // arm) + 1) for arm in (1, 2, 4)}
+        plans.append(CellPlan(f"{number}", axes, cost * chance.uniform(0.7, 1.4), guess_arm=2))
         curves[f"{number}"] = SyntheticCurve(
-            {h: D_K * worse / h for h, worse in ((1, 1.3), (2, 1.0), (4, 1.1))}, shape
+            {arm: cost * worse / arm for arm, worse in ((1, 1.3), (2, 1.0), (4, 1.1))}, shape
         )
     portfolio = Portfolio(plans, SeedTest(0.99, 10))
-    done = simulate(portfolio, lambda cell, place, seed: curves[cell].run(place, seed), 24)
-    assert done.busy() >= 0.85
+    done = simulate(portfolio, lambda cell, key, seed: curves[cell].run(key, seed), 24)
+    assert done.utilisation() >= 0.85
     for found in (False, True):
-        probes, bisection = probes_per_head(portfolio, found)
+        probes, bisection = probes_per_arm(portfolio, found)
         assert probes <= bisection
-    assert all(portfolio.state(plan.cell).best_D_K for plan in plans)
+    assert all(portfolio.state(plan.cell).best_cost for plan in plans)

@@ -19,9 +19,9 @@ Told = tuple[str, int, int, int, float, bool]
 Row = tuple[str, int | None, int | None, int | None]
 
 
-def widths(limits: dict[int, int]) -> dict[int, range]:
-    """Every width from 1 to each head's limit."""
-    return {h: range(1, limit + 1) for h, limit in limits.items()}
+def axes_to(limits: dict[int, int]) -> dict[int, range]:
+    """Every value from 1 to each arm's limit."""
+    return {arm: range(1, limit + 1) for arm, limit in limits.items()}
 
 
 @dataclass(frozen=True)
@@ -32,74 +32,78 @@ class SimulatedCell:
     test: SeedTest
     score: Callable[[int, int, int], float | None]
 
-    def scores(self, h: int, d_k: int) -> list[float]:
-        return [self.score(h, d_k, seed) for seed in range(self.test.seeds)]
+    def scores(self, arm: int, value: int) -> list[float]:
+        return [self.score(arm, value, seed) for seed in range(self.test.seeds)]
 
-    def passes(self, h: int, d_k: int) -> bool:
+    def passes(self, arm: int, value: int) -> bool:
         """Whether the mean of every seed reaches the target, both as they are written."""
-        total = sum(Fraction(str(score)) for score in self.scores(h, d_k))
+        total = sum(Fraction(str(score)) for score in self.scores(arm, value))
         wanted = self.test.seeds * Fraction(str(self.test.target))
         return total <= wanted if self.test.minimise else total >= wanted
 
-    def threshold(self, h: int) -> int | None:
-        """The smallest d_k that passes, by trying each."""
-        return next((d for d in self.plan.axes[h] if self.passes(h, d)), None)
+    def threshold(self, arm: int) -> int | None:
+        """The smallest value that passes, by trying each."""
+        return next((d for d in self.plan.axes[arm] if self.passes(arm, d)), None)
 
-    def bounds(self, h: int, d_k: int) -> tuple[float, float]:
+    def bounds(self, arm: int, value: int) -> tuple[float, float]:
         """The 95 % t-interval of the mean."""
-        scores = self.scores(h, d_k)
+        scores = self.scores(arm, value)
         if len(set(scores)) == 1:
             return scores[0], scores[0]
         mean, error = sum(scores) / len(scores), stats.sem(scores)
         return stats.t.interval(0.95, len(scores) - 1, mean, error)
 
-    def interval(self, h: int, d_k: int) -> tuple[int | None, int | None]:
-        """App. A.2: the optimistic and the conservative D_K, walking from the threshold."""
-        axis = list(self.plan.axes[h])
-        at = axis.index(d_k)
+    def interval(self, arm: int, value: int) -> tuple[int | None, int | None]:
+        """App. A.2: the optimistic and the conservative cost, walking from the threshold."""
+        axis = list(self.plan.axes[arm])
+        at = axis.index(value)
         low, high = at, at
-        while low > 0 and self._reaches(self.bounds(h, axis[low - 1])[not self.test.minimise]):
+        while low > 0 and self._reaches(self.bounds(arm, axis[low - 1])[not self.test.minimise]):
             low -= 1
         while high < len(axis):
-            if self._reaches(self.bounds(h, axis[high])[self.test.minimise]):
-                return h * axis[low], h * axis[high]
+            if self._reaches(self.bounds(arm, axis[high])[self.test.minimise]):
+                return arm * axis[low], arm * axis[high]
             high += 1
-        return h * axis[low], None
+        return arm * axis[low], None
 
     def _reaches(self, mean: float) -> bool:
         return mean <= self.test.target if self.test.minimise else mean >= self.test.target
 
     def table(self) -> dict[int, Row]:
-        """Status, d_k, D_K_low and D_K_high of every head, by trying every width."""
-        thresholds = {h: self.threshold(h) for h in self.plan.axes}
-        passing = [h * d_k for h, d_k in thresholds.items() if d_k is not None]
+        """Status, value, cost_low and cost_high of every arm, by trying every value."""
+        thresholds = {arm: self.threshold(arm) for arm in self.plan.axes}
+        passing = [arm * value for arm, value in thresholds.items() if value is not None]
         keep = self.plan.keep_within
         margin = None
         if passing and keep is not None:
             margin = int(min(passing) * (1 + Fraction(str(keep))))
         rows: dict[int, Row] = {}
-        for h, d_k in thresholds.items():
-            beyond = h * (self.plan.axes[h][-1] + 1)
-            if d_k is not None and (margin is None or h * d_k <= margin):
+        for arm, value in thresholds.items():
+            beyond = arm * (self.plan.axes[arm][-1] + 1)
+            if value is not None and (margin is None or arm * value <= margin):
                 asked = self.plan.intervals and self.test.seeds > 1
-                rows[h] = ("found", d_k, *(self.interval(h, d_k) if asked else (None, None)))
-            elif d_k is None and (margin is None or beyond <= margin):
-                rows[h] = ("censored", None, beyond, None)
+                rows[arm] = (
+                    "found",
+                    value,
+                    *(self.interval(arm, value) if asked else (None, None)),
+                )
+            elif value is None and (margin is None or beyond <= margin):
+                rows[arm] = ("censored", None, beyond, None)
             else:
-                rows[h] = ("pruned", None, h * (margin // h + 1), None)
+                rows[arm] = ("pruned", None, arm * (margin // arm + 1), None)
         return rows
 
 
 def table(portfolio: Portfolio, cell: str) -> dict[int, Row]:
     """What the search says, in the form of ``SimulatedCell.table``."""
-    results = {h: portfolio.state(cell).result(h) for h in portfolio.plans[cell].axes}
-    return {h: (r.status, r.d_k, r.D_K_low, r.D_K_high) for h, r in results.items()}
+    results = {arm: portfolio.state(cell).result(arm) for arm in portfolio.plans[cell].axes}
+    return {arm: (r.status, r.value, r.cost_low, r.cost_high) for arm, r in results.items()}
 
 
 def everything(portfolio: Portfolio) -> list[object]:
     """Results with certificates and decisions of every cell: what the stored tables are made of."""
     states = [portfolio.state(cell) for cell in portfolio.plans]
-    return [([s.result(h) for h in s.plan.axes], s.decisions) for s in states]
+    return [([s.result(arm) for arm in s.plan.axes], s.decisions) for s in states]
 
 
 @dataclass
@@ -136,8 +140,8 @@ class Workers:
             if not isinstance(answer, Probe):
                 assert answer is Signal.DONE or self._live, "waits for nothing"
                 return False
-            running = {(p.cell, p.place, seed) for p in self._live for seed in p.seeds}
-            asked = {(answer.cell, answer.place, seed) for seed in answer.seeds}
+            running = {(p.cell, p.key, seed) for p in self._live for seed in p.seeds}
+            asked = {(answer.cell, answer.key, seed) for seed in answer.seeds}
             assert asked, "asks for nothing"
             assert not asked & running, "handed out twice at once"
             self._live.append(answer)
@@ -146,13 +150,13 @@ class Workers:
 
     def _finish(self, probe: Probe) -> None:
         cell = next(cell for cell in self.cells if cell.plan.cell == probe.cell)
-        assert probe.d_k in cell.plan.axes[probe.h]
+        assert probe.value in cell.plan.axes[probe.arm]
         for seed in self.order.sample(probe.seeds, len(probe.seeds)):
-            score = cell.score(probe.h, probe.d_k, seed)
+            score = cell.score(probe.arm, probe.value, seed)
             if score is None:
-                self.portfolio.tell_failed(probe.cell, probe.place)
+                self.portfolio.tell_failed(probe.cell, probe.key)
                 continue
-            run = (probe.cell, probe.h, probe.d_k, seed, score, probe.longer)
+            run = (probe.cell, probe.arm, probe.value, seed, score, probe.extended)
             assert run not in self.told, "trained again"
             self.told.append(run)
             self.portfolio.tell(*run)
@@ -165,18 +169,18 @@ def search(cell: SimulatedCell) -> tuple[CellState, Evidence]:
     evidence: Evidence = {}
     while (state := replay(cell.plan, cell.test, evidence)).needs:
         need = state.needs[0]
-        scores = evidence.setdefault(need.place, {})
+        scores = evidence.setdefault(need.key, {})
         wave = state.wave(need)
         assert wave, f"needs what is known: {need}"
-        scores.update({seed: cell.score(need.place.h, need.place.d_k, seed) for seed in wave})
+        scores.update({seed: cell.score(need.key.arm, need.key.value, seed) for seed in wave})
     return state, evidence
 
 
 def rows(state: CellState) -> dict:
-    results = {h: state.result(h) for h in state.plan.axes}
-    return {h: (r.status, r.d_k, r.D_K_low, r.D_K_high) for h, r in results.items()}
+    results = {arm: state.result(arm) for arm in state.plan.axes}
+    return {arm: (r.status, r.value, r.cost_low, r.cost_high) for arm, r in results.items()}
 
 
 def cell_of(limits: dict, score: Callable, seeds: int = 2, **plan: object) -> SimulatedCell:
-    plan = {"guess_D_K": 16.0, "guess_h": 2.0, "intervals": False} | plan
-    return SimulatedCell(CellPlan("cell", widths(limits), **plan), SeedTest(0.99, seeds), score)
+    plan = {"guess_cost": 16.0, "guess_arm": 2.0, "intervals": False} | plan
+    return SimulatedCell(CellPlan("cell", axes_to(limits), **plan), SeedTest(0.99, seeds), score)

@@ -1,4 +1,4 @@
-"""One cell's search against trying every width of every head."""
+"""One cell's search against trying every value of every arm."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from search.cell_search import replay
-from search.protocol import CellPlan, Place
+from search.cell_state import CellState
+from search.protocol import ArmResult, CellPlan, ProbeKey
 from search.seed_test import SeedTest
 from tests.search.oracles import drawn_cell, noisy_cells, plans, rising_cells, sharp_cells, step
-from tests.search.simulated_cells import SimulatedCell, cell_of, rows, search, widths
+from tests.search.simulated_cells import SimulatedCell, axes_to, cell_of, rows, search
 
 
 @given(st.one_of(sharp_cells(), rising_cells()))
-def test_the_search_finds_what_trying_every_width_finds(cell: SimulatedCell) -> None:
+def test_the_search_finds_what_trying_every_value_finds(cell: SimulatedCell) -> None:
     state, _ = search(cell)
     assert rows(state) == cell.table()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("thousand", range(10))
-def test_ten_thousand_cells_are_found_as_by_trying_every_width(thousand: int) -> None:
+def test_ten_thousand_cells_are_found_as_by_trying_every_value(thousand: int) -> None:
     for number in range(1000 * thousand, 1000 * (thousand + 1)):
         cell = drawn_cell(number)
         state, _ = search(cell)
@@ -33,12 +34,12 @@ def test_ten_thousand_cells_are_found_as_by_trying_every_width(thousand: int) ->
 
 
 @given(sharp_cells(keep_within=None))
-def test_without_a_margin_every_head_is_searched_to_its_limit(cell: SimulatedCell) -> None:
+def test_without_a_margin_every_arm_is_searched_to_its_limit(cell: SimulatedCell) -> None:
     state, _ = search(cell)
-    assert {h: state.result(h).d_k for h in cell.plan.axes} == {
-        h: cell.threshold(h) for h in cell.plan.axes
+    assert {arm: state.result(arm).value for arm in cell.plan.axes} == {
+        arm: cell.threshold(arm) for arm in cell.plan.axes
     }
-    assert {state.result(h).status for h in cell.plan.axes} <= {"found", "censored"}
+    assert {state.result(arm).status for arm in cell.plan.axes} <= {"found", "censored"}
 
 
 @given(st.one_of(sharp_cells(), rising_cells(), noisy_cells()))
@@ -46,20 +47,20 @@ def test_a_found_threshold_is_certified_by_a_pass_and_a_fail_beside_it(
     cell: SimulatedCell,
 ) -> None:
     state, evidence = search(cell)
-    for h in cell.plan.axes:
-        result = state.result(h)
+    for arm in cell.plan.axes:
+        result = state.result(arm)
         if result.status != "found":
             assert result.passed is None
             continue
-        assert result.passed.d_k == result.d_k
-        assert cell.passes(h, result.d_k)
-        if result.d_k == 1:
+        assert result.passed.value == result.value
+        assert cell.passes(arm, result.value)
+        if result.value == 1:
             assert result.failed is None
             continue
-        assert result.failed.d_k == result.d_k - 1
-        assert not cell.passes(h, result.d_k - 1)
+        assert result.failed.value == result.value - 1
+        assert not cell.passes(arm, result.value - 1)
         for probe in (result.passed, result.failed):
-            scores = evidence[Place(h, probe.d_k)].values()
+            scores = evidence[ProbeKey(arm, probe.value)].values()
             assert probe.n_seeds == len(scores)
             assert probe.mean_score == pytest.approx(sum(scores) / len(scores))
 
@@ -67,47 +68,51 @@ def test_a_found_threshold_is_certified_by_a_pass_and_a_fail_beside_it(
 @given(sharp_cells(intervals=True, seeds=3))
 def test_the_probes_beside_a_threshold_have_every_seed(cell: SimulatedCell) -> None:
     state, _ = search(cell)
-    for h in cell.plan.axes:
-        result = state.result(h)
+    for arm in cell.plan.axes:
+        result = state.result(arm)
         if result.status == "found":
             beside = (result.passed, result.failed or result.passed)
             assert [probe.n_seeds for probe in beside] == [3, 3]
 
 
 @given(rising_cells(intervals=True, keep_within=None))
-def test_intervals_are_those_of_a_walk_over_every_width(cell: SimulatedCell) -> None:
+def test_intervals_are_those_of_a_walk_over_every_value(cell: SimulatedCell) -> None:
     state, _ = search(cell)
-    for h in cell.plan.axes:
-        result = state.result(h)
+    for arm in cell.plan.axes:
+        result = state.result(arm)
         if result.status == "found":
-            assert (result.D_K_low, result.D_K_high) == cell.interval(h, result.d_k)
-            assert result.D_K_low <= h * result.d_k <= (result.D_K_high or h * result.d_k)
+            assert (result.cost_low, result.cost_high) == cell.interval(arm, result.value)
+            assert result.cost_low <= arm * result.value <= (result.cost_high or arm * result.value)
 
 
 def test_a_margin_counts_exactly_at_its_edge() -> None:
     """10 % above 20 is 22, which binary floating point would put just above."""
     cell = cell_of({1: 40, 2: 20, 11: 9}, step({1: 20, 2: 11, 11: 3}), keep_within=0.1)
     state, _ = search(cell)
-    assert [state.result(h).status for h in (1, 2, 11)] == ["found", "found", "pruned"]
-    assert state.margin_D_K == 22
-    assert state.result(11).D_K_low == 33
+    assert [state.result(arm).status for arm in (1, 2, 11)] == ["found", "found", "pruned"]
+    assert state.margin_cost == 22
+    assert state.result(11).cost_low == 33
 
 
-def test_a_head_wider_than_the_margin_is_pruned_unprobed() -> None:
-    cell = cell_of({1: 40, 64: 4}, step({1: 4, 64: 1}), guess_h=1.0, guess_D_K=4.0)
+def test_an_arm_beyond_the_margin_is_pruned_unprobed() -> None:
+    cell = cell_of({1: 40, 64: 4}, step({1: 4, 64: 1}), guess_arm=1.0, guess_cost=4.0)
     state, evidence = search(cell)
-    assert {place.h for place in evidence} == {1}
+    assert {key.arm for key in evidence} == {1}
     assert rows(state)[64] == ("pruned", None, 64, None)
 
 
-def test_no_head_passes_and_each_is_censored() -> None:
-    state, _ = search(cell_of({1: 40, 4: 10, 8: 3}, lambda h, d_k, seed: 0.98))
+def test_no_arm_passes_and_each_is_censored() -> None:
+    state, _ = search(cell_of({1: 40, 4: 10, 8: 3}, lambda arm, value, seed: 0.98))
     assert rows(state) == {
         1: ("censored", None, 41, None),
         4: ("censored", None, 44, None),
         8: ("censored", None, 32, None),
     }
-    assert state.result(8).failed.d_k == 3
+    assert state.result(8).failed.value == 3
+
+
+def results(state: CellState) -> list[ArmResult]:
+    return [state.result(arm) for arm in state.plan.axes]
 
 
 @given(sharp_cells(), st.data())
@@ -115,14 +120,16 @@ def test_more_evidence_than_the_search_asks_for_changes_no_row(
     cell: SimulatedCell, data: st.DataObject
 ) -> None:
     state, evidence = search(cell)
-    for h, axis in cell.plan.axes.items():
-        for d_k in data.draw(st.sets(st.sampled_from(axis), max_size=5)):
-            scores = evidence.setdefault(Place(h, d_k), {})
-            scores.update(enumerate(cell.scores(h, d_k)))
+    for arm, axis in cell.plan.axes.items():
+        for value in data.draw(st.sets(st.sampled_from(axis), max_size=5)):
+            scores = evidence.setdefault(ProbeKey(arm, value), {})
+            scores.update(enumerate(cell.scores(arm, value)))
     richer = replay(cell.plan, cell.test, evidence)
     assert richer.is_done
     assert rows(richer) == cell.table()
-    assert [richer.result(h) for h in cell.plan.axes] == [state.result(h) for h in cell.plan.axes]
+    assert [richer.result(arm) for arm in cell.plan.axes] == [
+        state.result(arm) for arm in cell.plan.axes
+    ]
     assert richer.decisions == state.decisions
 
 
@@ -132,43 +139,45 @@ def test_seeds_beyond_the_study_are_no_evidence(cell: SimulatedCell) -> None:
     state, evidence = search(cell)
     more = {key: {**scores, 99: 0.123} for key, scores in evidence.items()}
     again = replay(cell.plan, cell.test, more)
-    assert [again.result(h) for h in cell.plan.axes] == [state.result(h) for h in cell.plan.axes]
+    assert [again.result(arm) for arm in cell.plan.axes] == [
+        state.result(arm) for arm in cell.plan.axes
+    ]
     assert again.decisions == state.decisions
 
 
 @settings(max_examples=30)
 @given(sharp_cells(intervals=False, keep_within=None))
-def test_a_grid_of_every_width_finds_every_threshold(cell: SimulatedCell) -> None:
+def test_a_grid_of_every_value_finds_every_threshold(cell: SimulatedCell) -> None:
     grid = cell.plan.axes
     plan = CellPlan("cell", grid, 1.0, 1.0, keep_within=None, every_value=True)
     gridded = SimulatedCell(plan, cell.test, cell.score)
     state, evidence = search(gridded)
-    assert set(evidence) == {Place(h, d_k) for h, widths in grid.items() for d_k in widths}
+    assert set(evidence) == {ProbeKey(arm, value) for arm, axis in grid.items() for value in axis}
     assert all(len(scores) == cell.test.seeds for scores in evidence.values())
-    assert {h: row[:2] for h, row in rows(state).items()} == {
-        h: row[:2] for h, row in cell.table().items()
+    assert {arm: row[:2] for arm, row in rows(state).items()} == {
+        arm: row[:2] for arm, row in cell.table().items()
     }
 
 
-def test_a_coarse_grid_finds_the_smallest_listed_width_that_passes() -> None:
+def test_a_coarse_grid_finds_the_smallest_listed_value_that_passes() -> None:
     plan = CellPlan("cell", {1: (4, 8, 16)}, 16.0, keep_within=None, every_value=True)
     state, _ = search(SimulatedCell(plan, SeedTest(0.99, 2), step({1: 6})))
     result = state.result(1)
-    assert (result.status, result.d_k) == ("found", 8)
-    assert (result.D_K_low, result.D_K_high) == (8, 8)
+    assert (result.status, result.value) == ("found", 8)
+    assert (result.cost_low, result.cost_high) == (8, 8)
     assert result.passed is not None
     assert result.failed is not None
-    assert (result.passed.d_k, result.failed.d_k) == (8, 4)
+    assert (result.passed.value, result.failed.value) == (8, 4)
 
 
 @given(plans())
-@example(CellPlan("cell", widths({1: 1}), 0.1, 1.0))
+@example(CellPlan("cell", axes_to({1: 1}), 0.1, 1.0))
 def test_nothing_known_needs_something_and_shows_nothing(plan: CellPlan) -> None:
     state = replay(plan, SeedTest(0.99, 10), {})
     assert state.needs
     assert not state.decisions
-    assert {state.result(h).status for h in plan.axes} == {"open"}
-    assert all(need.place.d_k in plan.axes[need.place.h] for need in state.needs)
+    assert {state.result(arm).status for arm in plan.axes} == {"open"}
+    assert all(need.key.value in plan.axes[need.key.arm] for need in state.needs)
 
 
 AXES = st.sets(st.integers(1, 10_000), min_size=1, max_size=40).map(sorted)
@@ -182,29 +191,29 @@ def test_any_increasing_integers_are_searched_like_trying_each(
     plan = CellPlan(
         "cell",
         {1: axis},
-        guess_D_K=data.draw(st.floats(0.1, 20_000), "guess"),
+        guess_cost=data.draw(st.floats(0.1, 20_000), "guess"),
         spread=data.draw(st.floats(1.15, 2), "spread"),
         intervals=data.draw(st.booleans(), "intervals"),
     )
     cell = SimulatedCell(plan, SeedTest(0.99, 2), step({1: threshold}))
     state, evidence = search(cell)
     assert rows(state) == cell.table()
-    assert {place.d_k for place in evidence} <= set(axis)
+    assert {key.value for key in evidence} <= set(axis)
 
 
 @given(rising_cells(keep_within=None))
 def test_an_error_to_be_small_is_the_mirror_of_a_score_to_be_large(cell: SimulatedCell) -> None:
     """An error of 1 - s against 1 - target has the same thresholds."""
 
-    def error(h: int, d_k: int, seed: int) -> float:
-        return float(1 - Fraction(str(cell.score(h, d_k, seed))))
+    def error(arm: int, value: int, seed: int) -> float:
+        return float(1 - Fraction(str(cell.score(arm, value, seed))))
 
     test = replace(cell.test, target=0.01, minimise=True, low=0.0, high=None)
     mirror = SimulatedCell(cell.plan, test, error)
     state, _ = search(mirror)
     assert rows(state) == mirror.table()
-    assert {h: row[:2] for h, row in rows(state).items()} == {
-        h: row[:2] for h, row in rows(search(cell)[0]).items()
+    assert {arm: row[:2] for arm, row in rows(state).items()} == {
+        arm: row[:2] for arm, row in rows(search(cell)[0]).items()
     }
 
 
@@ -212,28 +221,28 @@ def test_without_bounds_a_verdict_takes_every_seed() -> None:
     """A loss may be anything: neither end of the axis is certain before the last seed."""
     plan = CellPlan("cell", {1: range(1, 17)}, 8.0, intervals=False)
     test = SeedTest(-3.0, 4, minimise=True, low=None, high=None)
-    cell = SimulatedCell(plan, test, lambda h, d_k, seed: -4.0 if d_k >= 5 else 7.5)
+    cell = SimulatedCell(plan, test, lambda arm, value, seed: -4.0 if value >= 5 else 7.5)
     state, evidence = search(cell)
-    assert state.result(1).d_k == 5
+    assert state.result(1).value == 5
     assert all(len(scores) == 4 for scores in evidence.values())
 
 
 def test_a_run_that_diverged_fails_its_probe_at_once_where_errors_have_no_bound() -> None:
     plan = CellPlan("cell", {1: range(1, 17)}, 8.0, intervals=False)
     test = SeedTest(0.1, 4, minimise=True, high=None)
-    cell = SimulatedCell(plan, test, lambda h, d_k, seed: 0.05 if d_k >= 5 else math.inf)
+    cell = SimulatedCell(plan, test, lambda arm, value, seed: 0.05 if value >= 5 else math.inf)
     state, evidence = search(cell)
-    assert state.result(1).d_k == 5
-    assert len(evidence[Place(1, 4)]) == 2
-    assert "diverged" in next(d.evidence for d in state.decisions if d.d_k == 4)
+    assert state.result(1).value == 5
+    assert len(evidence[ProbeKey(1, 4)]) == 2
+    assert "diverged" in next(d.evidence for d in state.decisions if d.value == 4)
 
 
 @pytest.mark.parametrize(
-    "fault", [{"guess_D_K": 0.0}, {"guess_D_K": -3.0}, {"guess_h": 0.0}, {"spread": 1.0}]
+    "fault", [{"guess_cost": 0.0}, {"guess_cost": -3.0}, {"guess_arm": 0.0}, {"spread": 1.0}]
 )
 def test_a_plan_that_could_never_end_is_refused(fault: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="cell: guesses must be positive"):
-        CellPlan("cell", widths({1: 8}), **{"guess_D_K": 4.0, **fault})
+        CellPlan("cell", axes_to({1: 8}), **{"guess_cost": 4.0, **fault})
 
 
 @pytest.mark.parametrize("axes", [{1: []}, {1: range(4), 2: range(0)}])

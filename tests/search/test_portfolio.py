@@ -13,7 +13,7 @@ from search.portfolio import Portfolio
 from search.protocol import CellPlan, Probe, Signal
 from search.seed_test import SeedTest
 from tests.search.oracles import noisy_cells, rising_cells, sharp_cells
-from tests.search.simulated_cells import SimulatedCell, Workers, everything, table, widths
+from tests.search.simulated_cells import SimulatedCell, Workers, axes_to, everything, table
 
 ANY = st.one_of(sharp_cells(seeds=3), rising_cells(), noisy_cells())
 ORDERS = st.integers(0, 2**32).map(random.Random)
@@ -37,7 +37,7 @@ def test_slots_order_and_speculation_change_no_row(
 
 @settings(max_examples=60)
 @given(st.one_of(sharp_cells(), rising_cells()), st.integers(1, 6), st.integers(0, 2**32))
-def test_workers_find_what_trying_every_width_finds(
+def test_workers_find_what_trying_every_value_finds(
     cell: SimulatedCell, slots: int, seed: int
 ) -> None:
     assert table(work(cell, slots, seed).run().portfolio, "cell") == cell.table()
@@ -96,31 +96,31 @@ def test_cells_that_share_workers_do_not_disturb_each_other(
 
 @settings(max_examples=60)
 @given(sharp_cells(), st.integers(1, 4), st.integers(0, 2**32), st.data())
-def test_probes_that_cannot_be_run_leave_their_head_open_and_the_others_alone(
+def test_probes_that_cannot_be_run_leave_their_arm_open_and_the_others_alone(
     cell: SimulatedCell, slots: int, seed: int, data: st.DataObject
 ) -> None:
-    heads = data.draw(st.sets(st.sampled_from(sorted(cell.plan.axes))), "heads that fail")
+    arms = data.draw(st.sets(st.sampled_from(sorted(cell.plan.axes))), "arms that fail")
     faulty = replace(
-        cell, score=lambda h, d_k, seed: None if h in heads else cell.score(h, d_k, seed)
+        cell, score=lambda arm, value, seed: None if arm in arms else cell.score(arm, value, seed)
     )
     found = table(work(faulty, slots, seed).run().portfolio, "cell")
-    rest = {h: axis for h, axis in cell.plan.axes.items() if h not in heads}
+    rest = {arm: axis for arm, axis in cell.plan.axes.items() if arm not in arms}
     expected = replace(cell, plan=replace(cell.plan, axes=rest)).table()
-    assert {h: found[h] for h in rest} == expected
-    assert all(found[h][:2] in (("open", None), ("pruned", None)) for h in heads)
+    assert {arm: found[arm] for arm in rest} == expected
+    assert all(found[arm][:2] in (("open", None), ("pruned", None)) for arm in arms)
 
 
 @settings(max_examples=40)
 @given(sharp_cells(seeds=2), st.integers(1, 4), st.integers(0, 2**32), st.data())
-def test_one_width_that_cannot_be_run_ends_the_search_of_its_head_alone(
+def test_one_value_that_cannot_be_run_ends_the_search_of_its_arm_alone(
     cell: SimulatedCell, slots: int, seed: int, data: st.DataObject
 ) -> None:
-    h = data.draw(st.sampled_from(sorted(cell.plan.axes)))
-    broken = h, data.draw(st.sampled_from(cell.plan.axes[h]))
+    arm = data.draw(st.sampled_from(sorted(cell.plan.axes)))
+    broken = arm, data.draw(st.sampled_from(cell.plan.axes[arm]))
     faulty = replace(cell, score=lambda *run: None if run[:2] == broken else cell.score(*run))
     workers = work(faulty, slots, seed).run()
     assert everything(workers.portfolio) == everything(work(faulty).run().portfolio)
-    if workers.portfolio.state("cell").result(h).status != "open":
+    if workers.portfolio.state("cell").result(arm).status != "open":
         return
     fixed = Portfolio([cell.plan], cell.test)
     for run in workers.told:
@@ -131,10 +131,10 @@ def test_one_width_that_cannot_be_run_ends_the_search_of_its_head_alone(
 
 
 def test_a_failed_probe_is_not_handed_out_again_until_the_study_is_opened_anew() -> None:
-    plan = CellPlan("cell", widths({1: 8}), 4.0, 1.0)
+    plan = CellPlan("cell", axes_to({1: 8}), 4.0, 1.0)
     portfolio = Portfolio([plan], SeedTest(0.99, 2))
     probe = portfolio.ask()
-    portfolio.tell_failed(probe.cell, probe.place)
+    portfolio.tell_failed(probe.cell, probe.key)
     assert not portfolio.is_wanted(probe)
     portfolio.release(probe)
     assert portfolio.ask() is Signal.DONE
@@ -142,36 +142,36 @@ def test_a_failed_probe_is_not_handed_out_again_until_the_study_is_opened_anew()
 
 
 def test_a_released_probe_is_handed_out_again_without_the_seeds_that_have_a_score() -> None:
-    portfolio = Portfolio([CellPlan("cell", widths({1: 8}), 4.0, 1.0)], SeedTest(0.99, 3))
+    portfolio = Portfolio([CellPlan("cell", axes_to({1: 8}), 4.0, 1.0)], SeedTest(0.99, 3))
     probe = portfolio.ask()
-    portfolio.tell("cell", 1, probe.d_k, 1, 0.995)
+    portfolio.tell("cell", 1, probe.value, 1, 0.995)
     portfolio.release(probe)
     assert portfolio.ask() == replace(probe, seeds=(0,))
 
 
 def test_idle_slots_take_what_either_outcome_would_need() -> None:
-    plan = CellPlan("cell", widths({1: 64}), 32.0, 1.0, intervals=False)
+    plan = CellPlan("cell", axes_to({1: 64}), 32.0, 1.0, intervals=False)
     portfolio = Portfolio([plan], SeedTest(0.99, 1))
     first, *others = [portfolio.ask() for _ in range(3)]
-    assert (first.d_k, first.speculative) == (32, False)
+    assert (first.value, first.speculative) == (32, False)
     needed = set()
     for score in (0.0, 1.0):
         after = Portfolio([plan], SeedTest(0.99, 1))
         after.tell("cell", 1, 32, 0, score)
-        needed.add(after.ask().d_k)
-    assert {probe.d_k for probe in others} == needed
+        needed.add(after.ask().value)
+    assert {probe.value for probe in others} == needed
     assert all(probe.speculative for probe in others)
 
 
 def test_without_speculation_idle_slots_wait() -> None:
-    plan = CellPlan("cell", widths({1: 64}), 32.0, 1.0)
+    plan = CellPlan("cell", axes_to({1: 64}), 32.0, 1.0)
     portfolio = Portfolio([plan], SeedTest(0.99, 1), look_ahead=0)
     assert isinstance(portfolio.ask(), Probe)
     assert portfolio.ask() is Signal.WAIT
 
 
 def test_needed_probes_of_any_cell_go_before_speculation() -> None:
-    plans = [CellPlan(name, widths({1: 64}), 32.0, 1.0) for name in "ab"]
+    plans = [CellPlan(name, axes_to({1: 64}), 32.0, 1.0) for name in "ab"]
     portfolio = Portfolio(plans, SeedTest(0.99, 1))
     asked = [portfolio.ask() for _ in range(4)]
     assert [(p.cell, p.speculative) for p in asked[:2]] == [("a", False), ("b", False)]
@@ -180,14 +180,14 @@ def test_needed_probes_of_any_cell_go_before_speculation() -> None:
 
 @pytest.mark.parametrize("score", [float("nan"), -0.001, 1.001, float("inf"), float("-inf")])
 def test_a_score_that_is_none_is_refused_and_leaves_no_trace(score: float) -> None:
-    portfolio = Portfolio([CellPlan("cell", widths({1: 8}), 4.0, 1.0)], SeedTest(0.99, 1))
-    with pytest.raises(ValueError, match=r"cell, h=1, d_k=4, seed=0: score .* not in 0…1"):
+    portfolio = Portfolio([CellPlan("cell", axes_to({1: 8}), 4.0, 1.0)], SeedTest(0.99, 1))
+    with pytest.raises(ValueError, match=r"cell, arm 1, value 4, seed 0: score .* not in 0…1"):
         portfolio.tell("cell", 1, 4, 0, score)
-    assert portfolio.state("cell").needs[0].place.d_k == 4
+    assert portfolio.state("cell").needs[0].key.value == 4
 
 
 def test_an_unknown_cell_and_a_cell_named_twice_are_refused() -> None:
-    plan = CellPlan("cell", widths({1: 8}), 4.0, 1.0)
+    plan = CellPlan("cell", axes_to({1: 8}), 4.0, 1.0)
     with pytest.raises(KeyError):
         Portfolio([plan], SeedTest(0.99, 1)).tell("other", 1, 4, 0, 1.0)
     with pytest.raises(ValueError, match="name the same cell"):

@@ -12,19 +12,19 @@ from ray.tune.schedulers import TrialScheduler
 from ray.tune.search import Searcher
 
 from search.portfolio import Portfolio
-from search.protocol import CellPlan, Place, Probe
+from search.protocol import CellPlan, Probe, ProbeKey
 from search.seed_test import SeedTest
 from search.tune.scheduler import SeedScheduler
 from search.tune.searcher import ThresholdSearcher
-from tests.search.simulated_cells import widths
+from tests.search.simulated_cells import axes_to
 
 THRESHOLD = 5
 
 
-def portfolio(heads: tuple[int, ...] = (1,), seeds: int = 2, **plan: Any) -> Portfolio:
-    limits = {h: 16 // h for h in heads}
-    plan = {"guess_D_K": 8.0, "guess_h": 1.0, "keep_within": None, "intervals": False} | plan
-    return Portfolio([CellPlan("cell", widths(limits), **plan)], SeedTest(0.99, seeds))
+def portfolio(arms: tuple[int, ...] = (1,), seeds: int = 2, **plan: Any) -> Portfolio:
+    limits = {arm: 16 // arm for arm in arms}
+    plan = {"guess_cost": 8.0, "guess_arm": 1.0, "keep_within": None, "intervals": False} | plan
+    return Portfolio([CellPlan("cell", axes_to(limits), **plan)], SeedTest(0.99, seeds))
 
 
 class Study:
@@ -32,12 +32,12 @@ class Study:
 
     def __init__(self, search: Portfolio, record: Callable | None = None) -> None:
         self.portfolio = search
-        self.searcher = ThresholdSearcher(search, lambda p: {"h": p.h, "d_k": p.d_k})
+        self.searcher = ThresholdSearcher(search, lambda p: {"arm": p.arm, "value": p.value})
         self.scheduler = SeedScheduler(self.searcher, record or self.record)
 
     def record(self, probe: Probe, result: dict[str, Any]) -> None:
         for seed, score in result.get("scores", {}).items():
-            self.portfolio.tell(probe.cell, probe.h, probe.d_k, seed, score)
+            self.portfolio.tell(probe.cell, probe.arm, probe.value, seed, score)
 
     def report(self, trial_id: str, scores: dict[int, float]) -> str:
         trial = SimpleNamespace(trial_id=trial_id)
@@ -49,7 +49,7 @@ class Study:
             config = self.searcher.suggest(f"after {number}")
             if config == Searcher.FINISHED:
                 return
-            passed = config["d_k"] >= THRESHOLD
+            passed = config["value"] >= THRESHOLD
             decision = self.report(f"after {number}", dict.fromkeys(range(2), float(passed)))
             assert decision == TrialScheduler.STOP
             self.searcher.on_trial_complete(f"after {number}", {"scores": {}})
@@ -59,7 +59,7 @@ class Study:
 def test_a_trial_is_a_probe_and_the_search_ends_with_finished() -> None:
     study = Study(portfolio())
     study.run_out()
-    assert study.portfolio.state("cell").result(1).d_k == THRESHOLD
+    assert study.portfolio.state("cell").result(1).value == THRESHOLD
     assert study.searcher.suggest("one more") == Searcher.FINISHED
 
 
@@ -67,7 +67,7 @@ def test_suggest_answers_none_only_while_a_probe_runs() -> None:
     search = portfolio()
     search.look_ahead = 0
     study = Study(search)
-    assert study.searcher.suggest("a") == {"h": 1, "d_k": 8}
+    assert study.searcher.suggest("a") == {"arm": 1, "value": 8}
     assert study.searcher.suggest("b") is None
     study.report("a", {0: 1.0, 1: 1.0})
     study.searcher.on_trial_complete("a", {})
@@ -97,7 +97,7 @@ def test_what_a_trial_ends_with_is_no_evidence(result: dict | None) -> None:
     study.report("a", {0: 1.0, 1: 1.0})
     study.searcher.on_trial_complete("a", result)
     study.run_out()
-    assert study.portfolio.state("cell").result(1).d_k == THRESHOLD
+    assert study.portfolio.state("cell").result(1).value == THRESHOLD
 
 
 def test_a_trial_that_ends_before_any_result_is_run_again() -> None:
@@ -121,21 +121,21 @@ def test_a_trial_in_error_is_asked_for_again_without_the_seeds_known_by_then() -
     study = Study(portfolio())
     study.searcher.suggest("a")
     probe = study.searcher.probes["a"]
-    study.portfolio.tell(probe.cell, probe.h, probe.d_k, 0, 1.0)
+    study.portfolio.tell(probe.cell, probe.arm, probe.value, 0, 1.0)
     study.searcher.on_trial_complete("a", None, error=True)
     study.searcher.suggest("b")
     assert study.searcher.probes["b"] == replace(probe, seeds=(1,))
 
 
-def test_a_probe_that_loses_every_trial_is_told_and_leaves_its_head_open() -> None:
-    study = Study(portfolio(heads=(1, 2)))
+def test_a_probe_that_loses_every_trial_is_told_and_leaves_its_arm_open() -> None:
+    study = Study(portfolio(arms=(1, 2)))
     lost: list[Probe] = []
     study.searcher.on_lost = lost.append
     for trial in ("a", "b", "c"):
         study.searcher.suggest(trial)
         assert not lost
         study.searcher.on_trial_complete(trial, None, error=True)
-    assert [(probe.h, probe.d_k) for probe in lost] == [(1, lost[0].d_k)]
+    assert [(probe.arm, probe.value) for probe in lost] == [(1, lost[0].value)]
     study.run_out()
     state = study.portfolio.state("cell")
     assert (state.result(1).status, state.result(2).status) == ("open", "found")
@@ -145,9 +145,9 @@ def test_a_trial_whose_runs_fail_stops() -> None:
     """A failed run is no reason to train its seeds again and again."""
 
     def record(probe: Probe, result: dict[str, Any]) -> None:
-        search.tell_failed(probe.cell, probe.place)
+        search.tell_failed(probe.cell, probe.key)
 
-    search = portfolio(heads=(1, 2))
+    search = portfolio(arms=(1, 2))
     study = Study(search, record)
     study.searcher.suggest("a")
     assert study.report("a", {}) == TrialScheduler.STOP
@@ -162,7 +162,7 @@ def test_an_unknown_trial_and_a_second_end_change_nothing(error: bool) -> None:
     study.searcher.on_trial_complete("a", {})
     study.searcher.on_trial_complete("a", {}, error=error)
     study.run_out()
-    assert study.portfolio.state("cell").result(1).d_k == THRESHOLD
+    assert study.portfolio.state("cell").result(1).value == THRESHOLD
 
 
 def test_a_result_that_comes_twice_counts_once() -> None:
@@ -170,7 +170,7 @@ def test_a_result_that_comes_twice_counts_once() -> None:
     study.searcher.suggest("a")
     assert study.report("a", {0: 1.0}) == TrialScheduler.CONTINUE
     assert study.report("a", {0: 1.0}) == TrialScheduler.CONTINUE
-    assert study.portfolio.scores("cell", Place(1, 8)) == {0: 1.0}
+    assert study.portfolio.scores("cell", ProbeKey(1, 8)) == {0: 1.0}
 
 
 def test_a_result_of_an_unknown_trial_stops_it_and_is_not_recorded() -> None:
@@ -186,7 +186,7 @@ def test_a_score_that_cannot_be_told_ends_the_study_and_says_why(scores: dict) -
     assert isinstance(study.scheduler.fault, ValueError | TypeError)
     study.searcher.on_trial_complete("a", {})
     assert study.searcher.suggest("b") == Searcher.FINISHED
-    assert study.portfolio.scores("cell", Place(1, 8)) == {}
+    assert study.portfolio.scores("cell", ProbeKey(1, 8)) == {}
 
 
 def test_what_cannot_be_recorded_ends_the_study_and_stops_every_trial() -> None:

@@ -66,7 +66,7 @@ def test_the_smallest_passing_value_with_its_certificate_and_resume(tmp_path: Pa
 
 def test_a_class_trainable_whose_loss_is_to_be_small_on_an_uneven_axis() -> None:
     found = find_threshold(Loss, "width", [8, 22, 24, 32], "loss", 0.1, mode="min", seeds=1)
-    assert (found.value, found.failed.d_k) == (24, 22)
+    assert (found.value, found.failed.value) == (24, 22)
 
 
 @pytest.mark.parametrize("fault", ["raises", "nan", "silent"])
