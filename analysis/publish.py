@@ -13,8 +13,8 @@ from analysis.laws import Law, fit_laws
 from analysis.load import StudyResults
 from analysis.report import write_report
 from analysis.thresholds import best
-from rgr_dist.planning.expectations import expectations
-from rgr_dist.planning.portfolio import decision_rows, open_portfolio, stored_runs, threshold_rows
+from rgr_dist.planning.portfolio import stored_search
+from rgr_dist.planning.tables import decision_rows, threshold_rows
 from rgr_dist.store.schema import DECISIONS, THRESHOLDS
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Study
@@ -23,15 +23,14 @@ from search.portfolio import Portfolio
 
 def open_results(study: Study, store: Store) -> tuple[StudyResults, Portfolio]:
     """The study's tables, rebuilt from its stored runs alone, and the search behind them."""
-    runs = stored_runs(study, store)
-    portfolio = open_portfolio(study, runs, expectations(study, store))
+    search = stored_search(study, store)
     results = StudyResults(
         study=study,
-        runs=runs,
-        thresholds=_frame(threshold_rows(study, portfolio), THRESHOLDS.names),
-        decisions=_frame(decision_rows(study, portfolio), DECISIONS.names),
+        runs=search.runs,
+        thresholds=_frame(threshold_rows(study, search.portfolio), THRESHOLDS.names),
+        decisions=_frame(decision_rows(study, search.portfolio), DECISIONS.names),
     )
-    return results, portfolio
+    return results, search.portfolio
 
 
 def best_of(results: StudyResults) -> pd.DataFrame:

@@ -1,6 +1,6 @@
 """Training steps that the thresholds of a study cost: adaptive search, exhaustive grid, Optuna.
 
-    python benchmarks/search_cost.py [--out results] [--format table|json|csv]
+    python benchmarks/search_cost.py [--out results] [--scratch FOLDER] [--format table|json|csv]
 
 Exhaustive is every d_k of every head with every seed, up to D_K = 2 m' log2(m) / d_model. It is
 trained in full on the measured cells; elsewhere a run is taken to be as short, in its step limit,
@@ -16,8 +16,10 @@ when it has touched the D_K* that it is not told: the figure is the median over 
 leaves no certificate, and cannot know that it has arrived.
 
 ``same_thresholds``: the adaptive search finds what the exhaustive grid finds, at every head within
-the kept margin of each measured cell; Optuna, the same D_K*, with each of its seeds. What the
-store lacks is trained first: minutes on two cores for the defaults.
+the kept margin of each measured cell; Optuna, the same D_K*, with each of its seeds.
+
+What the store lacks is trained first, minutes on two cores for the defaults. It goes into a store
+of its own, ``--scratch``, and the next call finds it there: the study's own store is only read.
 """
 
 from __future__ import annotations
@@ -41,8 +43,8 @@ from rgr_dist.study.select import cell_named
 from rgr_dist.study.study import Cell, Search, Study
 from rgr_dist.study.yaml_file import load_study
 from search.portfolio import Portfolio
-from search.protocol import HeadResult
-from threshold_search.baselines import CountedRuns, adaptive, exhaustive, least_D_K
+from search.protocol import ArmResult
+from threshold_search.baselines import CountedRuns, adaptive, exhaustive, least_cost
 from threshold_search.curves import RecordedCurve
 from threshold_search.optuna_baseline import smallest_by_optuna
 from threshold_search.simulate import SimulatedRun, simulate
@@ -88,22 +90,31 @@ def grid_study(study: Study, cell: Cell) -> Study:
     return Study(name=name, cells=(cell,), search=search)
 
 
+def scratch_store(study: Study, store: Store, root: str) -> Store:
+    """A store of its own with every run of the study that is stored, to be added to."""
+    scratch, stored = Store(root), stored_runs(study, store)
+    known = stored["run_id"].isin(stored_runs(study, scratch)["run_id"])
+    copied = stored[~known & (stored["stop_reason"] != "failed")]
+    scratch.append(copied.astype("object").where(copied.notna(), None).to_dict("records"))
+    return scratch
+
+
 def recorded(cell: Cell, runs: pd.DataFrame) -> RecordedCurve:
     """The stored runs of a cell as a curve to simulate on."""
     own = runs[(runs["cell_id"] == cell.cell_id) & (runs["stop_reason"] != "failed")]
-    by_place: dict[tuple[int, int], dict[int, SimulatedRun]] = {}
+    by_probe: dict[tuple[int, int], dict[int, SimulatedRun]] = {}
     for row in own.to_dict("records"):
         score = 0.0 if row["stop_reason"] == "diverged" else row["score"]
         run = SimulatedRun(score, row["seconds"], row["steps"])
-        by_place.setdefault((row["h"], row["d_k"]), {})[row["seed"]] = run
-    return RecordedCurve(by_place)
+        by_probe.setdefault((row["h"], row["d_k"]), {})[row["seed"]] = run
+    return RecordedCurve(by_probe)
 
 
-def agree(found: dict[int, HeadResult], truth: dict[int, HeadResult]) -> bool:
+def agree(found: dict[int, ArmResult], truth: dict[int, ArmResult]) -> bool:
     """Whether a search found the thresholds of the grid at every head that it kept."""
-    kept = {h: result.d_k for h, result in found.items() if result.status == "found"}
-    same = all(h in truth and truth[h].d_k == d_k for h, d_k in kept.items())
-    return same and least_D_K(found) == least_D_K(truth)
+    kept = {h: result.value for h, result in found.items() if result.status == "found"}
+    same = all(h in truth and truth[h].value == d_k for h, d_k in kept.items())
+    return same and least_cost(found) == least_cost(truth)
 
 
 def cell_rows(study: Study, cell: Cell, curve: RecordedCurve, seeds: int) -> list[Row]:
@@ -113,7 +124,7 @@ def cell_rows(study: Study, cell: Cell, curve: RecordedCurve, seeds: int) -> lis
     everything, asked = CountedRuns(curve.run), CountedRuns(curve.run)
     truth = exhaustive(axes, test, everything)
     found = adaptive(plan_cell(cell, study.search), test, asked)
-    goal = least_D_K(truth)
+    goal = least_cost(truth)
     rows = [
         _row(name, "exhaustive", everything.steps, everything.steps, True),
         _row(name, "adaptive", asked.steps, everything.steps, agree(found, truth)),
@@ -124,7 +135,7 @@ def cell_rows(study: Study, cell: Cell, curve: RecordedCurve, seeds: int) -> lis
             for seed in range(seeds)
         ]
         steps = round(statistics.median(result.steps for result in tries))
-        same = all(goal == result.D_K for result in tries)
+        same = all(goal == result.cost for result in tries)
         rows.append(_row(name, "optuna", steps, everything.steps, same))
     return rows
 
@@ -147,7 +158,7 @@ def study_rows(
         for cell in study.cells
     )
     portfolio = open_portfolio(study, no_runs())
-    done = simulate(portfolio, lambda cell, place, seed: curves[cell].run(place, seed), SLOTS)
+    done = simulate(portfolio, lambda cell, key, seed: curves[cell].run(key, seed), SLOTS)
     return [
         _row(study.name, "exhaustive", round(steps), round(steps), True),
         _row(study.name, "adaptive", done.steps, round(steps), same),
@@ -177,7 +188,10 @@ def _row(study: str, strategy: str, steps: int, whole: int, same: bool) -> Row:
 
 def main(
     how: How = Format.TABLE,
-    out: Annotated[str, typer.Option(help="store; what it lacks is trained")] = "results",
+    out: Annotated[str, typer.Option(help="store of the study's runs, only read")] = "results",
+    scratch: Annotated[
+        str | None, typer.Option(help="store of what that lacks; OUT-search-cost by default")
+    ] = None,
     study: Annotated[str, typer.Option(help="a shipped study, or a YAML file")] = "base-grid",
     measure: Annotated[list[str] | None, typer.Option(help="cells to train in full")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="seeds of Optuna's sampler")] = 31,
@@ -185,7 +199,8 @@ def main(
     """Count the training steps of every way to the same thresholds."""
     messages = Console(stderr=True)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    store, resolved = Store(out), load_study(study)
+    resolved = load_study(study)
+    store = scratch_store(resolved, Store(out), scratch or f"{out.rstrip('/')}-search-cost")
     cells = [cell_named(resolved, name) for name in measure or MEASURED]
     for part in (resolved, *(grid_study(resolved, cell) for cell in cells)):
         messages.print(f"training what {part.name} lacks")

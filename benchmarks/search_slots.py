@@ -1,4 +1,4 @@
-"""How busy a search keeps its workers, simulated: the same core, made-up clocks.
+"""How well a search uses its workers, simulated: the same core, made-up clocks.
 
     python benchmarks/search_slots.py [--out results] [--cells 1000] [--format table|json|csv]
 
@@ -31,11 +31,11 @@ from rgr_dist.planning.portfolio import open_portfolio, stored_runs
 from rgr_dist.store.store import Store
 from rgr_dist.study.yaml_file import load_study
 from search.portfolio import Portfolio
-from search.protocol import CellPlan
+from search.protocol import CellPlan, ProbeKey
 from search.seed_test import SeedTest
 from search_cost import Row, no_runs, recorded
 from threshold_search.curves import SHAPES, SyntheticCurve
-from threshold_search.simulate import Curves, probes_per_head, simulate
+from threshold_search.simulate import Curves, SimulatedRun, probes_per_arm, simulate
 
 HEADS = (1, 2, 4, 8, 16, 32, 64)
 
@@ -46,12 +46,18 @@ def study_rows(name: str, store: Store, workers: Sequence[int], start: float) ->
     unrecorded = study.model_copy(update={"name": f"{study.name}-anew"})
     runs, prior = stored_runs(study, store), expectations(unrecorded, store)
     curves = {cell.cell_id: recorded(cell, runs) for cell in study.cells}
+
+    def run(cell: str, key: ProbeKey, seed: int) -> SimulatedRun:
+        return curves[cell].run(key, seed)
+
     rows = []
     for source, expected in (("paper", None), ("prior", prior)):
         for count in workers:
             portfolio = open_portfolio(study, no_runs(), expected)
             title = f"{name}, {source}"
-            rows.append(_row(title, portfolio, lambda c, p, s: curves[c].run(p, s), count, start))
+            rows.append(
+                _row(title, portfolio, lambda c, key, s: curves[c].run(key, s), count, start)
+            )
     return rows
 
 
@@ -70,8 +76,8 @@ def made_up_row(cells: int, workers: int, start: float) -> Row:
         plan = CellPlan(
             cell=name,
             axes={h: range(1, math.floor(max(4 * law, 4 * h) / h) + 1) for h in HEADS},
-            guess_D_K=1.19 * law,
-            guess_h=guess_h,
+            guess_cost=1.19 * law,
+            guess_arm=guess_h,
         )
         plans.append((D_K, plan))
         curves[name] = SyntheticCurve(
@@ -82,13 +88,13 @@ def made_up_row(cells: int, workers: int, start: float) -> Row:
         )
     plans.sort(key=lambda pair: -pair[0])
     portfolio = Portfolio([plan for _, plan in plans], SeedTest(0.99, 10))
-    return _row("made up", portfolio, lambda c, p, s: curves[c].run(p, s), workers, start)
+    return _row("made up", portfolio, lambda c, key, s: curves[c].run(key, s), workers, start)
 
 
 def _row(study: str, portfolio: Portfolio, curves: Curves, workers: int, start: float) -> Row:
     done = simulate(portfolio, curves, workers, start)
-    probes, bisection = probes_per_head(portfolio)
-    of_found, bisection_of_found = probes_per_head(portfolio, found=True)
+    probes, bisection = probes_per_arm(portfolio)
+    of_found, bisection_of_found = probes_per_arm(portfolio, found=True)
     worked = math.fsum(job.end - job.start for job in done.jobs)
     return {
         "study": study,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -19,7 +18,6 @@ from rgr_dist.running.sweep import Summary
 from rgr_dist.study.study import Cell, Study
 from search.cell_state import CellState
 from search.portfolio import Portfolio
-from search.protocol import HeadResult
 
 DRAW_EVERY = 0.25
 """Seconds between drawings in a terminal."""
@@ -86,16 +84,12 @@ class LiveView:
                 if cell.model == "transformer":  # a curve is measured, not a threshold
                     self.say(f"{cell.name}: every split has run")
                     continue
-                found = [state.result(h) for h in shown_heads(state)]
-                best = min(
-                    (r for r in found if r.d_k is not None and r.passed is not None),
-                    key=partial(_rank, minimise=state.test.minimise),
-                    default=None,
-                )
-                if best is None or best.d_k is None:
-                    self.say(f"{cell.name}: no threshold ({found[0].status})")
+                best = state.best
+                if best is None:
+                    status = state.result(shown_heads(state)[0]).status
+                    self.say(f"{cell.name}: no threshold ({status})")
                 else:
-                    at = f"D_K* = {best.h * best.d_k} at h={best.h}, d_k={best.d_k}"
+                    at = f"D_K* = {best.cost} at h={best.arm}, d_k={best.value}"
                     self.say(f"{cell.name}: found {at}")
         if now - self._said > SAY_EVERY:
             self._said = now
@@ -128,14 +122,6 @@ class LiveView:
         return cached[1]
 
 
-def _rank(result: HeadResult, minimise: bool) -> tuple[int, float, int]:
-    """As h* is chosen: smallest D_K, then the better mean, then fewer heads."""
-    assert result.d_k is not None
-    assert result.passed is not None
-    loss = result.passed.mean_score if minimise else -result.passed.mean_score
-    return result.h * result.d_k, loss, result.h
-
-
 def bracket_table(study: Study, portfolio: Portfolio) -> Table:
     """One row per cell, one column per head: brackets on d_k as they close."""
     table = Table(box=None, pad_edge=False, header_style="bold", title_justify="left")
@@ -150,7 +136,7 @@ def bracket_table(study: Study, portfolio: Portfolio) -> Table:
     table.add_column("D_K*", justify="right", style="bold")
     for cell in study.cells:
         state = portfolio.state(cell.cell_id)
-        best = state.best_D_K if cell.model != "transformer" else None
+        best = state.best_cost if cell.model != "transformer" else None
         text = _bracket_text if cell.model != "transformer" else _accuracy_text
         shown = "" if best is None else f"{best}" if state.is_done else f"≤ {best}"
         brackets = [text(state, h) for h in listed] or [_heads_text(state)]
@@ -167,24 +153,24 @@ def _heads_text(state: CellState) -> Text:
 
 
 def _accuracy_text(state: CellState, h: int) -> Text:
-    places = [place for place in state.evidence if place.h == h]
-    if not places:
+    probes = [key for key in state.evidence if key.arm == h]
+    if not probes:
         return Text("·", style="dim")
-    scores = state.evidence[max(places, key=lambda place: place.d_k)]
+    scores = state.evidence[max(probes, key=lambda key: key.value)]
     return Text(f"{state.test.mean(scores):.3f} ({len(scores)})")
 
 
 def _bracket_text(state: CellState, h: int) -> Text:
     result, bracket = state.result(h), state.brackets[h]
     if result.status == "found":
-        return Text(f"{result.d_k}", style="bold green")
+        return Text(f"{result.value}", style="bold green")
     if result.status == "pruned":
         return Text("–", style="dim")
     if result.status == "censored":
         return Text(f"> {bracket.axis[-1]}", style="red")
     if result.status == "inconsistent":
         return Text("!", style="bold red")
-    if h in state.stuck:
+    if h in state.failed_arms:
         return Text("failed", style="red")
     if bracket.high is not None:
         return Text(f"{bracket.low}–{bracket.high}", style="yellow")

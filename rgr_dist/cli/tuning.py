@@ -41,8 +41,7 @@ def tune(
     how: How = Format.TABLE,
 ) -> None:
     """Tune learning rate, sharpness and initial scale with Optuna. Run it again to go on."""
-    from rgr_dist.planning.expectations import expectations
-    from rgr_dist.planning.portfolio import open_portfolio, stored_runs
+    from rgr_dist.planning.portfolio import stored_search
     from rgr_dist.study.select import cells_named, heads_named
     from rgr_dist.tuning.driver import tune_protocol
     from rgr_dist.tuning.protocol import place_rows, places_to_tune
@@ -51,9 +50,7 @@ def tune(
         check_engine(engine, [one.model for one in resolved.cells])
         cells = resolved.cells if cell is None else cells_named(resolved, cell)
         listed = heads_named(resolved, heads or ())
-        portfolio = open_portfolio(
-            resolved, stored_runs(resolved, store), expectations(resolved, store)
-        )
+        portfolio = stored_search(resolved, store).portfolio
     places = places_to_tune(portfolio, cells, listed, D_K)
     tuned = tune_protocol(resolved, store, places, trials, seed, say_error, cpus, engine)
     facts = {

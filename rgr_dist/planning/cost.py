@@ -1,4 +1,4 @@
-"""How much training a study still needs, were every threshold where the law expects it."""
+"""What training costs: a step, and what a study still needs if thresholds are as expected."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from rgr_dist.planning.portfolio import step_cost
 from rgr_dist.study.study import Cell, Study
 from search.cell_search import replay
 from search.cell_state import Assumed, CellState
-from search.protocol import Need, Place, Verdict
+from search.protocol import Need, ProbeKey, Verdict
 
 PASS_SHARE = 0.5
 """Share of the step limit that a passing run takes before it converges, on average."""
@@ -26,6 +25,17 @@ NARROW_TRANSFORMER = 1e8
 """The same for each dimension of a narrow transformer's embedding, measured on ``gpt2-small``."""
 BYTES_PER_RUN = 400
 """Parquet bytes of a stored run, measured on parts of ten rows."""
+
+
+def step_cost(cell: Cell, D_K: float) -> float:
+    """Multiply-adds of a training step, roughly: projections and their gradient.
+
+    Of the transformer, all but the attention's own; its output has no gradient for the weights.
+    """
+    if cell.model == "transformer":
+        example = 6 * cell.d_model * (D_K + cell.d_model) + 2 * cell.m * cell.d_model
+        return example * (cell.training.batch_size or 1)
+    return 6 * cell.context.length * cell.d_model * D_K
 
 
 @dataclass(frozen=True)
@@ -62,13 +72,13 @@ def forecast_cell(cell: Cell, state: CellState, longer: Cell | None = None) -> F
         longer: the cell with the step limit of its retests.
     """
     total = Forecast()
-    assumed: dict[Place, Verdict] = {}
+    assumed: dict[ProbeKey, Verdict] = {}
     while state.needs:
         for need in state.needs:
             passes = _expected_pass(state, need)
-            trained = longer if longer is not None and need.place.longer else cell
+            trained = longer if longer is not None and need.key.extended else cell
             total += _probe_work(trained, state, need, passes)
-            assumed[need.place] = "pass" if passes else "fail"
+            assumed[need.key] = "pass" if passes else "fail"
         if any(need.want != "verdict" for need in state.needs):
             return total + Forecast(at_least=not state.plan.every_value)
         state = _look_ahead(state, assumed)
@@ -98,25 +108,25 @@ def seconds_per_work(runs: pd.DataFrame, study: Study) -> float:
 
 
 def _look_ahead(state: CellState, assumed: Assumed) -> CellState:
-    return replay(state.plan, state.test, state.evidence, state.failed, assumed)
+    return replay(state.plan, state.test, state.evidence, state.failed_probes, assumed)
 
 
 def _expected_pass(state: CellState, need: Need) -> bool:
-    plan, place = state.plan, need.place
-    if place.longer:
+    plan, key = state.plan, need.key
+    if key.extended:
         return True  # with more steps most do
-    bracket = state.brackets[place.h]
-    away = abs(math.log2(place.h / plan.guess_h))
-    expected = math.ceil(plan.guess_D_K * (1 + HEAD_PENALTY * away) / place.h)
+    bracket = state.brackets[key.arm]
+    away = abs(math.log2(key.arm / plan.guess_arm))
+    expected = math.ceil(plan.guess_cost * (1 + HEAD_PENALTY * away) / key.arm)
     expected = max(bracket.low + 1, min(expected, bracket.high or expected))
-    return place.d_k >= expected
+    return key.value >= expected
 
 
 def _probe_work(cell: Cell, state: CellState, need: Need, passes: bool) -> Forecast:
-    test = state.test_of(need.place, need.want == "extra seeds")
-    known = len(state.evidence.get(need.place, {}))
+    test = state.test_of(need.key, need.want == "extra seeds")
+    known = len(state.evidence.get(need.key, {}))
     whole = passes or need.want != "verdict"
     runs = max(0, (test.seeds if whole else min(FAIL_SEEDS, test.seeds)) - known)
     stops_early = passes and cell.model != "transformer"
     steps = runs * cell.training.max_steps * (PASS_SHARE if stops_early else 1.0)
-    return Forecast(1, runs, steps, steps * step_cost(cell, need.place.h * need.place.d_k))
+    return Forecast(1, runs, steps, steps * step_cost(cell, need.key.arm * need.key.value))

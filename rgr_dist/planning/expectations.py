@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 import pandas as pd
 from pydantic import TypeAdapter
@@ -18,12 +18,36 @@ from rgr_dist.paper import DENSE_LAW, LAWS, capacity_scale, compression
 from rgr_dist.store.parts import StoreError
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Cell, Study
-from search.prior import Expectation, fit_power, fit_ratio
+from search.prior import fit_power, fit_ratio
 
 PAPER_SPREAD = 1.5
 """How far the paper's constants may well be off, as a factor."""
 LEAST_SOLVED = 3
 """Solved cells below which the paper's constants are the better guide."""
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What to expect of one cell; the keys of ``prior.json``.
+
+    Attributes:
+        D_K: expected smallest passing total width.
+        h: head count at which it is expected.
+        spread: factor from ``D_K`` to the end of its 95 % prediction interval.
+        source: what the expectation rests on.
+
+    Raises:
+        ValueError: a number is not positive and finite.
+    """
+
+    D_K: float
+    h: float
+    spread: float
+    source: str
+
+    def __post_init__(self) -> None:
+        if not all(0 < number < math.inf for number in (self.D_K, self.h, self.spread)):
+            raise ValueError(f"{self}: not all of its numbers are positive and finite")
 
 
 def papers_expectation(cell: Cell) -> Expectation:
@@ -45,15 +69,17 @@ def expectations(study: Study, store: Store) -> dict[str, Expectation]:
     unknown = [cell for cell in study.cells if cell.cell_id not in recorded]
     if not unknown:
         return recorded
-    return recorded | {cell.cell_id: _fitted(cell, _solved(store)) for cell in unknown}
+    solved = _solved(store)
+    return recorded | {cell.cell_id: _fitted(cell, solved) for cell in unknown}
 
 
 def record(study: Study, store: Store, expected: dict[str, Expectation]) -> None:
-    """Keep the expectations beside the study's tables, those of cells taken out of it too.
+    """Keep the study as resolved, and the expectations, those of cells taken out of it too.
 
     Raises:
         StoreError: they could not be stored.
     """
+    store.write_text(f"studies/{study.name}/study.yaml", study.to_yaml())
     merged = _recorded(study, store) | expected
     content = {cell_id: asdict(value) for cell_id, value in merged.items()}
     store.write_text(_path(study), json.dumps(content, indent=2, sort_keys=True) + "\n")

@@ -9,11 +9,10 @@ from typing import Any
 
 import pandas as pd
 
-from rgr_dist.planning.expectations import expectations
-from rgr_dist.planning.portfolio import finite, open_portfolio, shown_heads, stored_runs
+from rgr_dist.planning.portfolio import check_heads, shown_heads, stored_search
+from rgr_dist.planning.tables import finite
 from rgr_dist.store.store import Store
 from rgr_dist.study.errors import StudyError
-from rgr_dist.study.select import check_heads
 from rgr_dist.study.study import Cell, Study
 from rgr_dist.study.yaml_file import load_study
 from search.cell_state import CellState
@@ -33,11 +32,11 @@ def explain_cell(
     Args:
         heads: list and count these alone; the whole search is replayed all the same.
     """
-    runs, expected = stored_runs(study, store), expectations(study, store)
-    state = open_portfolio(study, runs, expected).state(cell.cell_id)
+    search = stored_search(study, store)
+    state = search.portfolio.state(cell.cell_id)
     check_heads(state, heads)
-    decisions = _decision_rows(state, _runs_by_place(study, cell, runs))
-    own = expected[cell.cell_id]
+    decisions = _decision_rows(state, _runs_by_key(study, cell, search.runs))
+    own = search.expected[cell.cell_id]
     listed = heads or shown_heads(state)
     shown = [row for row in decisions if row["h"] in listed]
     counted = shown if heads else decisions
@@ -82,7 +81,7 @@ def _sign(state: CellState) -> str:
     return "at most" if state.test.minimise else "at least"
 
 
-def _runs_by_place(study: Study, cell: Cell, runs: pd.DataFrame) -> pd.DataFrame:
+def _runs_by_key(study: Study, cell: Cell, runs: pd.DataFrame) -> pd.DataFrame:
     """A cell's runs by (h, d_k, longer, seed); where it is the same run, both stand for one."""
     trained = runs[runs["stop_reason"] != "failed"]
     own = trained[trained["cell_id"] == cell.cell_id].assign(longer=False)
@@ -90,8 +89,8 @@ def _runs_by_place(study: Study, cell: Cell, runs: pd.DataFrame) -> pd.DataFrame
     if longer := study.longer(cell):
         parts.append(trained[trained["cell_id"] == longer.cell_id].assign(longer=True))
         parts.append(own[own["stop_reason"] == "converged"].assign(longer=True, steps=0, seconds=0))
-    by_place = pd.concat(parts).drop_duplicates(["h", "d_k", "longer", "seed"], keep="first")
-    return by_place.set_index(["h", "d_k", "longer", "seed"])
+    by_key = pd.concat(parts).drop_duplicates(["h", "d_k", "longer", "seed"], keep="first")
+    return by_key.set_index(["h", "d_k", "longer", "seed"])
 
 
 def _decision_rows(state: CellState, stored: pd.DataFrame) -> Rows:
@@ -101,11 +100,9 @@ def _decision_rows(state: CellState, stored: pd.DataFrame) -> Rows:
     rows: Rows = []
     for step, decision in enumerate(state.decisions):
         # The seeds behind a decision are the first ones: its waves go in that order.
-        places = [
-            (decision.h, decision.d_k, decision.longer, seed) for seed in range(decision.n_seeds)
-        ]
-        new = [place for place in places if place not in counted]
-        trained = stored.loc[[place for place in new if place in stored.index]]
+        probe = (decision.arm, decision.value, decision.extended)
+        new = [run for seed in range(decision.n_seeds) if (run := (*probe, seed)) not in counted]
+        trained = stored.loc[[run for run in new if run in stored.index]]
         ended = trained["finished_at"]
         before = None if known_until is None else int((ended <= known_until).sum())
         few = decision.n_seeds <= state.test.seeds
@@ -113,10 +110,10 @@ def _decision_rows(state: CellState, stored: pd.DataFrame) -> Rows:
         rows.append(
             {
                 "step": step,
-                "h": decision.h,
-                "d_k": decision.d_k,
-                "D_K": decision.h * decision.d_k,
-                "longer": decision.longer,
+                "h": decision.arm,
+                "d_k": decision.value,
+                "D_K": decision.arm * decision.value,
+                "longer": decision.extended,
                 "why": decision.reason,
                 "verdict": decision.verdict,
                 "mean_score": finite(decision.mean_score),
@@ -143,10 +140,10 @@ def _head_row(state: CellState, h: int) -> dict[str, Any]:
     return {
         "h": h,
         "status": result.status,
-        "d_k": result.d_k,
-        "D_K": None if result.d_k is None else h * result.d_k,
-        "D_K_low": result.D_K_low,
-        "D_K_high": result.D_K_high,
+        "d_k": result.value,
+        "D_K": result.cost,
+        "D_K_low": result.cost_low,
+        "D_K_high": result.cost_high,
         "because": result.because,
         "pass_mean": finite(passed.mean_score) if passed else None,
         "fail_mean": finite(failed.mean_score) if failed else None,

@@ -6,8 +6,7 @@ import os
 from typing import Any
 
 from rgr_dist.planning.cost import BYTES_PER_RUN, Forecast, forecast_cell, seconds_per_work
-from rgr_dist.planning.expectations import expectations
-from rgr_dist.planning.portfolio import open_portfolio, shown_heads, stored_runs
+from rgr_dist.planning.portfolio import shown_heads, stored_search
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Study
 
@@ -21,8 +20,8 @@ def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
     ``at_least`` what is left where the seeds beside a threshold decide how many more are wanted,
     which can double or triple them.
     """
-    runs = stored_runs(study, store)
-    portfolio = open_portfolio(study, runs, expectations(study, store))
+    search = stored_search(study, store)
+    runs, portfolio = search.runs, search.portfolio
     pace = seconds_per_work(runs, study)
     rows, total = [], Forecast()
     for cell in study.cells:
@@ -37,8 +36,8 @@ def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
                 "degree": cell.graph.degree,
                 "heads": len(state.plan.axes),
                 "max_D_K": max(h * axis[-1] for h, axis in state.plan.axes.items()),
-                "next_h": first.place.h if first else None,
-                "next_d_k": first.place.d_k if first else None,
+                "next_h": first.key.arm if first else None,
+                "next_d_k": first.key.value if first else None,
                 "stored_runs": int((runs["cell_id"] == cell.cell_id).sum()),
                 "probes_left": left.probes,
                 "runs_left": left.runs,
@@ -62,8 +61,8 @@ def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
 
 def study_status(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
     """One row per (cell, h) with its bracket on d_k; and runs done, failed and left."""
-    runs = stored_runs(study, store)
-    portfolio = open_portfolio(study, runs, expectations(study, store))
+    search = stored_search(study, store)
+    runs, portfolio = search.runs, search.portfolio
     rows = []
     left = Forecast()
     for cell in study.cells:

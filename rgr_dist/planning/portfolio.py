@@ -1,24 +1,27 @@
-"""From a study and its stored runs to the state of its search, without Ray or torch."""
+"""From a study and its stored runs to its search: plans, test, and the feed of runs."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
 from rgr_dist.paper import capacity_scale
-from rgr_dist.planning.expectations import papers_expectation
+from rgr_dist.planning.cost import step_cost
+from rgr_dist.planning.expectations import Expectation, expectations, papers_expectation
 from rgr_dist.store.store import Store
-from rgr_dist.study.study import Cell, Search, Study
+from rgr_dist.study.errors import StudyError
+from rgr_dist.study.study import Cell, Run, Search, Study
 from search.cell_state import CellState
 from search.portfolio import Portfolio
-from search.prior import Expectation
-from search.protocol import CellPlan, HeadResult, ProbeResult
+from search.protocol import CellPlan, Probe, Words
 from search.seed_test import SeedTest
+
+WORDS = Words(value="d_k", cost="D_K", arms="heads")
+"""What the search's texts say of ours: h heads of width d_k cost D_K = h * d_k."""
 
 
 def plan_cell(cell: Cell, search: Search, expected: Expectation | None = None) -> CellPlan:
@@ -28,14 +31,15 @@ def plan_cell(cell: Cell, search: Search, expected: Expectation | None = None) -
     return CellPlan(
         cell=cell.cell_id,
         axes=_grid_axes(search) if grid else _axes(cell, search),
-        guess_D_K=guess.D_K,
-        guess_h=guess.h,
+        guess_cost=guess.D_K,
+        guess_arm=guess.h,
         spread=guess.spread,
         keep_within=None if grid else search.keep_within,  # a grid is measured, not pruned
         intervals=search.intervals,
         every_value=grid,
-        every_head=search.heads == "all",
-        retest_longer=search.retest_steps is not None,
+        every_arm=search.heads == "all",
+        retest_extended=search.retest_steps is not None,
+        words=WORDS,
     )
 
 
@@ -69,19 +73,33 @@ def seed_test(study: Study) -> SeedTest:
     )
 
 
-def step_cost(cell: Cell, D_K: float) -> float:
-    """Multiply-adds of a training step, roughly: projections and their gradient.
+@dataclass(frozen=True)
+class StoredSearch:
+    """A study's search as its stored runs leave it.
 
-    Of the transformer, all but the attention's own; its output has no gradient for the weights.
+    Attributes:
+        runs: the stored runs of the study's cells, and those of their retests.
+        expected: where each cell's search starts, by cell_id.
+        portfolio: the search, told every run.
     """
-    if cell.model == "transformer":
-        example = 6 * cell.d_model * (D_K + cell.d_model) + 2 * cell.m * cell.d_model
-        return example * (cell.training.batch_size or 1)
-    return 6 * cell.context.length * cell.d_model * D_K
+
+    runs: pd.DataFrame
+    expected: dict[str, Expectation]
+    portfolio: Portfolio
+
+
+def stored_search(study: Study, store: Store) -> StoredSearch:
+    """The search of a study, rebuilt from the store.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    runs, expected = stored_runs(study, store), expectations(study, store)
+    return StoredSearch(runs, expected, open_portfolio(study, runs, expected))
 
 
 def stored_runs(study: Study, store: Store) -> pd.DataFrame:
-    """The stored runs of a study's cells, and of those that a retest trains longer."""
+    """The stored runs of a study's cells, and those of their retests with more steps."""
     return store.runs(cell.cell_id for cell in study.trained_cells)
 
 
@@ -99,24 +117,24 @@ def open_portfolio(
         expected: where each cell's search starts, by cell_id; the paper's constants if not given.
         slots: probes that run at once.
     """
-    by_cost = sorted(
-        study.cells,
-        key=lambda cell: (
-            -step_cost(cell, capacity_scale(cell.m, cell.d_model, cell.n_edges))
-            * cell.training.max_steps
-        ),
-    )
+    by_cost = sorted(study.cells, key=_expected_cost, reverse=True)
     plans = [plan_cell(cell, study.search, (expected or {}).get(cell.cell_id)) for cell in by_cost]
     portfolio = Portfolio(plans, seed_test(study), slots)
-    teach = Teacher(study, portfolio)
-    columns = (runs[name].tolist() for name in Teacher.COLUMNS)
+    feed = Feed(study, portfolio)
+    columns = (runs[name].tolist() for name in Feed.COLUMNS)
     for values in zip(*columns, strict=True):
-        teach(dict(zip(Teacher.COLUMNS, values, strict=True)))
+        feed.tell(dict(zip(Feed.COLUMNS, values, strict=True)))
     return portfolio
 
 
-class Teacher:
-    """Tells a study's search of runs.
+def _expected_cost(cell: Cell) -> float:
+    """Multiply-adds of a run at the scale of the cell's threshold."""
+    scale = capacity_scale(cell.m, cell.d_model, cell.n_edges)
+    return step_cost(cell, scale) * cell.training.max_steps
+
+
+class Feed:
+    """Between a study's runs and its search: which runs a probe is, and which probes a run tells.
 
     A run that diverged did not recover the graph and has the worst score there is. One that
     converged is the same run under any higher step limit, and counts for the retest too.
@@ -126,98 +144,52 @@ class Teacher:
 
     def __init__(self, study: Study, portfolio: Portfolio) -> None:
         self.portfolio = portfolio
-        self.cells = {cell.cell_id: (cell.cell_id, False) for cell in study.cells}
+        self.retests = study.search.retest_steps is not None
+        self._trained = {(cell.cell_id, False): cell for cell in study.cells}
         for cell in study.cells:
             if longer := study.longer(cell):
-                self.cells[longer.cell_id] = (cell.cell_id, True)
-        self.retests = study.search.retest_steps is not None
+                self._trained[cell.cell_id, True] = longer
+        self._told: dict[str, list[tuple[str, bool]]] = {}
+        for probed, cell in self._trained.items():
+            self._told.setdefault(cell.cell_id, []).append(probed)
 
-    def __call__(self, row: Mapping[str, Any]) -> None:
-        """Tell of one run, if it is one of the study's and did not fail."""
-        if row["cell_id"] not in self.cells or row["stop_reason"] == "failed":
+    def cell_of(self, probe: Probe) -> Cell:
+        """The cell that a probe trains: with the step limit of the retest if it is one."""
+        return self._trained[probe.cell, probe.extended]
+
+    def runs_of(self, probe: Probe) -> list[Run]:
+        """The runs of a probe, one for each of its seeds."""
+        cell = self.cell_of(probe)
+        return [Run(cell=cell, h=probe.arm, d_k=probe.value, seed=seed) for seed in probe.seeds]
+
+    def tell(self, row: Mapping[str, Any]) -> None:
+        """Tell the search of a run, if it is one of the study's and did not fail."""
+        if row["stop_reason"] == "failed":
             return
-        cell, longer = self.cells[row["cell_id"]]
         diverged = row["stop_reason"] == "diverged"
         score = self.portfolio.test.worst if diverged else row["score"]
-        run = (cell, row["h"], row["d_k"], row["seed"], score)
-        self.portfolio.tell(*run, longer=longer)
-        if self.retests and not longer and row["stop_reason"] == "converged":
-            self.portfolio.tell(*run, longer=True)
+        for cell_id, extended in self._told.get(row["cell_id"], ()):
+            run = (cell_id, row["h"], row["d_k"], row["seed"], score)
+            self.portfolio.tell(*run, extended=extended)
+            if self.retests and not extended and row["stop_reason"] == "converged":
+                self.portfolio.tell(*run, extended=True)
 
 
 def shown_heads(state: CellState) -> list[int]:
     """The heads to report: those listed; of all heads, those that were or are to be tried."""
-    if not state.plan.every_head:
+    if not state.plan.every_arm:
         return list(state.plan.axes)
-    wanted = {need.place.h for need in state.needs} | set(state.tried)
+    wanted = {need.key.arm for need in state.needs} | set(state.tried)
     return [h for h in state.plan.axes if h in wanted]
 
 
-def threshold_rows(study: Study, portfolio: Portfolio) -> list[dict[str, Any]]:
-    """The thresholds table, one row per (cell, h), in the study's order."""
-    rows = []
-    for cell in study.cells:
-        state = portfolio.state(cell.cell_id)
-        for h in shown_heads(state):
-            result = state.result(h)
-            rows.append(
-                {
-                    "cell_id": cell.cell_id,
-                    "model": cell.model,
-                    "graph": cell.graph.family,
-                    "degree": cell.graph.degree,
-                    "m": cell.m,
-                    "d_model": cell.d_model,
-                    "h": h,
-                    "d_k": result.d_k,
-                    "D_K": None if result.d_k is None else h * result.d_k,
-                    "D_K_low": result.D_K_low,
-                    "D_K_high": result.D_K_high,
-                    "status": result.status,
-                    "mean_score": result.passed.mean_score if result.passed else None,
-                    "n_seeds": result.passed.n_seeds if result.passed else None,
-                    "certificate": _certificate(result),
-                    "because": result.because,
-                    "limited_by": result.limited_by,
-                    "n_edges": cell.n_edges,
-                }
-            )
-    return rows
+def check_heads(state: CellState, heads: Sequence[int]) -> None:
+    """Make sure that a cell's search has these head counts, where it has all of them up to one.
 
-
-def decision_rows(study: Study, portfolio: Portfolio) -> list[dict[str, Any]]:
-    """The decisions table: every probe of every cell's search, in order, with its evidence."""
-    return [
-        {
-            "cell_id": cell.cell_id,
-            "m": cell.m,
-            "d_model": cell.d_model,
-            "degree": cell.graph.degree,
-            "step": step,
-            **asdict(decision),
-            "D_K": decision.h * decision.d_k,
-        }
-        for cell in study.cells
-        for step, decision in enumerate(portfolio.state(cell.cell_id).decisions)
-    ]
-
-
-def _certificate(result: HeadResult) -> str | None:
-    passed, failed = result.contradiction or (result.passed, result.failed)
-    if passed is None:
-        return None
-    probes = {"pass": passed, "fail": failed}
-    if result.longer is not None:
-        probes["longer"] = result.longer
-    return json.dumps({side: _probe(result.h, probe) for side, probe in probes.items()})
-
-
-def _probe(h: int, probe: ProbeResult | None) -> dict[str, Any] | None:
-    if probe is None:
-        return None
-    return {**asdict(probe), "mean_score": finite(probe.mean_score), "D_K": h * probe.d_k}
-
-
-def finite(value: float | None) -> float | None:
-    """A mean as JSON can hold it: None where a run diverged and the mean is infinite."""
-    return value if value is not None and math.isfinite(value) else None
+    Raises:
+        StudyError: it lacks one.
+    """
+    for h in heads:
+        if h not in state.plan.axes:
+            largest = max(state.plan.axes)
+            raise StudyError(f"--heads {h}: beyond the largest D_K; valid: 1 to {largest}")

@@ -9,20 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from rgr_dist.planning.cost import work_done
-from rgr_dist.planning.expectations import expectations, record
-from rgr_dist.planning.portfolio import (
-    Teacher,
-    decision_rows,
-    open_portfolio,
-    step_cost,
-    stored_runs,
-    threshold_rows,
-)
+from rgr_dist.planning.cost import step_cost, work_done
+from rgr_dist.planning.expectations import record
+from rgr_dist.planning.portfolio import Feed, open_portfolio, stored_runs, stored_search
+from rgr_dist.planning.tables import write_tables
 from rgr_dist.running.cluster import ClusterError, connect
 from rgr_dist.store.store import Store
 from rgr_dist.study import assets
-from rgr_dist.study.study import Cell, Run, Study
+from rgr_dist.study.study import Study
 from search.portfolio import Portfolio
 from search.protocol import Probe
 
@@ -101,34 +95,24 @@ def run_study(
     """
     if address.startswith("ray://"):
         return _run_through_client(study, store, view, cpus, address, engine, gpus)
-    expected = expectations(study, store)
-    portfolio = open_portfolio(study, stored_runs(study, store), expected)
+    search = stored_search(study, store)
     summary = Summary(started=time.monotonic())
-    if not portfolio.is_done:
+    if not search.portfolio.is_done:
         if address == "local":
             count = len(study.cells)
             view.say(f"{study.name}: {count} cell{'s' if count > 1 else ''}; starting Ray")
         with connect(address, cpus, gpus) as slots:  # first, for nothing is written without a Ray
             summary.slots = slots
             summary.started = time.monotonic()
-            store.write_text(f"studies/{study.name}/study.yaml", study.to_yaml())
-            record(study, store, expected)
-            portfolio.slots = 1 if gpus else slots  # on a GPU, lanes are fast side by side
-            _tune(study, store, portfolio, summary, view, engine, gpus)
+            record(study, store, search.expected)
+            search.portfolio.slots = 1 if gpus else slots  # on a GPU, lanes are fast side by side
+            _tune(study, store, search.portfolio, summary, view, engine, gpus)
             summary.seconds = time.monotonic() - summary.started
-    store.write_text(f"studies/{study.name}/study.yaml", study.to_yaml())
-    record(study, store, expected)
+    record(study, store, search.expected)
     store.compact()
     # From the store alone, so that whoever reads it later finds the same.
-    runs = stored_runs(study, store)
-    write_tables(study, store, open_portfolio(study, runs, expectations(study, store)))
+    write_tables(study, store, stored_search(study, store).portfolio)
     return summary
-
-
-def write_tables(study: Study, store: Store, portfolio: Portfolio) -> None:
-    """Write the tables that follow from the study and its runs."""
-    store.write_study_table(study.name, "decisions", decision_rows(study, portfolio))
-    store.write_study_table(study.name, "thresholds", threshold_rows(study, portfolio))
 
 
 def _run_through_client(
@@ -146,9 +130,8 @@ def _run_through_client(
             f"--out {store.root}: the driver of {address} runs on the cluster and cannot write "
             "a folder of this machine; give a URI that both can open, such as s3://BUCKET/results"
         )
-    before = stored_runs(study, store)
-    work_before = work_done(before, study)
-    expected = expectations(study, store)
+    search = stored_search(study, store)
+    before, work_before = search.runs, work_done(search.runs, study)
     summary = Summary(started=time.monotonic())
     with connect(address, cpus) as slots:
         import ray
@@ -162,7 +145,7 @@ def _run_through_client(
             summary.runs = len(runs) - len(before)
             summary.steps = int(runs["steps"].sum() - before["steps"].sum())
             summary.work = work_done(runs, study) - work_before
-            view.update(study, open_portfolio(study, runs, expected), summary)
+            view.update(study, open_portfolio(study, runs, search.expected), summary)
         try:
             done: Summary = ray.get(task)
         except ray.exceptions.RayError as error:
@@ -222,13 +205,8 @@ def _tune(
     from search.tune.scheduler import SeedScheduler
     from search.tune.searcher import ThresholdSearcher
 
-    cells = {cell.cell_id: (cell, study.longer(cell)) for cell in study.cells}
-    teach = Teacher(study, portfolio)
+    feed = Feed(study, portfolio)
     written = time.monotonic()
-
-    def cell_of(probe: Probe) -> Cell:
-        cell, longer = cells[probe.cell]
-        return longer if probe.longer and longer is not None else cell
 
     def take_in(probe: Probe, result: dict[str, Any]) -> None:
         nonlocal written
@@ -239,28 +217,27 @@ def _tune(
         for row in rows:
             summary.runs += 1
             summary.steps += row["steps"]
-            summary.work += row["steps"] * step_cost(cell_of(probe), row["D_K"])
+            summary.work += row["steps"] * step_cost(feed.cell_of(probe), row["D_K"])
             summary.train_seconds += row["seconds"]
             if row["stop_reason"] == "failed":
                 summary.failed += 1
-                portfolio.tell_failed(probe.cell, probe.place)
+                portfolio.tell_failed(probe.cell, probe.key)
             else:
-                teach(row)
+                feed.tell(row)
         if time.monotonic() - written > TABLES_EVERY:
             write_tables(study, store, portfolio)
             written = time.monotonic()
         view.update(study, portfolio, summary)
 
     def lost(probe: Probe) -> None:
-        cell = cell_of(probe)
-        runs = [Run(cell=cell, h=probe.h, d_k=probe.d_k, seed=seed) for seed in probe.seeds]
+        runs = feed.runs_of(probe)
         store.append(lost_rows(runs, engine))
         summary.runs += len(runs)
         summary.failed += len(runs)
 
     device = "cuda" if gpus else "cpu"
     searcher = ThresholdSearcher(
-        portfolio, lambda probe: probe_config(probe, cell_of(probe), engine, device), lost
+        portfolio, lambda probe: probe_config(probe, feed.cell_of(probe), engine, device), lost
     )
     scheduler = SeedScheduler(searcher, take_in)
     trainable = with_parameters(ProbeTrainable, arrays=assets.needed(study.cells))

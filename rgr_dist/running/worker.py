@@ -24,8 +24,8 @@ def probe_config(probe: Probe, cell: Cell, engine: str, device: str) -> dict[str
     """A probe as the config of a trial: plain values only."""
     return {
         "cell": cell.model_dump_json(),
-        "h": probe.h,
-        "d_k": probe.d_k,
+        "h": probe.arm,
+        "d_k": probe.value,
         "seeds": list(probe.seeds),
         "engine": engine,
         "device": device,
@@ -114,7 +114,7 @@ def train_rows(engine: Engine, runs: list[Run], device: str = "cpu") -> list[dic
 
 
 def lost_rows(runs: list[Run], engine: str) -> list[dict[str, Any]]:
-    """Rows of runs whose worker was lost time and again."""
+    """Rows of runs whose worker died on every attempt."""
     error = "the worker was lost: killed, out of memory, or it could not start"
     return [_row(run, None, error, engine, "") for run in runs]
 

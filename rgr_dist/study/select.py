@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.study import Cell, Study
-from search.cell_state import CellState
 
 
 def cells_named(study: Study, text: str) -> list[Cell]:
@@ -53,18 +52,6 @@ def heads_named(study: Study, heads: Sequence[int]) -> tuple[int, ...]:
                 f"--heads {h}: not in {study.name}; valid: {', '.join(map(str, listed))}"
             )
     return tuple(h for h in listed if h in heads)
-
-
-def check_heads(state: CellState, heads: Sequence[int]) -> None:
-    """Make sure that a cell's search has these head counts, where it has them all up to some.
-
-    Raises:
-        StudyError: it lacks one.
-    """
-    for h in heads:
-        if h not in state.plan.axes:
-            largest = max(state.plan.axes)
-            raise StudyError(f"--heads {h}: beyond the largest D_K; valid: 1 to {largest}")
 
 
 def _pairs(name: str) -> set[str]:

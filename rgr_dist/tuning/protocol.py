@@ -15,9 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rgr_dist.planning.portfolio import shown_heads
+from rgr_dist.planning.portfolio import check_heads
 from rgr_dist.study.errors import StudyError
-from rgr_dist.study.select import check_heads
 from rgr_dist.study.study import Cell, Run, Study, Training
 from search.cell_state import CellState
 from search.portfolio import Portfolio
@@ -76,17 +75,16 @@ def places_to_tune(
 
 
 def _least_head(state: CellState) -> int:
-    found = {h: d_k for h in shown_heads(state) if (d_k := state.result(h).d_k)}
-    if found:
-        return min(found, key=lambda h: h * found[h])
-    return min(state.plan.axes, key=lambda h: (abs(math.log2(h / state.plan.guess_h)), h))
+    if state.best is not None:
+        return state.best.arm
+    return min(state.plan.axes, key=lambda h: (abs(math.log2(h / state.plan.guess_arm)), h))
 
 
 def _width(state: CellState, h: int) -> int:
-    found = state.result(h).d_k
+    found = state.result(h).value
     if found is not None:
         return max(1, found - 1)
-    return max(1, math.floor(BELOW_PREDICTED * state.plan.guess_D_K / h))
+    return max(1, math.floor(BELOW_PREDICTED * state.plan.guess_cost / h))
 
 
 def tuned_keys(cell: Cell) -> list[str]:

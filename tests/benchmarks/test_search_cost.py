@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from rgr_dist.store.store import Store
-from rgr_dist.study.yaml_file import load_study, parse_study
+from rgr_dist.study.yaml_file import load_study
 from tests.run_here import thresholds_here
-from tests.small_study import SMALL, write_study
+from tests.small_study import write_study
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 Row = dict[str, Any]
@@ -21,15 +21,17 @@ Row = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The small study and every width of its smaller cell, in ``results/``."""
+    """The small study, run in ``results/``."""
     folder = tmp_path_factory.mktemp("stored")
     study = load_study(str(write_study(folder)))
-    store = Store(folder / "results")
-    thresholds_here(study, store)
-    grid = {"mode": "grid", "heads": [1, 2, 4], "D_K": list(range(1, 17)), "seeds": 3}
-    cells = [{"m": 16, "d_model": 8}]
-    thresholds_here(parse_study({**SMALL, "name": "grid", "cells": cells, "search": grid}), store)
+    thresholds_here(study, Store(folder / "results"))
     return folder
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
 def rows(script: str, folder: Path, *options: object) -> list[Row]:
@@ -49,10 +51,14 @@ def rows(script: str, folder: Path, *options: object) -> list[Row]:
 
 
 def test_search_cost_counts_the_steps_of_every_way(stored: Path) -> None:
-    before = Store(stored / "results").runs()
-    listed = rows("search_cost.py", stored, "--measure", "m=16,d_model=8", "--seeds", 3)
-    after = Store(stored / "results").runs()
-    assert set(after["run_id"]) == set(before["run_id"])  # what is stored is not trained again
+    before = content(stored / "results")
+    options = ("--measure", "m=16,d_model=8", "--seeds", 3)
+    listed = rows("search_cost.py", stored, *options)
+    assert content(stored / "results") == before  # the study's report must not count the grid
+    trained = Store(stored / "results-search-cost").runs()
+    assert rows("search_cost.py", stored, *options) == listed
+    again = Store(stored / "results-search-cost").runs()
+    assert set(again["finished_at"]) == set(trained["finished_at"])  # nothing is trained again
     keys = {"study", "strategy", "training_steps", "share_of_exhaustive", "same_thresholds"}
     assert {frozenset(row) for row in listed} == {frozenset(keys)}
     cell = "small m=16,d_model=8"
@@ -64,7 +70,7 @@ def test_search_cost_counts_the_steps_of_every_way(stored: Path) -> None:
         ("small", "adaptive"),
     ]
     exhaustive, adaptive, *_ = listed
-    own = after[(after["d_model"] == 8) & (after["D_K"] <= 16)]
+    own = trained[(trained["d_model"] == 8) & (trained["D_K"] <= 16)]
     assert exhaustive["training_steps"] == own["steps"].sum()
     assert 0 < adaptive["training_steps"] < exhaustive["training_steps"]
     for row in listed:

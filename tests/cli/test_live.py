@@ -11,8 +11,8 @@ from rich.console import Console
 
 from analysis.provenance import duration
 from rgr_dist.cli.live import SAY_EVERY, LiveView
-from rgr_dist.planning.cost import Forecast, forecast_cell
-from rgr_dist.planning.portfolio import open_portfolio, step_cost
+from rgr_dist.planning.cost import Forecast, forecast_cell, step_cost
+from rgr_dist.planning.portfolio import open_portfolio
 from rgr_dist.running.sweep import Summary
 from rgr_dist.study.study import Study
 from search.portfolio import Portfolio
@@ -45,9 +45,9 @@ def test_of_heads_that_tie_the_one_with_the_better_mean_is_found_as_in_the_repor
     (cell,) = study.cells
     rows: list[dict[str, Any]] = []
     while isinstance(probe := (portfolio := portfolio_of(study, rows)).ask(), Probe):
-        passing = 0.995 if probe.h == 1 else 1.0
-        score = passing if probe.h * probe.d_k >= 8 else 0.5
-        rows += [run_row(cell, probe.h, probe.d_k, seed, score=score) for seed in probe.seeds]
+        passing = 0.995 if probe.arm == 1 else 1.0
+        score = passing if probe.arm * probe.value >= 8 else 0.5
+        rows += [run_row(cell, probe.arm, probe.value, seed, score=score) for seed in probe.seeds]
     assert "found D_K* = 8 at h=2, d_k=4" in said(study, portfolio, Summary())
 
 

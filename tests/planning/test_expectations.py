@@ -63,7 +63,7 @@ def test_solved_cells_of_any_study_move_the_first_bracket(tmp_path: Path) -> Non
     assert pytest.approx(3.0 * scale(cell), rel=0.05) == expected.D_K
     assert expected.h == pytest.approx(4)
     assert expected.source == "4 solved cells"
-    assert plan_cell(cell, study.search, expected).guess_D_K == expected.D_K
+    assert plan_cell(cell, study.search, expected).guess_cost == expected.D_K
 
 
 def test_an_expectation_is_fixed_when_the_study_is_first_run(tmp_path: Path) -> None:
@@ -77,6 +77,25 @@ def test_an_expectation_is_fixed_when_the_study_is_first_run(tmp_path: Path) -> 
     old, new = (later[cell.cell_id] for cell in wider.cells)
     assert {study.cells[0].cell_id: old} == first
     assert math.isclose(new.D_K, 3.0 * scale(wider.cells[1]), rel_tol=0.05)
+
+
+def test_the_tables_of_the_store_are_read_once_however_many_cells_are_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(tmp_path)
+    for name in ("one", "two"):
+        solve(store, study_of((64, 16), (128, 16), (128, 32), name=name), ratio=3.0)
+    reads: list[str] = []
+    read = store.read_study_table
+
+    def counted(name: str, table: str) -> Any:
+        reads.append(name)
+        return read(name, table)
+
+    monkeypatch.setattr(store, "read_study_table", counted)
+    expected = expectations(study_of((256, 16), (256, 32), (512, 32), (512, 64)), store)
+    assert {one.source for one in expected.values()} == {"3 solved cells"}
+    assert sorted(reads) == ["one", "two"]
 
 
 def recorded_as(D_K: str) -> str:

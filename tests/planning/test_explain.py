@@ -16,7 +16,8 @@ import yaml
 
 from rgr_dist.cli import call
 from rgr_dist.planning.explain import command_to_repeat, explain_cell
-from rgr_dist.planning.portfolio import decision_rows, open_portfolio
+from rgr_dist.planning.portfolio import open_portfolio
+from rgr_dist.planning.tables import decision_rows
 from rgr_dist.store.store import Store
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.study import Study

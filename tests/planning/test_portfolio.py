@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pytest
 
-from rgr_dist.planning.portfolio import decision_rows, open_portfolio, plan_cell, threshold_rows
+from rgr_dist.planning.portfolio import Feed, open_portfolio, plan_cell
+from rgr_dist.planning.tables import decision_rows, threshold_rows
 from rgr_dist.store.schema import DECISIONS, RUNS, THRESHOLDS
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.study import Cell, Run, Study
 from rgr_dist.study.yaml_file import parse_study
-from search.protocol import Place, Probe
+from search.protocol import Probe, ProbeKey
 
 WIDTHS = {1: 9, 2: 4, 8: 2}
 """Smallest passing d_k of each head of the made-up cells."""
@@ -44,9 +46,9 @@ def trained(study: Study, rows: list[dict[str, Any]] | None = None) -> list[dict
     rows = list(rows or [])
     cells = {cell.cell_id: cell for cell in study.cells}
     while isinstance(probe := open_portfolio(study, runs_of(rows)).ask(), Probe):
-        score = 1.0 if probe.d_k >= WIDTHS[probe.h] else 0.5
+        score = 1.0 if probe.value >= WIDTHS[probe.arm] else 0.5
         rows += [
-            run_row(cells[probe.cell], probe.h, probe.d_k, seed, score=score)
+            run_row(cells[probe.cell], probe.arm, probe.value, seed, score=score)
             for seed in probe.seeds
         ]
     return rows
@@ -111,7 +113,7 @@ def test_a_run_that_diverged_counts_as_zero(score: float | None) -> None:
     (cell,) = study.cells
     rows = [run_row(cell, 2, 4, seed, score=score, stop_reason="diverged") for seed in (0, 1)]
     portfolio = open_portfolio(study, runs_of(rows))
-    assert portfolio.scores(cell.cell_id, Place(2, 4)) == {0: 0.0, 1: 0.0}
+    assert portfolio.scores(cell.cell_id, ProbeKey(2, 4)) == {0: 0.0, 1: 0.0}
 
 
 def test_a_run_that_failed_is_no_evidence_and_is_tried_again() -> None:
@@ -119,12 +121,37 @@ def test_a_run_that_failed_is_no_evidence_and_is_tried_again() -> None:
     (cell,) = study.cells
     first = open_portfolio(study, runs_of([])).ask()
     failed = [
-        run_row(cell, first.h, first.d_k, seed, score=None, stop_reason="failed", error="killed")
+        run_row(
+            cell, first.arm, first.value, seed, score=None, stop_reason="failed", error="killed"
+        )
         for seed in (0, 1)
     ]
     portfolio = open_portfolio(study, runs_of(failed))
-    assert portfolio.scores(cell.cell_id, first.place) == {}
+    assert portfolio.scores(cell.cell_id, first.key) == {}
     assert portfolio.ask() == first
+
+
+def test_a_cell_that_is_also_the_retest_of_another_learns_of_its_own_runs() -> None:
+    """With limits of 1,000 and 2,000 steps, twice the steps of the first make the second."""
+    steps = [{"m": 16, "d_model": 8, "training": {"max_steps": limit}} for limit in (1000, 2000)]
+    study = study_of(steps, heads=[2], retest_steps=2)
+    short, long = study.cells
+    assert study.longer(short) == long
+    runs = runs_of([run_row(long, 2, 4, 0, score=0.7, stop_reason="max_steps")])
+    portfolio = open_portfolio(study, runs)
+    assert portfolio.scores(long.cell_id, ProbeKey(2, 4)) == {0: 0.7}
+    assert portfolio.scores(short.cell_id, ProbeKey(2, 4, extended=True)) == {0: 0.7}
+    assert portfolio.scores(short.cell_id, ProbeKey(2, 4)) == {}
+
+
+def test_a_probe_trains_its_cell_or_with_an_extended_budget_its_retest() -> None:
+    study = study_of(heads=[2], retest_steps=3)
+    (cell,) = study.cells
+    feed = Feed(study, open_portfolio(study, runs_of([])))
+    probe = Probe(cell.cell_id, 2, 4, (0, 5), False, False, "why")
+    assert feed.runs_of(probe) == [Run(cell=cell, h=2, d_k=4, seed=seed) for seed in (0, 5)]
+    (extended, _) = feed.runs_of(replace(probe, extended=True))
+    assert extended.cell.training.max_steps == 3 * cell.training.max_steps
 
 
 def test_runs_of_cells_that_the_study_lacks_are_passed_over() -> None:
@@ -195,8 +222,8 @@ def test_a_head_that_failed_wider_than_the_margin_is_told_so() -> None:
     (cell,) = study.cells
     rows: list[dict[str, Any]] = []
     while isinstance(probe := (portfolio := open_portfolio(study, runs_of(rows))).ask(), Probe):
-        score = 1.0 if probe.h == 2 and probe.d_k >= 4 else 0.5
-        rows += [run_row(cell, probe.h, probe.d_k, seed, score=score) for seed in probe.seeds]
+        score = 1.0 if probe.arm == 2 and probe.value >= 4 else 0.5
+        rows += [run_row(cell, probe.arm, probe.value, seed, score=score) for seed in probe.seeds]
     low = portfolio.state(cell.cell_id).brackets[1].low
     assert low > 8
     because = portfolio.state(cell.cell_id).result(1).because

@@ -11,7 +11,8 @@ import pytest
 
 from analysis.publish import open_results
 from analysis.records import threshold_records
-from rgr_dist.planning.portfolio import decision_rows, open_portfolio, stored_runs, threshold_rows
+from rgr_dist.planning.portfolio import open_portfolio, stored_runs
+from rgr_dist.planning.tables import decision_rows, threshold_rows
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Study
 from rgr_dist.study.yaml_file import parse_study

@@ -55,6 +55,8 @@ def test_the_smallest_passing_value_with_its_certificate_and_resume(tmp_path: Pa
     assert (found.status, found.value) == ("found", THRESHOLD)
     assert found.passed == ProbeResult(THRESHOLD, pytest.approx(0.901), 3)
     assert found.failed == ProbeResult(THRESHOLD - 1, pytest.approx(0.891), 3)
+    assert found.because == f"passes at width = {THRESHOLD}, fails at {THRESHOLD - 1}"
+    assert not any("d_k" in decision.reason for decision in found.decisions)
     written = store.read_text()
     assert len(written.splitlines()) < 1 + 3 * 10
     again = find_threshold(pytest.fail, values=range(1, 65), bounds=(0, 1), **search)

@@ -42,7 +42,7 @@ def test_a_head_is_tuned_one_width_below_its_threshold_by_default() -> None:
 
 def test_a_head_without_a_threshold_is_tuned_below_the_predicted_width() -> None:
     study = study_of()
-    guess = open_portfolio(study, runs_of([])).state(study.cells[0].cell_id).plan.guess_D_K
+    guess = open_portfolio(study, runs_of([])).state(study.cells[0].cell_id).plan.guess_cost
     ((h, d_k),) = places(study, [])
     assert h in study.search.heads
     assert 0.5 * guess - h < h * d_k < guess
