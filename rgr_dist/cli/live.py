@@ -14,7 +14,7 @@ from rich.text import Text
 from analysis.provenance import duration
 from rgr_dist.planning.cost import Forecast, forecast_cell
 from rgr_dist.planning.portfolio import shown_heads
-from rgr_dist.running.sweep import Summary
+from rgr_dist.running.progress import Summary
 from rgr_dist.study.study import Cell, Study
 from search.cell_state import CellState
 from search.portfolio import Portfolio

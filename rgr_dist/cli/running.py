@@ -65,7 +65,7 @@ def run(
     console.print(headline_of(results), highlight=False, soft_wrap=True)
     trained = (
         f"{summary.runs - summary.failed:,} runs trained in {duration(summary.seconds)} "
-        f"({summary.slots} workers, {summary.utilisation:.0%} utilised)"
+        f"({summary.workers} workers, {summary.utilisation:.0%} utilised)"
     )
     if not summary.runs:
         trained = "nothing was left to train"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 import subprocess
 import traceback
-from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache
 from importlib import metadata
@@ -61,40 +60,6 @@ class ProbeTrainable(tune.Trainable):
     def step(self) -> dict[str, Any]:
         """Train the seeds; the scheduler then stops the trial."""
         return {"rows": train_rows(self.engine, self.runs, self.device)}
-
-
-class Heartbeat(tune.Callback):
-    """Calls back about once a second while trials run, in the driver."""
-
-    def __init__(self, beat: Callable[[], None]) -> None:
-        self.beat = beat
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Nothing of a study is pickled: running it again resumes it."""
-        return {}
-
-    def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
-        """Tune's loop went round."""
-        self.beat()
-
-
-class UntilDone(tune.Stopper):
-    """Ends all trials once a study needs nothing more, also those that were speculative."""
-
-    def __init__(self, is_done: Callable[[], bool]) -> None:
-        self.is_done = is_done
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Nothing of a study is pickled: running it again resumes it."""
-        return {}
-
-    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
-        """No single trial ends here; the scheduler sees to that."""
-        return False
-
-    def stop_all(self) -> bool:
-        """Whether the study needs nothing more."""
-        return self.is_done()
 
 
 def train_rows(engine: Engine, runs: list[Run], device: str = "cpu") -> list[dict[str, Any]]:

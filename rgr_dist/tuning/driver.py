@@ -8,8 +8,6 @@ again goes on from it. Runs are rows of the store like any other, stored before 
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +18,7 @@ from optuna.distributions import FloatDistribution
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, TrialState
+from ray.tune import with_parameters
 
 from rgr_dist.planning.portfolio import seed_test
 from rgr_dist.running.cluster import connect
@@ -30,6 +29,7 @@ from rgr_dist.study.study import Study, digest
 from rgr_dist.tuning.protocol import Place, bounds, described, present_protocol, rounded
 from rgr_dist.tuning.trial import ProtocolTrainable, score_of
 from search.tune.optuna import OptunaTrials
+from search.tune.runner import run_trials
 
 JOURNAL = "tuning.journal"
 
@@ -131,43 +131,11 @@ def tune_protocol(
     if len(search.finished) < trials:
         say("starting Ray")
         with connect("local", cpus) as slots:
-            _fit(search, slots, assets.needed(place.cell for place in places))
+            arrays = assets.needed(place.cell for place in places)
+            run_trials(with_parameters(ProtocolTrainable, arrays=arrays), search, slots, {"cpu": 1})
     if search.fault is not None:
         raise search.fault
     return _tuned(search, journal, study.search.seeds, rounded(present))
-
-
-def _fit(search: OptunaTrials, slots: int, arrays: dict[str, assets.Array]) -> None:
-    from ray.tune import (
-        CheckpointConfig,
-        FailureConfig,
-        RunConfig,
-        TuneConfig,
-        Tuner,
-        with_parameters,
-        with_resources,
-    )
-
-    scratch = Path(tempfile.mkdtemp(prefix="rgr-"))
-    try:
-        Tuner(
-            with_resources(with_parameters(ProtocolTrainable, arrays=arrays), {"cpu": 1}),
-            tune_config=TuneConfig(
-                search_alg=search,
-                num_samples=-1,
-                max_concurrent_trials=slots,
-                reuse_actors=True,
-                trial_dirname_creator=lambda trial: str(trial.trial_id),
-            ),
-            run_config=RunConfig(
-                storage_path=str(scratch),
-                verbose=0,
-                failure_config=FailureConfig(max_failures=0),
-                checkpoint_config=CheckpointConfig(checkpoint_frequency=0, checkpoint_at_end=False),
-            ),
-        ).fit()
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _open_journal(path: Path) -> JournalStorage:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,19 +11,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 import ray
-from ray.tune import (
-    CheckpointConfig,
-    FailureConfig,
-    PlacementGroupFactory,
-    RunConfig,
-    TuneConfig,
-    Tuner,
-    with_resources,
-)
+from ray.tune import PlacementGroupFactory
 
 from search.portfolio import Portfolio
 from search.protocol import CellPlan, Decision, ProbeResult, Status, Words
 from search.seed_test import SeedTest
+from search.tune.runner import Resources, run_trials
 from search.tune.scheduler import SeedScheduler
 from search.tune.score_file import ScoreFile
 from search.tune.searcher import ThresholdSearcher
@@ -99,12 +90,12 @@ def find_threshold(
     store: str | Path | None = None,
     guess: int | None = None,
     slots: int | None = None,
-    resources: dict[str, float] | PlacementGroupFactory | None = None,
+    resources: Resources | None = None,
 ) -> Threshold:
     """The smallest value of ``axis`` whose mean ``metric`` over the seeds reaches ``target``.
 
     Every trial is one seed at one value: its config is ``config`` with ``axis`` and ``seed``
-    set, its score the last ``metric`` that it reports. Quality is supposed to grow with the
+    set, its score the last ``metric`` that it reports. Quality is expected to grow with the
     value; evidence that it does not ends as ``inconsistent``.
 
     Args:
@@ -112,7 +103,8 @@ def find_threshold(
         mode: ``min`` where a smaller metric is better, as for a loss.
         bounds: smallest and largest metric there can be, None where there is none: with them
             seeds are spared that could not change a verdict.
-        store: a file of scores. Run again, the search goes on from it.
+        store: a file of scores. Run again with the same trainable and config, the search goes on
+            from it.
         guess: where to start; the middle of the values if not given.
         slots: trials at once; as many as Ray has CPUs for if not given.
         resources: of one trial, as for ``ray.tune.with_resources``; one CPU if not given.
@@ -125,8 +117,9 @@ def find_threshold(
     values = values if isinstance(values, range) else [int(value) for value in values]
     low, high = bounds
     test = SeedTest(target, seeds, minimise=mode == "min", low=low, high=high)
-    kept = ScoreFile(store, {"axis": axis, "metric": metric, "config": dict(config or {})})
-    wanted = resources or {"cpu": 1}
+    about = {"axis": axis, "metric": metric, "config": dict(config or {}), "trainable": trainable}
+    kept = ScoreFile(store, about)
+    wanted: Resources = resources or {"cpu": 1}
     if not ray.is_initialized():
         ray.init()
     plan = CellPlan(
@@ -137,7 +130,19 @@ def find_threshold(
     for value, seed, score in kept.scores:
         portfolio.tell(CELL, 1, value, seed, score)
     if not portfolio.is_done:
-        _tune(trainable, _KeepingSearcher(portfolio, kept, axis, metric), wanted, config or {})
+        searcher = _KeepingSearcher(portfolio, kept, axis, metric)
+        os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")  # the newer one prints a banner anyway
+        run_trials(
+            trainable,
+            searcher,
+            portfolio.slots,
+            wanted,
+            scheduler=SeedScheduler(searcher, record=lambda probe, result: None),
+            config=config,
+            reuse_actors=not isinstance(trainable, type),
+        )
+        if searcher.fault is not None:
+            raise searcher.fault
     state = portfolio.state(CELL)
     result = state.result(1)
     passed, failed = result.contradiction or (result.passed, result.failed)
@@ -145,7 +150,7 @@ def find_threshold(
     return Threshold(result.status, result.value, passed, failed, result.because, decisions)
 
 
-def _slots(resources: dict[str, float] | PlacementGroupFactory) -> int:
+def _slots(resources: Resources) -> int:
     """Trials that fit on the cluster at once, by CPUs and GPUs."""
     if isinstance(resources, PlacementGroupFactory):
         resources = resources.required_resources
@@ -156,36 +161,3 @@ def _slots(resources: dict[str, float] | PlacementGroupFactory) -> int:
         if amount and name.upper() in ("CPU", "GPU")
     ]
     return max(1, int(min(fits, default=1)))
-
-
-def _tune(
-    trainable: Callable[[dict[str, Any]], Any] | type,
-    searcher: _KeepingSearcher,
-    resources: dict[str, float] | PlacementGroupFactory,
-    config: Mapping[str, Any],
-) -> None:
-    scheduler = SeedScheduler(searcher, record=lambda probe, result: None)
-    os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")  # the newer one prints a banner all the same
-    scratch = tempfile.mkdtemp(prefix="threshold-")
-    try:
-        Tuner(
-            with_resources(trainable, resources),
-            param_space=dict(config),
-            tune_config=TuneConfig(
-                search_alg=searcher,
-                scheduler=scheduler,
-                num_samples=-1,
-                max_concurrent_trials=searcher.portfolio.slots,
-                reuse_actors=not isinstance(trainable, type),
-            ),
-            run_config=RunConfig(
-                storage_path=scratch,
-                verbose=0,
-                failure_config=FailureConfig(max_failures=0),  # the searcher asks again
-                checkpoint_config=CheckpointConfig(checkpoint_at_end=False),
-            ),
-        ).fit()
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-    if searcher.fault is not None:
-        raise searcher.fault

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 import json
 import os
+import pickle
 from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from ray import cloudpickle
 
 
 class Score(NamedTuple):
@@ -17,6 +24,24 @@ class Score(NamedTuple):
     score: float
 
 
+def _named(value: Any) -> Any:
+    """What stands for an object in a file: the same in every process, other for another content."""
+    if isinstance(value, partial):
+        return {"partial": value.func, "arguments": [list(value.args), value.keywords]}
+    try:
+        if callable(value) and hasattr(value, "__qualname__"):
+            with suppress(OSError, TypeError):  # typed into a console, or compiled
+                source = inspect.getsource(value)
+                return f"{value.__qualname__} {_digest(source.encode())}"
+        return f"{type(value).__qualname__} {_digest(cloudpickle.dumps(value))}"
+    except (TypeError, pickle.PicklingError) as error:
+        raise ValueError(f"config: {value!r} cannot be kept in a file: {error}") from None
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
 class ScoreFile:
     """A file that grows by a line for each score; its first line says what was measured.
 
@@ -24,15 +49,16 @@ class ScoreFile:
 
     Args:
         path: the file; made with the first score. None keeps scores in memory alone.
-        about: what the scores depend on; what JSON cannot hold stands there as text.
+        about: what the scores depend on. What JSON cannot hold is named by its content: a function
+            or class by its name and source, any other object by its type and a digest.
 
     Raises:
-        ValueError: the file holds scores of something else.
+        ValueError: the file holds scores of something else, or an object has no content to name.
     """
 
     def __init__(self, path: str | Path | None, about: Mapping[str, Any]) -> None:
         self.path = None if path is None else Path(path)
-        self.about = json.loads(json.dumps(dict(about), default=str))
+        self.about = json.loads(json.dumps(dict(about), default=_named))
         self.scores: list[Score] = []
         if self.path is None or not self.path.exists():
             return

@@ -13,7 +13,7 @@ from analysis.provenance import duration
 from rgr_dist.cli.live import SAY_EVERY, LiveView
 from rgr_dist.planning.cost import Forecast, forecast_cell, step_cost
 from rgr_dist.planning.portfolio import open_portfolio
-from rgr_dist.running.sweep import Summary
+from rgr_dist.running.progress import Summary
 from rgr_dist.study.study import Study
 from search.portfolio import Portfolio
 from search.protocol import Probe

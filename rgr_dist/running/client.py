@@ -1,0 +1,88 @@
+"""Runs a study from outside a cluster: a task on it drives, this process watches the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rgr_dist.planning.cost import work_done
+from rgr_dist.planning.portfolio import open_portfolio, stored_runs, stored_search
+from rgr_dist.running.cluster import ClusterError, connect
+from rgr_dist.running.progress import Silent, Summary, View
+from rgr_dist.store.store import Store
+from rgr_dist.study import assets
+from rgr_dist.study.study import Study
+
+WATCH_EVERY = 2.0
+"""Seconds between looks at the store."""
+
+RunStudy = Callable[..., Summary]
+
+
+def drive_from_inside(
+    run_study: RunStudy,
+    study: Study,
+    store: Store,
+    view: View,
+    cpus: int | None,
+    address: str,
+    engine: str,
+    gpus: float,
+) -> Summary:
+    """Let a task on the cluster run the study; show what the store holds meanwhile.
+
+    Args:
+        run_study: what the task calls there.
+        address: ray://HOST:PORT.
+
+    Raises:
+        ClusterError: the store is a local folder, no cluster answers, or the task failed.
+    """
+    if "://" not in store.root:
+        raise ClusterError(
+            f"--out {store.root}: the driver of {address} runs on the cluster and cannot write "
+            "a folder of this machine; give a URI that both can open, such as s3://BUCKET/results"
+        )
+    search = stored_search(study, store)
+    before, work_before = search.runs, work_done(search.runs, study)
+    summary = Summary()
+    with connect(address, cpus) as workers:
+        import ray
+
+        summary.start(workers)
+        summary.paced_from = summary.started
+        task = ray.remote(num_cpus=0)(_drive).remote(
+            run_study,
+            study.model_dump_json(),
+            assets.needed(study.cells),
+            store.root,
+            workers,
+            engine,
+            gpus,
+        )
+        while not ray.wait([task], timeout=WATCH_EVERY)[0]:
+            runs = stored_runs(study, store)
+            summary.runs = len(runs) - len(before)
+            summary.steps = int(runs["steps"].sum() - before["steps"].sum())
+            summary.work = work_done(runs, study) - work_before
+            view.update(study, open_portfolio(study, runs, search.expected), summary)
+        try:
+            done: Summary = ray.get(task)
+        except ray.exceptions.RayError as error:
+            cause = getattr(error, "cause", error)
+            raise ClusterError(f"--address {address}: the driver there ended: {cause!r}") from None
+    return done
+
+
+def _drive(
+    run_study: RunStudy,
+    study_json: str,
+    arrays: dict[str, assets.Array],
+    root: str,
+    workers: int,
+    engine: str,
+    gpus: float,
+) -> Summary:
+    """Drive a study from inside the cluster."""
+    assets.take(arrays)
+    study = Study.model_validate_json(study_json)
+    return run_study(study, Store(root), Silent(), workers, "auto", engine, gpus)

@@ -1,0 +1,71 @@
+"""What a study's run tells of itself: how much was trained, and who is told."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Protocol
+
+from rgr_dist.study.study import Study
+from search.portfolio import Portfolio
+
+
+@dataclass
+class Summary:
+    """What a study's run has trained.
+
+    Attributes:
+        runs, failed: runs trained now, and those of them that failed.
+        steps: training steps taken now.
+        work: multiply-adds of those steps.
+        train_seconds: seconds of training, summed over runs.
+        seconds: from ``started`` to the end of the last probe.
+        workers: probes that can run at once.
+        started: when the first probe could start, on ``time.monotonic``'s clock.
+        paced_from: when the first run that is told began to train, on the same clock: after
+            workers started and kernels were compiled. Watched from outside a cluster, ``started``.
+    """
+
+    runs: int = 0
+    failed: int = 0
+    steps: int = 0
+    work: float = 0.0
+    train_seconds: float = 0.0
+    seconds: float = 0.0
+    workers: int = 0
+    started: float = 0.0
+    paced_from: float | None = None
+
+    @property
+    def utilisation(self) -> float:
+        """Share of the workers' time in which they trained."""
+        whole = self.workers * self.seconds
+        return self.train_seconds / whole if whole else 0.0
+
+    def start(self, workers: int) -> None:
+        """Note that the first probe can start now."""
+        self.workers, self.started = workers, time.monotonic()
+
+    def stop(self) -> None:
+        """Note that the last probe has ended."""
+        self.seconds = time.monotonic() - self.started
+
+
+class View(Protocol):
+    """Whoever watches a study run."""
+
+    def say(self, text: str) -> None:
+        """Show a line of its own."""
+
+    def update(self, study: Study, portfolio: Portfolio, summary: Summary) -> None:
+        """Called after every wave and about once a second."""
+
+
+class Silent:
+    """A view that shows nothing."""
+
+    def say(self, text: str) -> None:
+        """Show nothing."""
+
+    def update(self, study: Study, portfolio: Portfolio, summary: Summary) -> None:
+        """Show nothing."""
