@@ -42,14 +42,14 @@ class Bracket:
         Raises:
             ValueError: the value lies outside, or is none of the axis: it could tell nothing.
         """
-        place = bisect_left(self.axis, value)
+        index = bisect_left(self.axis, value)
         end = len(self.axis) if self.above is None else self.above
-        if not self.below <= place < end or self.axis[place] != value:
+        if not self.below <= index < end or self.axis[index] != value:
             bound = self.high or self.axis[-1]
             raise ValueError(f"{value} is not inside ({self.low}, {bound}) on the axis")
         if verdict == "pass":
-            return replace(self, above=place, passes=self.passes + 1)
-        return replace(self, below=place + 1, passes=0)
+            return replace(self, above=index, passes=self.passes + 1)
+        return replace(self, below=index + 1, passes=0)
 
     @property
     def is_closed(self) -> bool:
@@ -63,13 +63,13 @@ class Bracket:
 
     def at_most(self, value: float) -> int:
         """The largest value of the axis that is not above this one; 0 when none is."""
-        place = bisect_right(self.axis, value)
-        return self.axis[place - 1] if place else 0
+        index = bisect_right(self.axis, value)
+        return self.axis[index - 1] if index else 0
 
     def nearest(self, value: float) -> int:
         """The value of the axis nearest to this one."""
-        place = bisect_left(self.axis, value)
-        around = self.axis[max(0, place - 1) : place + 1]
+        index = bisect_left(self.axis, value)
+        around = self.axis[max(0, index - 1) : index + 1]
         return min(around, key=lambda candidate: (abs(candidate - value), candidate))
 
     def middle(self, spread: float = 1.5) -> int:
@@ -83,9 +83,9 @@ class Bracket:
         high = self.axis[self.above]
         if self.below == 0:
             down = (spread, 2.0, 4.0)[min(max(self.passes, 1), 3) - 1]
-            place = bisect_right(self.axis, high / down) - 1
+            index = bisect_right(self.axis, high / down) - 1
         elif high > 2 * self.low:
-            place = bisect_left(self.axis, isqrt(self.low * high))
+            index = bisect_left(self.axis, isqrt(self.low * high))
         else:
-            place = (self.below + self.above - 1) // 2
-        return self.axis[min(max(place, self.below), self.above - 1)]
+            index = (self.below + self.above - 1) // 2
+        return self.axis[min(max(index, self.below), self.above - 1)]

@@ -32,10 +32,9 @@ class CountedRuns:
 
     def score(self, key: ProbeKey, seed: int) -> float:
         """The score of a run, made now unless it was made before."""
-        key = (key, seed)
-        if key not in self._made:
-            self._made[key] = self._run(key, seed)
-        return self._made[key].score
+        if (key, seed) not in self._made:
+            self._made[key, seed] = self._run(key, seed)
+        return self._made[key, seed].score
 
     def verdict_scores(self, key: ProbeKey, test: SeedTest) -> dict[int, float]:
         """Scores by seed, as many as the verdict of a probe takes."""
