@@ -12,6 +12,7 @@ from rgr_dist.planning.tables import write_tables
 from rgr_dist.running.client import drive_from_inside
 from rgr_dist.running.cluster import connect
 from rgr_dist.running.progress import Silent, Summary, View
+from rgr_dist.store.row import lost_rows
 from rgr_dist.store.store import Store
 from rgr_dist.study import assets
 from rgr_dist.study.study import Study
@@ -115,12 +116,10 @@ class Recorder:
             self._tables_written = time.monotonic()
         self.show()
 
-    def record_lost(self, probe: Probe, engine: str) -> None:
+    def record_lost(self, probe: Probe, engine: str, device: str) -> None:
         """Store the runs of a probe whose worker died on every attempt."""
-        from rgr_dist.running.worker import lost_rows
-
         runs = self.feed.runs_of(probe)
-        self.store.append(lost_rows(runs, engine))
+        self.store.append(lost_rows(runs, engine, device))
         self.summary.runs += len(runs)
         self.summary.failed += len(runs)
 
@@ -145,7 +144,7 @@ def _train(
     searcher = ThresholdSearcher(
         portfolio,
         lambda probe: probe_config(probe, recorder.feed.cell_of(probe), engine, device),
-        lambda probe: recorder.record_lost(probe, engine),
+        lambda probe: recorder.record_lost(probe, engine, device),
     )
     scheduler = SeedScheduler(searcher, recorder.record)
     run_trials(

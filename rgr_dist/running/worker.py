@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import platform
-import subprocess
 import traceback
-from datetime import UTC, datetime
+from dataclasses import asdict
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from ray import tune
 
 from rgr_dist.engines import Engine, Outcome, make_engine
+from rgr_dist.store.row import run_row
 from rgr_dist.study import assets
 from rgr_dist.study.study import Cell, Run
 from search.protocol import Probe
@@ -67,69 +66,19 @@ def train_rows(engine: Engine, runs: list[Run], device: str = "cpu") -> list[dic
     if not runs:
         return []
     try:
-        outcomes: list[Outcome | None] = list(engine.train(runs))
-        error = None
+        ended = [_columns(outcome) for outcome in engine.train(runs)]
     except Exception:
-        outcomes = [None] * len(runs)
-        error = traceback.format_exc(limit=-3).strip()
+        ended = [{"error": traceback.format_exc(limit=-3).strip()}] * len(runs)
     return [
-        _row(run, outcome, error, engine.name, device)
-        for run, outcome in zip(runs, outcomes, strict=True)
+        run_row(run, columns, engine.name, _processor(device))
+        for run, columns in zip(runs, ended, strict=True)
     ]
 
 
-def lost_rows(runs: list[Run], engine: str) -> list[dict[str, Any]]:
-    """Rows of runs whose worker died on every attempt."""
-    error = "the worker was lost: killed, out of memory, or it could not start"
-    return [_row(run, None, error, engine, "") for run in runs]
-
-
-def _row(
-    run: Run, outcome: Outcome | None, error: str | None, engine: str, device: str
-) -> dict[str, Any]:
-    cell = run.cell
-    row: dict[str, Any] = {
-        "run_id": run.run_id,
-        "cell_id": cell.cell_id,
-        "model": cell.model,
-        "graph": cell.graph.family,
-        "degree": cell.graph.degree,
-        "embedding": cell.embedding.family,
-        "m": cell.m,
-        "d_model": cell.d_model,
-        "h": run.h,
-        "d_k": run.d_k,
-        "D_K": run.D_K,
-        "seed": run.seed,
-        "context_length": cell.context.length,
-        "positive_rate": cell.context.positive_rate,
-        "max_steps": cell.training.max_steps,
-        "score": None,
-        "val_score": None,
-        "threshold_tau": None,
-        "null_rate": None,
-        "steps": 0,
-        "stop_reason": "failed",
-        "error": error,
-        "engine": engine,
-        "device": _processor(device),
-        "seconds": 0.0,
-        "finished_at": datetime.now(UTC),
-        "versions": _versions(),
-        "git_revision": _git_revision(),
-        "config": run.config_json,
-    }
-    if outcome is not None:
-        row |= {
-            "score": outcome.score,
-            "val_score": outcome.val_score,
-            "threshold_tau": outcome.tau,
-            "null_rate": outcome.null_rate,
-            "steps": outcome.steps,
-            "stop_reason": outcome.stop_reason,
-            "seconds": outcome.seconds,
-        }
-    return row
+def _columns(outcome: Outcome) -> dict[str, Any]:
+    columns = asdict(outcome)
+    columns["threshold_tau"] = columns.pop("tau")
+    return columns
 
 
 @cache
@@ -139,10 +88,8 @@ def _engine(name: str, device: str, model: str) -> Engine:
 
 
 @cache
-def _processor(device: str) -> str | None:
-    """Kind and name of the processor that trains; None where no worker did."""
-    if not device:
-        return None
+def _processor(device: str) -> str:
+    """Kind and name of the processor that trains."""
     if device != "cpu":
         import torch
 
@@ -151,27 +98,3 @@ def _processor(device: str) -> str | None:
     lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return f"cpu: {names[0] if names else platform.processor() or platform.machine()}"
-
-
-@cache
-def _versions() -> str:
-    packages = ("rgr-dist", "torch", "numpy", "numba")
-    return " ".join(f"{package}={metadata.version(package)}" for package in packages)
-
-
-@cache
-def _git_revision() -> str | None:
-    """The revision of the source tree, with ``+`` if it has been changed; None outside git."""
-    here = Path(__file__)
-
-    def git(*arguments: str) -> str:
-        command = ["git", *arguments]
-        return subprocess.run(
-            command, cwd=here.parent, capture_output=True, text=True, timeout=10, check=True
-        ).stdout.strip()
-
-    try:
-        git("ls-files", "--error-unmatch", here.name)  # else it is somebody else's repository
-        return git("describe", "--always", "--dirty=+", "--exclude=*")
-    except (OSError, subprocess.SubprocessError):
-        return None

@@ -1,0 +1,109 @@
+"""What a row of ``RUNS`` says of one run: its address, how it ended, and what trained it."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from rgr_dist.study.study import Run
+
+LOST = "the worker died on every attempt: killed, out of memory, or it could not start"
+FAILED: dict[str, Any] = {
+    "score": None,
+    "val_score": None,
+    "threshold_tau": None,
+    "null_rate": None,
+    "steps": 0,
+    "stop_reason": "failed",
+    "error": None,
+    "seconds": 0.0,
+}
+"""How a run ended that never trained."""
+
+
+def run_row(
+    run: Run, ended: Mapping[str, Any], engine: str | None, device: str | None
+) -> dict[str, Any]:
+    """The row of a run that ended just now, column by column as in ``RUNS``.
+
+    Args:
+        ended: how it ended, by column; columns of ``FAILED`` left out are as there.
+        engine: name of the engine that trained it.
+        device: kind and name of the processor; None where no worker trained it.
+    """
+    cell, ended = run.cell, {**FAILED, **ended}
+    return {
+        "run_id": run.run_id,
+        "cell_id": cell.cell_id,
+        "model": cell.model,
+        "graph": cell.graph.family,
+        "degree": cell.graph.degree,
+        "embedding": cell.embedding.family,
+        "m": cell.m,
+        "d_model": cell.d_model,
+        "h": run.h,
+        "d_k": run.d_k,
+        "D_K": run.D_K,
+        "seed": run.seed,
+        "context_length": cell.context.length,
+        "positive_rate": cell.context.positive_rate,
+        "max_steps": cell.training.max_steps,
+        "score": ended["score"],
+        "val_score": ended["val_score"],
+        "threshold_tau": ended["threshold_tau"],
+        "null_rate": ended["null_rate"],
+        "steps": ended["steps"],
+        "stop_reason": ended["stop_reason"],
+        "error": ended["error"],
+        "engine": engine,
+        "device": device,
+        "seconds": ended["seconds"],
+        "finished_at": datetime.now(UTC),
+        "versions": _versions(),
+        "git_revision": git_revision(Path(__file__)),
+        "config": run.config_json,
+    }
+
+
+def lost_rows(runs: Iterable[Run], engine: str, device: str) -> list[dict[str, Any]]:
+    """Rows of runs whose worker died on every attempt.
+
+    Args:
+        engine: the engine that was asked for. ``auto`` is stored as the engine that would have
+            trained the run: the fastest of its model on a CPU, ``lanes`` elsewhere.
+        device: ``cpu``, or a torch device such as ``cuda``.
+    """
+    rows = []
+    for run in runs:
+        fastest = run.cell.record.engines[0] if device == "cpu" else "lanes"
+        name = fastest if engine == "auto" else engine
+        rows.append(run_row(run, {"error": LOST}, name, device=None))
+    return rows
+
+
+@cache
+def _versions() -> str:
+    packages = ("rgr-dist", "torch", "numpy", "numba")
+    return " ".join(f"{package}={metadata.version(package)}" for package in packages)
+
+
+@cache
+def git_revision(file: Path) -> str | None:
+    """The revision of a file's repository, with ``+`` if it has changed since; None outside git."""
+
+    def git(*arguments: str) -> str:
+        command = ["git", *arguments]
+        return subprocess.run(
+            command, cwd=file.parent, capture_output=True, text=True, timeout=10, check=True
+        ).stdout.strip()
+
+    try:
+        git("ls-files", "--error-unmatch", file.name)  # else the repository is another project's
+        return git("describe", "--always", "--dirty=+", "--exclude=*")
+    except (OSError, subprocess.SubprocessError):
+        return None
