@@ -19,17 +19,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from rgr_dist.kernel_cache import cached_kernel
 from rgr_dist.problem.graphs import Neighbours
 from rgr_dist.problem.streams import LOW_32, SHIFT_32, Stream, philox
 
 ABSENT = np.int32(-1)
 
 
-@numba.njit(inline="always", cache=True)
+@cached_kernel(inline="always")
 def draw_context(
     key: Any,
     index: Any,
@@ -98,7 +98,7 @@ def draw_context(
         deck[p] = np.int32(p)
 
 
-@numba.njit(nogil=True, cache=True)
+@cached_kernel(nogil=True)
 def _draw_block(key: Any, first: Any, graph: Any, rate_word: Any, out: Any) -> None:
     m = graph.starts.size - 1  # pragma: no cover
     deck = np.arange(m).astype(np.int32)  # pragma: no cover
@@ -131,7 +131,7 @@ def draw_contexts(
     return out
 
 
-@numba.njit(nogil=True, cache=True)
+@cached_kernel(nogil=True)
 def _count_edges(contexts: Any, graph: Any, counts: Any) -> None:  # pragma: no cover
     present = np.zeros(graph.starts.size - 1, dtype=np.bool_)
     for index in range(contexts.shape[0]):

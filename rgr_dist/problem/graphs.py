@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from rgr_dist.kernel_cache import cached_kernel
 from rgr_dist.problem.streams import SHIFT_32, Stream
 from rgr_dist.study import assets
 from rgr_dist.study.families import Edges, Regular
@@ -99,7 +99,7 @@ def sample_regular(stream: Stream, m: int, degree: int) -> Neighbours:
     return Neighbours.of_edges(m, np.argwhere(edges))
 
 
-@numba.njit(cache=True)
+@cached_kernel()
 def _add_matching(edges: Any, order: Any, words: Any) -> None:  # pragma: no cover
     """Add a perfect matching to ``edges``, bool [m, m], of pairs that are not yet in it.
 
@@ -124,7 +124,7 @@ def _add_matching(edges: Any, order: Any, words: Any) -> None:  # pragma: no cov
         edges[owner[target], target] = True
 
 
-@numba.njit(cache=True)
+@cached_kernel()
 def _make_room(edges: Any, owner: Any, source: Any) -> None:  # pragma: no cover
     """Give a source a target by an augmenting path, found breadth first."""
     m = owner.size

@@ -14,10 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from rgr_dist.kernel_cache import cached_kernel
 from rgr_dist.problem.edge_task import initial_projections
 from rgr_dist.problem.embeddings import sample_with_null
 from rgr_dist.problem.graphs import sample_graph
@@ -135,12 +135,12 @@ def draw_examples(
     return out
 
 
-@numba.njit(inline="always", cache=True)
+@cached_kernel(inline="always")
 def _below(n: Any, word: Any) -> Any:  # pragma: no cover
     return np.int64((word * np.uint64(n)) >> SHIFT_32)
 
 
-@numba.njit(nogil=True, cache=True)
+@cached_kernel(nogil=True)
 def _draw_block(
     key: Any, first: Any, targets: Any, sources: Any, out: Any
 ) -> None:  # pragma: no cover

@@ -11,10 +11,11 @@ import hashlib
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
+
+from rgr_dist.kernel_cache import cached_kernel
 
 UInt32Array = npt.NDArray[np.uint32]
 Float64Array = npt.NDArray[np.float64]
@@ -27,7 +28,7 @@ LOW_32 = np.uint64(0xFFFFFFFF)
 SHIFT_32 = np.uint64(32)
 
 
-@numba.njit(inline="always", cache=True)
+@cached_kernel(inline="always")
 def philox(key0: Any, key1: Any, c0: Any, c1: Any, c2: Any, c3: Any) -> Any:  # pragma: no cover
     """One Philox4x32-10 block: four 32-bit words, each held in a uint64.
 
@@ -47,7 +48,7 @@ def philox(key0: Any, key1: Any, c0: Any, c1: Any, c2: Any, c3: Any) -> Any:  # 
     return c0, c1, c2, c3
 
 
-@numba.njit(cache=True)
+@cached_kernel()
 def _fill_words(key0: Any, key1: Any, out: Any) -> None:  # pragma: no cover
     for block in range((out.size + 3) // 4):
         index = np.uint64(block)
