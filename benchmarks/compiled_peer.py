@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from rgr_dist.engines.api import BETA_1, BETA_2, EPSILON
 from rgr_dist.problem.edge_task import Task, initial_projections
 from rgr_dist.study.study import Run
 
-BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
 State = tuple[Tensor, ...]
 
 

@@ -12,10 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rgr_dist.engines.api import BETA_1, BETA_2, EPSILON
 from rgr_dist.problem.edge_task import Task, initial_projections
 from rgr_dist.study.study import Run
-
-BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
 
 
 class JaxLanes:

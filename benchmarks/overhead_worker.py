@@ -55,7 +55,7 @@ def idle() -> dict[str, Any]:
 
 def start(engine: str, *sizes: int) -> dict[str, Any]:
     """A worker until its first training step; says when that was done."""
-    from rgr_dist.engines import make_engine
+    from rgr_dist.engines.api import make_engine
 
     make_engine(engine).weights_after(make_runs(*sizes), 1)
     return {"at": time.time()}
@@ -89,18 +89,22 @@ def run(engine: str, *sizes: int) -> dict[str, Any]:
     """A worker that trains whole runs; seconds in all, and of those in checks and tests."""
     import torch
 
-    from rgr_dist.engines import make_engine
+    from rgr_dist.engines.api import make_engine
+    from rgr_dist.engines.fused.evaluation import F1ByContexts, F1ByPairs, F1Scorer
     from rgr_dist.engines.fused.lane import Lane
-    from rgr_dist.engines.fused.scoring import Scorer
-    from rgr_dist.engines.lanes.checks import Checks
-    from rgr_dist.engines.lanes.engine import Lanes
+    from rgr_dist.engines.lanes.evaluation import Evaluation
+    from rgr_dist.engines.lanes.state import Lanes
 
     torch.set_num_threads(1)
     make_engine(engine).train(make_runs(*sizes, max_steps=2))  # loads what is compiled
     spent: list[float] = []
     evaluation = {
-        "fused": ((Lane, "is_finite"), (Scorer, "__init__"), (Scorer, "score")),
-        "lanes": ((Lanes, "is_finite"), (Checks, "validate"), (Checks, "outcome")),
+        "fused": (
+            (Lane, "is_finite"),
+            *((scorer, "__init__") for scorer in (F1ByContexts, F1ByPairs)),
+            (F1Scorer, "score"),
+        ),
+        "lanes": ((Lanes, "is_finite"), (Evaluation, "validate"), (Evaluation, "outcome")),
     }
     for owner, name in evaluation[engine]:
         setattr(owner, name, noting_seconds(getattr(owner, name), spent))
@@ -126,15 +130,15 @@ Parts = tuple[Callable[[int], object], Callable[[float | None], object], Callabl
 
 def fused_parts(runs: list[Run]) -> Parts:
     """Steps, check and test of the one lane that a thread has at a time."""
+    from rgr_dist.engines.fused.evaluation import make_scorer
     from rgr_dist.engines.fused.lane import Lane
-    from rgr_dist.engines.fused.scoring import Scorer
 
     lane = Lane(runs[0])
-    validation = Scorer(lane, lane.task.validation)
+    validation = make_scorer(lane, lane.task.validation, often=True)
     return (
         lane.advance,
         lambda above: (lane.is_finite(), validation.score(above)),
-        lambda: Scorer(lane, lane.task.test).score(),
+        lambda: make_scorer(lane, lane.task.test).score(),
     )
 
 
@@ -144,15 +148,15 @@ def lanes_parts(runs: list[Run]) -> Parts:
 
     torch.set_num_threads(1)
 
-    from rgr_dist.engines.lanes.checks import Checks
-    from rgr_dist.engines.lanes.engine import Lanes
+    from rgr_dist.engines.lanes.evaluation import Evaluation
+    from rgr_dist.engines.lanes.state import Lanes
 
     lanes = Lanes(runs, torch.device("cpu"), torch.float32)
-    checks, every = Checks(lanes), range(len(runs))
+    evaluation, every = Evaluation(lanes), range(len(runs))
     return (
         lanes.advance,
-        lambda above: (lanes.is_finite(), checks.validate(every, above)),
-        lambda: [checks.score(lane, lanes.tasks[lane].test) for lane in every],
+        lambda above: (lanes.is_finite(), evaluation.validate(every, above)),
+        lambda: [evaluation.score(lane, lanes.tasks[lane].test) for lane in every],
     )
 
 

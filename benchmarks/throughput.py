@@ -63,9 +63,9 @@ class ReferenceLoop:
     """The reference engine's steps, without its checks."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
-        from rgr_dist.engines.reference.edges import _Trainer
+        from rgr_dist.engines.reference.edges import Trainer
 
-        self.trainer, self.steps = _Trainer(runs[0], torch.float32), 0
+        self.trainer, self.steps = Trainer(runs[0], torch.float32), 0
 
     def advance(self, steps: int) -> None:
         for index in range(self.steps, self.steps + steps):
@@ -102,7 +102,7 @@ class FusedLanes:
 
 def make_lanes(runs: Sequence[Run]) -> Program:
     """The torch engine, as it runs on this processor."""
-    from rgr_dist.engines.lanes.engine import Lanes
+    from rgr_dist.engines.lanes.state import Lanes
 
     return Lanes(runs, torch.device("cpu"), torch.float32)
 
@@ -183,7 +183,7 @@ def contestants(threads: int) -> tuple[list[Contestant], list[str]]:
 def flops_per_step(m: int, d_model: int, h: int, D_K: int, length: int = 16) -> int:
     """Floating-point operations that a step needs, a multiply-add as two.
 
-    Projection and weight gradient, scores of all heads, gradient through the winning head
+    Projection and weight gradient, scores of all heads, gradient through the largest head
     alone, and some 12 operations of AdamW on each weight.
     """
     columns, pairs = 2 * D_K, length * length

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import numba
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+config: Any = numba.config  # its settings are not typed
 
 PACKAGE = Path(__file__).parent
 ROOMS = ("problem", "engines", "engines/fused")
@@ -29,12 +30,12 @@ def cached_kernel(**options: Any) -> Callable[[Function], Function]:
     """``numba.njit`` with these options; processes share the compiled code on disk."""
 
     def decorate(function: Function) -> Function:
-        given = numba.config.CACHE_DIR
-        numba.config.CACHE_DIR = str(cache_folder() or "")  # read by njit, as it decorates
+        given = config.CACHE_DIR
+        config.CACHE_DIR = str(cache_folder() or "")  # read by njit, as it decorates
         try:
             compiled: Function = numba.njit(cache=cache_folder() is not None, **options)(function)
         finally:
-            numba.config.CACHE_DIR = given
+            config.CACHE_DIR = given
         return compiled
 
     return decorate
@@ -63,8 +64,8 @@ def kernel_digest() -> str:
 
 
 def _roots() -> Iterator[Path]:
-    if numba.config.CACHE_DIR:
-        yield Path(numba.config.CACHE_DIR)
+    if config.CACHE_DIR:
+        yield Path(config.CACHE_DIR)
         return
     yield PACKAGE / "__pycache__"
     with suppress(RuntimeError):  # this user has no home

@@ -1,24 +1,25 @@
-"""What contexts ask for in model ``value``, and how often items meet where it is asked.
+"""Which positions of contexts retrieve a message in model ``value``, and their error in one form.
 
-The error of a source i is (s_i - e_pi(i)) V over the items of its context. Its square is a form
-in s_i - e_pi(i), whose matrix is the products of messages. Summed over contexts each product
-counts as often as both items meet i and its target: so where items are few, a check need not go
-through contexts.
+The error of a source i is x_i V over the items of its context, with x_i = s_i - e_pi(i). Its
+square is a quadratic form in x_i, whose matrix holds the products of messages. Summed over
+contexts, each product counts as often as both items co-occur with i and its target. So where
+items are few, a check need not go through the contexts.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from rgr_dist.kernel_cache import cached_kernel
+
 MOST_TRIPLES = 2**19
-"""Triples of items that are worth it: what fits in a core's cache."""
+"""The most triples of items that fit in a core's cache."""
 
 
-class Asks(NamedTuple):
+class Retrievals(NamedTuple):
     """The positions of contexts whose item's target is in the context too.
 
     Attributes:
@@ -30,26 +31,26 @@ class Asks(NamedTuple):
     positions: npt.NDArray[np.int64]
 
 
-def asks_of(contexts: npt.NDArray[np.int32], targets: npt.NDArray[np.int32]) -> Asks:
-    """What contexts [n, l] ask for, if item i has the one target ``targets[i]``."""
+def retrievals_in(contexts: npt.NDArray[np.int32], targets: npt.NDArray[np.int32]) -> Retrievals:
+    """The retrievals in contexts [n, l], if item i has the one target ``targets[i]``."""
     until, positions = np.empty(len(contexts), np.int64), np.empty(contexts.size, np.int64)
-    _list_asks(contexts, targets, until, positions)
-    return Asks(until, positions[: until[-1]])
+    _list_retrievals(contexts, targets, until, positions)
+    return Retrievals(until, positions[: until[-1]])
 
 
-def meetings_pay(m: int, contexts: npt.NDArray[np.int32]) -> bool:
-    """Whether a check had better sum over triples of items than go through contexts [n, l]."""
+def cooccurrence_pays(m: int, contexts: npt.NDArray[np.int32]) -> bool:
+    """Whether a check is faster over triples of items than over contexts [n, l]."""
     n, length = contexts.shape
     return bool(m**3 <= min(MOST_TRIPLES, n * length**3))
 
 
-def form_of_errors(
+def error_forms(
     contexts: npt.NDArray[np.int32],
     targets: npt.NDArray[np.int32],
     messages: npt.NDArray[np.float64],
     size: int,
 ) -> npt.NDArray[np.float32]:
-    """Matrices A_i for which x_i A_i x_i, x_i = s_i - e_pi(i), are the summed squared errors.
+    """Matrices A_i for which x_i A_i x_i is the summed squared error of item i.
 
     Args:
         messages: [m, v].
@@ -59,14 +60,14 @@ def form_of_errors(
         [m, size, size]: products of messages times how many contexts hold both, i and its target.
     """
     m = len(targets)
-    form = np.zeros((m, size, size), dtype=np.float32)
-    _count_meetings(contexts, targets, form)
-    form[:, :m, :m] *= (messages @ messages.T).astype(np.float32)
-    return form
+    forms = np.zeros((m, size, size), dtype=np.float32)
+    _count_cooccurrence(contexts, targets, forms)
+    forms[:, :m, :m] *= (messages @ messages.T).astype(np.float32)
+    return forms
 
 
-@numba.njit(nogil=True, cache=True)
-def _list_asks(contexts: Any, targets: Any, until: Any, positions: Any) -> None:
+@cached_kernel(nogil=True)
+def _list_retrievals(contexts: Any, targets: Any, until: Any, positions: Any) -> None:
     present = np.zeros(targets.size, dtype=np.bool_)
     count = 0
     for index in range(contexts.shape[0]):
@@ -80,8 +81,8 @@ def _list_asks(contexts: Any, targets: Any, until: Any, positions: Any) -> None:
             present[node] = False
 
 
-@numba.njit(nogil=True, cache=True)
-def _count_meetings(contexts: Any, targets: Any, counts: Any) -> None:
+@cached_kernel(nogil=True)
+def _count_cooccurrence(contexts: Any, targets: Any, counts: Any) -> None:
     present = np.zeros(counts.shape[2], dtype=np.float32)
     for index in range(contexts.shape[0]):
         nodes = contexts[index]

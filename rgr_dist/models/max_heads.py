@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from rgr_dist.models.f1 import micro_f1
 from rgr_dist.models.labels import labels, positive_weight
 
 Scores = Callable[[Tensor, Tensor, Tensor, int], Tensor]
@@ -51,14 +52,6 @@ def weighted_logistic_loss(
     y = y_ll.to(z.dtype)
     weight = positive_weight(y, balanced)
     return (weight * softplus(-z) * y + softplus(z) * (1 - y)).mean()
-
-
-def micro_f1(true_positives: int, predicted: int, actual: int) -> float:
-    """Micro-F1 over all pairs of all contexts: 2 TP / (2 TP + FP + FN).
-
-    Where no pair is an edge and none is predicted the recovery is perfect: 1.0.
-    """
-    return 2 * true_positives / (predicted + actual) if predicted + actual else 1.0
 
 
 def count_edges(S_ll: Tensor, y_ll: Tensor, tau: Tensor) -> tuple[int, int, int]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rgr_dist.engines import Weights
+from rgr_dist.engines.api import Weights
 from rgr_dist.study.study import Cell, Context, Run, Training
 
 BENCHMARK_SHAPES: list[tuple[int, ...]] = [

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from rgr_dist.engines import make_engine
+from rgr_dist.engines.api import make_engine
 from rgr_dist.engines.fused.engine import FusedEngine
 from rgr_dist.engines.fused.lane import Lane
 from rgr_dist.engines.fused.scoring import Scorer

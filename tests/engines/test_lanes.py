@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from rgr_dist.engines.engine import Outcome
+from rgr_dist.engines.api import Outcome
 from rgr_dist.engines.lanes.engine import Lanes, LanesEngine
 from rgr_dist.study.study import Cell, Run
 

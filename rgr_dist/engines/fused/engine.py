@@ -1,7 +1,7 @@
 """Compiled training on the CPU: one lane at a time, its whole state in cache.
 
-A lane needs no neighbours to be fast, and its numbers cannot depend on them: lanes are
-spread over threads, and each is trained from start to end by one of them.
+A lane is fast by itself, and its numbers cannot depend on others: lanes are spread over
+threads, and one thread trains a lane from start to end.
 """
 
 from __future__ import annotations
@@ -14,14 +14,9 @@ from dataclasses import replace
 from threading import Lock
 from typing import TypeVar
 
-import numpy as np
-import numpy.typing as npt
-
-from rgr_dist.engines.engine import Outcome, StopReason, Weights
-from rgr_dist.engines.fused.errors import ErrorScorer
+from rgr_dist.engines.api import EarlyStop, Outcome, StopReason, Weights
+from rgr_dist.engines.fused.evaluation import make_scorer
 from rgr_dist.engines.fused.lane import Lane
-from rgr_dist.engines.fused.scoring import Scorer
-from rgr_dist.engines.stopping import EarlyStop
 from rgr_dist.study.families import Permutation, Regular
 from rgr_dist.study.study import Cell, Run, Training
 
@@ -35,7 +30,7 @@ def train_lane(run: Run) -> Outcome:
 
 
 def compile_for(run: Run) -> None:
-    """Compile, or load, what runs of its kind need, where this process has not done so yet."""
+    """Compile or load what runs of its kind need, unless this process has done so already."""
     kind = run.cell.model, run.cell.graph.balanced
     with _compiling:
         if kind in _compiled:
@@ -51,7 +46,7 @@ def compile_for(run: Run) -> None:
 
 
 FEW, MANY = 2, 100
-"""Validation contexts of 32 items that are scored one by one, or by the pairs that occur."""
+"""Contexts of 32 items: scored one by one if few, and by pairs or triples of items if many."""
 _compiling = Lock()
 _compiled: set[tuple[str, bool]] = set()
 
@@ -59,7 +54,7 @@ _compiled: set[tuple[str, bool]] = set()
 def _train_lane(run: Run) -> Outcome:
     started = time.perf_counter()
     lane, training = Lane(run), run.cell.training
-    validation = _scorer(lane, lane.task.validation, often=True)
+    validation = make_scorer(lane, lane.task.validation, often=True)
     stop = EarlyStop(run.cell)
     stop_reason: StopReason = "max_steps"
     score = val_score = tau = None
@@ -76,10 +71,10 @@ def _train_lane(run: Run) -> Outcome:
         if stop.after(val_score):
             stop_reason = "converged"
             break
-    del validation  # what it holds makes room for the test's
+    del validation  # makes room for the test's
     if stop_reason != "diverged":
-        score = _scorer(lane, lane.task.test).score()
-        tau = None if run.cell.model == "value" else float(lane.theta.tau[0])
+        score = make_scorer(lane, lane.task.test).score()
+        tau = float(lane.theta.tau[0]) if run.cell.record.has_tau else None
     return Outcome(
         score=score,
         val_score=val_score,
@@ -88,15 +83,6 @@ def _train_lane(run: Run) -> Outcome:
         stop_reason=stop_reason,
         seconds=time.perf_counter() - started,
     )
-
-
-def _scorer(
-    lane: Lane, contexts: npt.NDArray[np.int32], often: bool = False
-) -> Scorer | ErrorScorer:
-    """By the lane's model; ``often``: to be used many times."""
-    if lane.run.cell.model == "value":
-        return ErrorScorer(lane, contexts, often)
-    return Scorer(lane, contexts)
 
 
 def _weights_after(run: Run, steps: int) -> Weights:

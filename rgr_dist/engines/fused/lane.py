@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from rgr_dist.engines.engine import Weights
-from rgr_dist.engines.fused.kernels import train_steps
-from rgr_dist.engines.fused.pieces import (
-    BETA_1,
-    BETA_2,
-    ROWS,
+from rgr_dist.engines.api import BETA_1, BETA_2, Weights
+from rgr_dist.engines.fused.simd import ROWS, WIDTH
+from rgr_dist.engines.fused.step import (
     FloatArray,
     Graph,
     Parameters,
-    Scratch,
     Sizes,
+    Workspace,
+    train_steps,
 )
-from rgr_dist.engines.fused.tiles import WIDTH
 from rgr_dist.problem.edge_task import Task, initial_projections
+from rgr_dist.study.models import Model
 from rgr_dist.study.study import Run
 
 BLOCK = 1024
@@ -27,7 +25,7 @@ LINES = 2 * WIDTH
 
 
 def padded(size: int, multiple: int) -> int:
-    """The least multiple that is not below a size."""
+    """The size, rounded up to a multiple."""
     return -(-size // multiple) * multiple
 
 
@@ -42,6 +40,36 @@ def zeros(*shape: int) -> FloatArray:
     return raw[first : first + size]
 
 
+def make_workspace(model: Model, sizes: Sizes) -> Workspace:
+    """The buffers of a step.
+
+    Those that only other models need are None. By that the kernels know the model as they are
+    compiled, and those of one model hold no code of another.
+    """
+    h, L, E, C, T = sizes.h, sizes.L, sizes.E, sizes.C, sizes.T
+    is_softmax, has_messages = model.heads == "softmax", model.loss == "messages"
+    workspace = Workspace(
+        nodes=zeros(L),
+        X=zeros(L, E),
+        X_t=zeros(E, L),
+        P=zeros(T, L),
+        P_t=zeros(L, T),
+        dP=zeros(C, L),
+        scores=zeros(L, L),
+        argmax_head=zeros(L, L),
+        argmax_head_t=zeros(L, L),
+        labels=zeros(L, L),
+        grad_scores=zeros(L, L),
+        grad_scores_t=zeros(L, L),
+        attention=zeros(h, L, L) if is_softmax else None,
+        scores_t=zeros(L, L) if is_softmax else None,
+        messages=zeros(L, E) if has_messages else None,
+        error=zeros(L, E) if has_messages else None,
+    )
+    workspace.nodes[:] = -1
+    return workspace
+
+
 class Lane:
     """One run in training.
 
@@ -54,28 +82,8 @@ class Lane:
         self.run, self.task, self.steps = run, Task.of(cell, run.seed), 0
         d, D, length = cell.d_model, run.D_K, cell.context.length
         L, E, C = padded(length, WIDTH), padded(d, WIDTH), padded(2 * D, ROWS)
-        T = padded(C, WIDTH)
-        self.sizes = Sizes(run.h, run.d_k, length, L, E, C, T)
-        softmax, value = cell.model == "softmax", cell.model == "value"
-        self.scratch = Scratch(
-            nodes=zeros(L),
-            X=zeros(L, E),
-            X_t=zeros(E, L),
-            P=zeros(T, L),
-            P_t=zeros(L, T),
-            dP=zeros(C, L),
-            scores=zeros(L, L),
-            winner=zeros(L, L),
-            winner_t=zeros(L, L),
-            labels=zeros(L, L),
-            pull=zeros(L, L),
-            pull_t=zeros(L, L),
-            attention=zeros(run.h, L, L) if softmax else None,
-            scores_t=zeros(L, L) if softmax else None,
-            messages=zeros(L, E) if value else None,
-            error=zeros(L, E) if value else None,
-        )
-        self.scratch.nodes[:] = -1
+        self.sizes = Sizes(run.h, run.d_k, length, L, E, C, padded(C, WIDTH))
+        self.workspace = make_workspace(cell.record, self.sizes)
         starts, targets = self.task.graph
         self.graph = Graph(starts if cell.graph.balanced else None, targets)
         self.theta = Parameters(zeros(C, E), zeros(C, E), zeros(C, E), zeros(3))
@@ -83,8 +91,9 @@ class Lane:
         self._columns[:, :d] = np.concatenate([W_Q, W_K], axis=1).T
         self.items = zeros(padded(cell.m, L), E)
         self.items.reshape(-1, E)[: cell.m, :d] = self.task.embedding
-        self.messages = zeros(cell.m, E) if value else None
-        if self.messages is not None:
+        self.messages = None
+        if cell.record.loss == "messages":
+            self.messages = zeros(cell.m, E)
             self.messages.reshape(-1, E)[:, :d] = self.task.messages
 
     @property
@@ -102,7 +111,7 @@ class Lane:
             t = np.arange(self.steps + 1, self.steps + count + 1, dtype=np.float64)
             train_steps(
                 self.theta,
-                self.scratch,
+                self.workspace,
                 self.sizes,
                 self.items,
                 self.messages,

@@ -1,9 +1,8 @@
 """Many runs in one torch program, on any device; each lane stops for itself.
 
-All lanes share (cell, h) and differ in their seed, and if need be in d_k. Lanes that have
-stopped are compacted away. On a GPU the step is captured as a CUDA graph, anew after each
-compaction; this has not been run on a GPU, nor is it known how far the products of cuBLAS
-there depend on a lane's neighbours.
+Lanes that have stopped are compacted away. On a GPU the step is captured as a CUDA graph, anew
+after each compaction; this has not been run on a GPU, nor is it known how far the products of
+cuBLAS there depend on a lane's neighbours.
 """
 
 from __future__ import annotations
@@ -15,15 +14,14 @@ from dataclasses import replace
 
 import torch
 
-from rgr_dist.engines.engine import Outcome, StopReason, Weights
-from rgr_dist.engines.lanes.checks import Checks
+from rgr_dist.engines.api import EarlyStop, Outcome, StopReason, Weights
+from rgr_dist.engines.lanes.evaluation import Evaluation
 from rgr_dist.engines.lanes.state import Lanes
-from rgr_dist.engines.stopping import EarlyStop
 from rgr_dist.study.study import Run
 
 
 class LanesEngine:
-    """Batched training in torch; the engine for a GPU, and for any model without a kernel."""
+    """Batched training in torch: the engine for a GPU."""
 
     name = "lanes"
 
@@ -37,7 +35,7 @@ class LanesEngine:
             return []
         training = runs[0].cell.training
         lanes = Lanes(runs, self.device, self.dtype)
-        checks = Checks(lanes)
+        evaluation = Evaluation(lanes)
         outcomes: dict[int, Outcome] = {}
         stops, seconds = [EarlyStop(lanes.cell) for _ in runs], [0.0] * len(runs)
         while True:
@@ -47,24 +45,24 @@ class LanesEngine:
             sound = [lane for lane, is_finite in enumerate(finite) if is_finite]
             last = lanes.steps == training.max_steps
             above = None if last else stops[0].above
-            val_scores = dict(zip(sound, checks.validate(sound, above), strict=True))
+            val_scores = dict(zip(sound, evaluation.validate(sound, above), strict=True))
             shared = (time.perf_counter() - began) / len(lanes)
             running = []
-            for lane, place in enumerate(lanes.places):
+            for lane, index in enumerate(lanes.indices):
                 began_alone = time.perf_counter()
                 val_score = val_scores.get(lane)
                 stop_reason: StopReason | None = None
                 if lane not in val_scores or not math.isfinite(val_score or 0.0):
                     stop_reason, val_score = "diverged", None
-                elif stops[place].after(val_score):
+                elif stops[index].after(val_score):
                     stop_reason = "converged"
                 elif last:
                     stop_reason = "max_steps"
                 else:
                     running.append(lane)
                 if stop_reason is not None:
-                    outcomes[place] = checks.outcome(lane, stop_reason, val_score)
-                seconds[place] += shared + time.perf_counter() - began_alone
+                    outcomes[index] = evaluation.outcome(lane, stop_reason, val_score)
+                seconds[index] += shared + time.perf_counter() - began_alone
             if not running:
                 return [replace(outcomes[i], seconds=seconds[i]) for i in range(len(runs))]
             if len(running) < len(lanes):
@@ -79,6 +77,3 @@ class LanesEngine:
             W_Q, W_K = (W.cpu().numpy() for W in lanes.weights(lane))
             result.append(Weights(W_Q, W_K, lanes.tau(lane)))
         return result
-
-
-__all__ = ["Lanes", "LanesEngine"]

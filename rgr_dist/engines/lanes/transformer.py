@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from rgr_dist.engines.engine import BlockWeights, Outcome
+from rgr_dist.engines.api import BlockWeights, Outcome
 from rgr_dist.engines.lanes.transformer_state import BlockLanes
 from rgr_dist.problem.matching_task import Examples
 from rgr_dist.study.study import Run
@@ -23,7 +23,7 @@ AT_ONCE = 256
 
 
 class TransformerLanes:
-    """Batched training in torch of runs that share a cell, whatever their heads.
+    """Batched training in torch.
 
     Args:
         mixed: whether to train in mixed precision; by default on a GPU alone.
@@ -59,12 +59,13 @@ class TransformerLanes:
             ]  # fmt: skip
             for lane in better:
                 best[lane] = scores[lane][0]
-            _copy(lanes, better, best_parameters)
-        for p, value in zip(lanes.parameters, best_parameters, strict=True):
-            p.data.copy_(value)
+            for p, kept in zip(lanes.parameters, best_parameters, strict=True):
+                kept[better] = p.detach()[better]
+        for p, kept in zip(lanes.parameters, best_parameters, strict=True):
+            p.data.copy_(kept)
         tested = score(lanes, np.stack([task.test for task in lanes.tasks]))
         seconds = (time.perf_counter() - began) / len(runs)
-        outcomes = [
+        return [
             Outcome(None, None, None, diverged[lane], "diverged", seconds)
             if lane in diverged
             else Outcome(
@@ -78,13 +79,12 @@ class TransformerLanes:
             )
             for lane in range(len(lanes))
         ]
-        return [outcomes[lanes.places.index(i)] for i in range(len(runs))]
 
     def weights_after(self, runs: Sequence[Run], steps: int) -> list[BlockWeights]:
         """The weights after so many steps, without checks."""
         lanes = BlockLanes(runs, self.device, self.dtype, self.mixed)
         lanes.advance(steps)
-        return [lanes.weights(lanes.places.index(i)) for i in range(len(runs))]
+        return [lanes.weights(lane) for lane in range(len(lanes))]
 
 
 def score(lanes: BlockLanes, examples_T: Examples) -> list[tuple[float, float]]:
@@ -103,10 +103,3 @@ def score(lanes: BlockLanes, examples_T: Examples) -> list[tuple[float, float]]:
             counts[1] += (answers_LB == null).sum(1)
     n = examples.shape[1]
     return [(right / n, nulls / n) for right, nulls in counts.T.tolist()]
-
-
-def _copy(lanes: BlockLanes, chosen: Sequence[int], to: Sequence[torch.Tensor]) -> None:
-    """Copy the parameters of some lanes, which ``BlockLanes`` keeps by group."""
-    for p, rows, kept in zip(lanes.parameters, lanes.rows, to, strict=True):
-        own = [lane - rows.start for lane in chosen if rows.start <= lane < rows.stop]
-        kept[own] = p.detach()[own]

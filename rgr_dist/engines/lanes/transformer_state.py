@@ -1,12 +1,10 @@
 """Transformer blocks that train side by side: their parameters, their batches, the step.
 
-Lanes share a cell. They may differ in seed and in how W_Q and W_K are split: lanes of one
-(h, d_k) stand together, and only their attention is computed by such groups. Autograd's
-gradients of the summed loss are each lane's own, for lanes share no parameter.
+Autograd's gradients of the summed loss are each lane's own, for lanes share no parameter.
 
 The attention is that of ``models.transformer``, in an order that costs less: the embeddings
-are frozen, so the norm of the input Z is no part of the gradient; and since one position
-asks, a head's keys and values are applied to one vector each instead of n of them,
+are frozen, so the norm of the input Z is no part of the gradient; and since only one position
+has a query, a head's keys and values are applied to one vector each instead of n of them,
 s = (W_K q) . Z and v = (p Z) W_V.
 
 Shapes in names: L lanes, T tasks, U tables, B examples of a batch, n positions, d = d_model,
@@ -16,14 +14,14 @@ h heads, k = d_k, V = m + 1 answers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, gelu, softmax
 
-from rgr_dist.engines.engine import BlockWeights
+from rgr_dist.engines.api import BlockWeights
+from rgr_dist.engines.lanes.adamw import AdamW
 from rgr_dist.engines.lanes.capture import Repeated
 from rgr_dist.models.transformer import norm
 from rgr_dist.problem.matching_task import MatchingTask, initial_block
@@ -31,67 +29,48 @@ from rgr_dist.study.study import Run
 
 BATCHES = 32
 """Batches of each task that are drawn and sent to the device at once."""
-SHARED = ("W_V", "W_O", "W_1", "b_1", "W_2", "b_2")
-"""Parameters whose shape does not depend on the split."""
-
-
-@dataclass(frozen=True)
-class Group:
-    """Lanes of one (h, d_k), which stand together."""
-
-    lanes: slice
-    h: int
-    d_k: int
+NAMES = ("W_V", "W_O", "W_1", "b_1", "W_2", "b_2", "W_Q", "W_K")
 
 
 class BlockLanes:
     """Training state of several transformer blocks that advance together.
 
     Attributes:
-        places: which of the runs each lane trains; lanes are ordered by (h, d_k).
-        parameters: W_V to b_2 of all lanes, [L, …], then W_Q and W_K of each group.
-        names, rows: the name of each, and which lanes it is of.
+        tasks: one for each seed.
+        task_L: which of the tasks each lane trains on.
+        parameters: of all lanes, [L, …], in the order of ``NAMES``.
+
+    Raises:
+        ValueError: the runs differ in more than their seed.
     """
 
     def __init__(
         self, runs: Sequence[Run], device: torch.device, dtype: torch.dtype, mixed: bool
     ) -> None:
-        self.cell, self.device, self.mixed, self.steps = runs[0].cell, device, mixed, 0
-        if any(run.cell != self.cell for run in runs):
-            raise ValueError("lanes of one program must share the cell")
-        self.places = sorted(range(len(runs)), key=lambda i: (runs[i].h, runs[i].d_k))
-        lanes = [runs[i] for i in self.places]
-        splits = [(run.h, run.d_k) for run in lanes]
-        self.groups = []
-        for h, d_k in dict.fromkeys(splits):
-            first = splits.index((h, d_k))
-            self.groups.append(Group(slice(first, first + splits.count((h, d_k))), h, d_k))
+        self.cell, self.h, self.d_k = runs[0].cell, runs[0].h, runs[0].d_k
+        if any((run.cell, run.h, run.d_k) != (self.cell, self.h, self.d_k) for run in runs):
+            raise ValueError("lanes of one program must share the cell, h and d_k")
+        self.device, self.mixed, self.steps = device, mixed, 0
 
-        seeds = list(dict.fromkeys(run.seed for run in lanes))
+        seeds = list(dict.fromkeys(run.seed for run in runs))
         self.tasks = [MatchingTask.of(self.cell, seed) for seed in seeds]
-        self.task_L = torch.tensor([seeds.index(run.seed) for run in lanes], device=device)
+        self.task_L = torch.tensor([seeds.index(run.seed) for run in runs], device=device)
         tables = [self.tasks[0].table]  # a table from a file is the same at every seed
         if any(not np.array_equal(task.table, tables[0]) for task in self.tasks):
             tables = [task.table for task in self.tasks]
         self.E_UVd = torch.from_numpy(np.stack(tables)).to(device, dtype)
         alone = len(tables) == 1
-        self.E_LVd = self.E_UVd.expand(len(lanes), -1, -1) if alone else self.E_UVd[self.task_L]
+        self.E_LVd = self.E_UVd.expand(len(runs), -1, -1) if alone else self.E_UVd[self.task_L]
         first_T = torch.arange(len(self.tasks), device=device) * (0 if alone else len(tables[0]))
         self.first_row_T = first_T.view(-1, 1, 1)
 
-        start = [initial_block(run) for run in lanes]
-
-        def stacked(name: str, of: slice) -> Tensor:
-            values = np.stack([theta[name] for theta in start[of]])
-            return torch.from_numpy(values).to(device, dtype).requires_grad_()
-
-        self.names = [*SHARED, *("W_Q", "W_K") * len(self.groups)]
-        self.rows = [slice(0, len(lanes))] * len(SHARED)
-        self.rows += [group.lanes for group in self.groups for _ in ("W_Q", "W_K")]
-        self.parameters = [stacked(*pair) for pair in zip(self.names, self.rows, strict=True)]
-        self.first = [torch.zeros_like(p) for p in self.parameters]
-        self.second = [torch.zeros_like(p) for p in self.parameters]
-        self.adamw_steps = torch.zeros((), device=device)  # float32, as torch.optim keeps it
+        blocks = [initial_block(run) for run in runs]
+        self.parameters = []
+        for name in NAMES:
+            stacked = torch.from_numpy(np.stack([block[name] for block in blocks]))
+            self.parameters.append(stacked.to(device, dtype).requires_grad_())
+        training = self.cell.training
+        self.adamw = AdamW(self.parameters, training.learning_rate, training.weight_decay or 0.0)
 
         batch = self.tasks[0].training_batches(0, 1).shape[1:]
         shape = (BATCHES, len(self.tasks), *batch)
@@ -100,7 +79,7 @@ class BlockLanes:
         self.repeated = Repeated(device)
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self.task_L)
 
     def advance(self, steps: int) -> None:
         """Take so many training steps in every lane."""
@@ -121,21 +100,8 @@ class BlockLanes:
             logits_LBV = self.logits(examples)
             loss = cross_entropy(logits_LBV.flatten(0, 1), labels_LB.flatten(), reduction="sum")
         gradients = torch.autograd.grad(loss / labels_LB.shape[1], self.parameters)
-        self.adamw_steps.add_(1)
         with torch.no_grad():
-            torch._fused_adamw_(
-                self.parameters,
-                [gradient.contiguous() for gradient in gradients],
-                *(self.first, self.second, []),
-                [self.adamw_steps] * len(self.parameters),
-                lr=self.cell.training.learning_rate,
-                beta1=0.9,
-                beta2=0.999,
-                eps=1e-8,
-                weight_decay=self.cell.training.weight_decay or 0.0,
-                amsgrad=False,
-                maximize=False,
-            )
+            self.adamw.step(self.parameters, [gradient.contiguous() for gradient in gradients])
 
     def logits(self, examples_TB: Tensor) -> Tensor:
         """Logits of every lane on its task's examples, [L, B, V].
@@ -143,14 +109,10 @@ class BlockLanes:
         Args:
             examples_TB: int64 [T, B, 2l + 2].
         """
-        W_V, W_O, W_1, b_1, W_2, b_2 = self.parameters[: len(SHARED)]
+        W_V, W_O, W_1, b_1, W_2, b_2, W_Q, W_K = self.parameters
         X_TBnd = self._inputs(examples_TB)
-        Z_TBnd, query_LBd = norm(X_TBnd), X_TBnd[:, :, -1][self.task_L]
-        halves, heads = iter(self.parameters[len(SHARED) :]), []
-        for group, W_Q, W_K in zip(self.groups, halves, halves, strict=True):
-            Z = Z_TBnd[self.task_L[group.lanes]]
-            heads.append(_attend(Z, W_Q, W_K, W_V[group.lanes], group.h))
-        attended_LBd = torch.baddbmm(query_LBd, torch.cat(heads), W_O)
+        Z_LBnd, query_LBd = norm(X_TBnd)[self.task_L], X_TBnd[:, :, -1][self.task_L]
+        attended_LBd = torch.baddbmm(query_LBd, _attend(Z_LBnd, W_Q, W_K, W_V, self.h), W_O)
         hidden = gelu(torch.baddbmm(b_1.unsqueeze(1), norm(attended_LBd), W_1))
         last_LBd = attended_LBd + torch.baddbmm(b_2.unsqueeze(1), hidden, W_2)
         return torch.bmm(last_LBd, self.E_LVd.transpose(1, 2))
@@ -166,22 +128,19 @@ class BlockLanes:
 
     def is_finite(self) -> list[bool]:
         """Whether every parameter of each lane is a number."""
-        finite = torch.ones(len(self), dtype=torch.bool, device=self.device)
-        for p, rows in zip(self.parameters, self.rows, strict=True):
-            finite[rows] &= torch.isfinite(p).flatten(1).all(1)
-        return [bool(value) for value in finite.tolist()]
+        finite = [torch.isfinite(p).flatten(1).all(1) for p in self.parameters]
+        return [bool(value) for value in torch.stack(finite).all(0).tolist()]
 
     def weights(self, lane: int) -> BlockWeights:
         """The parameters of a lane, by name."""
-        own = {}
-        for name, p, rows in zip(self.names, self.parameters, self.rows, strict=True):
-            if rows.start <= lane < rows.stop:
-                own[name] = p[lane - rows.start].detach().cpu().numpy().copy()
-        return own
+        return {
+            name: p[lane].detach().cpu().numpy().copy()
+            for name, p in zip(NAMES, self.parameters, strict=True)
+        }
 
 
 def _attend(Z_LBnd: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, h: int) -> Tensor:
-    """What the heads of some lanes, which share h, bring to the query: [L, B, d]."""
+    """What the heads of each lane add at the query's position, [L, B, d]."""
     L, B, n, d = Z_LBnd.shape
     k = W_Q.shape[2] // h
     Z = Z_LBnd.view(L * B, n, d)

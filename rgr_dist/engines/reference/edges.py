@@ -2,32 +2,31 @@
 
 App. A.1 line by line: AdamW on the autograd gradient of the weighted logistic loss, one
 context a step, a validation check every ``check_every`` steps, stop after ``patience``
-checks in a row above ``stop_score``, micro-F1 on the test contexts. What the other models
-change is theirs to say (Sec. 7.1 and 7.2).
+checks in a row above ``stop_score``, micro-F1 on the test contexts. For the other models see
+Sec. 7.1 and 7.2.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 
-from rgr_dist.engines.engine import Outcome, StopReason, Weights
-from rgr_dist.engines.stopping import EarlyStop
+from rgr_dist.engines.api import EarlyStop, Outcome, StopReason, Weights
 from rgr_dist.models.labels import labels
-from rgr_dist.models.max_heads import max_scores, score_contexts, weighted_logistic_loss
+from rgr_dist.models.max_heads import Scores, max_scores, score_contexts, weighted_logistic_loss
 from rgr_dist.models.softmax_sum import summed_attention
 from rgr_dist.models.value_retrieval import retrieval_error_over, retrieval_loss
 from rgr_dist.problem.edge_task import Task, initial_projections
 from rgr_dist.study.study import Run
 
-SCORES = {"max": max_scores, "softmax": summed_attention, "value": max_scores}
-"""How each model scores the pairs of a context."""
+SCORES: Mapping[str | None, Scores] = {"max": max_scores, "softmax": summed_attention}
+"""Scores of the pairs of a context, by how the model's heads are combined."""
 
 
-class _Trainer:
+class Trainer:
     """One run: its task, parameters and optimiser."""
 
     def __init__(self, run: Run, dtype: torch.dtype) -> None:
@@ -36,7 +35,7 @@ class _Trainer:
         self.targets = torch.from_numpy(self.task.graph.table).long().squeeze(1)
         self.X = torch.from_numpy(self.task.embedding).to(dtype)
         self.V = None
-        if run.cell.model == "value":
+        if run.cell.record.loss == "messages":
             self.V = torch.from_numpy(self.task.messages).to(dtype)
         W_Q, W_K = initial_projections(run)
         self.W_Q = torch.nn.Parameter(torch.from_numpy(W_Q).to(dtype))
@@ -59,7 +58,7 @@ class _Trainer:
     def loss(self, nodes: torch.Tensor) -> torch.Tensor:
         """The model's loss on a context."""
         cell = self.run.cell
-        S = SCORES[cell.model](self.X[nodes], self.W_Q, self.W_K, self.run.h)
+        S = SCORES[cell.record.heads](self.X[nodes], self.W_Q, self.W_K, self.run.h)
         y = labels(nodes, self.targets)
         if self.V is not None:
             return retrieval_loss(S, y, self.V[nodes])
@@ -71,7 +70,7 @@ class _Trainer:
         layer = (self.W_Q, self.W_K)
         if self.V is not None:
             return retrieval_error_over(contexts, self.targets, self.X, self.V, *layer, self.run.h)
-        scores = SCORES[self.run.cell.model]
+        scores = SCORES[self.run.cell.record.heads]
         return score_contexts(contexts, self.targets, self.X, *layer, self.tau, self.run.h, scores)
 
     def is_finite(self) -> bool:
@@ -95,7 +94,7 @@ class ReferenceEngine:
         """The weights after so many steps, without checks or stopping."""
         result = []
         for run in runs:
-            trainer = _Trainer(run, self.dtype)
+            trainer = Trainer(run, self.dtype)
             for index in range(steps):
                 trainer.step(index)
             W_Q, W_K = (p.detach().numpy() for p in (trainer.W_Q, trainer.W_K))
@@ -104,7 +103,7 @@ class ReferenceEngine:
 
     def _train(self, run: Run) -> Outcome:
         started = time.perf_counter()
-        trainer = _Trainer(run, self.dtype)
+        trainer = Trainer(run, self.dtype)
         training = run.cell.training
         validation = torch.from_numpy(trainer.task.validation).long()
         stop, val_score, steps = EarlyStop(run.cell), None, 0
@@ -126,7 +125,7 @@ class ReferenceEngine:
         return Outcome(
             score=None if diverged else trainer.score(test),
             val_score=None if diverged else val_score,
-            tau=None if diverged or run.cell.model == "value" else trainer.tau.item(),
+            tau=trainer.tau.item() if run.cell.record.has_tau and not diverged else None,
             steps=steps,
             stop_reason=stop_reason,
             seconds=time.perf_counter() - started,

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
-from rgr_dist.engines.engine import BlockWeights, Outcome
+from rgr_dist.engines.api import BlockWeights, Outcome
 from rgr_dist.models.transformer import block_logits, count_answers, superpose
 from rgr_dist.problem.matching_task import Examples, MatchingTask, initial_block
 from rgr_dist.study.study import Run
@@ -22,7 +22,7 @@ AT_ONCE = 250
 """Examples scored at once; a bound on memory, not part of the result."""
 
 
-class _Trainer:
+class Trainer:
     """One run: its task, parameters and optimiser."""
 
     def __init__(self, run: Run, dtype: torch.dtype) -> None:
@@ -85,7 +85,7 @@ class TransformerReference:
         """The weights after so many steps, without checks."""
         result = []
         for run in runs:
-            trainer = _Trainer(run, self.dtype)
+            trainer = Trainer(run, self.dtype)
             for index in range(steps):
                 trainer.step(index)
             result.append(trainer.weights())
@@ -93,7 +93,7 @@ class TransformerReference:
 
     def _train(self, run: Run) -> Outcome:
         started = time.perf_counter()
-        trainer, training = _Trainer(run, self.dtype), run.cell.training
+        trainer, training = Trainer(run, self.dtype), run.cell.training
         best, best_weights = -1.0, trainer.weights()
         for steps in range(1, training.max_steps + 1):
             trainer.step(steps - 1)

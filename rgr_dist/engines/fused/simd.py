@@ -1,10 +1,10 @@
-"""Tiles: rows of sixteen float32 held in vector registers, as a numba type.
+"""SIMD: rows of sixteen float32 held in vector registers ("tiles"), as a numba type.
 
-Compilers vectorise plain loops at their own discretion; the fused kernels do not leave it
-to them. A tile has a fixed number of rows, and each stands for one register of 512 bits
-(or two of 256, as the processor has them). Arithmetic is element by element; a scalar, or a
-tile of one row, serves for every row. No operation is rewritten by fast-math, so NaN and
-infinity keep their meaning. How tiles move to and from memory stands in ``fused_moves``.
+Compilers vectorise plain loops at their own discretion; the fused kernels do not rely on it. A
+tile has a fixed number of rows, each in one register of 512 bits (or two of 256, depending on
+the processor). Arithmetic is element by element; a scalar, or a tile of one row, is repeated
+for every row. Fast-math is off, so NaN and infinity keep their meaning. ``simd_memory`` moves
+tiles to and from memory.
 """
 
 from __future__ import annotations
@@ -13,13 +13,25 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import numba
+import numpy as np
 from llvmlite import ir
+from llvmlite.binding import get_host_cpu_features
 from numba.core import cgutils, types
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
 WIDTH = 16
 """Floats in a row of a tile."""
+ROWS = 8 if get_host_cpu_features().get("avx512f") else 4
+"""Rows of a tile of sums: as many as the registers hold. No number depends on it."""
+
+LARGEST_LOGIT = 87.0
+"""exp of it and of its negative are ordinary float32 numbers."""
+LOG2_E = 1.44269504088896341
+LN_2_HIGH, LN_2_LOW = 0.693359375, -2.12194440e-4
+EXP_5, EXP_4, EXP_3 = 1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3
+EXP_2, EXP_1, EXP_0 = 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1
 
 FLOAT = ir.FloatType()
 VECTOR = ir.VectorType(FLOAT, WIDTH)
@@ -42,12 +54,12 @@ class _TileModel(models.PrimitiveModel):
 
 
 def instruction(typing: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of compiled code, given by its signature and the code that it stands for."""
+    """A function for compiled code, from its signature and the code that it emits."""
     function: Callable[..., Any] = intrinsic(prefer_literal=True)(typing)
     return function
 
 
-def spread(builder: Any, scalar: Any) -> Any:
+def broadcast(builder: Any, scalar: Any) -> Any:
     """A vector that holds a scalar sixteen times."""
     if scalar.type == ir.DoubleType():
         scalar = builder.fptrunc(scalar, FLOAT)
@@ -72,7 +84,7 @@ def pack(builder: Any, vectors: list[Any]) -> Any:
 def unpack(builder: Any, kind: types.Type, value: Any, rows: int) -> list[Any]:
     """The rows of a tile; a scalar, or a tile of one row, is repeated."""
     if not isinstance(kind, Tile):
-        return [spread(builder, value)] * rows
+        return [broadcast(builder, value)] * rows
     given = [builder.extract_value(value, row) for row in range(kind.rows)]
     return given if kind.rows == rows else given * rows
 
@@ -88,7 +100,7 @@ def _constant(value: float) -> Any:
 
 
 def _elementwise_signature(*args: types.Type) -> Any:
-    """What an elementwise operation on these operands gives; None if it is not one of ours."""
+    """The signature of an elementwise operation on these operands; None if none is a tile."""
     rows = {arg.rows for arg in args if isinstance(arg, Tile)}
     known = all(isinstance(arg, Tile | types.Float) for arg in args)
     if not rows or not known or len(rows | {1}) > 2:
@@ -128,11 +140,11 @@ _operator(operator.truediv, lambda builder, a, b: builder.fdiv(a, b))
 
 
 @instruction
-def full(typing: Any, rows: Any, value: Any) -> Any:
+def splat(typing: Any, rows: Any, value: Any) -> Any:
     """A tile of so many rows that holds one value."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return pack(builder, [spread(builder, args[1])] * sig.return_type.rows)
+        return pack(builder, [broadcast(builder, args[1])] * sig.return_type.rows)
 
     return Tile(rows.literal_value)(rows, types.unliteral(value)), codegen
 
@@ -214,3 +226,52 @@ def where_above_or_nan(typing: Any, a: Any, b: Any, then: Any, otherwise: Any) -
         return builder.select(builder.or_(above, is_nan), then, otherwise)
 
     return _elementwise_signature(a, b, then, otherwise), _elementwise(emit)
+
+
+@instruction
+def horizontal_sum(typing: Any, tile: Any) -> Any:
+    """The sum of a tile of one row, as a scalar, in pairs."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        (vector,) = unpack(builder, sig.args[0], args[0], 1)
+        for half in (8, 4, 2, 1):
+            turned = ir.Constant(INTS, [(i + half) % WIDTH for i in range(WIDTH)])
+            vector = builder.fadd(vector, builder.shuffle_vector(vector, vector, turned))
+        return builder.extract_element(vector, ir.Constant(ir.IntType(32), 0))
+
+    return types.float32(tile), codegen
+
+
+@instruction
+def transposed(typing: Any, tile: Any) -> Any:
+    """The transpose of a tile of sixteen rows, by swapping blocks of 8, 4, 2 and 1."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        rows = unpack(builder, sig.args[0], args[0], WIDTH)
+        for size in (8, 4, 2, 1):
+            # Positions in a pair of rows: those from WIDTH on are in the second.
+            upper = [j + WIDTH - size if j & size else j for j in range(WIDTH)]
+            lower = [j + WIDTH if j & size else j + size for j in range(WIDTH)]
+            for i in range(WIDTH):
+                if not i & size:
+                    pair = rows[i], rows[i + size]
+                    rows[i] = builder.shuffle_vector(*pair, ir.Constant(INTS, upper))
+                    rows[i + size] = builder.shuffle_vector(*pair, ir.Constant(INTS, lower))
+        return pack(builder, rows)
+
+    return tile(tile), codegen
+
+
+@numba.njit(nogil=True, inline="always")
+def exponential(z: Any) -> Any:
+    """exp of a tile of one row, its logits clamped to ``LARGEST_LOGIT`` on either side."""
+    z = clamp(z, np.float32(-LARGEST_LOGIT), np.float32(LARGEST_LOGIT))
+    # z = n ln 2 + f (expf of the Cephes library)
+    n = nearest(z * np.float32(LOG2_E))
+    f = fma(n, np.float32(-LN_2_LOW), fma(n, np.float32(-LN_2_HIGH), z))
+    y = fma(splat(1, EXP_5), f, np.float32(EXP_4))
+    y = fma(y, f, np.float32(EXP_3))
+    y = fma(y, f, np.float32(EXP_2))
+    y = fma(y, f, np.float32(EXP_1))
+    y = fma(y, f, np.float32(EXP_0))
+    return fma(y, f * f, f + np.float32(1.0)) * power_of_two(n)

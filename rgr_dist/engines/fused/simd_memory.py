@@ -1,4 +1,4 @@
-"""How tiles meet memory: loads and stores, products with scalars from memory, transposes.
+"""Tiles in memory: loads and stores, products with scalars from memory, gathers, transposes.
 
 Arrays are flat, contiguous float32; indices are not checked. Row r of a tile belongs to
 ``array[start + r * stride]``.
@@ -8,24 +8,25 @@ from __future__ import annotations
 
 from typing import Any
 
+import numba
 from llvmlite import ir
 from numba.core import types
 
-from rgr_dist.engines.fused.tiles import (
-    INTS,
+from rgr_dist.engines.fused.simd import (
     VECTOR,
     WIDTH,
     Tile,
+    broadcast,
     instruction,
     multiply_add,
     pack,
-    spread,
+    transposed,
     unpack,
 )
 
 
 class _Rows:
-    """The places in an array that belong to the rows of a tile."""
+    """The addresses of a tile's rows in an array."""
 
     def __init__(
         self, context: Any, builder: Any, kind: Any, array: Any, start: Any, stride: Any
@@ -48,9 +49,9 @@ def load(typing: Any, rows: Any, array: Any, start: Any, stride: Any) -> Any:
     """The tile whose row r is ``array[start + r * stride :][:16]``."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        places = _Rows(context, builder, sig.args[1], *args[1:])
+        addresses = _Rows(context, builder, sig.args[1], *args[1:])
         count = sig.return_type.rows
-        return pack(builder, [builder.load(places.vector(r), align=4) for r in range(count)])
+        return pack(builder, [builder.load(addresses.vector(r), align=4) for r in range(count)])
 
     return Tile(rows.literal_value)(rows, array, types.intp, types.intp), codegen
 
@@ -60,40 +61,40 @@ def store(typing: Any, array: Any, start: Any, stride: Any, tile: Any) -> Any:
     """Write row r of a tile to ``array[start + r * stride :][:16]``."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        places = _Rows(context, builder, sig.args[0], *args[:3])
+        addresses = _Rows(context, builder, sig.args[0], *args[:3])
         for r, vector in enumerate(unpack(builder, sig.args[3], args[3], sig.args[3].rows)):
-            builder.store(vector, places.vector(r), align=4)
+            builder.store(vector, addresses.vector(r), align=4)
         return context.get_dummy_value()
 
     return types.void(array, types.intp, types.intp, tile), codegen
 
 
 @instruction
-def add_outer(typing: Any, tile: Any, array: Any, start: Any, stride: Any, row: Any) -> Any:
-    """Tile + column x row, the column being ``array[start + r * stride]`` over the rows r."""
+def outer_fma(typing: Any, tile: Any, array: Any, start: Any, stride: Any, row: Any) -> Any:
+    """Tile + column x row; the column is ``array[start + r * stride]`` over the rows r."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        places = _Rows(context, builder, sig.args[1], *args[1:4])
+        addresses = _Rows(context, builder, sig.args[1], *args[1:4])
         (factor,) = unpack(builder, sig.args[4], args[4], 1)
         sums = unpack(builder, sig.args[0], args[0], sig.args[0].rows)
-        for r, total in enumerate(sums):
-            scalar = spread(builder, builder.load(places.scalar(r)))
-            sums[r] = multiply_add(builder, scalar, factor, total)
+        for r, so_far in enumerate(sums):
+            scalar = broadcast(builder, builder.load(addresses.scalar(r)))
+            sums[r] = multiply_add(builder, scalar, factor, so_far)
         return pack(builder, sums)
 
     return tile(tile, array, types.intp, types.intp, row), codegen
 
 
 @instruction
-def contract(typing: Any, array: Any, start: Any, tile: Any) -> Any:
+def vec_mat(typing: Any, array: Any, start: Any, tile: Any) -> Any:
     """One row: the sum over r of ``array[start + r]`` times row r of a tile of sixteen rows."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         one = ir.Constant(args[1].type, 1)
-        places = _Rows(context, builder, sig.args[0], args[0], args[1], one)
-        sums: list[Any] = []  # four, so that each need not wait for the one before
+        addresses = _Rows(context, builder, sig.args[0], args[0], args[1], one)
+        sums: list[Any] = []  # four, so that none waits for the one before
         for r, row in enumerate(unpack(builder, sig.args[2], args[2], WIDTH)):
-            scalar = spread(builder, builder.load(places.scalar(r)))
+            scalar = broadcast(builder, builder.load(addresses.scalar(r)))
             if r < 4:
                 sums.append(builder.fmul(scalar, row))
             else:
@@ -104,35 +105,17 @@ def contract(typing: Any, array: Any, start: Any, tile: Any) -> Any:
     return Tile(1)(array, types.intp, tile), codegen
 
 
-@instruction
-def total(typing: Any, tile: Any) -> Any:
-    """The sum of a tile of one row, as a scalar, in pairs."""
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        (vector,) = unpack(builder, sig.args[0], args[0], 1)
-        for half in (8, 4, 2, 1):
-            turned = ir.Constant(INTS, [(place + half) % WIDTH for place in range(WIDTH)])
-            vector = builder.fadd(vector, builder.shuffle_vector(vector, vector, turned))
-        return builder.extract_element(vector, ir.Constant(ir.IntType(32), 0))
-
-    return types.float32(tile), codegen
+@numba.njit(nogil=True)
+def gather_rows(table: Any, width: int, nodes: Any, out: Any) -> None:
+    """Row p of ``out`` is row ``nodes[p]`` of a table of that (padded) width."""
+    for p in range(nodes.size):
+        for i in range(0, width, WIDTH):
+            store(out, p * width + i, 0, load(1, table, nodes[p] * width + i, 0))
 
 
-@instruction
-def transposed(typing: Any, tile: Any) -> Any:
-    """The transpose of a tile of sixteen rows: blocks of 8, 4, 2 and 1 change sides."""
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        rows = unpack(builder, sig.args[0], args[0], WIDTH)
-        for size in (8, 4, 2, 1):
-            # Places in a pair of rows: those from WIDTH on are in the second.
-            upper = [j + WIDTH - size if j & size else j for j in range(WIDTH)]
-            lower = [j + WIDTH if j & size else j + size for j in range(WIDTH)]
-            for i in range(WIDTH):
-                if not i & size:
-                    pair = rows[i], rows[i + size]
-                    rows[i] = builder.shuffle_vector(*pair, ir.Constant(INTS, upper))
-                    rows[i + size] = builder.shuffle_vector(*pair, ir.Constant(INTS, lower))
-        return pack(builder, rows)
-
-    return tile(tile), codegen
+@numba.njit(nogil=True)
+def transpose(a: Any, rows: int, columns: int, out: Any) -> None:
+    """``out`` [columns, rows] of ``a`` [rows, columns], both multiples of 16."""
+    for i in range(0, rows, WIDTH):
+        for j in range(0, columns, WIDTH):
+            store(out, j * rows + i, rows, transposed(load(WIDTH, a, i * columns + j, columns)))

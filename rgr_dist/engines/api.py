@@ -1,0 +1,200 @@
+"""What an engine is, which there are, and when the runs that it trains stop.
+
+An engine trains runs of one (cell, h, d_k). All engines give the same numbers up to rounding, at
+very different speed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from rgr_dist.study.models import MODELS
+from rgr_dist.study.study import Cell, Run
+
+StopReason = Literal["converged", "max_steps", "diverged"]
+
+BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
+"""AdamW's constants; the paper gives none, so these are the defaults of ``torch.optim.AdamW``."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one run ended.
+
+    Attributes:
+        score: test micro-F1, test accuracy of model ``transformer``, or mean squared error of
+            model ``value``; None if the run diverged.
+        val_score: the same on validation at the last check, or the transformer's best; None if
+            the run diverged.
+        tau: the learned threshold; None if the run diverged or its model has none.
+        steps: training steps done; if the run diverged, up to the check that found it.
+        seconds: the run's share of the wall time of the program that trained it.
+        null_rate: share of the transformer's test queries that it answered with NULL.
+    """
+
+    score: float | None
+    val_score: float | None
+    tau: float | None
+    steps: int
+    stop_reason: StopReason
+    seconds: float
+    null_rate: float | None = None
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Parameters of one run: W_Q and W_K, [d_model, D_K], and tau, 0 if the model has none."""
+
+    W_Q: npt.NDArray[np.floating]
+    W_K: npt.NDArray[np.floating]
+    tau: float
+
+
+BlockWeights = dict[str, npt.NDArray[np.floating]]
+"""Parameters of one transformer block, by name (``models.transformer``)."""
+
+
+class Engine(Protocol):
+    """Trains runs that differ only in their seed; no run affects another's numbers."""
+
+    name: str
+
+    def train(self, runs: Sequence[Run]) -> list[Outcome]:
+        """Train every run until it stops, test it, and return the outcomes in order."""
+
+    def weights_after(self, runs: Sequence[Run], steps: int) -> Sequence[Weights | BlockWeights]:
+        """The weights after so many steps, without checks or stopping: to compare engines."""
+
+
+class EngineError(ValueError):
+    """No engine has this name, or it does not train this model; the message lists those that do."""
+
+
+ENGINES = ("reference", "lanes", "fused")
+
+
+def check_engine(name: str, models: Iterable[str] = (), gpus: float = 0.0) -> None:
+    """Make sure that an engine of this name exists and trains these models on this hardware.
+
+    Raises:
+        EngineError: it does not.
+    """
+    if name not in ("auto", *ENGINES):
+        raise EngineError(f"--engine {name}: unknown; valid: auto, {', '.join(ENGINES)}")
+    if gpus and name not in ("auto", "lanes"):
+        raise EngineError(f"--engine {name}: trains on CPUs alone; valid with --gpus: auto, lanes")
+    for model in models:
+        valid = MODELS[model].engines
+        if name not in ("auto", *valid):
+            others = ", ".join(engine for engine in ENGINES if engine in valid)
+            raise EngineError(
+                f"--engine {name}: has no kernels for model {model}; valid: auto, {others}"
+            )
+
+
+def make_engine(
+    name: str = "auto", device: str = "cpu", threads: int = 1, model: str = "max"
+) -> Engine:
+    """The engine of a name; ``auto`` takes the fastest for the device and the model.
+
+    Args:
+        device: ``cpu``, or a torch device such as ``cuda``, which only ``lanes`` can use.
+        threads: threads of a CPU engine.
+        model: what it is to train.
+
+    Raises:
+        EngineError: no engine has that name, or it does not train the model.
+    """
+    check_engine(name, [model])
+    record = MODELS[model]
+    if name == "auto":
+        name = record.engines[0] if device == "cpu" else "lanes"
+    if name == "fused":
+        from rgr_dist.engines.fused.engine import FusedEngine
+
+        return FusedEngine(threads)
+    import torch
+
+    torch.set_num_threads(threads)
+    return _TORCH_ENGINES[name, record.task](device)
+
+
+def _reference(device: str) -> Engine:
+    from rgr_dist.engines.reference.edges import ReferenceEngine
+
+    return ReferenceEngine()
+
+
+def _transformer_reference(device: str) -> Engine:
+    from rgr_dist.engines.reference.matching import TransformerReference
+
+    return TransformerReference()
+
+
+def _lanes(device: str) -> Engine:
+    from rgr_dist.engines.lanes.engine import LanesEngine
+
+    return LanesEngine(device)
+
+
+def _transformer_lanes(device: str) -> Engine:
+    from rgr_dist.engines.lanes.transformer import TransformerLanes
+
+    return TransformerLanes(device)
+
+
+_TORCH_ENGINES: dict[tuple[str, str], Callable[[str], Engine]] = {
+    ("reference", "edges"): _reference,
+    ("reference", "matching"): _transformer_reference,
+    ("lanes", "edges"): _lanes,
+    ("lanes", "matching"): _transformer_lanes,
+}
+"""By the name of the engine and the task of the model; imported only when one is made."""
+
+
+@dataclass
+class EarlyStop:
+    """What the checks of one run have shown so far, and whether they stop it (App. A.1).
+
+    A micro-F1 stops a run once ``patience`` checks in a row were above ``stop_score``. An error
+    (Sec. 7.2: same interval and patience) stops it once that many checks in a row did not improve
+    on the best one before them by more than ``tolerance`` times that best.
+    """
+
+    cell: Cell
+    in_a_row: int = 0
+    best: float = math.inf
+
+    @property
+    def above(self) -> float | None:
+        """A check may skip a score that is certainly not above this; None: it must give it."""
+        return None if self.cell.record.minimised else self.cell.training.stop_score
+
+    def after(self, val_score: float | None) -> bool:
+        """Whether to stop after this check; None is a score that is not above ``above``."""
+        training = self.cell.training
+        if self.cell.record.minimised:
+            assert val_score is not None
+            counts = val_score >= self.best * (1 - training.tolerance)
+            if not counts:
+                self.best = val_score
+        else:
+            counts = val_score is not None and val_score > training.stop_score
+        self.in_a_row = self.in_a_row + 1 if counts else 0
+        return self.in_a_row == training.patience
+
+
+def f1_cannot_exceed(actual: int, errors: int, value: float) -> bool:
+    """Whether that many errors keep micro-F1 from exceeding a value.
+
+    With A actual edges and E errors it is at most 2A / (2A + E), because F1 = 2 TP / (2 TP + FP +
+    FN) and TP <= A. Quotients of integers are rounded alike, so the bound also holds for F1 as
+    it is computed.
+    """
+    return errors > 0 and 2 * actual / (2 * actual + errors) <= value

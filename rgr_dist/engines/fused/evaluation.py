@@ -1,0 +1,217 @@
+"""The score of a lane over a set of contexts, at a small share of the time of training.
+
+Micro-F1: where the items are few, each pair of them is scored once and counts as often as it
+occurs, source by source; where they are many, each context is scored by itself. A check that
+only asks whether F1 exceeds a value begins with the sources, or contexts, that were wrong the
+last time, and ends as soon as the answer is no.
+
+Mean squared error of retrieved messages (Sec. 7.2): contexts are scored one by one, or, for
+repeated checks where the items are few, errors are summed over triples of items. Every check
+needs the error itself, so none ends early.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from rgr_dist.engines.cooccurrence import cooccurrence_pays, error_forms, retrievals_in
+from rgr_dist.engines.fused.evaluation_kernels import (
+    count_in_contexts,
+    count_in_pairs,
+    count_pairs,
+    error_by_cooccurrence,
+    error_in_contexts,
+    project_items,
+)
+from rgr_dist.engines.fused.lane import Lane, padded, zeros
+from rgr_dist.engines.fused.simd import WIDTH
+from rgr_dist.engines.fused.step import FloatArray
+from rgr_dist.models.f1 import micro_f1
+from rgr_dist.problem.contexts import edges_within
+
+Contexts = npt.NDArray[np.int32]
+Ints = npt.NDArray[np.int64]
+Bound = tuple[int, float]
+
+
+class Scorer(Protocol):
+    """Scores one lane over one set of contexts."""
+
+    def score(self, above: float | None = None) -> float | None:
+        """The lane's score as it is now, or None if it is an F1 that certainly is not above."""
+
+
+def make_scorer(lane: Lane, contexts: Contexts, often: bool = False) -> Scorer:
+    """The fastest scorer of the lane's model.
+
+    Args:
+        contexts: int32 [n, l].
+        often: whether to prepare for many scores rather than one.
+    """
+    (n, length), m, model = contexts.shape, lane.run.cell.m, lane.run.cell.record
+    if model.loss == "messages":
+        by_triples = often and cooccurrence_pays(m, contexts)
+        return (ErrorByTriples if by_triples else ErrorByContexts)(lane, contexts)
+    # The softmax of a pair depends on its context.
+    by_pairs = model.heads == "max" and m * m <= n * length * length
+    return (F1ByPairs if by_pairs else F1ByContexts)(lane, contexts)
+
+
+class F1Scorer(ABC):
+    """Micro-F1, counted over units in any order: sources of pairs, or contexts.
+
+    Attributes:
+        actual: edges in all contexts.
+        errors: wrong pairs of each unit when it was last counted.
+    """
+
+    def __init__(self, lane: Lane, units: int, actual: int) -> None:
+        self.lane, self.actual = lane, actual
+        self.errors: Ints = np.zeros(units, dtype=np.int64)
+
+    def score(self, above: float | None = None) -> float | None:
+        """Micro-F1, or None if it is certainly not above a value."""
+        order = np.argsort(-self.errors, kind="stable")
+        counts: Ints = np.zeros(3, dtype=np.int64)
+        if not self._count(order, counts, (self.actual, -1.0 if above is None else above)):
+            return None
+        tp, predicted, _ = counts.tolist()
+        return micro_f1(tp, predicted, self.actual)
+
+    @abstractmethod
+    def _count(self, order: Ints, counts: Ints, bound: Bound) -> bool:
+        """Add to true positives, predicted edges and errors; False if it ended early."""
+
+
+class F1ByPairs(F1Scorer):
+    """Pairs of items by their source, each counted as often as the contexts hold it."""
+
+    def __init__(self, lane: Lane, contexts: Contexts) -> None:
+        m, E, M = lane.run.cell.m, lane.sizes.E, padded(lane.run.cell.m, WIDTH)
+        M += WIDTH * (1 - M // WIDTH % 2)  # rows of an odd number of cache lines share no sets
+        self.sizes = lane.sizes._replace(length=m, L=M)
+        self.items_t, self.P = zeros(E, M), zeros(lane.sizes.C, M)
+        self.items_t.reshape(E, M)[:, :m] = lane.items.reshape(-1, E)[:m].T
+        self.scores, self.argmax_head = zeros(lane.sizes.L, M), zeros(lane.sizes.L, M)
+        self.times = zeros(m, M)
+        count_pairs(contexts, M, self.times)
+        edges = lane.task.graph.sources.astype(np.int64) * M + lane.task.targets
+        super().__init__(lane, m, int(self.times[edges].sum(dtype=np.float64)))
+        self.times[edges] *= -1
+
+    def _count(self, order: Ints, counts: Ints, bound: Bound) -> bool:
+        lane = self.lane
+        complete: bool = count_in_pairs(
+            lane.theta,
+            lane.workspace,
+            lane.sizes,
+            lane.items,
+            self.sizes,
+            self.items_t,
+            self.P,
+            order,
+            self.scores,
+            self.argmax_head,
+            self.times,
+            self.errors,
+            counts,
+            bound,
+        )
+        return complete
+
+
+class F1ByContexts(F1Scorer):
+    """Contexts one by one: the first few are projected alone, for the others all items."""
+
+    def __init__(self, lane: Lane, contexts: Contexts) -> None:
+        self.contexts, self.table = contexts, _new_table(lane)
+        super().__init__(lane, len(contexts), int(edges_within(contexts, lane.task.graph).sum()))
+
+    def _count(self, order: Ints, counts: Ints, bound: Bound) -> bool:
+        lane = self.lane
+        # Alone as long as that is no more work than to project all items.
+        few = 0 if bound[1] < 0 else lane.run.cell.m // lane.sizes.length
+        if not self._count_some(order[:few], self.table[:0], counts, bound):
+            return False
+        if few < len(order):
+            project_items(lane.theta, lane.workspace, lane.sizes, lane.items, self.table)
+        return self._count_some(order[few:], self.table, counts, bound)
+
+    def _count_some(self, some: Ints, table: FloatArray, counts: Ints, bound: Bound) -> bool:
+        lane = self.lane
+        complete: bool = count_in_contexts(
+            lane.theta,
+            lane.workspace,
+            lane.sizes,
+            lane.items,
+            lane.graph,
+            self.contexts,
+            table,
+            some,
+            self.errors,
+            counts,
+            bound,
+        )
+        return complete
+
+
+class ErrorByTriples:
+    """Mean squared error summed over triples of items, by how often they co-occur."""
+
+    def __init__(self, lane: Lane, contexts: Contexts) -> None:
+        m, E, L = lane.run.cell.m, lane.sizes.E, padded(lane.run.cell.m, WIDTH)
+        self.lane, self.sizes = lane, lane.sizes._replace(length=m, L=L)
+        self.items_t, self.P = zeros(E, L), zeros(lane.sizes.C, L)
+        self.items_t.reshape(E, L)[:, :m] = lane.items.reshape(-1, E)[:m].T
+        self.scores, self.argmax_head = zeros(L, L), zeros(L, L)
+        self.forms = error_forms(contexts, lane.task.targets, lane.task.messages, L).ravel()
+        self.retrievals = len(retrievals_in(contexts, lane.task.targets).positions)
+
+    def score(self, above: float | None = None) -> float:
+        """Mean squared error over the retrieved messages; 0.0 if there are none."""
+        error = error_by_cooccurrence(
+            self.lane.theta,
+            self.sizes,
+            self.items_t,
+            self.P,
+            self.scores,
+            self.argmax_head,
+            self.lane.task.targets,
+            self.forms,
+        )
+        error = 0.0 if error < 0 else error  # rounding may leave a little less; NaN stays
+        return float(error) / max(1, self.retrievals)
+
+
+class ErrorByContexts:
+    """Mean squared error summed over contexts."""
+
+    def __init__(self, lane: Lane, contexts: Contexts) -> None:
+        self.lane, self.contexts, self.table = lane, contexts, _new_table(lane)
+        self.retrievals = retrievals_in(contexts, lane.task.targets)
+
+    def score(self, above: float | None = None) -> float:
+        """Mean squared error over the retrieved messages; 0.0 if there are none."""
+        lane = self.lane
+        project_items(lane.theta, lane.workspace, lane.sizes, lane.items, self.table)
+        error = error_in_contexts(
+            lane.theta,
+            lane.workspace,
+            lane.sizes,
+            lane.items,
+            lane.messages,
+            lane.task.targets,
+            self.contexts,
+            *self.retrievals,
+            self.table,
+        )
+        return float(error) / max(1, len(self.retrievals.positions))
+
+
+def _new_table(lane: Lane) -> FloatArray:
+    """Room for queries and keys of all items."""
+    return zeros(lane.items.size // lane.sizes.E, lane.sizes.T)
