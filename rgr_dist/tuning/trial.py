@@ -7,13 +7,8 @@ from typing import Any
 
 from ray import tune
 
-<<<<<<< HEAD
 from rgr_dist.engines.api import make_engine
 from rgr_dist.running.worker import train_rows
-=======
-from rgr_dist.engines.api import make_engine
-from rgr_dist.run.worker import train_rows
->>>>>>> 12daded (Engines: files and words by concept; the model's record picks the kernels)
 from rgr_dist.study import assets
 from rgr_dist.study.study import Cell
 from rgr_dist.tuning.protocol import Place, Standing
