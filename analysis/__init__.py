@@ -1,1 +1,1 @@
-"""From stored runs to thresholds, laws, figures and the report; no torch, no ray."""
+"""From stored runs to thresholds, laws, figures and the report; no torch, no Ray."""

@@ -21,13 +21,13 @@ from rgr_dist.study.study import Cell, Search, Study, Training
 
 
 def laws_for(study: Study) -> dict[str, PublishedLaw]:
-    """The published laws that a study's cells can be held against, by name of ours.
+    """The published laws to compare a study's fits with, by the name of our law.
 
-    They are of max over heads: those of Sec. 6.1 on permutations, that of App. A.3 on regular
-    graphs up to degree 16. Cells that are all wide are held against the fit of the wide ones, and
-    thresholds on a grid of widths, which are as coarse as the grid, against none.
+    The paper fits max over heads alone: permutations in Sec. 6.1, regular graphs up to degree 16
+    in App. A.3. A study without narrow cells is compared with the fit that leaves them out, and a
+    grid study with none, since its thresholds are as coarse as its widths.
     """
-    if any(cell.model != "max" for cell in study.cells) or study.search.mode == "grid":
+    if any(cell.record.name != "max" for cell in study.cells) or study.search.mode == "grid":
         return {}
     families = {cell.graph.family for cell in study.cells}
     if families == {"regular"}:
@@ -48,47 +48,50 @@ COMPARISON_KINDS = {
 
 
 def is_papers(cell: Cell, search: Search) -> bool:
-    """Whether a cell is one of the paper's base grid, trained, tested and judged as there.
+    """Whether a cell belongs to the paper's base grid and is trained, tested and judged as there.
 
-    That is: max over heads on a permutation, the contexts and training of App. A.1 with the step
-    limits of Table 2, mean F1 of at least 0.99 over 10 seeds. Thresholds on a grid of widths are as
-    coarse as the grid, and are not held against the paper's.
+    That is: max over heads on a permutation, contexts and training as in App. A.1 with the step
+    limits of Table 2, mean F1 of at least 0.99 over 10 seeds. A grid study's thresholds are as
+    coarse as its widths and are not compared.
     """
-    place = (cell.m, cell.d_model)
-    if place not in IMPLIED or search.mode == "grid":
+    size = (cell.m, cell.d_model)
+    if size not in IMPLIED or search.mode == "grid":
         return False
     if (search.target, search.seeds) != (Search().target, Search().seeds):
         return False
-    training = Training(max_steps=TABLE_2_MAX_STEPS[place])
+    training = Training(max_steps=TABLE_2_MAX_STEPS[size])
     return cell == Cell(m=cell.m, d_model=cell.d_model, training=training)
 
 
 def compare(best: pd.DataFrame, study: Study) -> pd.DataFrame:
-    """Our D_K*, h* and d_k beside the paper's, for each cell that is set as there.
+    """Our D_K*, h* and d_k beside the paper's, for each cell with the paper's protocol.
 
-    ``step`` is what one step of
-    d_k costs in D_K, the larger of both head counts; ``agrees`` says whether the difference of D_K*
-    is within it, null where our cell has no threshold.
+    ``step`` is what one step of d_k costs in D_K: the larger of the two head counts. ``agrees``
+    says whether D_K* differs by at most that, null where our cell has no threshold.
+
+    Args:
+        best: the table of ``analysis.thresholds.best``.
 
     Returns:
         ``cell_id, m, d_model, D_K, paper_D_K, difference, step, h_star, paper_h, d_k, paper_d_k,
-        agrees``; paper_D_K and paper_h are inferred (``IMPLIED``), difference is ours minus theirs.
+        agrees``; paper_D_K and paper_h are inferred (``IMPLIED``); difference is ours minus
+        the paper's.
     """
     shared = {cell.cell_id for cell in study.cells if is_papers(cell, study.search)}
     rows = []
     for row in best.astype("object").to_dict("records"):
-        place = (int(row["m"]), int(row["d_model"]))
+        size = (int(row["m"]), int(row["d_model"]))
         if row["cell_id"] not in shared:
             continue
-        paper_D_K, paper_h = IMPLIED[place]
+        paper_D_K, paper_h = IMPLIED[size]
         D_K, h_star = integer(row["D_K"]), integer(row["h_star"])
         beside: dict[str, Any] = {
             "cell_id": row["cell_id"],
-            "m": place[0],
-            "d_model": place[1],
+            "m": size[0],
+            "d_model": size[1],
             "paper_D_K": paper_D_K,
             "paper_h": paper_h,
-            "paper_d_k": TABLE_1_D_K_OF_A_HEAD[place],
+            "paper_d_k": TABLE_1_D_K_OF_A_HEAD[size],
         }
         if D_K is not None and h_star is not None:
             step = max(h_star, paper_h)

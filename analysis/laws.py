@@ -11,8 +11,8 @@ The paper does not say how its fits were made. Two things follow from its own fi
   plausible D_K* for those (40–130 on the diagonal in steps of 4, 240–420 at (1024, 32) of 8), both
   slopes and both R² come out as printed for some if R² is uncentred, for none if it is centred.
 
-So ``r2`` of the law of D_K is uncentred, to be comparable, and ``r2_centred`` stands beside it.
-The law of h* has an intercept and the ordinary, centred R²; no choice of cells that was tried gives
+So ``r2`` of the law of D_K is uncentred, to compare with the paper's; ``r2_centred`` is given too.
+The law of h* has an intercept and the ordinary, centred R². No choice of cells that we tried gives
 the printed 1.65, -6.64 and 0.824 from the implied head counts.
 """
 
@@ -30,8 +30,14 @@ import pandas as pd
 from scipy import stats
 from statsmodels.regression.linear_model import OLS
 
-from analysis.curves import CONFIDENCE
+from analysis.intervals import CONFIDENCE
+from analysis.load import StudyResults
+from analysis.thresholds import best_of
+from analysis.wording import plural
 from rgr_dist.paper import LARGEST_DEGREE, capacity_scale, compression, information, is_narrow
+
+CELLS_OF_A_LAW = 3
+"""Fewest cells whose fit is reported as a finding; a line can be fitted to two."""
 
 Vector = npt.NDArray[np.float64]
 
@@ -41,13 +47,13 @@ class Law:
     """A line fitted to the cells of a study; numbers are null where nothing could be fitted.
 
     Attributes:
-        name: ``D_K``, ``D_K_wide`` (without the narrow cells) or ``h``; of denser graphs also
-            ``D_K_sparse`` (of degree 16 at most) and ``D_K_bits`` (on the graph's information).
-        response, predictor: what is on the two axes, in the notation of the paper.
-        cells: which cells are in the fit, in words.
-        n: how many cells are in the fit.
+        name: ``D_K``, ``D_K_wide`` (without the narrow cells) or ``h``; for denser graphs also
+            ``D_K_sparse`` (degree 16 at most) and ``D_K_bits`` (on the graph's information).
+        response, predictor: the two axes, in the paper's notation.
+        cells: which cells were fitted, in words.
+        n: number of cells fitted.
         status: ``fitted`` or ``too few cells``.
-        reason: why there is no fit; None where there is one.
+        reason: why nothing could be fitted; None if fitted.
         intercept: 0 for a line through the origin.
         slope_low, slope_high, intercept_low, intercept_high: 95 % confidence limits.
         r2: the coefficient of determination as the paper defines it (see the module).
@@ -80,11 +86,11 @@ class Law:
 
     @property
     def degrees_of_freedom(self) -> int:
-        """Cells less fitted numbers."""
+        """Cells minus fitted parameters."""
         return self.n - (1 if self.through_origin else 2)
 
     def to_json(self) -> dict[str, Any]:
-        """The law as JSON-ready values; no NaN."""
+        """The law as JSON-ready values, without NaN."""
         return dataclasses.asdict(self)
 
     @classmethod
@@ -105,8 +111,8 @@ class Prediction:
 def fit_laws(best: pd.DataFrame) -> list[Law]:
     """The laws ``D_K``, ``D_K_wide`` and ``h``, fitted by least squares to the found cells.
 
-    Only cells of status ``found`` count: an open cell's D_K* may still fall. Too few cells give a
-    law without numbers that says why, never an exception.
+    Only cells of status ``found`` count: an open cell's D_K* may still fall. With too few cells a
+    law has no numbers but a ``reason``; this is not an error.
 
     Args:
         best: the table of ``thresholds.best``.
@@ -140,8 +146,13 @@ def fit_laws(best: pd.DataFrame) -> list[Law]:
     ]
 
 
+def laws_of(results: StudyResults) -> list[Law]:
+    """The laws fitted to a study's cells."""
+    return fit_laws(best_of(results))
+
+
 def distinct(laws: Sequence[Law]) -> list[Law]:
-    """The laws, without those of a part of the cells where that is all of them."""
+    """The laws without repeats: a fit of part of the cells is left out where that is all cells."""
     whole = by_name(laws)["D_K"]
     same = [(law.response, law.predictor, law.n) for law in laws]
     wanted = same[laws.index(whole)]
@@ -149,7 +160,7 @@ def distinct(laws: Sequence[Law]) -> list[Law]:
 
 
 def predict(law: Law, x: float) -> Prediction:
-    """Response at predictor ``x``, with the 95 % interval for one new cell.
+    """The response at predictor ``x``, with the 95 % prediction interval for one new cell.
 
     Raises:
         ValueError: the law has no fit.
@@ -190,7 +201,7 @@ def _fit(
     distinct = len(np.unique(x))
     if len(x) <= unknowns or distinct < unknowns:
         need = "2 cells" if through_origin else "3 cells of 2 compressions"
-        have = f"{_count(len(x), 'cell')} with a threshold"
+        have = f"{plural(len(x), 'cell')} with a threshold"
         alike = ", all of one compression" if len(x) > 1 and distinct < unknowns else ""
         return dataclasses.replace(law, reason=f"{have}{alike}; a fit needs {need}")
     design = x[:, None] if through_origin else np.column_stack([np.ones_like(x), x])
@@ -223,10 +234,6 @@ def _explained(residual_square_sum: float, total: Vector) -> float | None:
     return None if square_sum == 0 else float(1 - residual_square_sum / square_sum)
 
 
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}{'' if number == 1 else 's'}"
-
-
 def by_name(laws: Sequence[Law]) -> dict[str, Law]:
-    """The laws, addressed by their names."""
+    """The laws by their names."""
     return {law.name: law for law in laws}

@@ -20,21 +20,21 @@ BEST_KEYS = (
 
 
 def threshold_records(thresholds: pd.DataFrame) -> list[dict[str, Any]]:
-    """One record per (cell, h), with the keys ``THRESHOLD_KEYS``; what is missing is None.
+    """One record per (cell, h), with the keys ``THRESHOLD_KEYS``; missing values are None.
 
-    Where failing sides were trained longer, ``limited_by`` says what they lacked.
+    If failing sides were retested with an extended budget, ``limited_by`` says what they lacked.
     """
     retested = "limited_by" in thresholds and thresholds["limited_by"].notna().any()
     return _records(thresholds, (*THRESHOLD_KEYS, "limited_by") if retested else THRESHOLD_KEYS)
 
 
 def best_records(best: pd.DataFrame) -> list[dict[str, Any]]:
-    """One record per cell, with the keys ``BEST_KEYS``; what is missing is None."""
+    """One record per cell, with the keys ``BEST_KEYS``; missing values are None."""
     return _records(best, BEST_KEYS)
 
 
 def parse_certificate(text: object) -> dict[str, Any] | None:
-    """The certificate that a threshold row carries as JSON; None where it has none.
+    """The certificate in a threshold row, from JSON; None if the row has none.
 
     Raises:
         ValueError: the text is not a JSON object.
@@ -48,12 +48,12 @@ def parse_certificate(text: object) -> dict[str, Any] | None:
 
 
 def integer(value: Any) -> int | None:
-    """A cell of an integer column; None where it is missing."""
+    """The value of an integer column; None if missing."""
     return None if pd.isna(value) else int(value)
 
 
 def real(value: Any) -> float | None:
-    """A cell of a real column; None where it is missing."""
+    """The value of a real column; None if missing."""
     return None if pd.isna(value) else float(value)
 
 

@@ -1,4 +1,4 @@
-"""From thresholds per head to D_K* and h* per cell, by the rules of App. A.2."""
+"""From thresholds per head to D_K* and h* per cell, as in App. A.2."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
-from analysis.curves import scored
+from analysis.load import StudyResults
 from analysis.records import integer, parse_certificate, real
+from analysis.runs import scored
 from rgr_dist.study.study import Cell, Study
 
 SIGNIFICANCE = 0.05
-"""Level of the paired test that keeps a head count beside h* (App. A.2)."""
+"""Level of the paired t-test that decides which head counts h_low and h_high span (App. A.2)."""
 
 POOL_MARGIN = 0.10
 """Largest share by which a candidate's D_K may exceed D_K* (App. A.2)."""
 
 SAME_SCORE = 1e-12
-"""Differences of scores below this are rounding, not a difference."""
+"""Scores that differ by less are equal up to rounding."""
 
 BEST_KINDS = {
     "cell_id": "object", "model": "object", "graph": "object", "m": "Int64", "d_model": "Int64",
@@ -37,20 +38,26 @@ POOL_KINDS = {
 }  # fmt: skip
 
 
+def best_of(results: StudyResults) -> pd.DataFrame:
+    """D_K* and h* of every cell of a study: ``best`` of its tables."""
+    return best(results.thresholds, results.runs, results.study)
+
+
 def best(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataFrame:
-    """D_K* and h* of every cell of the study, in its order; a cell without a threshold stays.
+    """D_K* and h* of every cell of the study, in its order, with or without a threshold.
 
     h* is the head count with the smallest found D_K, ties broken by better mean score, then by
     fewer heads; [h_low, h_high] spans the retained heads of ``head_pool``. D_K_low and D_K_high
-    are the smallest optimistic and conservative D_K of the found heads (App. A.2). Where no head
-    is found, D_K, h* and d_k are null, D_K_low is the smallest D_K that no head excludes (null
-    unless every head of the study has one) and D_K_high the smallest known to pass.
+    are the smallest optimistic and conservative D_K of the found heads (App. A.2). If no head is
+    found, D_K, h* and d_k are null, D_K_low is the smallest D_K not excluded by every head (null
+    unless every head of the study has a lower bound) and D_K_high the smallest known to pass.
 
     Returns:
         ``cell_id, model, graph, m, d_model, degree, n_edges, D_K, D_K_low, D_K_high, h_star, h_low,
-        h_high, d_k, status, mean_score, n_seeds, certificate``, the last four with d_k being of
-        h*'s threshold. status is of the cell: ``open`` while any head is, ``inconsistent`` if such
-        a head might undercut D_K*, else ``found`` or, with no head passing, ``censored``.
+        h_high, d_k, status, mean_score, n_seeds, certificate``. d_k, mean_score, n_seeds and
+        certificate are those of h*'s threshold. status is the cell's: ``open`` while any head is
+        open, ``inconsistent`` if an inconsistent head might have a smaller D_K, else ``found``,
+        or ``censored`` if no head passes.
     """
     pool = head_pool(thresholds, runs, study)
     rows = []
@@ -71,7 +78,7 @@ def best(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataF
             every = _has_every_head(heads, study) and bool(heads["D_K_low"].notna().all())
             row["D_K_low"] = _smallest(heads["D_K_low"]) if every else None
         else:
-            first = found.iloc[_winner(found, cell.minimised)]
+            first = found.iloc[_best_head(found, cell.minimised)]
             retained = pool[(pool["cell_id"] == cell.cell_id) & pool["retained"]]["h"]
             row |= {name: first[name] for name in ("D_K", "d_k", "mean_score", "n_seeds")}
             row |= {"h_star": first["h"], "h_low": retained.min(), "h_high": retained.max()}
@@ -85,14 +92,14 @@ def head_pool(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.
     """The head counts near D_K*, each compared with h* on paired seeds (App. A.2).
 
     Candidates are the heads that pass at a D_K of at most ``POOL_MARGIN`` (10 %) above D_K*, each
-    at its threshold, or at its smallest tested pass where it is inconsistent. (The paper has heads
-    "whose tested D_K lies within 10%"; we take that for a D_K that was tested and passed.) One is
-    retained if a two-sided paired t-test on the scores of the common seeds gives p > 0.05.
-    ``rule`` says what decided where no test can:
+    at its threshold, or at its smallest tested pass if it is inconsistent. (The paper takes heads
+    "whose tested D_K lies within 10%"; we read this as a D_K that was tested and passed.) A
+    candidate is retained if a two-sided paired t-test on the scores of the common seeds gives
+    p > 0.05. Where no test is possible, ``rule`` says what decided:
 
     - ``best``: it is h* itself;
     - ``identical``: the score vectors are equal: no difference, retained;
-    - ``constant gap``: the differences are one non-zero constant: certain, not retained;
+    - ``constant gap``: every difference is the same non-zero number: certain, not retained;
     - ``too few seeds``: fewer than two common seeds: no evidence, retained.
 
     Returns:
@@ -110,7 +117,7 @@ def head_pool(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.
         found = heads[heads["D_K"].notna()].reset_index(drop=True)
         if found.empty:
             continue
-        first = found.iloc[_winner(found, cell.minimised)]
+        first = found.iloc[_best_head(found, cell.minimised)]
         ceiling = int(first["D_K"]) * (1 + POOL_MARGIN) + 1e-9
         reference = by_probe.get((cell.cell_id, first["h"], first["d_k"]), none)
         passing = _passing(heads)
@@ -140,7 +147,7 @@ def head_pool(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.
 
 
 def _compare(gap: npt.NDArray[np.float64]) -> tuple[str, float | None, bool]:
-    """Rule, p-value and verdict for the paired score differences of a candidate."""
+    """Rule, p-value and verdict for a candidate's paired score differences."""
     if len(gap) < 2:
         return "too few seeds", None, True
     if np.all(np.abs(gap) <= SAME_SCORE):
@@ -152,7 +159,7 @@ def _compare(gap: npt.NDArray[np.float64]) -> tuple[str, float | None, bool]:
 
 
 def _heads(thresholds: pd.DataFrame, cell: Cell, study: Study) -> pd.DataFrame:
-    """The threshold rows of a cell for the study's heads, by h, with nullable integers."""
+    """A cell's threshold rows for the study's heads, sorted by h, with nullable integers."""
     own = thresholds[
         (thresholds["cell_id"] == cell.cell_id) & thresholds["h"].map(study.search.lists)
     ]
@@ -161,20 +168,20 @@ def _heads(thresholds: pd.DataFrame, cell: Cell, study: Study) -> pd.DataFrame:
 
 
 def _passing(heads: pd.DataFrame) -> pd.DataFrame:
-    """The heads that are known to pass, each with the probe where it does."""
+    """The heads known to pass, each with the width at which it does."""
     passing = heads.copy()
-    for place in passing.index[passing["status"] == "inconsistent"]:
-        shown = (parse_certificate(passing.at[place, "certificate"]) or {}).get("pass") or {}
+    for i in passing.index[passing["status"] == "inconsistent"]:
+        shown = (parse_certificate(passing.at[i, "certificate"]) or {}).get("pass") or {}
         for name in ("d_k", "D_K", "mean_score"):
-            passing.at[place, name] = shown.get(name)
+            passing.at[i, name] = shown.get(name)
     return passing[passing["D_K"].notna()]
 
 
-def _winner(found: pd.DataFrame, minimised: bool) -> int:
-    """Row of h*: smallest D_K, then better mean score, then fewer heads."""
+def _best_head(found: pd.DataFrame, minimised: bool) -> int:
+    """Row of h*: the smallest D_K, then the better mean score, then fewer heads."""
 
-    def rank(place: int) -> tuple[int, float, int]:
-        row = found.iloc[place]
+    def rank(i: int) -> tuple[int, float, int]:
+        row = found.iloc[i]
         mean = real(row["mean_score"])
         loss = math.inf if mean is None else mean if minimised else -mean
         return int(row["D_K"]), loss, int(row["h"])
@@ -187,7 +194,7 @@ def _smallest(values: pd.Series[Any]) -> int | None:
 
 
 def _has_every_head(heads: pd.DataFrame, study: Study) -> bool:
-    """Whether each head of the study has its row; of all heads, those that were tried do."""
+    """Whether every listed head has a row; under ``heads: all``, whether any head was tried."""
     searched = study.search.heads
     return len(heads) > 0 if searched == "all" else len(heads) == len(searched)
 

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from analysis.provenance import duration
+from analysis.wording import duration
 from rgr_dist.planning.cost import Forecast, forecast_cell
 from rgr_dist.planning.portfolio import shown_heads
 from rgr_dist.running.progress import Summary

@@ -25,11 +25,12 @@ def thresholds(
     study: StudyName, out: Out = "results", set_: Set = None, how: How = Format.TABLE
 ) -> None:
     """The threshold of every (cell, h), and the best of every cell."""
-    from analysis.publish import best_of, open_results
+    from analysis.load import open_results
     from analysis.records import best_records, threshold_records
+    from analysis.thresholds import best_of
 
     with opened(study, set_, out) as (resolved, store):
-        results, _ = open_results(resolved, store)
+        results = open_results(resolved, store)
     sections = {
         "thresholds": threshold_records(results.thresholds),
         "best": best_records(best_of(results)),
@@ -39,11 +40,11 @@ def thresholds(
 
 def fit(study: StudyName, out: Out = "results", set_: Set = None, how: How = Format.TABLE) -> None:
     """The scaling laws fitted to a study, with 95 % intervals."""
-    from analysis.laws import distinct
-    from analysis.publish import laws_of, open_results
+    from analysis.laws import distinct, laws_of
+    from analysis.load import open_results
 
     with opened(study, set_, out) as (resolved, store):
-        results, _ = open_results(resolved, store)
+        results = open_results(resolved, store)
     laws = laws_of(results)
     if how is Format.TABLE:
         laws = distinct(laws)
@@ -52,10 +53,11 @@ def fit(study: StudyName, out: Out = "results", set_: Set = None, how: How = For
 
 def report(study: StudyName, out: Out = "results", set_: Set = None) -> None:
     """Write a study's report: one page with its figures and tables beside it."""
-    from analysis.publish import open_results, publish
+    from analysis.load import open_results
+    from analysis.report.publish import publish
 
     with opened(study, set_, out) as (resolved, store):
-        results, _ = open_results(resolved, store)
+        results = open_results(resolved, store)
         if results.runs.empty:
             raise StudyError(f"{out} holds no run of {study}; rgr run {study} trains them")
         store.check_writable()

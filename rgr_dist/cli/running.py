@@ -45,8 +45,9 @@ def run(
     set_: Set = None,
 ) -> None:
     """Run what is missing of a study, then write its report. Run it again to resume or extend."""
-    from analysis.provenance import duration
-    from analysis.publish import headline_of, open_results, publish
+    from analysis.load import open_results
+    from analysis.report.publish import headline, publish
+    from analysis.wording import duration
     from rgr_dist.cli.live import LiveView
     from rgr_dist.running.sweep import run_study
 
@@ -59,10 +60,10 @@ def run(
         say_error(f"{part} was damaged: moved to damaged/ in {out}; its runs are trained again")
     with LiveView(console) as view:
         summary = run_study(resolved, store, view, cpus, address, engine, gpus)
-    results, _ = open_results(resolved, store)
+    results = open_results(resolved, store)
     page = publish(results, store)
     console.print()
-    console.print(headline_of(results), highlight=False, soft_wrap=True)
+    console.print(headline(results), highlight=False, soft_wrap=True)
     trained = (
         f"{summary.runs - summary.failed:,} runs trained in {duration(summary.seconds)} "
         f"({summary.workers} workers, {summary.utilisation:.0%} utilised)"

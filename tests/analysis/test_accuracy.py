@@ -11,9 +11,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.accuracy import collapse_words, headline, splits
+from analysis.accuracy import splits
 from analysis.load import StudyResults
-from analysis.report import write_report
+from analysis.report.accuracy import collapses, gains
+from analysis.report.publish import write_report
 from rgr_dist.store.schema import RUNS, THRESHOLDS
 from rgr_dist.study.study import Study
 from rgr_dist.study.yaml_file import parse_study
@@ -94,13 +95,13 @@ def test_collapsed_runs_and_those_that_answer_null_are_counted_and_placed(
     table = splits(rows_of(made_up, study, scores, {(1, 16): [1.0, 0.0, 0.49]}), study)
     assert table["collapsed"].tolist() == [2, 0]
     assert table["null_runs"].tolist() == [1, 0]
-    assert collapse_words(table) == (
-        "2 runs of 6 collapsed, below a guess among the items of the context: "
+    assert collapses(table) == (
+        "2 of 6 runs collapsed, below a random guess among the context's items: "
         "2 of 3 at h = 1, D_K = 16; 1 run answered mostly NULL."
     )
     none = splits(rows_of(made_up, study, {(2, 16): [0.9] * 3}), study)
-    assert collapse_words(none).startswith("No run of 3 collapsed")
-    assert collapse_words(none).endswith("none answered mostly NULL.")
+    assert collapses(none).startswith("None of 3 runs fell below a random guess")
+    assert collapses(none).endswith("none answered mostly NULL.")
 
 
 def test_the_headline_sets_the_best_split_beside_one_head_at_every_width(
@@ -114,7 +115,7 @@ def test_the_headline_sets_the_best_split_beside_one_head_at_every_width(
         (1, 16): [0.9] * 3,
         (2, 16): [0.8] * 3,
     }
-    text = headline(splits(rows_of(made_up, study, scores), study))
+    text = gains(splits(rows_of(made_up, study, scores), study))
     low, high = stats.ttest_rel(FOUR, ALONE).confidence_interval(0.95)
     expected = (
         "At m = 64, d_model = 16, accuracy is 0.760 with 4 heads, 0.557 with one, at D_K = 8 "
@@ -123,8 +124,8 @@ def test_the_headline_sets_the_best_split_beside_one_head_at_every_width(
     )
     assert text == expected
     only_four = splits(rows_of(made_up, study, {(4, 8): FOUR}), study)
-    assert headline(only_four).endswith("accuracy is at best 0.760, with 4 heads at D_K = 8.")
-    assert headline(splits(made_up.results_of(study, [], []).runs, study)) == "No run yet."
+    assert gains(only_four).endswith("accuracy is at best 0.760, with 4 heads at D_K = 8.")
+    assert gains(splits(made_up.results_of(study, [], []).runs, study)) == "No run yet."
 
 
 def test_the_page_speaks_of_accuracy_and_of_null_and_not_of_thresholds(
@@ -137,7 +138,7 @@ def test_the_page_speaks_of_accuracy_and_of_null_and_not_of_thresholds(
     page = write_report(StudyResults(study=study, runs=runs, thresholds=thresholds), tmp_path)
     text = " ".join(page.read_text().split())
     assert "0.760 with 4 heads, 0.557 with one" in text
-    assert "No run of 6 collapsed" in text
+    assert "None of 6 runs fell below a random guess among the context&#39;s items" in text
     assert "1 run answered mostly NULL" in text
     assert "right 0.062 of the time" in text
     for absent in (

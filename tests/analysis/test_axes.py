@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.axes import integer_ticks, ranks
+from analysis.figures.axes import integer_ticks, ranks
 
 
 @pytest.mark.parametrize(

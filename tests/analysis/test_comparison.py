@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from analysis.comparison import compare, laws_for
-from analysis.provenance import cost
+from analysis.runs import cost
 from analysis.thresholds import best
 from rgr_dist import paper
 

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from analysis.curves import curves, t_interval
+from analysis.curves import curves
+from analysis.intervals import t_interval
 
 PLACES = [(64, 16)]
 

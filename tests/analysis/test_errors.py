@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.axes import error_ticks
 from analysis.curves import curves
-from analysis.report import write_report
+from analysis.figures.axes import error_ticks
+from analysis.report.findings import certificate_words
+from analysis.report.publish import write_report
 from analysis.thresholds import best
-from analysis.wording import certificate_words
 from rgr_dist.study.study import Study
 from rgr_dist.study.yaml_file import parse_study
 
@@ -112,4 +112,4 @@ def test_the_report_says_that_lower_is_better(made_up: SimpleNamespace, tmp_path
     assert "mean test error (MSE), lower is better" in (tmp_path / "curves.svg").read_text()
     assert "the paper" not in (tmp_path / "capacity.svg").read_text()
     assert "widens towards 1" not in page
-    assert "lower is better; the axis is logarithmic" in page
+    assert "lower is better, and the axis is logarithmic" in page

@@ -14,9 +14,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis import report
 from analysis.laws import Law
-from analysis.report import write_report
+from analysis.report.publish import write_report
+from analysis.report.thresholds import tables
 from rgr_dist import paper
 from rgr_dist.study.yaml_file import parse_study
 
@@ -124,7 +124,7 @@ def test_the_page_tells_the_finding_the_cells_and_the_protocol(finished: Any) ->
 
 def test_the_tables_lie_beside_the_page(finished: Any) -> None:
     results, folder = finished
-    shown = report.tables(results)
+    shown = tables(results)
     for name, table in (("best", shown.best), ("probes", shown.curves), ("cost", shown.cost)):
         again = pd.read_csv(folder / f"{name}.csv")
         assert list(again.columns) == list(table.columns)
@@ -242,8 +242,8 @@ def test_what_limits_a_threshold_is_told_where_it_was_asked_for(
     ]
     page = write_report(made_up.results_of(study, [], thresholds), tmp_path).read_text()
     assert (
-        "trained with 4 times the step limit, 2 heads of 3 reached the target: their thresholds "
-        "are of the training budget, the other 1 of capacity."
+        "with 4 times the step limit, 2 of 3 heads reached the target. The training budget limits "
+        "2 of these thresholds, capacity the other 1."
     ) in page
     assert page.count('<td class="text">budget</td>') == 2
     assert page.count('<td class="text">capacity</td>') == 1
@@ -298,7 +298,7 @@ def test_denser_graphs_are_told_apart_and_held_against_app_a_3(
     rows += [made_up.threshold_row(cell, 1, None, **pruned) for cell in study.cells]
     text = write_report(made_up.results_of(study, [], rows), tmp_path).read_text()
     assert "0.46 x (App. A.3" in text
-    assert "0.46 over degrees up to 16" in text
+    assert "0.46 (fitted to degrees up to 16), lies inside our 95 % interval" in text
     assert text.count("<th>r</th>") == 4
     assert "<td>128</td><td>32</td><td>32</td>" in text
     drawn = (tmp_path / "capacity.svg").read_text()

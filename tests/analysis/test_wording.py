@@ -7,8 +7,8 @@ import json
 import pandas as pd
 import pytest
 
-from analysis.provenance import duration
-from analysis.wording import certificate_words, three_digits, with_range
+from analysis.report.findings import certificate_words
+from analysis.wording import duration, three_digits, with_range
 
 PASS = {"d_k": 6, "D_K": 6, "mean_score": 0.9961, "n_seeds": 10}
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from analysis.provenance import duration
+from analysis.wording import duration
 from rgr_dist.cli.live import SAY_EVERY, LiveView
 from rgr_dist.planning.cost import Forecast, forecast_cell, step_cost
 from rgr_dist.planning.portfolio import open_portfolio

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from analysis.publish import open_results
+from analysis.load import open_results
 from analysis.records import threshold_records
 from rgr_dist.planning.portfolio import open_portfolio, stored_runs
 from rgr_dist.planning.tables import decision_rows, threshold_rows
@@ -74,7 +74,7 @@ def test_a_retest_says_what_limits_a_cell_and_reuses_runs_that_converged(tmp_pat
     study = study_of(heads=[2], intervals=False, retest_steps=3)
     (row,) = thresholds_here(study, store)
     assert row["limited_by"] in ("capacity", "budget")
-    (listed,) = threshold_records(open_results(study, store)[0].thresholds)
+    (listed,) = threshold_records(open_results(study, store).thresholds)
     assert listed["limited_by"] == row["limited_by"]
     longer = json.loads(row["certificate"])["longer"]
     assert longer["d_k"] == row["d_k"] - 1

@@ -1,4 +1,4 @@
-"""How the numbers came about: every setting of the study, what was spent, and on what."""
+"""Where the numbers come from: the study's settings, its cost, and what trained its runs."""
 
 from __future__ import annotations
 
@@ -7,18 +7,13 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.wording import MISSING, plural
+from analysis.runs import asked
+from analysis.wording import MISSING, duration, plural
 from rgr_dist.study.study import PROTOCOL, Study
-
-COST_KINDS = {
-    "cell_id": "object", "m": "Int64", "d_model": "Int64", "degree": "Int64", "probes": "int64",
-    "runs": "int64", "failed": "int64", "at_limit": "int64", "spared": "int64", "steps": "int64",
-    "seconds": "float64",
-}  # fmt: skip
 
 
 def settings(study: Study) -> list[tuple[str, str]]:
-    """Every setting that the model uses as (name, value); where cells differ, which has what."""
+    """Every setting that the model uses, as (name, value); if cells differ, with their names."""
     values: dict[str, dict[str, list[str]]] = {}
     for cell in study.cells:
         for name, value in _flat(cell.model_dump(mode="json")):
@@ -36,53 +31,12 @@ def settings(study: Study) -> list[tuple[str, str]]:
     return rows + [(f"search.{name}", _text(value)) for name, value in _flat(search)]
 
 
-def asked(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
-    """The runs of the study's cells, heads and seeds, those of retests and failed ones included."""
-    cells = [cell.cell_id for cell in study.trained_cells]
-    ours = runs["cell_id"].isin(cells) & runs["h"].map(study.search.lists)
-    return runs[ours & (runs["seed"] < study.search.seeds + study.search.extra_seeds)]
-
-
-def cost(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
-    """What each cell of the study took, in the study's order.
-
-    Returns:
-        ``cell_id, m, d_model, degree, probes, runs, failed, at_limit, spared, steps, seconds``:
-        runs, steps and seconds are of retests and their extra seeds too, where the study has them;
-        failed counts runs that could not be trained, at_limit those that used up their steps,
-        spared the seeds of its probes that did not run; steps are contexts, seconds wall time of
-        one core or device, shared out among the runs that trained together.
-    """
-    ours = asked(runs, study)
-    rows = []
-    for cell in study.cells:
-        longer = study.longer(cell)
-        names = {cell.cell_id, *([] if longer is None else [longer.cell_id])}
-        own = ours[ours["cell_id"].isin(names)]
-        good = own[own["stop_reason"] != "failed"]
-        plain = good[(good["cell_id"] == cell.cell_id) & (good["seed"] < study.search.seeds)]
-        probes = plain.groupby(["h", "d_k"])["seed"].nunique()
-        rows.append(
-            {
-                "cell_id": cell.cell_id,
-                "m": cell.m,
-                "d_model": cell.d_model,
-                "degree": cell.graph.degree,
-                "probes": len(probes),
-                "runs": len(own),
-                "failed": len(own) - len(good),
-                "at_limit": int((own["stop_reason"] == "max_steps").sum()),
-                "spared": int((study.search.seeds - probes).sum()),
-                "steps": int(own["steps"].sum()),
-                "seconds": float(own["seconds"].sum()),
-            }
-        )
-    frame = pd.DataFrame(rows, columns=list(COST_KINDS), dtype="object")
-    return frame.astype({name: kind for name, kind in COST_KINDS.items() if kind != "object"})
-
-
 def cost_words(costs: pd.DataFrame) -> str:
-    """What the whole study took, in a sentence or two."""
+    """The cost of the whole study, in a sentence or two.
+
+    Args:
+        costs: the table of ``analysis.runs.cost``.
+    """
     total = costs[["probes", "runs", "failed", "spared", "steps", "seconds"]].sum()
     if not total["runs"]:
         return "Nothing has been trained yet."
@@ -91,14 +45,14 @@ def cost_words(costs: pd.DataFrame) -> str:
     text = (
         f"{plural(int(total['runs']), 'run')} of {plural(int(total['probes']), 'probe')}: "
         f"{plural(steps, 'training step')} in {duration(seconds)} of processor time{rate}. "
-        f"{plural(int(total['spared']), 'seed')} of these probes did not run: "
-        "no verdict needed them yet."
+        f"{plural(int(total['spared']), 'seed')} of these probes were not run: "
+        "no verdict has needed them."
     )
     return text + (f" {plural(int(total['failed']), 'run')} failed." if total["failed"] else "")
 
 
 def origins(runs: pd.DataFrame, study: Study) -> list[tuple[str, str]]:
-    """Engines, versions, revisions and processors behind the study's runs, with their counts."""
+    """What trained the study's runs: engines, versions, revisions, processors, seeds and dates."""
     ours = asked(runs, study)
     rows = [
         (title, _counted(ours[column]))
@@ -117,16 +71,6 @@ def origins(runs: pd.DataFrame, study: Study) -> list[tuple[str, str]]:
         first, last = (f"{end:%Y-%m-%d %H:%M} UTC" for end in (finished.min(), finished.max()))
         rows.append(("runs ended", first if first == last else f"{first} to {last}"))
     return rows
-
-
-def duration(seconds: float) -> str:
-    """``12.3 s``, ``4 min 05 s``, ``3 h 07 min``."""
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest:02d} s"
-    return f"{minutes // 60:,} h {minutes % 60:02d} min"
 
 
 def _counted(column: pd.Series[Any]) -> str:

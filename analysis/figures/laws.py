@@ -1,4 +1,4 @@
-"""The figures: they draw the tables and compute nothing."""
+"""The figures of the laws: D_K* and h* of each cell, with our fits and the paper's."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
-from analysis.axes import FAINT, INK, error_axis, log2_axis, ranks, score_axis, style
-from analysis.laws import Law, by_name
-from analysis.wording import CELLS_OF_A_LAW, score_name, three_digits
+from analysis.figures.axes import FAINT, INK, log2_axis, ranks, style
+from analysis.laws import CELLS_OF_A_LAW, Law, by_name
+from analysis.wording import three_digits
 from rgr_dist.paper import PublishedLaw, capacity_scale, compression
-from rgr_dist.study.study import Study
 
 PublishedLaws = Mapping[str, PublishedLaw]
 
@@ -30,42 +28,10 @@ HOLLOW: dict[str, Any] = {
 }
 
 
-def draw_curves(curves: pd.DataFrame, best: pd.DataFrame, study: Study) -> Figure:
-    """Score against D_K, one panel per cell and one line per head count.
-
-    Filled markers are probes with every seed, with their t-intervals; hollow ones were stopped
-    early. D_K* is marked by a vertical line, the target by a horizontal one.
-    """
-    columns, places = _panels(best)
-    rows = max(places.values()) // columns + 1
-    heads = sorted(int(h) for h in curves["h"].unique())
-    looks = ranks(heads)
-    with style("curves"):
-        figure = Figure(figsize=(3.1 * columns + 0.5, 2.4 * rows + 0.75), layout="constrained")
-        for row in best.astype("object").to_dict("records"):
-            place = places[row["cell_id"]]
-            axes = figure.add_subplot(rows, columns, place + 1)
-            own = curves[curves["cell_id"] == row["cell_id"]]
-            _panel(axes, own, row, study, looks)
-        if heads:
-            handles = [
-                Line2D([], [], color=colour, marker=marker, markersize=4.5, linewidth=1.2)
-                for colour, marker in looks.values()
-            ]
-            labels = [str(h) for h in heads]
-            title = "heads h"
-            figure.legend(
-                handles, labels, title=title, loc="outside upper center", ncols=min(len(heads), 12)
-            )
-        figure.supxlabel("total key width $D_K$", fontsize=9)
-        figure.supylabel(f"mean test {score_name(study)}", fontsize=9)
-    return figure
-
-
 def draw_capacity(
     best: pd.DataFrame, laws: Sequence[Law], comparison: pd.DataFrame, published: PublishedLaws
 ) -> Figure:
-    """D_K* against m′ log₂ m / d_model, with both fits, the paper's line and its implied points."""
+    """D_K* against m′ log₂ m / d_model: cells, fits, the paper's line and implied points."""
     with style("capacity"):
         figure = Figure(figsize=(6.6, 4.6), layout="constrained")
         axes = figure.add_subplot()
@@ -114,7 +80,7 @@ def draw_capacity(
 def draw_heads(
     best: pd.DataFrame, laws: Sequence[Law], comparison: pd.DataFrame, published: PublishedLaws
 ) -> Figure:
-    """h* against compression m′ / d_model, with our fit, the paper's and its implied points."""
+    """h* against compression m′ / d_model: cells, our fit, the paper's line and implied points."""
     with style("heads"):
         figure = Figure(figsize=(6.6, 4.2), layout="constrained")
         axes = figure.add_subplot()
@@ -131,8 +97,8 @@ def draw_heads(
         if len(implied):
             axes.plot(
                 [
-                    place * dodge[width]
-                    for place, width in zip(
+                    scale * dodge[width]
+                    for scale, width in zip(
                         _scale(comparison, compression), comparison["d_model"], strict=True
                     )
                 ],
@@ -141,7 +107,7 @@ def draw_heads(
                 markersize=8,
                 **HOLLOW,
             )
-        moved = [place * dodge[width] for place, width in zip(x, best["d_model"], strict=True)]
+        moved = [scale * dodge[width] for scale, width in zip(x, best["d_model"], strict=True)]
         _cells(axes, best, moved, "h_star", "h_low", "h_high")
         reach = [*best["h_star"].dropna(), *best["h_low"].dropna(), *best["h_high"].dropna()]
         log2_axis(axes, "x", x, pad=1.35)
@@ -153,69 +119,9 @@ def draw_heads(
 
 
 def _legend(axes: Axes) -> None:
-    """A legend, if anything was drawn that has a name."""
+    """Adds a legend if anything drawn has a label."""
     if axes.get_legend_handles_labels()[0]:
         axes.legend(loc="upper left")
-
-
-def _panels(best: pd.DataFrame) -> tuple[int, dict[str, int]]:
-    """Columns, and the place of each cell: an m by d_model table where it is filled, else rows."""
-    cells = [(row["cell_id"], int(row["m"]), int(row["d_model"])) for _, row in best.iterrows()]
-    ms, widths = sorted({m for _, m, _ in cells}), sorted({d for _, _, d in cells})
-    spots = {(m, d) for _, m, d in cells}
-    tabular = len(spots) == len(cells) and len(cells) >= 0.6 * len(ms) * len(widths)
-    if tabular and 1 < len(widths) <= 4:
-        return len(widths), {
-            cell: ms.index(m) * len(widths) + widths.index(d) for cell, m, d in cells
-        }
-    return min(3, len(cells)), {cell: place for place, (cell, _, _) in enumerate(cells)}
-
-
-def _panel(
-    axes: Axes, curves: pd.DataFrame, row: dict[Any, Any], study: Study, looks: dict[int, Any]
-) -> None:
-    name = f"m = {row['m']}, $d_{{model}}$ = {row['d_model']}"
-    if row["graph"] == "edges":
-        name += f", m' = {row['n_edges']}"
-    elif row["degree"] > 1:
-        name += f", r = {row['degree']}"
-    if study.cells[0].minimised:
-        reach = curves[["mean_score", "low", "high"]].to_numpy().ravel()
-        error_axis(axes, [study.search.target, *reach])
-    else:
-        score_axis(axes)
-    axes.axhline(study.search.target, color=FAINT, linewidth=0.9, linestyle=(0, (4, 2)))
-    if curves.empty:
-        axes.set_title(f"{name}\nno runs yet", loc="left")
-        axes.set_xticks([])
-        return
-    log2_axis(axes, "x", curves["D_K"].to_list())
-    for h, line in curves.groupby("h"):
-        colour, marker = looks[int(str(h))]
-        full, part = line[line["complete"]], line[~line["complete"]]
-        axes.plot(line["D_K"], line["mean_score"], color=colour, linewidth=1, alpha=0.75)
-        held = full[full["low"].notna()]
-        low, high = axes.get_ylim()
-        axes.vlines(held["D_K"], held["low"].clip(lower=low), held["high"].clip(upper=high), colour)
-        dots: dict[str, Any] = {
-            "color": colour,
-            "marker": marker,
-            "linestyle": "none",
-            "markersize": 4.5,
-            "clip_on": False,
-            "in_layout": False,
-            "zorder": 3,
-        }
-        axes.plot(full["D_K"], full["mean_score"], **dots)
-        hollow: dict[str, Any] = {"markerfacecolor": "white", "markeredgewidth": 0.9}
-        axes.plot(part["D_K"], part["mean_score"], **dots, **hollow)
-    if row["D_K"] is not None and not pd.isna(row["D_K"]):
-        axes.axvline(row["D_K"], color=INK, linewidth=0.8, linestyle=(0, (1, 2)), zorder=1)
-        name += f"\n$D_K^*$ = {row['D_K']} at h = {row['h_star']}"
-        name += " so far" if row["status"] == "open" else ""
-    else:
-        name += f"\n{row['status']}"
-    axes.set_title(name, loc="left")
 
 
 def _scale(cells: pd.DataFrame, scale: Any) -> list[float]:
@@ -225,10 +131,10 @@ def _scale(cells: pd.DataFrame, scale: Any) -> list[float]:
 
 
 def _dodge(best: pd.DataFrame) -> dict[int, float]:
-    """Factors that set cells of the same compression side by side, by d_model."""
+    """Factors on x, by d_model, that draw cells of equal compression side by side."""
     widths = sorted({int(width) for width in best["d_model"]})
     middle = (len(widths) - 1) / 2
-    return {width: 1.05 ** (place - middle) for place, width in enumerate(widths)}
+    return {width: 1.05 ** (i - middle) for i, width in enumerate(widths)}
 
 
 def _line(axes: Axes, law: Any, span: Sequence[float], label: str, look: dict[str, Any]) -> None:
@@ -246,30 +152,28 @@ def _equation(law: Any) -> str:
 def _cells(
     axes: Axes, best: pd.DataFrame, x: Sequence[float], middle: str, low: str, high: str
 ) -> None:
-    """Cells with their intervals; an arrow from the lower bound where none is found.
+    """Draws cells with their intervals; without a threshold, an arrow from the lower bound.
 
-    They are told apart by d_model, or by their degree if that alone differs.
+    Colours and markers tell d_model, or the degree if only that differs.
     """
     by_degree = best["d_model"].nunique() == 1 and best["degree"].nunique() > 1
     kind, sign = ("degree", "r") if by_degree else ("d_model", "$d_{model}$")
     looks = ranks(sorted({int(value) for value in best[kind]}))
     labelled = set()
-    for place, row in zip(x, best.astype("object").to_dict("records"), strict=True):
+    for at, row in zip(x, best.astype("object").to_dict("records"), strict=True):
         width = int(row[kind])
         colour, marker = looks[width]
         if pd.isna(row[middle]):
             if not pd.isna(row[low]):
                 up = {"arrowstyle": "->", "color": colour, "shrinkA": 0}
-                axes.annotate(
-                    "", (place, row[low] * 1.25), (place, row[low]), arrowprops=up, zorder=3
-                )
-                axes.plot(place, row[low], marker="_", color=colour, markersize=8)
+                axes.annotate("", (at, row[low] * 1.25), (at, row[low]), arrowprops=up, zorder=3)
+                axes.plot(at, row[low], marker="_", color=colour, markersize=8)
             continue
         ends = [row[middle] if pd.isna(row[end]) else row[end] for end in (low, high)]
-        axes.vlines(place, *ends, color=colour, linewidth=1.6)
+        axes.vlines(at, *ends, color=colour, linewidth=1.6)
         label = None if width in labelled else f"{sign} = {width}"
         labelled.add(width)
         axes.plot(
-            place, row[middle], color=colour, marker=marker, linestyle="none", markersize=5.5,
+            at, row[middle], color=colour, marker=marker, linestyle="none", markersize=5.5,
             label=label, zorder=4, markerfacecolor="white" if row["status"] == "open" else colour,
         )  # fmt: skip

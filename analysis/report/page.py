@@ -1,4 +1,4 @@
-"""A report's page: the template's environment, what every page shows, and tables as plain rows."""
+"""What every report page shares: the templates, the cost, the protocol, tables as plain rows."""
 
 from __future__ import annotations
 
@@ -9,25 +9,27 @@ import pandas as pd
 
 from analysis import wording
 from analysis.load import StudyResults
-from analysis.provenance import cost_words, duration, origins, settings
 from analysis.records import integer, real
+from analysis.report.provenance import cost_words, origins, settings
 from rgr_dist import paper
 
 
 def render_page(template: str, results: StudyResults, cost: pd.DataFrame, **own: Any) -> str:
-    """A page as HTML: cost, protocol and provenance of the study, and what the template needs.
+    """A page as HTML, with the cost, protocol and provenance of the study.
 
     Args:
-        cost: of ``provenance.cost``.
+        template: its file name.
+        cost: the table of ``analysis.runs.cost``.
+        own: what this template shows besides.
     """
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("analysis"),
+        loader=jinja2.PackageLoader("analysis.report"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["duration"] = duration
+    environment.filters["duration"] = wording.duration
     study = results.study
     return environment.get_template(template).render(
         study=study,
@@ -44,7 +46,7 @@ def render_page(template: str, results: StudyResults, cost: pd.DataFrame, **own:
 
 
 def by_size(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows by m, d_model and degree, in their order otherwise."""
+    """The rows sorted by m, d_model and degree; ties keep their order."""
     return sorted(rows_of(table), key=lambda row: (row["m"], row["d_model"], row["degree"]))
 
 

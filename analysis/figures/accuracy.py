@@ -1,41 +1,28 @@
-"""The report of a transformer's study: accuracy by split, and the collapse to NULL (Sec. 7.3)."""
+"""The figure of a transformer's study: accuracy and NULL share against D_K (Sec. 7.3)."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pandas as pd
-from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from analysis.accuracy import collapse_words, guess, headline, splits
-from analysis.axes import FAINT, log2_axis, ranks, style, to_png, to_svg
-from analysis.curves import scored
-from analysis.load import StudyResults
-from analysis.page import render_page, rows_of
-from analysis.provenance import cost
+from analysis.accuracy import guess
+from analysis.figures.axes import FAINT, log2_axis, ranks, style
+from analysis.runs import scored
 from analysis.wording import cell_name
 from rgr_dist.study.study import Study
 
-CAPTION = (
-    "Left: mean test accuracy against D_K for each head count, with the 95 % t-interval over "
-    "seeds; each faint dot is a run. The dashed line is a guess among the items of the context: "
-    "runs below it collapsed. Right: the share of a run's test queries that it answered with "
-    "NULL, which is never right. Head counts of one D_K stand side by side."
-)
-
-EMBEDDINGS = {
-    "gaussian": "random unit vectors, drawn anew for each seed, not GPT-2's",
-    "table": "a model's token table, most frequent tokens first, end of text as NULL",
-    "stand-in": "a stand-in for GPT-2's table, made up in its likeness: not GPT-2's",
-}
-"""What a table of item vectors is, in words, by family."""
-
 
 def draw_accuracy(splits: pd.DataFrame, runs: pd.DataFrame, study: Study) -> Figure:
-    """Accuracy and NULL share against D_K, one row of panels per cell, one line per head count."""
+    """Accuracy and NULL share against D_K: a row of panels per cell, a line per head count.
+
+    Args:
+        splits: the table of ``analysis.accuracy.splits``.
+        runs: the stored runs, each drawn as a dot.
+    """
     kept = scored(runs, study)
     heads = sorted(int(h) for h in kept["h"].unique())
     looks = ranks(heads)
@@ -57,8 +44,8 @@ def draw_accuracy(splits: pd.DataFrame, runs: pd.DataFrame, study: Study) -> Fig
                 widths = sorted({int(D_K) for D_K in own["D_K"]})
                 log2_axis(left, "x", widths, pad=1.3)
                 left.set_xticks(widths, [f"{D_K:,}" for D_K in widths])
-            for place, h in enumerate(heads):
-                shift = 1.035 ** (place - (len(heads) - 1) / 2)
+            for i, h in enumerate(heads):
+                shift = 1.035 ** (i - (len(heads) - 1) / 2)
                 look = looks[h]
                 _dots(left, own[own["h"] == h], "score", shift, look)
                 _dots(right, own[own["h"] == h], "null_rate", shift, look)
@@ -87,32 +74,3 @@ def _line(axes: Axes, means: pd.DataFrame, shift: float, look: tuple[str, str]) 
     x = means["D_K"] * shift
     axes.plot(x, means["accuracy"], color=colour, marker=marker, markersize=4.5, linewidth=1.2)
     axes.vlines(x, means["low"].clip(lower=0), means["high"].clip(upper=1), colour, linewidth=1.2)
-
-
-def embedding_words(study: Study) -> str:
-    """Where the items' vectors come from."""
-    families = dict.fromkeys(cell.embedding.family for cell in study.cells)
-    return "; ".join(EMBEDDINGS.get(family, family) for family in families)
-
-
-def accuracy_page(results: StudyResults) -> tuple[str, dict[str, bytes]]:
-    """The page as HTML, and the files beside it by name."""
-    study, runs = results.study, results.runs
-    table, spent = splits(runs, study), cost(runs, study)
-    figure = draw_accuracy(table, runs, study)
-    svg = to_svg(figure, "accuracy")
-    page = render_page(
-        "accuracy.html.j2",
-        results,
-        spent,
-        headline=headline(table),
-        collapse_words=collapse_words(table),
-        embedding_words=embedding_words(study),
-        chance=", ".join(dict.fromkeys(f"{guess(cell):.3f}" for cell in study.cells)),
-        figures={"accuracy": {"svg": Markup(svg), "caption": CAPTION}},
-        splits=rows_of(table),
-    )
-    files = {"accuracy.svg": svg.encode(), "accuracy.png": to_png(figure, "accuracy")}
-    for name, rows in {"splits": table, "cost": spent}.items():
-        files[f"{name}.csv"] = rows.to_csv(index=False).encode()
-    return page, files

@@ -1,4 +1,4 @@
-"""How the figures look: the common style, the axes' scales and ticks, and writing to a file."""
+"""How figures look: the common style, the axes' scales and ticks, and export to SVG and PNG."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ STYLE: dict[Any, Any] = {
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "h")
 
 NEAR_ONE = 1e-3
-"""Where the score axis stops widening towards 1."""
+"""Distance from 1 at which the score axis stops widening."""
 
 SCORE_TICKS = (0.0, 0.5, 0.8, 0.9, 0.95, 0.99, 1.0)
 
@@ -57,13 +57,17 @@ Vector = npt.NDArray[np.float64]
 
 @contextmanager
 def style(name: str) -> Iterator[None]:
-    """The common look, for what is drawn or written inside; ``name`` keeps SVG ids apart."""
+    """Applies the common look to what is drawn or written inside.
+
+    Args:
+        name: of the figure; SVG ids are salted with it, so that figures can share a page.
+    """
     with rc_context({**STYLE, "svg.hashsalt": name}):
         yield
 
 
 def to_svg(figure: Figure, name: str) -> str:
-    """The figure as an SVG element to stand inside HTML: no prolog, no metadata, same bytes."""
+    """The figure as an SVG element for HTML: no prolog, no metadata, the same bytes each time."""
     text = io.StringIO()
     silent = dict.fromkeys(["Date", "Creator", "Format", "Type"])
     with style(name):
@@ -73,7 +77,7 @@ def to_svg(figure: Figure, name: str) -> str:
 
 
 def to_png(figure: Figure, name: str) -> bytes:
-    """The figure as a PNG at 160 dots an inch."""
+    """The figure as a PNG at 160 dots per inch."""
     image = io.BytesIO()
     with style(name):
         figure.savefig(image, format="png", dpi=160, facecolor="white")
@@ -81,15 +85,15 @@ def to_png(figure: Figure, name: str) -> bytes:
 
 
 def ranks(values: Sequence[int]) -> dict[int, tuple[str, str]]:
-    """Colour and marker of each of the ordered values: dark for few, light for many."""
+    """Colour and marker of each value, in order from dark to light."""
     shades = np.linspace(0.0, 0.86, len(values)) if len(values) != 1 else np.array([0.3])
     colours = [to_hex(colour) for colour in colormaps["viridis"](shades)]
-    markers = [MARKERS[place % len(MARKERS)] for place in range(len(values))]
+    markers = [MARKERS[i % len(MARKERS)] for i in range(len(values))]
     return dict(zip(values, zip(colours, markers, strict=True), strict=True))
 
 
 def log2_axis(axes: Axes, which: str, values: Sequence[float], pad: float = 1.15) -> None:
-    """A log₂ axis around the positive ``values``, labelled with plain integers."""
+    """Makes a log₂ axis around the positive ``values``, labelled with plain integers."""
     low, high = min(values) / pad, max(values) * pad
     axis = axes.xaxis if which == "x" else axes.yaxis
     if which == "x":
@@ -105,7 +109,7 @@ def log2_axis(axes: Axes, which: str, values: Sequence[float], pad: float = 1.15
 
 
 def integer_ticks(low: float, high: float) -> list[int]:
-    """Integers in [low, high] for a log₂ axis: powers of two, and between them if few fit."""
+    """At most nine integers in [low, high]: powers of two, with steps between if few fit."""
     for per_octave in (1, 2, 4, 8):
         steps = {i * 2**k for k in range(40) for i in range(1, 2 * per_octave)}
         ticks = sorted(tick for tick in steps if low <= tick <= high)
@@ -115,14 +119,14 @@ def integer_ticks(low: float, high: float) -> list[int]:
 
 
 def score_axis(axes: Axes) -> None:
-    """A score axis from 0 to 1 that widens towards 1, so that 0.98 and 0.99 stand apart."""
+    """Makes a score axis from 0 to 1 that widens towards 1, to separate 0.98 from 0.99."""
 
     def stretch(score: Vector) -> Vector:
         room = np.clip(1 - np.asarray(score, dtype=np.float64), 0, None)
         return -np.log10(room + NEAR_ONE)
 
-    def shrink(place: Vector) -> Vector:
-        return 1 + NEAR_ONE - 10 ** -np.asarray(place, dtype=np.float64)
+    def shrink(stretched: Vector) -> Vector:
+        return 1 + NEAR_ONE - 10 ** -np.asarray(stretched, dtype=np.float64)
 
     axes.set_yscale("function", functions=(stretch, shrink))
     axes.set_ylim(0, 1)
@@ -132,7 +136,7 @@ def score_axis(axes: Axes) -> None:
 
 
 def error_axis(axes: Axes, values: Sequence[float], pad: float = 1.15) -> None:
-    """A logarithmic axis around the positive ones of the errors, labelled 0.1, 0.2, 0.5, 1, …."""
+    """Makes a logarithmic axis around the positive errors, labelled 0.1, 0.2, 0.5, 1, …"""
     shown = [value for value in values if 0 < value < np.inf] or [1.0]
     low, high = min(shown) / pad, max(shown) * pad
     axes.set_yscale("log")
@@ -144,7 +148,7 @@ def error_axis(axes: Axes, values: Sequence[float], pad: float = 1.15) -> None:
 
 
 def error_ticks(low: float, high: float) -> list[float]:
-    """At most nine round numbers in [low, high]: the coarsest steps of which three fit."""
+    """At most nine round numbers in [low, high], in the coarsest steps of which three fit."""
     for steps in ((1,), (1, 2, 5), range(1, 10), range(10, 100)):
         decades = range(-30, 31)
         ticks = sorted({float(f"{step}e{k}") for k in decades for step in steps})

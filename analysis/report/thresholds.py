@@ -1,10 +1,9 @@
-"""The report of a study: one self-contained page, with its figures and tables beside it."""
+"""The report of a study of thresholds: one self-contained page, its figures and its tables."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -12,35 +11,36 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from analysis import wording
-from analysis.accuracy_report import accuracy_page
-from analysis.axes import to_png, to_svg
 from analysis.comparison import compare, laws_for
 from analysis.curves import curves
-from analysis.figures import draw_capacity, draw_curves, draw_heads
-from analysis.laws import Law, distinct, fit_laws
+from analysis.figures.axes import to_png, to_svg
+from analysis.figures.curves import draw_curves
+from analysis.figures.laws import draw_capacity, draw_heads
+from analysis.laws import Law, distinct, fit_laws, laws_of
 from analysis.load import StudyResults
-from analysis.page import by_size, render_page, rows_of
-from analysis.provenance import cost
-from analysis.thresholds import best, head_pool
+from analysis.report import findings
+from analysis.report.page import by_size, render_page, rows_of
+from analysis.runs import cost
+from analysis.thresholds import best, best_of, head_pool
 from rgr_dist.paper import capacity_scale, compression
-from rgr_dist.store.parts import write_atomically
 from rgr_dist.study.study import Study
 
 CAPTIONS = {
     "capacity": (
-        "Smallest total key width D_K* against the law's predictor. Bars span the optimistic and "
-        "the conservative D_K* (95 % t-intervals over seeds); a white centre marks a cell whose "
-        "search is not finished, an arrow one where nothing passed up to there."
+        "Smallest total key width D_K* against the law's predictor. Bars run from the optimistic "
+        "to the conservative D_K* (95 % t-intervals over seeds). A white centre marks a cell whose "
+        "search is not finished; an arrow starts at the smallest width "
+        "not excluded."
     ),
     "heads": (
         "Head count h* that needs the smallest D_K, against compression. Bars span the head counts "
-        "within the kept margin that a paired t-test does not tell from h*. Cells of equal "
+        "within 10 % of D_K* that a paired t-test does not distinguish from h*. Cells of equal "
         "compression are drawn side by side."
     ),
     "curves": (
-        "Mean test score against D_K, for each cell and head count. Filled: every seed ran, with "
-        "the 95 % t-interval; hollow: stopped early, once the remaining seeds could "
-        "not change the verdict. Dashed: the target. Dotted: D_K*. {scale}"
+        "Mean test score against D_K, for each cell and head count. Filled: all seeds ran, with "
+        "the 95 % t-interval. Hollow: stopped early, once the remaining seeds could not change "
+        "the verdict. Dashed: the target. Dotted: D_K*. {scale}"
     ),
 }
 
@@ -59,15 +59,15 @@ class Tables:
 
 
 def tables(results: StudyResults) -> Tables:
-    """Compute the report's tables; nothing else in a report computes."""
+    """Computes the report's tables; the rest of the report computes nothing."""
     study, runs = results.study, results.runs
-    order = {cell.cell_id: place for place, cell in enumerate(study.cells)}
+    order = {cell.cell_id: i for i, cell in enumerate(study.cells)}
     ours = results.thresholds[results.thresholds["cell_id"].isin(order)]
-    ours = ours.assign(_place=ours["cell_id"].map(order)).sort_values(["_place", "h"])
+    ours = ours.assign(_order=ours["cell_id"].map(order)).sort_values(["_order", "h"])
     table = best(results.thresholds, runs, study)
     return Tables(
         best=table,
-        thresholds=ours.drop(columns="_place").reset_index(drop=True),
+        thresholds=ours.drop(columns="_order").reset_index(drop=True),
         curves=curves(runs, study),
         pool=head_pool(results.thresholds, runs, study),
         comparison=compare(table, study),
@@ -76,21 +76,13 @@ def tables(results: StudyResults) -> Tables:
     )
 
 
-def write_report(results: StudyResults, folder: Path) -> Path:
-    """Write ``index.html``, its figures (SVG, PNG), its tables (CSV) and ``laws.json``.
+def headline(results: StudyResults) -> str:
+    """The finding of the study in a sentence."""
+    return findings.headline(laws_of(results), best_of(results))
 
-    Each file is written under another name and renamed, the page last, so that whoever reads the
-    folder meanwhile sees whole files.
 
-    Returns:
-        The path of ``index.html``.
-
-    Raises:
-        OSError: the folder cannot be made or written to.
-    """
-    if results.study.cells[0].model == "transformer":
-        page, files = accuracy_page(results)
-        return _write(folder, page, files)
+def page(results: StudyResults) -> tuple[str, dict[str, bytes]]:
+    """The page as HTML, and the files beside it by name."""
     shown, published = tables(results), laws_for(results.study)
     figures = {
         "capacity": draw_capacity(shown.best, shown.laws, shown.comparison, published),
@@ -98,19 +90,10 @@ def write_report(results: StudyResults, folder: Path) -> Path:
         "curves": draw_curves(shown.curves, shown.best, results.study),
     }
     drawn = {name: to_svg(figure, name) for name, figure in figures.items()}
-    page = render(results, shown, drawn)
-    return _write(folder, page, _files(results, shown, figures, drawn))
+    return _render(results, shown, drawn), _files(results, shown, figures, drawn)
 
 
-def _write(folder: Path, page: str, files: dict[str, bytes]) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, content in files.items():
-        write_atomically(folder / name, content)
-    write_atomically(folder / "index.html", page.encode())
-    return folder / "index.html"
-
-
-def render(results: StudyResults, shown: Tables, drawn: dict[str, str]) -> str:
+def _render(results: StudyResults, shown: Tables, drawn: dict[str, str]) -> str:
     """The page as HTML, with the figures inside."""
     study, published = results.study, laws_for(results.study)
     heads = [{**row, "words": _certificate(row, study)} for row in by_size(shown.thresholds)]
@@ -118,15 +101,16 @@ def render(results: StudyResults, shown: Tables, drawn: dict[str, str]) -> str:
         "report.html.j2",
         results,
         shown.cost,
-        headline=wording.headline(shown.laws, shown.best),
+        headline=findings.headline(shown.laws, shown.best),
+        target=findings.target_words(study),
         findings=_findings(shown, study),
         unfinished=[
-            {"name": wording.cell_name(row), "status": wording.STATUS[row["status"]]}
+            {"name": wording.cell_name(row), "status": findings.STATUS[row["status"]]}
             for row in rows_of(shown.best)
             if row["status"] != "found"
         ],
         laws=[
-            (law, wording.law_words(law), wording.paper_law_words(published.get(law.name)))
+            (law, findings.law_words(law), findings.paper_law_words(published.get(law.name)))
             for law in distinct(shown.laws)
         ],
         cited=bool(published),
@@ -143,25 +127,25 @@ def render(results: StudyResults, shown: Tables, drawn: dict[str, str]) -> str:
 
 
 def _findings(shown: Tables, study: Study) -> list[str]:
-    """Where the paper agrees; nothing of a study of curves, whose thresholds are a grid's."""
+    """Agreement with the paper; none for a grid, whose thresholds are as coarse as its widths."""
     if study.search.mode == "grid":
         return []
-    lines = wording.disagreements(shown.comparison, shown.laws, laws_for(study))
+    lines = findings.agreement(shown.comparison, shown.laws, laws_for(study))
     if study.search.retest_steps and shown.thresholds["limited_by"].notna().any():
-        lines.append(wording.limits(shown.thresholds, study.search.retest_steps))
+        lines.append(findings.limits(shown.thresholds, study.search.retest_steps))
     return lines
 
 
 def _scale(study: Study) -> str:
-    """What the axis of the curves is like."""
+    """How to read the score axis of the curves."""
     if study.cells[0].minimised:
-        return "The score is the error (MSE): lower is better; the axis is logarithmic."
+        return "The score is an error (MSE): lower is better, and the axis is logarithmic."
     return "The axis widens towards 1."
 
 
 def _certificate(row: dict[str, Any], study: Study) -> str:
     minimised = study.cells[0].minimised
-    return wording.certificate_words(row["certificate"], study.search.seeds, minimised)
+    return findings.certificate_words(row["certificate"], study.search.seeds, minimised)
 
 
 def _cells(shown: Tables, study: Study) -> list[dict[str, Any]]:

@@ -1,0 +1,84 @@
+"""Which stored runs count for a study, and what they cost."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from rgr_dist.study.study import Study
+
+COST_KINDS = {
+    "cell_id": "object", "m": "Int64", "d_model": "Int64", "degree": "Int64", "probes": "int64",
+    "runs": "int64", "failed": "int64", "at_limit": "int64", "spared": "int64", "steps": "int64",
+    "seconds": "float64",
+}  # fmt: skip
+
+
+def scored(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
+    """The runs that count for the study's scores, in the study's order of cells.
+
+    These are the runs of its cells, heads and seeds (0 to ``search.seeds`` - 1), so that the tables
+    depend on the study alone, whatever else the store holds. A diverged run is a result and has
+    the worst score, 0 or an infinite error; a failed run is left out.
+
+    Returns:
+        The columns of ``runs``, one row per (cell, h, d_k, seed).
+    """
+    order = {cell.cell_id: i for i, cell in enumerate(study.cells)}
+    kept = runs[
+        runs["cell_id"].isin(order)
+        & runs["h"].map(study.search.lists)
+        & (runs["seed"] < study.search.seeds)
+    ]
+    score = pd.to_numeric(kept["score"]).astype("float64")
+    worst = np.inf if study.cells[0].minimised else 0.0
+    score = score.mask(kept["stop_reason"] == "diverged", worst)
+    kept = kept.assign(score=score, _order=kept["cell_id"].map(order))
+    kept = kept[kept["score"].notna()]
+    kept = kept.sort_values(["_order", "h", "d_k", "seed"], kind="stable").drop(columns="_order")
+    return kept.drop_duplicates(["cell_id", "h", "d_k", "seed"]).reset_index(drop=True)
+
+
+def asked(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
+    """The runs that the study asks for, including failed ones, retests and their extra seeds."""
+    cells = [cell.cell_id for cell in study.trained_cells]
+    ours = runs["cell_id"].isin(cells) & runs["h"].map(study.search.lists)
+    return runs[ours & (runs["seed"] < study.search.seeds + study.search.extra_seeds)]
+
+
+def cost(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
+    """What each cell of the study cost, in the study's order.
+
+    Returns:
+        ``cell_id, m, d_model, degree, probes, runs, failed, at_limit, spared, steps, seconds``:
+        runs, steps and seconds include retests and extra seeds. failed counts runs that could not
+        be trained, at_limit those that reached the step limit, spared the seeds of its probes that
+        were not run. steps are contexts; seconds are wall time of one core or device, divided
+        among the runs that trained together.
+    """
+    ours = asked(runs, study)
+    rows = []
+    for cell in study.cells:
+        extended = study.longer(cell)
+        names = {cell.cell_id, *([] if extended is None else [extended.cell_id])}
+        own = ours[ours["cell_id"].isin(names)]
+        good = own[own["stop_reason"] != "failed"]
+        plain = good[(good["cell_id"] == cell.cell_id) & (good["seed"] < study.search.seeds)]
+        probes = plain.groupby(["h", "d_k"])["seed"].nunique()
+        rows.append(
+            {
+                "cell_id": cell.cell_id,
+                "m": cell.m,
+                "d_model": cell.d_model,
+                "degree": cell.graph.degree,
+                "probes": len(probes),
+                "runs": len(own),
+                "failed": len(own) - len(good),
+                "at_limit": int((own["stop_reason"] == "max_steps").sum()),
+                "spared": int((study.search.seeds - probes).sum()),
+                "steps": int(own["steps"].sum()),
+                "seconds": float(own["seconds"].sum()),
+            }
+        )
+    frame = pd.DataFrame(rows, columns=list(COST_KINDS), dtype="object")
+    return frame.astype({name: kind for name, kind in COST_KINDS.items() if kind != "object"})
