@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import humanize
 import pandas as pd
 
 from analysis.records import integer
@@ -19,13 +20,10 @@ def plural(number: int, thing: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """``12.3 s``, ``4 min 05 s``, ``3 h 07 min``."""
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest:02d} s"
-    return f"{minutes // 60:,} h {minutes % 60:02d} min"
+    """``12.3 seconds``, ``4 minutes and 5 seconds``, ``3 hours and 7 minutes``."""
+    unit = "seconds" if seconds < 3600 else "minutes"
+    form = "%.1f" if seconds < 60 else "%.0f"
+    return str(humanize.precisedelta(seconds, minimum_unit=unit, format=form))
 
 
 def three_digits(value: float | None) -> str:

@@ -63,7 +63,16 @@ def test_a_value_with_its_range(values: tuple, words: str) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "words"),
-    [(12.34, "12.3 s"), (245, "4 min 05 s"), (3599.7, "1 h 00 min"), (11_220, "3 h 07 min")],
+    [
+        (0.04, "0 seconds"),
+        (12.34, "12.3 seconds"),
+        (59.96, "1 minute"),
+        (60, "1 minute"),
+        (200, "3 minutes and 20 seconds"),
+        (3599.7, "1 hour"),
+        (11_220, "3 hours and 7 minutes"),
+        (86_400, "1 day"),
+    ],
 )
 def test_durations(seconds: float, words: str) -> None:
     assert duration(seconds) == words
