@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from analysis.intervals import t_interval
 from analysis.runs import scored
 from rgr_dist.study.study import Cell, Study
+from search.interval import t_interval
 
 MOSTLY = 0.5
 """Share of NULL answers from which a run is said to answer mostly NULL."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from analysis.intervals import t_interval
 from analysis.runs import scored
 from rgr_dist.study.study import Study
+from search.interval import t_interval
 
 PROBE = ["cell_id", "m", "d_model", "degree", "h", "d_k", "D_K"]
 """Columns that identify a probe."""

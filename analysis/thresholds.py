@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,6 +14,7 @@ from analysis.load import StudyResults
 from analysis.records import integer, parse_certificate, real
 from analysis.runs import scored
 from rgr_dist.study.study import Cell, Study
+from search.best import rank
 
 SIGNIFICANCE = 0.05
 """Level of the paired t-test that decides which head counts h_low and h_high span (App. A.2)."""
@@ -178,15 +178,13 @@ def _passing(heads: pd.DataFrame) -> pd.DataFrame:
 
 
 def _best_head(found: pd.DataFrame, minimised: bool) -> int:
-    """Row of h*: the smallest D_K, then the better mean score, then fewer heads."""
+    """Row of h*, as ``search.best.rank`` has it."""
 
-    def rank(i: int) -> tuple[int, float, int]:
+    def rank_of(i: int) -> tuple[int, float, int]:
         row = found.iloc[i]
-        mean = real(row["mean_score"])
-        loss = math.inf if mean is None else mean if minimised else -mean
-        return int(row["D_K"]), loss, int(row["h"])
+        return rank(int(row["D_K"]), real(row["mean_score"]), int(row["h"]), minimised)
 
-    return min(range(len(found)), key=rank)
+    return min(range(len(found)), key=rank_of)
 
 
 def _smallest(values: pd.Series[Any]) -> int | None:

@@ -7,29 +7,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy import stats
 
 from analysis.curves import curves
-from analysis.intervals import t_interval
 
 PLACES = [(64, 16)]
-
-
-@given(st.lists(st.floats(0.5, 1), min_size=2, max_size=12).filter(lambda s: np.ptp(s) > 1e-6))
-def test_t_interval_is_scipys(scores: list[float]) -> None:
-    expected = stats.t.interval(0.95, len(scores) - 1, np.mean(scores), stats.sem(scores))
-    assert t_interval(scores) == pytest.approx(expected, rel=1e-9)
-
-
-@given(st.floats(0, 1), st.integers(2, 12))
-def test_equal_scores_have_an_interval_of_zero_width(score: float, n: int) -> None:
-    assert t_interval([score] * n) == (score, score)
-
-
-def test_one_score_has_no_interval() -> None:
-    assert t_interval([0.99]) is None
 
 
 def test_a_probe_is_one_row_with_its_seeds_steps_and_seconds(made_up: SimpleNamespace) -> None:
