@@ -6,11 +6,12 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rgr_dist.store.schema import RUNS, SCHEMA_VERSION
@@ -34,10 +35,12 @@ def write_atomically(path: Path, data: bytes) -> None:
         hidden.unlink(missing_ok=True)
 
 
-def parse(content: bytes) -> pa.Table:
-    """The rows of a part; raises an ArrowException or OSError if it is damaged.
+def parse(content: bytes, cell_ids: Collection[str] | None = None) -> pa.Table:
+    """The rows of a part, or of some cells; columns that the part is too old to have are null.
 
-    A column that is later than the part is null in all of its rows.
+    Raises:
+        StoreError: a newer rgr-dist wrote it.
+        ArrowException, OSError: it is damaged.
     """
     version = version_of(content)
     if version > SCHEMA_VERSION:
@@ -45,8 +48,12 @@ def parse(content: bytes) -> pa.Table:
             f"the store was written by a newer rgr-dist (schema {version}, here {SCHEMA_VERSION}); "
             "upgrade this one"
         )
-    reader = pa.BufferReader(content)
-    table = pq.read_table(reader, schema=RUNS, page_checksum_verification=True)
+    table = pq.read_table(
+        pa.BufferReader(content),
+        schema=RUNS,
+        filters=None if cell_ids is None else pc.field("cell_id").isin(list(cell_ids)),
+        page_checksum_verification=True,
+    )
     if table["run_id"].null_count:
         raise pa.ArrowInvalid("a row without run_id")
     return table

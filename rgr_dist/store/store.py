@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import io
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -130,10 +130,9 @@ class Store:
         Args:
             cell_ids: only the runs of these cells.
         """
-        tables = [table for _, table in self._parts()]
+        wanted = None if cell_ids is None else set(cell_ids)
+        tables = [table for _, table in self._parts(wanted)]
         frame: pd.DataFrame = pa.concat_tables([RUNS.empty_table(), *tables]).to_pandas()
-        if cell_ids is not None:
-            frame = frame[frame["cell_id"].isin(list(cell_ids))]
         trained = frame["stop_reason"] != "failed"
         frame = frame.assign(_failed=~trained).sort_values(
             ["_failed", "finished_at"], kind="stable"
@@ -211,7 +210,7 @@ class Store:
                 self._store(f"{destination}/{relative}", path.read_bytes())
         return f"{self.root.rstrip('/')}/{destination}"
 
-    def _parts(self) -> list[tuple[str, pa.Table]]:
+    def _parts(self, cell_ids: Collection[str] | None = None) -> list[tuple[str, pa.Table]]:
         """Path and rows of every readable part; again from the start if one is compacted away."""
         for _ in range(5):
             self.damaged, self._is_outdated = [], False
@@ -221,7 +220,7 @@ class Store:
                     with self._fs.open_input_file(path) as file:
                         content = file.read()
                     try:
-                        parts.append((path, parse(content)))
+                        parts.append((path, parse(content, cell_ids)))
                         self._is_outdated |= version_of(content) < SCHEMA_VERSION
                     except (pa.ArrowException, OSError):
                         self.damaged.append(path)

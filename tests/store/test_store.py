@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import struct
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -170,11 +172,51 @@ def test_a_torn_part_is_left_out_and_named_and_the_others_are_read(
     torn.write_bytes(tear(torn.read_bytes()))
     assert list(store.runs()["seed"]) == [0, 2]
     assert store.damaged == [str(torn)]
+    assert list(store.runs([CELL.cell_id])["seed"]) == [0, 2]
+    assert store.damaged == [str(torn)]
     store.compact(above=1)
     assert torn.exists(), "what cannot be read is not thrown away"
     assert list(store.runs()["seed"]) == [0, 2]
     store.append([run_row(seed=1)])
     assert list(store.runs()["seed"]) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("cell_ids", [None, [CELL.cell_id]])
+def test_one_flipped_bit_of_a_score_is_damage(tmp_path: Path, cell_ids: list[str] | None) -> None:
+    store = Store(tmp_path)
+    store.append([run_row(seed=0, score=0.123456789)])
+    store.append([run_row(seed=1)])
+    part = parts(tmp_path)[0]
+    data = bytearray(part.read_bytes())
+    data[data.index(struct.pack("<d", 0.123456789))] ^= 1
+    assert pq.read_table(pa.BufferReader(data))["score"].to_pylist() != [0.123456789]
+    part.write_bytes(data)
+    assert list(store.runs(cell_ids)["seed"]) == [1]
+    assert store.damaged == [str(part)]
+
+
+@pytest.mark.parametrize("cell_ids", [None, [CELL.cell_id]])
+def test_a_row_without_its_address_is_damage(tmp_path: Path, cell_ids: list[str] | None) -> None:
+    store = Store(tmp_path)
+    store.append([run_row(seed=0), run_row(seed=1, run_id=None)])
+    store.append([run_row(seed=2)])
+    assert list(store.runs(cell_ids)["seed"]) == [2]
+    assert store.damaged == [str(parts(tmp_path)[0])]
+
+
+def test_damaged_parts_are_set_aside_by_name_and_the_rest_is_an_export_again(
+    tmp_path: Path,
+) -> None:
+    store = Store(tmp_path)
+    for seed in range(3):
+        store.append([run_row(seed=seed)])
+    assert store.set_damaged_aside() == []
+    torn = parts(tmp_path)[1]
+    torn.write_bytes(b"torn")
+    assert store.set_damaged_aside() == [torn.name]
+    assert (tmp_path / "damaged" / torn.name).read_bytes() == b"torn"
+    assert sorted(pd.read_parquet(tmp_path / "runs")["seed"]) == [0, 2]
+    assert store.set_damaged_aside() == []
 
 
 def test_compaction_cut_short_before_the_old_parts_go_loses_and_doubles_nothing(
@@ -217,7 +259,7 @@ def test_a_part_older_than_a_column_is_read_with_it_missing(tmp_path: Path) -> N
     before = content(store.runs())
     make_older(parts(tmp_path)[0])
     assert "null_rate" not in pq.read_schema(parts(tmp_path)[0]).names
-    assert content(store.runs()) == before
+    assert content(store.runs()) == content(store.runs([CELL.cell_id])) == before
     assert store.damaged == []
 
 
