@@ -66,7 +66,7 @@ def run(
     console.print(headline(results), highlight=False, soft_wrap=True)
     trained = (
         f"{summary.runs - summary.failed:,} runs trained in {duration(summary.seconds)} "
-        f"({summary.workers} workers, {summary.utilisation:.0%} utilised)"
+        f"({plural(summary.workers, "worker")}, {summary.utilisation:.0%} utilised)"
     )
     if not summary.runs:
         trained = "nothing was left to train"

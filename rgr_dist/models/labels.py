@@ -1,4 +1,4 @@
-"""What every model is trained on: which pairs of a context are edges, and how much they weigh."""
+"""What a model of edges is trained on: which pairs of a context are edges, and their weight."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ def labels(nodes_l: Tensor, targets_m: Tensor) -> Tensor:
     """y_pq = 1 where q is an out-neighbour of p, over all ordered pairs; bool [..., l, l].
 
     Args:
-        targets_m: the one out-neighbour of each item, [m], or all of them, [m, r], filled up
+        targets_m: the one out-neighbour of each item, [m], or all of them, [m, r], padded
             with -1.
     """
     own = targets_m[nodes_l]
@@ -22,13 +22,12 @@ def labels(nodes_l: Tensor, targets_m: Tensor) -> Tensor:
 
 
 def positive_weight(y_ll: Tensor, balanced: bool) -> Tensor | int:
-    """How much each edge of a context weighs in the loss; a pair that is none weighs 1.
+    """Weight of each edge of a context in the loss; other pairs weigh 1.
 
     Args:
-        y_ll: labels as 0 and 1, in the numbers that the weight is to be in.
-        balanced: whether that is #negatives / #positives of the context, [...] (App. A.3,
-            Eq. 30), or l - 1 in all of them (App. A.1). A context without an edge has nothing
-            to weigh; its weight is finite.
+        y_ll: labels as 0 and 1, in the dtype that the weight is to have.
+        balanced: whether it is #negatives / #positives of the context, [...] (App. A.3, Eq. 30),
+            or l - 1 in every context (App. A.1). It is finite for a context without edges too.
     """
     length = y_ll.shape[-1]
     if not balanced:

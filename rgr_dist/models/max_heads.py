@@ -81,7 +81,7 @@ def score_contexts(
         contexts: items of each context, int64 [n_contexts, l].
         targets_m: out-neighbours, as ``labels`` takes them.
         scores: how the layer scores pairs.
-        chunk: contexts scored at once; a bound on memory, not part of the result.
+        chunk: contexts scored at once; it bounds memory and does not change the result.
     """
     totals = [0, 0, 0]
     with torch.no_grad():

@@ -1,6 +1,6 @@
 """One pre-LN transformer block, read out at the query (Sec. 7.3).
 
-What the paper leaves open is settled here as plainly as can be: the layer norms have no
+What the paper leaves open is settled here as simply as possible: the layer norms have no
 parameters, the MLP has biases and the projections have none, no norm stands before the
 output, and a query attends to every position, its own too.
 
@@ -61,7 +61,7 @@ def block_logits(X_Bnd: Tensor, E_Vd: Tensor, theta: Mapping[str, Tensor], h: in
 
 
 def count_answers(logits_BV: Tensor, labels_B: Tensor) -> tuple[int, int]:
-    """How many of the queries were answered right, and how many with NULL."""
+    """How many queries were answered correctly, and how many with NULL."""
     answers_B = logits_BV.argmax(-1)
     null = logits_BV.shape[-1] - 1
     return int((answers_B == labels_B).sum()), int((answers_B == null).sum())

@@ -48,11 +48,11 @@ def retrieval_error_over(
 ) -> float:
     """Mean squared error of a layer over all positions that count in a set of contexts.
 
-    Where no context holds a target nothing is asked for, and the error is 0.0.
+    If no context holds a target, the error is 0.0.
 
     Args:
         contexts: items of each context, int64 [n_contexts, l].
-        chunk: contexts scored at once; a bound on memory, not part of the result.
+        chunk: contexts scored at once; it bounds memory and does not change the result.
     """
     total, count = 0.0, 0
     with no_grad():

@@ -1,1 +1,1 @@
-"""The task: a graph, an embedding, and contexts to recover the graph in."""
+"""What is learned: a graph, an embedding, and contexts to recover the graph from."""

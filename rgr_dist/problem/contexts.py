@@ -2,15 +2,15 @@
 
 Context i of a stream takes Philox blocks (p, i), one for each position p < l. The four
 words of a block are: the draw of the node at p, whether a target of that node must be
-present, whom the target replaces, and which of its targets it is.
+present, which node that target replaces, and which of the targets it is.
 
 1. l distinct nodes S: a partial Fisher-Yates shuffle of all m nodes.
 2. U: each node of S joins with probability rho, which is the same law as drawing
    b ~ Binomial(l, rho) and then a uniform U of size b.
 3. For each i of U in turn, if no out-neighbour of i is in S, a uniform one of them replaces a
    uniform j of S without i. U is fixed before the replacements begin, so a node that was
-   itself replaced still brings a target in, as the paper's wording has it. A node without
-   out-neighbours has none to bring, and a later replacement may push one out again.
+   itself replaced still brings a target in, as in the paper's wording. A node without
+   out-neighbours brings none, and a later replacement may remove a target again.
 
 A uniform integer below n is (word * n) >> 32, whose bias is below n / 2**32.
 """
@@ -47,9 +47,9 @@ def draw_context(
         index: which context of the stream.
         graph: the ``Neighbours``.
         rate_word: uint64, rho * 2**32.
-        deck: int32 [m], the identity; scratch.
-        where: int32 [m], all ABSENT; scratch. Position of a node in the context.
-        words: uint32 [4, l]; scratch.
+        deck: int32 [m], the identity; workspace.
+        where: int32 [m], all ABSENT; workspace. Position of a node in the context.
+        words: uint32 [4, l]; workspace.
         nodes: int32 [l], the result.
     """
     length = nodes.size

@@ -1,4 +1,4 @@
-"""What a run is given before it trains: graph, embedding, context streams, first weights."""
+"""What a run starts from: its graph, embedding, context streams and initial weights."""
 
 from __future__ import annotations
 
@@ -56,15 +56,15 @@ class Task:
 
     @property
     def targets(self) -> Int32Array:
-        """Targets of all edges, source by source, int32 [m']; of a permutation, pi itself."""
+        """Targets of all edges, source by source, int32 [m']; for a permutation, pi itself."""
         return self.graph.targets
 
     @property
     def messages(self) -> npt.NDArray[np.float64]:
-        """What each item has to say in model ``value``: y_i = x_i W_V, float64 [m, d_model].
+        """The message of each item in model ``value``: y_i = x_i W_V, float64 [m, d_model].
 
-        W_V is frozen, with entries N(0, 1/d_model) in variance, and messages are as wide as
-        embeddings, so |y_i|^2 is |x_i|^2 in the mean. The paper says neither (Sec. 7.2).
+        W_V is frozen, its entries have variance 1/d_model, and messages are as wide as
+        embeddings, so that |y_i|^2 is |x_i|^2 on average. The paper states neither (Sec. 7.2).
         """
         d_model = self.cell.d_model
         values = Stream.of(self.cell.problem_json, "W_V", self.seed).normals(d_model * d_model)
@@ -85,9 +85,9 @@ def initial_projections(
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """W_Q and W_K at the start, each float64 [d_model, D_K].
 
-    Entries are N(0, 1/d_model) in variance, times ``training.initial_scale``. Columns come from
-    the stream in order, so a wider layer starts with the narrower one's columns and widths of
-    one seed are paired as closely as can be.
+    Entries are normal with variance 1/d_model, times ``training.initial_scale``. Columns come
+    from the stream in order, so that a wider layer begins with the narrower one's columns and
+    the widths of one seed are paired as closely as possible.
     """
 
     def draw(role: str) -> npt.NDArray[np.float64]:

@@ -17,9 +17,9 @@ from rgr_dist.study.study import Cell
 def sample_embedding(cell: Cell, seed: int) -> npt.NDArray[np.float64]:
     """The embedding of a cell and seed, rows x_i, shape [m, d_model].
 
-    Gaussian rows have |x_i| = 1 (Sec. 4). Binary ones are 0 or 1 and are not normalised
-    (Corollary B.7); few or no ones may fall to an item. The same at every seed are one-hot
-    rows, and those of a table or its stand-in, which are as they come.
+    Gaussian rows have |x_i| = 1 (Sec. 4). Binary entries are 0 or 1 and are not normalised
+    (Corollary B.7); an item may have no ones. One-hot rows are the same at every seed, and so
+    are those of a table or its stand-in, which are not normalised either.
 
     Raises:
         AssetError: the table has not been loaded in this process.
@@ -41,8 +41,8 @@ def sample_embedding(cell: Cell, seed: int) -> npt.NDArray[np.float64]:
 def sample_with_null(cell: Cell, seed: int) -> npt.NDArray[Any]:
     """The embedding of a cell and seed with NULL's vector as its last row, [m + 1, d_model].
 
-    A table is not copied, and stays in single precision. It and its stand-in have a row for
-    NULL; beside the items of other families NULL is a random unit vector.
+    A table is not copied and stays in single precision. It and its stand-in have a row for
+    NULL; in other families NULL is a random unit vector.
 
     Raises:
         AssetError: the table has not been loaded in this process.

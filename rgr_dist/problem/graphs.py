@@ -17,11 +17,11 @@ Int32Array = npt.NDArray[np.int32]
 
 
 class Neighbours(NamedTuple):
-    """A directed graph as lists of out-neighbours, one behind another.
+    """A directed graph as the concatenated lists of its items' out-neighbours.
 
     Attributes:
         starts: int32 [m + 1]; item i has the targets from starts[i] up to starts[i + 1].
-        targets: int32 [m']; of a permutation it is pi itself.
+        targets: int32 [m']; for a permutation, pi itself.
     """
 
     starts: Int32Array
@@ -45,7 +45,7 @@ class Neighbours(NamedTuple):
 
     @property
     def table(self) -> Int32Array:
-        """The out-neighbours of each item, int32 [m, r], filled up with -1."""
+        """The out-neighbours of each item, int32 [m, r], padded with -1."""
         degrees = np.diff(self.starts)
         table = np.full((self.m, max(1, int(degrees.max()))), -1, dtype=np.int32)
         table[np.arange(table.shape[1]) < degrees[:, np.newaxis]] = self.targets
@@ -81,15 +81,15 @@ def sample_regular(stream: Stream, m: int, degree: int) -> Neighbours:
     """The union of ``degree`` random perfect matchings, no pair twice, no self-loops (App. A.3).
 
     Each matching is greedy: sources in random order take a uniform target among those that are
-    left and not forbidden. Where none is left, the shortest chain of targets that change hands
-    makes room. That always ends well, for what is not forbidden is a regular bipartite graph,
-    which has a perfect matching; so no matching has to be begun again.
+    left and not forbidden. Where none is left, targets are reassigned along a shortest augmenting
+    path. There always is one: the pairs that are not forbidden form a regular bipartite graph,
+    which has a perfect matching. So no matching is ever restarted.
 
     Raises:
-        RuntimeError: the result is not regular; a fault of this code.
+        RuntimeError: the result is not regular, which would be a bug.
     """
     words = stream.words(3 * m * degree).reshape(degree, 3, m)
-    edges = np.eye(m, dtype=np.bool_)  # what is forbidden: itself, and the neighbours so far
+    edges = np.eye(m, dtype=np.bool_)  # forbidden: the item itself and its neighbours so far
     for layer in range(degree):
         keys = (words[layer, 0].astype(np.uint64) << SHIFT_32) | words[layer, 1]
         _add_matching(edges, np.argsort(keys, kind="stable"), words[layer, 2])
@@ -101,7 +101,7 @@ def sample_regular(stream: Stream, m: int, degree: int) -> Neighbours:
 
 @cached_kernel()
 def _add_matching(edges: Any, order: Any, words: Any) -> None:  # pragma: no cover
-    """Add a perfect matching to ``edges``, bool [m, m], of pairs that are not yet in it.
+    """Add a perfect matching of pairs that are not yet in ``edges``, bool [m, m].
 
     Args:
         order: the sources in the order of their choice.

@@ -1,10 +1,10 @@
 """The task of the transformer: permutation to matching, two steps of a pointer (Sec. 7.3).
 
-A query q has the successor s = π(q). The context shows 2l distinct items in l pairs, s and
-never q among them, and the answer is the item paired with s.
+A query q has the successor s = π(q). The context shows 2l distinct items in l pairs, s among
+them and never q. The answer is the item paired with s.
 
 Example i of a stream takes Philox blocks (p, i), whose words in order are: which query, of
-those that are not their own successor; where s stands among the 2l items; and the other
+those that are not their own successor; the position of s among the 2l items; and the other
 2l - 1 items, by a partial Fisher-Yates shuffle of all but q and s. Items 2j and 2j + 1 are a
 pair, so that matching and order are uniform. A uniform integer below n is (word * n) >> 32.
 """
@@ -56,7 +56,7 @@ class MatchingTask:
         """Build the task of a seed.
 
         Raises:
-            ValueError: the seed's permutation moves no item, so that nothing can be asked.
+            ValueError: the seed's permutation moves no item, so that there is no query.
         """
         targets = sample_graph(cell, seed).targets
         sources = np.flatnonzero(targets != np.arange(cell.m)).astype(np.int32)
@@ -93,8 +93,8 @@ class MatchingTask:
 def initial_block(run: Run) -> Arrays:
     """The block's parameters at the start, by name (``models.transformer``).
 
-    Weights have entries N(0, 1/inputs) in variance, biases are 0; the paper does not say. Only
-    W_Q and W_K depend on D_K, and a wider layer starts with the narrower one's columns.
+    Weights are normal with variance 1/inputs, biases are 0; the paper does not say. Only
+    W_Q and W_K depend on D_K, and a wider layer begins with the narrower one's columns.
     """
     d_model, W_QK = run.cell.d_model, initial_projections(run)
 
@@ -156,8 +156,8 @@ def _draw_block(
                 words[4 * p + lane] = block[lane]
         query = sources[_below(sources.size, words[0])]
         successor = targets[query]
-        place = _below(n_items, words[1])
-        # The last two places of the deck take the query and its successor out of the draw.
+        position = _below(n_items, words[1])
+        # The query and its successor leave the draw: they go to the end of the deck.
         last = deck[m - 1]
         deck[m - 1], deck[query] = query, last
         aside = query if successor == last else successor
@@ -168,9 +168,9 @@ def _draw_block(
             j = p + _below(m - 2 - p, words[2 + p])
             jumps[p] = j
             deck[p], deck[j] = deck[j], deck[p]
-            out[i, 1 + (p if p < place else p + 1)] = deck[p]
-        out[i, 1 + place] = successor
-        out[i, n_items + 1] = out[i, 1 + (place ^ 1)]
+            out[i, 1 + (p if p < position else p + 1)] = deck[p]
+        out[i, 1 + position] = successor
+        out[i, n_items + 1] = out[i, 1 + (position ^ 1)]
         for p in range(n_items - 2, -1, -1):
             j = jumps[p]
             deck[p], deck[j] = deck[j], deck[p]

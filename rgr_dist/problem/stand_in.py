@@ -1,15 +1,15 @@
 """A stand-in for GPT-2's token table, for machines that do not have its weights.
 
-It is anisotropic in two ways that GPT-2's table is known for: all vectors share a mean, and
-their spread about it is unequal in its directions. It is not GPT-2's, and studies, rows and
-reports call it ``stand-in``. What it is made of:
+It is anisotropic in two ways that GPT-2's table is known for: its vectors share a mean, and
+their variance about it differs between directions. It is not GPT-2's table, and studies, rows
+and reports call it ``stand-in``. It has:
 
 - vectors of norm near 4, about a mean of norm 2, so that the cosine of two of them is near
-  2² / 4² = 0.25: the order of what is said of GPT-2 small;
-- variances that fall like 1 / √rank about the mean: every direction is used, the first some
-  √d_model / 2 times as much as the average one. That slope is a guess, not a measurement.
+  2² / 4² = 0.25, the order reported for GPT-2 small;
+- variances that fall like 1 / √rank about the mean: every direction is used, the first about
+  √d_model / 2 times as much as the average one. The slope is a guess, not a measurement.
 
-NULL's vector is drawn as any other.
+NULL's vector is drawn like any other.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SLOPE = 0.5
 def stand_in_table(m: int, d_model: int) -> npt.NDArray[np.float64]:
     """Vectors of m items, then of NULL, float64 [m + 1, d_model]; the same at every seed.
 
-    A larger table has the items of a smaller one first.
+    A larger table begins with the items of a smaller one.
     """
     stream = Stream.of(f"stand-in table, d_model = {d_model}", "embedding", 0)
     values = stream.normals((m + 2) * d_model).reshape(m + 2, d_model)

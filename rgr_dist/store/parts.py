@@ -22,7 +22,7 @@ class StoreError(RuntimeError):
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a local file beside its place, sync it, and rename it there."""
+    """Write a local file under a hidden name, sync it, and give it its own name."""
     hidden = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
     try:
         with hidden.open("wb") as file:
@@ -66,7 +66,7 @@ def version_of(content: bytes) -> int:
 
 
 def within(seconds: float, call: Callable[[], None]) -> None:
-    """Run a call that may hang for ever where no signal reaches it; TimeoutError if it does."""
+    """Run a call that may hang beyond the reach of signals; TimeoutError if it takes longer."""
     outcome: list[BaseException | None] = []
 
     def run() -> None:
@@ -86,7 +86,7 @@ def within(seconds: float, call: Callable[[], None]) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a rename in a folder durable, where the system can."""
+    """Make a rename in a folder durable, where the system allows it."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -96,11 +96,11 @@ def sync_folder(folder: Path) -> None:
 
 
 def part_name() -> str:
-    """A new part's name: by time, so that a listing is in order, and never one that exists."""
+    """A new, unique name for a part; names sort by time."""
     return f"part-{time.time_ns():020d}-{uuid.uuid4().hex[:8]}.parquet"
 
 
 def short(error: Exception) -> str:
-    """The reason alone, without pyarrow's trail of detail."""
+    """The reason alone, on one line, without pyarrow's details."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return " ".join(reason.split())

@@ -9,12 +9,10 @@ from __future__ import annotations
 import pyarrow as pa
 
 SCHEMA_VERSION = 2
-"""Raise it with every change of columns: an older rgr-dist must not rewrite what it would drop.
+"""Raise it whenever columns change, so that no older rgr-dist rewrites parts without the new ones.
 
-2: ``null_rate`` of runs. Parts of version 1 are read with it missing.
+2 added ``null_rate`` to runs; it is null in parts of version 1.
 """
-
-STOP_REASONS = ("converged", "max_steps", "diverged", "failed")
 
 
 def _table(name: str, *columns: tuple[str, pa.DataType, str]) -> pa.Schema:
@@ -28,7 +26,7 @@ RUNS = _table(
     ("cell_id", pa.string(), "hash of the cell's part of config"),
     ("model", pa.string(), "model variant"),
     ("graph", pa.string(), "graph family"),
-    ("degree", pa.int32(), "largest out-degree; r, where every item has as many"),
+    ("degree", pa.int32(), "largest out-degree; r in an r-regular graph"),
     ("embedding", pa.string(), "embedding family"),
     ("m", pa.int32(), "items"),
     ("d_model", pa.int32(), "embedding width"),
@@ -36,22 +34,22 @@ RUNS = _table(
     ("d_k", pa.int32(), "key width of a head"),
     ("D_K", pa.int32(), "total key width, h * d_k"),
     ("seed", pa.int32(), "seed; pairs runs across h and d_k of a cell"),
-    ("context_length", pa.int32(), "items in a context, l; of a transformer pairs of them"),
-    ("positive_rate", pa.float64(), "target-in-context rate, rho; of no use to a transformer"),
+    ("context_length", pa.int32(), "items in a context, l; pairs of items for the transformer"),
+    ("positive_rate", pa.float64(), "target-in-context rate, rho; unused by the transformer"),
     ("max_steps", pa.int64(), "step limit, contexts or batches"),
     (
         "score",
         pa.float64(),
-        "test micro-F1, accuracy of a transformer, error (MSE) of messages; or null",
+        "test micro-F1, accuracy (transformer) or mean squared error (value), or null",
     ),
     (
         "val_score",
         pa.float64(),
-        "the same on validation at the last check; of a transformer, the best",
+        "the same on validation, at the last check; the best one for the transformer",
     ),
     ("threshold_tau", pa.float64(), "learned decision threshold tau; null without one"),
-    ("null_rate", pa.float64(), "share of a transformer's test queries answered with NULL"),
-    ("steps", pa.int64(), "training steps done: contexts, or a transformer's batches"),
+    ("null_rate", pa.float64(), "share of the transformer's test queries answered with NULL"),
+    ("steps", pa.int64(), "training steps done: contexts, or batches for the transformer"),
     ("stop_reason", pa.string(), "converged | max_steps | diverged | failed"),
     ("error", pa.string(), "what failed; null unless stop_reason is failed"),
     ("engine", pa.string(), "engine that trained the run"),
@@ -68,7 +66,7 @@ THRESHOLDS = _table(
     ("cell_id", pa.string(), "hash of the cell's part of a run's config"),
     ("model", pa.string(), "model variant"),
     ("graph", pa.string(), "graph family"),
-    ("degree", pa.int32(), "largest out-degree; r, where every item has as many"),
+    ("degree", pa.int32(), "largest out-degree; r in an r-regular graph"),
     ("m", pa.int32(), "items"),
     ("d_model", pa.int32(), "embedding width"),
     ("h", pa.int32(), "heads"),
@@ -80,8 +78,8 @@ THRESHOLDS = _table(
     ("mean_score", pa.float64(), "mean test score at d_k"),
     ("n_seeds", pa.int32(), "seeds behind mean_score"),
     ("certificate", pa.string(), "JSON: the passing probe at d_k and the failing one at d_k - 1"),
-    ("because", pa.string(), "what the status rests on, in words"),
-    ("limited_by", pa.string(), "capacity | budget: what lacked at d_k - 1, where retested"),
+    ("because", pa.string(), "reason for the status, in words"),
+    ("limited_by", pa.string(), "capacity | budget: what d_k - 1 lacked, where it was retested"),
     ("n_edges", pa.int32(), "relations m'; null in older tables, where it is degree * m"),
 )
 
@@ -94,11 +92,15 @@ DECISIONS = _table(
     ("h", pa.int32(), "heads"),
     ("d_k", pa.int32(), "key width probed"),
     ("D_K", pa.int32(), "h * d_k"),
-    ("longer", pa.bool_(), "trained with the raised step limit of a retest"),
-    ("reason", pa.string(), "why this probe, then"),
+    ("longer", pa.bool_(), "trained with the extended budget of a retest"),
+    ("reason", pa.string(), "why this probe came next"),
     ("verdict", pa.string(), "pass | fail | open"),
     ("mean_score", pa.float64(), "mean test score of the seeds that ran"),
     ("n_seeds", pa.int32(), "seeds that ran"),
-    ("degree", pa.int32(), "largest out-degree; r, where every item has as many"),
-    ("evidence", pa.string(), "what decided, such as the inequality that spared the other seeds"),
+    ("degree", pa.int32(), "largest out-degree; r in an r-regular graph"),
+    (
+        "evidence",
+        pa.string(),
+        "what decided it, such as the inequality that made more seeds unnecessary",
+    ),
 )

@@ -5,9 +5,9 @@
     studies/<name>/<table>.parquet     decisions, thresholds
     studies/<name>/report/             the report
 
-A file appears under its name only when it is whole: on a local disk it is written beside
-it under a name that readers ignore, synced and renamed; on object storage a write is one
-PUT. A run that stands in two files counts once. One process writes; many may read.
+A file appears under its name only once it is complete: on a local disk it is written under
+a hidden name, synced and renamed; on object storage a write is one PUT. A run found in two
+files counts once. One process writes; many may read.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from rgr_dist.store.schema import DECISIONS, RUNS, SCHEMA_VERSION, THRESHOLDS
 
 STUDY_TABLES = {"thresholds": THRESHOLDS, "decisions": DECISIONS}
 ANSWER_WITHIN = 60.0
-"""Seconds that object storage has to answer."""
+"""Seconds to wait for object storage to answer."""
 COMPACT_ABOVE = 64
-"""Parts beyond which they are merged into one at the end of a study."""
+"""More parts than this are merged into one at the end of a study."""
 
 
 class Store:
@@ -74,7 +74,7 @@ class Store:
         return Path(self._path) if isinstance(self._fs, pafs.LocalFileSystem) else None
 
     def check_writable(self) -> None:
-        """Make sure that files can be made here, leaving none behind.
+        """Check that files can be written here; leaves none behind.
 
         Raises:
             StoreError: they cannot.
@@ -101,7 +101,7 @@ class Store:
         self._fs.delete_file(f"{self._path}/{probe}")
 
     def set_damaged_aside(self) -> list[str]:
-        """Move parts that cannot be read to ``damaged/``, so that the rest is an export again.
+        """Move unreadable parts to ``damaged/``, so that other tools can read the folder again.
 
         Returns:
             The names of the files that were moved.
@@ -123,9 +123,9 @@ class Store:
             self._write_table(f"runs/{part_name()}", table)
 
     def runs(self, cell_ids: Iterable[str] | None = None) -> pd.DataFrame:
-        """Every stored run, each once; a run that failed is dropped where a later try ended well.
+        """Every stored run, once each; a failed try is dropped if another one succeeded.
 
-        Parts that cannot be read are left out and listed in ``damaged``.
+        Unreadable parts are left out and listed in ``damaged``.
 
         Args:
             cell_ids: only the runs of these cells.
@@ -142,11 +142,11 @@ class Store:
         return frame.sort_values(order, kind="stable").reset_index(drop=True)
 
     def compact(self, above: int = COMPACT_ABOVE) -> None:
-        """Merge the parts into one if there are more than ``above``; a crash loses nothing.
+        """Merge the parts into one if there are more than ``above`` or one has an older schema.
 
-        So are parts of an older schema, since whoever reads the folder as it is might take its
-        columns from the first of them. The merged part is whole before the first old one goes,
-        and a run in both counts once.
+        Tools that read the folder may take its columns from the first part, so all must have the
+        same. A crash loses nothing: the merged part is complete before the first old one is
+        deleted, and a run in both counts once.
         """
         parts = self._parts()
         if len(parts) <= above and not self._is_outdated:
@@ -198,12 +198,12 @@ class Store:
         try:
             with self._fs.open_input_file(path) as file:
                 frame: pd.DataFrame = pq.read_table(file, schema=STUDY_TABLES[table]).to_pandas()
-        except (pa.ArrowException, OSError):  # it follows from the runs, and is written again
+        except (pa.ArrowException, OSError):  # it is derived from the runs and will be rewritten
             return None
         return frame
 
     def upload(self, folder: Path, destination: str) -> str:
-        """Copy a local folder's files into the store; returns where they are."""
+        """Copy a local folder's files into the store; returns their location."""
         for path in sorted(folder.rglob("*")):
             if path.is_file():
                 relative = path.relative_to(folder).as_posix()
@@ -211,7 +211,7 @@ class Store:
         return f"{self.root.rstrip('/')}/{destination}"
 
     def _parts(self, cell_ids: Collection[str] | None = None) -> list[tuple[str, pa.Table]]:
-        """Path and rows of every readable part; again from the start if one is compacted away."""
+        """Path and rows of every readable part; starts over if one is compacted away meanwhile."""
         for _ in range(5):
             self.damaged, self._is_outdated = [], False
             parts = []
@@ -261,7 +261,7 @@ class Store:
         write_atomically(Path(path), data)
 
     def _folders(self, relative: str) -> list[str]:
-        """The folder and its parents below the root and above, deepest first."""
+        """A local folder and all its parents, deepest first; none on object storage."""
         if self.local_path is None:
             return []
         deepest = Path(self._path, relative)
@@ -271,5 +271,5 @@ class Store:
         return bool(self._fs.get_file_info(path).type != pafs.FileType.NotFound)
 
     def _remove_if_empty(self, folder: str) -> None:
-        with suppress(OSError):  # somebody has put something there
+        with suppress(OSError):  # it is no longer empty
             Path(folder).rmdir()

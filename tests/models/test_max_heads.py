@@ -108,7 +108,7 @@ def test_labels_of_several_targets_mark_the_edges_inside_a_context(
     assert y.tolist() == [[[q in graph[p] for q in nodes] for p in nodes] for nodes in contexts]
 
 
-def test_edges_weigh_what_is_no_edge_or_the_number_of_other_places() -> None:
+def test_edges_weigh_negatives_over_positives_or_the_number_of_other_positions() -> None:
     y = torch.zeros(4, 3, 3)
     y[1, 0, 1] = y[2, 0, 1] = y[2, 0, 2] = 1
     y[3] = 1

@@ -28,7 +28,7 @@ def literal_context(
     """Context ``index`` and its sources U, by the three steps of App. A.1, as App. A.3 has them.
 
     Block (p, index) decides for position p: its first word draws the node, its second
-    whether the node is in U, its third whom the node's target replaces, its fourth which of
+    whether the node is in U, its third which node that target replaces, its fourth which of
     the out-neighbours ``graph[node]`` that target is.
     """
     draw, join, replace, choose = zip(

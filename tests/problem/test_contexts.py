@@ -135,12 +135,12 @@ def test_a_context_as_long_as_the_graph_holds_every_node() -> None:
     )
 
 
-def test_without_a_positive_rate_every_node_is_as_likely_at_every_place() -> None:
+def test_without_a_positive_rate_every_node_is_equally_likely_at_every_position() -> None:
     m, length, count = 20, 5, 20_000
     pi = Stream.of("problem", "graph", 0).permutation(m).tolist()
     contexts = draw(pi, 0, count, length, 0.0)
-    for place in range(length):
-        assert stats.chisquare(np.bincount(contexts[:, place], minlength=m)).pvalue > 1e-4
+    for position in range(length):
+        assert stats.chisquare(np.bincount(contexts[:, position], minlength=m)).pvalue > 1e-4
     p = length / m  # inclusion counts of draws without replacement: their variance is N p (1 - p)
     z = (np.bincount(contexts.ravel(), minlength=m) - count * p) / np.sqrt(count * p * (1 - p))
     assert stats.chi2.sf(np.sum(z**2) * (m - 1) / m, df=m - 1) > 1e-3

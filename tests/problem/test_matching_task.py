@@ -46,8 +46,8 @@ def literal_example(index: int, pi: Sequence[int], length: int) -> list[int]:
     moved = [i for i, target in enumerate(pi) if i != target]
     query = moved[below(len(moved))]
     successor = pi[query]
-    place = below(2 * length)
-    # What is left is kept as an array whose last two places were filled from the front.
+    position = below(2 * length)
+    # What is left is kept as an array whose last two entries were filled from the front.
     deck = list(range(len(pi)))
     for gone, end in ((query, len(pi) - 1), (successor, len(pi) - 2)):
         at = deck.index(gone)
@@ -57,7 +57,7 @@ def literal_example(index: int, pi: Sequence[int], length: int) -> list[int]:
         j = p + below(len(deck) - p)
         deck[p], deck[j] = deck[j], deck[p]
     items = deck[: 2 * length - 1]
-    items.insert(place, successor)
+    items.insert(position, successor)
     pairs = [set(items[i : i + 2]) for i in range(0, 2 * length, 2)]
     (answer,) = next(pair for pair in pairs if successor in pair) - {successor}
     return [query, *items, answer]
@@ -101,8 +101,8 @@ def test_queries_slots_and_answers_are_uniform() -> None:
     assert stats.chisquare(queries[[0, 1, 2, 4, 5]]).pvalue > 1e-3
     asked_0 = drawn[drawn[:, 0] == 0]  # the successor is 1; 2 to 6 are left
     assert stats.chisquare(np.bincount(asked_0[:, -1], minlength=7)[2:]).pvalue > 1e-3
-    places = np.argmax(asked_0[:, 1:-1] == 1, axis=1)
-    assert stats.chisquare(np.bincount(places, minlength=4)).pvalue > 1e-3
+    positions = np.argmax(asked_0[:, 1:-1] == 1, axis=1)
+    assert stats.chisquare(np.bincount(positions, minlength=4)).pvalue > 1e-3
     contents = np.unique(np.sort(asked_0[:, 1:-1], axis=1), axis=0, return_counts=True)[1]
     assert len(contents) == 10, "1, and three of the other five"
     assert stats.chisquare(contents).pvalue > 1e-3

@@ -52,12 +52,12 @@ def test_a_longer_request_starts_with_the_shorter_one(count: int) -> None:
 
 
 def test_every_problem_role_and_seed_has_its_own_stream() -> None:
-    places = itertools.product(["p", "q", ""], ["graph", "train", "test"], range(20))
-    streams = [Stream.of(*place) for place in places]
+    names = itertools.product(["p", "q", ""], ["graph", "train", "test"], range(20))
+    streams = [Stream.of(*name) for name in names]
     assert len({tuple(stream.words(2)) for stream in streams}) == len(streams)
 
 
-def test_a_stream_is_named_by_its_place_alone() -> None:
+def test_a_stream_is_named_by_problem_role_and_seed_alone() -> None:
     assert Stream.of("p", "graph", 3) == Stream.of("p", "graph", 3)
 
 
@@ -75,8 +75,8 @@ def test_normals_are_standard_normal(seed: int) -> None:
 
 
 def test_normals_of_neighbouring_seeds_and_roles_are_uncorrelated() -> None:
-    places = itertools.product(["W_Q", "W_K", "embedding"], range(4))
-    values = np.stack([Stream.of("problem", *place).normals(10_000) for place in places])
+    names = itertools.product(["W_Q", "W_K", "embedding"], range(4))
+    values = np.stack([Stream.of("problem", *name).normals(10_000) for name in names])
     off_diagonal = (np.corrcoef(values) - np.eye(len(values))) * np.sqrt(10_000)
     assert np.abs(off_diagonal).max() < 4.5
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rgr_dist.store.schema import DECISIONS, RUNS, SCHEMA_VERSION, STOP_REASONS, THRESHOLDS
+from rgr_dist.store.schema import DECISIONS, RUNS, SCHEMA_VERSION, THRESHOLDS
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Run
 from tests.store.made_up_runs import run_row
@@ -32,11 +32,6 @@ def test_every_column_says_what_it_is_about(schema: pa.Schema) -> None:
 
 def test_runs_have_the_designed_columns() -> None:
     assert set(DESIGNED) <= set(RUNS.names)
-
-
-def test_every_stop_reason_is_told_in_its_column() -> None:
-    about = RUNS.field("stop_reason").metadata[b"about"].decode()
-    assert about.split(" | ") == list(STOP_REASONS)
 
 
 def test_a_stored_part_carries_version_and_meaning(tmp_path: Path) -> None:

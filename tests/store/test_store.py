@@ -42,7 +42,7 @@ def content(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 def by_run(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     keyed = {row["run_id"]: row for row in rows}
-    assert len(keyed) == len(rows), "a run stands twice"
+    assert len(keyed) == len(rows), "a run is listed twice"
     return keyed
 
 
@@ -108,8 +108,8 @@ def test_a_failed_try_yields_to_a_good_one_whichever_came_first(
 ) -> None:
     two = [failed_row(minute=minutes[0]), run_row(minute=minutes[1])]
     store = Store(tmp_path)
-    for place in order:
-        store.append([two[place]])
+    for index in order:
+        store.append([two[index]])
     assert content(store.runs()) == [two[1]]
     store.compact(above=1)
     assert content(Store(tmp_path).runs()) == [two[1]]

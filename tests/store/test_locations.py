@@ -1,4 +1,4 @@
-"""Where a store may stand, and what happens where it may not."""
+"""Where a store may be, and what happens where it may not."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_relative_path_stays_where_it_was_opened(
 
 
 @pytest.mark.parametrize("root", ["nowhere://bucket/prefix", "://", "s3://"])
-def test_a_uri_that_names_no_place_is_refused_in_one_line(root: str) -> None:
+def test_a_uri_that_names_no_location_is_refused_in_one_line(root: str) -> None:
     with pytest.raises(StoreError) as caught:
         Store(root).check_writable()
     assert "\n" not in str(caught.value)
