@@ -47,7 +47,7 @@ def run(
     """Run what is missing of a study, then write its report. Run it again to resume or extend."""
     from analysis.load import open_results
     from analysis.report.publish import headline, publish
-    from analysis.wording import duration
+    from analysis.wording import duration, plural
     from rgr_dist.cli.live import LiveView
     from rgr_dist.running.sweep import run_study
 
@@ -66,7 +66,7 @@ def run(
     console.print(headline(results), highlight=False, soft_wrap=True)
     trained = (
         f"{summary.runs - summary.failed:,} runs trained in {duration(summary.seconds)} "
-        f"({plural(summary.workers, "worker")}, {summary.utilisation:.0%} utilised)"
+        f"({plural(summary.workers, 'worker')}, {summary.utilisation:.0%} utilised)"
     )
     if not summary.runs:
         trained = "nothing was left to train"
