@@ -82,7 +82,9 @@ def test_every_kernel_lies_in_a_room_whose_sources_name_the_folder() -> None:
         path.relative_to(PACKAGE)
         for path in PACKAGE.rglob("*.py")
         if path.name != "kernel_cache.py"
-        and any(word in path.read_text() for word in ("import numba", "from numba", "cached_kernel"))
+        and any(
+            word in path.read_text() for word in ("import numba", "from numba", "cached_kernel")
+        )
     ]
     assert kernels
     assert {path.parent.as_posix() for path in kernels} <= set(ROOMS)

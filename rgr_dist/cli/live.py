@@ -56,7 +56,7 @@ class LiveView:
             self._live.stop()
 
     def say(self, text: str) -> None:
-        """A line of its own, above the table."""
+        """Print a line above the table."""
         self.console.print(text, highlight=False, soft_wrap=True)
 
     def update(self, study: Study, portfolio: Portfolio, summary: Summary) -> None:
@@ -67,8 +67,8 @@ class LiveView:
         self._drawn = now
         if self._live is not None:
             progress = Text(self._progress(study, portfolio, summary))
-            transformer = study.cells[0].model == "transformer"
-            legend = Text.from_markup(ACCURACY_LEGEND if transformer else LEGEND)
+            by_accuracy = study.cells[0].record.report == "accuracy"
+            legend = Text.from_markup(ACCURACY_LEGEND if by_accuracy else LEGEND)
             table = bracket_table(study, portfolio)
             self._live.update(Group(table, progress, legend), refresh=True)
         else:
@@ -81,16 +81,16 @@ class LiveView:
             if state.is_done and cell.cell_id not in self._settled:
                 self._settled.add(cell.cell_id)
                 self._said = now
-                if cell.model == "transformer":  # a curve is measured, not a threshold
-                    self.say(f"{cell.name}: every split has run")
+                if cell.record.report == "accuracy":  # a curve is measured, not a threshold
+                    self.say(f"{study.name_of(cell)}: every split has run")
                     continue
                 best = state.best
                 if best is None:
                     status = state.result(shown_heads(state)[0]).status
-                    self.say(f"{cell.name}: no threshold ({status})")
+                    self.say(f"{study.name_of(cell)}: no threshold ({status})")
                 else:
                     at = f"D_K* = {best.cost} at h={best.arm}, d_k={best.value}"
-                    self.say(f"{cell.name}: found {at}")
+                    self.say(f"{study.name_of(cell)}: found {at}")
         if now - self._said > SAY_EVERY:
             self._said = now
             self.say(self._progress(study, portfolio, summary))
@@ -126,7 +126,8 @@ def bracket_table(study: Study, portfolio: Portfolio) -> Table:
     """One row per cell, one column per head: brackets on d_k as they close."""
     table = Table(box=None, pad_edge=False, header_style="bold", title_justify="left")
     dense = any(cell.graph.degree != 1 for cell in study.cells)
-    for name in ("m", "d_model", *(["r"] if dense else [])):
+    columns = ["cell"] if study.has_alike_cells else ["m", "d_model", *(["r"] if dense else [])]
+    for name in columns:
         table.add_column(name, justify="right")
     listed = () if study.search.heads == "all" else study.search.heads
     for h in listed:
@@ -136,12 +137,15 @@ def bracket_table(study: Study, portfolio: Portfolio) -> Table:
     table.add_column("D_K*", justify="right", style="bold")
     for cell in study.cells:
         state = portfolio.state(cell.cell_id)
-        best = state.best_cost if cell.model != "transformer" else None
-        text = _bracket_text if cell.model != "transformer" else _accuracy_text
+        by_accuracy = cell.record.report == "accuracy"
+        best = None if by_accuracy else state.best_cost
+        text = _accuracy_text if by_accuracy else _bracket_text
         shown = "" if best is None else f"{best}" if state.is_done else f"≤ {best}"
         brackets = [text(state, h) for h in listed] or [_heads_text(state)]
-        sizes = [cell.m, cell.d_model, *([cell.graph.degree] if dense else [])]
-        table.add_row(*map(str, sizes), *brackets, shown)
+        named: list[int | str] = [cell.m, cell.d_model, cell.graph.degree]
+        if study.has_alike_cells:
+            named = [study.name_of(cell)]
+        table.add_row(*map(str, named[: len(columns)]), *brackets, shown)
     return table
 
 

@@ -31,10 +31,14 @@ def thresholds(
 
     with opened(study, set_, out) as (resolved, store):
         results = open_results(resolved, store)
-    sections = {
-        "thresholds": threshold_records(results.thresholds),
-        "best": best_records(best_of(results)),
-    }
+    best = best_of(results)
+    sections = {"thresholds": threshold_records(results.thresholds), "best": best_records(best)}
+    if resolved.has_alike_cells:  # their sizes do not tell them apart
+        for name, table in ("thresholds", results.thresholds), ("best", best):
+            names = table["cell_id"].map(resolved.cell_names)
+            sections[name] = [
+                {"cell": cell, **row} for cell, row in zip(names, sections[name], strict=True)
+            ]
     print_listing(sections, how, show=THRESHOLD_COLUMNS.split())
 
 

@@ -44,15 +44,15 @@ def tune(
     from rgr_dist.planning.portfolio import stored_search
     from rgr_dist.study.select import cells_named, heads_named
     from rgr_dist.tuning.driver import tune_protocol
-    from rgr_dist.tuning.protocol import place_rows, places_to_tune
+    from rgr_dist.tuning.protocol import probe_rows, probes_to_tune
 
     with opened(study, set_, out) as (resolved, store):
         check_engine(engine, [one.model for one in resolved.cells])
         cells = resolved.cells if cell is None else cells_named(resolved, cell)
         listed = heads_named(resolved, heads or ())
         portfolio = stored_search(resolved, store).portfolio
-    places = places_to_tune(portfolio, cells, listed, D_K)
-    tuned = tune_protocol(resolved, store, places, trials, seed, say_error, cpus, engine)
+    probes = probes_to_tune(portfolio, cells, listed, D_K)
+    tuned = tune_protocol(resolved, store, probes, trials, seed, say_error, cpus, engine)
     facts = {
         "training": tuned.training,
         "score": tuned.score,
@@ -60,7 +60,7 @@ def tune(
         "trials_loaded": tuned.loaded,
         "journal": str(tuned.journal),
     }
-    print_listing({"trials": tuned.trials, "tuned": place_rows(places)}, how, facts=facts)
+    print_listing({"trials": tuned.trials, "tuned": probe_rows(probes)}, how, facts=facts)
     if tuned.score is not None and portfolio.test.reaches(tuned.score):
         say_error("the best one passes there: a smaller --D_K tells good protocols apart")
     if tuned.failed:

@@ -32,7 +32,7 @@ def step_cost(cell: Cell, D_K: float) -> float:
 
     Of the transformer, all but the attention's own; its output has no gradient for the weights.
     """
-    if cell.model == "transformer":
+    if cell.record.task == "matching":
         example = 6 * cell.d_model * (D_K + cell.d_model) + 2 * cell.m * cell.d_model
         return example * (cell.training.batch_size or 1)
     return 6 * cell.context.length * cell.d_model * D_K
@@ -102,7 +102,7 @@ def seconds_per_work(runs: pd.DataFrame, study: Study) -> float:
     if work:
         return float(own["seconds"].sum()) / work
     pace = MULTIPLY_ADDS_PER_SECOND
-    if study.cells[0].model == "transformer":
+    if study.cells[0].record.task == "matching":
         pace = min(pace, NARROW_TRANSFORMER * study.cells[0].d_model)
     return 1 / pace
 
@@ -127,6 +127,6 @@ def _probe_work(cell: Cell, state: CellState, need: Need, passes: bool) -> Forec
     known = len(state.evidence.get(need.key, {}))
     whole = passes or need.want != "verdict"
     runs = max(0, (test.seeds if whole else min(FAIL_SEEDS, test.seeds)) - known)
-    stops_early = passes and cell.model != "transformer"
+    stops_early = passes and cell.record.stops_early
     steps = runs * cell.training.max_steps * (PASS_SHARE if stops_early else 1.0)
     return Forecast(1, runs, steps, steps * step_cost(cell, need.key.arm * need.key.value))

@@ -72,7 +72,8 @@ def command_to_repeat(source: str, overrides: Sequence[str], cell: Cell, store: 
         except StudyError:
             continue
     engines = store.runs([cell.cell_id])["engine"].unique()
-    engine = ["--engine", str(engines[0])] if len(engines) == 1 else []
+    names = {str(engine).partition(",")[0] for engine in engines}  # less its precision
+    engine = ["--engine", *names] if len(names) == 1 else []
     settings = [word for setting in chosen for word in ("--set", setting)]
     return shlex.join(["rgr", "run", source, *settings, *engine, "--out", "repeat"])
 

@@ -8,7 +8,7 @@ from typing import Any
 from rgr_dist.planning.cost import BYTES_PER_RUN, Forecast, forecast_cell, seconds_per_work
 from rgr_dist.planning.portfolio import shown_heads, stored_search
 from rgr_dist.store.store import Store
-from rgr_dist.study.study import Study
+from rgr_dist.study.study import Cell, Study
 
 Rows = list[dict[str, Any]]
 
@@ -31,9 +31,7 @@ def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
         first = state.needs[0] if state.needs else None
         rows.append(
             {
-                "m": cell.m,
-                "d_model": cell.d_model,
-                "degree": cell.graph.degree,
+                **_sizes(study, cell),
                 "heads": len(state.plan.axes),
                 "max_D_K": max(h * axis[-1] for h, axis in state.plan.axes.items()),
                 "next_h": first.key.arm if first else None,
@@ -73,9 +71,7 @@ def study_status(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
             done = runs[(runs["cell_id"] == cell.cell_id) & (runs["h"] == h)]
             rows.append(
                 {
-                    "m": cell.m,
-                    "d_model": cell.d_model,
-                    "degree": cell.graph.degree,
+                    **_sizes(study, cell),
                     "h": h,
                     "status": state.result(h).status,
                     "fails_at": bracket.low or None,
@@ -93,3 +89,9 @@ def study_status(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
         "steps_done": int(runs["steps"].sum()),
     }
     return rows, facts
+
+
+def _sizes(study: Study, cell: Cell) -> dict[str, Any]:
+    """What tells a cell from the study's others: its sizes, and its name where they do not."""
+    sizes = {"m": cell.m, "d_model": cell.d_model, "degree": cell.graph.degree}
+    return {"cell": study.name_of(cell), **sizes} if study.has_alike_cells else sizes

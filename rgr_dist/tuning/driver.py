@@ -26,7 +26,7 @@ from rgr_dist.store.parts import StoreError
 from rgr_dist.store.store import Store
 from rgr_dist.study import assets
 from rgr_dist.study.study import Study, digest
-from rgr_dist.tuning.protocol import Place, bounds, described, present_protocol, rounded
+from rgr_dist.tuning.protocol import TunedProbe, bounds, described, present_protocol, rounded
 from rgr_dist.tuning.trial import ProtocolTrainable, score_of
 from search.tune.optuna import OptunaTrials
 from search.tune.runner import run_trials
@@ -60,7 +60,7 @@ class Tuned:
 def tune_protocol(
     study: Study,
     store: Store,
-    places: Sequence[Place],
+    probes: Sequence[TunedProbe],
     trials: int,
     seed: int,
     say: Callable[[str], None],
@@ -84,18 +84,18 @@ def tune_protocol(
     store.check_writable()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     journal = store.local_path / "studies" / study.name / JOURNAL
-    common = described(study, places)
-    present = present_protocol(places[0].cell)
+    common = described(study, probes)
+    present = present_protocol(probes[0].cell)
     test = seed_test(study)
     ended = store.runs().query("stop_reason != 'failed'").to_dict("records")
     known = {row["run_id"]: score_of(row, test.worst) for row in ended}
-    trained = [(place.cell.model_dump_json(), place.h, place.d_k) for place in places]
+    trained = [(probe.cell.model_dump_json(), probe.h, probe.d_k) for probe in probes]
 
     def to_config(params: dict[str, Any], best: float | None) -> dict[str, Any]:
         protocol = rounded(params)
-        ids = [p.run(protocol, s).run_id for p in places for s in range(study.search.seeds)]
+        ids = [p.run(protocol, s).run_id for p in probes for s in range(study.search.seeds)]
         return {
-            "places": trained,
+            "probes": trained,
             "protocol": protocol,
             "seeds": study.search.seeds,
             "best": best,
@@ -131,7 +131,7 @@ def tune_protocol(
     if len(search.finished) < trials:
         say("starting Ray")
         with connect("local", cpus) as slots:
-            arrays = assets.needed(place.cell for place in places)
+            arrays = assets.needed(probe.cell for probe in probes)
             run_trials(with_parameters(ProtocolTrainable, arrays=arrays), search, slots, {"cpu": 1})
     if search.fault is not None:
         raise search.fault

@@ -1,6 +1,6 @@
 """What tuning the training protocol means: where, by which score, and what comes of it.
 
-The score of a protocol is the mean test score over the tuned places and the seeds, after at most
+The score of a protocol is the mean test score over the tuned probes and the seeds, after at most
 ``max_steps``; a run that diverged has the worst score there is. It is what a threshold is made
 of, every run has it, and none is better than perfect, so that a trial can be pruned exactly.
 Steps to converge would be cheaper to read but say nothing below the threshold, where runs do not
@@ -33,7 +33,7 @@ Protocol = Mapping[str, float]
 
 
 @dataclass(frozen=True)
-class Place:
+class TunedProbe:
     """Where a protocol is tried: (cell, h, d_k), with every seed of the study."""
 
     cell: Cell
@@ -47,12 +47,12 @@ class Place:
         return Run(cell=cell, h=self.h, d_k=self.d_k, seed=seed)
 
 
-def places_to_tune(
+def probes_to_tune(
     portfolio: Portfolio,
     cells: Sequence[Cell],
     heads: Sequence[int] = (),
     D_K: int | None = None,
-) -> list[Place]:
+) -> list[TunedProbe]:
     """Where to tune: in each cell at the given heads, or at the one that needs the least.
 
     Args:
@@ -63,15 +63,15 @@ def places_to_tune(
     Raises:
         StudyError: a head does not divide D_K.
     """
-    places = []
+    probes = []
     for cell in cells:
         state = portfolio.state(cell.cell_id)
         check_heads(state, heads)
         for h in heads or (_least_head(state),):
             if D_K is not None and D_K % h:
                 raise StudyError(f"--D_K {D_K}: not a multiple of h = {h}; give one, or --heads")
-            places.append(Place(cell, h, _width(state, h) if D_K is None else D_K // h))
-    return places
+            probes.append(TunedProbe(cell, h, _width(state, h) if D_K is None else D_K // h))
+    return probes
 
 
 def _least_head(state: CellState) -> int:
@@ -110,27 +110,27 @@ def rounded(protocol: Protocol) -> dict[str, float]:
     return {key: float(f"{protocol[key]:.{DIGITS}g}") for key in SPACE if key in protocol}
 
 
-def described(study: Study, places: Sequence[Place]) -> dict[str, Any]:
-    """What the trials of one tuning have in common: places, seeds, bounds and step limits.
+def described(study: Study, probes: Sequence[TunedProbe]) -> dict[str, Any]:
+    """What the trials of one tuning have in common: probes, seeds, bounds and step limits.
 
     Trials of tunings that differ in it are not comparable, so each has trials of its own, named
     by its digest. The present values of the tuned keys are not part of it but for the bounds.
     """
-    neutral = dict.fromkeys(tuned_keys(places[0].cell), 1.0)
+    neutral = dict.fromkeys(tuned_keys(probes[0].cell), 1.0)
     return {
         "places": [
             {
-                "m": place.cell.m,
-                "d_model": place.cell.d_model,
-                "h": place.h,
-                "d_k": place.d_k,
-                "max_steps": place.cell.training.max_steps,
-                "cell": place.run(neutral, 0).cell.cell_id,
+                "m": probe.cell.m,
+                "d_model": probe.cell.d_model,
+                "h": probe.h,
+                "d_k": probe.d_k,
+                "max_steps": probe.cell.training.max_steps,
+                "cell": probe.run(neutral, 0).cell.cell_id,
             }
-            for place in places
+            for probe in probes
         ],
         "seeds": study.search.seeds,
-        "bounds": bounds(present_protocol(places[0].cell)),
+        "bounds": bounds(present_protocol(probes[0].cell)),
     }
 
 
@@ -162,9 +162,9 @@ class Standing:
         return best is not None and lost > self.runs * abs(self.perfect - best)
 
 
-def place_rows(places: Sequence[Place]) -> list[dict[str, Any]]:
-    """The tuned places as a listing."""
+def probe_rows(probes: Sequence[TunedProbe]) -> list[dict[str, Any]]:
+    """The tuned probes as a listing."""
     return [
         {"m": p.cell.m, "d_model": p.cell.d_model, "h": p.h, "d_k": p.d_k, "D_K": p.h * p.d_k}
-        for p in places
+        for p in probes
     ]

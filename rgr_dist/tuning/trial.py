@@ -1,4 +1,4 @@
-"""A trial of a tuning: one protocol, whose every ``step`` trains one seed at every place."""
+"""A trial of a tuning: one protocol, whose every ``step`` trains one seed at every probe."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from rgr_dist.engines.api import make_engine
 from rgr_dist.running.worker import train_rows
 from rgr_dist.study import assets
 from rgr_dist.study.study import Cell
-from rgr_dist.tuning.protocol import Place, Standing
+from rgr_dist.tuning.protocol import Standing, TunedProbe
 
 
 class ProtocolTrainable(tune.Trainable):
-    """Trains a protocol's runs, seed after seed at every place, until all ran or none can help."""
+    """Trains a protocol's runs, seed after seed at every probe, until all ran or none can help."""
 
     def setup(self, config: dict[str, Any], arrays: dict[str, assets.Array] | None = None) -> None:
         """Take a protocol.
@@ -24,13 +24,13 @@ class ProtocolTrainable(tune.Trainable):
             arrays: what the study's cells bring from files.
         """
         assets.take(arrays or {})
-        self.places = [
-            Place(Cell.model_validate_json(cell), h, d_k) for cell, h, d_k in config["places"]
+        self.probes = [
+            TunedProbe(Cell.model_validate_json(cell), h, d_k) for cell, h, d_k in config["probes"]
         ]
         self.protocol = config["protocol"]
         self.seeds, self.best, self.known = config["seeds"], config["best"], config["known"]
         self.perfect, self.worst = config["perfect"], config["worst"]
-        self.engine = make_engine(config["engine"], threads=1, model=self.places[0].cell.model)
+        self.engine = make_engine(config["engine"], threads=1, model=self.probes[0].cell.model)
         self.scores: list[float] = []
         self.seed = 0
 
@@ -40,10 +40,10 @@ class ProtocolTrainable(tune.Trainable):
         return True
 
     def step(self) -> dict[str, Any]:
-        """Train the next seed at every place."""
+        """Train the next seed at every probe."""
         rows = []
-        for place in self.places:
-            run = place.run(self.protocol, self.seed)
+        for probe in self.probes:
+            run = probe.run(self.protocol, self.seed)
             if run.run_id in self.known:
                 self.scores.append(self.known[run.run_id])
                 continue
@@ -52,7 +52,7 @@ class ProtocolTrainable(tune.Trainable):
                 return {"score": None, "rows": rows, "failed": True, "done": True}
             self.scores.append(score_of(rows[-1], self.worst))
         self.seed += 1
-        runs = len(self.places) * self.seeds
+        runs = len(self.probes) * self.seeds
         standing = Standing(tuple(self.scores), runs, self.perfect)
         is_last = self.seed == self.seeds
         pruned = not is_last and standing.is_hopeless(self.best)

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from rgr_dist.engines.api import ENGINES, make_engine
-from rgr_dist.engines.api import Engine, Outcome, Weights
+from rgr_dist.engines.api import ENGINES, Engine, Outcome, Weights, make_engine
 from rgr_dist.engines.lanes.engine import Lanes, LanesEngine
 from rgr_dist.engines.reference.edges import SCORES, ReferenceEngine
 from rgr_dist.models.labels import labels

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from rgr_dist.engines.fused.errors import ErrorScorer
+from rgr_dist.engines.fused.scoring import Scorer
 
 from rgr_dist.engines.api import Engine, Weights
 from rgr_dist.engines.fused.engine import FusedEngine
-from rgr_dist.engines.fused.errors import ErrorScorer
 from rgr_dist.engines.fused.lane import Lane
-from rgr_dist.engines.fused.scoring import Scorer
 from rgr_dist.engines.lanes.engine import LanesEngine
 from rgr_dist.engines.reference.edges import ReferenceEngine, _Trainer
 from rgr_dist.study.study import Run

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from rgr_dist.engines.fused.scoring import Scorer
+from rgr_dist.engines.lanes.checks import Checks
 
 from rgr_dist.engines.api import make_engine
 from rgr_dist.engines.fused.engine import FusedEngine
 from rgr_dist.engines.fused.lane import Lane
-from rgr_dist.engines.fused.scoring import Scorer
 from rgr_dist.engines.lanes import checks as lanes_checks
-from rgr_dist.engines.lanes.checks import Checks
 from rgr_dist.engines.lanes.engine import Lanes, LanesEngine
 from rgr_dist.engines.reference.edges import ReferenceEngine
 from rgr_dist.models.max_heads import score_contexts

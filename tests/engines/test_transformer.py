@@ -11,8 +11,7 @@ import pytest
 import torch
 from scipy import stats
 
-from rgr_dist.engines.api import EngineError, make_engine
-from rgr_dist.engines.api import BlockWeights, Outcome
+from rgr_dist.engines.api import BlockWeights, EngineError, Outcome, make_engine
 from rgr_dist.engines.lanes import transformer as transformer_lanes
 from rgr_dist.engines.lanes.transformer import TransformerLanes, score
 from rgr_dist.engines.lanes.transformer_state import BlockLanes

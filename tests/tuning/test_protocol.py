@@ -17,52 +17,52 @@ from rgr_dist.study.study import Run, Study, Training
 from rgr_dist.study.yaml_file import parse_study
 from rgr_dist.tuning.protocol import (
     SPACE,
-    Place,
     Standing,
+    TunedProbe,
     bounds,
     described,
-    places_to_tune,
     present_protocol,
+    probes_to_tune,
     rounded,
 )
 from tests.planning.test_portfolio import WIDTHS, runs_of, study_of, trained
 
 
-def places(study: Study, rows: list[dict[str, Any]], **chosen: Any) -> list[tuple[int, int]]:
+def probes(study: Study, rows: list[dict[str, Any]], **chosen: Any) -> list[tuple[int, int]]:
     portfolio = open_portfolio(study, runs_of(rows))
-    return [(place.h, place.d_k) for place in places_to_tune(portfolio, study.cells, **chosen)]
+    return [(probe.h, probe.d_k) for probe in probes_to_tune(portfolio, study.cells, **chosen)]
 
 
 def test_a_head_is_tuned_one_width_below_its_threshold_by_default() -> None:
     study = study_of()
     rows = trained(study)
-    assert places(study, rows) == [(2, WIDTHS[2] - 1)]  # D_K of 8 is the least
-    assert places(study, rows, heads=(1, 8)) == [(1, WIDTHS[1] - 1), (8, WIDTHS[8] - 1)]
+    assert probes(study, rows) == [(2, WIDTHS[2] - 1)]  # D_K of 8 is the least
+    assert probes(study, rows, heads=(1, 8)) == [(1, WIDTHS[1] - 1), (8, WIDTHS[8] - 1)]
 
 
 def test_a_head_without_a_threshold_is_tuned_below_the_predicted_width() -> None:
     study = study_of()
     guess = open_portfolio(study, runs_of([])).state(study.cells[0].cell_id).plan.guess_cost
-    ((h, d_k),) = places(study, [])
+    ((h, d_k),) = probes(study, [])
     assert h in study.search.heads
     assert 0.5 * guess - h < h * d_k < guess
 
 
 def test_a_given_width_is_that_of_every_head_and_must_be_a_multiple_of_it() -> None:
-    assert places(study_of(), [], heads=(2, 8), D_K=16) == [(2, 8), (8, 2)]
+    assert probes(study_of(), [], heads=(2, 8), D_K=16) == [(2, 8), (8, 2)]
     with pytest.raises(StudyError, match=r"--D_K 12: not a multiple of h = 8"):
-        places(study_of(), [], heads=(2, 8), D_K=12)
+        probes(study_of(), [], heads=(2, 8), D_K=12)
 
 
 def test_a_place_trains_its_cell_with_the_protocols_keys_alone_changed() -> None:
     study = study_of()
-    run = Place(study.cells[0], 2, 3).run({"learning_rate": 0.02, "initial_scale": 0.5}, 7)
+    run = TunedProbe(study.cells[0], 2, 3).run({"learning_rate": 0.02, "initial_scale": 0.5}, 7)
     assert (run.h, run.d_k, run.seed) == (2, 3, 7)
     before, after = study.cells[0].training.model_dump(), run.cell.training.model_dump()
     assert after == before | {"learning_rate": 0.02, "initial_scale": 0.5}
-    assert Place(study.cells[0], 2, 3).run(present_protocol(study.cells[0]), 0).cell.cell_id == (
-        study.cells[0].cell_id
-    )
+    assert TunedProbe(study.cells[0], 2, 3).run(
+        present_protocol(study.cells[0]), 0
+    ).cell.cell_id == (study.cells[0].cell_id)
 
 
 def test_a_key_that_the_model_has_no_use_for_is_not_tuned() -> None:
@@ -70,11 +70,11 @@ def test_a_key_that_the_model_has_no_use_for_is_not_tuned() -> None:
     document |= {"cells": [{"m": 64, "d_model": 8}], "training": {"batch_size": 4}}
     document |= {"search": {"heads": [1, 2]}}
     study = parse_study(document)
-    place = Place(study.cells[0], 1, 3)
-    protocol = present_protocol(place.cell)
+    probe = TunedProbe(study.cells[0], 1, 3)
+    protocol = present_protocol(probe.cell)
     assert set(protocol) == {"learning_rate", "initial_scale"}
-    assert set(described(study, [place])["bounds"]) == set(protocol)
-    assert place.run(protocol, 0).cell == place.cell
+    assert set(described(study, [probe])["bounds"]) == set(protocol)
+    assert probe.run(protocol, 0).cell == probe.cell
 
 
 @given(
@@ -117,7 +117,7 @@ def test_only_keys_that_the_model_uses_are_tuned() -> None:
     present = present_protocol(study.cells[0])
     assert list(present) == ["learning_rate", "initial_scale"]
     assert bounds(present) == {key: SPACE[key] for key in present}
-    run = Place(study.cells[0], 2, 4).run(rounded(present), 0)
+    run = TunedProbe(study.cells[0], 2, 4).run(rounded(present), 0)
     assert run == Run(cell=study.cells[0], h=2, d_k=4, seed=0)
 
 
@@ -125,7 +125,7 @@ def test_trials_are_shared_by_tunings_of_the_same_places_seeds_and_limits_alone(
     def common(h: int = 2, **parts: Any) -> str:
         document = {"name": "x", "cells": [{"m": 16, "d_model": 8}], **parts}
         study = parse_study(document)
-        return json.dumps(described(study, [Place(study.cells[0], h, 3)]))
+        return json.dumps(described(study, [TunedProbe(study.cells[0], h, 3)]))
 
     assert common() == common(training={"learning_rate": 0.02, "initial_scale": 2.0})
     others = [

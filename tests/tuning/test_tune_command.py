@@ -15,7 +15,7 @@ from optuna.storages.journal import JournalFileBackend
 
 from rgr_dist.cli import call
 from rgr_dist.study.yaml_file import load_study
-from rgr_dist.tuning.protocol import SPACE, Place
+from rgr_dist.tuning.protocol import SPACE, TunedProbe
 from tests.small_study import RGR, rgr, write_study
 
 SHORT = {"max_steps": 400, "check_every": 100, "patience": 2, "learning_rate": 0.01}
@@ -57,7 +57,7 @@ def test_tune_prints_the_best_protocol_as_a_section_of_a_study(
     study = load_study(str(folder / "better.yaml"))
     runs = pd.read_parquet(folder / "results/runs").set_index("run_id")
     ids = [
-        Place(cell, row["h"], row["d_k"]).run({}, seed).run_id
+        TunedProbe(cell, row["h"], row["d_k"]).run({}, seed).run_id
         for cell, row in zip(study.cells, answer["tuned"], strict=True)
         for seed in range(3)
     ]
