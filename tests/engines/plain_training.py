@@ -35,11 +35,11 @@ class PlainTraining:
     def loss(self, theta: dict[str, Array], nodes: Array) -> float:
         """Of one context, pair by pair or position by position."""
         S = self.combined(self.head_scores(theta, nodes))
-        if self.run.cell.model == "value":
+        if self.run.cell.record.loss == "messages":
             pi = self.task.targets
-            asked = [i for i in range(len(nodes)) if pi[nodes[i]] in nodes]
-            errors = [self.error(S, nodes, i) for i in asked]
-            return float(sum(error @ error for error in errors) / max(1, len(asked)))
+            retrieving = [i for i in range(len(nodes)) if pi[nodes[i]] in nodes]
+            errors = [self.error(S, nodes, i) for i in retrieving]
+            return float(sum(error @ error for error in errors) / max(1, len(retrieving)))
         total, length, weight = 0.0, len(nodes), self.weight(nodes)
         for i, p in enumerate(nodes):
             for j, q in enumerate(nodes):
@@ -52,11 +52,11 @@ class PlainTraining:
         """Of the loss of one context."""
         X, d_k = self.task.embedding[nodes], self.run.d_k
         heads = self.head_scores(self.theta, nodes)
-        pull = self.pull(self.combined(heads), nodes)
+        grad = self.grad_scores(self.combined(heads), nodes)
         result = {name: np.zeros_like(value) for name, value in self.theta.items()}
-        if self.run.cell.model != "value":
-            result["tau"] = -pull.sum()
-        for h, slope in enumerate(self.spread(heads, pull)):
+        if self.run.cell.record.has_tau:
+            result["tau"] = -grad.sum()
+        for h, slope in enumerate(self.heads_backward(heads, grad)):
             own = slice(d_k * h, d_k * (h + 1))
             result["Q"][:, own] = X.T @ slope @ X @ self.theta["K"][:, own]
             result["K"][:, own] = X.T @ slope.T @ X @ self.theta["Q"][:, own]
@@ -81,23 +81,29 @@ class PlainTraining:
         return np.einsum("phk,qhk->hpq", queries, keys)
 
     def combined(self, heads: Array) -> Array:
-        """What the model makes of its heads, [l, l]."""
-        return self.attention(heads).sum(0) if self.run.cell.model == "softmax" else heads.max(0)
+        """Combined scores, [l, l]."""
+        return (
+            self.attention(heads).sum(0)
+            if self.run.cell.record.heads == "softmax"
+            else heads.max(0)
+        )
 
     def attention(self, heads: Array) -> Array:
         """Softmax of scaled scores over the second item."""
         shares = np.exp(heads / np.sqrt(self.run.d_k))
         return shares / shares.sum(2, keepdims=True)
 
-    def pull(self, S: Array, nodes: Array) -> Array:
+    def grad_scores(self, S: Array, nodes: Array) -> Array:
         """dL/dS of combined scores."""
         length, weight, alpha = len(nodes), self.weight(nodes), self.run.cell.training.sharpness
         result = np.zeros_like(S)
-        if self.run.cell.model == "value":
+        if self.run.cell.record.loss == "messages":
             pi = self.task.targets
-            asked = [i for i in range(length) if pi[nodes[i]] in nodes]
-            for i in asked:
-                result[i] = 2 / len(asked) * self.task.messages[nodes] @ self.error(S, nodes, i)
+            retrieving = [i for i in range(length) if pi[nodes[i]] in nodes]
+            for i in retrieving:
+                result[i] = (
+                    2 / len(retrieving) * self.task.messages[nodes] @ self.error(S, nodes, i)
+                )
             return result
         for i, p in enumerate(nodes):
             for j, q in enumerate(nodes):
@@ -105,13 +111,13 @@ class PlainTraining:
                 result[i, j] = -weight * (1 - sigmoid) if (p, q) in self.edges else sigmoid
         return result * alpha / length**2
 
-    def spread(self, heads: Array, pull: Array) -> Array:
+    def heads_backward(self, heads: Array, grad: Array) -> Array:
         """dL/dS of every head's scores."""
-        if self.run.cell.model == "softmax":
+        if self.run.cell.record.heads == "softmax":
             A = self.attention(heads)
-            mean = (A * pull).sum(2, keepdims=True)
-            return A * (pull - mean) / np.sqrt(self.run.d_k)
-        return (np.arange(self.run.h)[:, None, None] == heads.argmax(0)) * pull
+            mean = (A * grad).sum(2, keepdims=True)
+            return A * (grad - mean) / np.sqrt(self.run.d_k)
+        return (np.arange(self.run.h)[:, None, None] == heads.argmax(0)) * grad
 
     def error(self, S: Array, nodes: Array, i: int) -> Array:
         """The message that the i-th item of the context retrieves, less the one it wants."""

@@ -7,14 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from rgr_dist.engines.fused.scoring import Scorer
-from rgr_dist.engines.lanes.checks import Checks
 
 from rgr_dist.engines.api import make_engine
 from rgr_dist.engines.fused.engine import FusedEngine
+from rgr_dist.engines.fused.evaluation import (
+    F1ByContexts,
+    F1ByPairs,
+)
 from rgr_dist.engines.fused.lane import Lane
-from rgr_dist.engines.lanes import checks as lanes_checks
-from rgr_dist.engines.lanes.engine import Lanes, LanesEngine
+from rgr_dist.engines.lanes import evaluation as lanes_evaluation
+from rgr_dist.engines.lanes.engine import LanesEngine
+from rgr_dist.engines.lanes.evaluation import Evaluation
+from rgr_dist.engines.lanes.state import Lanes
 from rgr_dist.engines.reference.edges import ReferenceEngine
 from rgr_dist.models.max_heads import score_contexts
 from rgr_dist.problem.edge_task import Task
@@ -73,32 +77,31 @@ def plain_score(task: Task, run: Run, weights: Any, contexts: np.ndarray) -> flo
 
 
 @graphs
-@pytest.mark.parametrize("by_pairs", [True, False])
-def test_compiled_scores_are_those_of_the_reference(shape: tuple[Any, ...], by_pairs: bool) -> None:
+@pytest.mark.parametrize("kind", [F1ByPairs, F1ByContexts])
+def test_compiled_scores_are_those_of_the_reference(shape: tuple[Any, ...], kind: type) -> None:
     lane = Lane(runs_of(shape, (1,), validation_contexts=200)[0])
     lane.advance(300)
     expected = plain_score(lane.task, lane.run, lane.weights(), lane.task.validation)
-    scorer = Scorer(lane, lane.task.validation, by_pairs)
+    scorer = kind(lane, lane.task.validation)
     assert scorer.score() == pytest.approx(expected, abs=2e-3)
     assert scorer.score(above=0.0) == scorer.score()
 
 
 @graphs
-@pytest.mark.parametrize("way", ["pairs", "sources", "contexts"])
+@pytest.mark.parametrize("way", ["pairs", "contexts"])
 def test_scores_of_lanes_are_those_of_the_reference(
     shape: tuple[Any, ...], way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lanes_checks, "pairs_pay", lambda *_: way == "pairs")
-    monkeypatch.setattr(lanes_checks, "sources_pay", lambda *_: way == "sources")
+    monkeypatch.setattr(lanes_evaluation, "pairs_pay", lambda *_: way == "pairs")
     runs = runs_of(shape, (0, 1, 2), validation_contexts=200)
     lanes = Lanes(runs, torch.device("cpu"), torch.float32)
     lanes.advance(300)
     lanes.keep([0, 2])
-    found = Checks(lanes).validate([0, 1])
+    found = Evaluation(lanes).validate([0, 1])
     trained = LanesEngine().weights_after(runs, 300)
-    for lane, place in enumerate([0, 2]):
+    for lane, index in enumerate([0, 2]):
         task = lanes.tasks[lane]
-        expected = plain_score(task, runs[place], trained[place], task.validation)
+        expected = plain_score(task, runs[index], trained[index], task.validation)
         assert found[lane] == pytest.approx(expected, abs=2e-3)
 
 

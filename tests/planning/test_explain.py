@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from rgr_dist.cli import call
+from rgr_dist.engines.api import check_engine
 from rgr_dist.planning.explain import command_to_repeat, explain_cell
 from rgr_dist.planning.portfolio import open_portfolio
 from rgr_dist.planning.tables import decision_rows
@@ -180,6 +181,19 @@ def test_the_command_that_repeats_it_runs_the_same_cell_and_search(
     settings = [command[i + 1] for i, word in enumerate(command) if word == "--set"]
     again = load_study(command[2], settings)
     assert (again.cells, again.search) == ((cell,), study.search)
+
+
+@pytest.mark.parametrize("stored", [["lanes, bfloat16"], ["fused"], ["fused", "lanes"]])
+def test_the_engine_of_that_command_is_one_that_run_takes(
+    stored: list[str], tmp_path: Path
+) -> None:
+    study = load_study("quickstart")
+    cell, store = study.cells[0], Store(tmp_path)
+    store.append([run_row(1, 1, n, cell) | {"engine": name} for n, name in enumerate(stored)])
+    command = shlex.split(command_to_repeat("quickstart", [], cell, store))
+    named = [command[i + 1] for i, word in enumerate(command) if word == "--engine"]
+    assert named == ([stored[0].split(",")[0]] if len(stored) == 1 else [])
+    check_engine(*named or ["auto"], [cell.model])
 
 
 @pytest.fixture

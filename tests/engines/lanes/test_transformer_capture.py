@@ -9,15 +9,21 @@ from rgr_dist.engines.lanes import transformer_state
 from rgr_dist.engines.lanes.capture import Repeated
 from rgr_dist.engines.lanes.transformer import TransformerLanes
 from rgr_dist.engines.lanes.transformer_state import BATCHES
+from tests.engines.lanes.test_transformer import (
+    QUICK,
+    SHAPES,
+    WIDE,
+    assert_close,
+    runs_of,
+    same,
+)
 from tests.engines.recorded_graphs import Recorded
-from tests.engines.test_transformer import EASY, QUICK, SHAPES, assert_close, runs_of, same
 
 
 def test_a_recorded_step_is_the_step(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shape, splits = SHAPES["splits of several"]
-    runs = runs_of(shape, splits, (0, 1))
+    runs = runs_of(SHAPES["the paper's heads"], (0, 1))
     expected = TransformerLanes().weights_after(runs, BATCHES + 7)
     request.getfixturevalue("graphs")
     on_gpu = torch.device("cuda")
@@ -29,8 +35,7 @@ def test_a_recorded_step_is_the_step(
 
 @pytest.mark.gpu
 def test_a_gpu_gives_the_processors_numbers() -> None:
-    shape, splits = SHAPES["splits of several"]
-    runs = runs_of(shape, splits, (0, 1))
+    runs = runs_of(SHAPES["the paper's heads"], (0, 1))
     here, there = (
         TransformerLanes(device, torch.float64, mixed=False).weights_after(runs, BATCHES + 7)
         for device in ("cpu", "cuda")
@@ -41,7 +46,7 @@ def test_a_gpu_gives_the_processors_numbers() -> None:
 
 @pytest.mark.gpu
 def test_a_gpu_learns_the_task_in_mixed_precision() -> None:
-    (run,) = runs_of(EASY, [(2, 8)], (0,), **QUICK | {"max_steps": 600})
+    (run,) = runs_of(WIDE, (0,), **QUICK | {"max_steps": 600})
     engine = TransformerLanes("cuda")
     assert engine.mixed
     assert engine.train([run])[0].score > 0.9

@@ -1,4 +1,4 @@
-"""When checks stop a run."""
+"""Which engines there are, and when checks stop a run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from rgr_dist.engines.stopping import EarlyStop
+from rgr_dist.engines.api import ENGINES, EarlyStop, EngineError, check_engine, make_engine
+from rgr_dist.study.models import MODELS
 from rgr_dist.study.study import Cell
 
 
@@ -55,3 +56,28 @@ def test_an_error_stops_after_enough_checks_in_a_row_without_a_better_one(
     cell = Cell(model="value", m=64, d_model=16, training=training)
     assert EarlyStop(cell).above is None
     assert stops_at(cell, scores) == expected
+
+
+def test_an_unknown_engine_is_named_beside_the_valid_ones() -> None:
+    with pytest.raises(EngineError, match=r"lane: unknown; valid: auto, .*lanes"):
+        make_engine("lane")
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_model_is_trained_by_the_engines_of_its_record_and_refused_by_others(model: str) -> None:
+    engines = MODELS[model].engines
+    assert make_engine("auto", model=model).name == engines[0]
+    for name in ENGINES:
+        if name in engines:
+            assert make_engine(name, model=model).name == name
+        else:
+            with pytest.raises(EngineError, match=f"--engine {name}: has no kernels for"):
+                make_engine(name, model=model)
+
+
+def test_a_refusal_names_the_engines_that_are_valid() -> None:
+    with pytest.raises(EngineError) as error:
+        check_engine("fused", ["max", "transformer"])
+    assert str(error.value) == (
+        "--engine fused: has no kernels for model transformer; valid: auto, reference, lanes"
+    )

@@ -10,8 +10,13 @@ import pytest
 import torch
 
 from rgr_dist.engines.api import Outcome
-from rgr_dist.engines.lanes.engine import Lanes, LanesEngine
+from rgr_dist.engines.lanes.adamw import AdamW
+from rgr_dist.engines.lanes.engine import LanesEngine
+from rgr_dist.engines.lanes.evaluation import Evaluation
+from rgr_dist.engines.lanes.state import Lanes
+from rgr_dist.engines.reference.edges import ReferenceEngine
 from rgr_dist.study.study import Cell, Run
+from tests.engines.lane_state import numbers
 
 CPU = torch.device("cpu")
 SHAPES = {  # m, d_model, length, h, d_k
@@ -21,6 +26,7 @@ SHAPES = {  # m, d_model, length, h, d_k
     "the paper's context": (64, 32, 16, 4, 8),
     "longer than a register": (40, 5, 33, 2, 2),
 }
+models = pytest.mark.parametrize("model", ["max", "softmax", "value"])
 shapes = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
 QUICK = {"learning_rate": 0.003, "check_every": 50, "patience": 2, "max_steps": 1_000} | {
     "validation_contexts": 50,
@@ -46,17 +52,11 @@ def lanes_of(
     return lanes
 
 
-def state(lanes: Lanes, lane: int) -> torch.Tensor:
-    """Parameters and moments of a lane."""
-    kept = (lanes.parameters, lanes.first, lanes.second)
-    return torch.stack([lanes.by_lane(tensors)[lane] for tensors in kept])
-
-
 def disturb(lanes: Lanes, lane: int, by: float) -> None:
     """Move the weights of a lane, but not their padding."""
     for W_LDd in lanes.parameters[:2]:
         W_hkd = W_LDd[lane].view(lanes.h, lanes.width, -1)
-        W_hkd[:, : lanes.widths[lane], : lanes.cell.d_model] += by
+        W_hkd[:, : lanes.d_k, : lanes.cell.d_model] += by
 
 
 def end(outcome: Outcome) -> tuple[Any, ...]:
@@ -69,50 +69,41 @@ def ends(runs: Sequence[Run]) -> dict[int, tuple[Any, ...]]:
     return {run.seed: end(outcome) for run, outcome in zip(runs, outcomes, strict=True)}
 
 
+@models
 @shapes
-def test_a_lane_is_the_same_alone_and_at_every_place_beside_others(
-    shape: tuple[int, ...],
+def test_a_lane_is_the_same_alone_beside_others_and_after_they_left(
+    shape: tuple[int, ...], model: str
 ) -> None:
-    alone = state(lanes_of(shape, [5], 60), 0)
-    for seeds in ([5, 1], [1, 5], [0, 1, 5], [0, 1, 2, 5, 3, 4, 6], [*range(10, 26), 5]):
-        together = lanes_of(shape, seeds, 60)
-        assert torch.equal(state(together, seeds.index(5)), alone), seeds
-
-
-@shapes
-def test_a_lane_is_the_same_after_its_neighbours_left(shape: tuple[int, ...]) -> None:
-    undisturbed = lanes_of(shape, range(6), 60)
-    compacted = lanes_of(shape, range(6), 25)
-    compacted.keep([1, 3, 4])
+    alone = numbers(lanes_of(shape, [5], 60, model), 0)
+    for seeds in ([5, 1], [1, 5], [0, 1, 2, 5, 3, 4, 6]):
+        together = lanes_of(shape, seeds, 60, model)
+        assert torch.equal(numbers(together, seeds.index(5)), alone), seeds
+    compacted = lanes_of(shape, range(6), 25, model)
+    compacted.keep([1, 3, 5])
     compacted.advance(15)
     compacted.keep([2])
     compacted.advance(20)
-    assert compacted.places == [4]
-    assert torch.equal(state(compacted, 0), state(undisturbed, 4))
+    assert compacted.indices == [5]
+    assert torch.equal(numbers(compacted, 0), alone)
 
 
+@models
 @shapes
-def test_disturbing_one_lane_leaves_the_others_as_they_were(shape: tuple[int, ...]) -> None:
-    quiet, disturbed = lanes_of(shape, range(4), 10), lanes_of(shape, range(4), 10)
-    disturb(disturbed, 2, 0.1)
-    quiet.advance(30)
-    disturbed.advance(30)
-    for lane in (0, 1, 3):
-        assert torch.equal(state(disturbed, lane), state(quiet, lane))
-    assert not torch.equal(state(disturbed, 2), state(quiet, 2))
-
-
-@pytest.mark.parametrize("poison", [float("nan"), float("inf")])
-def test_a_lane_that_is_lost_loses_no_other(poison: float) -> None:
-    quiet, poisoned = lanes_of(SMALL, range(3), 10), lanes_of(SMALL, range(3), 10)
-    disturb(poisoned, 1, poison)
-    quiet.advance(20)
-    poisoned.advance(20)
-    assert poisoned.is_finite() == [True, False, True]
-    for lane in (0, 2):
-        assert torch.equal(state(poisoned, lane), state(quiet, lane))
-        validation = quiet.tasks[lane].validation
-        assert poisoned.score(lane, validation) == quiet.score(lane, validation)
+def test_disturbing_or_losing_one_lane_leaves_the_others_as_they_were(
+    shape: tuple[int, ...], model: str
+) -> None:
+    quiet = lanes_of(shape, range(3), 40, model)
+    for by in (0.1, float("nan"), float("inf")):
+        disturbed = lanes_of(shape, range(3), 10, model)
+        disturb(disturbed, 1, by)
+        disturbed.advance(30)
+        assert disturbed.is_finite() == [True, bool(np.isfinite(by)), True]
+        for lane in (0, 2):
+            assert torch.equal(numbers(disturbed, lane), numbers(quiet, lane))
+            validation = quiet.tasks[lane].validation[:40]
+            scores = [Evaluation(lanes).score(lane, validation) for lanes in (disturbed, quiet)]
+            assert scores[0] == scores[1]
+        assert not torch.equal(numbers(disturbed, 1), numbers(quiet, 1))
 
 
 @shapes
@@ -121,30 +112,36 @@ def test_steps_can_be_taken_in_any_portions(shape: tuple[int, ...]) -> None:
     for portion in (1, 7, 23):
         in_portions.advance(portion)
     assert in_portions.steps == at_once.steps == 31
-    assert torch.equal(in_portions.theta, at_once.theta)
+    for lane in range(3):
+        assert torch.equal(numbers(in_portions, lane), numbers(at_once, lane))
 
 
+@models
 @shapes
-def test_padding_never_moves(shape: tuple[int, ...]) -> None:
-    lanes = lanes_of(shape, range(2), 20)
-    d_k, d = lanes.widths[0], lanes.cell.d_model
-    for tensors in (lanes.parameters, lanes.first, lanes.second, lanes.gradients):
+def test_padding_never_moves(shape: tuple[int, ...], model: str) -> None:
+    lanes = lanes_of(shape, range(2), 20, model)
+    d_k, d = lanes.d_k, lanes.cell.d_model
+    for tensors in (lanes.parameters, lanes.adamw.first, lanes.adamw.second, lanes.gradients):
         for W_LDd in tensors[:2]:
             W_Lhkd = W_LDd.unflatten(1, (lanes.h, -1))
             assert not W_Lhkd[:, :, d_k:].any()
             assert not W_Lhkd[..., d:].any()
             assert W_Lhkd[:, :, :d_k, :d].any(dim=(2, 3)).all()
         assert not tensors[2][:, 1:].any()
-        assert tensors[2][:, 0].all()
+        assert tensors[2][:, 0].all() == tensors[2][:, 0].any() == lanes.cell.record.has_tau
 
 
 def test_heads_that_tie_share_the_gradient() -> None:
     one = lanes_of((23, 17, 5, 1, 7), range(2), 10)
     two = Lanes(runs_of((23, 17, 5, 2, 7), range(2)), CPU, torch.float32)
-    for name in ("parameters", "first", "second"):
-        halves = [W.repeat(1, 2, 1) for W in getattr(one, name)[:2]]
-        setattr(two, name, [*halves, getattr(one, name)[2].clone()])
-    two.steps = one.steps
+    for mine, its in zip(
+        (one.adamw.first, one.adamw.second),
+        (two.adamw.first, two.adamw.second),
+        strict=True,
+    ):
+        its[:] = [*(W.repeat(1, 2, 1) for W in mine[:2]), mine[2].clone()]
+    two.parameters = [W.repeat(1, 2, 1) for W in one.parameters[:2]] + [one.parameters[2].clone()]
+    two.steps, two.adamw.steps = one.steps, one.adamw.steps.clone()
     one.advance(1)
     two.advance(1)
     for single, shared in zip(one.gradients[:2], two.gradients[:2], strict=True):
@@ -158,7 +155,7 @@ def test_numbers_do_not_depend_on_the_number_of_threads() -> None:
         one = lanes_of(shape, range(8), 3)
         torch.set_num_threads(2)
         two = lanes_of(shape, range(8), 3)
-        assert torch.equal(one.theta, two.theta)
+        assert all(torch.equal(a, b) for a, b in zip(one.parameters, two.parameters, strict=True))
 
 
 def test_each_lane_stops_for_itself() -> None:
@@ -169,6 +166,25 @@ def test_each_lane_stops_for_itself() -> None:
     assert ends(runs) == alone
     assert ends(runs[::-1]) == alone
     assert ends(runs[2:5]) == {seed: alone[seed] for seed in (2, 3, 4)}
+
+
+@pytest.mark.parametrize(
+    ("model", "training"), [("softmax", {"stop_score": 0.7}), ("value", {"tolerance": 0.05})]
+)
+def test_each_lane_of_another_model_stops_as_its_reference_does(
+    model: str, training: dict[str, float]
+) -> None:
+    runs = runs_of(SMALL, range(3), model, **QUICK | training)
+    together = LanesEngine().train(runs)
+    assert len({outcome.steps for outcome in together}) > 1
+    assert "converged" in {outcome.stop_reason for outcome in together}
+    for run, beside in zip(runs, together, strict=True):
+        assert end(beside) == end(LanesEngine().train([run])[0])
+        (solo,) = ReferenceEngine().train([run])
+        assert (beside.steps, beside.stop_reason) == (solo.steps, solo.stop_reason)
+        assert beside.score == pytest.approx(solo.score, rel=1e-3)
+        assert beside.val_score == pytest.approx(solo.val_score, rel=1e-3)
+        assert beside.tau == (None if model == "value" else pytest.approx(solo.tau, rel=1e-4))
 
 
 def test_lanes_that_converge_leave_those_that_do_not_to_the_last_step() -> None:
@@ -211,8 +227,28 @@ def test_no_runs_have_no_outcomes() -> None:
     assert LanesEngine().train([]) == []
 
 
-@pytest.mark.parametrize("other", [{"h": 2}, {"cell": Cell(m=17, d_model=8)}])
+@pytest.mark.parametrize("other", [{"h": 2}, {"d_k": 3}, {"cell": Cell(m=17, d_model=8)}])
 def test_runs_that_do_not_fit_in_one_program_are_refused(other: dict[str, Any]) -> None:
     run = Run(cell=Cell(m=16, d_model=8), h=1, d_k=2, seed=0)
-    with pytest.raises(ValueError, match="must share the cell and h"):
+    with pytest.raises(ValueError, match="must share the cell, h and d_k"):
         LanesEngine().train([run, run.model_copy(update={"seed": 1, **other})])
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.05])
+def test_adamw_has_the_bits_of_torchs_own_also_after_lanes_left(decay: float) -> None:
+    generator = torch.Generator().manual_seed(0)
+    mine = [torch.randn(shape, generator=generator) for shape in ((4, 24, 16), (4, 16))]
+    theirs = [p.clone() for p in mine]
+    adamw = AdamW(mine, 0.003, decay)
+    optimizer = torch.optim.AdamW(theirs, lr=0.003, weight_decay=decay, fused=True)
+    kept = torch.arange(4)
+    for step in range(20):
+        if step == 12:
+            kept = torch.tensor([0, 3])
+            mine = [p.index_select(0, kept) for p in mine]
+            adamw.keep(kept)
+        for p in theirs:
+            p.grad = torch.randn(p.shape, generator=generator)
+        adamw.step(mine, [p.grad[kept] for p in theirs])
+        optimizer.step()
+        assert all(torch.equal(a, b[kept]) for a, b in zip(mine, theirs, strict=True))

@@ -1,0 +1,108 @@
+"""Scores of lanes, whichever way they are computed, and checks that end once they cannot pass."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from rgr_dist.engines.lanes import evaluation as lanes_evaluation
+from rgr_dist.engines.lanes import retrieval_error
+from rgr_dist.engines.lanes.evaluation import Evaluation
+from rgr_dist.engines.lanes.state import Lanes
+from rgr_dist.engines.reference.edges import Trainer
+from tests.engines.lanes.test_lanes import (
+    CPU,
+    QUICK,
+    SMALL,
+    ends,
+    lanes_of,
+    runs_of,
+    shapes,
+)
+
+
+@shapes
+@pytest.mark.parametrize("together", [1, 3])
+def test_scores_are_the_same_by_pairs_and_by_contexts(
+    shape: tuple[int, ...], together: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lanes = lanes_of(shape, range(4), 200)
+    validation = [task.validation for task in lanes.tasks]
+    scores = {}
+    monkeypatch.setattr(lanes_evaluation, "lanes_at_once", lambda *_: together)
+    monkeypatch.setattr(lanes_evaluation, "PAIRS_AT_ONCE_ON_CPU", 1_000)  # several parts
+    monkeypatch.setattr(lanes_evaluation, "SCORES_AT_ONCE_ON_CPU", 1_000)
+    for by_pairs in (True, False):
+        monkeypatch.setattr(lanes_evaluation, "pairs_pay", lambda *_, chosen=by_pairs: chosen)
+        evaluation = Evaluation(lanes)
+        scores[by_pairs] = evaluation.validate(range(4))
+        assert evaluation.score(2, validation[2]) == pytest.approx(scores[by_pairs][2], abs=2e-3)
+        assert evaluation.validate([1, 3]) == pytest.approx(scores[by_pairs][1::2], abs=2e-3)
+    assert max(scores[True]) > 0
+    assert scores[True] == pytest.approx(scores[False], abs=2e-3)
+
+
+@pytest.fixture
+def by_contexts(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Have every check go through contexts, and not all pairs at once."""
+    monkeypatch.setattr(lanes_evaluation, "pairs_pay", lambda *_: False)
+    return monkeypatch
+
+
+@shapes
+@pytest.mark.parametrize("first_look", [1, 16])
+def test_a_check_ends_early_only_if_it_cannot_be_passed(
+    shape: tuple[int, ...], first_look: int, by_contexts: pytest.MonkeyPatch
+) -> None:
+    by_contexts.setattr(lanes_evaluation, "FIRST_LOOK", first_look)
+    lanes, lane = lanes_of(shape, [0, 1]), 1
+    evaluation = Evaluation(lanes)
+    for _ in range(6):  # the contexts that were wrong come first from the second check on
+        lanes.advance(40)
+        exact = Evaluation(lanes).score(lane, lanes.tasks[lane].validation)
+        assert evaluation.validate([lane], 1.0) == [None]
+        for above in (0.0, exact - 1e-9, None):
+            assert evaluation.validate([lane], above) == [exact]
+        for above in (exact, exact + 1e-9, (1 + exact) / 2):
+            assert evaluation.validate([lane], above)[0] in (None, exact)
+
+
+@pytest.mark.usefixtures("by_contexts")
+def test_a_hopeless_check_looks_at_few() -> None:
+    lanes = lanes_of((400, 16, 16, 2, 3), [0], 20)
+    evaluation = Evaluation(lanes)
+    assert evaluation.validate([0], 0.995) == [None]
+    assert 0 < (evaluation.scorers[0].errors > 0).sum() <= 16
+
+
+@pytest.mark.parametrize("shape", [SMALL, (64, 32, 16, 2, 8)])
+def test_runs_end_the_same_whether_or_not_checks_end_early(
+    shape: tuple[int, ...], by_contexts: pytest.MonkeyPatch
+) -> None:
+    by_contexts.setattr(lanes_evaluation, "FIRST_LOOK", 2)  # to end before items are many
+    runs = runs_of(shape, range(4), **QUICK)
+    early = ends(runs)
+    validate = Evaluation.validate
+    by_contexts.setattr(Evaluation, "validate", lambda self, lanes, above: validate(self, lanes))
+    assert ends(runs) == early
+
+
+@shapes
+@pytest.mark.parametrize("at_once", [1_000, 2**18])
+def test_errors_are_the_same_by_triples_and_by_contexts(
+    shape: tuple[int, ...], at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one part or many."""
+    monkeypatch.setattr(retrieval_error, "SCORES_AT_ONCE_ON_CPU", at_once)
+    (run,) = runs_of(shape, [1], "value")
+    lanes, trainer = Lanes([run], CPU, torch.float32), Trainer(run, torch.float32)
+    lanes.advance(100)
+    for name, W in zip(("W_Q", "W_K"), lanes.weights(0), strict=True):
+        getattr(trainer, name).data = W
+    task = lanes.tasks[0]
+    expected = trainer.score(torch.from_numpy(task.validation).long())
+    for often in (True, False):
+        scorer = retrieval_error.ErrorScorer(task.validation, task, lanes.batches.V_Lmv[0], often)
+        assert (scorer.forms is not None) == often
+        assert scorer.score(lanes.layer(0)) == pytest.approx(expected, rel=1e-5)
+        assert scorer.score(lanes.layer(0)) == pytest.approx(expected, rel=1e-5), "and again"

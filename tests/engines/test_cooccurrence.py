@@ -1,0 +1,50 @@
+"""Which positions retrieve a message, and the form of their errors, against plain loops."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rgr_dist.engines.cooccurrence import (
+    MOST_TRIPLES,
+    cooccurrence_pays,
+    error_forms,
+    retrievals_in,
+)
+
+
+@pytest.mark.parametrize(("m", "length"), [(9, 4), (5, 5), (20, 2)])
+def test_the_form_gives_the_errors_summed_over_contexts(m: int, length: int) -> None:
+    rng = np.random.default_rng(m)
+    contexts = np.stack([rng.permutation(m)[:length] for _ in range(30)]).astype(np.int32)
+    targets, V = rng.permutation(m).astype(np.int32), rng.normal(size=(m, 3))
+    S = rng.normal(size=(m, m))
+    expected, retrieving = 0.0, []
+    for n, nodes in enumerate(contexts):
+        for p, source in enumerate(nodes):
+            if targets[source] in nodes:
+                error = S[source, nodes] @ V[nodes] - V[targets[source]]
+                expected += error @ error
+                retrieving.append((n, p))
+    retrievals = retrievals_in(contexts, targets)
+    rows = np.repeat(np.arange(30), np.diff(retrievals.until, prepend=0))
+    assert list(zip(rows, retrievals.positions, strict=True)) == retrieving
+    size = m + 3
+    x = np.zeros((m, size))
+    x[:, :m] = S
+    x[np.arange(m), targets] -= 1
+    forms = error_forms(contexts, targets, V, size)
+    assert forms.shape == (m, size, size)
+    assert np.einsum("ij,ijk,ik->", x, forms, x) == pytest.approx(expected, rel=1e-5)
+    assert not forms[:, m:].any()
+    assert not forms[:, :, m:].any()
+
+
+def test_triples_pay_off_where_items_are_few_and_contexts_many() -> None:
+    def contexts(n: int) -> np.ndarray:
+        return np.zeros((n, 16), dtype=np.int32)
+
+    assert cooccurrence_pays(64, contexts(500))
+    assert not cooccurrence_pays(64, contexts(5))
+    assert not cooccurrence_pays(128, contexts(5000))
+    assert 64**3 <= MOST_TRIPLES < 128**3
