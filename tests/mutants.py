@@ -24,12 +24,16 @@ from typing import Any
 import libcst as cst
 import pytest
 from hypothesis import Phase, settings
+from mutmut.mutation.diff_apply import get_diff_for_mutant
+from mutmut.state import state
 
 ROOMS = ("search", "analysis", "rgr_dist/store", "rgr_dist/problem")
 SOURCES = ("rgr_dist", "search", "analysis")
 COPIED = ("tests", "benchmarks", "docs", "README.md", "Makefile", "cluster.yaml")
 NOT_MUTATED = ("search/tune/*",)  # adapters, whose tests start Ray
 KEPT = {"staticmethod", "classmethod"}  # mutmut knows these
+RUN_AT_IMPORT = Path("run-at-import.json")  # functions, beside the mutants
+AT_IMPORT = pytest.StashKey[set[str]]()
 ALIVE = {0, 33, None}  # exit codes: survived, no test reaches it, not run
 
 
@@ -134,8 +138,6 @@ class WriteOutDecorators(cst.CSTTransformer):
 
 def report(folder: Path) -> None:
     """Print killed/total by file, and keep the diffs of the survivors."""
-    from mutmut.mutation.diff_apply import get_diff_for_mutant
-
     survivors = []
     totals = [0, 0]
     os.chdir(folder)
@@ -150,6 +152,33 @@ def report(folder: Path) -> None:
     Path("survivors.diff").write_text("\n".join(survivors))
     print(f"{totals[0]:5d}/{totals[1]:<5d} killed; the others: {folder}/survivors.diff")
     os.chdir(Path(*[".."] * len(folder.parts)))
+
+
+def mutant_under_test() -> str:
+    """The mutant's name, ``stats`` while mutmut finds out which test reaches what, or nothing."""
+    return os.environ.get("MUTANT_UNDER_TEST", "")
+
+
+def pytest_load_initial_conftests() -> None:
+    """Import the project anew if the mutant is in a function that runs when it is imported."""
+    function = mutant_under_test().rpartition("__mutmut_")[0]
+    if RUN_AT_IMPORT.exists() and function in json.loads(RUN_AT_IMPORT.read_text()):
+        for name in set(sys.modules) - {"tests.mutants"}:
+            if name.partition(".")[0] in (*SOURCES, "tests"):
+                del sys.modules[name]
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Keep the names of the functions that have run so far."""
+    if mutant_under_test() == "stats":
+        session.config.stash[AT_IMPORT] = set(state()._stats)
+        RUN_AT_IMPORT.write_text(json.dumps(sorted(state()._stats)))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Let mutmut know that every test reaches what runs at import."""
+    state()._stats.update(item.config.stash.get(AT_IMPORT, set()))
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -173,7 +202,7 @@ def no_processes() -> Iterator[None]:
     popen = subprocess.Popen.__init__
 
     def start(self: Any, arguments: Any, *others: Any, **options: Any) -> None:
-        if arguments[0] != "git":
+        if Path(arguments[0]).is_absolute():  # unlike git
             pytest.skip("starts a process")
         popen(self, arguments, *others, **options)
 
