@@ -89,8 +89,8 @@ def test_the_readmes_own_searches_find_a_certified_threshold(number: int, tmp_pa
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    probes = re.findall(r"ProbeResult\(d_k=(\d+), mean_score=([\d.]+)", done.stdout)
-    (passed, good), (failed, poor) = ((int(d_k), float(mean)) for d_k, mean in probes)
+    probes = re.findall(r"ProbeResult\(value=(\d+), mean_score=([\d.]+)", done.stdout)
+    (passed, good), (failed, poor) = ((int(value), float(mean)) for value, mean in probes)
     assert failed == passed - 1
     assert poor < float(re.search(r"target=([\d.]+)", script)[1]) <= good
     assert len([line for line in script.splitlines() if line]) <= 25
