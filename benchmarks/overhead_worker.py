@@ -55,7 +55,7 @@ def idle() -> dict[str, Any]:
 
 def start(engine: str, *sizes: int) -> dict[str, Any]:
     """A worker until its first training step; says when that was done."""
-    from rgr_dist.engines.api import make_engine
+    from rgr_dist.engines.choose import make_engine
 
     make_engine(engine).weights_after(make_runs(*sizes), 1)
     return {"at": time.time()}
@@ -89,7 +89,7 @@ def run(engine: str, *sizes: int) -> dict[str, Any]:
     """A worker that trains whole runs; seconds in all, and of those in checks and tests."""
     import torch
 
-    from rgr_dist.engines.api import make_engine
+    from rgr_dist.engines.choose import make_engine
     from rgr_dist.engines.fused.evaluation import F1ByContexts, F1ByPairs, F1Scorer
     from rgr_dist.engines.fused.lane import Lane
     from rgr_dist.engines.lanes.evaluation import Evaluation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rgr_dist.engines.api import make_engine
+from rgr_dist.engines.choose import make_engine
 from rgr_dist.planning.portfolio import Feed, open_portfolio, stored_runs
 from rgr_dist.planning.tables import threshold_rows
 from rgr_dist.running.worker import train_rows

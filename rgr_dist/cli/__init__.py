@@ -17,7 +17,7 @@ import typer
 
 from rgr_dist.cli import results, running, tuning
 from rgr_dist.cli.options import EXIT_BAD_INPUT, EXIT_INTERRUPTED, say_error
-from rgr_dist.engines.api import EngineError
+from rgr_dist.engines.choose import EngineError
 from rgr_dist.running.cluster import ClusterError
 from rgr_dist.store.parts import StoreError
 from rgr_dist.study.errors import StudyError

@@ -19,7 +19,7 @@ from rgr_dist.cli.options import (
     opened,
     say_error,
 )
-from rgr_dist.engines.api import check_engine
+from rgr_dist.engines.choose import check_engine
 from rgr_dist.store.store import Store
 from rgr_dist.study.yaml_file import load_study
 

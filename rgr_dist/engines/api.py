@@ -1,4 +1,4 @@
-"""What an engine is, which there are, and when the runs that it trains stop.
+"""What an engine is, and the rules that all of them share: when a run stops, AdamW, the F1 bound.
 
 An engine trains runs of one (cell, h, d_k). All engines give the same numbers up to rounding, at
 very different speed.
@@ -7,14 +7,13 @@ very different speed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from rgr_dist.study.models import MODELS
 from rgr_dist.study.study import Cell, Run
 
 StopReason = Literal["converged", "max_steps", "diverged"]
@@ -70,92 +69,6 @@ class Engine(Protocol):
 
     def weights_after(self, runs: Sequence[Run], steps: int) -> Sequence[Weights | BlockWeights]:
         """The weights after so many steps, without checks or stopping: to compare engines."""
-
-
-class EngineError(ValueError):
-    """No engine has this name, or it does not train this model; the message lists those that do."""
-
-
-ENGINES = ("reference", "lanes", "fused")
-
-
-def check_engine(name: str, models: Iterable[str] = (), gpus: float = 0.0) -> None:
-    """Make sure that an engine of this name exists and trains these models on this hardware.
-
-    Raises:
-        EngineError: it does not.
-    """
-    if name not in ("auto", *ENGINES):
-        raise EngineError(f"--engine {name}: unknown; valid: auto, {', '.join(ENGINES)}")
-    if gpus and name not in ("auto", "lanes"):
-        raise EngineError(f"--engine {name}: trains on CPUs alone; valid with --gpus: auto, lanes")
-    for model in models:
-        valid = MODELS[model].engines
-        if name not in ("auto", *valid):
-            others = ", ".join(engine for engine in ENGINES if engine in valid)
-            raise EngineError(
-                f"--engine {name}: has no kernels for model {model}; valid: auto, {others}"
-            )
-
-
-def make_engine(
-    name: str = "auto", device: str = "cpu", threads: int = 1, model: str = "max"
-) -> Engine:
-    """The engine of a name; ``auto`` takes the fastest for the device and the model.
-
-    Args:
-        device: ``cpu``, or a torch device such as ``cuda``, which only ``lanes`` can use.
-        threads: threads of a CPU engine.
-        model: what it is to train.
-
-    Raises:
-        EngineError: no engine has that name, or it does not train the model.
-    """
-    check_engine(name, [model])
-    record = MODELS[model]
-    if name == "auto":
-        name = record.engines[0] if device == "cpu" else "lanes"
-    if name == "fused":
-        from rgr_dist.engines.fused.engine import FusedEngine
-
-        return FusedEngine(threads)
-    import torch
-
-    torch.set_num_threads(threads)
-    return _TORCH_ENGINES[name, record.task](device)
-
-
-def _reference(device: str) -> Engine:
-    from rgr_dist.engines.reference.edges import ReferenceEngine
-
-    return ReferenceEngine()
-
-
-def _transformer_reference(device: str) -> Engine:
-    from rgr_dist.engines.reference.matching import TransformerReference
-
-    return TransformerReference()
-
-
-def _lanes(device: str) -> Engine:
-    from rgr_dist.engines.lanes.engine import LanesEngine
-
-    return LanesEngine(device)
-
-
-def _transformer_lanes(device: str) -> Engine:
-    from rgr_dist.engines.lanes.transformer import TransformerLanes
-
-    return TransformerLanes(device)
-
-
-_TORCH_ENGINES: dict[tuple[str, str], Callable[[str], Engine]] = {
-    ("reference", "edges"): _reference,
-    ("reference", "matching"): _transformer_reference,
-    ("lanes", "edges"): _lanes,
-    ("lanes", "matching"): _transformer_lanes,
-}
-"""By the name of the engine and the task of the model; imported only when one is made."""
 
 
 @dataclass

@@ -11,7 +11,8 @@ from typing import Any
 
 from ray import tune
 
-from rgr_dist.engines.api import Engine, Outcome, make_engine
+from rgr_dist.engines.api import Engine, Outcome
+from rgr_dist.engines.choose import make_engine
 from rgr_dist.store.row import run_row
 from rgr_dist.study import assets
 from rgr_dist.study.study import Cell, Run

@@ -7,7 +7,7 @@ from typing import Any
 
 from ray import tune
 
-from rgr_dist.engines.api import make_engine
+from rgr_dist.engines.choose import make_engine
 from rgr_dist.running.worker import train_rows
 from rgr_dist.study import assets
 from rgr_dist.study.study import Cell

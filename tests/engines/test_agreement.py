@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from rgr_dist.engines.api import ENGINES, Engine, Weights, make_engine
+from rgr_dist.engines.api import Engine, Weights
+from rgr_dist.engines.choose import ENGINES, make_engine
 from rgr_dist.engines.lanes.engine import LanesEngine
 from rgr_dist.engines.lanes.evaluation import Evaluation
 from rgr_dist.engines.lanes.state import Lanes

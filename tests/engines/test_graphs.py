@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from rgr_dist.engines.api import make_engine
+from rgr_dist.engines.choose import make_engine
 from rgr_dist.engines.fused.engine import FusedEngine
 from rgr_dist.engines.fused.evaluation import (
     F1ByContexts,

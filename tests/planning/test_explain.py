@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from rgr_dist.cli import call
-from rgr_dist.engines.api import check_engine
+from rgr_dist.engines.choose import check_engine
 from rgr_dist.planning.explain import command_to_repeat, explain_cell
 from rgr_dist.planning.portfolio import open_portfolio
 from rgr_dist.planning.tables import decision_rows

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rgr_dist.engines.api import make_engine
+from rgr_dist.engines.choose import make_engine
 from rgr_dist.store import row as store_row
 from rgr_dist.store.row import FAILED, LOST, git_revision, lost_rows, run_row
 from rgr_dist.store.schema import RUNS

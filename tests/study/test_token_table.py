@@ -15,7 +15,7 @@ import yaml
 from safetensors.numpy import save_file
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-from rgr_dist.engines.api import make_engine
+from rgr_dist.engines.choose import make_engine
 from rgr_dist.engines.lanes.transformer import TransformerLanes
 from rgr_dist.engines.reference.matching import TransformerReference
 from rgr_dist.problem.embeddings import sample_embedding, sample_with_null
