@@ -60,15 +60,16 @@ def output_of(process: subprocess.Popen[str]) -> str:
     return output
 
 
-def copy_package(to: Path) -> Path:
-    """A copy of the package that processes started in this folder import."""
-    return shutil.copytree(
-        PACKAGE, to / PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__", "results")
-    )
+def copy_packages(to: Path) -> Path:
+    """Copy the packages to a folder, for processes that start in it, and return ours."""
+    ignored = shutil.ignore_patterns("__pycache__", "results")
+    for name in ("rgr_dist", "search", "analysis"):
+        shutil.copytree(PACKAGE.parent / name, to / name, ignore=ignored)
+    return to / "rgr_dist"
 
 
 def test_an_edited_kernel_changes_the_code_that_inlines_it(tmp_path: Path) -> None:
-    streams = copy_package(tmp_path) / "problem" / "streams.py"
+    streams = copy_packages(tmp_path) / "problem" / "streams.py"
     first = output_of(start(CONTEXTS, tmp_path))
     assert list(tmp_path.rglob("contexts.*.nbc"))
     source = streams.read_text()
@@ -109,7 +110,7 @@ def test_what_cannot_be_written_is_passed_over(tmp_path: Path) -> None:
     site, home, temporary = (tmp_path / name for name in ("site", "home", "temporary"))
     for folder in (site, home, temporary):
         folder.mkdir()
-    copy_package(site)
+    copy_packages(site)
     folders = [site, *(path for path in site.rglob("*") if path.is_dir())]
     where = {"PYTHONPATH": str(site), "HOME": str(home), "TMPDIR": str(temporary)}
     try:
