@@ -6,7 +6,7 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def write_atomically(path: Path, data: bytes) -> None:
         hidden.unlink(missing_ok=True)
 
 
-def parse(content: bytes, cell_ids: Collection[str] | None = None) -> pa.Table:
+def parse(content: bytes, cell_ids: Iterable[str] | None = None) -> pa.Table:
     """The rows of a part, or of some cells; columns that the part is too old to have are null.
 
     Raises:
@@ -48,11 +48,11 @@ def parse(content: bytes, cell_ids: Collection[str] | None = None) -> pa.Table:
             f"the store was written by a newer rgr-dist (schema {version}, here {SCHEMA_VERSION}); "
             "upgrade this one"
         )
+    wanted = None
+    if cell_ids is not None:
+        wanted = pc.field("cell_id").isin(pa.array(cell_ids, pa.string()))
     table = pq.read_table(
-        pa.BufferReader(content),
-        schema=RUNS,
-        filters=None if cell_ids is None else pc.field("cell_id").isin(list(cell_ids)),
-        page_checksum_verification=True,
+        pa.BufferReader(content), schema=RUNS, filters=wanted, page_checksum_verification=True
     )
     if table["run_id"].null_count:
         raise pa.ArrowInvalid("a row without run_id")

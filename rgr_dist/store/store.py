@@ -95,7 +95,7 @@ class Store:
                 self._remove_if_empty(folder)
 
     def _try_write(self) -> None:
-        self._fs.create_dir(f"{self._path}/runs", recursive=True)
+        self._fs.create_dir(f"{self._path}/runs")
         probe = f"runs/.probe-{uuid.uuid4().hex[:8]}"
         self._write(probe, b"")
         self._fs.delete_file(f"{self._path}/{probe}")
@@ -108,7 +108,7 @@ class Store:
         """
         self._parts()
         for path in self.damaged:
-            self._fs.create_dir(f"{self._path}/damaged", recursive=True)
+            self._fs.create_dir(f"{self._path}/damaged")
             self._fs.move(path, f"{self._path}/damaged/{Path(path).name}")
         return [Path(path).name for path in self.damaged]
 
@@ -133,13 +133,8 @@ class Store:
         wanted = None if cell_ids is None else set(cell_ids)
         tables = [table for _, table in self._parts(wanted)]
         frame: pd.DataFrame = pa.concat_tables([RUNS.empty_table(), *tables]).to_pandas()
-        trained = frame["stop_reason"] != "failed"
-        frame = frame.assign(_failed=~trained).sort_values(
-            ["_failed", "finished_at"], kind="stable"
-        )
-        frame = frame.drop_duplicates("run_id").drop(columns="_failed")
         order = ["model", "graph", "degree", "m", "d_model", "h", "d_k", "seed"]
-        return frame.sort_values(order, kind="stable").reset_index(drop=True)
+        return _once_each(frame).sort_values(order, ignore_index=True)
 
     def compact(self, above: int = COMPACT_ABOVE) -> None:
         """Merge the parts into one if there are more than ``above`` or one has an older schema.
@@ -152,12 +147,8 @@ class Store:
         if len(parts) <= above and not self._is_outdated:
             return
         merged = pa.concat_tables([table for _, table in parts])
-        frame = merged.to_pandas()
-        in_order = frame.assign(failed=frame["stop_reason"] == "failed").sort_values(
-            ["failed", "finished_at"], kind="stable"
-        )
-        keep = ~in_order.duplicated("run_id")
-        self._write_table(f"runs/{part_name()}", merged.filter(pa.array(keep.sort_index())))
+        kept = _once_each(merged.to_pandas()).index
+        self._write_table(f"runs/{part_name()}", merged.take(sorted(kept)))
         for path, _ in parts:
             with suppress(FileNotFoundError):  # another driver compacts too
                 self._fs.delete_file(path)
@@ -253,7 +244,7 @@ class Store:
 
     def _write(self, relative: str, data: bytes) -> None:
         path = f"{self._path}/{relative}"
-        self._fs.create_dir(path.rsplit("/", 1)[0], recursive=True)
+        self._fs.create_dir(path.rsplit("/", 1)[0])
         if self.local_path is None:
             with self._fs.open_output_stream(path) as stream:
                 stream.write(data)
@@ -273,3 +264,11 @@ class Store:
     def _remove_if_empty(self, folder: str) -> None:
         with suppress(OSError):  # it is no longer empty
             Path(folder).rmdir()
+
+
+def _once_each(runs: pd.DataFrame) -> pd.DataFrame:
+    """One row for each run: its first success, or else its first failure; failures come last."""
+    in_order = runs.assign(_failed=runs["stop_reason"] == "failed").sort_values(
+        ["_failed", "finished_at"]
+    )
+    return in_order.drop_duplicates("run_id").drop(columns="_failed")

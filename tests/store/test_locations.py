@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from rgr_dist.store.parts import StoreError
@@ -22,6 +23,45 @@ def test_a_file_uri_names_the_same_store_as_its_path(tmp_path: Path) -> None:
         assert list(Store(root).runs()["seed"]) == [0, 1]
     Store(tmp_path.as_uri()).check_writable()
     assert Store(tmp_path.as_uri()).local_path == tmp_path
+
+
+def test_object_storage_holds_what_a_disk_would() -> None:
+    store = Store("mock://bucket/prefix")  # pyarrow's file system in memory
+    assert store.local_path is None
+    assert store.read_text("studies/s/study.yaml") is None
+    assert store.runs().empty
+    store.check_writable()
+    for seed in range(3):
+        store.append([run_row(seed=seed)])
+    before = store.runs()
+    store.compact(above=1)
+    pd.testing.assert_frame_equal(store.runs(), before)
+    assert list(before["seed"]) == [0, 1, 2]
+    store.write_text("studies/s/study.yaml", "name: ∫\n")
+    assert store.read_text("studies/s/study.yaml") == "name: ∫\n"
+    assert store.studies() == ["s"]
+
+
+def test_object_storage_that_refuses_is_told_in_one_line() -> None:
+    store = Store("mock://bucket/prefix")
+    store.write_text("runs", "a file where a folder should be")
+    with pytest.raises(StoreError) as caught:
+        store.check_writable()
+    told = str(caught.value)
+    assert told.startswith("--out mock://bucket/prefix: cannot be written: ")
+    assert told.endswith("; give a folder or URI where files can be made")
+    assert "None" not in told
+
+
+def test_studies_are_the_folders_of_studies_by_name(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    assert store.studies() == []
+    for name in ("b", "a"):
+        store.write_text(f"studies/{name}/study.yaml", f"name: {name}")
+    store.write_text("studies/notes.txt", "mine")
+    assert store.studies() == ["a", "b"]
+    assert store.read_text("studies/a/study.yaml") == "name: a"
+    assert store.read_text("studies/c/study.yaml") is None
 
 
 def test_a_relative_path_stays_where_it_was_opened(
@@ -99,7 +139,7 @@ def test_an_uploaded_folder_keeps_its_shape(tmp_path: Path) -> None:
     (report / "figures").mkdir(parents=True)
     (report / "index.html").write_text("<p>")
     (report / "figures/one.svg").write_bytes(b"\x00\xff")
-    where = Store(tmp_path / "store").upload(report, "studies/s/report")
+    where = Store(f"{tmp_path}/store/").upload(report, "studies/s/report")
     assert where == f"{tmp_path}/store/studies/s/report"
     assert (Path(where) / "index.html").read_text() == "<p>"
     assert (Path(where) / "figures/one.svg").read_bytes() == b"\x00\xff"

@@ -70,9 +70,9 @@ def test_a_row_has_its_own_cells_keys() -> None:
 
 def test_a_row_names_the_versions() -> None:
     row = run_row(run_of(), {}, None, None)
-    versions = dict(pair.split("=") for pair in row["versions"].split(" "))
-    packages = ["rgr-dist", "torch", "numpy", "numba"]
-    assert versions == {package: metadata.version(package) for package in packages}
+    torch, numpy, numba = map(metadata.version, ("torch", "numpy", "numba"))
+    rgr = metadata.version("rgr-dist")
+    assert row["versions"] == f"rgr-dist={rgr} torch={torch} numpy={numpy} numba={numba}"
     assert row["git_revision"] == git_revision(Path(store_row.__file__))
 
 

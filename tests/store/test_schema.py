@@ -62,5 +62,13 @@ def test_a_table_of_a_study_is_replaced_whole(tmp_path: Path, name: str) -> None
     assert table[["cell_id", "h"]].to_dict("records") == [{"cell_id": "c", "h": 4}]
     files = [path.name for path in (tmp_path / "studies/study").iterdir()]
     assert files == [f"{name}.parquet"]
+    schema = {"thresholds": THRESHOLDS, "decisions": DECISIONS}[name]
+    stored = pq.read_schema(tmp_path / f"studies/study/{name}.parquet")
+    assert stored.equals(schema, check_metadata=True)
+    older = pq.read_table(tmp_path / f"studies/study/{name}.parquet").select(["cell_id", "h"])
+    pq.write_table(older, tmp_path / f"studies/study/{name}.parquet")
+    assert list(store.read_study_table("study", name).columns) == schema.names
+    (tmp_path / f"studies/study/{name}.parquet").write_bytes(b"torn")
+    assert store.read_study_table("study", name) is None
     store.write_study_table("study", name, [])
     assert store.read_study_table("study", name).empty

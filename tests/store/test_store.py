@@ -98,6 +98,7 @@ def test_runs_of_one_cell_are_those_of_that_cell(tmp_path: Path) -> None:
     store.append([run_row(), run_row(cell=OTHER)])
     assert list(store.runs([OTHER.cell_id])["m"]) == [128]
     assert store.runs([]).empty
+    assert store.damaged == []
     assert store.runs(iter([CELL.cell_id, OTHER.cell_id])).shape[0] == 2
 
 
@@ -287,11 +288,58 @@ def test_a_store_of_a_newer_version_is_refused_in_one_line(tmp_path: Path) -> No
     table = pq.read_table(part)
     newer = {**table.schema.metadata, b"version": str(SCHEMA_VERSION + 1).encode()}
     pq.write_table(table.replace_schema_metadata(newer), part)
-    with pytest.raises(StoreError, match=r"newer rgr-dist \(schema"):
+    with pytest.raises(StoreError) as caught:
         store.runs()
+    assert str(caught.value) == (
+        f"the store was written by a newer rgr-dist (schema {SCHEMA_VERSION + 1}, "
+        f"here {SCHEMA_VERSION}); upgrade this one"
+    )
 
 
 def test_a_store_that_cannot_be_listed_is_told_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "runs").write_text("not a folder")
-    with pytest.raises(StoreError, match="cannot be read"):
+    with pytest.raises(StoreError) as caught:
         Store(tmp_path).runs()
+    told = str(caught.value)
+    assert told.startswith(f"--out {tmp_path}: cannot be read: Cannot list directory")
+    assert told.endswith("Not a directory")
+
+
+class Overtaken(Store):
+    """A store whose parts another driver compacts just after they are listed, so many times."""
+
+    times = 1
+
+    def _list_parts(self) -> list[str]:
+        listed = super()._list_parts()
+        if self.times:
+            self.times -= 1
+            Store(self.root).append([run_row(seed=8 + self.times)])
+            Store(self.root).compact(above=1)
+        return listed
+
+
+def test_a_reader_starts_over_if_the_parts_are_compacted_meanwhile(tmp_path: Path) -> None:
+    store = Overtaken(tmp_path)
+    for seed in range(3):
+        store.append([run_row(seed=seed)])
+    assert list(store.runs()["seed"]) == [0, 1, 2, 8]
+    store.times = 5
+    with pytest.raises(StoreError) as caught:
+        store.runs()
+    changing = "its parts keep changing; is another study compacting it?"
+    assert str(caught.value) == f"{tmp_path}: {changing}"
+
+
+def test_two_that_compact_at_once_lose_and_double_nothing(tmp_path: Path) -> None:
+    class Late(Store):
+        def _write_table(self, relative: str, table: pa.Table) -> None:
+            Store(self.root).compact(above=1)
+            super()._write_table(relative, table)
+
+    for seed in (0, 1, 1, 2):
+        Store(tmp_path).append([run_row(seed=seed)])
+    Late(tmp_path).compact(above=1)
+    assert list(Store(tmp_path).runs()["seed"]) == [0, 1, 2]
+    Store(tmp_path).compact(above=1)
+    assert sorted(pd.read_parquet(tmp_path / "runs")["seed"]) == [0, 1, 2]
