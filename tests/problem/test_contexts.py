@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from rgr_dist.problem.contexts import draw_contexts
+from rgr_dist.problem.contexts import draw_contexts, edges_within, rate_word
 from rgr_dist.problem.graphs import Neighbours
 from rgr_dist.problem.streams import Stream
 from tests.problem.plain_sampler import law_of_contexts, literal_context
@@ -170,3 +170,22 @@ def test_a_positive_rate_brings_targets_into_the_context() -> None:
     # Far fewer than rho: targets that come in push out sources and targets that were there.
     assert 4 * chance < share(0.5) < 0.5
     assert share(0.0) < share(0.1) < share(0.25) < share(0.5)
+
+
+@given(graph=graphs(9), data=st.data())
+def test_edges_within_a_context_are_those_between_its_items(
+    graph: list[list[int]], data: st.DataObject
+) -> None:
+    length = data.draw(st.integers(1, len(graph)), "l")
+    items = st.permutations(range(len(graph)))
+    contexts = [data.draw(items)[:length] for _ in range(3)]
+    expected = [sum(len(set(graph[p]) & set(c)) for p in c) for c in contexts]
+    counted = edges_within(np.array(contexts, np.int32), neighbours(graph))
+    assert counted.tolist() == expected
+    assert counted.dtype == np.int64
+
+
+@pytest.mark.parametrize(("rho", "word"), [(0, 0), (0.5, 2**31), (0.3, 1288490189), (1, 2**32)])
+def test_a_rate_is_a_share_of_all_words(rho: float, word: int) -> None:
+    assert rate_word(rho) == word
+    assert rate_word(rho).dtype == np.uint64

@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from rgr_dist.problem.contexts import draw_contexts
 from rgr_dist.problem.edge_task import Task, initial_projections
 from rgr_dist.problem.streams import Stream
 from rgr_dist.study.study import Cell, Run
+
+FEW = {"validation_contexts": 40, "test_contexts": 50}
 
 
 def cell_of(m: int = 64, d_model: int = 16, **parts: Any) -> Cell:
@@ -28,8 +31,8 @@ def fingerprint(values: np.ndarray) -> str:
 
 
 def test_a_seed_means_the_same_problem_however_it_is_trained() -> None:
-    slow = {"learning_rate": 1e-4, "max_steps": 7, "patience": 1, "sharpness": 3.0}
-    one, other = Task.of(cell_of(), 3), Task.of(cell_of(training=slow), 3)
+    slow = FEW | {"learning_rate": 1e-4, "max_steps": 7, "patience": 1, "sharpness": 3.0}
+    one, other = Task.of(cell_of(training=FEW), 3), Task.of(cell_of(training=slow), 3)
     np.testing.assert_array_equal(one.targets, other.targets)
     np.testing.assert_array_equal(one.embedding, other.embedding)
     np.testing.assert_array_equal(one.validation, other.validation)
@@ -48,7 +51,8 @@ def test_wider_layers_start_with_the_narrower_ones_columns(role: str) -> None:
 
 
 def test_every_seed_and_cell_has_its_own_problem() -> None:
-    tasks = [Task.of(cell_of(m, d), seed) for m, d in [(64, 16), (64, 32)] for seed in range(3)]
+    cells = [cell_of(64, d_model, training=FEW) for d_model in (16, 32)]
+    tasks = [Task.of(cell, seed) for cell in cells for seed in range(3)]
     for part in ("targets", "test", "validation"):
         assert len({fingerprint(getattr(task, part)) for task in tasks}) == len(tasks)
     assert len({fingerprint(task.training_contexts(0, 9)) for task in tasks}) == len(tasks)
@@ -64,7 +68,7 @@ def test_training_validation_and_test_contexts_are_drawn_apart() -> None:
 
 
 def test_training_contexts_are_a_stream_that_can_be_entered_anywhere() -> None:
-    task = Task.of(cell_of(), 0)
+    task = Task.of(cell_of(training=FEW), 0)
     np.testing.assert_array_equal(
         task.training_contexts(1_000, 20), task.training_contexts(0, 1_020)[1_000:]
     )
@@ -72,7 +76,7 @@ def test_training_contexts_are_a_stream_that_can_be_entered_anywhere() -> None:
 
 def test_embedding_rows_are_uniform_on_the_unit_sphere() -> None:
     d = 16
-    X = Task.of(cell_of(m=4_096, d_model=d, context={"length": 2}), 1).embedding
+    X = Task.of(cell_of(m=4_096, d_model=d, context={"length": 2}, training=FEW), 1).embedding
     np.testing.assert_allclose((X**2).sum(axis=1), 1.0, rtol=1e-12)
     for column in (0, d - 1):  # the square of a coordinate on the sphere is a Beta variable
         assert stats.kstest(X[:, column] ** 2, stats.beta(0.5, (d - 1) / 2).cdf).pvalue > 1e-3
@@ -82,7 +86,9 @@ def test_embedding_rows_are_uniform_on_the_unit_sphere() -> None:
 
 
 def test_a_one_hot_item_has_a_dimension_of_its_own() -> None:
-    X = Task.of(cell_of(m=20, d_model=20, embedding={"family": "onehot"}), 3).embedding
+    X = Task.of(
+        cell_of(m=20, d_model=20, embedding={"family": "onehot"}, training=FEW), 3
+    ).embedding
     np.testing.assert_array_equal(X, np.eye(20))
 
 
@@ -90,7 +96,7 @@ def test_a_one_hot_item_has_a_dimension_of_its_own() -> None:
 def test_binary_rows_have_independent_ones_at_the_papers_rate(density: float) -> None:
     m, d = 2_048, 44  # 11 binary digits of m
     parts = {"family": "binary", "density": density}
-    X = Task.of(cell_of(m=m, d_model=d, embedding=parts), 1).embedding
+    X = Task.of(cell_of(m=m, d_model=d, embedding=parts, training=FEW), 1).embedding
     assert set(np.unique(X)) == {0.0, 1.0}
     p = density * 11 / d
     ones = X.sum(axis=1)
@@ -123,6 +129,17 @@ def test_first_weights_differ_between_seeds() -> None:
     assert not np.isclose(first, second).any()
 
 
+def test_messages_are_frozen_projections_of_the_embeddings() -> None:
+    cell = cell_of(training=FEW)
+    one, other = Task.of(cell, 1), Task.of(cell, 2)
+    W_V = Stream.of(cell.problem_json, "W_V", 1).normals(16 * 16).reshape(16, 16) / 4
+    np.testing.assert_allclose(one.messages, one.embedding @ W_V, rtol=1e-12)
+    assert not np.isclose(one.messages, other.messages).any()
+    wide = Task.of(cell_of(d_model=64, training=FEW), 0)
+    ratio = (wide.messages**2).sum() / (wide.embedding**2).sum()
+    assert ratio == pytest.approx(1, abs=0.1), "messages are as long as embeddings on average"
+
+
 def test_the_protocols_numbers_are_pinned() -> None:
     """Raise ``PROTOCOL`` before changing one of these: stored runs were trained on them."""
     task = Task.of(cell_of(), 0)
@@ -140,9 +157,16 @@ def test_the_protocols_numbers_are_pinned() -> None:
 
 
 def test_streams_are_named_by_the_problem_the_role_and_the_seed() -> None:
-    cell = cell_of()
+    cell = cell_of(training=FEW)
     problem = (
         '{"context":{"length":16,"positive_rate":0.5},"d_model":16,'
         '"embedding":{"family":"gaussian"},"graph":{"family":"permutation"},"m":64}'
     )
-    assert Task.of(cell, 5).train == Stream.of(problem, "train", 5)
+    task = Task.of(cell, 5)
+    assert (task.cell, task.seed) == (cell, 5)
+    assert task.train == Stream.of(problem, "train", 5)
+    for role, contexts in (("validation", task.validation), ("test", task.test)):
+        stream, count = Stream.of(problem, role, 5), len(contexts)
+        drawn = draw_contexts(stream, 0, count, task.graph, 16, 0.5)
+        np.testing.assert_array_equal(contexts, drawn)
+    assert (len(task.validation), len(task.test)) == (40, 50)

@@ -98,6 +98,31 @@ def test_lists_of_neighbours_hold_the_edges_they_were_made_of(data: st.DataObjec
     assert list(zip(graph.sources.tolist(), graph.targets.tolist(), strict=True)) == edges
     assert np.argwhere(graph.matrix).tolist() == [list(edge) for edge in edges]
     assert graph.m == m
+    assert [[t for t in row if t >= 0] for row in graph.table.tolist()] == lists(graph)
+    assert graph.table.shape == (m, max(map(len, lists(graph))))
+    arrays = (graph.starts, graph.targets, graph.sources, graph.table)
+    assert {array.dtype for array in arrays} == {np.dtype(np.int32)}
+    assert graph.targets.flags.c_contiguous
+
+
+def test_a_graph_without_edges_has_a_table_of_nothing() -> None:
+    graph = Neighbours.of_edges(3, np.empty((0, 2), np.int32))
+    assert graph.table.tolist() == [[-1]] * 3
+    assert graph.sources.tolist() == []
+    assert not graph.matrix.any()
+
+
+def test_more_matchings_than_there_are_targets_are_refused() -> None:
+    with pytest.raises(RuntimeError, match=r"^a graph on 4 items is not 4-regular$"):
+        sample_regular(stream(0), 4, 4)
+
+
+def test_a_permutation_is_a_graph_of_one_target_each() -> None:
+    graph = sample_graph(Cell(m=64, d_model=8), 0)
+    assert graph.starts.tolist() == list(range(65))
+    assert {graph.starts.dtype, graph.targets.dtype} == {np.dtype(np.int32)}
+    stream_of_cell = Stream.of(Cell(m=64, d_model=8).problem_json, "graph", 0)
+    assert graph.targets.tolist() == stream_of_cell.permutation(64).tolist()
 
 
 def test_edges_from_a_file_are_the_same_graph_at_every_seed() -> None:

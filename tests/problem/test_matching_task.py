@@ -11,6 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from rgr_dist.problem.edge_task import initial_projections
+from rgr_dist.problem.embeddings import sample_embedding
+from rgr_dist.problem.graphs import sample_graph
 from rgr_dist.problem.matching_task import MatchingTask, draw_examples, initial_block
 from rgr_dist.problem.streams import Stream
 from rgr_dist.study.study import Cell, Run
@@ -166,3 +169,34 @@ def test_weights_start_with_the_variance_of_their_inputs() -> None:
     assert not theta["b_2"].any()
     flat = [theta[name][:16, :16].ravel() for name in ("W_Q", "W_K", "W_V", "W_O")]
     assert np.abs(np.corrcoef(flat) - np.eye(4)).max() < 0.3
+
+
+def test_the_protocols_numbers_are_pinned() -> None:
+    """Raise ``PROTOCOL`` before changing one of these: stored runs were trained on them."""
+    cell = cell_of(validation_contexts=20, test_contexts=30)
+    task = MatchingTask.of(cell, 1)
+    assert task.cell == cell
+    assert task.targets.tolist() == sample_graph(cell, 1).targets.tolist()
+    assert task.sources.tolist() == [i for i in range(16) if task.targets[i] != i]
+    assert task.sources.dtype == np.int32
+    for role, count in (("train", 15), ("validation", 20), ("test", 30)):
+        stream = Stream.of(cell.problem_json, f"matching {role}", 1)
+        drawn = draw_examples(stream, 0, count, task.targets, task.sources, 3)
+        train = task.training_batches(0, 3).reshape(15, -1)
+        expected = {"train": train, "validation": task.validation, "test": task.test}[role]
+        assert drawn.tolist() == expected.tolist()
+        assert drawn.dtype == np.int32
+    null = Stream.of(cell.problem_json, "null", 1).normals(8)
+    np.testing.assert_allclose(task.table[-1], null / np.linalg.norm(null), rtol=1e-12)
+    np.testing.assert_array_equal(task.table[:-1], sample_embedding(cell, 1))
+    theta = initial_block(Run(cell=cell, h=2, d_k=3, seed=1))
+    shapes = {"W_V": (8, 8), "W_O": (8, 8), "W_1": (8, 16), "W_2": (16, 8)}
+    for name, shape in shapes.items():
+        drawn = Stream.of(cell.problem_json, name, 1).normals(shape[0] * shape[1])
+        np.testing.assert_allclose(theta[name] * np.sqrt(shape[0]), drawn.reshape(shape))
+    W_Q, W_K = initial_projections(Run(cell=cell, h=2, d_k=3, seed=1))
+    assert theta["W_Q"].tolist() == W_Q.tolist()
+    assert theta["W_K"].tolist() == W_K.tolist()
+    assert (theta["b_1"].tolist(), theta["b_2"].tolist()) == ([0.0] * 16, [0.0] * 8)
+    order = ["W_Q", "W_K", "W_V", "W_O", "W_1", "b_1", "W_2", "b_2"]
+    assert list(theta) == order

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 
 import numpy as np
@@ -94,3 +95,25 @@ def test_permutations_are_uniform() -> None:
     counts = [drawn.count(p) for p in itertools.permutations(range(4))]
     assert sum(counts) == len(seeds)
     assert stats.chisquare(counts).pvalue > 1e-3
+
+
+def test_a_normal_is_the_quantile_at_the_middle_of_its_words_interval() -> None:
+    stream = Stream.of("problem", "W_Q", 0)
+    below = stats.norm.cdf(stream.normals(1_000)) * 2.0**32
+    np.testing.assert_allclose(below - stream.words(1_000), 0.5, atol=1e-5)
+
+
+@pytest.mark.parametrize("n", [1, 5, 64])
+def test_a_permutation_orders_items_by_two_words_each(n: int) -> None:
+    stream = Stream.of("problem", "graph", 1)
+    words = stream.words(2 * n).tolist()
+    by_words = sorted(range(n), key=lambda i: (words[i], words[n + i]))
+    assert stream.permutation(n).tolist() == by_words
+
+
+def test_a_key_is_both_halves_of_the_digest() -> None:
+    stream = Stream.of("problem", "role", 7)
+    digest = hashlib.blake2b(b"problem|role|7", digest_size=8).digest()
+    assert stream.key.dtype == np.uint64
+    assert stream.key.tobytes() == digest[:4] + bytes(4) + digest[4:] + bytes(4)
+    assert stream.words(3).dtype == np.uint32
