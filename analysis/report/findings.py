@@ -129,7 +129,7 @@ def agreement(
     apart = [row for row in measured if not row["agrees"]]
     lines = []
     if measured:
-        total = f"{len(measured)} cells" if len(measured) > 1 else "the one cell"
+        total = plural(len(measured), "cell")
         if apart:
             each = "; ".join(_difference(row) for row in apart)
             lines.append(
@@ -139,7 +139,7 @@ def agreement(
         else:
             lines.append(
                 f"D_K* is within one step of d_k of the value that the paper's Table 1 implies "
-                f"in {'all ' if len(measured) > 1 else ''}{total}."
+                f"in {len(measured)} of {total}."
             )
     whole = {law.response: law.n for law in laws if law.name == "D_K"}
     for law in laws:

@@ -68,6 +68,55 @@ def test_a_gain_is_the_paired_difference_to_one_head_at_the_same_width(
         assert np.isnan([row["gain"], row["gain_low"], row["gain_high"]]).all()
 
 
+def test_a_table_of_splits_known_by_hand(made_up: SimpleNamespace) -> None:
+    study = study_of()
+    (cell,) = study.cells
+    scores: dict[tuple[int, int], list[float | None]] = {(1, 8): [*ALONE], (2, 8): [0.75, 0.05]}
+    runs = rows_of(made_up, study, scores, {(1, 8): [0.0, 0.2, 0.4], (2, 8): [0.5, 0.1]})
+    table = splits(runs, study)
+    one = stats.t.interval(0.95, 2, np.mean(ALONE), stats.sem(ALONE))
+    two = stats.t.interval(0.95, 1, 0.4, stats.sem([0.75, 0.05]))
+    gain = stats.t.interval(0.95, 1, -0.13, stats.sem([0.25, -0.51]))
+    expected = pd.DataFrame(
+        {
+            "cell_id": [cell.cell_id] * 2,
+            "m": [64] * 2,
+            "d_model": [16] * 2,
+            "D_K": [8] * 2,
+            "h": [1, 2],
+            "d_k": [8, 4],
+            "n_seeds": [3, 2],
+            "accuracy": [np.mean(ALONE), 0.4],
+            "low": [one[0], two[0]],
+            "high": [one[1], two[1]],
+            "collapsed": [0, 1],
+            "null_rate": [0.2, 0.3],
+            "null_runs": [0, 1],
+            "n_pairs": [0, 2],
+            "gain": [np.nan, -0.13],
+            "gain_low": [np.nan, gain[0]],
+            "gain_high": [np.nan, gain[1]],
+        }
+    ).astype({"cell_id": "object"})
+    pd.testing.assert_frame_equal(table, expected)
+    empty = splits(runs.iloc[:0], study)
+    pd.testing.assert_series_equal(empty.dtypes, expected.dtypes)
+
+
+def test_cells_are_apart_and_runs_without_null_rates_have_none(made_up: SimpleNamespace) -> None:
+    study = study_of(cells=[{"m": 64, "d_model": 16}, {"m": 64, "d_model": 32}])
+    rows = [
+        made_up.run_row(cell, 1, 8, seed, 0.5, null_rate=None)
+        for cell in study.cells
+        for seed in (0, 1)
+    ]
+    table = splits(pd.DataFrame(rows, columns=RUNS.names), study)
+    assert table["cell_id"].tolist() == [cell.cell_id for cell in study.cells]
+    assert table["d_model"].tolist() == [16, 32]
+    assert table["null_rate"].isna().all()
+    assert table["null_runs"].tolist() == [0, 0]
+
+
 def test_only_seeds_that_both_ran_are_paired(made_up: SimpleNamespace) -> None:
     study = study_of()
     runs = rows_of(made_up, study, {(1, 8): ALONE[:2], (4, 8): FOUR})

@@ -15,7 +15,7 @@ from scipy import stats
 
 from analysis.curves import curves
 from analysis.records import BEST_KEYS, THRESHOLD_KEYS, best_records, threshold_records
-from analysis.thresholds import best, head_pool
+from analysis.thresholds import best, best_of, head_pool
 
 
 def cell_of(made_up: SimpleNamespace, scores: dict[tuple[int, int], list[float]]) -> Any:
@@ -200,6 +200,135 @@ def test_a_cell_without_a_threshold_stays(made_up: SimpleNamespace) -> None:
         30,
         None,
     ]
+
+
+def test_a_cell_known_by_hand(made_up: SimpleNamespace) -> None:
+    """Two heads are found within 10 % of each other; the paired test cannot tell them apart."""
+    study = made_up.study_of([(64, 16)], heads=[1, 2, 4], seeds=3)
+    (cell,) = study.cells
+    scores = {(1, 22): [0.995, 0.991, 0.996], (2, 10): [0.993, 0.992, 0.994]}
+    runs = [
+        made_up.run_row(cell, h, d_k, seed, score)
+        for (h, d_k), own in scores.items()
+        for seed, score in enumerate(own)
+    ]
+    thresholds = [
+        made_up.threshold_row(cell, 1, 22, mean_score=0.994, n_seeds=3, D_K_low=21, D_K_high=25),
+        made_up.threshold_row(cell, 2, 10, mean_score=0.993, n_seeds=3, D_K_low=18, D_K_high=26),
+        made_up.threshold_row(cell, 4, None, status="pruned", D_K_low=24, D_K_high=None),
+    ]
+    results = made_up.results_of(study, runs, thresholds)
+    expected = pd.DataFrame(
+        {
+            "cell_id": [cell.cell_id],
+            "model": ["max"],
+            "graph": ["permutation"],
+            "m": [64],
+            "d_model": [16],
+            "degree": [1],
+            "n_edges": [64],
+            "D_K": [20],
+            "D_K_low": [18],
+            "D_K_high": [25],
+            "h_star": [2],
+            "h_low": [1],
+            "h_high": [2],
+            "d_k": [10],
+            "status": ["found"],
+            "mean_score": [0.993],
+            "n_seeds": [3],
+            "certificate": [thresholds[1]["certificate"]],
+        }
+    )
+    text = ["cell_id", "model", "graph", "status", "certificate"]
+    whole = [name for name in expected if name not in (*text, "mean_score")]
+    expected = expected.astype(dict.fromkeys(text, "object") | dict.fromkeys(whole, "Int64"))
+    pd.testing.assert_frame_equal(best(*_tables(results)), expected)
+    pd.testing.assert_frame_equal(best_of(results), expected)
+
+    same = {"cell_id": [cell.cell_id] * 2, "m": [64] * 2, "d_model": [16] * 2, "degree": [1] * 2}
+    p_value = stats.ttest_rel(scores[1, 22], scores[2, 10]).pvalue
+    pool = pd.DataFrame(
+        {
+            **same,
+            "h": [1, 2],
+            "d_k": [22, 10],
+            "D_K": [22, 20],
+            "mean_score": [0.994, 0.993],
+            "n_common": [3, 3],
+            "mean_difference": [0.001, 0.0],
+            "p_value": [p_value, np.nan],
+            "retained": [True, True],
+            "rule": ["paired t-test", "best"],
+        }
+    )
+    whole = ["m", "d_model", "degree", "h", "d_k", "D_K", "n_common"]
+    pool = pool.astype(dict.fromkeys(["cell_id", "rule"], "object") | dict.fromkeys(whole, "Int64"))
+    pd.testing.assert_frame_equal(head_pool(*_tables(results)), pool)
+
+
+def test_without_a_threshold_the_bounds_are_the_smallest_of_all_heads(
+    made_up: SimpleNamespace,
+) -> None:
+    study = made_up.study_of([(64, 16)], heads=[1, 2, 4])
+    (cell,) = study.cells
+    bounds = {1: (30, 60), 2: (20, 80), 4: (None, 70)}
+    rows = [
+        made_up.threshold_row(cell, h, None, D_K_low=low, D_K_high=high)
+        for h, (low, high) in bounds.items()
+    ]
+    row = one_best(made_up.results_of(study, [], rows))
+    assert (row["D_K_high"], row["status"]) == (60, "open")
+    assert pd.isna(row["D_K_low"]), "h = 4 excludes nothing"
+    two = made_up.study_of([(64, 16)], heads=[1, 2])
+    assert one_best(made_up.results_of(two, [], rows))["D_K_low"] == 20
+    four = made_up.study_of([(64, 16)], heads=[1, 2, 8])
+    row = one_best(made_up.results_of(four, [], rows))
+    assert pd.isna(row["D_K_low"]), "h = 8 was not tried"
+
+
+def test_of_all_heads_those_that_were_tried_make_the_cell(made_up: SimpleNamespace) -> None:
+    study = made_up.study_of([(64, 16)], heads="all")
+    (cell,) = study.cells
+    censored = {"status": "censored", "D_K_high": None}
+    rows = [made_up.threshold_row(cell, h, None, D_K_low=30 + h, **censored) for h in (3, 5)]
+    row = one_best(made_up.results_of(study, [], rows))
+    assert (row["status"], row["D_K_low"]) == ("censored", 33)
+    assert one_best(made_up.results_of(study, [], []))["status"] == "open"
+    found = [*rows, made_up.threshold_row(cell, 7, 3)]
+    assert one_best(made_up.results_of(study, [], found))["status"] == "found"
+
+
+@pytest.mark.parametrize(
+    ("low", "status"), [(19, "inconsistent"), (20, "found"), (None, "inconsistent")]
+)
+def test_an_inconsistent_head_is_doubtful_only_below_D_K(
+    made_up: SimpleNamespace, low: int | None, status: str
+) -> None:
+    study = made_up.study_of([(64, 16)], heads=[1, 2])
+    doubt = {"status": "inconsistent", "D_K_low": low, "D_K_high": 40}
+    cell = study.cells[0]
+    rows = [made_up.threshold_row(cell, 1, 20), made_up.threshold_row(cell, 2, None, **doubt)]
+    assert one_best(made_up.results_of(study, [], rows))["status"] == status
+
+
+def test_an_open_head_keeps_the_cell_open_whatever_the_others_are(
+    made_up: SimpleNamespace,
+) -> None:
+    study = made_up.study_of([(64, 16)], heads=[1, 2, 4])
+    cell = study.cells[0]
+    doubt = made_up.threshold_row(cell, 2, None, status="inconsistent", D_K_low=1)
+    rows = [made_up.threshold_row(cell, 1, 20), doubt, made_up.threshold_row(cell, 4, None)]
+    assert one_best(made_up.results_of(study, [], rows))["status"] == "open"
+    assert one_best(made_up.results_of(study, [], rows[:2]))["status"] == "open", "h = 4 is missing"
+
+
+def test_two_common_seeds_are_enough_for_a_test(made_up: SimpleNamespace) -> None:
+    ours, theirs = [0.993, 0.992, 0.991], [0.994, 0.995]
+    row = pool_of(cell_of(made_up, {(4, 5): ours, (2, 11): theirs}))[2]
+    assert (row["n_common"], row["rule"]) == (2, "paired t-test")
+    assert row["p_value"] == pytest.approx(stats.ttest_rel(theirs, ours[:2]).pvalue)
+    assert row["mean_difference"] == pytest.approx(0.002)
 
 
 def _tables(results: Any) -> tuple[Any, Any, Any]:

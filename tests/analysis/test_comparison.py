@@ -8,10 +8,12 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.comparison import compare, laws_for
+from analysis.comparison import compare, is_papers, laws_for
 from analysis.runs import cost
 from analysis.thresholds import best
 from rgr_dist import paper
+from rgr_dist.study.study import Study
+from rgr_dist.study.yaml_file import parse_study
 
 
 @pytest.mark.parametrize(
@@ -54,3 +56,74 @@ def test_what_a_study_took_holds_its_retests_and_their_seeds(made_up: SimpleName
     taken = cost(made_up.results_of(study, rows, []).runs, study).iloc[0]
     assert (taken["runs"], taken["probes"], taken["spared"]) == (4, 1, 8)
     assert taken["steps"] == sum(row["steps"] for row in rows[:3] + rows[4:])
+
+
+def test_a_comparison_known_by_hand(made_up: SimpleNamespace) -> None:
+    study = made_up.study_of([(64, 16), (96, 16), (128, 16), (64, 64)], heads=[1, 4])
+    one, _, two, three = study.cells
+    rows = [made_up.threshold_row(one, 4, 6), made_up.threshold_row(two, 4, 21)]
+    rows += [made_up.threshold_row(cell, 1, None) for cell in (one, two, three)]
+    results = made_up.results_of(study, [], rows)
+    table = compare(best(results.thresholds, results.runs, study), study)
+    expected = pd.DataFrame(
+        {
+            "cell_id": pd.Series([one.cell_id, two.cell_id, three.cell_id], dtype="object"),
+            "m": [64, 128, 64],
+            "d_model": [16, 16, 64],
+            "D_K": [24, 84, None],
+            "paper_D_K": [20, 88, 5],
+            "difference": [4, -4, None],
+            "step": [4, 8, None],
+            "h_star": [4, 4, None],
+            "paper_h": [4, 8, 1],
+            "d_k": [6, 21, None],
+            "paper_d_k": [5, 11, 5],
+        }
+    ).astype(dict.fromkeys(paper_columns(), "Int64"))
+    expected["agrees"] = pd.array([True, True, None], dtype="boolean")
+    pd.testing.assert_frame_equal(table, expected)
+
+
+def paper_columns() -> list[str]:
+    sizes = ["m", "d_model", "D_K", "paper_D_K", "difference", "step", "h_star", "paper_h"]
+    return [*sizes, "d_k", "paper_d_k"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "search"),
+    [
+        ({"training": {"max_steps": 20_001}}, {}),
+        ({"training": {"learning_rate": 0.01}}, {}),
+        ({"context": {"length": 8}}, {}),
+        ({"embedding": {"family": "onehot"}, "d_model": 64}, {}),
+        ({"graph": {"family": "regular", "degree": 2}}, {}),
+        ({}, {"seeds": 9}),
+        ({}, {"target": 0.98}),
+        ({}, {"mode": "grid", "heads": [4], "D_K": [20]}),
+        ({"m": 96}, {}),
+    ],
+)
+def test_a_cell_that_is_not_set_as_the_papers_is_not_compared(
+    cell: dict[str, Any], search: dict[str, Any]
+) -> None:
+    def study(cell: dict[str, Any], search: dict[str, Any]) -> Study:
+        cells = [{"m": 64, "d_model": 16} | cell]
+        shared = {key: cells[0].pop(key) for key in ("embedding",) if key in cells[0]}
+        return parse_study({"name": "made-up", "cells": cells, "search": search} | shared)
+
+    own, plain = study(cell, search), study({}, {})
+    assert is_papers(plain.cells[0], plain.search)
+    assert not is_papers(own.cells[0], own.search)
+
+
+def test_laws_are_compared_by_model_and_graph(made_up: SimpleNamespace) -> None:
+    def theirs(model: str = "max", **graph: Any) -> dict[str, paper.PublishedLaw]:
+        cells = [{"m": 128, "d_model": 32}]
+        graphs = {"graph": graph} if graph else {}
+        return laws_for(parse_study({"name": "x", "model": model, "cells": cells} | graphs))
+
+    assert theirs() == paper.LAWS | {"D_K": paper.LAWS["D_K_wide"]}
+    assert laws_for(made_up.study_of([(128, 16)])) == paper.LAWS
+    assert theirs("softmax") == {}
+    assert theirs(family="regular", degree=[4, 16]) == {"D_K": paper.DENSE_LAW}
+    assert theirs(family="regular", degree=[4, 17]) == {"D_K_sparse": paper.DENSE_LAW}

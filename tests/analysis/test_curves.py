@@ -6,6 +6,7 @@ import math
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -68,3 +69,38 @@ def test_no_runs_give_an_empty_table_of_the_same_columns(made_up: SimpleNamespac
     full = curves(made_up.search_all(study).runs, study)
     assert empty.empty
     assert empty.dtypes.drop("cell_id").equals(full.dtypes.drop("cell_id"))
+
+
+def test_a_table_of_curves_known_by_hand(made_up: SimpleNamespace) -> None:
+    study = made_up.study_of([(64, 16)], heads=[2], seeds=2)
+    (cell,) = study.cells
+    runs = [
+        made_up.run_row(cell, 2, 5, 0, 0.9, steps=100, seconds=1.5),
+        made_up.run_row(cell, 2, 4, 0, 0.8, steps=100, seconds=1.0),
+        made_up.run_row(cell, 2, 4, 1, 0.6, steps=300, seconds=2.5),
+    ]
+    low, high = stats.t.interval(0.95, 1, 0.7, stats.sem([0.8, 0.6]))
+    expected = pd.DataFrame(
+        {
+            "cell_id": [cell.cell_id] * 2,
+            "m": [64] * 2,
+            "d_model": [16] * 2,
+            "degree": [1] * 2,
+            "h": [2, 2],
+            "d_k": [4, 5],
+            "D_K": [8, 10],
+            "n_seeds": [2, 1],
+            "mean_score": [0.7, 0.9],
+            "low": [low, np.nan],
+            "high": [high, np.nan],
+            "steps": [400, 100],
+            "seconds": [3.5, 1.5],
+            "complete": [True, False],
+        }
+    )
+    table = curves(made_up.results_of(study, runs, []).runs, study)
+    pd.testing.assert_frame_equal(
+        table.astype({"cell_id": "object"}), expected.astype({"cell_id": "object"})
+    )
+    empty = curves(made_up.results_of(study, [], []).runs, study)
+    pd.testing.assert_series_equal(empty.dtypes[1:], table.dtypes[1:])

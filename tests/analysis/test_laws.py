@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 
@@ -221,3 +222,120 @@ def test_with_the_larger_cells_slopes_and_uncentred_r2_are_all_the_papers() -> N
         assert round(float(law.slope or math.nan), digits) == printed.slope
         assert round(float(law.r2_uncentred or math.nan), 3) == printed.r2
         assert round(float(law.r2_centred or math.nan), 3) != printed.r2
+
+
+def test_every_number_of_a_fit() -> None:
+    """The record of the two fits of four cells, with statsmodels' numbers."""
+    table = cells({(64, 16): (21, 5), (64, 32): (10, 2), (128, 16): (80, 9), (128, 64): (14, 1)})
+    laws = by_name(fit_laws(table))
+    x, y = np.array([24.0, 12, 56, 14]), np.array([21.0, 10, 80, 14])
+    fit = sm.OLS(y, x[:, None]).fit()
+    assert laws["D_K"].to_json() == pytest.approx(
+        {
+            "name": "D_K",
+            "response": "D_K*",
+            "predictor": "m' log2(m) / d_model",
+            "cells": "all cells",
+            "through_origin": True,
+            "n": 4,
+            "status": "fitted",
+            "reason": None,
+            "slope": fit.params[0],
+            "slope_low": fit.conf_int()[0][0],
+            "slope_high": fit.conf_int()[0][1],
+            "intercept": 0.0,
+            "intercept_low": None,
+            "intercept_high": None,
+            "r2": fit.rsquared,
+            "r2_centred": 1 - fit.ssr / ((y - y.mean()) ** 2).sum(),
+            "r2_uncentred": fit.rsquared,
+            "sigma": math.sqrt(fit.mse_resid),
+            "x_mean": 0.0,
+            "x_square_sum": (x**2).sum(),
+        }
+    )
+    x, y = np.array([4.0, 2, 8, 2]), np.array([5.0, 2, 9, 1])
+    fit = sm.OLS(y, sm.add_constant(x)).fit()
+    assert laws["h"].to_json() == pytest.approx(
+        {
+            "name": "h",
+            "response": "h*",
+            "predictor": "m' / d_model",
+            "cells": "all cells",
+            "through_origin": False,
+            "n": 4,
+            "status": "fitted",
+            "reason": None,
+            "slope": fit.params[1],
+            "slope_low": fit.conf_int()[1][0],
+            "slope_high": fit.conf_int()[1][1],
+            "intercept": fit.params[0],
+            "intercept_low": fit.conf_int()[0][0],
+            "intercept_high": fit.conf_int()[0][1],
+            "r2": fit.rsquared,
+            "r2_centred": fit.rsquared,
+            "r2_uncentred": 1 - fit.ssr / (y**2).sum(),
+            "sigma": math.sqrt(fit.mse_resid),
+            "x_mean": 4.0,
+            "x_square_sum": 24.0,
+        }
+    )
+
+
+def test_the_laws_of_part_of_the_cells_say_which() -> None:
+    tables = [cells({(128, 32): (20.0 * degree, 2.0)}, degree) for degree in (1, 16, 17)]
+    laws = fit_laws(pd.concat([*tables, cells({(128, 16): (88, 8), (64, 16): (20, 4)})]))
+    told = [(law.name, law.response, law.predictor, law.cells, law.n) for law in laws]
+    scale, bits = "m' log2(m) / d_model", "m' log2(m²/m') / d_model"
+    assert told == [
+        ("D_K", "D_K*", scale, "all cells", 5),
+        ("D_K_wide", "D_K*", scale, "all but d_model = 16, m > 64", 4),
+        ("D_K_sparse", "D_K*", scale, "degrees up to 16", 4),
+        ("D_K_bits", "D_K*", bits, "all cells", 5),
+        ("h", "h*", "m' / d_model", "all cells", 5),
+    ]
+    assert all(law.through_origin == (law.response == "D_K*") for law in laws)
+
+
+def test_why_there_is_no_fit_word_for_word() -> None:
+    def reasons(values: dict[tuple[int, int], tuple[float, float]]) -> list[str | None]:
+        return [law.reason for law in fit_laws(cells(values)) if law.name != "D_K_wide"]
+
+    one, two = (64, 16), (64, 32)
+    cells_3 = "a fit needs 3 cells of 2 compressions"
+    assert reasons({}) == [
+        "0 cells with a threshold; a fit needs 2 cells",
+        f"0 cells with a threshold; {cells_3}",
+    ]
+    assert reasons({one: (20, 4)}) == [
+        "1 cell with a threshold; a fit needs 2 cells",
+        f"1 cell with a threshold; {cells_3}",
+    ]
+    assert reasons({one: (20, 4), two: (6, 1)}) == [
+        None,
+        f"2 cells with a threshold; {cells_3}",
+    ]
+    alike = {(64, 16): (20, 4), (128, 32): (21, 1), (256, 64): (24, 1)}
+    assert reasons(alike) == [
+        None,
+        f"3 cells with a threshold, all of one compression; {cells_3}",
+    ]
+
+
+def test_three_cells_of_two_compressions_give_a_law_of_h() -> None:
+    law = by_name(fit_laws(cells({(64, 16): (20, 4), (64, 32): (6, 1), (128, 64): (7, 3)})))["h"]
+    assert law.slope == pytest.approx(1.0)
+    assert law.intercept == pytest.approx(0.0, abs=1e-9)
+    assert law.degrees_of_freedom == 1
+    assert predict(law, 3.0).value == pytest.approx(3.0)
+
+
+def test_a_law_from_an_older_file_cannot_predict() -> None:
+    law = by_name(fit_laws(cells(paper.IMPLIED)))["D_K"]
+    for missing in ("x_mean", "x_square_sum"):
+        older = dataclasses.replace(law, **{missing: None})
+        with pytest.raises(ValueError, match=r"^law D_K lacks x_mean or x_square_sum$"):
+            predict(older, 4)
+    none = by_name(fit_laws(cells({})))["h"]
+    with pytest.raises(ValueError, match=f"^law h has no fit: {none.reason}$"):
+        predict(none, 4)

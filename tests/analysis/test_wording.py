@@ -8,7 +8,15 @@ import pandas as pd
 import pytest
 
 from analysis.report.findings import certificate_words
-from analysis.wording import duration, three_digits, with_range
+from analysis.wording import (
+    cell_name,
+    duration,
+    plural,
+    real_range,
+    short_name,
+    three_digits,
+    with_range,
+)
 
 PASS = {"d_k": 6, "D_K": 6, "mean_score": 0.9961, "n_seeds": 10}
 
@@ -85,4 +93,48 @@ def test_three_digits_keep_their_zeros() -> None:
         "−6.50",
         "288",
         "–",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("row", "words", "short"),
+    [
+        ({}, "m = 64, d_model = 16", "(64, 16)"),
+        ({"degree": 1}, "m = 64, d_model = 16", "(64, 16)"),
+        ({"degree": 2}, "m = 64, d_model = 16, r = 2", "(64, 16, r = 2)"),
+        (
+            {"graph": "edges", "n_edges": 300, "degree": 9},
+            "m = 64, d_model = 16, m' = 300",
+            "(64, 16, r = 9)",
+        ),
+    ],
+)
+def test_a_cell_is_named_by_its_sizes(row: dict, words: str, short: str) -> None:
+    sizes = {"m": 64, "d_model": 16}
+    assert cell_name(sizes | row) == words
+    assert short_name(sizes | row) == short
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ((0.8464, 0.831, 0.861), "0.846 [0.831 to 0.861]"),
+        ((0.084, 0.071, 0.097, True), "+0.084 [+0.071 to +0.097]"),
+        ((-0.084, -0.1, 0.0, True), "−0.084 [−0.100 to +0.000]"),
+        ((0.5, None, None), "0.500"),
+        ((0.5, float("nan"), float("nan")), "0.500"),
+        ((None, None, None), "–"),
+        ((float("nan"), None, None), "–"),
+    ],
+)
+def test_a_real_value_with_its_range(values: tuple, words: str) -> None:
+    assert real_range(*values) == words
+
+
+def test_numbers_of_things() -> None:
+    assert [plural(n, "step") for n in (0, 1, 2, 20_000)] == [
+        "0 steps",
+        "1 step",
+        "2 steps",
+        "20,000 steps",
     ]

@@ -1,0 +1,94 @@
+"""Which runs count for a study, and what they cost: tables known by hand."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import pandas as pd
+
+from analysis.runs import asked, cost, scored
+from rgr_dist.study.yaml_file import parse_study
+
+
+def test_runs_count_by_cell_head_and_seed_in_the_studys_order(made_up: SimpleNamespace) -> None:
+    study = made_up.study_of([(64, 16), (32, 16)], heads=[2, 4], seeds=3)
+    big, small = study.cells
+    (other,) = made_up.study_of([(16, 16)]).cells
+    row = made_up.run_row
+    rows = [
+        row(small, 2, 5, 1, 0.7),
+        row(big, 4, 5, 0, 0.9),
+        row(big, 2, 10, 2, 0.8),
+        row(big, 2, 10, 0, 0.6),
+        row(big, 2, 9, 2, None, stop_reason="diverged"),
+        row(big, 2, 9, 1, None, stop_reason="failed"),
+        row(big, 2, 10, 3, 0.99),  # a seed that the study does not ask for
+        row(big, 1, 10, 0, 0.99),  # a head that it does not ask for
+        row(other, 2, 5, 0, 0.99),  # a cell that it does not have
+        row(big, 2, 10, 0, 0.6),  # stored twice
+    ]
+    kept = scored(made_up.results_of(study, rows, []).runs, study)
+    names = ["cell_id", "h", "d_k", "seed", "score"]
+    assert kept[names].values.tolist() == [
+        [big.cell_id, 2, 9, 2, 0.0],
+        [big.cell_id, 2, 10, 0, 0.6],
+        [big.cell_id, 2, 10, 2, 0.8],
+        [big.cell_id, 4, 5, 0, 0.9],
+        [small.cell_id, 2, 5, 1, 0.7],
+    ]
+    assert kept.index.tolist() == [0, 1, 2, 3, 4]
+    assert list(kept.columns) == list(rows[0])
+    assert kept["score"].dtype == "float64"
+
+
+def test_a_diverged_run_has_the_worst_score_even_if_one_is_stored(made_up: SimpleNamespace) -> None:
+    f1 = made_up.study_of([(64, 16)], heads=[2])
+    cells = [{"m": 64, "d_model": 16}]
+    errors = parse_study({"name": "errors", "model": "value", "cells": cells})
+    for study, worst in ((f1, 0.0), (errors, math.inf)):
+        rows = [made_up.run_row(study.cells[0], 2, 5, 0, 0.9, stop_reason="diverged")]
+        assert scored(made_up.results_of(study, rows, []).runs, study)["score"].tolist() == [worst]
+
+
+def test_retests_and_their_extra_seeds_are_asked_for(made_up: SimpleNamespace) -> None:
+    study = made_up.study_of([(64, 16)], heads=[2], seeds=3, extra_seeds=2, retest_steps=4)
+    (cell,) = study.cells
+    rows = [made_up.run_row(cell, 2, 5, seed, 0.9) for seed in range(7)]
+    rows.append(made_up.run_row(study.longer(cell), 2, 5, 1, 0.9))
+    rows.append(made_up.run_row(cell, 2, 5, 0, None, stop_reason="failed"))
+    rows.append(made_up.run_row(cell, 4, 5, 0, 0.9))
+    kept = asked(made_up.results_of(study, rows, []).runs, study)
+    assert kept["seed"].tolist() == [0, 1, 2, 3, 4, 1, 0]
+
+
+def test_what_each_cell_cost(made_up: SimpleNamespace) -> None:
+    study = made_up.study_of([(64, 16), (32, 16)], heads=[2, 4], seeds=3, retest_steps=4)
+    big, small = study.cells
+    row, failed = made_up.run_row, {"stop_reason": "failed", "steps": 0, "seconds": 0.0}
+    rows = [
+        row(big, 2, 5, 0, 0.9, steps=100, seconds=1.0),
+        row(big, 2, 5, 1, 0.999, steps=50, seconds=0.5),
+        row(big, 4, 5, 0, 0.9, steps=100, seconds=1.0),
+        row(big, 4, 5, 1, None, **failed),
+        row(big, 4, 6, 1, None, **failed),
+        row(study.longer(big), 4, 5, 0, 0.9, steps=400, seconds=4.0),
+        row(big, 2, 5, 4, 0.9, steps=100, seconds=1.0),  # one of a retest's extra seeds
+    ]
+    expected = pd.DataFrame(
+        {
+            "cell_id": [big.cell_id, small.cell_id],
+            "m": [64, 32],
+            "d_model": [16, 16],
+            "degree": [1, 1],
+            "probes": [2, 0],  # (2, 5) and (4, 5); no run of (4, 6) was trained
+            "runs": [7, 0],
+            "failed": [2, 0],
+            "at_limit": [4, 0],
+            "spared": [1 + 2, 0],
+            "steps": [750, 0],
+            "seconds": [7.5, 0.0],
+        }
+    ).astype(dict.fromkeys(("m", "d_model", "degree"), "Int64") | {"cell_id": "object"})
+    table = cost(made_up.results_of(study, rows, []).runs, study)
+    pd.testing.assert_frame_equal(table, expected)
