@@ -11,7 +11,7 @@ import pandas as pd
 
 from analysis.runs import scored
 from rgr_dist.study.study import Cell, Study
-from search.interval import t_interval
+from search.confidence_interval import t_interval
 
 MOSTLY = 0.5
 """Share of NULL answers from which a run is said to answer mostly NULL."""

@@ -7,7 +7,7 @@ import pandas as pd
 
 from analysis.runs import scored
 from rgr_dist.study.study import Study
-from search.interval import t_interval
+from search.confidence_interval import t_interval
 
 PROBE = ["cell_id", "m", "d_model", "degree", "h", "d_k", "D_K"]
 """Columns that identify a probe."""

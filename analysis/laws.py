@@ -34,7 +34,7 @@ from analysis.load import StudyResults
 from analysis.thresholds import best_of
 from analysis.wording import plural
 from rgr_dist.paper import LARGEST_DEGREE, capacity_scale, compression, information, is_narrow
-from search.interval import CONFIDENCE
+from search.confidence_interval import CONFIDENCE
 
 CELLS_OF_A_LAW = 3
 """Fewest cells whose fit is reported as a finding; a line can be fitted to two."""

@@ -14,7 +14,7 @@ from analysis.load import StudyResults
 from analysis.records import integer, parse_certificate, real
 from analysis.runs import scored
 from rgr_dist.study.study import Cell, Study
-from search.best import rank
+from search.best_arm import rank
 
 SIGNIFICANCE = 0.05
 """Level of the paired t-test that decides which head counts h_low and h_high span (App. A.2)."""
@@ -178,7 +178,7 @@ def _passing(heads: pd.DataFrame) -> pd.DataFrame:
 
 
 def _best_head(found: pd.DataFrame, minimised: bool) -> int:
-    """Row of h*, as ``search.best.rank`` has it."""
+    """Row of h*, as ``search.best_arm.rank`` has it."""
 
     def rank_of(i: int) -> tuple[int, float, int]:
         row = found.iloc[i]

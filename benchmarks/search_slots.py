@@ -29,7 +29,7 @@ from rgr_dist.cli.options import How
 from rgr_dist.planning.expectations import expectations
 from rgr_dist.planning.portfolio import open_portfolio, stored_runs
 from rgr_dist.store.store import Store
-from rgr_dist.study.yaml_file import load_study
+from rgr_dist.study.from_yaml import load_study
 from search.portfolio import Portfolio
 from search.protocol import CellPlan, ProbeKey
 from search.seed_test import SeedTest

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rgr_dist.running.sweep import run_study as run
     from rgr_dist.store.store import Store
+    from rgr_dist.study.from_yaml import load_study as load
     from rgr_dist.study.study import Study
-    from rgr_dist.study.yaml_file import load_study as load
     from search.tune.find_threshold import find_threshold
 
 __all__ = ["Store", "Study", "find_threshold", "load", "run"]
@@ -29,7 +29,7 @@ _NAMES = {
     "Store": ("rgr_dist.store.store", "Store"),
     "Study": ("rgr_dist.study.study", "Study"),
     "find_threshold": ("search.tune.find_threshold", "find_threshold"),
-    "load": ("rgr_dist.study.yaml_file", "load_study"),
+    "load": ("rgr_dist.study.from_yaml", "load_study"),
     "run": ("rgr_dist.running.sweep", "run_study"),
 }
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
-from search.best import rank
+from search.best_arm import rank
 from search.bracket import Bracket
 from search.protocol import ArmResult, CellPlan, Decision, Need, ProbeKey, ProbeResult, Verdict
 from search.seed_test import SeedTest

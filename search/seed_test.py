@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 
-from search.interval import t_interval
+from search.confidence_interval import t_interval
 from search.protocol import Verdict
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rgr_dist import paper
-from rgr_dist.study.yaml_file import load_study
+from rgr_dist.study.from_yaml import load_study
 
 SIZES = st.integers(2, 4096)
 

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from analysis.wording import duration
-from rgr_dist.planning.cost import Forecast, forecast_cell
+from rgr_dist.planning.forecast import Forecast, forecast_cell
 from rgr_dist.planning.portfolio import shown_heads
 from rgr_dist.running.progress import Summary
 from rgr_dist.study.study import Cell, Study

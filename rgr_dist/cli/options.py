@@ -12,8 +12,8 @@ import typer
 
 from rgr_dist.cli.listing import Format
 from rgr_dist.store.store import Store
+from rgr_dist.study.from_yaml import load_study
 from rgr_dist.study.study import Study
-from rgr_dist.study.yaml_file import load_study
 
 EXIT_BAD_INPUT, EXIT_FAILED_RUNS, EXIT_INTERRUPTED = 2, 3, 130
 CELL = "m=64,d_model=16"

@@ -21,7 +21,7 @@ from rgr_dist.cli.options import (
 )
 from rgr_dist.engines.choose import check_engine
 from rgr_dist.store.store import Store
-from rgr_dist.study.yaml_file import load_study
+from rgr_dist.study.from_yaml import load_study
 
 
 def plan(study: StudyName, out: Out = "results", set_: Set = None, how: How = Format.TABLE) -> None:

@@ -1,4 +1,4 @@
-"""What an engine is, and the rules that all of them share: when a run stops, AdamW, the F1 bound.
+"""What an engine is, and what all of them share: AdamW's constants, the bound on F1.
 
 An engine trains runs of one (cell, h, d_k). All engines give the same numbers up to rounding, at
 very different speed.
@@ -6,7 +6,6 @@ very different speed.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -14,7 +13,7 @@ from typing import Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from rgr_dist.study.study import Cell, Run
+from rgr_dist.study.study import Run
 
 StopReason = Literal["converged", "max_steps", "diverged"]
 
@@ -69,38 +68,6 @@ class Engine(Protocol):
 
     def weights_after(self, runs: Sequence[Run], steps: int) -> Sequence[Weights | BlockWeights]:
         """The weights after so many steps, without checks or stopping: to compare engines."""
-
-
-@dataclass
-class EarlyStop:
-    """What the checks of one run have shown so far, and whether they stop it (App. A.1).
-
-    A micro-F1 stops a run once ``patience`` checks in a row were above ``stop_score``. An error
-    (Sec. 7.2: same interval and patience) stops it once that many checks in a row did not improve
-    on the best one before them by more than ``tolerance`` times that best.
-    """
-
-    cell: Cell
-    in_a_row: int = 0
-    best: float = math.inf
-
-    @property
-    def above(self) -> float | None:
-        """A check may skip a score that is certainly not above this; None: it must give it."""
-        return None if self.cell.record.minimised else self.cell.training.stop_score
-
-    def after(self, val_score: float | None) -> bool:
-        """Whether to stop after this check; None is a score that is not above ``above``."""
-        training = self.cell.training
-        if self.cell.record.minimised:
-            assert val_score is not None
-            counts = val_score >= self.best * (1 - training.tolerance)
-            if not counts:
-                self.best = val_score
-        else:
-            counts = val_score is not None and val_score > training.stop_score
-        self.in_a_row = self.in_a_row + 1 if counts else 0
-        return self.in_a_row == training.patience
 
 
 def f1_cannot_exceed(actual: int, errors: int, value: float) -> bool:

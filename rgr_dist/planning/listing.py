@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from rgr_dist.planning.cost import BYTES_PER_RUN, Forecast, forecast_cell, seconds_per_work
+from rgr_dist.planning.forecast import BYTES_PER_RUN, Forecast, forecast_cell, seconds_per_work
 from rgr_dist.planning.portfolio import shown_heads, stored_search
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Cell, Study

@@ -10,8 +10,8 @@ from typing import Any
 import pandas as pd
 
 from rgr_dist.paper import capacity_scale
-from rgr_dist.planning.cost import step_cost
 from rgr_dist.planning.expectations import Expectation, expectations, papers_expectation
+from rgr_dist.planning.forecast import step_cost
 from rgr_dist.store.store import Store
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.study import Cell, Run, Search, Study

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rgr_dist.planning.cost import work_done
+from rgr_dist.planning.forecast import work_done
 from rgr_dist.planning.portfolio import open_portfolio, stored_runs, stored_search
 from rgr_dist.running.cluster import ClusterError, connect
 from rgr_dist.running.progress import Silent, Summary, View

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from rgr_dist.planning.cost import step_cost
 from rgr_dist.planning.expectations import record
+from rgr_dist.planning.forecast import step_cost
 from rgr_dist.planning.portfolio import Feed, stored_search
 from rgr_dist.planning.tables import write_tables
 from rgr_dist.running.client import drive_from_inside

@@ -16,8 +16,8 @@ import pytest
 from analysis.load import StudyResults
 from rgr_dist.paper import IMPLIED
 from rgr_dist.store.schema import RUNS, THRESHOLDS
+from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Cell, Run, Study
-from rgr_dist.study.yaml_file import parse_study
 
 HEADS = [1, 2, 4, 8, 16, 32, 64]
 

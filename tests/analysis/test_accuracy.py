@@ -16,8 +16,8 @@ from analysis.load import StudyResults
 from analysis.report.accuracy import collapses, gains
 from analysis.report.publish import write_report
 from rgr_dist.store.schema import RUNS, THRESHOLDS
+from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
-from rgr_dist.study.yaml_file import parse_study
 
 ALONE, FOUR = [0.50, 0.56, 0.61], [0.70, 0.74, 0.84]
 

@@ -12,8 +12,8 @@ from analysis.comparison import compare, is_papers, laws_for
 from analysis.runs import cost
 from analysis.thresholds import best
 from rgr_dist import paper
+from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
-from rgr_dist.study.yaml_file import parse_study
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from analysis.figures.axes import error_ticks
 from analysis.report.findings import certificate_words
 from analysis.report.publish import write_report
 from analysis.thresholds import best
+from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
-from rgr_dist.study.yaml_file import parse_study
 
 
 def value_study(**search: Any) -> Study:

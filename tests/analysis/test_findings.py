@@ -12,7 +12,7 @@ import pytest
 from analysis.laws import Law
 from analysis.report import findings
 from rgr_dist.paper import DENSE_LAW, LAWS, PublishedLaw
-from rgr_dist.study.yaml_file import parse_study
+from rgr_dist.study.from_yaml import parse_study
 
 FITTED = Law(
     name="D_K",

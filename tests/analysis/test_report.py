@@ -18,7 +18,7 @@ from analysis.laws import Law
 from analysis.report.publish import write_report
 from analysis.report.thresholds import tables
 from rgr_dist import paper
-from rgr_dist.study.yaml_file import parse_study
+from rgr_dist.study.from_yaml import parse_study
 
 GRID = [(64, 16), (64, 32), (64, 64), (128, 16), (128, 32), (128, 64)]
 FIGURES = ("capacity", "heads", "curves")

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pandas as pd
 
 from analysis.runs import asked, cost, scored
-from rgr_dist.study.yaml_file import parse_study
+from rgr_dist.study.from_yaml import parse_study
 
 
 def test_runs_count_by_cell_head_and_seed_in_the_studys_order(made_up: SimpleNamespace) -> None:

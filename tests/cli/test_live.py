@@ -11,7 +11,7 @@ from rich.console import Console
 
 from analysis.wording import duration
 from rgr_dist.cli.live import SAY_EVERY, LiveView
-from rgr_dist.planning.cost import Forecast, forecast_cell, step_cost
+from rgr_dist.planning.forecast import Forecast, forecast_cell, step_cost
 from rgr_dist.planning.portfolio import open_portfolio
 from rgr_dist.running.progress import Summary
 from rgr_dist.study.study import Study

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from rgr_dist.engines.api import EarlyStop
 from rgr_dist.engines.choose import ENGINES, EngineError, check_engine, make_engine
+from rgr_dist.engines.early_stopping import EarlyStop
 from rgr_dist.study.models import MODELS
 from rgr_dist.study.study import Cell
 

@@ -16,8 +16,8 @@ from rgr_dist.planning.portfolio import Feed, open_portfolio, plan_cell
 from rgr_dist.planning.tables import decision_rows, threshold_rows
 from rgr_dist.store.schema import DECISIONS, RUNS, THRESHOLDS
 from rgr_dist.study.errors import StudyError
+from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Cell, Run, Study
-from rgr_dist.study.yaml_file import parse_study
 from search.protocol import Probe, ProbeKey
 
 WIDTHS = {1: 9, 2: 4, 8: 2}

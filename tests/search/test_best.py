@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from search.best import rank
+from search.best_arm import rank
 from tests.search.oracles import rising_cells, sharp_cells
 from tests.search.simulated_cells import SimulatedCell, cell_of, search
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from rgr_dist.study import assets
 from rgr_dist.study.edge_list import read_edges
 from rgr_dist.study.errors import StudyError
+from rgr_dist.study.from_yaml import load_study, parse_study
 from rgr_dist.study.select import cell_named
 from rgr_dist.study.study import Study
-from rgr_dist.study.yaml_file import load_study, parse_study
 
 EDGES = [[0, 3], [0, 1], [5, 5], [2, 0]]
 IN_ORDER = [[0, 1], [0, 3], [2, 0], [5, 5]]

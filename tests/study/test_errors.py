@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from rgr_dist.study.errors import StudyError
-from rgr_dist.study.yaml_file import load_study, parse_study, shipped_studies
+from rgr_dist.study.from_yaml import load_study, parse_study, shipped_studies
 
 # What is written into a valid study -> what its one line must say: place, fault, what is valid.
 CELL = "cells: [{m: 64, d_model: 16}]"

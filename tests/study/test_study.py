@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from rgr_dist import paper
 from rgr_dist.study.errors import StudyError
+from rgr_dist.study.from_yaml import load_study, parse_study, shipped_studies
 from rgr_dist.study.select import cell_named
 from rgr_dist.study.study import Study
-from rgr_dist.study.yaml_file import load_study, parse_study, shipped_studies
 from tests.written_studies import PAPER, document
 
 TABLE_2 = {  # training step cutoffs by (m, d_model)

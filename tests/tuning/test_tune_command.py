@@ -14,7 +14,7 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
 from rgr_dist.cli import call
-from rgr_dist.study.yaml_file import load_study
+from rgr_dist.study.from_yaml import load_study
 from rgr_dist.tuning.protocol import SPACE, TunedProbe
 from tests.small_study import RGR, rgr, write_study
 

@@ -14,7 +14,8 @@ from dataclasses import replace
 from threading import Lock
 from typing import TypeVar
 
-from rgr_dist.engines.api import EarlyStop, Outcome, StopReason, Weights
+from rgr_dist.engines.api import Outcome, StopReason, Weights
+from rgr_dist.engines.early_stopping import EarlyStop
 from rgr_dist.engines.fused.evaluation import make_scorer
 from rgr_dist.engines.fused.lane import Lane
 from rgr_dist.study.families import Permutation, Regular

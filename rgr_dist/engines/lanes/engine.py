@@ -14,7 +14,8 @@ from dataclasses import replace
 
 import torch
 
-from rgr_dist.engines.api import EarlyStop, Outcome, StopReason, Weights
+from rgr_dist.engines.api import Outcome, StopReason, Weights
+from rgr_dist.engines.early_stopping import EarlyStop
 from rgr_dist.engines.lanes.evaluation import Evaluation
 from rgr_dist.engines.lanes.state import Lanes
 from rgr_dist.study.study import Run

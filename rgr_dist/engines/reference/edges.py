@@ -14,7 +14,8 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from rgr_dist.engines.api import EarlyStop, Outcome, StopReason, Weights
+from rgr_dist.engines.api import Outcome, StopReason, Weights
+from rgr_dist.engines.early_stopping import EarlyStop
 from rgr_dist.models.labels import labels
 from rgr_dist.models.max_heads import Scores, max_scores, score_contexts, weighted_logistic_loss
 from rgr_dist.models.softmax_sum import summed_attention
