@@ -13,8 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ray import cloudpickle
-
 
 class Score(NamedTuple):
     """The score of one seed at one value of the axis."""
@@ -33,8 +31,8 @@ def _named(value: Any) -> Any:
             with suppress(OSError, TypeError):  # typed into a console, or compiled
                 source = inspect.getsource(value)
                 return f"{value.__qualname__} {_digest(source.encode())}"
-        return f"{type(value).__qualname__} {_digest(cloudpickle.dumps(value))}"
-    except (TypeError, pickle.PicklingError) as error:
+        return f"{type(value).__qualname__} {_digest(pickle.dumps(value, protocol=5))}"
+    except (TypeError, AttributeError, pickle.PicklingError) as error:
         raise ValueError(f"config: {value!r} cannot be kept in a file: {error}") from None
 
 

@@ -1,0 +1,95 @@
+"""What a file of scores is of: the trainable and the config, by content, in any process."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from search.tune.score_file import ScoreFile
+
+SCRIPT = """
+import json, sys
+from functools import partial
+from search.tune.score_file import ScoreFile
+
+class Schedule:
+    def __init__(self, warmup):
+        self.warmup = warmup
+
+def train(config):
+    return config["width"] * {factor}
+
+class Loss:
+    def step(self):
+        return {factor}
+
+about = {{
+    "trainable": {trainable},
+    "config": {{"schedule": Schedule({warmup}), "layers": [1, 2]}},
+}}
+kept = ScoreFile(sys.argv[1], about)
+kept.add(3, 0, 0.5)
+print(len(kept.scores))
+"""
+
+
+def scores_after(folder: Path, **changes: Any) -> int | str:
+    """How many scores the file holds after a script has added one, or what it was refused with."""
+    script = folder / "script.py"
+    script.write_text(SCRIPT.format(**{"factor": 1, "trainable": "train", "warmup": 9, **changes}))
+    done = subprocess.run(
+        [sys.executable, str(script), str(folder / "scores.log")],
+        env={"PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONHASHSEED": "random"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    return int(done.stdout) if done.returncode == 0 else done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("trainable", ["train", "Loss", "partial(train, factor=2)"])
+def test_the_same_trainable_and_objects_go_on_in_another_process(
+    trainable: str, tmp_path: Path
+) -> None:
+    assert [scores_after(tmp_path, trainable=trainable) for _ in range(3)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"factor": 2},
+        {"trainable": "Loss"},
+        {"trainable": "partial(train, factor=2)"},
+        {"warmup": 10},
+    ],
+)
+def test_another_trainable_or_object_is_refused(change: dict[str, Any], tmp_path: Path) -> None:
+    assert scores_after(tmp_path) == 1
+    written = (tmp_path / "scores.log").read_text()
+    refused = str(scores_after(tmp_path, **change))
+    assert refused.startswith(f"ValueError: {tmp_path / 'scores.log'} holds scores of {{")
+    assert refused.endswith("; give another file")
+    assert (tmp_path / "scores.log").read_text() == written
+    assert scores_after(tmp_path) == 2
+
+
+def test_what_no_file_can_name_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"^config: <.*> cannot be kept in a file: "):
+        ScoreFile(tmp_path / "scores.log", {"config": {"rows": (row for row in [])}})
+    assert not (tmp_path / "scores.log").exists()
+
+
+def test_the_first_line_says_what_the_scores_are_of(tmp_path: Path) -> None:
+    path = tmp_path / "scores.log"
+    about = {"axis": "width", "trainable": partial(scores_after, factor=2)}
+    ScoreFile(path, about).add(3, 1, 0.25)
+    first, second = map(json.loads, path.read_text().splitlines())
+    assert first["trainable"]["arguments"] == [[], {"factor": 2}]
+    assert first["trainable"]["partial"].startswith("scores_after ")
+    assert second == {"value": 3, "seed": 1, "score": 0.25}
