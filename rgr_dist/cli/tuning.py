@@ -44,7 +44,7 @@ def tune(
     from rgr_dist.planning.portfolio import stored_search
     from rgr_dist.study.select import cells_named, heads_named
     from rgr_dist.tuning.driver import tune_protocol
-    from rgr_dist.tuning.protocol import probe_rows, probes_to_tune
+    from rgr_dist.tuning.training_protocol import probe_rows, probes_to_tune
 
     with opened(study, set_, out) as (resolved, store):
         check_engine(engine, [one.model for one in resolved.cells])

@@ -26,7 +26,13 @@ from rgr_dist.store.parts import StoreError
 from rgr_dist.store.store import Store
 from rgr_dist.study import assets
 from rgr_dist.study.study import Study, digest
-from rgr_dist.tuning.protocol import TunedProbe, bounds, described, present_protocol, rounded
+from rgr_dist.tuning.training_protocol import (
+    TunedProbe,
+    bounds,
+    described,
+    present_protocol,
+    rounded,
+)
 from rgr_dist.tuning.trial import ProtocolTrainable, score_of
 from search.tune.optuna import OptunaTrials
 from search.tune.runner import run_trials

@@ -11,7 +11,7 @@ from rgr_dist.engines.choose import make_engine
 from rgr_dist.running.worker import train_rows
 from rgr_dist.study import assets
 from rgr_dist.study.study import Cell
-from rgr_dist.tuning.protocol import Standing, TunedProbe
+from rgr_dist.tuning.training_protocol import Standing, TunedProbe
 
 
 class ProtocolTrainable(tune.Trainable):

@@ -15,7 +15,7 @@ from optuna.storages.journal import JournalFileBackend
 
 from rgr_dist.cli import call
 from rgr_dist.study.from_yaml import load_study
-from rgr_dist.tuning.protocol import SPACE, TunedProbe
+from rgr_dist.tuning.training_protocol import SPACE, TunedProbe
 from tests.small_study import RGR, rgr, write_study
 
 SHORT = {"max_steps": 400, "check_every": 100, "patience": 2, "learning_rate": 0.01}

@@ -15,7 +15,7 @@ from rgr_dist.study.errors import StudyError
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.select import cell_named, cells_named, heads_named
 from rgr_dist.study.study import Run, Study, Training
-from rgr_dist.tuning.protocol import (
+from rgr_dist.tuning.training_protocol import (
     SPACE,
     Standing,
     TunedProbe,
