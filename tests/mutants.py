@@ -175,6 +175,14 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         RUN_AT_IMPORT.write_text(json.dumps(sorted(state()._stats)))
 
 
+def pytest_runtest_setup() -> None:
+    """Empty the caches of functions, so that every test reaches what it calls."""
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] in SOURCES:
+            for value in vars(module).values():
+                getattr(value, "cache_clear", int)()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> None:
     """Let mutmut know that every test reaches what runs at import."""

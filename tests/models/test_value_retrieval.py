@@ -65,6 +65,21 @@ def test_a_position_without_its_target_is_no_matter() -> None:
     assert not S.grad[1].any()
 
 
+def test_the_mean_over_one_position_is_its_own_error() -> None:
+    one_hot = torch.eye(3, dtype=torch.float64)
+    part = {
+        "contexts": torch.tensor([[0, 1]]),
+        "targets_m": torch.tensor([1, 2, 0]),
+        "X_md": one_hot,
+        "V_mv": torch.tensor([[1.0], [3.0], [0.0]], dtype=torch.float64),
+        "W_Q": one_hot,
+        "W_K": one_hot,
+    }
+    S = max_scores(one_hot[:2], one_hot, one_hot, 1)
+    loss = retrieval_loss(S, labels(torch.tensor([0, 1]), part["targets_m"]), part["V_mv"][:2])
+    assert loss.item() == retrieval_error_over(**part, h=1) == (3.0 - 1.0) ** 2
+
+
 def test_where_nothing_is_asked_for_there_is_no_error_and_no_gradient() -> None:
     S, y = torch.ones(3, 3, requires_grad=True), torch.zeros(3, 3, dtype=torch.bool)
     loss = retrieval_loss(S, y, torch.ones(3, 2))

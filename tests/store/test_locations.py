@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from rgr_dist.store import store as store_module
 from rgr_dist.store.parts import StoreError
 from rgr_dist.store.store import Store
 from tests.store.made_up_runs import run_row
@@ -51,6 +53,23 @@ def test_object_storage_that_refuses_is_told_in_one_line() -> None:
     assert told.startswith("--out mock://bucket/prefix: cannot be written: ")
     assert told.endswith("; give a folder or URI where files can be made")
     assert "None" not in told
+
+
+def test_object_storage_that_never_answers_is_told_in_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    end = threading.Event()
+
+    class Silent(Store):
+        def _try_write(self) -> None:
+            end.wait()
+
+    monkeypatch.setattr(store_module, "ANSWER_WITHIN", 0.01)
+    try:
+        with pytest.raises(StoreError, match="cannot be written: no answer within 0 s;"):
+            Silent("mock://bucket/prefix").check_writable()
+    finally:
+        end.set()
 
 
 def test_studies_are_the_folders_of_studies_by_name(tmp_path: Path) -> None:

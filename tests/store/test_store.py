@@ -90,6 +90,7 @@ def test_runs_come_in_the_order_of_their_cells_and_widths(tmp_path: Path) -> Non
     Store(tmp_path).append([run_row(h, d_k, seed, cell) for cell, h, d_k, seed in keys])
     frame = Store(tmp_path).runs()
     found = list(zip(frame["m"], frame["h"], frame["d_k"], frame["seed"], strict=True))
+    assert list(frame.index) == list(range(5))
     assert found == [(64, 1, 9, 0), (64, 1, 10, 0), (64, 1, 10, 1), (64, 2, 1, 0), (128, 1, 2, 0)]
 
 
