@@ -40,6 +40,7 @@ def test_a_stored_part_carries_version_and_meaning(tmp_path: Path) -> None:
     stored = pq.read_schema(part)
     assert stored.metadata[b"version"] == str(SCHEMA_VERSION).encode()
     assert stored.metadata[b"table"] == b"runs"
+    assert pq.ParquetFile(part).metadata.row_group(0).column(0).compression == "ZSTD"
     assert stored.equals(RUNS, check_metadata=False)
     for field in stored:
         assert field.metadata[b"about"] == RUNS.field(field.name).metadata[b"about"]
