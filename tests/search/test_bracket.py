@@ -57,12 +57,12 @@ def test_middle_lies_strictly_inside(high: int, data: st.DataObject) -> None:
 @pytest.mark.parametrize("value", [-1, 0, 2, 3, 7, 8, 20, 21])
 def test_a_value_outside_is_refused(value: int, verdict: str) -> None:
     bracket = Bracket(range(1, 21)).tell(3, "fail").tell(7, "pass")
-    with pytest.raises(ValueError, match=rf"{value} is not inside \(3, 7\)"):
+    with pytest.raises(ValueError, match=rf"^{value} is not inside \(3, 7\) on the axis$"):
         bracket.tell(value, verdict)
 
 
 def test_a_value_beyond_the_limit_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"21 is not inside \(0, 20\)"):
+    with pytest.raises(ValueError, match=r"^21 is not inside \(0, 20\) on the axis$"):
         Bracket(range(1, 21)).tell(21, "pass")
 
 
@@ -88,5 +88,75 @@ def test_a_pass_at_one_needs_no_fail_below() -> None:
     "bracket", [Bracket(EIGHT), Bracket(EIGHT, 3), Bracket(EIGHT, 3, 3), Bracket(EIGHT, 0, 0)]
 )
 def test_there_is_nothing_to_bisect_without_a_pass_or_when_closed(bracket: Bracket) -> None:
-    with pytest.raises(ValueError, match="nothing to bisect"):
+    with pytest.raises(ValueError) as error:
         bracket.middle()
+    assert str(error.value) == f"nothing to bisect in {bracket}"
+
+
+def test_a_value_between_two_of_the_axis_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^5 is not inside \(0, 16\) on the axis$"):
+        Bracket((4, 8, 16)).tell(5, "pass")
+
+
+def test_passes_in_a_row_are_counted_until_the_next_fail() -> None:
+    bracket = Bracket(EIGHT).tell(8, "pass").tell(6, "pass")
+    assert bracket == Bracket(EIGHT, below=0, above=5, passes=2)
+    assert bracket.tell(2, "fail") == Bracket(EIGHT, below=2, above=5, passes=0)
+
+
+def test_low_and_high_are_values_of_the_axis() -> None:
+    axis = (4, 8, 16)
+    assert (Bracket(axis).low, Bracket(axis).high) == (0, None)
+    assert (Bracket(axis, 1, 2).low, Bracket(axis, 1, 2).high) == (4, 16)
+    assert (Bracket(axis, 0, 0).low, Bracket(axis, 0, 0).high) == (0, 4)
+
+
+@pytest.mark.parametrize(
+    ("value", "at_most", "nearest"),
+    [(0.1, 0, 4), (3.9, 0, 4), (4, 4, 4), (6, 4, 4), (6.1, 4, 8), (12, 8, 8), (99, 16, 16)],
+)
+def test_a_value_is_rounded_to_the_axis(value: float, at_most: int, nearest: int) -> None:
+    bracket = Bracket((4, 8, 16))
+    assert (bracket.at_most(value), bracket.nearest(value)) == (at_most, nearest)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "passes", "middle"),
+    [
+        (0, 64, 0, 42),  # 64 / 1.5
+        (0, 64, 1, 42),
+        (0, 64, 2, 32),
+        (0, 64, 3, 16),
+        (0, 64, 9, 16),
+        (0, 2, 3, 1),
+        (10, 64, 1, 25),  # √640
+        (31, 64, 1, 44),  # √1984
+        (32, 64, 1, 48),  # half way
+        (32, 65, 1, 45),  # √2080
+        (33, 64, 0, 48),
+        (1, 3, 0, 2),  # √3, but above the fail
+    ],
+)
+def test_where_to_probe_next(low: int, high: int, passes: int, middle: int) -> None:
+    assert Bracket(range(1, 101), low, high - 1, passes).middle() == middle
+
+
+def test_the_first_step_down_is_the_spread() -> None:
+    first, second = (Bracket(range(1, 101), 0, 63, passes) for passes in (1, 2))
+    assert (first.middle(4.0), second.middle(4.0)) == (16, 32)
+
+
+@pytest.mark.parametrize(
+    ("axis", "below", "above", "middle"),
+    [
+        ((60, 64), 0, 1, 60),  # 64 / 1.5 lies below the axis
+        ((1, 2, 4, 8, 100), 1, 4, 8),  # √100 lies between the last two
+        ((1, 9, 10, 11, 100), 1, 4, 10),
+        ((5, 6, 7, 8, 9), 1, 4, 7),  # of 6, 7 and 8
+        ((5, 6, 7, 8), 1, 3, 6),  # of 6 and 7
+    ],
+)
+def test_on_an_uneven_axis_the_probe_lies_inside(
+    axis: tuple[int, ...], below: int, above: int, middle: int
+) -> None:
+    assert Bracket(axis, below, above, passes=1).middle() == middle

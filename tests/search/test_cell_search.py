@@ -235,17 +235,3 @@ def test_a_run_that_diverged_fails_its_probe_at_once_where_errors_have_no_bound(
     assert state.result(1).value == 5
     assert len(evidence[ProbeKey(1, 4)]) == 2
     assert "diverged" in next(d.evidence for d in state.decisions if d.value == 4)
-
-
-@pytest.mark.parametrize(
-    "fault", [{"guess_cost": 0.0}, {"guess_cost": -3.0}, {"guess_arm": 0.0}, {"spread": 1.0}]
-)
-def test_a_plan_that_could_never_end_is_refused(fault: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match="cell: guesses must be positive"):
-        CellPlan("cell", axes_to({1: 8}), **{"guess_cost": 4.0, **fault})
-
-
-@pytest.mark.parametrize("axes", [{1: []}, {1: range(4), 2: range(0)}])
-def test_an_empty_axis_is_refused(axes: dict) -> None:
-    with pytest.raises(ValueError, match="cell: axes"):
-        CellPlan("cell", axes, 4.0)

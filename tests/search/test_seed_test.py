@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 
@@ -131,15 +132,145 @@ def test_fewer_than_two_seeds_have_no_interval() -> None:
     assert SeedTest(0.99, 10).interval({3: 0.99}) is None
 
 
-def test_every_verdict_is_explained_by_its_inequality() -> None:
-    test = SeedTest(0.99, 10)
-    said = {
-        "no seed has run": {},
-        "2 seeds lack 0.2000 > 0.1 = n(1 - target): the other 8 cannot": {0: 0.9, 1: 0.9},
-        "mean 0.9950 over 2 of 10 seeds: undecided": {0: 0.99, 1: 1.0},
-        "mean 0.9950 ≥ 0.99 over all 10 seeds": dict.fromkeys(range(10), 0.995),
-        "mean 0.9850 < 0.99 over all 10 seeds": dict.fromkeys(range(10), 0.985),
-    }
-    for words, scores in said.items():
-        assert words in test.explain(scores)
-    assert "the other 1 are spared" in SeedTest(0.5, 2).explain({0: 1.0})
+ERROR = SeedTest(0.1, 10, minimise=True)
+SCORE = SeedTest(0.99, 10)
+
+
+@pytest.mark.parametrize(
+    ("test", "scores", "words"),
+    [
+        (SCORE, {}, "no seed has run"),
+        (
+            SCORE,
+            {0: 0.9, 1: 0.9},
+            "2 seeds lack 0.2000 > 0.1 = n(1 - target): the other 8 cannot save the mean",
+        ),
+        (SCORE, {0: 0.99, 1: 1.0}, "mean 0.9950 over 2 of 10 seeds: undecided"),
+        (SCORE, dict.fromkeys(range(10), 0.995), "mean 0.9950 ≥ 0.99 over all 10 seeds"),
+        (SCORE, dict.fromkeys(range(10), 0.985), "mean 0.9850 < 0.99 over all 10 seeds"),
+        (SCORE, dict.fromkeys(range(10), 0.01), "mean 0.0100 < 0.99 over all 10 seeds"),
+        (SCORE, dict.fromkeys(range(10), 0.001), "mean 0.001 < 0.99 over all 10 seeds"),
+        (
+            replace(SCORE, low=None),
+            {0: 1.0, 4: -np.inf},
+            "a run diverged; the other 8 seeds cannot save the mean",
+        ),
+        (
+            SeedTest(0.5, 3),
+            {0: 1.0, 2: 0.75},
+            "2 seeds settle n * target; the other 1 are spared",
+        ),
+        (
+            ERROR,
+            {0: 0.75, 1: 0.5},
+            "2 seeds lack 1.2500 > 1 = n(target - 0): the other 8 cannot save the mean",
+        ),
+        (ERROR, dict.fromkeys(range(10), 0.05), "mean 0.0500 ≤ 0.1 over all 10 seeds"),
+        (ERROR, dict.fromkeys(range(10), 0.25), "mean 0.2500 > 0.1 over all 10 seeds"),
+    ],
+)
+def test_every_verdict_is_explained_by_its_inequality(
+    test: SeedTest, scores: dict[int, float], words: str
+) -> None:
+    assert test.explain(scores) == words
+
+
+@pytest.mark.parametrize(
+    ("score", "bounds", "shown"),
+    [
+        (1.5, (0.0, 1.0), "0…1"),
+        (-0.5, (0.0, 1.0), "0…1"),
+        (-0.5, (0.0, None), "0…inf"),
+        (2.0, (None, 1.0), "-inf…1"),
+        (float("nan"), (None, None), "-inf…inf"),
+    ],
+)
+def test_a_score_outside_its_bounds_is_refused(score: float, bounds: tuple, shown: str) -> None:
+    test = SeedTest(0.5, 2, low=bounds[0], high=bounds[1])
+    with pytest.raises(ValueError) as error:
+        test.check(score)
+    assert str(error.value) == f"score {score}: not in {shown}"
+
+
+def test_the_bounds_themselves_are_scores() -> None:
+    for score in (0.0, 1.0):
+        SeedTest(0.5, 2).check(score)
+    for score in (-np.inf, np.inf):
+        SeedTest(0.5, 2, low=None, high=None).check(score)
+
+
+def test_a_run_that_diverged_scores_the_worst_there_is() -> None:
+    score, error = SeedTest(0.5, 2), SeedTest(0.5, 2, minimise=True)
+    assert (score.worst, error.worst) == (0.0, 1.0)
+    assert replace(score, low=None).worst == -np.inf
+    assert replace(error, high=None).worst == np.inf
+
+
+def test_the_extra_seeds_of_a_retest_join_the_others() -> None:
+    assert SeedTest(0.9, 3, minimise=True, high=2.0, extra=4).with_extra == SeedTest(
+        0.9, 7, minimise=True, high=2.0, extra=0
+    )
+
+
+@pytest.mark.parametrize(
+    ("scores", "minimise", "may", "surely"),
+    [
+        ([0.4, 0.6], False, True, False),  # 0.5 ± 1.27
+        ([0.50, 0.51], False, True, False),  # 0.505 ± 0.064
+        ([0.60, 0.61], False, True, True),
+        ([0.40, 0.41], False, False, False),
+        ([0.40, 0.41], True, True, True),
+        ([0.60, 0.61], True, False, False),
+        ([0.50, 0.51], True, True, False),
+        ([0.5, 0.5], False, True, True),
+        ([0.5, 0.5], True, True, True),
+        ([0.9], False, False, False),
+        ([0.1], True, False, False),
+    ],
+)
+def test_the_ends_of_the_interval_reach_the_target_or_do_not(
+    scores: list[float], minimise: bool, may: bool, surely: bool
+) -> None:
+    test, known = SeedTest(0.5, 2, minimise), dict(enumerate(scores))
+    assert (test.may_reach(known), test.surely_reaches(known)) == (may, surely)
+
+
+@pytest.mark.parametrize(
+    ("test", "scores", "complete", "wave"),
+    [
+        (SCORE, {}, True, tuple(range(10))),
+        (SCORE, {0: 0.98}, False, (1,)),
+        (SCORE, {1: 0.98}, False, (0,)),
+        (SCORE, {0: 0.98, 1: 0.98, 3: 0.98}, False, (2, 4)),
+        (SCORE, dict.fromkeys(range(5), 0.985), False, (5, 6, 7, 8, 9)),
+        (SCORE, {0: 0.9, 1: 0.9}, True, (2, 3, 4, 5, 6, 7, 8, 9)),
+        (SeedTest(0.99, 4), {0: 0.985, 1: 0.985}, False, (2, 3)),
+        (SeedTest(0.99, 1), {}, False, (0,)),
+        (SeedTest(0.99, 4, low=None, high=None), {}, False, (0, 1, 2, 3)),
+        (SeedTest(0.99, 4, low=None), {}, False, (0, 1)),
+        (SeedTest(0.99, 4, high=None), {}, False, (0, 1)),
+        (SeedTest(0.99, 2), {0: 0.985, 1: 0.985}, True, ()),
+    ],
+)
+def test_the_next_wave(test: SeedTest, scores: dict, complete: bool, wave: tuple) -> None:
+    assert test.next_wave(scores, complete) == wave
+
+
+def test_only_scores_that_the_waves_would_have_run_are_needed() -> None:
+    scores = {0: 0.9, 1: 0.9, 2: 1.0, 7: 1.0, 99: 1.0}
+    assert SCORE.needed(scores) == {0: 0.9, 1: 0.9}
+    assert SCORE.needed(scores, complete=True) == {0: 0.9, 1: 0.9, 2: 1.0, 7: 1.0}
+    assert SCORE.mean(scores) == pytest.approx(0.95)
+
+
+@pytest.mark.parametrize("test", [SCORE, replace(ERROR, high=None)])
+def test_an_infinite_score_fails_its_probe(test: SeedTest) -> None:
+    assert test.verdict({3: np.inf}) == "fail"
+
+
+def test_without_a_bound_a_probe_neither_passes_nor_fails_early() -> None:
+    scores = {0: 1.0, 1: 1.0}
+    assert SeedTest(0.5, 3).verdict(scores) == "pass"
+    assert SeedTest(0.5, 3, low=None).verdict(scores) is None
+    assert SeedTest(0.9, 3).verdict({0: 0.0}) == "fail"
+    assert SeedTest(0.9, 3, high=None).verdict({0: 0.0}) is None

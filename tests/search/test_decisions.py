@@ -1,0 +1,358 @@
+"""Whole searches of small cells: each probe with its reason, and what is said of each arm."""
+
+from __future__ import annotations
+
+import pytest
+
+from search.cell_search import replay
+from search.cell_state import CellState
+from search.protocol import CellPlan, Decision, ProbeKey, ProbeResult, Words
+from search.seed_test import SeedTest
+from tests.search.oracles import step
+from tests.search.simulated_cells import SimulatedCell, axes_to, cell_of, search
+
+WORDS = Words(value="width", cost="weight", arms="blocks")
+
+
+def decisions(cell: SimulatedCell) -> tuple[CellState, list[str]]:
+    """The state at the end, and one line for each probe."""
+    state, _ = search(cell)
+    return state, [f"{d.arm} at {d.value}: {d.verdict}, {d.reason}" for d in state.decisions]
+
+
+def test_the_level_rises_by_the_spread_then_doubles_then_the_bracket_is_bisected() -> None:
+    _, lines = decisions(cell_of({1: 64}, step({1: 58}), guess_arm=1.0))
+    assert lines == [
+        "1 at 16: fail, look for a first pass at cost near 16",
+        "1 at 24: fail, look for a first pass at cost near 24",
+        "1 at 48: fail, look for a first pass at cost near 48",
+        "1 at 64: pass, look for a first pass at cost near 96",
+        "1 at 56: fail, bisect: fails at 48, passes at 64",
+        "1 at 60: pass, bisect: fails at 56, passes at 64",
+        "1 at 58: pass, bisect: fails at 56, passes at 60",
+        "1 at 57: fail, bisect: fails at 56, passes at 58",
+    ]
+
+
+def test_from_a_pass_the_search_walks_down_in_growing_steps() -> None:
+    _, lines = decisions(cell_of({1: 64}, step({1: 3}), guess_arm=1.0, guess_cost=40.0))
+    assert lines == [
+        "1 at 40: pass, look for a first pass at cost near 40",
+        "1 at 26: pass, walk down: passes at 40, no fail known below",
+        "1 at 13: pass, walk down: passes at 26, no fail known below",
+        "1 at 3: pass, walk down: passes at 13, no fail known below",
+        "1 at 1: fail, walk down: passes at 3, no fail known below",
+        "1 at 2: fail, bisect: fails at 1, passes at 3",
+    ]
+
+
+def test_the_plans_spread_sets_the_first_steps_up_and_down() -> None:
+    above, below = (
+        decisions(cell_of({1: 64}, step({1: at}), guess_arm=1.0, spread=1.25))[1] for at in (19, 12)
+    )
+    assert above[:2] == [
+        "1 at 16: fail, look for a first pass at cost near 16",
+        "1 at 20: pass, look for a first pass at cost near 20",
+    ]
+    assert below[:2] == [
+        "1 at 16: pass, look for a first pass at cost near 16",
+        "1 at 12: pass, walk down: passes at 16, no fail known below",
+    ]
+
+
+def test_the_arms_nearest_to_the_expected_one_go_first_and_the_best_bounds_the_others() -> None:
+    thresholds = {1: 20, 2: 11, 8: 3, 64: 9}
+    limits = {64: 2, 8: 5, 2: 20, 1: 40}
+    state, lines = decisions(cell_of(limits, step(thresholds), guess_arm=1.0, words=WORDS))
+    assert lines == [
+        "1 at 16: fail, look for a first pass at weight near 16",
+        "2 at 8: fail, look for a first pass at weight near 16",
+        "8 at 2: fail, look for a first pass at weight near 16",
+        "1 at 24: pass, look for a first pass at weight near 24",
+        "1 at 20: pass, bisect: fails at 16, passes at 24",
+        "1 at 18: fail, bisect: fails at 16, passes at 20",
+        "1 at 19: fail, bisect: fails at 18, passes at 20",
+        "2 at 11: pass, within 10% of the best, weight = 20?",
+        "2 at 9: fail, bisect: fails at 8, passes at 11",
+        "2 at 10: fail, bisect: fails at 9, passes at 11",
+    ]
+    assert {arm: state.result(arm).because for arm in state.plan.axes} == {
+        1: "passes at width = 20, fails at 19",
+        2: "passes at width = 11, fails at 10",
+        8: "fails at width = 2, the largest within weight = 22, 10% above the best",
+        64: "its smallest width lies beyond weight = 22, 10% above the best",
+    }
+    assert state.tried == [8, 2, 1]
+
+
+def test_an_arm_that_failed_beyond_the_margin_is_not_probed_within_it() -> None:
+    cell = cell_of({1: 40, 2: 20}, step({1: 5, 2: 11}), guess_cost=20.0, words=WORDS)
+    state, lines = decisions(cell)
+    assert lines[:2] == [
+        "2 at 10: fail, look for a first pass at weight near 20",
+        "1 at 20: pass, look for a first pass at weight near 20",
+    ]
+    assert not any(line.startswith("2 ") for line in lines[2:])
+    pruned = state.result(2)
+    assert (pruned.status, pruned.cost_low, pruned.cost_high) == ("pruned", 6, None)
+    assert pruned.because == (
+        "fails at width = 10; width ≤ 2 lies within weight = 5, 10% above the best"
+    )
+
+
+def test_without_a_margin_an_arm_grows_until_it_passes() -> None:
+    cell = cell_of({1: 6, 2: 4, 8: 9}, step({1: 5, 2: 9, 8: 5}), guess_cost=2.0, keep_within=None)
+    state, lines = decisions(cell)
+    assert lines == [
+        "2 at 1: fail, look for a first pass at cost near 2",
+        "1 at 2: fail, look for a first pass at cost near 2",
+        "1 at 3: fail, look for a first pass at cost near 3",
+        "2 at 3: fail, look for a first pass at cost near 6",
+        "1 at 6: pass, look for a first pass at cost near 6",
+        "1 at 4: fail, bisect: fails at 3, passes at 6",
+        "1 at 5: pass, bisect: fails at 4, passes at 6",
+        "2 at 4: fail, grow until it passes",
+        "8 at 1: fail, grow until it passes",
+        "8 at 2: fail, grow until it passes",
+        "8 at 4: fail, grow until it passes",
+        "8 at 8: pass, grow until it passes",
+        "8 at 6: pass, bisect: fails at 4, passes at 8",
+        "8 at 5: pass, bisect: fails at 4, passes at 6",
+    ]
+    assert state.result(2).because == "no pass up to the largest value allowed, 4"
+
+
+def rising(arm: int, value: int, seed: int) -> float:
+    """The mean passes 0.99 between 9 and 10; it is unsure by ± 0.0052."""
+    return round(0.985 + 0.001 * (value - 5) + (0.002, -0.002, 0.001)[seed], 4)
+
+
+def test_intervals_are_walked_from_the_certificate_outwards() -> None:
+    cell = cell_of({1: 16}, rising, seeds=3, guess_arm=1.0, guess_cost=8.0, intervals=True)
+    state, lines = decisions(cell)
+    could = "interval: could value = {} pass, within its seeds' spread?"
+    does = "interval: does value = {} pass beyond its seeds' spread?"
+    assert lines == [
+        "1 at 8: fail, look for a first pass at cost near 8",
+        "1 at 12: pass, look for a first pass at cost near 12",
+        "1 at 10: pass, bisect: fails at 8, passes at 12",
+        "1 at 9: fail, bisect: fails at 8, passes at 10",
+        *(f"1 at {value}: fail, {could.format(value)}" for value in (9, 8, 7, 6, 5, 4)),
+        *(f"1 at {value}: pass, {does.format(value)}" for value in (10, 11, 12, 13, 14, 15)),
+    ]
+    assert (state.result(1).cost_low, state.result(1).cost_high) == (5, 15)
+    assert state.result(1).because == "passes at value = 10, fails at 9"
+
+
+def test_one_seed_has_no_interval() -> None:
+    cell = cell_of({1: 16}, step({1: 9}), seeds=1, guess_arm=1.0, intervals=True)
+    state, lines = decisions(cell)
+    assert not any("interval" in line for line in lines)
+    assert (state.result(1).cost_low, state.result(1).cost_high) == (None, None)
+
+
+def lucky(arm: int, value: int, seed: int) -> float:
+    """Passes from 8 on, and with its first two seeds at 4."""
+    if value >= 8:
+        return 1.0
+    return 0.995 if value == 4 and seed < 2 else (0.96, 0.99)[seed % 2]
+
+
+def test_a_retest_trains_both_sides_and_the_intervals_are_walked_anew() -> None:
+    options = {"intervals": True, "retest_extended": True, "words": WORDS}
+    plan = CellPlan("cell", axes_to({1: 16}), 8.0, **options)
+    state, lines = decisions(SimulatedCell(plan, SeedTest(0.99, 2, extra=2), lucky))
+    could = "interval: could width = {} pass, within its seeds' spread?"
+    down = [7, 6, 5, 4, 3, 2, 1]
+    beyond = "1 at 8: pass, interval: does width = 8 pass beyond its seeds' spread?"
+    passing = {4: "pass"}
+    assert lines == [
+        "1 at 8: pass, look for a first pass at weight near 8",
+        "1 at 5: fail, walk down: passes at 8, no fail known below",
+        "1 at 6: fail, bisect: fails at 5, passes at 8",
+        "1 at 7: fail, bisect: fails at 6, passes at 8",
+        *(f"1 at {at}: {passing.get(at, 'fail')}, {could.format(at)}" for at in down),
+        beyond,
+        "1 at 4: fail, retest: passes at 4, fails above it at 7",
+        "1 at 7: fail, retest: passes at 4, fails above it at 7",
+        *(f"1 at {at}: fail, {could.format(at)}" for at in down),
+        beyond,
+        "1 at 7: fail, does width = 7 pass if it is trained longer?",
+    ]
+    result = state.result(1)
+    assert (result.status, result.value, result.cost_low, result.cost_high) == ("found", 8, 1, 8)
+    assert result.failed == ProbeResult(7, pytest.approx(0.975), 4)
+    assert result.extended == ProbeResult(7, pytest.approx(0.975), 2)
+    assert result.limited_by == "capacity"
+    assert [d.extended for d in state.decisions] == [False] * (len(lines) - 1) + [True]
+
+
+def test_a_contradiction_that_cannot_be_retested_ends_the_arm() -> None:
+    plan = CellPlan("cell", axes_to({1: 16}), 8.0, retest_extended=True, words=WORDS)
+    state, lines = decisions(SimulatedCell(plan, SeedTest(0.99, 2), lucky))
+    assert not any("retest" in line or "longer" in line for line in lines)
+    result = state.result(1)
+    assert result.status == "inconsistent"
+    assert result.because == "passes at width = 4, fails above it at 7"
+    assert (result.cost_low, result.cost_high) == (4, 8)
+    assert (state.margin_cost, state.best_cost, state.best) == (None, None, None)
+
+
+def test_an_arm_whose_pass_is_refuted_by_a_retest_grows_anew() -> None:
+    """4 was lucky and 6 unlucky at first; with more seeds both fail, and so does 8."""
+
+    def score(arm: int, value: int, seed: int) -> float:
+        if value == 4 and seed < 2:
+            return 0.995
+        return 1.0 if value >= 9 else 0.98
+
+    plan = CellPlan("cell", {1: (4, 6, 9)}, 6.0, keep_within=None, every_value=True)
+    state, lines = decisions(SimulatedCell(plan, SeedTest(0.99, 2, extra=2), score))
+    assert lines == [
+        "1 at 4: pass, listed in the grid",
+        "1 at 6: fail, listed in the grid",
+        "1 at 9: pass, listed in the grid",
+        "1 at 4: fail, retest: passes at 4, fails above it at 6",
+        "1 at 6: fail, retest: passes at 4, fails above it at 6",
+    ]
+    assert (state.result(1).value, state.result(1).failed.value) == (9, 6)
+
+
+def test_a_grid_is_retested_and_extended_like_a_search() -> None:
+    axes = {1: (4, 8, 16), 2: (3, 6)}
+    options = {"keep_within": None, "every_value": True, "retest_extended": True}
+    plan = CellPlan("cell", axes, 16.0, **options)
+    test = SeedTest(0.99, 2, extra=1)
+    passing = (3, 8, 16)
+    state, lines = decisions(SimulatedCell(plan, test, lambda a, v, s: (0.9, 1.0)[v in passing]))
+    assert lines[5:] == [
+        "2 at 3: pass, retest: passes at 3, fails above it at 6",
+        "2 at 6: fail, retest: passes at 3, fails above it at 6",
+        "1 at 4: fail, does value = 4 pass if it is trained longer?",
+    ]
+    one, two = state.result(1), state.result(2)
+    assert (one.status, one.value, one.cost_low, one.cost_high) == ("found", 8, 8, 8)
+    assert one.because == "passes at value = 8, fails at 4"
+    assert (two.status, two.cost_low, two.cost_high) == ("inconsistent", 6, 14)
+    assert two.because == "passes at value = 3, fails above it at 6"
+    assert two.contradiction == (ProbeResult(3, 1.0, 3), ProbeResult(6, pytest.approx(0.9), 3))
+
+
+def test_of_every_arm_the_largest_of_each_group_is_tried_until_one_fails() -> None:
+    cell = cell_of(
+        {arm: 30 // arm for arm in range(1, 31)},
+        lambda arm, value, seed: float(arm >= 5 and value >= 3),
+        every_arm=True,
+        guess_cost=8.0,
+        guess_arm=3.0,
+        words=WORDS,
+    )
+    state, lines = decisions(cell)
+    assert lines == [
+        "3 at 3: fail, look for a first pass at weight near 8",
+        "6 at 1: fail, look for a first pass at weight near 8",
+        "1 at 8: fail, look for a first pass at weight near 8",
+        "12 at 1: fail, look for a first pass at weight near 8",
+        "3 at 4: fail, look for a first pass at weight near 12",
+        "6 at 2: fail, look for a first pass at weight near 12",
+        "1 at 12: fail, look for a first pass at weight near 12",
+        "3 at 8: fail, look for a first pass at weight near 24",
+        "6 at 4: pass, look for a first pass at weight near 24",
+        "6 at 3: pass, bisect: fails at 2, passes at 4",
+        "4 at 4: fail, within 10% of the best, weight = 18?",
+        "2 at 9: fail, within 10% of the best, weight = 18?",
+        "5 at 3: pass, within 10% of the best, weight = 18?",
+        "5 at 2: fail, walk down: passes at 3, no fail known below",
+        "8 at 2: fail, within 10% of the best, weight = 15?",
+        "1 at 16: fail, within 10% of the best, weight = 15?",
+        "16 at 1: fail, within 10% of the best, weight = 15?",
+    ]
+    within = "within weight = 16, 10% above the best"
+    assert {arm: state.result(arm).because for arm in (1, 2, 5, 7, 8, 9, 13, 17)} == {
+        1: f"fails at width = 16, the largest {within}",
+        2: f"fails at width = 9; width ≤ 8 lies {within}",
+        5: "passes at width = 3, fails at 2",
+        7: f"8 blocks of width = 2 fail; width ≤ 2 lies {within}",
+        8: f"fails at width = 2, the largest {within}",
+        9: f"12 blocks of width = 1 fail; width ≤ 1 lies {within}",
+        13: f"16 blocks of width = 1 fail; width ≤ 1 lies {within}",
+        17: f"its smallest width lies beyond {within.removeprefix('within ')}",
+    }
+    assert state.result(7).cost_low == 21
+    assert state.tried == [1, 2, 3, 4, 5, 6, 8, 12, 16]
+
+
+def test_a_threshold_at_the_bottom_of_the_axis_needs_no_fail() -> None:
+    state, _ = decisions(cell_of({1: 8}, step({1: 1}), guess_arm=1.0, retest_extended=True))
+    result = state.result(1)
+    assert (result.value, result.failed, result.extended, result.limited_by) == (
+        1,
+        None,
+        None,
+        None,
+    )
+    assert result.because == "passes at value = 1, the smallest there is"
+
+
+def test_a_decision_says_what_its_verdict_rests_on() -> None:
+    plan = CellPlan("cell", axes_to({1: 8}), 4.0)
+    evidence = {ProbeKey(1, 4): {0: 0.9, 1: 0.9, 2: 1.0}}
+    (decision,) = replay(plan, SeedTest(0.99, 10), evidence).decisions
+    assert decision == Decision(
+        arm=1,
+        value=4,
+        extended=False,
+        reason="look for a first pass at cost near 4",
+        verdict="fail",
+        mean_score=0.9,
+        n_seeds=2,
+        evidence="2 seeds lack 0.2000 > 0.1 = n(1 - target): the other 8 cannot save the mean",
+    )
+
+
+def test_an_arm_with_a_failed_run_is_open_and_says_so() -> None:
+    """Arm 1 passes from 4 on; arm 2 fails at 1, and a run of it at 3 cannot be trained."""
+    plan = CellPlan("cell", axes_to({2: 8, 1: 16}), 2.0, 2.0, intervals=False)
+    test, key = SeedTest(0.99, 2), ProbeKey(2, 3)
+    evidence = {
+        ProbeKey(2, 1): {0: 0.5, 1: 0.5},
+        ProbeKey(1, 2): {0: 0.5, 1: 0.5},
+        ProbeKey(1, 3): {0: 0.5, 1: 0.5},
+        ProbeKey(1, 6): {0: 1.0, 1: 1.0},
+        ProbeKey(1, 4): {0: 1.0, 1: 1.0},
+    }
+    waiting = replay(plan, test, evidence)
+    assert [need.key for need in waiting.needs] == [key]
+    assert not waiting.is_done
+    state = replay(plan, test, evidence, failed=[key])
+    failing = next(d for d in state.decisions if d.verdict == "open")
+    assert failing == Decision(
+        arm=2,
+        value=3,
+        extended=False,
+        reason="look for a first pass at cost near 6",
+        verdict="open",
+        mean_score=None,
+        n_seeds=0,
+        evidence="a run of this probe failed",
+    )
+    result = state.result(2)
+    assert state.is_done
+    assert (result.status, result.cost_low, result.cost_high) == ("open", 4, None)
+    assert result.because == "a run failed"
+    assert state.tried == [2, 1]
+
+
+def test_an_unfinished_arm_is_open_not_pruned() -> None:
+    """Arm 1 is found at 4, so that costs up to 4 are of interest; arm 2 is still to be probed."""
+    plan = CellPlan("cell", axes_to({1: 16, 2: 8, 8: 8}), 4.0, intervals=False, words=WORDS)
+    evidence = {
+        ProbeKey(1, value): dict.fromkeys((0, 1), float(value >= 4)) for value in (1, 2, 3, 4)
+    }
+    state = replay(plan, SeedTest(0.99, 2), evidence)
+    assert [need.key for need in state.needs] == [ProbeKey(2, 2)]
+    for arm in (2, 8):
+        result = state.result(arm)
+        assert (result.status, result.value, result.cost_high) == ("open", None, None)
+        assert result.cost_low == arm
+        assert result.because == "its search goes on"
