@@ -29,7 +29,7 @@ def test_the_ratio_is_the_geometric_mean_and_its_spread_the_prediction_interval(
 
 
 def test_one_threshold_tells_no_spread() -> None:
-    with pytest.raises(ValueError, match="^a spread takes at least two thresholds$"):
+    with pytest.raises(ValueError, match=r"^a spread takes at least two thresholds$"):
         fit_ratio([1.0], [2.0])
 
 

@@ -24,7 +24,7 @@ def test_the_limit_of_an_arm_is_the_last_of_its_axis() -> None:
 
 @pytest.mark.parametrize("axes", [{1: []}, {1: range(4), 2: range(0)}])
 def test_an_empty_axis_is_refused(axes: dict) -> None:
-    with pytest.raises(ValueError, match="^cell: axes: give every arm at least one value$"):
+    with pytest.raises(ValueError, match=r"^cell: axes: give every arm at least one value$"):
         CellPlan("cell", axes, 4.0)
 
 
@@ -33,7 +33,7 @@ def test_an_empty_axis_is_refused(axes: dict) -> None:
 )
 def test_a_plan_that_could_never_end_is_refused(fault: dict[str, float]) -> None:
     with pytest.raises(
-        ValueError, match="^cell: guesses must be positive, and the spread above 1$"
+        ValueError, match=r"^cell: guesses must be positive, and the spread above 1$"
     ):
         CellPlan("cell", {1: range(1, 9)}, **{"guess_cost": 4.0, **fault})
 
