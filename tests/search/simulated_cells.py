@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cache
 
 from scipy import stats
 
@@ -22,6 +23,15 @@ Row = tuple[str, int | None, int | None, int | None]
 def axes_to(limits: dict[int, int]) -> dict[int, range]:
     """Every value from 1 to each arm's limit."""
     return {arm: range(1, limit + 1) for arm, limit in limits.items()}
+
+
+@cache
+def scipys_interval(scores: tuple[float, ...]) -> tuple[float, float]:
+    """The 95 % t-interval of the mean; cached, since many cells share scores."""
+    if len(set(scores)) == 1:
+        return scores[0], scores[0]
+    mean, error = sum(scores) / len(scores), stats.sem(scores)
+    return stats.t.interval(0.95, len(scores) - 1, mean, error)
 
 
 @dataclass(frozen=True)
@@ -47,11 +57,7 @@ class SimulatedCell:
 
     def bounds(self, arm: int, value: int) -> tuple[float, float]:
         """The 95 % t-interval of the mean."""
-        scores = self.scores(arm, value)
-        if len(set(scores)) == 1:
-            return scores[0], scores[0]
-        mean, error = sum(scores) / len(scores), stats.sem(scores)
-        return stats.t.interval(0.95, len(scores) - 1, mean, error)
+        return scipys_interval(tuple(self.scores(arm, value)))
 
     def interval(self, arm: int, value: int) -> tuple[int | None, int | None]:
         """App. A.2: the optimistic and the conservative cost, walking from the threshold."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from search.best_arm import rank
@@ -21,6 +21,7 @@ def test_of_errors_the_smaller_mean_is_the_better_one() -> None:
     assert rank(9, 0.5, 1, minimise=True) < rank(9, None, 1, minimise=True)
 
 
+@settings(max_examples=50)
 @given(st.one_of(sharp_cells(), rising_cells()))
 def test_the_best_arm_is_that_of_trying_every_value(cell: SimulatedCell) -> None:
     state, _ = search(cell)

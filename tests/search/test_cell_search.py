@@ -33,6 +33,7 @@ def test_ten_thousand_cells_are_found_as_by_trying_every_value(thousand: int) ->
         assert rows(state) == cell.table(), f"drawn_cell({number})"
 
 
+@settings(max_examples=40)
 @given(sharp_cells(keep_within=None))
 def test_without_a_margin_every_arm_is_searched_to_its_limit(cell: SimulatedCell) -> None:
     state, _ = search(cell)
@@ -65,6 +66,7 @@ def test_a_found_threshold_is_certified_by_a_pass_and_a_fail_beside_it(
             assert probe.mean_score == pytest.approx(sum(scores) / len(scores))
 
 
+@settings(max_examples=40)
 @given(sharp_cells(intervals=True, seeds=3))
 def test_the_probes_beside_a_threshold_have_every_seed(cell: SimulatedCell) -> None:
     state, _ = search(cell)
@@ -75,6 +77,7 @@ def test_the_probes_beside_a_threshold_have_every_seed(cell: SimulatedCell) -> N
             assert [probe.n_seeds for probe in beside] == [3, 3]
 
 
+@settings(max_examples=40)
 @given(rising_cells(intervals=True, keep_within=None))
 def test_intervals_are_those_of_a_walk_over_every_value(cell: SimulatedCell) -> None:
     state, _ = search(cell)
@@ -115,6 +118,7 @@ def results(state: CellState) -> list[ArmResult]:
     return [state.result(arm) for arm in state.plan.axes]
 
 
+@settings(max_examples=40)
 @given(sharp_cells(), st.data())
 def test_more_evidence_than_the_search_asks_for_changes_no_row(
     cell: SimulatedCell, data: st.DataObject
@@ -133,6 +137,7 @@ def test_more_evidence_than_the_search_asks_for_changes_no_row(
     assert richer.decisions == state.decisions
 
 
+@settings(max_examples=40)
 @given(sharp_cells())
 def test_seeds_beyond_the_study_are_no_evidence(cell: SimulatedCell) -> None:
     """A store may hold more seeds than a study asks for."""
@@ -201,6 +206,7 @@ def test_any_increasing_integers_are_searched_like_trying_each(
     assert {key.value for key in evidence} <= set(axis)
 
 
+@settings(max_examples=40)
 @given(rising_cells(keep_within=None))
 def test_an_error_to_be_small_is_the_mirror_of_a_score_to_be_large(cell: SimulatedCell) -> None:
     """An error of 1 - s against 1 - target has the same thresholds."""

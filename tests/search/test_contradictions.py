@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from search.cell_state import CellState
 from search.protocol import ArmResult
@@ -43,6 +43,7 @@ def test_a_pass_below_a_fail_that_no_probe_shows_is_not_seen() -> None:
     assert (result.status, result.value) == ("found", 8)
 
 
+@settings(max_examples=50)
 @given(noisy_cells())
 def test_noise_is_inconsistent_exactly_when_a_probed_pass_lies_below_a_fail(
     cell: SimulatedCell,

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from search.cell_search import replay
@@ -96,6 +96,7 @@ def every_arm_cells(draw: st.DrawFn) -> SimulatedCell:
     return SimulatedCell(plan, SeedTest(0.99, 2), step(thresholds))
 
 
+@settings(max_examples=50)
 @given(every_arm_cells())
 def test_every_arm_is_searched_as_by_trying_each(cell: SimulatedCell) -> None:
     state, _ = search(cell)
