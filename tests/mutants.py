@@ -80,9 +80,8 @@ def stage(folder: Path, room: str) -> None:
         "only_mutate": [room if room.endswith(".py") else f"{room}/*"],
         "do_not_mutate": NOT_MUTATED,
         "pytest_add_cli_args_test_selection": [str(tests if tests.is_dir() else tests.parent)],
-        "pytest_add_cli_args": ["-p", "tests.mutants", "-p", "no:cacheprovider", "--ignore-glob=tests/search/test_ray*", "-m", "not slow and not hypothesis"],
+        "pytest_add_cli_args": ["-p", "tests.mutants", "-p", "no:cacheprovider"],
         "process_isolation": "forkserver",  # else mutants inherit what the tests have cached
-        "timeout_multiplier": 3.0,
         "use_git_change_detection": False,
     }
     section = [f"{key} = {json.dumps(value)}" for key, value in keys.items()]
