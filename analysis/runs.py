@@ -59,7 +59,7 @@ def cost(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
     ours = asked(runs, study)
     rows = []
     for cell in study.cells:
-        extended = study.longer(cell)
+        extended = study.extended(cell)
         names = {cell.cell_id, *([] if extended is None else [extended.cell_id])}
         own = ours[ours["cell_id"].isin(names)]
         good = own[own["stop_reason"] != "failed"]

@@ -117,7 +117,7 @@ class LiveView:
         state = portfolio.state(cell.cell_id)
         cached = self._forecasts.get(cell.cell_id)
         if cached is None or cached[0] is not state:
-            cached = (state, forecast_cell(cell, state, study.longer(cell)))
+            cached = (state, forecast_cell(cell, state, study.extended(cell)))
             self._forecasts[cell.cell_id] = cached
         return cached[1]
 

@@ -87,8 +87,8 @@ def _runs_by_key(study: Study, cell: Cell, runs: pd.DataFrame) -> pd.DataFrame:
     trained = runs[runs["stop_reason"] != "failed"]
     own = trained[trained["cell_id"] == cell.cell_id].assign(longer=False)
     parts = [own]
-    if longer := study.longer(cell):
-        parts.append(trained[trained["cell_id"] == longer.cell_id].assign(longer=True))
+    if extended := study.extended(cell):
+        parts.append(trained[trained["cell_id"] == extended.cell_id].assign(longer=True))
         parts.append(own[own["stop_reason"] == "converged"].assign(longer=True, steps=0, seconds=0))
     by_key = pd.concat(parts).drop_duplicates(["h", "d_k", "longer", "seed"], keep="first")
     return by_key.set_index(["h", "d_k", "longer", "seed"])

@@ -65,18 +65,18 @@ class Forecast:
         )
 
 
-def forecast_cell(cell: Cell, state: CellState, longer: Cell | None = None) -> Forecast:
+def forecast_cell(cell: Cell, state: CellState, extended: Cell | None = None) -> Forecast:
     """Play a cell's search to its end, supposing expected verdicts for missing probes.
 
     Args:
-        longer: the cell with the step limit of its retests.
+        extended: the cell with the step limit of its retests.
     """
     total = Forecast()
     assumed: dict[ProbeKey, Verdict] = {}
     while state.needs:
         for need in state.needs:
             passes = _expected_pass(state, need)
-            trained = longer if longer is not None and need.key.extended else cell
+            trained = extended if extended is not None and need.key.extended else cell
             total += _probe_work(trained, state, need, passes)
             assumed[need.key] = "pass" if passes else "fail"
         if any(need.want != "verdict" for need in state.needs):

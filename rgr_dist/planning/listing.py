@@ -26,7 +26,7 @@ def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
     rows, total = [], Forecast()
     for cell in study.cells:
         state = portfolio.state(cell.cell_id)
-        left = forecast_cell(cell, state, study.longer(cell))
+        left = forecast_cell(cell, state, study.extended(cell))
         total += left
         first = state.needs[0] if state.needs else None
         rows.append(
@@ -65,7 +65,7 @@ def study_status(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
     left = Forecast()
     for cell in study.cells:
         state = portfolio.state(cell.cell_id)
-        left += forecast_cell(cell, state, study.longer(cell))
+        left += forecast_cell(cell, state, study.extended(cell))
         for h in shown_heads(state):
             bracket = state.brackets[h]
             done = runs[(runs["cell_id"] == cell.cell_id) & (runs["h"] == h)]

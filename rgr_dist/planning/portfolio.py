@@ -147,8 +147,8 @@ class Feed:
         self.retests = study.search.retest_steps is not None
         self._trained = {(cell.cell_id, False): cell for cell in study.cells}
         for cell in study.cells:
-            if longer := study.longer(cell):
-                self._trained[cell.cell_id, True] = longer
+            if extended := study.extended(cell):
+                self._trained[cell.cell_id, True] = extended
         self._told: dict[str, list[tuple[str, bool]]] = {}
         for probed, cell in self._trained.items():
             self._told.setdefault(cell.cell_id, []).append(probed)

@@ -262,7 +262,7 @@ class Study(Spec):
     search: Search
     files: dict[str, dict[str, Any]] = Field(default_factory=dict)
 
-    def longer(self, cell: Cell) -> Cell | None:
+    def extended(self, cell: Cell) -> Cell | None:
         """The cell with the extended budget of a retest, if the study asks for one."""
         if self.search.retest_steps is None:
             return None
@@ -274,7 +274,7 @@ class Study(Spec):
     @property
     def trained_cells(self) -> list[Cell]:
         """The cells, and those that a retest trains with more steps; each once."""
-        return list(dict.fromkeys([*self.cells, *filter(None, map(self.longer, self.cells))]))
+        return list(dict.fromkeys([*self.cells, *filter(None, map(self.extended, self.cells))]))
 
     @cached_property
     def cell_names(self) -> dict[str, str]:

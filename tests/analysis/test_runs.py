@@ -55,7 +55,7 @@ def test_retests_and_their_extra_seeds_are_asked_for(made_up: SimpleNamespace) -
     study = made_up.study_of([(64, 16)], heads=[2], seeds=3, extra_seeds=2, retest_steps=4)
     (cell,) = study.cells
     rows = [made_up.run_row(cell, 2, 5, seed, 0.9) for seed in range(7)]
-    rows.append(made_up.run_row(study.longer(cell), 2, 5, 1, 0.9))
+    rows.append(made_up.run_row(study.extended(cell), 2, 5, 1, 0.9))
     rows.append(made_up.run_row(cell, 2, 5, 0, None, stop_reason="failed"))
     rows.append(made_up.run_row(cell, 4, 5, 0, 0.9))
     kept = asked(made_up.results_of(study, rows, []).runs, study)
@@ -72,7 +72,7 @@ def test_what_each_cell_cost(made_up: SimpleNamespace) -> None:
         row(big, 4, 5, 0, 0.9, steps=100, seconds=1.0),
         row(big, 4, 5, 1, None, **failed),
         row(big, 4, 6, 1, None, **failed),
-        row(study.longer(big), 4, 5, 0, 0.9, steps=400, seconds=4.0),
+        row(study.extended(big), 4, 5, 0, 0.9, steps=400, seconds=4.0),
         row(big, 2, 5, 4, 0.9, steps=100, seconds=1.0),  # one of a retest's extra seeds
     ]
     expected = pd.DataFrame(

@@ -37,7 +37,7 @@ def said(study: Study, portfolio: Portfolio, summary: Summary) -> str:
 def left(study: Study, rows: list[dict[str, Any]]) -> Forecast:
     (cell,) = study.cells
     state = portfolio_of(study, rows).state(cell.cell_id)
-    return forecast_cell(cell, state, study.longer(cell))
+    return forecast_cell(cell, state, study.extended(cell))
 
 
 def test_of_heads_that_tie_the_one_with_the_better_mean_is_found_as_in_the_report() -> None:

@@ -132,7 +132,7 @@ def test_a_retest_with_more_steps_counts_only_the_steps_that_it_took() -> None:
     study = study_of(heads=[2], retest_steps=2)
     rows = rows_in_order(study)
     (cell,) = study.cells
-    failing = [run_row(2, WIDTHS[2] - 1, seed, study.longer(cell), 999) for seed in (0, 1)]
+    failing = [run_row(2, WIDTHS[2] - 1, seed, study.extended(cell), 999) for seed in (0, 1)]
     rows = [row for row in rows if row["cell_id"] == cell.cell_id]
     for row in rows:
         row["stop_reason"] = "converged" if row["score"] == 1.0 else "max_steps"

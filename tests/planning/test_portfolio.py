@@ -136,7 +136,7 @@ def test_a_cell_that_is_also_the_retest_of_another_learns_of_its_own_runs() -> N
     steps = [{"m": 16, "d_model": 8, "training": {"max_steps": limit}} for limit in (1000, 2000)]
     study = study_of(steps, heads=[2], retest_steps=2)
     short, long = study.cells
-    assert study.longer(short) == long
+    assert study.extended(short) == long
     runs = runs_of([run_row(long, 2, 4, 0, score=0.7, stop_reason="max_steps")])
     portfolio = open_portfolio(study, runs)
     assert portfolio.scores(long.cell_id, ProbeKey(2, 4)) == {0: 0.7}
