@@ -95,12 +95,27 @@ def test_a_relative_path_stays_where_it_was_opened(
     assert len(Store(tmp_path / "here").runs()) == 1
 
 
-@pytest.mark.parametrize("root", ["nowhere://bucket/prefix", "://", "s3://"])
-def test_a_uri_that_names_no_location_is_refused_in_one_line(root: str) -> None:
+@pytest.mark.parametrize(
+    ("root", "told"),
+    [
+        ("", "--out: empty; give a folder or URI"),
+        (" ", "--out: empty; give a folder or URI"),
+        ("s3://", "--out s3://: cannot be opened: "),
+        ("mock://", "--out mock://: cannot be opened: it names no folder or bucket"),
+        ("://", "--out ://: cannot be opened: "),
+        ("nowhere://bucket/prefix", "--out nowhere://bucket/prefix: cannot be opened: "),
+    ],
+)
+def test_a_uri_that_names_no_location_is_refused_in_one_line(root: str, told: str) -> None:
     with pytest.raises(StoreError) as caught:
-        Store(root).check_writable()
+        Store(root)
+    assert str(caught.value).startswith(told)
     assert "\n" not in str(caught.value)
-    assert root in str(caught.value)
+    assert not str(caught.value).endswith(("None", "opened: "))
+
+
+def test_a_store_that_has_not_been_read_names_no_damage(tmp_path: Path) -> None:
+    assert Store(tmp_path).damaged == []
 
 
 @pytest.mark.parametrize("below", ["", "x", "x/y/z"])
