@@ -103,6 +103,7 @@ def test_lists_of_neighbours_hold_the_edges_they_were_made_of(data: st.DataObjec
     arrays = (graph.starts, graph.targets, graph.sources, graph.table)
     assert {array.dtype for array in arrays} == {np.dtype(np.int32)}
     assert graph.targets.flags.c_contiguous
+    assert graph.matrix.dtype == bool
 
 
 def test_a_graph_without_edges_has_a_table_of_nothing() -> None:
