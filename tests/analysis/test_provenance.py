@@ -1,0 +1,125 @@
+"""What the page says of settings, cost and origins, and its tables as plain rows."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pandas as pd
+
+from analysis.report.page import by_size, rows_of
+from analysis.report.provenance import cost_words, origins, settings
+from rgr_dist.study.from_yaml import parse_study
+from rgr_dist.study.study import PROTOCOL
+
+
+def costs(**values: float) -> pd.DataFrame:
+    none = dict.fromkeys(["probes", "runs", "failed", "spared", "steps", "seconds"], 0)
+    return pd.DataFrame([none | values, none])
+
+
+def test_the_cost_in_words() -> None:
+    assert cost_words(costs()) == "Nothing has been trained yet."
+    spent = {"probes": 2, "runs": 1, "steps": 30_000, "seconds": 200.0, "spared": 19}
+    assert cost_words(costs(**spent)) == (
+        "1 run of 2 probes: 30,000 training steps in 3 minutes and 20 seconds of processor time, "
+        "150 steps per second. 19 seeds of these probes were not run: no verdict has needed them."
+    )
+    assert cost_words(costs(**spent, failed=2)).endswith("has needed them. 2 runs failed.")
+    assert cost_words(costs(runs=1)) == (
+        "1 run of 0 probes: 0 training steps in 0 seconds of processor time. "
+        "0 seeds of these probes were not run: no verdict has needed them."
+    )
+
+
+def test_settings_name_the_cells_that_differ() -> None:
+    study = parse_study(
+        {
+            "name": "made-up",
+            "cells": [
+                {"m": 64, "d_model": 16},
+                {"m": 128, "d_model": 16, "training": {"max_steps": 30_000}},
+                {"m": 256, "d_model": 16},
+            ],
+            "search": {"heads": [1, 2], "seeds": 3, "keep_within": None},
+        }
+    )
+    rows = settings(study)
+    told = dict(rows)
+    assert rows[0] == ("training protocol version", str(PROTOCOL))
+    assert told["training.max_steps"] == "20,000, but 30,000 (m=128,d_model=16)"
+    assert told["model"] == "max"
+    assert told["graph.family"] == "permutation"
+    assert told["training.learning_rate"] == "0.001"
+    assert told["search.heads"] == "1, 2"
+    assert told["search.keep_within"] == "none"
+    assert told["search.intervals"] == "yes"
+    assert not {"m", "d_model", "training.tolerance", "training.batch_size"} & set(told)
+    order = [name for name, _ in rows]
+    assert order.index("search.mode") > order.index("training.max_steps")
+
+
+def test_the_most_common_value_stands_first() -> None:
+    cells = [{"m": 2**k, "d_model": 16, "training": {"max_steps": 7}} for k in (6, 7, 8)]
+    cells.insert(0, {"m": 32, "d_model": 16, "training": {"max_steps": 9}})
+    cells.append({"m": 512, "d_model": 16, "training": {"max_steps": 9}})
+    cells.append({"m": 512, "d_model": 32, "training": {"max_steps": 8}})
+    told = dict(settings(parse_study({"name": "made-up", "cells": cells})))
+    assert told["training.max_steps"] == (
+        "7, but 9 (m=32,d_model=16; m=512,d_model=16), 8 (m=512,d_model=32)"
+    )
+
+
+def test_origins_count_what_trained_the_runs(made_up: SimpleNamespace) -> None:
+    study = made_up.study_of([(64, 16)], heads=[2], seeds=3, extra_seeds=0)
+    (cell,) = study.cells
+    ended = pd.Timestamp("2026-01-02T05:06:07Z")
+    rows = [
+        made_up.run_row(cell, 2, 5, 0, 0.9),
+        made_up.run_row(cell, 2, 5, 1, 0.999, engine="fused"),
+        made_up.run_row(cell, 2, 5, 2, 0.9, git_revision=None, finished_at=ended),
+        made_up.run_row(cell, 2, 5, 3, 0.9, engine="a seed too many"),
+    ]
+    results = made_up.results_of(study, rows, [])
+    assert origins(results.runs, study) == [
+        ("engine", "lanes (2 runs); fused (1 run)"),
+        ("versions", "rgr-dist 0.1.0"),
+        ("source revision", "0123abc"),
+        ("processor", "cpu: made up"),
+        ("stop reason", "max_steps (2 runs); converged (1 run)"),
+        ("seeds", "0 to 2"),
+        ("runs ended", "2026-01-02 03:04 UTC to 2026-01-02 05:06 UTC"),
+    ]
+    one = made_up.results_of(study, rows[:1], [])
+    assert origins(one.runs, study)[-1] == ("runs ended", "2026-01-02 03:04 UTC")
+    none = origins(made_up.results_of(study, [], []).runs, study)
+    titles = ["engine", "versions", "source revision", "processor", "stop reason", "seeds"]
+    assert none == [(title, "–") for title in titles]
+
+
+def test_rows_are_plain_and_sorted_by_size() -> None:
+    table = pd.DataFrame(
+        {
+            "m": pd.array([128, 64, 64, 64], dtype="Int64"),
+            "d_model": [16, 32, 16, 16],
+            "degree": [1, 1, 4, 1],
+            "d_k": [5.0, None, 3.0, 2.0],
+            "mean_score": [0.5, None, 1.0, 0.25],
+            "status": ["found", None, "open", "x"],
+        }
+    )
+    rows = by_size(table)
+    assert [(row["m"], row["d_model"], row["degree"]) for row in rows] == [
+        (64, 16, 1),
+        (64, 16, 4),
+        (64, 32, 1),
+        (128, 16, 1),
+    ]
+    assert rows[2] == {
+        "m": 64,
+        "d_model": 32,
+        "degree": 1,
+        "d_k": None,
+        "mean_score": None,
+        "status": None,
+    }
+    assert [type(value) for value in rows_of(table)[0].values()] == [int, int, int, int, float, str]
