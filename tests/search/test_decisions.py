@@ -192,7 +192,7 @@ def test_a_contradiction_that_cannot_be_retested_ends_the_arm() -> None:
     state, lines = decisions(SimulatedCell(plan, SeedTest(0.99, 2), lucky))
     assert not any("retest" in line or "longer" in line for line in lines)
     result = state.result(1)
-    assert result.status == "inconsistent"
+    assert (result.arm, result.status) == (1, "inconsistent")
     assert result.because == "passes at width = 4, fails above it at 7"
     assert (result.cost_low, result.cost_high) == (4, 8)
     assert (state.margin_cost, state.best_cost, state.best) == (None, None, None)
@@ -356,3 +356,86 @@ def test_an_unfinished_arm_is_open_not_pruned() -> None:
         assert (result.status, result.value, result.cost_high) == ("open", None, None)
         assert result.cost_low == arm
         assert result.because == "its search goes on"
+
+
+@pytest.mark.parametrize("every_value", [True, False])
+def test_intervals_and_grids_take_every_seed_though_two_settle_the_verdict(
+    every_value: bool,
+) -> None:
+    plan = CellPlan("cell", axes_to({1: 8}), 5.0, every_value=every_value)
+    test = SeedTest(0.5, 4)
+    state, _ = search(SimulatedCell(plan, test, lambda arm, value, seed: float(value >= 5)))
+    looked = [d.n_seeds for d in state.decisions if "look" in d.reason]
+    beside = [d.n_seeds for d in state.decisions if d.reason.startswith(("interval", "listed"))]
+    assert set(beside) == {4}
+    assert len(beside) == (8 if every_value else 2)
+    assert looked == ([] if every_value else [2])  # 5, until the interval wanted the others
+    assert (state.result(1).cost_low, state.result(1).cost_high) == (5, 5)
+    assert (state.result(1).passed, state.result(1).failed) == (
+        ProbeResult(5, 1.0, 4),
+        ProbeResult(4, 0.0, 4),
+    )
+
+
+@pytest.mark.parametrize(("every_value", "cost_low"), [(True, 5), (False, 8)])
+def test_retested_values_count_with_all_their_seeds(every_value: bool, cost_low: int) -> None:
+    """4 and 7 fail beyond the spread of eight seeds; 5 and 6, with two, might pass.
+
+    The walk down from the threshold stops at 7, and a grid looks at every value.
+    """
+
+    def score(arm: int, value: int, seed: int) -> float:
+        return 0.9 if value == 4 and seed >= 2 else 0.5 if value < 4 else lucky(arm, value, seed)
+
+    plan = CellPlan("cell", axes_to({1: 16}), 8.0, every_value=every_value)
+    state, _ = search(SimulatedCell(plan, SeedTest(0.99, 2, extra=6), score))
+    assert (state.result(1).value, state.result(1).cost_low) == (8, cost_low)
+
+
+@pytest.mark.parametrize("every_value", [True, False])
+def test_an_unlucky_fail_that_more_seeds_refute_moves_the_threshold(every_value: bool) -> None:
+    """5, 6 and 7 pass with eight seeds, and so does 4, no longer beyond its spread."""
+
+    def score(arm: int, value: int, seed: int) -> float:
+        if value == 4:
+            return 0.991 if seed < 2 else (0.985, 0.999)[seed % 2]
+        if 4 < value < 8:
+            return (0.96, 0.99)[seed] if seed < 2 else 1.0
+        return float(value >= 8)
+
+    plan = CellPlan("cell", axes_to({1: 16}), 8.0, every_value=every_value)
+    state, _ = search(SimulatedCell(plan, SeedTest(0.99, 2, extra=6), score))
+    result = state.result(1)
+    assert result.passed == ProbeResult(4, pytest.approx(0.99175), 8)
+    assert (result.value, result.cost_low, result.cost_high) == (4, 4, 8)
+
+
+def test_a_grid_may_pass_everywhere_or_nowhere() -> None:
+    plan = CellPlan("cell", {1: (2, 4), 3: (2, 4)}, 4.0, keep_within=None, every_value=True)
+    state, _ = search(
+        SimulatedCell(plan, SeedTest(0.99, 2), lambda arm, value, seed: float(arm == 3))
+    )
+    never, always = state.result(1), state.result(3)
+    assert (never.status, never.cost_low, never.cost_high) == ("censored", 5, None)
+    assert never.because == "no pass up to the largest value allowed, 4"
+    assert (always.status, always.value, always.failed) == ("found", 2, None)
+    assert (always.cost_low, always.cost_high) == (6, 6)
+
+
+def test_a_pass_counts_as_the_best_cost_before_its_bracket_is_closed() -> None:
+    plan = CellPlan("cell", axes_to({1: 16}), 8.0)
+    state = replay(plan, SeedTest(0.99, 2), {ProbeKey(1, 8): {0: 1.0, 1: 1.0}})
+    assert (state.best_cost, state.margin_cost, state.best) == (8, None, None)
+    result = state.result(1)
+    assert (result.status, result.cost_low, result.cost_high) == ("open", 1, 8)
+
+
+def test_a_failure_rules_out_smaller_arms_and_values_alone() -> None:
+    axes = {arm: range(1, 9) for arm in range(1, 5)}
+    plan = CellPlan("cell", axes, 6.0, 2.0, intervals=False, every_arm=True)
+    state = replay(plan, SeedTest(0.99, 2), {ProbeKey(2, 3): {0: 0.5, 1: 0.5}})
+    assert state.is_ruled_out(2, 3)
+    assert state.is_ruled_out(1, 3)
+    assert state.is_ruled_out(2, 2)
+    assert not state.is_ruled_out(3, 3)
+    assert not state.is_ruled_out(2, 4)

@@ -128,3 +128,4 @@ def test_a_contradicted_arm_bounds_no_other() -> None:
     state, _ = search(SimulatedCell(plan, SeedTest(0.99, 2, extra=2), score))
     assert state.result(1).status == "inconsistent"
     assert {arm: state.result(arm).value for arm in (2, 4)} == {2: 12, 4: 6}
+    assert state.margin_cost == 26

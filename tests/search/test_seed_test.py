@@ -274,3 +274,23 @@ def test_without_a_bound_a_probe_neither_passes_nor_fails_early() -> None:
     assert SeedTest(0.5, 3, low=None).verdict(scores) is None
     assert SeedTest(0.9, 3).verdict({0: 0.0}) == "fail"
     assert SeedTest(0.9, 3, high=None).verdict({0: 0.0}) is None
+
+
+def test_a_verdict_is_early_only_where_the_missing_seeds_cannot_change_it() -> None:
+    test, error = SeedTest(0.5, 2), SeedTest(0.5, 2, minimise=True)
+    assert test.verdict({0: 1.0}) == "pass"
+    assert test.verdict({0: 0.0}) is None
+    assert error.verdict({0: 0.0}) == "pass"
+    assert error.verdict({0: 1.0}) is None
+
+
+def test_of_errors_a_mean_at_the_target_passes_and_one_above_fails() -> None:
+    test = SeedTest(0.1, 3, minimise=True)
+    assert test.verdict(dict.fromkeys(range(3), 0.1)) == "pass"
+    assert test.verdict({0: 0.1, 1: 0.1, 2: 0.101}) == "fail"
+
+
+def test_a_probe_is_complete_once_every_seed_has_a_score() -> None:
+    test = SeedTest(0.5, 2)
+    assert not test.is_complete({0: 1.0, 7: 1.0})
+    assert test.is_complete({0: 1.0, 1: 0.0})
