@@ -70,6 +70,8 @@ def _panel(
         name += f", m' = {row['n_edges']}"
     elif row["degree"] > 1:
         name += f", r = {row['degree']}"
+    if differs := study.differences[row["cell_id"]]:
+        name += f"\n{differs}"
     if study.cells[0].minimised:
         reach = curves[["mean_score", "low", "high"]].to_numpy().ravel()
         error_axis(axes, [study.search.target, *reach])

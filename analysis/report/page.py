@@ -35,6 +35,7 @@ def render_page(template: str, results: StudyResults, cost: pd.DataFrame, **own:
         study=study,
         study_yaml=study.to_yaml(),
         degrees=any(cell.graph.degree != 1 for cell in study.cells),
+        differs=study.differences if study.has_alike_cells else None,
         cost=by_size(cost),
         cost_words=cost_words(cost),
         settings=settings(study),

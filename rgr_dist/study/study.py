@@ -297,9 +297,17 @@ class Study(Spec):
         return self.cell_names[cell.cell_id]
 
     @property
+    def differences(self) -> dict[str, str]:
+        """What the name of each cell adds to its size and degree, by its cell_id."""
+        return {
+            cell.cell_id: self.name_of(cell).removeprefix(cell.name).removeprefix(",")
+            for cell in self.cells
+        }
+
+    @property
     def has_alike_cells(self) -> bool:
         """Whether size and degree do not tell the cells apart."""
-        return any(self.name_of(cell) != cell.name for cell in self.cells)
+        return any(self.differences.values())
 
     def _differences(self, alike: Sequence[Cell]) -> list[list[str]]:
         """For each of several cells, ``key=value`` where not all have the same value."""

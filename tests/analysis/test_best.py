@@ -305,10 +305,10 @@ def test_of_all_heads_those_that_were_tried_make_the_cell(made_up: SimpleNamespa
 def test_an_inconsistent_head_is_doubtful_only_below_D_K(
     made_up: SimpleNamespace, low: int | None, status: str
 ) -> None:
-    study = made_up.study_of([(64, 16)], heads=[1, 2])
+    study = made_up.study_of([(64, 16)], heads=[2, 4])
     doubt = {"status": "inconsistent", "D_K_low": low, "D_K_high": 40}
     cell = study.cells[0]
-    rows = [made_up.threshold_row(cell, 1, 20), made_up.threshold_row(cell, 2, None, **doubt)]
+    rows = [made_up.threshold_row(cell, 2, 10), made_up.threshold_row(cell, 4, None, **doubt)]
     assert one_best(made_up.results_of(study, [], rows))["status"] == status
 
 

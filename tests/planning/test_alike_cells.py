@@ -41,3 +41,7 @@ def test_they_have_the_thresholds_that_each_has_alone(tmp_path: Path, capsys: An
     assert call(["thresholds", str(file), "--out", str(tmp_path / "both"), "--format", "csv"]) == 0
     shown = capsys.readouterr().out
     assert all(f'"m=16,d_model=8,max_steps={limit}"' in shown for limit in LIMITS)
+    assert call(["report", str(file), "--out", str(tmp_path / "both")]) == 0
+    page = Path(capsys.readouterr().out.strip()).read_text()
+    for limit in LIMITS:  # in the tables of cells, heads and cost
+        assert page.count(f'<td class="text">max_steps={limit}</td>') >= 3
