@@ -27,7 +27,6 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import stats
 from statsmodels.regression.linear_model import OLS
 
 from analysis.load import StudyResults
@@ -84,28 +83,9 @@ class Law:
     x_mean: float | None = None
     x_square_sum: float | None = None
 
-    @property
-    def degrees_of_freedom(self) -> int:
-        """Cells minus fitted parameters."""
-        return self.n - (1 if self.through_origin else 2)
-
     def to_json(self) -> dict[str, Any]:
         """The law as JSON-ready values, without NaN."""
         return dataclasses.asdict(self)
-
-    @classmethod
-    def from_json(cls, record: dict[str, Any]) -> Law:
-        """The law that ``to_json`` wrote."""
-        return cls(**record)
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """A predicted response and its 95 % prediction interval."""
-
-    value: float
-    low: float
-    high: float
 
 
 def fit_laws(best: pd.DataFrame) -> list[Law]:
@@ -157,23 +137,6 @@ def distinct(laws: Sequence[Law]) -> list[Law]:
     same = [(law.response, law.predictor, law.n) for law in laws]
     wanted = same[laws.index(whole)]
     return [law for law, key in zip(laws, same, strict=True) if law is whole or key != wanted]
-
-
-def predict(law: Law, x: float) -> Prediction:
-    """The response at predictor ``x``, with the 95 % prediction interval for one new cell.
-
-    Raises:
-        ValueError: the law has no fit.
-    """
-    if law.slope is None or law.intercept is None or law.sigma is None:
-        raise ValueError(f"law {law.name} has no fit: {law.reason}")
-    if law.x_mean is None or law.x_square_sum is None:
-        raise ValueError(f"law {law.name} lacks x_mean or x_square_sum")
-    value = law.intercept + law.slope * x
-    lever = (x - law.x_mean) ** 2 / law.x_square_sum + (0 if law.through_origin else 1 / law.n)
-    half = stats.t.ppf((1 + CONFIDENCE) / 2, law.degrees_of_freedom) * law.sigma
-    half = float(half * math.sqrt(1 + lever))
-    return Prediction(value, value - half, value + half)
 
 
 def _points(

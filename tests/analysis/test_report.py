@@ -112,7 +112,7 @@ def test_ids_of_the_figures_do_not_collide_where_they_are_referred_to(finished: 
 def test_the_page_tells_the_finding_the_cells_and_the_protocol(finished: Any) -> None:
     results, folder = finished
     text = (folder / "index.html").read_text("utf-8")
-    law = Law.from_json(json.loads((folder / "laws.json").read_text())["laws"][0])
+    law = Law(**json.loads((folder / "laws.json").read_text())["laws"][0])
     assert f"D_K* ≈ {law.slope:.2f} · m′ log₂ m / d_model over 6 of 6 cells" in text
     assert "passes at 6 (10 seeds, mean" in text
     for setting in ("training.learning_rate", "0.001", "search.target", "context.length"):
