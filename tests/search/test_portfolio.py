@@ -358,6 +358,46 @@ def test_a_probe_beyond_the_margin_is_not_wanted() -> None:
     assert [portfolio.is_wanted(probe) for probe in probes.values()] == [False] * 3
 
 
+def test_a_result_starts_speculation_anew() -> None:
+    """Once 32 has failed, 21 is of no use, but 64 may be, if 48 fails too."""
+    portfolio = one_cell(SeedTest(0.99, 1))
+    assert [portfolio.ask().value for _ in range(2)] == [32, 48]
+    portfolio.tell("cell", 1, 32, 0, 0.0)
+    assert portfolio.ask().value == 64
+
+
+def test_a_result_makes_room_for_the_next_need_before_its_probe_is_released() -> None:
+    portfolio = one_cell(SeedTest(0.99, 1), look_ahead=0)
+    assert portfolio.ask().value == 32
+    assert portfolio.ask() is Signal.WAIT
+    portfolio.tell("cell", 1, 32, 0, 0.0)
+    assert portfolio.ask().value == 48
+
+
+def test_a_speculative_probe_that_was_released_is_handed_out_again() -> None:
+    portfolio = one_cell(SeedTest(0.99, 1))
+    _, speculative = portfolio.ask(), portfolio.ask()
+    portfolio.release(speculative)
+    assert portfolio.ask() == speculative
+
+
+def test_every_cell_has_guesses_of_its_own() -> None:
+    plans = [CellPlan(name, axes_to({1: 64}), 32.0, intervals=False) for name in "ab"]
+    portfolio = Portfolio(plans, SeedTest(0.99, 1), look_ahead=2)
+    handed_out = [portfolio.ask() for _ in range(4)]
+    assert [(p.cell, p.value) for p in handed_out] == [("a", 32), ("b", 32), ("a", 48), ("b", 48)]
+    assert portfolio.ask() is Signal.WAIT
+
+
+def test_a_probe_that_cannot_be_run_is_not_wanted_while_other_arms_go_on() -> None:
+    plan = CellPlan("cell", axes_to({1: 8, 2: 8}), 4.0, intervals=False)
+    portfolio = Portfolio([plan], SeedTest(0.99, 1))
+    probe = portfolio.ask()
+    portfolio.tell_failed("cell", probe.key)
+    assert not portfolio.is_done
+    assert not portfolio.is_wanted(probe)
+
+
 def test_a_failed_run_frees_the_other_cells() -> None:
     plans = [CellPlan(name, axes_to({1: 64}), 32.0, intervals=False) for name in "ab"]
     portfolio = Portfolio(plans, SeedTest(0.99, 1), look_ahead=0)
