@@ -359,9 +359,10 @@ def test_a_probe_beyond_the_margin_is_not_wanted() -> None:
 
 
 def test_a_result_starts_speculation_anew() -> None:
-    """Once 32 has failed, 21 is of no use, but 64 may be, if 48 fails too."""
-    portfolio = one_cell(SeedTest(0.99, 1))
+    """Two outcomes are supposed at a time: nothing and 32 fails, then nothing and 48 fails."""
+    portfolio = one_cell(SeedTest(0.99, 1), look_ahead=2)
     assert [portfolio.ask().value for _ in range(2)] == [32, 48]
+    assert portfolio.ask() is Signal.WAIT
     portfolio.tell("cell", 1, 32, 0, 0.0)
     assert portfolio.ask().value == 64
 
@@ -376,9 +377,10 @@ def test_a_result_makes_room_for_the_next_need_before_its_probe_is_released() ->
 
 def test_a_speculative_probe_that_was_released_is_handed_out_again() -> None:
     portfolio = one_cell(SeedTest(0.99, 1))
-    _, speculative = portfolio.ask(), portfolio.ask()
-    portfolio.release(speculative)
-    assert portfolio.ask() == speculative
+    _, after_a_fail, after_a_pass = (portfolio.ask() for _ in range(3))
+    assert (after_a_fail.value, after_a_pass.value) == (48, 21)
+    portfolio.release(after_a_fail)
+    assert portfolio.ask() == after_a_fail
 
 
 def test_every_cell_has_guesses_of_its_own() -> None:
