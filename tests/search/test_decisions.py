@@ -439,3 +439,38 @@ def test_a_failure_rules_out_smaller_arms_and_values_alone() -> None:
     assert state.is_ruled_out(2, 2)
     assert not state.is_ruled_out(3, 3)
     assert not state.is_ruled_out(2, 4)
+
+
+def test_a_censored_arm_counts_exactly_at_the_margins_edge() -> None:
+    """Costs up to 22 are of interest, and 11 of arm 2, beyond its limit, would cost 22."""
+    cell = cell_of({1: 40, 2: 10, 3: 7}, step({1: 20, 2: 99, 3: 99}), keep_within=0.1)
+    state, _ = search(cell)
+    results = [state.result(arm) for arm in (1, 2, 3)]
+    assert [result.arm for result in results] == [1, 2, 3]
+    assert [result.status for result in results] == ["found", "censored", "pruned"]
+    assert [result.cost_low for result in results] == [None, 22, 24]
+
+
+def test_an_arm_that_failed_to_its_limit_does_not_keep_the_others_from_growing() -> None:
+    state, _ = search(cell_of({1: 2, 2: 64}, step({1: 9, 2: 30}), guess_arm=1.0, guess_cost=1.0))
+    assert [state.result(arm).status for arm in (1, 2)] == ["censored", "found"]
+    assert state.result(2).value == 30
+
+
+def test_contradictions_of_two_arms_are_both_given_up() -> None:
+    axes = dict.fromkeys((1, 3), (2, 4))
+    plan = CellPlan("cell", axes, 4.0, keep_within=None, every_value=True)
+    test = SeedTest(0.99, 2)
+    state, _ = search(SimulatedCell(plan, test, lambda arm, value, seed: float(value == 2)))
+    assert state.contradicted == {1, 3}
+
+
+def test_only_closed_brackets_bound_the_others() -> None:
+    """Arm 1 is found at 20; arm 2 passes at 8, for less, but its threshold is not known yet."""
+    plan = CellPlan("cell", axes_to({1: 40, 2: 20}), 20.0, intervals=False)
+    evidence = {ProbeKey(1, at): dict.fromkeys((0, 1), float(at >= 20)) for at in range(1, 41)}
+    evidence[ProbeKey(2, 11)] = evidence[ProbeKey(2, 7)] = {0: 1.0, 1: 1.0}
+    state = replay(plan, SeedTest(0.99, 2), evidence)
+    assert state.best_cost == 14
+    assert state.margin_cost == 22
+    assert (state.result(2).arm, state.result(2).status) == (2, "open")
