@@ -50,7 +50,9 @@ def test_a_study_of_the_transformer_trains_by_lanes_in_workers_and_reports_accur
     done = rgr("run", study, "--cpus", 2, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "At m = 16, d_model = 16, accuracy is " in done.stdout
-    assert re.search(r"of 8 collapsed, below a guess among .* NULL", done.stdout.replace("\n", " "))
+    assert re.search(
+        r"of 8 runs collapsed, below a random guess among .* NULL", done.stdout.replace("\n", " ")
+    )
     runs = pd.read_parquet(tmp_path / "results/runs")
     assert len(runs) == 8
     assert set(runs["engine"]) == {"lanes"}, "what auto took is said in the row"

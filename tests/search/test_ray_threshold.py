@@ -59,8 +59,11 @@ def test_the_smallest_passing_value_with_its_certificate_and_resume(tmp_path: Pa
     assert not any("d_k" in decision.reason for decision in found.decisions)
     written = store.read_text()
     assert len(written.splitlines()) < 1 + 3 * 10
-    again = find_threshold(pytest.fail, values=range(1, 65), bounds=(0, 1), **search)
+    again = find_threshold(train, values=range(1, 65), bounds=(0, 1), **search)
     assert again == found
+    assert store.read_text() == written
+    with pytest.raises(ValueError, match=r"holds scores of .*; give another file"):
+        find_threshold(Loss, values=range(1, 65), bounds=(0, 1), **search)
     store.write_text(written[: len(written) // 2])  # as a crash might leave it
     mended = find_threshold(train, values=range(1, 65), bounds=(0, 1), **search)
     assert mended == found

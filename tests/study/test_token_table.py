@@ -265,7 +265,7 @@ def test_cells_of_a_table_train_in_every_engine(home: Path, model: str) -> None:
 
 def test_lanes_share_a_table_that_is_the_same_at_every_seed(home: Path) -> None:
     (cell,) = study_of(home).cells
-    runs = [Run(cell=cell, h=h, d_k=4 // h, seed=seed) for seed in (0, 1) for h in (1, 2)]
+    runs = [Run(cell=cell, h=2, d_k=2, seed=seed) for seed in (0, 1)]
     together = TransformerLanes().weights_after(runs, 30)
     for run, weights in zip(runs, together, strict=True):
         (alone,) = TransformerReference().weights_after([run], 30)
