@@ -75,10 +75,6 @@ class SeedTest:
         """Pass or fail if certain, whatever the missing seeds score; else None."""
         return _verdict(self, tuple(self._known(scores)))
 
-    def is_complete(self, scores: Mapping[int, float]) -> bool:
-        """Whether every seed has a score."""
-        return len(self._known(scores)) == self.seeds
-
     def mean(self, scores: Mapping[int, float]) -> float:
         """Mean score of the seeds that are known."""
         known = self._known(scores)

@@ -85,7 +85,6 @@ def test_seeds_beyond_the_count_are_no_evidence(probe: tuple, beyond: dict[int, 
     assert test.verdict({**known, **beyond}) == test.verdict(known)
     assert test.interval({**known, **beyond}) == test.interval(known)
     assert test.next_wave({**known, **beyond}) == test.next_wave(known)
-    assert not test.is_complete({**known, **beyond})
 
 
 @given(probes(most=12), st.booleans(), st.data())
@@ -102,7 +101,7 @@ def test_waves_train_the_missing_seeds_that_they_would_without_any_known_before(
         known |= {seed: scores[seed] for seed in wave}
     assert test.needed(known, complete) == alone
     assert test.verdict(known) == ("pass" if passes(scores, test.target) else "fail")
-    assert not complete or test.is_complete(known)
+    assert not complete or set(known) == set(range(test.seeds))
 
 
 def test_a_hopeless_probe_costs_two_seeds_and_a_promising_one_no_extra_wave() -> None:
@@ -288,9 +287,3 @@ def test_of_errors_a_mean_at_the_target_passes_and_one_above_fails() -> None:
     test = SeedTest(0.1, 3, minimise=True)
     assert test.verdict(dict.fromkeys(range(3), 0.1)) == "pass"
     assert test.verdict({0: 0.1, 1: 0.1, 2: 0.101}) == "fail"
-
-
-def test_a_probe_is_complete_once_every_seed_has_a_score() -> None:
-    test = SeedTest(0.5, 2)
-    assert not test.is_complete({0: 1.0, 7: 1.0})
-    assert test.is_complete({0: 1.0, 1: 0.0})
