@@ -112,8 +112,9 @@ def leverage(fits: Fits) -> str:
     cells = fits.cells[fits.cells["leverage"].notna() & fits.cells["leverage_paper"].notna()]
     if len(cells) < CELLS_OF_A_LAW:
         return ""
-    theirs = cells.loc[cells["leverage_paper"].idxmax()]
-    ours = cells.loc[cells["leverage"].idxmax()]
+    theirs, ours = (
+        cells.iloc[int(cells[name].to_numpy().argmax())] for name in ("leverage_paper", "leverage")
+    )
     return (
         f"In the line through the origin ({theirs['m']}, {theirs['d_model']}) alone has leverage "
         f"{theirs['leverage_paper']:.2f}; on the log scale no cell has more than "

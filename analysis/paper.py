@@ -145,12 +145,12 @@ def _law_figures(fits: Fits, study: Study) -> Iterator[PublishedFigure]:
         response = "h* over m′/d_model" if name == "h" else "D_K* over m′ log₂ m / d_model"
         of = f"{response}, {law.cells}"
         rows: list[tuple[str, float | None, float | None]] = [
-            (f"slope of {of}", law.slope, ours and ours.slope),
+            (f"slope of {of}", law.slope, ours.slope if ours else None),
         ]
         if law.intercept:
-            rows.append((f"intercept of {of}", law.intercept, ours and ours.intercept))
+            rows.append((f"intercept of {of}", law.intercept, ours.intercept if ours else None))
         if law.r2 is not None:
-            rows.append((f"R² of {of}", law.r2, ours and ours.r2))
+            rows.append((f"R² of {of}", law.r2, ours.r2 if ours else None))
         test = tests.get(ours_name or "")
         for quantity, theirs, own in rows:
             if theirs is None:

@@ -57,16 +57,15 @@ def draw_seeds(cells: pd.DataFrame, runs: pd.DataFrame, study: Study, draws: int
     generator = np.random.default_rng(SEED)
     fails = np.tile(cells["D_K_fails"].to_numpy(dtype=np.float64), (draws, 1))
     passes = np.tile(cells["D_K_passes"].to_numpy(dtype=np.float64), (draws, 1))
-    by_cell = dict(tuple(scored(runs, study).groupby("cell_id", sort=False)))
+    good = scored(runs, study)[["cell_id", "h", "d_k", "seed", "score"]]
+    by_head = good.groupby(["cell_id", "h"], sort=False).indices
     minimised = study.cells[0].minimised
     for i, cell in enumerate(cells.to_dict("records")):
-        own = by_cell.get(cell["cell_id"])
-        if own is None or math.isnan(cell["h_star"]):
+        at = by_head.get((cell["cell_id"], cell["h_star"]), [])
+        if len(at) == 0:
             continue
         h = int(cell["h_star"])
-        table = own[own["h"] == h].pivot(index="seed", columns="d_k", values="score")
-        if table.empty:
-            continue
+        table = good.iloc[at].pivot(index="seed", columns="d_k", values="score")
         seeds = study.search.seeds
         table = table.reindex(range(seeds))
         counts = generator.multinomial(seeds, [1 / seeds] * seeds, size=draws).astype(np.float64)
@@ -76,8 +75,10 @@ def draw_seeds(cells: pd.DataFrame, runs: pd.DataFrame, study: Study, draws: int
             total = counts @ np.nan_to_num(table.to_numpy(dtype=np.float64), posinf=1e300)
             mean = np.where(weight > 0, total / np.maximum(weight, 1), np.nan)
         mean = np.where(np.isnan(mean), np.asarray(table.mean())[None, :], mean)
-        good = mean <= study.search.target if minimised else mean >= study.search.target - 1e-12
-        fails[:, i], passes[:, i] = _brackets(good, h * table.columns.to_numpy(dtype=np.float64), h)
+        passing = mean <= study.search.target if minimised else mean >= study.search.target - 1e-12
+        fails[:, i], passes[:, i] = _brackets(
+            passing, h * table.columns.to_numpy(dtype=np.float64), h
+        )
     return Draws(fails, passes)
 
 
