@@ -127,7 +127,7 @@ class Candidate:
             degrees of freedom.
         aicc, gap, weight: corrected Akaike criterion, what it is above the least, Akaike weight.
         loo_error: root mean square of log(D_K* / prediction), each cell predicted from the others
-            (of more than ``GROUPS`` cells, from those outside its group).
+            (of more than ``MANY`` cells, from those outside its group).
         supported: within ``LEAST_GAP`` of the best, and no mere extension of a better one.
     """
 
@@ -349,8 +349,8 @@ def _limits_of_k(
     return ends[0], ends[1]
 
 
-GROUPS = 60
-"""Most fits with cells left out: of more cells than this, a sixtieth is left out at a time."""
+MANY, GROUPS = 60, 12
+"""Of more cells than the first number, a twelfth is left out at a time instead of one."""
 
 
 def _leave_out(form: Form, cells: pd.DataFrame, lower: Array, upper: Array, k: float) -> float:
@@ -359,8 +359,8 @@ def _leave_out(form: Form, cells: pd.DataFrame, lower: Array, upper: Array, k: f
     A prediction of a censored cell is in error by what it lies below the largest failing D_K.
     """
     n = len(cells)
-    group = np.arange(n) % GROUPS
-    weights = (group != np.arange(min(n, GROUPS))[:, None]).astype(np.float64)
+    group = np.arange(n) % (n if n <= MANY else GROUPS)
+    weights = (group != np.arange(group.max() + 1)[:, None]).astype(np.float64)
     design, truth = _design(form, cells), middles(lower, upper)
     result, ks = _maximise(form, cells, lower, upper, weights, near=k)
     offset = form.offset(cells, 0.0)
