@@ -14,13 +14,14 @@ from analysis.load import StudyResults
 from analysis.records import integer, parse_certificate, real
 from analysis.runs import scored
 from rgr_dist.study.study import Cell, Study
-from search.best_arm import rank
+from search.best_arm import largest_kept, rank
 
 SIGNIFICANCE = 0.05
 """Level of the paired t-test that decides which head counts h_low and h_high span (App. A.2)."""
 
 POOL_MARGIN = 0.10
-"""Largest share by which a candidate's D_K may exceed D_K* (App. A.2)."""
+"""Share by which a candidate's D_K may exceed D_K* (App. A.2), where that is more than one step of
+its d_k."""
 
 SAME_SCORE = 1e-12
 """Scores that differ by less are equal up to rounding."""
@@ -29,7 +30,8 @@ BEST_KINDS = {
     "cell_id": "object", "model": "object", "graph": "object", "m": "Int64", "d_model": "Int64",
     "degree": "Int64", "n_edges": "Int64", "D_K": "Int64", "D_K_low": "Int64", "D_K_high": "Int64",
     "h_star": "Int64", "h_low": "Int64", "h_high": "Int64", "d_k": "Int64", "status": "object",
-    "mean_score": "float64", "n_seeds": "Int64", "certificate": "object",
+    "mean_score": "float64", "n_seeds": "Int64", "certificate": "object", "max_steps": "Int64",
+    "confirmed": "object", "D_K_first": "Int64",
 }  # fmt: skip
 POOL_KINDS = {
     "cell_id": "object", "m": "Int64", "d_model": "Int64", "degree": "Int64", "h": "Int64",
@@ -47,17 +49,19 @@ def best(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataF
     """D_K* and h* of every cell of the study, in its order, with or without a threshold.
 
     h* is the head count with the smallest found D_K, ties broken by better mean score, then by
-    fewer heads; [h_low, h_high] spans the retained heads of ``head_pool``. D_K_low and D_K_high
-    are the smallest optimistic and conservative D_K of the found heads (App. A.2). If no head is
-    found, D_K, h* and d_k are null, D_K_low is the smallest D_K not excluded by every head (null
-    unless every head of the study has a lower bound) and D_K_high the smallest known to pass.
+    fewer heads; [h_low, h_high] spans the retained heads of ``head_pool``. D_K_low and D_K_high are
+    the smallest optimistic and conservative D_K (App. A.2), the former over the pruned heads too,
+    whose fails are tested like any other. D_K_first is the smallest D_K that passes on the first
+    seeds alone, confirmed whether that of h* passes on fresh ones. If no head is found, D_K, h* and
+    d_k are null, D_K_low is the smallest D_K not excluded by every head (null unless every head of
+    the study has a lower bound) and D_K_high the smallest known to pass.
 
     Returns:
         ``cell_id, model, graph, m, d_model, degree, n_edges, D_K, D_K_low, D_K_high, h_star, h_low,
-        h_high, d_k, status, mean_score, n_seeds, certificate``. d_k, mean_score, n_seeds and
-        certificate are those of h*'s threshold. status is the cell's: ``open`` while any head is
-        open, ``inconsistent`` if an inconsistent head might have a smaller D_K, else ``found``,
-        or ``censored`` if no head passes.
+        h_high, d_k, status, mean_score, n_seeds, certificate, max_steps, confirmed, D_K_first``.
+        d_k, mean_score, n_seeds and certificate are those of h*'s threshold. status is the cell's:
+        ``open`` while any head is open, ``inconsistent`` if an inconsistent head might have a
+        smaller D_K, else ``found``, or ``censored`` if no head passes.
     """
     pool = head_pool(thresholds, runs, study)
     rows = []
@@ -72,6 +76,9 @@ def best(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataF
             "d_model": cell.d_model,
             "degree": cell.graph.degree,
             "n_edges": cell.n_edges,
+            "max_steps": cell.training.max_steps,
+            "confirmed": None,
+            "D_K_first": _smallest(heads["D_K_first"]),
             "D_K_high": _smallest((heads if found.empty else found)["D_K_high"]),
         }
         if found.empty:
@@ -81,8 +88,12 @@ def best(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataF
             first = found.iloc[_best_head(found, cell.minimised)]
             retained = pool[(pool["cell_id"] == cell.cell_id) & pool["retained"]]["h"]
             row |= {name: first[name] for name in ("D_K", "d_k", "mean_score", "n_seeds")}
+            row["confirmed"] = first["confirmed"]
             row |= {"h_star": first["h"], "h_low": retained.min(), "h_high": retained.max()}
-            row |= {"D_K_low": _smallest(found["D_K_low"]), "certificate": first["certificate"]}
+            near = heads[heads["status"].isin(["found", "pruned"])]
+            row |= {"D_K_low": _smallest(near["D_K_low"]), "certificate": first["certificate"]}
+            if found["D_K_low"].isna().all():
+                row["D_K_low"] = None
         row["status"] = _status(heads, found, study)
         rows.append(row)
     return _frame(rows, BEST_KINDS)
@@ -91,9 +102,11 @@ def best(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataF
 def head_pool(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataFrame:
     """The head counts near D_K*, each compared with h* on paired seeds (App. A.2).
 
-    Candidates are the heads that pass at a D_K of at most ``POOL_MARGIN`` (10 %) above D_K*, each
-    at its threshold, or at its smallest tested pass if it is inconsistent. (The paper takes heads
-    "whose tested D_K lies within 10%"; we read this as a D_K that was tested and passed.) A
+    Candidates are the heads that pass near D_K*: at most ``POOL_MARGIN`` (10 %) above it, or one
+    step of their d_k, each at its threshold, or at its smallest tested pass if it is inconsistent.
+    (The
+    paper takes heads "whose tested D_K lies within 10%"; we read this as a D_K that was tested and
+    passed. Where a step is more than 10 %, as it mostly is, h* would be its own only candidate.) A
     candidate is retained if a two-sided paired t-test on the scores of the common seeds gives
     p > 0.05. Where no test is possible, ``rule`` says what decided:
 
@@ -118,10 +131,13 @@ def head_pool(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.
         if found.empty:
             continue
         first = found.iloc[_best_head(found, cell.minimised)]
-        ceiling = int(first["D_K"]) * (1 + POOL_MARGIN) + 1e-9
+        best_cost = int(first["D_K"])
         reference = by_probe.get((cell.cell_id, first["h"], first["d_k"]), none)
         passing = _passing(heads)
-        for _, head in passing[passing["D_K"] <= ceiling].sort_values("h").iterrows():
+        near = [
+            d <= largest_kept(best_cost, h, POOL_MARGIN) for h, d in passing[["h", "d_k"]].values
+        ]
+        for _, head in passing[near].sort_values("h").iterrows():
             own = by_probe.get((cell.cell_id, head["h"], head["d_k"]), none)
             seeds = own.index.intersection(reference.index)
             gap = (own.loc[seeds] - reference.loc[seeds]).to_numpy(dtype=np.float64)
@@ -163,7 +179,9 @@ def _heads(thresholds: pd.DataFrame, cell: Cell, study: Study) -> pd.DataFrame:
     own = thresholds[
         (thresholds["cell_id"] == cell.cell_id) & thresholds["h"].map(study.search.lists)
     ]
-    whole = dict.fromkeys(["h", "d_k", "D_K", "D_K_low", "D_K_high", "n_seeds"], "Int64")
+    whole = dict.fromkeys(
+        ["h", "d_k", "D_K", "D_K_low", "D_K_high", "n_seeds", "D_K_first"], "Int64"
+    )
     return own.astype({**whole, "mean_score": "float64"}).sort_values("h").reset_index(drop=True)
 
 

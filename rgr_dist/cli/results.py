@@ -11,13 +11,13 @@ from rgr_dist.cli.options import CELL, Heads, How, Out, Set, StudyName, opened
 from rgr_dist.study.errors import StudyError
 
 THRESHOLD_COLUMNS = (
-    "cell m d_model degree h h_star h_low h_high d_k D_K D_K_low D_K_high status mean_score n_seeds"
-    " limited_by"
+    "cell m d_model degree h h_star h_low h_high d_k D_K D_K_low D_K_high D_K_first status"
+    " mean_score n_seeds confirmed limited_by"
 )
 LAW_COLUMNS = "response predictor cells n slope slope_low slope_high intercept r2 reason"
 DECISION_COLUMNS = (
-    "step h d_k D_K longer why verdict ran spared stored_before evidence"
-    " status D_K_low D_K_high because limited_by"
+    "step h d_k D_K why verdict ran spared stored_before evidence"
+    " status D_K_low D_K_high because confirmed"
 )
 
 

@@ -24,6 +24,10 @@ PROTOCOL = 1
 """Version of the training protocol. Raise it when the same study would give other numbers."""
 
 
+CONFIRM_SEEDS = 20
+"""Fresh seeds that confirm a winner where every head is searched."""
+
+
 class Context(Spec):
     """How contexts are drawn (App. A.1): length l and target-in-context rate rho."""
 
@@ -67,12 +71,19 @@ class Search(Spec):
     Attributes:
         heads: head counts to search; ``all`` searches every integer.
         target: mean score over the seeds to reach; in a study file of model value 0.5 by default.
-        keep_within: heads up to this share above the best D_K are searched to the end.
+        keep_within: heads up to this share above the best D_K, or up to one step of their d_k above
+            it, are searched to the end.
+        keep_heads: heads that are searched to the end however far above the best they lie.
         max_D_K: largest total width; by default 4 m' log2(m) / d_model, at least 4 h.
         intervals: top up the probes beside a threshold to all seeds (App. A.2).
         extra_seeds: seeds added to a pass and a fail that contradict each other.
-        retest_steps: train the failing side of a certificate again with so many times the
-            step limit, to tell a lack of capacity from one of training.
+        confirm_seeds: fresh seeds on which the thresholds of the best head and of every head within
+            the margin must pass again; the least over many noisy means is lower than its own mean.
+            0, the paper's protocol, by default; 20 for ``heads: all``.
+        transition_seeds: seeds to train at every width near a threshold, 0 for none.
+        transition_window: how near: up to this share of the threshold away from it.
+        retest_steps: search every cell at so many times its step limit too, to tell a lack of
+            capacity from one of training. A loaded study has those cells, and no such key.
     """
 
     mode: Literal["threshold", "grid"] = "threshold"
@@ -83,12 +94,35 @@ class Search(Spec):
     max_D_K: Count | None = None
     intervals: bool = True
     extra_seeds: Annotated[StrictInt, Field(ge=0)] = 10
+    confirm_seeds: Annotated[StrictInt, Field(ge=0, le=10_000)] = 0
+    keep_heads: tuple[Count, ...] = ()
+    transition_seeds: Annotated[StrictInt, Field(ge=0, le=10_000)] = 0
+    transition_window: Annotated[Real, Field(ge=0, le=10)] = 0.5
     retest_steps: Annotated[StrictInt, Field(ge=2)] | None = None
     D_K: tuple[Count, ...] | None = None
 
     def lists(self, h: int) -> bool:
         """Whether a head count is one of those to be searched."""
         return self.heads == "all" or h in self.heads
+
+    @model_validator(mode="before")
+    @classmethod
+    def _confirm_every_head(cls, keys: Any) -> Any:
+        """With every head a winner is the least of very many, so that it is confirmed."""
+        if isinstance(keys, dict) and keys.get("heads") == "all" and "confirm_seeds" not in keys:
+            return {**keys, "confirm_seeds": CONFIRM_SEEDS}
+        return keys
+
+    @model_validator(mode="after")
+    def _for_thresholds_alone(self) -> Self:
+        if self.mode == "grid":
+            for name in ("confirm_seeds", "keep_heads", "transition_seeds"):
+                if getattr(self, name):
+                    raise ValueError(f"{name}: only for mode threshold; leave it out of a grid")
+        unknown = [h for h in self.keep_heads if not self.lists(h)]
+        if unknown:
+            raise ValueError(f"keep_heads: {unknown[0]} is not one of heads; list it there too")
+        return self
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -175,6 +209,11 @@ class Cell(Spec):
         self.embedding.check(self.m, self.d_model)
         return self
 
+    def with_limit(self, max_steps: int) -> Cell:
+        """The cell with another step limit."""
+        training = self.training.model_copy(update={"max_steps": max_steps})
+        return self.model_copy(update={"training": training})
+
     @property
     def record(self) -> Model:
         """What is particular to the cell's model."""
@@ -234,6 +273,10 @@ class Run(Spec):
             raise ValueError(f"h: {self.h} does not divide d_model = {self.cell.d_model}")
         return self
 
+    def with_limit(self, max_steps: int) -> Run:
+        """The run with another step limit."""
+        return self.model_copy(update={"cell": self.cell.with_limit(max_steps)})
+
     @property
     def D_K(self) -> int:
         """Total key width h * d_k."""
@@ -262,19 +305,25 @@ class Study(Spec):
     search: Search
     files: dict[str, dict[str, Any]] = Field(default_factory=dict)
 
-    def extended(self, cell: Cell) -> Cell | None:
-        """The cell with the extended budget of a retest, if the study asks for one."""
-        if self.search.retest_steps is None:
-            return None
-        steps = cell.training.max_steps * self.search.retest_steps
-        return cell.model_copy(
-            update={"training": cell.training.model_copy(update={"max_steps": steps})}
-        )
+    @cached_property
+    def budgets(self) -> dict[str, tuple[Cell, ...]]:
+        """The cells that differ from a cell in nothing but their step limit, by its cell_id.
+
+        The cell itself is one of them; they are in the order of their limits.
+        """
+        alike: dict[Cell, list[Cell]] = {}
+        for cell in self.cells:
+            alike.setdefault(cell.with_limit(1), []).append(cell)
+        families = [
+            tuple(sorted(cells, key=lambda cell: cell.training.max_steps))
+            for cells in alike.values()
+        ]
+        return {cell.cell_id: family for family in families for cell in family}
 
     @property
-    def trained_cells(self) -> list[Cell]:
-        """The cells, and those that a retest trains with more steps; each once."""
-        return list(dict.fromkeys([*self.cells, *filter(None, map(self.extended, self.cells))]))
+    def has_budgets(self) -> bool:
+        """Whether any cell has more than one step limit."""
+        return any(len(family) > 1 for family in self.budgets.values())
 
     @cached_property
     def cell_names(self) -> dict[str, str]:

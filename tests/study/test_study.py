@@ -241,17 +241,73 @@ def test_two_step_limits_of_one_cell_share_a_study() -> None:
     assert names == [
         "m=64,d_model=16,max_steps=20000",
         "m=64,d_model=16,max_steps=40000",
-        "m=64,d_model=32",
+        "m=64,d_model=16,max_steps=80000",
+        "m=64,d_model=32,max_steps=20000",
+        "m=64,d_model=32,max_steps=40000",
     ]
     assert [cell_named(study, name) for name in names] == list(study.cells)
-    with pytest.raises(StudyError, match=r"names 2 cells; valid: .*max_steps=20000; .*40000"):
+    with pytest.raises(StudyError, match=r"names 3 cells; valid: .*max_steps=20000; .*40000"):
         cell_named(study, "m=64,d_model=16")
-    # The retest of the first cell is the second: it is trained once.
-    limits = [(c.m, c.d_model, c.training.max_steps) for c in study.trained_cells]
-    assert len(limits) == len(set(limits)) == 5
+    assert study.search.retest_steps is None
+    limits = [[one.training.max_steps for one in study.budgets[c.cell_id]] for c in study.cells]
+    assert limits == [[20_000, 40_000, 80_000]] * 3 + [[20_000, 40_000]] * 2
+    assert parse_study(yaml.safe_load(study.to_yaml())) == study
+
+
+@pytest.mark.parametrize(
+    ("given", "limits"),
+    [(700, [700]), ([700], [700]), ([900, 700], [700, 900])],
+)
+def test_a_cell_has_a_threshold_for_each_of_its_step_limits(given: Any, limits: list[int]) -> None:
+    for study in (
+        parse_study(document(training={"max_steps": given})),
+        parse_study(document(cells=[{"m": 64, "d_model": 16, "training": {"max_steps": given}}])),
+    ):
+        assert [cell.training.max_steps for cell in study.cells] == limits
+        assert study.has_budgets == (len(limits) > 1)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([700, 700], r"training\.max_steps: lists 700 twice; list each once"),
+        ([700, 0], r"training\.max_steps: 0 is not valid; give at least 1"),
+        ([700, "x"], r"training\.max_steps: 'x' is not valid; give an integer"),
+        ([], r"training\.max_steps: \[\] is not valid; give an integer"),
+    ],
+)
+def test_step_limits_that_cannot_be(given: Any, message: str) -> None:
+    with pytest.raises(StudyError, match=f"study: {message}"):
+        parse_study(document(training={"max_steps": given}))
+    with pytest.raises(StudyError, match=rf"study: cells\[0\]\.{message}"):
+        parse_study(document(cells=[{"m": 64, "d_model": 16, "training": {"max_steps": given}}]))
+
+
+def test_every_head_is_confirmed_unless_one_says_otherwise() -> None:
+    assert parse_study(document(search={"heads": "all"})).search.confirm_seeds == 20
+    assert (
+        parse_study(document(search={"heads": "all", "confirm_seeds": 0})).search.confirm_seeds == 0
+    )
+    assert parse_study(document()).search.confirm_seeds == 0
+
+
+@pytest.mark.parametrize(
+    ("search", "message"),
+    [
+        ({"keep_heads": [3]}, r"search\.keep_heads: 3 is not one of heads; list it there too"),
+        (
+            {"mode": "grid", "D_K": [8], "heads": [1], "confirm_seeds": 5},
+            r"search\.confirm_seeds: only for mode threshold; leave it out of a grid",
+        ),
+    ],
+)
+def test_search_keys_that_do_not_go_together(search: Any, message: str) -> None:
+    with pytest.raises(StudyError, match=message):
+        parse_study(document(search=search))
 
 
 def test_a_retest_beyond_the_largest_step_limit_is_refused() -> None:
     with pytest.raises(StudyError, match=r"search\.retest_steps: 200000 times .*at most 107374"):
         parse_study(document(search={"retest_steps": 200_000}))
-    assert parse_study(document(search={"retest_steps": 107_374})).search.retest_steps == 107_374
+    study = parse_study(document(search={"retest_steps": 107_374}))
+    assert study.cells[1].training.max_steps == 107_374 * 20_000

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from rgr_dist.engines.api import Outcome, StopReason, Weights
+from rgr_dist.engines.api import Outcome, StopReason, Weights, train_apart
 from rgr_dist.engines.early_stopping import EarlyStop
 from rgr_dist.models.labels import labels
 from rgr_dist.models.max_heads import Scores, max_scores, score_contexts, weighted_logistic_loss
@@ -90,6 +90,10 @@ class ReferenceEngine:
     def train(self, runs: Sequence[Run]) -> list[Outcome]:
         """Train every run until it stops, test it, and return the outcomes in order."""
         return [self._train(run) for run in runs]
+
+    def train_through(self, runs: Sequence[Run], budgets: Sequence[int]) -> list[list[Outcome]]:
+        """Train every run apart at each budget, and at its own limit."""
+        return train_apart(self, runs, budgets)
 
     def weights_after(self, runs: Sequence[Run], steps: int) -> list[Weights]:
         """The weights after so many steps, without checks or stopping."""

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
-from rgr_dist.engines.api import BlockWeights, Outcome
+from rgr_dist.engines.api import BlockWeights, Outcome, train_apart
 from rgr_dist.models.transformer import block_logits, count_answers, superpose
 from rgr_dist.problem.matching_task import Examples, MatchingTask, initial_block
 from rgr_dist.study.study import Run
@@ -80,6 +80,10 @@ class TransformerReference:
     def train(self, runs: Sequence[Run]) -> list[Outcome]:
         """Train every run to the end, test its best weights, return the outcomes in order."""
         return [self._train(run) for run in runs]
+
+    def train_through(self, runs: Sequence[Run], budgets: Sequence[int]) -> list[list[Outcome]]:
+        """Train every run apart at each budget, and at its own limit."""
+        return train_apart(self, runs, budgets)
 
     def weights_after(self, runs: Sequence[Run], steps: int) -> list[BlockWeights]:
         """The weights after so many steps, without checks."""
