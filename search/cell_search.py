@@ -87,6 +87,7 @@ def _search(state: CellState) -> Steps:
     """Find a first pass, close its bracket, bound every other arm by it, then look closer."""
     plan, best_guess = state.plan, state.start[1]
     order = sorted(plan.axes, key=lambda arm: (abs(math.log2(arm / best_guess)), arm))
+    yield from _follow_fails(state, order)
     first = yield from _first_pass(state, _starters(state, order))
     if first is not None:
         yield from _close(state, first)
@@ -110,6 +111,14 @@ def _search(state: CellState) -> Steps:
             break
     if plan.transition_seeds:
         yield from _transition(state, order)
+
+
+def _follow_fails(state: CellState, order: list[int]) -> Steps:
+    """What fails up to its limit with more steps fails here, and the evidence came with it."""
+    for arm in order:
+        if state.longer is not None and state.longer.brackets[arm].is_exhausted:
+            why = f"fails at {state.longer.plan.budget}"
+            yield from _probe(state, arm, state.plan.limit(arm), why)
 
 
 def _starters(state: CellState, order: list[int]) -> list[int]:
@@ -160,6 +169,8 @@ def _first_pass(
         growing = False
         for arm in order:
             bracket = state.brackets[arm]
+            if bracket.high is not None:
+                return arm
             if arm in state.failed_arms or bracket.is_exhausted:
                 continue
             growing = True
@@ -252,6 +263,10 @@ def _intervals(state: CellState, arm: int) -> Steps:
     found = bracket.is_closed and state.result(arm).status == "found"
     cap = state.cap(arm)
     pruned = state.margin(arm) is not None and cap and arm in state.tried
+    if state.plan.intervals == "best":
+        best = state.best
+        found &= arm in state.plan.keep_arms or (best is not None and arm == best.arm)
+        pruned = False
     if not found and not pruned:
         return
     # At a smaller budget the fail is one that came with the longer runs, perhaps beyond the cap.

@@ -96,7 +96,8 @@ class CellPlan:
             their value above it, are searched to the end (``best_arm.largest_kept``); others are
             pruned. None searches every arm.
         keep_arms: arms that are never pruned.
-        intervals: probe all seeds beside the threshold for App. A.2's intervals.
+        intervals: probe all seeds beside the threshold for App. A.2's intervals: of every arm that
+            is near the best, or of the best and of ``keep_arms`` alone.
         every_value: probe every value with every seed instead of searching: a grid.
         every_arm: the axes hold every arm from 1 on, and what fails at an arm and value also
             fails at smaller ones: few arms need to be tried.
@@ -117,7 +118,7 @@ class CellPlan:
     guess_arm: float = 1.0
     spread: float = 1.5
     keep_within: float | None = 0.10
-    intervals: bool = True
+    intervals: bool | Literal["best"] = True
     every_value: bool = False
     every_arm: bool = False
     keep_arms: tuple[int, ...] = ()

@@ -75,7 +75,8 @@ class Search(Spec):
             it, are searched to the end.
         keep_heads: heads that are searched to the end however far above the best they lie.
         max_D_K: largest total width; by default 4 m' log2(m) / d_model, at least 4 h.
-        intervals: top up the probes beside a threshold to all seeds (App. A.2).
+        intervals: top up the probes beside a threshold to all seeds (App. A.2): those of every head
+            near the best, or, with ``best``, of the best head and of ``keep_heads`` alone.
         extra_seeds: seeds added to a pass and a fail that contradict each other.
         confirm_seeds: fresh seeds on which the thresholds of the best head and of every head within
             the margin must pass again; the least over many noisy means is lower than its own mean.
@@ -92,7 +93,7 @@ class Search(Spec):
     seeds: Annotated[Count, Field(le=10_000)] = 10
     keep_within: Annotated[Real, Field(ge=0)] | None = 0.10
     max_D_K: Count | None = None
-    intervals: bool = True
+    intervals: bool | Literal["best"] = True
     extra_seeds: Annotated[StrictInt, Field(ge=0)] = 10
     confirm_seeds: Annotated[StrictInt, Field(ge=0, le=10_000)] = 0
     keep_heads: tuple[Count, ...] = ()
