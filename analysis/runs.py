@@ -27,9 +27,7 @@ def scored(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
     """
     order = {cell.cell_id: i for i, cell in enumerate(study.cells)}
     kept = runs[
-        runs["cell_id"].isin(order)
-        & runs["h"].map(study.search.lists)
-        & (runs["seed"] < study.search.seeds)
+        runs["cell_id"].isin(order) & _listed(runs, study) & (runs["seed"] < study.search.seeds)
     ]
     score = pd.to_numeric(kept["score"]).astype("float64")
     worst = np.inf if study.cells[0].minimised else 0.0
@@ -40,11 +38,17 @@ def scored(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
     return kept.drop_duplicates(["cell_id", "h", "d_k", "seed"]).reset_index(drop=True)
 
 
+def _listed(runs: pd.DataFrame, study: Study) -> pd.Series[bool]:
+    """Which runs are of a head count that the study searches."""
+    heads = study.search.heads
+    every = pd.Series(True, index=runs.index)
+    return every if heads == "all" else runs["h"].isin(heads)
+
+
 def asked(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
     """The runs that the study asks for: failed ones and those of all its seeds too."""
     search = study.search
-    ours = runs["cell_id"].isin([cell.cell_id for cell in study.cells])
-    ours &= runs["h"].map(search.lists)
+    ours = runs["cell_id"].isin([cell.cell_id for cell in study.cells]) & _listed(runs, study)
     confirmed = search.seeds + search.extra_seeds + search.confirm_seeds
     return runs[ours & (runs["seed"] < max(confirmed, search.transition_seeds))]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -49,12 +49,13 @@ def best(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataF
     """D_K* and h* of every cell of the study, in its order, with or without a threshold.
 
     h* is the head count with the smallest found D_K, ties broken by better mean score, then by
-    fewer heads; [h_low, h_high] spans the retained heads of ``head_pool``. D_K_low and D_K_high are
-    the smallest optimistic and conservative D_K (App. A.2), the former over the pruned heads too,
-    whose fails are tested like any other. D_K_first is the smallest D_K that passes on the first
-    seeds alone, confirmed whether that of h* passes on fresh ones. If no head is found, D_K, h* and
-    d_k are null, D_K_low is the smallest D_K not excluded by every head (null unless every head of
-    the study has a lower bound) and D_K_high the smallest known to pass.
+    fewer heads; [h_low, h_high] spans the retained heads of ``head_pool``. D_K_low is the smallest
+    optimistic D_K (App. A.2) of the heads found or pruned, whose fails are tested like any other;
+    D_K_high the smallest conservative D_K of those found near D_K*: neither depends on what was
+    pruned. D_K_first is the smallest D_K that passes on the first seeds alone, confirmed whether
+    that of h* passes on fresh ones. If no head is found, D_K, h* and d_k are null, D_K_low is the
+    smallest D_K not excluded by every head (null unless every head of the study has a lower bound)
+    and D_K_high the smallest known to pass.
 
     Returns:
         ``cell_id, model, graph, m, d_model, degree, n_edges, D_K, D_K_low, D_K_high, h_star, h_low,
@@ -65,8 +66,7 @@ def best(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataF
     """
     pool = head_pool(thresholds, runs, study)
     rows = []
-    for cell in study.cells:
-        heads = _heads(thresholds, cell, study)
+    for cell, heads in _heads(thresholds, study):
         found = heads[heads["D_K"].notna()]
         row: dict[str, Any] = {
             "cell_id": cell.cell_id,
@@ -79,21 +79,22 @@ def best(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataF
             "max_steps": cell.training.max_steps,
             "confirmed": None,
             "D_K_first": _smallest(heads["D_K_first"]),
-            "D_K_high": _smallest((heads if found.empty else found)["D_K_high"]),
         }
         if found.empty:
             every = _has_every_head(heads, study) and bool(heads["D_K_low"].notna().all())
             row["D_K_low"] = _smallest(heads["D_K_low"]) if every else None
+            row["D_K_high"] = _smallest(heads["D_K_high"])
         else:
             first = found.iloc[_best_head(found, cell.minimised)]
             retained = pool[(pool["cell_id"] == cell.cell_id) & pool["retained"]]["h"]
             row |= {name: first[name] for name in ("D_K", "d_k", "mean_score", "n_seeds")}
             row["confirmed"] = first["confirmed"]
             row |= {"h_star": first["h"], "h_low": retained.min(), "h_high": retained.max()}
-            near = heads[heads["status"].isin(["found", "pruned"])]
-            row |= {"D_K_low": _smallest(near["D_K_low"]), "certificate": first["certificate"]}
-            if found["D_K_low"].isna().all():
-                row["D_K_low"] = None
+            if found["D_K_low"].notna().any():
+                searched = heads[heads["status"].isin(["found", "pruned"])]
+                row["D_K_low"] = _smallest(searched["D_K_low"])
+            row["D_K_high"] = _smallest(found[_near(found, first)]["D_K_high"])
+            row["certificate"] = first["certificate"]
         row["status"] = _status(heads, found, study)
         rows.append(row)
     return _frame(rows, BEST_KINDS)
@@ -104,9 +105,8 @@ def head_pool(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.
 
     Candidates are the heads that pass near D_K*: at most ``POOL_MARGIN`` (10 %) above it, or one
     step of their d_k, each at its threshold, or at its smallest tested pass if it is inconsistent.
-    (The
-    paper takes heads "whose tested D_K lies within 10%"; we read this as a D_K that was tested and
-    passed. Where a step is more than 10 %, as it mostly is, h* would be its own only candidate.) A
+    (The paper takes heads "whose tested D_K lies within 10%"; we read this as a D_K that was tested
+    and passed. A step is mostly more than 10 %, so that h* would be its own only candidate.) A
     candidate is retained if a two-sided paired t-test on the scores of the common seeds gives
     p > 0.05. Where no test is possible, ``rule`` says what decided:
 
@@ -119,26 +119,25 @@ def head_pool(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.
         ``cell_id, m, d_model, degree, h, d_k, D_K, mean_score, n_common, mean_difference, p_value,
         retained, rule``; mean_difference is the candidate's score minus h*'s.
     """
-    by_probe = {
-        key: probe.set_index("seed")["score"]
-        for key, probe in scored(runs, study).groupby(["cell_id", "h", "d_k"], sort=False)
-    }
-    none = pd.Series(dtype="float64")
+    good = scored(runs, study)
+    rows_of_probe = good.groupby(["cell_id", "h", "d_k"], sort=False).indices
+    score, seed = good["score"].to_numpy(), good["seed"].to_numpy()
+
+    def scores(cell: Cell, head: pd.Series[Any]) -> pd.Series[Any]:
+        """The scores of a head's probe, by seed."""
+        at = rows_of_probe.get((cell.cell_id, head["h"], head["d_k"]), [])
+        return pd.Series(score[at], index=seed[at], dtype="float64")
+
     rows = []
-    for cell in study.cells:
-        heads = _heads(thresholds, cell, study)
+    for cell, heads in _heads(thresholds, study):
         found = heads[heads["D_K"].notna()].reset_index(drop=True)
         if found.empty:
             continue
         first = found.iloc[_best_head(found, cell.minimised)]
-        best_cost = int(first["D_K"])
-        reference = by_probe.get((cell.cell_id, first["h"], first["d_k"]), none)
+        reference = scores(cell, first)
         passing = _passing(heads)
-        near = [
-            d <= largest_kept(best_cost, h, POOL_MARGIN) for h, d in passing[["h", "d_k"]].values
-        ]
-        for _, head in passing[near].sort_values("h").iterrows():
-            own = by_probe.get((cell.cell_id, head["h"], head["d_k"]), none)
+        for _, head in passing[_near(passing, first)].sort_values("h").iterrows():
+            own = scores(cell, head)
             seeds = own.index.intersection(reference.index)
             gap = (own.loc[seeds] - reference.loc[seeds]).to_numpy(dtype=np.float64)
             if head["h"] == first["h"]:
@@ -174,15 +173,21 @@ def _compare(gap: npt.NDArray[np.float64]) -> tuple[str, float | None, bool]:
     return "paired t-test", p_value, p_value > SIGNIFICANCE
 
 
-def _heads(thresholds: pd.DataFrame, cell: Cell, study: Study) -> pd.DataFrame:
-    """A cell's threshold rows for the study's heads, sorted by h, with nullable integers."""
-    own = thresholds[
-        (thresholds["cell_id"] == cell.cell_id) & thresholds["h"].map(study.search.lists)
-    ]
-    whole = dict.fromkeys(
-        ["h", "d_k", "D_K", "D_K_low", "D_K_high", "n_seeds", "D_K_first"], "Int64"
-    )
-    return own.astype({**whole, "mean_score": "float64"}).sort_values("h").reset_index(drop=True)
+def _near(heads: pd.DataFrame, first: pd.Series[Any]) -> list[bool]:
+    """Which heads' widths are near that of the best one."""
+    best_cost, widths = int(first["D_K"]), zip(heads["h"], heads["d_k"], strict=True)
+    return [int(d_k) <= largest_kept(best_cost, int(h), POOL_MARGIN) for h, d_k in widths]
+
+
+def _heads(thresholds: pd.DataFrame, study: Study) -> Iterator[tuple[Cell, pd.DataFrame]]:
+    """Each cell's threshold rows for the study's heads, sorted by h, with nullable integers."""
+    columns = ["h", "d_k", "D_K", "D_K_low", "D_K_high", "n_seeds", "D_K_first"]
+    kinds = dict.fromkeys(columns, "Int64") | {"mean_score": "float64"}
+    ours = thresholds[thresholds["h"].map(study.search.lists).astype(bool)]
+    ours = ours.astype(kinds).sort_values("h", kind="stable")
+    at = ours.groupby("cell_id", sort=False).indices
+    for cell in study.cells:
+        yield cell, ours.iloc[at.get(cell.cell_id, [])].reset_index(drop=True)
 
 
 def _passing(heads: pd.DataFrame) -> pd.DataFrame:

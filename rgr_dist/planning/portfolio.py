@@ -13,6 +13,7 @@ from rgr_dist.paper import capacity_scale
 from rgr_dist.planning.budgets import Row, at_larger_limits, missing_at_larger_limits
 from rgr_dist.planning.expectations import Expectation, expectations, papers_expectation
 from rgr_dist.planning.forecast import step_cost
+from rgr_dist.store.schema import RUNS
 from rgr_dist.store.store import Store
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.study import Cell, Run, Search, Study
@@ -123,13 +124,18 @@ def stored_search(study: Study, store: Store) -> StoredSearch:
     implied = missing_at_larger_limits(study, stored)
     runs = stored
     if implied:
-        runs = pd.concat([stored, pd.DataFrame(implied).astype(stored.dtypes)], ignore_index=True)
+        own = pd.DataFrame(implied)[list(stored)].astype(stored.dtypes)
+        runs = pd.concat([stored, own], ignore_index=True)
     return StoredSearch(runs, implied, expected, open_portfolio(study, runs, expected))
 
 
 def stored_runs(study: Study, store: Store) -> pd.DataFrame:
-    """The stored runs of a study's cells."""
-    return store.runs(cell.cell_id for cell in study.cells)
+    """The stored runs of a study's cells.
+
+    Their ``config`` is left out: it is most of a store's bytes, and nothing is computed from it.
+    """
+    columns = [name for name in RUNS.names if name != "config"]
+    return store.runs((cell.cell_id for cell in study.cells), columns)
 
 
 def open_portfolio(
