@@ -89,7 +89,9 @@ def _runs_by_key(study: Study, cell: Cell, runs: pd.DataFrame) -> pd.DataFrame:
     parts = [own]
     if extended := study.extended(cell):
         parts.append(trained[trained["cell_id"] == extended.cell_id].assign(longer=True))
-        parts.append(own[own["stop_reason"] == "converged"].assign(longer=True, steps=0, seconds=0))
+        if not cell.training.path_depends_on_limit:
+            ended = own[own["stop_reason"] == "converged"]
+            parts.append(ended.assign(longer=True, steps=0, seconds=0))
     by_key = pd.concat(parts).drop_duplicates(["h", "d_k", "longer", "seed"], keep="first")
     return by_key.set_index(["h", "d_k", "longer", "seed"])
 

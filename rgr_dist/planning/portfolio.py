@@ -137,7 +137,8 @@ class Feed:
     """Between a study's runs and its search: which runs a probe is, and which probes a run tells.
 
     A run that diverged did not recover the graph and has the worst score there is. One that
-    converged is the same run under any higher step limit, and counts for the retest too.
+    converged is the same run under any higher step limit, and counts for the retest too, unless
+    its learning rate looks ahead to the limit.
     """
 
     COLUMNS = ("cell_id", "h", "d_k", "seed", "score", "stop_reason")
@@ -171,7 +172,9 @@ class Feed:
         for cell_id, extended in self._told.get(row["cell_id"], ()):
             run = (cell_id, row["h"], row["d_k"], row["seed"], score)
             self.portfolio.tell(*run, extended=extended)
-            if self.retests and not extended and row["stop_reason"] == "converged":
+            cell = self._trained[cell_id, False]
+            lasting = row["stop_reason"] == "converged" and not cell.training.path_depends_on_limit
+            if self.retests and not extended and lasting:
                 self.portfolio.tell(*run, extended=True)
 
 

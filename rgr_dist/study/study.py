@@ -34,19 +34,38 @@ class Context(Spec):
 class Training(Spec):
     """Optimisation and stopping (App. A.1); steps are contexts of one run.
 
-    ``initial_scale`` multiplies the standard deviation 1/sqrt(d_model) of the first weights.
+    The paper draws the first weights of W_Q and W_K from N(0, 1/sqrt(d_model)) and does not say
+    which the second number is: ``initial`` reads it as their standard ``deviation`` or as their
+    ``variance``. ``initial_scale`` multiplies the deviation of either.
+
+    The learning rate follows a ``schedule``, which the paper's does not (``engines.schedule``):
+    ``warmup`` rises linearly for ``warmup_steps`` and stays, ``cosine`` falls to zero at
+    ``max_steps``. 2,000 steps, 2 / (1 - beta_2), are the untuned warm-up of Ma and Yarats
+    (arXiv:1910.04209).
+
     The transformer (Sec. 7.3) takes a batch a step, decays its weights and does not stop early.
     Message retrieval stops once its error does not fall: a check is better only if it is below
     the best one by more than ``tolerance`` times that, which the paper does not give (Sec. 7.2).
     """
 
     later: ClassVar[frozenset[str]] = frozenset(
-        {"initial_scale", "batch_size", "weight_decay", "tolerance"}
+        {
+            "initial_scale",
+            "initial",
+            "schedule",
+            "warmup_steps",
+            "batch_size",
+            "weight_decay",
+            "tolerance",
+        }
     )
 
     learning_rate: Annotated[Real, Field(gt=0, le=1e30)] = 1e-3
     sharpness: Annotated[Real, Field(gt=0, le=1e30)] = 10.0
     initial_scale: Annotated[Real, Field(gt=0, le=1e30)] = 1.0
+    initial: Literal["deviation", "variance"] = "deviation"
+    schedule: Literal["constant", "cosine", "warmup"] = "constant"
+    warmup_steps: Count = 2_000
     max_steps: Count = 20_000
     check_every: Count = 500
     patience: Count = 5
@@ -56,6 +75,29 @@ class Training(Spec):
     batch_size: Count | None = None
     weight_decay: Annotated[Real, Field(ge=0, le=1e30)] | None = None
     tolerance: Share = 0.001
+
+    @property
+    def path_depends_on_limit(self) -> bool:
+        """Whether another ``max_steps`` changes a run before it gets there.
+
+        If not, the state of a run at a smaller limit is one that it passes through at a larger.
+        """
+        return self.schedule == "cosine"
+
+    @model_validator(mode="after")
+    def _warms_up(self) -> Self:
+        if self.schedule == "warmup":
+            if self.warmup_steps > self.max_steps:
+                raise ValueError(
+                    f"warmup_steps: {self.warmup_steps} exceeds max_steps = {self.max_steps}; "
+                    f"valid are 1 to {self.max_steps}"
+                )
+        elif self.warmup_steps != type(self).model_fields["warmup_steps"].default:
+            raise ValueError(
+                f"warmup_steps: schedule {self.schedule} does not use it; leave it out, or give "
+                "schedule: warmup"
+            )
+        return self
 
 
 class Search(Spec):

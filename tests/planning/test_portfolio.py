@@ -228,3 +228,14 @@ def test_a_head_that_failed_wider_than_the_margin_is_told_so() -> None:
     assert low > 8
     because = portfolio.state(cell.cell_id).result(1).because
     assert because == f"fails at d_k = {low}; d_k ≤ 8 lies within D_K = 8, 10% above the best"
+
+
+@pytest.mark.parametrize(("schedule", "stands"), [("constant", True), ("cosine", False)])
+def test_a_converged_run_stands_for_a_longer_one_unless_its_rate_looks_ahead(
+    schedule: str, stands: bool
+) -> None:
+    cells = [{"m": 16, "d_model": 8, "training": {"schedule": schedule}}]
+    study = study_of(cells, retest_steps=2)
+    portfolio = open_portfolio(study, runs_of([run_row(study.cells[0], 1, 9, 0)]))
+    told = portfolio.state(study.cells[0].cell_id).evidence
+    assert [key.extended for key in told] == ([False, True] if stands else [False])

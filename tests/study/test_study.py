@@ -161,9 +161,11 @@ def trainings() -> st.SearchStrategy[dict[str, Any]]:
     positive = st.floats(1e-6, 1e6)
     share = st.floats(0, 1)
     keys = {"learning_rate": positive, "sharpness": positive, "stop_score": share}
-    keys |= {"initial_scale": positive}
+    keys |= {"initial_scale": positive, "initial": st.sampled_from(["deviation", "variance"])}
     counts = ("max_steps", "check_every", "patience", "validation_contexts", "test_contexts")
-    return st.fixed_dictionaries({}, optional=keys | {k: st.integers(1, 10**6) for k in counts})
+    keys |= {key: st.integers(1, 10**6) for key in counts}
+    keys |= {"schedule": st.sampled_from(["constant", "cosine"])}
+    return st.fixed_dictionaries({}, optional=keys)
 
 
 def contexts() -> st.SearchStrategy[dict[str, Any]]:
@@ -217,6 +219,15 @@ def test_a_study_written_out_is_the_same_study(study: Study) -> None:
     again = parse_study(yaml.safe_load(study.to_yaml()))
     assert again == study
     assert [cell.cell_id for cell in again.cells] == [cell.cell_id for cell in study.cells]
+
+
+def test_protocols_of_one_study_are_written_out_and_read_back() -> None:
+    own = [{}, {"schedule": "constant"}, {"warmup_steps": 500}, {"initial": "variance"}]
+    cells = [{"m": 64 + i, "d_model": 16, "training": keys} for i, keys in enumerate(own)]
+    study = parse_study(document(cells=cells, training={"schedule": "warmup"}))
+    assert parse_study(yaml.safe_load(study.to_yaml())) == study
+    written = [(cell.training.schedule, cell.training.warmup_steps) for cell in study.cells]
+    assert written == [("warmup", 2000), ("constant", 2000), ("warmup", 500), ("warmup", 2000)]
 
 
 @pytest.mark.parametrize("name", SHIPPED)
