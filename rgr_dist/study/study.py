@@ -322,8 +322,9 @@ class Study(Spec):
     def cell_names(self) -> dict[str, str]:
         """The name of each cell by its cell_id: ``m=64,d_model=16``, and what tells it apart.
 
-        Cells of one size add the keys in which they differ, such as ``max_steps=80000``; graphs
-        that differ only in their file add its name.
+        Cells of one size add the keys in which they differ, such as ``max_steps=80000``, but for
+        the value that more than half of them have; graphs that differ only in their file add its
+        name.
         """
         by_name: dict[str, list[Cell]] = {}
         for cell in self.cells:
@@ -352,14 +353,25 @@ class Study(Spec):
         return any(self.differences.values())
 
     def _differences(self, alike: Sequence[Cell]) -> list[list[str]]:
-        """For each of several cells, ``key=value`` where not all have the same value."""
-        flat = [self._flat(cell) for cell in alike]
-        keys = [key for key in flat[0] if any(one[key] != flat[0][key] for one in flat)]
+        """For each of several cells, ``key=value`` where its value is not that of most."""
+        flat = [self.keys_of(cell) for cell in alike]
+        keys = list(flat[0])
         if len({one.get("graph.file") for one in flat}) == len(flat):
             keys = [key for key in keys if key != "graph.digest"]
-        return [[f"{key.split('.')[-1]}={one[key]}" for key in keys] for one in flat]
 
-    def _flat(self, cell: Cell) -> dict[str, Any]:
+        def is_usual(key: str, value: Any) -> bool:
+            return 2 * [one[key] for one in flat].count(value) > len(flat)
+
+        return [
+            [
+                f"{key.split('.')[-1]}={_plain(own[key])}"
+                for key in keys
+                if not is_usual(key, own[key])
+            ]
+            for own in flat
+        ]
+
+    def keys_of(self, cell: Cell) -> dict[str, Any]:
         """The keys in which cells of one size can differ."""
         parts: dict[str, Any] = {"context": cell.context, "training": cell.training}
         flat = {f"{part}.{key}": v for part, spec in parts.items() for key, v in dict(spec).items()}
@@ -398,6 +410,11 @@ class Study(Spec):
         keys = part.model_dump(mode="json")
         digest = keys.get("digest")
         return keys if digest is None else {"family": part.family, **self.files.get(digest, {})}
+
+
+def _plain(value: Any) -> Any:
+    """A value as one writes it: 30 for 30.0."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def canonical_json(value: Any) -> str:

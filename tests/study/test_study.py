@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rgr_dist import paper
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.from_yaml import load_study, parse_study, shipped_studies
-from rgr_dist.study.select import cell_named
+from rgr_dist.study.select import cell_named, cells_named
 from rgr_dist.study.study import Study
 from tests.written_studies import PAPER, document
 
@@ -239,6 +239,27 @@ def test_a_study_written_out_writes_every_default(name: str) -> None:
         graph = load_study(name).cells[0].graph.model_dump()
         assert {key: written[key] for key in PAPER} == PAPER | {"graph": graph}
     assert set(written["search"]) == set(type(load_study(name).search).model_fields)
+
+
+def test_protocols_of_one_size_are_named_by_the_keys_in_which_they_differ() -> None:
+    own: list[dict[str, Any]] = [
+        {},
+        {"sharpness": 30},
+        {"learning_rate": 3e-4, "schedule": "cosine"},
+        {"initial": "variance"},
+        {"learning_rate": 3e-3},
+    ]
+    sizes = {"m": [64, 128], "d_model": 16}
+    study = parse_study(document(cells=[{**sizes, "training": keys} for keys in own]))
+    told = ["", ",sharpness=30", ",learning_rate=0.0003,schedule=cosine", ",initial=variance"]
+    names = [f"m={m},d_model=16{end}" for end in [*told, ",learning_rate=0.003"] for m in (64, 128)]
+    assert [study.name_of(cell) for cell in study.cells] == names
+    assert [cell_named(study, name) for name in names] == list(study.cells)
+    (wide,) = cells_named(study, "m=64, sharpness=30.0")
+    assert cells_named(study, "sharpness=30") == [wide, study.cells[3]]
+    papers = "m=128,learning_rate=1e-3,sharpness=10,initial=deviation,schedule=constant"
+    assert cells_named(study, papers) == [study.cells[1]]
+    assert len(cells_named(study, "m=64,d_model=16")) == 5
 
 
 def test_two_step_limits_of_one_cell_share_a_study() -> None:
