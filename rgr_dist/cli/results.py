@@ -39,12 +39,16 @@ def thresholds(
         results = open_results(resolved, store)
     best = best_of(results)
     sections = {"thresholds": threshold_records(results.thresholds), "best": best_records(best)}
-    if resolved.has_alike_cells:  # their sizes do not tell them apart
+    if resolved.has_alike_cells:  # their sizes do not tell them apart; they are told side by side
+        sizes = {cell.cell_id: cell.name for cell in resolved.cells}
+        place = {size: i for i, size in enumerate(dict.fromkeys(sizes.values()))}
         for name, table in ("thresholds", results.thresholds), ("best", best):
-            names = table["cell_id"].map(resolved.cell_names)
-            sections[name] = [
-                {"cell": cell, **row} for cell, row in zip(names, sections[name], strict=True)
+            ids = table["cell_id"].tolist()
+            rows = [
+                (place[sizes[cell]], {"cell": resolved.cell_names[cell], **row})
+                for cell, row in zip(ids, sections[name], strict=True)
             ]
+            sections[name] = [row for _, row in sorted(rows, key=lambda placed: placed[0])]
     print_listing(sections, how, show=THRESHOLD_COLUMNS.split())
 
 

@@ -2,7 +2,8 @@
 
 The randomness of a run does not depend on its limit, so a run at a smaller limit is the beginning
 of one at a larger. An engine tells how a run ends at every smaller limit on its way; one that ended
-early is the same run at every larger limit too. No run is paid for twice.
+early is the same run at every larger limit too. No run is paid for twice. Not so where the learning
+rate looks ahead to the limit, as the cosine schedule does: there each limit has runs of its own.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ Row = dict[str, Any]
 def smaller_limits(study: Study, cell: Cell) -> list[int]:
     """Step limits of the study's cells that a run of this one passes on its way, increasing."""
     own = cell.training.max_steps
+    if cell.training.path_depends_on_limit:
+        return []
     limits = [one.training.max_steps for one in study.budgets[cell.cell_id]]
     return [limit for limit in limits if limit < own]
 
@@ -35,6 +38,8 @@ def at_larger_limits(study: Study, row: Mapping[str, Any]) -> list[Row]:
     family = study.budgets.get(row["cell_id"], ())
     ended_early = row["stop_reason"] in ("converged", "diverged")
     if not ended_early or not family or row["steps"] % family[0].training.check_every:
+        return []
+    if family[0].training.path_depends_on_limit:
         return []
     rows = []
     for cell in family:

@@ -38,19 +38,38 @@ class Context(Spec):
 class Training(Spec):
     """Optimisation and stopping (App. A.1); steps are contexts of one run.
 
-    ``initial_scale`` multiplies the standard deviation 1/sqrt(d_model) of the first weights.
+    The paper draws the first weights of W_Q and W_K from N(0, 1/sqrt(d_model)) and does not say
+    which the second number is: ``initial`` reads it as their standard ``deviation`` or as their
+    ``variance``. ``initial_scale`` multiplies the deviation of either.
+
+    The learning rate follows a ``schedule``, which the paper's does not (``engines.schedule``):
+    ``warmup`` rises linearly for ``warmup_steps`` and stays, ``cosine`` falls to zero at
+    ``max_steps``. 2,000 steps, 2 / (1 - beta_2), are the untuned warm-up of Ma and Yarats
+    (arXiv:1910.04209).
+
     The transformer (Sec. 7.3) takes a batch a step, decays its weights and does not stop early.
     Message retrieval stops once its error does not fall: a check is better only if it is below
     the best one by more than ``tolerance`` times that, which the paper does not give (Sec. 7.2).
     """
 
     later: ClassVar[frozenset[str]] = frozenset(
-        {"initial_scale", "batch_size", "weight_decay", "tolerance"}
+        {
+            "initial_scale",
+            "initial",
+            "schedule",
+            "warmup_steps",
+            "batch_size",
+            "weight_decay",
+            "tolerance",
+        }
     )
 
     learning_rate: Annotated[Real, Field(gt=0, le=1e30)] = 1e-3
     sharpness: Annotated[Real, Field(gt=0, le=1e30)] = 10.0
     initial_scale: Annotated[Real, Field(gt=0, le=1e30)] = 1.0
+    initial: Literal["deviation", "variance"] = "deviation"
+    schedule: Literal["constant", "cosine", "warmup"] = "constant"
+    warmup_steps: Count = 2_000
     max_steps: Count = 20_000
     check_every: Count = 500
     patience: Count = 5
@@ -60,6 +79,29 @@ class Training(Spec):
     batch_size: Count | None = None
     weight_decay: Annotated[Real, Field(ge=0, le=1e30)] | None = None
     tolerance: Share = 0.001
+
+    @property
+    def path_depends_on_limit(self) -> bool:
+        """Whether another ``max_steps`` changes a run before it gets there.
+
+        If not, the state of a run at a smaller limit is one that it passes through at a larger.
+        """
+        return self.schedule == "cosine"
+
+    @model_validator(mode="after")
+    def _warms_up(self) -> Self:
+        if self.schedule == "warmup":
+            if self.warmup_steps > self.max_steps:
+                raise ValueError(
+                    f"warmup_steps: {self.warmup_steps} exceeds max_steps = {self.max_steps}; "
+                    f"valid are 1 to {self.max_steps}"
+                )
+        elif self.warmup_steps != type(self).model_fields["warmup_steps"].default:
+            raise ValueError(
+                f"warmup_steps: schedule {self.schedule} does not use it; leave it out, or give "
+                "schedule: warmup"
+            )
+        return self
 
 
 class Search(Spec):
@@ -330,8 +372,9 @@ class Study(Spec):
     def cell_names(self) -> dict[str, str]:
         """The name of each cell by its cell_id: ``m=64,d_model=16``, and what tells it apart.
 
-        Cells of one size add the keys in which they differ, such as ``max_steps=80000``; graphs
-        that differ only in their file add its name.
+        Cells of one size add the keys in which they differ, such as ``max_steps=80000``, but for
+        the value that more than half of them have; graphs that differ only in their file add its
+        name.
         """
         by_name: dict[str, list[Cell]] = {}
         for cell in self.cells:
@@ -360,14 +403,25 @@ class Study(Spec):
         return any(self.differences.values())
 
     def _differences(self, alike: Sequence[Cell]) -> list[list[str]]:
-        """For each of several cells, ``key=value`` where not all have the same value."""
-        flat = [self._flat(cell) for cell in alike]
-        keys = [key for key in flat[0] if any(one[key] != flat[0][key] for one in flat)]
+        """For each of several cells, ``key=value`` where its value is not that of most."""
+        flat = [self.keys_of(cell) for cell in alike]
+        keys = list(flat[0])
         if len({one.get("graph.file") for one in flat}) == len(flat):
             keys = [key for key in keys if key != "graph.digest"]
-        return [[f"{key.split('.')[-1]}={one[key]}" for key in keys] for one in flat]
 
-    def _flat(self, cell: Cell) -> dict[str, Any]:
+        def is_usual(key: str, value: Any) -> bool:
+            return 2 * [one[key] for one in flat].count(value) > len(flat)
+
+        return [
+            [
+                f"{key.split('.')[-1]}={_plain(own[key])}"
+                for key in keys
+                if not is_usual(key, own[key])
+            ]
+            for own in flat
+        ]
+
+    def keys_of(self, cell: Cell) -> dict[str, Any]:
         """The keys in which cells of one size can differ."""
         parts: dict[str, Any] = {"context": cell.context, "training": cell.training}
         flat = {f"{part}.{key}": v for part, spec in parts.items() for key, v in dict(spec).items()}
@@ -406,6 +460,11 @@ class Study(Spec):
         keys = part.model_dump(mode="json")
         digest = keys.get("digest")
         return keys if digest is None else {"family": part.family, **self.files.get(digest, {})}
+
+
+def _plain(value: Any) -> Any:
+    """A value as one writes it: 30 for 30.0."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def canonical_json(value: Any) -> str:

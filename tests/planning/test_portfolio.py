@@ -11,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from rgr_dist.planning.budgets import at_larger_limits, smaller_limits
 from rgr_dist.planning.portfolio import Feed, open_portfolio, plan_cell
 from rgr_dist.planning.tables import decision_rows, threshold_rows
 from rgr_dist.store.schema import DECISIONS, RUNS, THRESHOLDS
@@ -213,3 +214,29 @@ def test_a_head_that_failed_wider_than_the_margin_is_told_so() -> None:
     because = portfolio.state(cell.cell_id).result(1).because
     within = "the margin of 10% or one step above the best, D_K = 8"
     assert because == f"fails at d_k = {low}; d_k ≤ 9 lies within {within}"
+
+
+@pytest.mark.parametrize("schedule", ["constant", "cosine"])
+def test_a_converged_run_stands_for_a_longer_one_unless_its_rate_looks_ahead(schedule: str) -> None:
+    cells = [{"m": 16, "d_model": 8, "training": {"schedule": schedule}}]
+    study = study_of(cells, retest_steps=2)
+    short, long = study.cells
+    row = run_row(short, 1, 9, 0) | {
+        "steps": short.training.check_every,
+        "stop_reason": "converged",
+        "max_steps": short.training.max_steps,
+        "trained_to": None,
+    }
+    larger = at_larger_limits(study, row)
+    if schedule == "cosine":
+        assert (larger, smaller_limits(study, long)) == ([], [])
+        return
+    (longer,) = larger
+    assert longer["run_id"] == Run(cell=long, h=1, d_k=9, seed=0).run_id
+    limit = short.training.max_steps
+    assert (longer["max_steps"], longer["trained_to"]) == (2 * limit, limit)
+    assert longer["steps"] == row["steps"]
+    assert smaller_limits(study, long) == [limit]
+    assert at_larger_limits(study, row | {"stop_reason": "max_steps"}) == []
+    assert at_larger_limits(study, row | {"steps": row["steps"] + 1}) == []
+    assert at_larger_limits(study, longer) == []

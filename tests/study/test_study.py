@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rgr_dist import paper
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.from_yaml import load_study, parse_study, shipped_studies
-from rgr_dist.study.select import cell_named
+from rgr_dist.study.select import cell_named, cells_named
 from rgr_dist.study.study import Study
 from tests.written_studies import PAPER, document
 
@@ -161,9 +161,11 @@ def trainings() -> st.SearchStrategy[dict[str, Any]]:
     positive = st.floats(1e-6, 1e6)
     share = st.floats(0, 1)
     keys = {"learning_rate": positive, "sharpness": positive, "stop_score": share}
-    keys |= {"initial_scale": positive}
+    keys |= {"initial_scale": positive, "initial": st.sampled_from(["deviation", "variance"])}
     counts = ("max_steps", "check_every", "patience", "validation_contexts", "test_contexts")
-    return st.fixed_dictionaries({}, optional=keys | {k: st.integers(1, 10**6) for k in counts})
+    keys |= {key: st.integers(1, 10**6) for key in counts}
+    keys |= {"schedule": st.sampled_from(["constant", "cosine"])}
+    return st.fixed_dictionaries({}, optional=keys)
 
 
 def contexts() -> st.SearchStrategy[dict[str, Any]]:
@@ -219,6 +221,15 @@ def test_a_study_written_out_is_the_same_study(study: Study) -> None:
     assert [cell.cell_id for cell in again.cells] == [cell.cell_id for cell in study.cells]
 
 
+def test_protocols_of_one_study_are_written_out_and_read_back() -> None:
+    own = [{}, {"schedule": "constant"}, {"warmup_steps": 500}, {"initial": "variance"}]
+    cells = [{"m": 64 + i, "d_model": 16, "training": keys} for i, keys in enumerate(own)]
+    study = parse_study(document(cells=cells, training={"schedule": "warmup"}))
+    assert parse_study(yaml.safe_load(study.to_yaml())) == study
+    written = [(cell.training.schedule, cell.training.warmup_steps) for cell in study.cells]
+    assert written == [("warmup", 2000), ("constant", 2000), ("warmup", 500), ("warmup", 2000)]
+
+
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_study_written_out_writes_every_default(name: str) -> None:
     written = yaml.safe_load(load_study(name).to_yaml())
@@ -233,6 +244,27 @@ def test_a_study_written_out_writes_every_default(name: str) -> None:
             }
         assert {key: written[key] for key in PAPER} == paper
     assert set(written["search"]) == set(type(load_study(name).search).model_fields)
+
+
+def test_protocols_of_one_size_are_named_by_the_keys_in_which_they_differ() -> None:
+    own: list[dict[str, Any]] = [
+        {},
+        {"sharpness": 30},
+        {"learning_rate": 3e-4, "schedule": "cosine"},
+        {"initial": "variance"},
+        {"learning_rate": 3e-3},
+    ]
+    sizes = {"m": [64, 128], "d_model": 16}
+    study = parse_study(document(cells=[{**sizes, "training": keys} for keys in own]))
+    told = ["", ",sharpness=30", ",learning_rate=0.0003,schedule=cosine", ",initial=variance"]
+    names = [f"m={m},d_model=16{end}" for end in [*told, ",learning_rate=0.003"] for m in (64, 128)]
+    assert [study.name_of(cell) for cell in study.cells] == names
+    assert [cell_named(study, name) for name in names] == list(study.cells)
+    (wide,) = cells_named(study, "m=64, sharpness=30.0")
+    assert cells_named(study, "sharpness=30") == [wide, study.cells[3]]
+    papers = "m=128,learning_rate=1e-3,sharpness=10,initial=deviation,schedule=constant"
+    assert cells_named(study, papers) == [study.cells[1]]
+    assert len(cells_named(study, "m=64,d_model=16")) == 5
 
 
 def test_two_step_limits_of_one_cell_share_a_study() -> None:

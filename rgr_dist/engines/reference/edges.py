@@ -16,6 +16,7 @@ import torch
 
 from rgr_dist.engines.api import Outcome, StopReason, Weights, train_apart
 from rgr_dist.engines.early_stopping import EarlyStop
+from rgr_dist.engines.reference.schedule import make_schedule
 from rgr_dist.models.labels import labels
 from rgr_dist.models.max_heads import Scores, max_scores, score_contexts, weighted_logistic_loss
 from rgr_dist.models.softmax_sum import summed_attention
@@ -47,6 +48,7 @@ class Trainer:
             lr=run.cell.training.learning_rate,
             weight_decay=0.0,
         )
+        self.schedule = make_schedule(self.optimizer, run.cell.training)
 
     def step(self, index: int) -> None:
         """One step on training context ``index``."""
@@ -55,6 +57,8 @@ class Trainer:
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()
+        if self.schedule is not None:
+            self.schedule.step()
 
     def loss(self, nodes: torch.Tensor) -> torch.Tensor:
         """The model's loss on a context."""
