@@ -131,8 +131,8 @@ def _findings(shown: Tables, study: Study) -> list[str]:
     if study.search.mode == "grid":
         return []
     lines = findings.agreement(shown.comparison, shown.laws, laws_for(study))
-    if study.search.retest_steps and shown.thresholds["limited_by"].notna().any():
-        lines.append(findings.limits(shown.thresholds, study.search.retest_steps))
+    if shown.thresholds["limited_by"].notna().any():
+        lines.append(findings.limits(shown.thresholds))
     return lines
 
 
