@@ -29,6 +29,90 @@ def target_words(study: Study) -> str:
     return f"a mean test score of {study.search.target}"
 
 
+MODELS = {
+    "max": "an attention layer that takes the maximum over its heads (Sec. 4)",
+    "softmax": "an attention layer with softmax, summed over its heads (Sec. 7.1)",
+    "value": "an attention layer that retrieves a message through its values (Sec. 7.2)",
+}
+GRAPHS = {
+    "permutation": "a random permutation",
+    "regular": "a random regular graph of degree r",
+    "edges": "a graph given as a list of edges",
+}
+
+
+def asked(study: Study, cells: Sequence[Mapping[str, Any]]) -> str:
+    """What the study asks, for a reader who has only the page.
+
+    Args:
+        cells: rows of ``analysis.report.tables.Tables.cells``, by size.
+    """
+    first = study.cells[0]
+    family = first.graph.family
+    graph = (
+        GRAPHS.get(family, family) if len({c.graph.family for c in study.cells}) == 1 else "a graph"
+    )
+    if len(cells) == 1:
+        which = f"At {cells[0]['full']}, m items in d_model dimensions,"
+    else:
+        ends = f"from {cells[0]['full']} to {cells[-1]['short']}"
+        which = f"For {len(cells)} cells of m items in d_model dimensions, {ends},"
+    return (
+        f"{which} we asked for the smallest total key width D_K = h · d_k at which "
+        f"{MODELS.get(first.model, first.model)} holds {graph}: {target_words(study)} over "
+        f"{plural(study.search.seeds, 'seed')}, with the best number of heads h."
+    )
+
+
+def found(cells: Sequence[Mapping[str, Any]]) -> str:
+    """Where D_K* and h* are smallest and largest; nothing where fewer than two cells have one.
+
+    Args:
+        cells: rows of ``analysis.report.tables.Tables.cells``.
+    """
+    known = [row for row in cells if row["D_K"] is not None]
+    if len(known) < 2:
+        return ""
+    low, high = (choose(known, key=_width) for choose in (min, max))
+    if low["D_K"] == high["D_K"]:
+        return f"This width, D_K*, is {low['D_K']} in {plural(len(known), 'cell')}."
+    heads = [int(row["h_star"]) for row in known]
+    best = (
+        f"one number of heads, {heads[0]}, is best throughout"
+        if min(heads) == max(heads)
+        else f"the best number of heads h* goes from {min(heads)} to {max(heads)}"
+    )
+    part = (
+        ""
+        if len(known) == len(cells)
+        else f" in the {len(known)} of {len(cells)} cells that have one"
+    )
+    return (
+        f"This width, D_K*, goes from {low['D_K']} at {low['short']} to {high['D_K']} at "
+        f"{high['short']}{part}, and {best}."
+    )
+
+
+def unfinished(cells: Sequence[Mapping[str, Any]]) -> str:
+    """That some cells are still searched, so that their thresholds may change; else nothing.
+
+    Args:
+        cells: rows of ``analysis.report.tables.Tables.cells``.
+    """
+    n = sum(row["status"] == "open" for row in cells)
+    if not n:
+        return ""
+    are = "is" if n == 1 else "are"
+    return (
+        f"The study is not finished: {n} of {plural(len(cells), 'cell')} {are} open, and what this "
+        "page says of them may change."
+    )
+
+
+def _width(row: Mapping[str, Any]) -> int:
+    return int(row["D_K"])
+
+
 def certificate_words(text: object, seeds: int, minimised: bool = False) -> str:
     """``passes at 6 (10 seeds, mean 0.9961), fails at 5 (mean ≤ 0.9824 after 2 seeds)``.
 

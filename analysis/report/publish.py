@@ -4,40 +4,26 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
+from analysis.figures import svg
 from analysis.laws import laws_of
 from analysis.load import StudyResults
-from analysis.report import accuracy, thresholds
+from analysis.report import accuracy, findings
+from analysis.report.contents import sections
+from analysis.report.page import render
+from analysis.report.section import Section
+from analysis.report.tables import Tables
 from rgr_dist.store.parts import write_atomically
 from rgr_dist.store.store import Store
-from rgr_dist.study.study import Study
-
-
-class Section(NamedTuple):
-    """What reports on a study: ``page`` gives the HTML and the files beside it, by name."""
-
-    headline: Callable[[StudyResults], str]
-    page: Callable[[StudyResults], tuple[str, dict[str, bytes]]]
-
-
-SECTIONS = {
-    "thresholds": Section(thresholds.headline, thresholds.page),
-    "accuracy": Section(accuracy.headline, accuracy.page),
-}
-"""Sections by the name that a model's record gives its report."""
-
-
-def section(study: Study) -> Section:
-    """What reports on the study's model."""
-    return SECTIONS[study.cells[0].record.report]
 
 
 def headline(results: StudyResults) -> str:
     """The finding of the study in a sentence or two."""
-    return section(results.study).headline(results)
+    tables = Tables(results)
+    if results.study.cells[0].record.report == "accuracy":
+        return accuracy.headline(tables.splits)
+    return findings.headline(tables.laws, tables.best)
 
 
 def publish(results: StudyResults, store: Store) -> str:
@@ -57,7 +43,7 @@ def publish(results: StudyResults, store: Store) -> str:
 
 
 def write_report(results: StudyResults, folder: Path) -> Path:
-    """Write ``index.html`` and, beside it, its figures (SVG, PNG), tables (CSV) and ``laws.json``.
+    """Write ``index.html`` and, beside it, its figures (SVG), tables (CSV) and the study's file.
 
     Each file is written under a temporary name and renamed, the page last: anyone who reads the
     folder meanwhile sees whole files.
@@ -68,9 +54,39 @@ def write_report(results: StudyResults, folder: Path) -> Path:
     Raises:
         OSError: the folder cannot be made or written to.
     """
-    page, files = section(results.study).page(results)
+    tables = Tables(results)
+    content = sections(tables)
+    files = files_of(content)
+    if results.study.cells[0].record.report == "thresholds":
+        laws = {"laws": [law.to_json() for law in tables.laws]}
+        files["laws.json"] = f"{json.dumps(laws, indent=2, allow_nan=False)}\n".encode()
+    files["study.yaml"] = results.study.to_yaml().encode()
+    held = dict(files)
+    if results.decisions is not None:  # too long to be held by the page
+        files["decisions.csv"] = results.decisions.to_csv(index=False).encode()
+    title = f"{results.study.name} · rgr-dist"
+    return write_page(folder, render(title, content, held), files)
+
+
+def files_of(content: list[Section]) -> dict[str, bytes]:
+    """The figures and tables of sections as files, by name."""
+    files = {}
+    for section in content:
+        for figure in section.figures:
+            files[f"{figure.name}.svg"] = svg.file(figure).encode()
+        for name, table in section.files.items():
+            files[f"{name}.csv"] = table.to_csv(index=False).encode()
+    return files
+
+
+def write_page(folder: Path, page: str, files: dict[str, bytes]) -> Path:
+    """Write files into a folder, and then the page; returns its path.
+
+    Raises:
+        OSError: the folder cannot be made or written to.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    for name, content in files.items():
-        write_atomically(folder / name, content)
+    for name, file in files.items():
+        write_atomically(folder / name, file)
     write_atomically(folder / "index.html", page.encode())
     return folder / "index.html"
