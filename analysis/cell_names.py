@@ -32,7 +32,7 @@ def cell_names(study: Study) -> Mapping[str, CellName]:
         anchor, more = f"m{cell.m}-d{cell.d_model}", _more(cell)
         if more:
             anchor += f"-r{more[1]}" if more[0] == "r" else f"-e{more[1]}"
-        differs = study.differences[cell.cell_id].replace(",", ", ").replace("=", " = ")
+        differs = study.differences[cell.cell_id]
         parts = [f"{more[0]} = {more[1]}"] if more else []
         inside = "".join(f", {part}" for part in [*parts, *([differs] if differs else [])])
         unique, n = anchor, 1

@@ -49,7 +49,7 @@ path.band { fill: var(--ink); opacity: .1; stroke: none; }
 """How marks look, in terms of ``analysis.figures.colours.variables``."""
 
 FILE_WIDTH = 720
-LEFT, RIGHT, TOP, BOTTOM = 48, 14, 22, 42
+LEFT, RIGHT, TOP, BOTTOM = 48, 14, 28, 42
 """Room around the axes for their labels, in pixels."""
 
 
@@ -169,7 +169,7 @@ def _inside(panel: Panel, place: _Fluid | _Fixed, figure: str | None) -> str:
     below = f'x="{right}" y="{height + 33}" text-anchor="end"'
     parts += [
         f'<line class="base" x2="{right}" y1="{height}" y2="{height}"/>',
-        f'<text class="axis" x="-40" y="-9">{words(panel.y.label)}</text>',
+        f'<text class="axis" x="-40" y="-13">{words(panel.y.label)}</text>',
         f'<text class="axis" {below}>{words(panel.x.label)}</text>',
         _lines(panel, place),
     ]

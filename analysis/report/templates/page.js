@@ -103,8 +103,8 @@
     at = null;
   };
   const middle = (point) => {
-    const box = (point.querySelector("use") || point.querySelector(".bar")).getBoundingClientRect();
-    return [box.left + box.width / 2, box.top + box.height / 2];
+    const origin = point.querySelector("use, .bar").getScreenCTM();
+    return [origin.e, origin.f];
   };
   const show = (point) => {
     if (at === point) return;
@@ -128,7 +128,7 @@
       if (!texts.has(point)) continue;
       const [x, y] = middle(point);
       const distance = Math.hypot(x - event.clientX, y - event.clientY);
-      if (distance < reach) [best, reach] = [point, distance];
+      if (distance <= reach) [best, reach] = [point, distance];
     }
     return best;
   };
