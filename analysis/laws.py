@@ -11,7 +11,13 @@ The paper does not say how its fits were made. Two things follow from its own fi
   plausible D_K* for those (40–130 on the diagonal in steps of 4, 240–420 at (1024, 32) of 8), both
   slopes and both R² come out as printed for some if R² is uncentred, for none if it is centred.
 
-So ``r2`` of the law of D_K is uncentred, to compare with the paper's; ``r2_centred`` is given too.
+So the laws ``D_K`` and ``D_K_wide`` are the paper's estimator, kept so that its numbers can be
+compared. It weighs cells by the square of their size, (512, 16) alone by 0.61 of the base grid, and
+its interval takes lack of fit for noise. ``D_K_power`` and ``D_K_power_wide`` say how D_K* grows: a
+power law on the log scale, fitted by the likelihood of each cell's interval, from the failing to
+the passing D_K and open above where censored (``analysis.fitting``). ``h_power`` is that of h*.
+
+``r2`` of the law of D_K is uncentred, to compare with the paper's; ``r2_centred`` is given too.
 The law of h* has an intercept and the ordinary, centred R². No choice of cells that we tried gives
 the printed 1.65, -6.64 and 0.824 from the implied head counts.
 """
@@ -29,6 +35,17 @@ import numpy.typing as npt
 import pandas as pd
 from statsmodels.regression.linear_model import OLS
 
+from analysis.fitting.interval_likelihood import fit, profile_interval
+from analysis.fitting.points import (
+    USUAL_HEADS,
+    Heads,
+    budgets,
+    log_ends,
+    of_largest_budget,
+    points,
+    with_budgets,
+)
+from analysis.fitting.resampling import Draws, bootstrap_coefficient, draw_seeds
 from analysis.load import StudyResults
 from analysis.thresholds import best_of
 from analysis.wording import plural
@@ -37,6 +54,12 @@ from search.confidence_interval import CONFIDENCE
 
 CELLS_OF_A_LAW = 3
 """Fewest cells whose fit is reported as a finding; a line can be fitted to two."""
+
+PAPER_ESTIMATOR = "the paper's: least squares through the origin"
+LINE_ESTIMATOR = "least squares with an intercept"
+POWER_ESTIMATOR = "interval likelihood on the log scale"
+D_K, H = ("D_K*", "m' log2(m) / d_model"), ("h*", "m' / d_model")
+WIDE = "all but d_model = 16, m > 64"
 
 Vector = npt.NDArray[np.float64]
 
@@ -47,7 +70,10 @@ class Law:
 
     Attributes:
         name: ``D_K``, ``D_K_wide`` (without the narrow cells) or ``h``; for denser graphs also
-            ``D_K_sparse`` (degree 16 at most) and ``D_K_bits`` (on the graph's information).
+            ``D_K_sparse`` (degree 16 at most) and ``D_K_bits`` (on the graph's information); the
+            power laws ``D_K_power``, ``D_K_power_wide`` and ``h_power``. A study of several step
+            limits has ``D_K`` and ``D_K_power`` at each of them, ``D_K_power_20000_steps``.
+        estimator: how it was fitted, in words.
         response, predictor: the two axes, in the paper's notation.
         cells: which cells were fitted, in words.
         n: number of cells fitted.
@@ -58,6 +84,13 @@ class Law:
         r2: the coefficient of determination as the paper defines it (see the module).
         r2_centred, r2_uncentred: share of Σ(y - ȳ)² and of Σy² that the line explains.
         sigma: residual standard deviation, in units of the response.
+        factor, exponent: of a power law, response ≈ factor · predictor ^ exponent, with 95 %
+            profile-likelihood limits; null for a line.
+        bootstrap_low, bootstrap_high: 95 % limits of the exponent over cells and seeds drawn again;
+            null without runs.
+        scatter: standard deviation of the response's logarithm about a power law.
+        n_censored: cells fitted whose D_K* has no upper end.
+        max_steps: the step limit of the cells, where the law is of one of several.
         x_mean, x_square_sum: the predictor's mean (0 through the origin) and its sum of squares
             about that, which prediction intervals need.
     """
@@ -82,61 +115,157 @@ class Law:
     sigma: float | None = None
     x_mean: float | None = None
     x_square_sum: float | None = None
+    estimator: str = PAPER_ESTIMATOR
+    factor: float | None = None
+    factor_low: float | None = None
+    factor_high: float | None = None
+    exponent: float | None = None
+    exponent_low: float | None = None
+    exponent_high: float | None = None
+    bootstrap_low: float | None = None
+    bootstrap_high: float | None = None
+    scatter: float | None = None
+    n_censored: int = 0
+    max_steps: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The law as JSON-ready values, without NaN."""
         return dataclasses.asdict(self)
 
 
-def fit_laws(best: pd.DataFrame) -> list[Law]:
-    """The laws ``D_K``, ``D_K_wide`` and ``h``, fitted by least squares to the found cells.
+def fit_laws(
+    best: pd.DataFrame, heads: Heads = USUAL_HEADS, draws: Draws | None = None
+) -> list[Law]:
+    """The laws of D_K* and h*, those on the linear scale first.
 
-    Only cells of status ``found`` count: an open cell's D_K* may still fall. With too few cells a
-    law has no numbers but a ``reason``; this is not an error.
+    A problem searched under several step limits counts at the largest. The lines are least squares
+    over cells of status ``found``: an open cell's D_K* may still fall. The power laws take censored
+    cells too. With too few cells a law has no numbers but a ``reason``; this is not an error.
 
     Args:
-        best: the table of ``thresholds.best``.
+        best: the table of ``thresholds.best``, with ``points.with_budgets`` if it has several.
+        heads: the head counts that were searched.
+        draws: of the rows of ``points(of_largest_budget(best))``, for bootstrap limits.
     """
-    found = best[(best["status"] == "found") & best["D_K"].notna()]
-    narrow = [is_narrow(int(m), int(d)) for m, d in found[["m", "d_model"]].to_numpy()]
-    wide = found[~np.array(narrow, dtype=bool)]
-    D_K = ("D_K*", "m' log2(m) / d_model")
-    denser = []
-    if (found["degree"] > LARGEST_DEGREE).any():
-        sparse = found[found["degree"] <= LARGEST_DEGREE]
-        points = _points(sparse, capacity_scale, "D_K")
-        denser.append(_fit("D_K_sparse", D_K, f"degrees up to {LARGEST_DEGREE}", True, *points))
-    if (found["degree"] != 1).any():
-        bits = ("D_K*", "m' log2(m²/m') / d_model")
-        points = _points(found, information, "D_K")
-        denser.append(_fit("D_K_bits", bits, "all cells", True, *points))
-    return [
-        _fit("D_K", D_K, "all cells", True, *_points(found, capacity_scale, "D_K")),
-        _fit(
-            "D_K_wide",
-            D_K,
-            "all but d_model = 16, m > 64",
-            True,
-            *_points(wide, capacity_scale, "D_K"),
-        ),
-        *denser,
-        _fit(
-            "h", ("h*", "m' / d_model"), "all cells", False, *_points(found, compression, "h_star")
-        ),
-    ]
+    largest = of_largest_budget(best)
+    laws = [*paper_laws(largest), *_power_laws(points(largest, heads), draws)]
+    for steps in budgets(best):
+        at = best[best["max_steps"] == steps]
+        own = by_name([*paper_laws(at), *_power_laws(points(at, heads), None)])
+        laws += [
+            dataclasses.replace(own[name], name=f"{name}_{steps}_steps", max_steps=steps)
+            for name in ("D_K", "D_K_power")
+        ]
+    return laws
 
 
 def laws_of(results: StudyResults) -> list[Law]:
-    """The laws fitted to a study's cells."""
-    return fit_laws(best_of(results))
+    """The laws fitted to a study's cells, with bootstrap limits."""
+    best = with_budgets(best_of(results), results.study)
+    heads = results.study.search.heads
+    cells = points(of_largest_budget(best), heads)
+    return fit_laws(best, heads, draw_seeds(cells, results.runs, results.study))
+
+
+def paper_laws(best: pd.DataFrame) -> list[Law]:
+    """The paper's estimator of D_K*, and the line of h*."""
+    found = best[(best["status"] == "found") & best["D_K"].notna()]
+    narrow = [is_narrow(int(m), int(d)) for m, d in found[["m", "d_model"]].to_numpy()]
+    wide = found[~np.array(narrow, dtype=bool)]
+    denser = []
+    if (found["degree"] > LARGEST_DEGREE).any():
+        sparse = found[found["degree"] <= LARGEST_DEGREE]
+        at = _points(sparse, capacity_scale, "D_K")
+        denser.append(_fit("D_K_sparse", D_K, f"degrees up to {LARGEST_DEGREE}", True, *at))
+    if (found["degree"] != 1).any():
+        bits = ("D_K*", "m' log2(m²/m') / d_model")
+        at = _points(found, information, "D_K")
+        denser.append(_fit("D_K_bits", bits, "all cells", True, *at))
+    return [
+        _fit("D_K", D_K, "all cells", True, *_points(found, capacity_scale, "D_K")),
+        _fit("D_K_wide", D_K, WIDE, True, *_points(wide, capacity_scale, "D_K")),
+        *denser,
+        _fit("h", H, "all cells", False, *_points(found, compression, "h_star")),
+    ]
+
+
+def _power_laws(cells: pd.DataFrame, draws: Draws | None) -> list[Law]:
+    """The power laws of D_K* and h*, of the table of ``points``."""
+    wide = ~cells["narrow"].to_numpy(dtype=bool)
+    part = None if draws is None else Draws(draws.fails[:, wide], draws.passes[:, wide])
+    ends = ("D_K_fails", "D_K_passes")
+    with_heads = cells[cells["h_star"].notna()]
+    return [
+        _power("D_K_power", D_K, "all cells", cells, "scale", ends, draws),
+        _power("D_K_power_wide", D_K, WIDE, cells[wide], "scale", ends, part),
+        _power("h_power", H, "all cells", with_heads, "compression", ("h_above", "h_below")),
+    ]
+
+
+def _power(
+    name: str,
+    axes: tuple[str, str],
+    which: str,
+    cells: pd.DataFrame,
+    predictor: str,
+    ends: tuple[str, str],
+    draws: Draws | None = None,
+) -> Law:
+    law = Law(
+        name=name,
+        response=axes[0],
+        predictor=axes[1],
+        cells=which,
+        through_origin=False,
+        n=len(cells),
+        status="too few cells",
+        estimator=POWER_ESTIMATOR,
+        n_censored=int((cells["status"] == "censored").sum()),
+    )
+    lower, upper = log_ends(cells[ends[0]], cells[ends[1]])
+    x = np.log(cells[predictor].to_numpy(dtype=np.float64))
+    bounded = np.isfinite(lower) & np.isfinite(upper)
+    distinct = len(np.unique(x[bounded].round(12)))
+    if bounded.sum() < CELLS_OF_A_LAW or distinct < 2:
+        need = f"{CELLS_OF_A_LAW} cells of 2 sizes whose {axes[0]} lies between two known ends"
+        have = plural(int(bounded.sum()), "cell") if len(cells) else "no cell with a threshold"
+        alike = ", all of one size" if bounded.sum() > 1 and distinct < 2 else ""
+        return dataclasses.replace(law, reason=f"{have}{alike}; a fit needs {need}")
+    design = np.column_stack([np.ones_like(x), x])
+    fitted = fit(lower, upper, design)
+    limits = [[float(end) for end in profile_interval(lower, upper, design, i)] for i in (0, 1)]
+    again = None if draws is None else bootstrap_coefficient(draws, design)
+    n = int(bounded.sum())
+    return dataclasses.replace(
+        law,
+        status="fitted",
+        factor=math.exp(float(fitted.coefficients[0])),
+        factor_low=_finite(math.exp(min(limits[0][0], 700.0))),
+        factor_high=None if limits[0][1] > 700 else math.exp(limits[0][1]),
+        exponent=float(fitted.coefficients[1]),
+        exponent_low=_finite(limits[1][0]),
+        exponent_high=_finite(limits[1][1]),
+        bootstrap_low=None if again is None else again[0],
+        bootstrap_high=None if again is None else again[1],
+        scatter=float(fitted.sigma) * math.sqrt(n / (n - 2)),
+    )
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def distinct(laws: Sequence[Law]) -> list[Law]:
     """The laws without repeats: a fit of part of the cells is left out where that is all cells."""
     whole = by_name(laws)["D_K"]
-    same = [(law.response, law.predictor, law.n) for law in laws]
-    wanted = same[laws.index(whole)]
-    return [law for law, key in zip(laws, same, strict=True) if law is whole or key != wanted]
+    power = by_name(laws).get("D_K_power")
+    same = [(law.response, law.predictor, law.estimator, law.n, law.max_steps) for law in laws]
+    wanted = [same[laws.index(law)] for law in (whole, power) if law is not None]
+    return [
+        law
+        for law, key in zip(laws, same, strict=True)
+        if law is whole or law is power or key not in wanted
+    ]
 
 
 def _points(
@@ -159,6 +288,7 @@ def _fit(
         through_origin=through_origin,
         n=len(x),
         status="too few cells",
+        estimator=PAPER_ESTIMATOR if through_origin else LINE_ESTIMATOR,
     )
     unknowns = 1 if through_origin else 2
     distinct = len(np.unique(x))

@@ -48,7 +48,8 @@ def best(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataF
 
     h* is the head count with the smallest found D_K, ties broken by better mean score, then by
     fewer heads; [h_low, h_high] spans the retained heads of ``head_pool``. D_K_low and D_K_high
-    are the smallest optimistic and conservative D_K of the found heads (App. A.2). If no head is
+    are the smallest optimistic and conservative D_K (App. A.2) of the heads found within
+    ``POOL_MARGIN`` of D_K*, so that they do not depend on what was pruned beyond. If no head is
     found, D_K, h* and d_k are null, D_K_low is the smallest D_K not excluded by every head (null
     unless every head of the study has a lower bound) and D_K_high the smallest known to pass.
 
@@ -72,17 +73,19 @@ def best(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataF
             "d_model": cell.d_model,
             "degree": cell.graph.degree,
             "n_edges": cell.n_edges,
-            "D_K_high": _smallest((heads if found.empty else found)["D_K_high"]),
         }
         if found.empty:
             every = _has_every_head(heads, study) and bool(heads["D_K_low"].notna().all())
             row["D_K_low"] = _smallest(heads["D_K_low"]) if every else None
+            row["D_K_high"] = _smallest(heads["D_K_high"])
         else:
             first = found.iloc[_best_head(found, cell.minimised)]
             retained = pool[(pool["cell_id"] == cell.cell_id) & pool["retained"]]["h"]
             row |= {name: first[name] for name in ("D_K", "d_k", "mean_score", "n_seeds")}
             row |= {"h_star": first["h"], "h_low": retained.min(), "h_high": retained.max()}
-            row |= {"D_K_low": _smallest(found["D_K_low"]), "certificate": first["certificate"]}
+            near = found[found["D_K"] <= _ceiling(first)]  # no other head's ends depend on pruning
+            row |= {end: _smallest(near[end]) for end in ("D_K_low", "D_K_high")}
+            row["certificate"] = first["certificate"]
         row["status"] = _status(heads, found, study)
         rows.append(row)
     return _frame(rows, BEST_KINDS)
@@ -118,10 +121,9 @@ def head_pool(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.
         if found.empty:
             continue
         first = found.iloc[_best_head(found, cell.minimised)]
-        ceiling = int(first["D_K"]) * (1 + POOL_MARGIN) + 1e-9
         reference = by_probe.get((cell.cell_id, first["h"], first["d_k"]), none)
         passing = _passing(heads)
-        for _, head in passing[passing["D_K"] <= ceiling].sort_values("h").iterrows():
+        for _, head in passing[passing["D_K"] <= _ceiling(first)].sort_values("h").iterrows():
             own = by_probe.get((cell.cell_id, head["h"], head["d_k"]), none)
             seeds = own.index.intersection(reference.index)
             gap = (own.loc[seeds] - reference.loc[seeds]).to_numpy(dtype=np.float64)
@@ -185,6 +187,11 @@ def _best_head(found: pd.DataFrame, minimised: bool) -> int:
         return rank(int(row["D_K"]), real(row["mean_score"]), int(row["h"]), minimised)
 
     return min(range(len(found)), key=rank_of)
+
+
+def _ceiling(first: pd.Series[Any]) -> float:
+    """The largest D_K within ``POOL_MARGIN`` of that of h*."""
+    return int(first["D_K"]) * (1 + POOL_MARGIN) + 1e-9
 
 
 def _smallest(values: pd.Series[Any]) -> int | None:

@@ -1,6 +1,7 @@
 """What the paper prints: the predictors of its laws, its fits, its tables.
 
-Source: M. Adler, "A Capacity-Based Rationale for Multi-Head Attention", arXiv:2509.22840v3.
+Source: M. Adler, "A Capacity-Based Rationale for Multi-Head Attention", ICML 2026,
+arXiv:2509.22840v3.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from dataclasses import dataclass
 
 TITLE = "A Capacity-Based Rationale for Multi-Head Attention"
 AUTHOR = "Micah Adler"
+VENUE = "ICML 2026"
+ARXIV = "arXiv:2509.22840"
 URL = "https://arxiv.org/abs/2509.22840"
 
 
@@ -41,6 +44,7 @@ class PublishedLaw:
         r2: as printed; None where the paper gives none.
         source: section, equation and figure.
         cells: which of the paper's cells it was fitted to.
+        n: how many those are at least: of the base grid; None where the text does not say.
     """
 
     slope: float
@@ -48,12 +52,13 @@ class PublishedLaw:
     r2: float | None
     source: str
     cells: str = "all cells"
+    n: int | None = None
 
 
 LAWS = {
-    "D_K": PublishedLaw(1.19, 0.0, 0.944, "Sec. 6.1, Fig. 3"),
-    "D_K_wide": PublishedLaw(0.966, 0.0, 0.992, "Sec. 6.1", "all but d_model = 16, m > 64"),
-    "h": PublishedLaw(1.65, -6.64, 0.824, "Sec. 6.1, Fig. 10"),
+    "D_K": PublishedLaw(1.19, 0.0, 0.944, "Sec. 6.1, Fig. 3", n=12),
+    "D_K_wide": PublishedLaw(0.966, 0.0, 0.992, "Sec. 6.1", "all but d_model = 16, m > 64", 9),
+    "h": PublishedLaw(1.65, -6.64, 0.824, "Sec. 6.1, Fig. 10", n=12),
 }
 """Laws of permutation graphs: D_K* on ``capacity_scale``, h* on ``compression``."""
 

@@ -159,6 +159,10 @@ def headline(laws: Sequence[Law], best: pd.DataFrame) -> str:
 
 def law_words(law: Law) -> str:
     """One fit with its intervals, or why there is none."""
+    if law.exponent is not None:
+        ends = f"[{three_digits(law.exponent_low)}, {three_digits(law.exponent_high)}]"
+        factor, x = three_digits(law.factor), law.predictor
+        return f"{law.response} ≈ {factor} · ({x}) ^ {three_digits(law.exponent)} {ends}"
     if law.slope is None:
         return f"no fit: {law.reason}"
     x = law.predictor

@@ -14,7 +14,10 @@ THRESHOLD_COLUMNS = (
     "cell m d_model degree h h_star h_low h_high d_k D_K D_K_low D_K_high status mean_score n_seeds"
     " limited_by"
 )
-LAW_COLUMNS = "response predictor cells n slope slope_low slope_high intercept r2 reason"
+LAW_COLUMNS = (
+    "name response predictor cells n slope slope_low slope_high intercept r2 exponent exponent_low"
+    " exponent_high reason"
+)
 DECISION_COLUMNS = (
     "step h d_k D_K longer why verdict ran spared stored_before evidence"
     " status D_K_low D_K_high because limited_by"

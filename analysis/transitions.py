@@ -1,0 +1,342 @@
+"""How sharp the passage from failing to passing is, and whether it is the same in every cell.
+
+Seeds are paired, so the probes of a cell are not independent of each other, and a search trains
+most seeds near the threshold: fits describe these runs, and the seeds of a study decide its
+verdicts.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import optimize, stats
+from scipy.special import expit, log_expit, xlogy
+
+from analysis.curves import PROBE, curves
+from analysis.fits import Fits
+from analysis.fitting.candidates import predict
+from analysis.fitting.interval_likelihood import Array
+from analysis.runs import asked, scored
+from rgr_dist.study.study import Study
+from search.confidence_interval import CONFIDENCE
+
+COLLAPSED = 0.5
+"""A run collapsed if it diverged or scores less than this share of its probe's median."""
+
+WIDTHS_OF_A_FIT = 4
+"""Fewest key widths at which a curve of three unknowns is fitted to the scores."""
+
+WIDEST = 3.0
+"""Width, in doublings of D_K, from which a curve of scores is called flat."""
+
+PROBE_KINDS = {
+    "passing": "int64", "diverged": "int64", "collapsed": "int64", "failed": "int64",
+    "mean_low": "float64", "mean_high": "float64",
+}  # fmt: skip
+TRANSITION_KINDS = {
+    "cell_id": "object", "m": "int64", "d_model": "int64", "degree": "int64", "h": "int64",
+    "n_probes": "int64", "n_runs": "int64", "collapsed": "int64", "failed": "int64",
+    "score_status": "object", "top": "float64", "score_middle": "float64",
+    "score_width": "float64", "share_status": "object", "share_middle": "float64",
+    "share_low": "float64", "share_high": "float64", "share_width": "float64",
+}  # fmt: skip
+
+
+def probes(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
+    """One row per probe: ``analysis.curves.curves`` and what its mean leaves out.
+
+    Returns:
+        The columns of ``curves`` (``mean_score`` is of the ``n_seeds`` that ran, and of all seeds
+        only where ``complete``); ``mean_low, mean_high``, what the mean over all seeds can at
+        worst and at best be, equal where complete, null where an error has no bound; ``passing``,
+        the seeds whose own score reaches the target; ``diverged``; ``collapsed``, the runs that
+        diverged or score less than half the probe's median; ``failed``, runs that could not be
+        trained.
+    """
+    table = curves(runs, study)
+    good = scored(runs, study)
+    minimised, seeds = study.cells[0].minimised, study.search.seeds
+    score = good["score"]
+    reaches = score <= study.search.target if minimised else score >= study.search.target
+    median = good.groupby(PROBE, sort=False)["score"].transform("median")
+    diverged = good["stop_reason"] == "diverged"
+    low = diverged | (False if minimised else score < COLLAPSED * median)
+    counts = (
+        good.assign(passing=reaches, diverged=diverged, collapsed=low)
+        .groupby(PROBE, sort=False)[["passing", "diverged", "collapsed"]]
+        .sum()
+    )
+    tries = asked(runs, study)
+    lost = tries[tries["stop_reason"] == "failed"].groupby(PROBE, sort=False).size()
+    keys = pd.MultiIndex.from_frame(table[PROBE])
+    total = table["mean_score"] * table["n_seeds"]
+    missing = seeds - table["n_seeds"]
+    highest = (total + missing) / seeds
+    return table.assign(
+        passing=counts["passing"].reindex(keys).to_numpy(),
+        diverged=counts["diverged"].reindex(keys).to_numpy(),
+        collapsed=counts["collapsed"].reindex(keys).to_numpy(),
+        failed=lost.reindex(keys, fill_value=0).to_numpy(),
+        mean_low=total / seeds,
+        mean_high=highest.where(missing == 0, np.nan) if minimised else highest,
+    ).astype(PROBE_KINDS)
+
+
+def mean_words(row: Any) -> str:
+    """The mean of a probe with what it is of: ``0.5648, of 2 of 10 seeds``.
+
+    Args:
+        row: of ``probes``; its ``complete`` says whether every seed ran.
+    """
+    mean = f"{row['mean_score']:.4f}"
+    if row["complete"]:
+        return f"{mean}, of {row['n_seeds']} seeds"
+    seeds = f"{mean}, of the {row['n_seeds']} seeds that ran"
+    return (
+        seeds if pd.isna(row["mean_high"]) else f"{seeds}; of all, at most {row['mean_high']:.4f}"
+    )
+
+
+def transitions(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
+    """Logistic fits for each head count of each cell, in log₂ D_K.
+
+    *Score:* least squares of every run's score on top / (1 + exp(-(log₂ D_K - middle) / width));
+    collapsed runs are left out and counted. *Share of passing seeds:* binomial maximum likelihood
+    of 1 / (1 + exp(-(log₂ D_K - middle) / width)). A middle is told as a D_K, a width in doublings.
+
+    Returns:
+        ``cell_id, m, d_model, degree, h, n_probes, n_runs, collapsed, failed``; ``score_status``:
+        ``fitted``, with ``top`` (the plateau), ``score_middle, score_width``; ``flat``, where no
+        rise lies within a doubling of the widths that ran, with the median score as ``top``; ``too
+        few widths``; ``no fit``; ``an error``. ``share_status``: ``fitted``, with ``share_middle``,
+        its 95 % profile-likelihood limits ``share_low, share_high``, and ``share_width``;
+        ``sharp``, where every seed fails up to share_low and passes from share_high on; ``never``;
+        ``always``; ``not rising``; ``too few widths``.
+    """
+    own, table = scored(runs, study), probes(runs, study)
+    minimised = study.cells[0].minimised
+    rows = []
+    for (cell_id, h), part in table.groupby(["cell_id", "h"], sort=False):
+        first = part.iloc[0]
+        of_head = own[(own["cell_id"] == cell_id) & (own["h"] == h)]
+        rows.append(
+            {
+                **{name: first[name] for name in ("cell_id", "m", "d_model", "degree", "h")},
+                "n_probes": len(part),
+                "n_runs": int(part["n_seeds"].sum()),
+                "collapsed": int(part["collapsed"].sum()),
+                "failed": int(part["failed"].sum()),
+                **_score_fit(of_head, minimised),
+                **_share_fit(part),
+            }
+        )
+    frame = pd.DataFrame(rows, columns=list(TRANSITION_KINDS), dtype="object")
+    return frame.astype({k: kind for k, kind in TRANSITION_KINDS.items() if kind != "object"})
+
+
+def _score_fit(runs: pd.DataFrame, minimised: bool) -> dict[str, Any]:
+    if minimised:
+        return {"score_status": "an error"}
+    median = runs.groupby("D_K")["score"].transform("median")
+    kept = runs[(runs["stop_reason"] != "diverged") & (runs["score"] >= COLLAPSED * median)]
+    x, y = np.log2(kept["D_K"].to_numpy(dtype=np.float64)), kept["score"].to_numpy(dtype=np.float64)
+    if len(np.unique(x)) < WIDTHS_OF_A_FIT:
+        return {"score_status": "too few widths"}
+    start = [max(float(y.max()), 0.05), float(np.interp(0.5, [0, 1], [x.min(), x.max()])), 0.3]
+    bounds = ([0.0, x.min() - 6, 0.01], [1.0, x.max() + 6, 6.0])
+    try:
+        (top, middle, width), _ = optimize.curve_fit(
+            lambda at, top, middle, width: top * expit((at - middle) / width),
+            x, y, p0=np.clip(start, *bounds), bounds=bounds,
+        )  # fmt: skip
+    except (RuntimeError, optimize.OptimizeWarning):
+        return {"score_status": "no fit"}
+    if not x.min() - 1 <= middle <= x.max() + 1 or width > WIDEST:
+        return {"score_status": "flat", "top": float(np.median(y))}
+    found = {"top": top, "score_middle": 2.0**middle, "score_width": width}
+    return {"score_status": "fitted", **{name: float(value) for name, value in found.items()}}
+
+
+def _share_fit(table: pd.DataFrame) -> dict[str, Any]:
+    D_K = table["D_K"].to_numpy(dtype=np.float64)
+    good = table["passing"].to_numpy(dtype=np.float64)
+    bad = table["n_seeds"].to_numpy(dtype=np.float64) - good
+    if not good.any():
+        return {"share_status": "never", "share_low": float(D_K.max())}
+    if not bad.any():
+        return {"share_status": "always", "share_high": float(D_K.min())}
+    last_fail, first_pass = float(D_K[bad > 0].max()), float(D_K[good > 0].min())
+    if last_fail < first_pass:
+        middle = float(np.sqrt(last_fail * first_pass))
+        ends = {"share_low": last_fail, "share_high": first_pass}
+        return {"share_status": "sharp", "share_middle": middle, **ends}
+    if len(np.unique(D_K)) < 2:
+        return {"share_status": "too few widths"}
+    x = np.log2(D_K)
+    if np.corrcoef(x, good / (good + bad))[0, 1] <= 0:
+        return {"share_status": "not rising"}
+    curve = _logistic(x, good, bad)
+    low, high = _middle_limits(x, good, bad, curve)
+    return {
+        "share_status": "fitted",
+        "share_middle": 2.0**curve.middle,
+        "share_low": 2.0**low,
+        "share_high": 2.0**high,
+        "share_width": curve.width,
+    }
+
+
+@dataclass(frozen=True)
+class _Curve:
+    """A logistic curve in log₂ D_K, and the deviance of the shares from it."""
+
+    middle: float
+    width: float
+    deviance: float
+
+
+LEAST_WIDTH, LARGEST_WIDTH = 1e-3, 20.0
+"""Bounds on a transition's width, in doublings of D_K."""
+
+
+REFINEMENTS = 6
+"""How often the grid of a curve is drawn closer, five times each."""
+
+
+def _deviance(x: Array, good: Array, bad: Array, middle: Any, log_width: Any) -> Array:
+    """Twice what a curve's log-likelihood lacks of that of the observed shares."""
+    total = good + bad
+    seen = (xlogy(good, good / total) + xlogy(bad, bad / total)).sum()
+    width = np.exp(np.clip(log_width, math.log(LEAST_WIDTH), math.log(LARGEST_WIDTH)))
+    centre = (x - np.expand_dims(middle, -1)) / np.expand_dims(width, -1)
+    fitted = (good * log_expit(centre) + bad * log_expit(-centre)).sum(axis=-1)
+    return np.asarray(2 * (seen - fitted), dtype=np.float64)
+
+
+def _logistic(x: Array, good: Array, bad: Array) -> _Curve:
+    """The curve of least deviance, on a grid that is drawn closer about its best point."""
+    middles = np.linspace(x.min() - 0.5, x.max() + 0.5, 81)
+    log_widths = np.linspace(math.log(LEAST_WIDTH), math.log(LARGEST_WIDTH), 61)
+    for _ in range(1 + REFINEMENTS):
+        grid = np.meshgrid(middles, log_widths, indexing="ij")
+        deviance = _deviance(x, good, bad, *grid)
+        i, j = np.unravel_index(int(deviance.argmin()), deviance.shape)
+        middle, log_width, least = middles[i], log_widths[j], deviance[i, j]
+        reach = 2 * (middles[1] - middles[0]), 2 * (log_widths[1] - log_widths[0])
+        middles = np.linspace(middle - reach[0], middle + reach[0], 21)
+        log_widths = np.linspace(log_width - reach[1], log_width + reach[1], 21)
+    width = float(np.clip(math.exp(log_width), LEAST_WIDTH, LARGEST_WIDTH))
+    return _Curve(float(middle), width, float(least))
+
+
+def _middle_limits(x: Array, good: Array, bad: Array, curve: _Curve) -> tuple[float, float]:
+    """95 % profile-likelihood limits of the middle, on a grid of 1/100 of the span of x.
+
+    A limit beyond the probes is told as the outermost probe.
+    """
+    cut = curve.deviance + float(stats.chi2.ppf(CONFIDENCE, 1))
+    log_widths = np.linspace(math.log(LEAST_WIDTH), math.log(LARGEST_WIDTH), 120)
+    middles = np.unique(np.append(np.linspace(x.min(), x.max(), 101), curve.middle))
+    grid = np.broadcast_to(middles[:, None], (len(middles), 120))
+    lowest = _deviance(x, good, bad, grid, np.broadcast_to(log_widths, grid.shape)).min(axis=1)
+    inside = middles[(lowest <= cut) | (middles == curve.middle)]
+    return float(inside.min()), float(inside.max())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collapse:
+    """How well the cells' transitions lie on one curve when D_K is divided by a law.
+
+    The curve is a logistic one in log₂(D_K / law) of the share of passing seeds at h*, common to
+    all cells; ``deviance`` is twice what its log-likelihood lacks of that of the observed shares.
+
+    Attributes:
+        law: the candidate's name; ``own D_K*`` divides by each cell's own threshold: what is left
+            then is how far the transitions differ in width, and what pairing of seeds does.
+        reduced_chi2: deviance over degrees of freedom: near 1 where seeds explain all of it.
+        middle: D_K / law at which half of the seeds pass.
+        width: in doublings; the curve rises from 12 % to 88 % over four of them.
+        points: ``cell_id, m, d_model, degree, h, D_K, scaled, n_seeds, passing, share, mean_score,
+            complete, collapsed, failed``; scaled is D_K / law.
+    """
+
+    law: str
+    formula: str
+    n_cells: int
+    n_probes: int
+    deviance: float
+    degrees: int
+    middle: float
+    width: float
+    points: pd.DataFrame = dataclasses.field(repr=False)
+
+    @property
+    def reduced_chi2(self) -> float:
+        """Deviance over degrees of freedom."""
+        return self.deviance / self.degrees
+
+    def to_json(self) -> dict[str, Any]:
+        """The collapse as JSON-ready values, without its points."""
+        own = {
+            f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "points"
+        }
+        return own | {"reduced_chi2": self.reduced_chi2}
+
+
+OWN = "own D_K*"
+
+
+def collapses(table: pd.DataFrame, fits: Fits) -> list[Collapse]:
+    """The collapse under each cell's own threshold, then under each law that was fitted.
+
+    Args:
+        table: of ``probes``.
+    """
+    cells = fits.cells[fits.cells["D_K"].notna()]
+    if len(cells) < 2:
+        return []
+    keys = cells.assign(h=cells["h_star"].astype("int64"))[["cell_id", "h"]]
+    own = table.merge(keys, on=["cell_id", "h"])
+    laws = {OWN: ("each cell's own D_K*", cells["D_K"].to_numpy(dtype=np.float64))}
+    for candidate in fits.candidates:
+        if candidate.status == "fitted":
+            at = predict(candidate, fits.cells, cells)[0]
+            laws[candidate.name] = (candidate.formula, at)
+    found = []
+    for law, (formula, values) in laws.items():
+        by_cell = dict(zip(cells["cell_id"], values, strict=True))
+        points = own.assign(
+            scaled=own["D_K"] / own["cell_id"].map(by_cell), share=own["passing"] / own["n_seeds"]
+        )
+        one = _collapse(law, formula, points)
+        if one is not None:
+            found.append(one)
+    return found
+
+
+def _collapse(law: str, formula: str, points: pd.DataFrame) -> Collapse | None:
+    x = np.log2(points["scaled"].to_numpy(dtype=np.float64))
+    good = points["passing"].to_numpy(dtype=np.float64)
+    bad = points["n_seeds"].to_numpy(dtype=np.float64) - good
+    degrees = len(points) - 2
+    if degrees < 1 or not good.any() or not bad.any() or np.ptp(x) == 0:
+        return None
+
+    curve = _logistic(x, good, bad)
+    columns = "cell_id m d_model degree h D_K scaled n_seeds passing share mean_score complete"
+    return Collapse(
+        law=law,
+        formula=formula,
+        n_cells=int(points["cell_id"].nunique()),
+        n_probes=len(points),
+        deviance=curve.deviance,
+        degrees=degrees,
+        middle=2.0**curve.middle,
+        width=curve.width,
+        points=points[[*columns.split(), "collapsed", "failed"]].reset_index(drop=True),
+    )
