@@ -98,6 +98,16 @@ class Fits:
     lack_of_fit: list[LackOfFit]
     published: list[PublishedTest]
 
+    def cell_records(self) -> list[dict[str, Any]]:
+        """The cells as JSON-ready records; missing and infinite values are None."""
+        return [
+            {
+                str(name): None if pd.isna(value) or value in (math.inf, -math.inf) else value
+                for name, value in row.items()
+            }
+            for row in self.cells.astype("object").to_dict("records")
+        ]
+
 
 def fits_of(results: StudyResults) -> Fits:
     """Everything fitted to a study's thresholds, each problem at its largest step limit."""

@@ -195,9 +195,13 @@ def _power_laws(cells: pd.DataFrame, draws: Draws | None) -> list[Law]:
     part = None if draws is None else Draws(draws.fails[:, wide], draws.passes[:, wide])
     ends = ("D_K_fails", "D_K_passes")
     with_heads = cells[cells["h_star"].notna()]
+    whole = _power("D_K_power", D_K, "all cells", cells, "scale", ends, draws)
+    alike = dataclasses.replace(whole, name="D_K_power_wide", cells=WIDE)
     return [
-        _power("D_K_power", D_K, "all cells", cells, "scale", ends, draws),
-        _power("D_K_power_wide", D_K, WIDE, cells[wide], "scale", ends, part),
+        whole,
+        alike
+        if wide.all()
+        else _power("D_K_power_wide", D_K, WIDE, cells[wide], "scale", ends, part),
         _power("h_power", H, "all cells", with_heads, "compression", ("h_above", "h_below")),
     ]
 

@@ -26,9 +26,7 @@ def scored(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
     """
     order = {cell.cell_id: i for i, cell in enumerate(study.cells)}
     kept = runs[
-        runs["cell_id"].isin(order)
-        & runs["h"].map(study.search.lists)
-        & (runs["seed"] < study.search.seeds)
+        runs["cell_id"].isin(order) & _listed(runs, study) & (runs["seed"] < study.search.seeds)
     ]
     score = pd.to_numeric(kept["score"]).astype("float64")
     worst = np.inf if study.cells[0].minimised else 0.0
@@ -39,10 +37,17 @@ def scored(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
     return kept.drop_duplicates(["cell_id", "h", "d_k", "seed"]).reset_index(drop=True)
 
 
+def _listed(runs: pd.DataFrame, study: Study) -> pd.Series[bool]:
+    """Which runs are of a head count that the study searches."""
+    heads = study.search.heads
+    every = pd.Series(True, index=runs.index)
+    return every if heads == "all" else runs["h"].isin(heads)
+
+
 def asked(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
     """The runs that the study asks for, including failed ones, retests and their extra seeds."""
     cells = [cell.cell_id for cell in study.trained_cells]
-    ours = runs["cell_id"].isin(cells) & runs["h"].map(study.search.lists)
+    ours = runs["cell_id"].isin(cells) & _listed(runs, study)
     return runs[ours & (runs["seed"] < study.search.seeds + study.search.extra_seeds)]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -62,8 +62,7 @@ def best(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataF
     """
     pool = head_pool(thresholds, runs, study)
     rows = []
-    for cell in study.cells:
-        heads = _heads(thresholds, cell, study)
+    for cell, heads in _heads(thresholds, study):
         found = heads[heads["D_K"].notna()]
         row: dict[str, Any] = {
             "cell_id": cell.cell_id,
@@ -109,22 +108,25 @@ def head_pool(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.
         ``cell_id, m, d_model, degree, h, d_k, D_K, mean_score, n_common, mean_difference, p_value,
         retained, rule``; mean_difference is the candidate's score minus h*'s.
     """
-    by_probe = {
-        key: probe.set_index("seed")["score"]
-        for key, probe in scored(runs, study).groupby(["cell_id", "h", "d_k"], sort=False)
-    }
-    none = pd.Series(dtype="float64")
+    good = scored(runs, study)
+    rows_of_probe = good.groupby(["cell_id", "h", "d_k"], sort=False).indices
+    score, seed = good["score"].to_numpy(), good["seed"].to_numpy()
+
+    def scores(cell: Cell, head: pd.Series[Any]) -> pd.Series[Any]:
+        """The scores of a head's probe, by seed."""
+        at = rows_of_probe.get((cell.cell_id, head["h"], head["d_k"]), [])
+        return pd.Series(score[at], index=seed[at], dtype="float64")
+
     rows = []
-    for cell in study.cells:
-        heads = _heads(thresholds, cell, study)
+    for cell, heads in _heads(thresholds, study):
         found = heads[heads["D_K"].notna()].reset_index(drop=True)
         if found.empty:
             continue
         first = found.iloc[_best_head(found, cell.minimised)]
-        reference = by_probe.get((cell.cell_id, first["h"], first["d_k"]), none)
+        reference = scores(cell, first)
         passing = _passing(heads)
         for _, head in passing[passing["D_K"] <= _ceiling(first)].sort_values("h").iterrows():
-            own = by_probe.get((cell.cell_id, head["h"], head["d_k"]), none)
+            own = scores(cell, head)
             seeds = own.index.intersection(reference.index)
             gap = (own.loc[seeds] - reference.loc[seeds]).to_numpy(dtype=np.float64)
             if head["h"] == first["h"]:
@@ -160,13 +162,14 @@ def _compare(gap: npt.NDArray[np.float64]) -> tuple[str, float | None, bool]:
     return "paired t-test", p_value, p_value > SIGNIFICANCE
 
 
-def _heads(thresholds: pd.DataFrame, cell: Cell, study: Study) -> pd.DataFrame:
-    """A cell's threshold rows for the study's heads, sorted by h, with nullable integers."""
-    own = thresholds[
-        (thresholds["cell_id"] == cell.cell_id) & thresholds["h"].map(study.search.lists)
-    ]
+def _heads(thresholds: pd.DataFrame, study: Study) -> Iterator[tuple[Cell, pd.DataFrame]]:
+    """Each cell's threshold rows for the study's heads, sorted by h, with nullable integers."""
     whole = dict.fromkeys(["h", "d_k", "D_K", "D_K_low", "D_K_high", "n_seeds"], "Int64")
-    return own.astype({**whole, "mean_score": "float64"}).sort_values("h").reset_index(drop=True)
+    ours = thresholds[thresholds["h"].map(study.search.lists).astype(bool)]
+    ours = ours.astype({**whole, "mean_score": "float64"}).sort_values("h", kind="stable")
+    at = ours.groupby("cell_id", sort=False).indices
+    for cell in study.cells:
+        yield cell, ours.iloc[at.get(cell.cell_id, [])].reset_index(drop=True)
 
 
 def _passing(heads: pd.DataFrame) -> pd.DataFrame:

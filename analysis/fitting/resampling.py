@@ -57,27 +57,26 @@ def draw_seeds(cells: pd.DataFrame, runs: pd.DataFrame, study: Study, draws: int
     generator = np.random.default_rng(SEED)
     fails = np.tile(cells["D_K_fails"].to_numpy(dtype=np.float64), (draws, 1))
     passes = np.tile(cells["D_K_passes"].to_numpy(dtype=np.float64), (draws, 1))
-    by_cell = dict(tuple(scored(runs, study).groupby("cell_id", sort=False)))
+    good = scored(runs, study)
+    by_head = good.groupby(["cell_id", "h"], sort=False).indices
+    d_k, seed, score = (good[name].to_numpy() for name in ("d_k", "seed", "score"))
+    seeds = study.search.seeds
     minimised = study.cells[0].minimised
     for i, cell in enumerate(cells.to_dict("records")):
-        own = by_cell.get(cell["cell_id"])
-        if own is None or math.isnan(cell["h_star"]):
+        at = by_head.get((cell["cell_id"], cell["h_star"]), [])
+        if len(at) == 0:
             continue
         h = int(cell["h_star"])
-        table = own[own["h"] == h].pivot(index="seed", columns="d_k", values="score")
-        if table.empty:
-            continue
-        seeds = study.search.seeds
-        table = table.reindex(range(seeds))
+        widths, column = np.unique(d_k[at], return_inverse=True)
+        scores, known = np.zeros((2, seeds, len(widths)))
+        scores[seed[at], column] = np.minimum(score[at], 1e300)
+        known[seed[at], column] = 1.0
         counts = generator.multinomial(seeds, [1 / seeds] * seeds, size=draws).astype(np.float64)
-        known = table.notna().to_numpy(dtype=np.float64)
-        weight = counts @ known
-        with np.errstate(invalid="ignore"):
-            total = counts @ np.nan_to_num(table.to_numpy(dtype=np.float64), posinf=1e300)
-            mean = np.where(weight > 0, total / np.maximum(weight, 1), np.nan)
-        mean = np.where(np.isnan(mean), np.asarray(table.mean())[None, :], mean)
-        good = mean <= study.search.target if minimised else mean >= study.search.target - 1e-12
-        fails[:, i], passes[:, i] = _brackets(good, h * table.columns.to_numpy(dtype=np.float64), h)
+        drawn = counts @ known
+        seen = scores.sum(axis=0) / known.sum(axis=0)
+        mean = np.where(drawn > 0, counts @ scores / np.maximum(drawn, 1), seen)
+        passing = mean <= study.search.target if minimised else mean >= study.search.target - 1e-12
+        fails[:, i], passes[:, i] = _brackets(passing, h * widths.astype(np.float64), h)
     return Draws(fails, passes)
 
 

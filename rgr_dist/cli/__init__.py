@@ -34,6 +34,7 @@ for verb in (
     running.status,
     results.thresholds,
     results.fit,
+    results.predict,
     results.report,
     results.explain,
     tuning.tune,

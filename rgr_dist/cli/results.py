@@ -1,14 +1,17 @@
-"""The verbs that tell what a study found: ``thresholds``, ``fit``, ``report``, ``explain``."""
+"""The verbs that tell what a study found: thresholds, fit, predict, report, explain."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rgr_dist.cli.listing import Format, print_listing
-from rgr_dist.cli.options import CELL, Heads, How, Out, Set, StudyName, opened
+from rgr_dist.cli.options import CELL, Heads, How, Out, Set, StudyName, opened, say_error
 from rgr_dist.study.errors import StudyError
+
+if TYPE_CHECKING:
+    from analysis.fitting.candidates import Candidate
 
 THRESHOLD_COLUMNS = (
     "cell m d_model degree h h_star h_low h_high d_k D_K D_K_low D_K_high status mean_score n_seeds"
@@ -16,7 +19,7 @@ THRESHOLD_COLUMNS = (
 )
 LAW_COLUMNS = (
     "name response predictor cells n slope slope_low slope_high intercept r2 exponent exponent_low"
-    " exponent_high reason"
+    " exponent_high formula parameters gap loo_error supported reason"
 )
 DECISION_COLUMNS = (
     "step h d_k D_K longer why verdict ran spared stored_before evidence"
@@ -46,16 +49,81 @@ def thresholds(
 
 
 def fit(study: StudyName, out: Out = "results", set_: Set = None, how: How = Format.TABLE) -> None:
-    """The scaling laws fitted to a study, with 95 % intervals."""
-    from analysis.laws import distinct, laws_of
+    """The scaling laws fitted to a study, which of them its data support, with 95 % intervals."""
+    from analysis import conclusions
+    from analysis.fits import fits_of
+    from analysis.laws import distinct
     from analysis.load import open_results
 
     with opened(study, set_, out) as (resolved, store):
         results = open_results(resolved, store)
-    laws = laws_of(results)
+    fits = fits_of(results)
     if how is Format.TABLE:
-        laws = distinct(laws)
-    print_listing({"laws": [law.to_json() for law in laws]}, how, show=LAW_COLUMNS.split())
+        sections = {
+            "laws": [law.to_json() for law in distinct(fits.laws)],
+            "which law?": [
+                {**one.to_json(), "parameters": _with_limits(one)}
+                for one in fits.candidates
+                if one.status != "too few cells"
+            ],
+        }
+        shown = {name: rows for name, rows in sections.items() if rows}
+        print_listing(shown, how, show=LAW_COLUMNS.split())
+        for sentence in conclusions.sentences(fits):
+            print(sentence)
+        return
+    sections = {"laws": [law.to_json() for law in fits.laws]}
+    if how is Format.JSON:
+        sections["candidates"] = [one.to_json() for one in fits.candidates]
+        sections["candidates_wide"] = [one.to_json() for one in fits.candidates_wide]
+        sections["lack_of_fit"] = [test.to_json() for test in fits.lack_of_fit]
+        sections["published"] = [test.to_json() for test in fits.published]
+        sections["cells"] = fits.cell_records()
+    print_listing(sections, how, facts={"sentences": conclusions.sentences(fits)})
+
+
+def _with_limits(candidate: Candidate) -> str:
+    """``c 0.441 [0.403, 0.483], k 0.092 [0.053, 0.15]``."""
+    from analysis.wording import three_digits
+
+    return ", ".join(
+        f"{name} {three_digits(value)} "
+        f"[{three_digits(candidate.low[name])}, {three_digits(candidate.high[name])}]"
+        for name, value in candidate.parameters.items()
+    )
+
+
+def predict(
+    m: Annotated[int, typer.Option("--m", min=2, help="Items.")],
+    d_model: Annotated[int, typer.Option("--d-model", min=1, help="Embedding width.")],
+    edges: Annotated[int | None, typer.Option(min=1, help="Relations m'; m if not given.")] = None,
+    study: Annotated[str, typer.Option(metavar="STUDY", help="Whose laws.")] = "base-grid",
+    out: Out = "results",
+    set_: Set = None,
+    how: How = Format.TABLE,
+) -> None:
+    """D_K, h and d_k for sizes of your own, from a study's laws, with 95 % prediction intervals."""
+    from analysis.fits import fits_of
+    from analysis.load import open_results
+    from analysis.predict import predict_sizes
+
+    if edges is not None and edges > m * m:
+        raise StudyError(
+            f"--edges {edges}: more than m² = {m * m:,} pairs of items; valid: 1 to that"
+        )
+    with opened(study, set_, out) as (resolved, store):
+        results = open_results(resolved, store)
+    prediction = predict_sizes(fits_of(results), m, d_model, edges)
+    if prediction.reason is not None:
+        raise StudyError(
+            f"{out}: no law of {study} to predict from: {prediction.reason}; rgr run {study} finds "
+            "thresholds, --study names another study"
+        )
+    rows = [row.to_json() for row in prediction.rows]
+    facts = {"warnings": prediction.warnings} if how is Format.JSON else None
+    print_listing({"predictions": rows}, how, facts=facts)
+    for warning in prediction.warnings:
+        say_error(f"warning: {warning}")
 
 
 def report(study: StudyName, out: Out = "results", set_: Set = None) -> None:

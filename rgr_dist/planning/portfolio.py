@@ -12,6 +12,7 @@ import pandas as pd
 from rgr_dist.paper import capacity_scale
 from rgr_dist.planning.expectations import Expectation, expectations, papers_expectation
 from rgr_dist.planning.forecast import step_cost
+from rgr_dist.store.schema import RUNS
 from rgr_dist.store.store import Store
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.study import Cell, Run, Search, Study
@@ -99,8 +100,12 @@ def stored_search(study: Study, store: Store) -> StoredSearch:
 
 
 def stored_runs(study: Study, store: Store) -> pd.DataFrame:
-    """The stored runs of a study's cells, and those of their retests with more steps."""
-    return store.runs(cell.cell_id for cell in study.trained_cells)
+    """The stored runs of a study's cells, and those of their retests with more steps.
+
+    Their ``config`` is left out: it is most of a store's bytes, and nothing is computed from it.
+    """
+    columns = [name for name in RUNS.names if name != "config"]
+    return store.runs((cell.cell_id for cell in study.trained_cells), columns)
 
 
 def open_portfolio(

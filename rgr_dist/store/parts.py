@@ -35,8 +35,13 @@ def write_atomically(path: Path, data: bytes) -> None:
         hidden.unlink(missing_ok=True)
 
 
-def parse(content: bytes, cell_ids: Iterable[str] | None = None) -> pa.Table:
+def parse(
+    content: bytes, cell_ids: Iterable[str] | None = None, schema: pa.Schema = RUNS
+) -> pa.Table:
     """The rows of a part, or of some cells; columns that the part is too old to have are null.
+
+    Args:
+        schema: the columns to read, of ``RUNS``, run_id among them.
 
     Raises:
         StoreError: a newer rgr-dist wrote it.
@@ -52,7 +57,7 @@ def parse(content: bytes, cell_ids: Iterable[str] | None = None) -> pa.Table:
     if cell_ids is not None:
         wanted = pc.field("cell_id").isin(pa.array(cell_ids, pa.string()))
     table = pq.read_table(
-        pa.BufferReader(content), schema=RUNS, filters=wanted, page_checksum_verification=True
+        pa.BufferReader(content), schema=schema, filters=wanted, page_checksum_verification=True
     )
     if table["run_id"].null_count:
         raise pa.ArrowInvalid("a row without run_id")

@@ -122,17 +122,24 @@ class Store:
             table = pa.Table.from_pylist([dict(row) for row in rows], schema=RUNS)
             self._write_table(f"runs/{part_name()}", table)
 
-    def runs(self, cell_ids: Iterable[str] | None = None) -> pd.DataFrame:
+    def runs(
+        self, cell_ids: Iterable[str] | None = None, columns: Sequence[str] | None = None
+    ) -> pd.DataFrame:
         """Every stored run, once each; a failed try is dropped if another one succeeded.
 
         Unreadable parts are left out and listed in ``damaged``.
 
         Args:
             cell_ids: only the runs of these cells.
+            columns: only these columns; all if not given.
         """
         wanted = None if cell_ids is None else set(cell_ids)
-        tables = [table for _, table in self._parts(wanted)]
-        frame: pd.DataFrame = pa.concat_tables([RUNS.empty_table(), *tables]).to_pandas()
+        schema = RUNS if columns is None else pa.schema([RUNS.field(name) for name in columns])
+        tables = [table for _, table in self._parts(wanted, schema)]
+        whole = pa.concat_tables([schema.empty_table(), *tables])
+        tables.clear()
+        frame: pd.DataFrame = whole.to_pandas(self_destruct=True)
+        del whole
         order = ["model", "graph", "degree", "m", "d_model", "h", "d_k", "seed"]
         return _once_each(frame).sort_values(order, ignore_index=True)
 
@@ -201,7 +208,9 @@ class Store:
                 self._store(f"{destination}/{relative}", path.read_bytes())
         return f"{self.root.rstrip('/')}/{destination}"
 
-    def _parts(self, cell_ids: Collection[str] | None = None) -> list[tuple[str, pa.Table]]:
+    def _parts(
+        self, cell_ids: Collection[str] | None = None, schema: pa.Schema = RUNS
+    ) -> list[tuple[str, pa.Table]]:
         """Path and rows of every readable part; starts over if one is compacted away meanwhile."""
         for _ in range(5):
             self.damaged, self._is_outdated = [], False
@@ -211,7 +220,7 @@ class Store:
                     with self._fs.open_input_file(path) as file:
                         content = file.read()
                     try:
-                        parts.append((path, parse(content, cell_ids)))
+                        parts.append((path, parse(content, cell_ids, schema)))
                         self._is_outdated |= version_of(content) < SCHEMA_VERSION
                     except (pa.ArrowException, OSError):
                         self.damaged.append(path)

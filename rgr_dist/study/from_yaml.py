@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
@@ -118,7 +119,8 @@ def parse_study(
                 "training": {**papers, **written.training, **item.training},
             }
             cells.append(validated(Cell, cell, where, prefix))
-    twice = next((cell for i, cell in enumerate(cells) if cell in cells[:i]), None)
+    times = Counter(cells)
+    twice = next((cell for cell in cells if times[cell] > 1), None)
     if twice is not None:
         raise StudyError(f"{where}: cells: {twice.name} is listed twice; list each cell once")
     search = written.search
