@@ -42,6 +42,8 @@ def draw_curves(
     legend = tuple(Key(text=f"h = {h}", h=h) for h in heads)
     if any(not row["complete"] for row in probes):
         legend += (Key(text="stopped early", hollow=True),)
+    if any(row["collapsed"] or row["failed"] for row in probes):
+        legend += (Key(text="with collapsed or failed runs", flawed=True),)
     return Figure(
         name="curves",
         title="Mean test score against D_K",
@@ -88,6 +90,7 @@ def _panel(cell: Row, probes: Sequence[Row], target: float, minimised: bool) -> 
                 low=row["low"] if row["complete"] else None,
                 high=row["high"] if row["complete"] else None,
                 hollow=not row["complete"],
+                flawed=bool(row["collapsed"] or row["failed"]),
             )
             for row in probes
         ),

@@ -91,20 +91,21 @@ def draw_thresholds_by_head(cells: Sequence[Row], heads: Sequence[Row]) -> Figur
     panels = []
     for cell in cells:
         own = [row for row in heads if row["anchor"] == cell["anchor"]]
-        seen = [row for row in own if row["D_K"] is not None or row["D_K_low"] is not None]
+        seen = [row for row in own if row["D_K"] is not None or row["at_least"] is not None]
         if not seen:
             continue
-        reach = [row[name] for row in seen for name in ("D_K", "D_K_low", "D_K_high") if row[name]]
+        ends = ("D_K", "D_K_low", "D_K_high", "at_least")
+        reach = [row[name] for row in seen for name in ends if row[name]]
         found = sorted((row for row in seen if row["D_K"] is not None), key=lambda row: row["h"])
         points = [
             Point(
                 x=row["h"],
-                y=row["D_K"] if row["D_K"] is not None else row["D_K_low"],
+                y=row["D_K"] if row["D_K"] is not None else row["at_least"],
                 key=f"{cell['anchor']}-h{row['h']}",
                 text=row["text"],
                 h=row["h"],
-                low=row["D_K_low"] if row["D_K"] is not None else None,
-                high=row["D_K_high"] if row["D_K"] is not None else None,
+                low=row["D_K_low"],
+                high=row["D_K_high"],
                 hollow=row["status"] == "open",
                 arrow=row["D_K"] is None,
             )

@@ -57,6 +57,7 @@ class Point:
         hollow: not final, or not from every seed.
         arrow: y is a lower bound.
         faint: one of many, such as a single run.
+        flawed: some of its runs collapsed, diverged or failed.
         look: ``cell``, or ``paper`` for a published value.
         dodge: pixels to the right, to tell points of one place apart.
     """
@@ -72,6 +73,7 @@ class Point:
     hollow: bool = False
     arrow: bool = False
     faint: bool = False
+    flawed: bool = False
     look: str = "cell"
     dodge: float = 0
 
@@ -109,6 +111,7 @@ class Key:
     h: int | None = None
     look: str | None = None
     hollow: bool = False
+    flawed: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

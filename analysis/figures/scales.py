@@ -66,7 +66,7 @@ def log2_axis(
     low, high = min(values) / pad, max(values) * (above or pad)
     coarse = integer_ticks(low, high)
     ticks = [Tick(tick, f"{tick:,}") for tick in coarse]
-    between = integer_ticks(low, high, most=60) if finer else ()
+    between = integer_ticks(low, high, most=36) if finer else ()
     ticks += [Tick(tick, f"{tick:,}", level=1) for tick in between if tick not in coarse]
     return Axis(label, low, high, tuple(ticks))
 

@@ -23,10 +23,12 @@ FONTS = '-apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, "DejaVu San
 STYLE = (
     f"text {{ fill: var(--ink); font: 12px {FONTS}; }}"
     """
-.tick, .end { fill: var(--soft); font-size: 11px; }
-.end { paint-order: stroke; stroke: var(--page); stroke-width: 3px; stroke-linejoin: round; }
+.xt text, .yt text, .end { fill: var(--soft); font-size: 11px; text-anchor: middle; }
+.yt text { text-anchor: end; }
+.end { text-anchor: start; paint-order: stroke;
+  stroke: var(--page); stroke-width: 3px; stroke-linejoin: round; }
 .axis { fill: var(--soft); }
-.grid { stroke: var(--line); stroke-width: 1; }
+.xt path, .yt line { stroke: var(--line); stroke-width: 1; }
 .base { stroke: var(--soft); stroke-width: 1; }
 path.line { fill: none; stroke: var(--ink); stroke-width: 1.6; vector-effect: non-scaling-stroke; }
 path.also { stroke-width: 1.4; stroke-dasharray: 1.5 3.5; stroke-linecap: round; }
@@ -36,17 +38,20 @@ path.target { stroke: var(--soft); stroke-width: 1; stroke-dasharray: 4 3; }
 path.guide { stroke-width: 1; stroke-dasharray: 1 3; }
 path.head { stroke: currentColor; stroke-width: 1.3; }
 path.band { fill: var(--ink); opacity: .1; stroke: none; }
-.mark { fill: currentColor; stroke: var(--page); stroke-width: .8; }
+.pt use, .mark { fill: currentColor; stroke: var(--page); stroke-width: .8; }
+.hollow use, .hollow .mark { fill: var(--page); stroke: currentColor; stroke-width: 1.6; }
 .finer { visibility: hidden; }
-.hollow .mark { fill: var(--page); stroke: currentColor; stroke-width: 1.6; }
 .bar { fill: none; stroke: currentColor; stroke-width: 1.8; }
 .pt { color: var(--soft); }
-.pt.small .mark { transform: scale(.72); }
+.small use, .small .mark { transform: scale(.72); }
 .pt.faint { opacity: .4; }
-.pt.faint .mark { transform: scale(.5); }
+.faint use, .faint .mark { transform: scale(.5); }
 """
 )
 """How marks look, in terms of ``analysis.figures.colours.variables``."""
+
+FLAW = '<path class="bar" d="M-3-13l6 6m0-6l-6 6"/>'
+"""A cross above a point."""
 
 FILE_WIDTH = 720
 LEFT, RIGHT, TOP, BOTTOM = 48, 14, 28, 42
@@ -56,10 +61,17 @@ LEFT, RIGHT, TOP, BOTTOM = 48, 14, 28, 42
 class _Fluid:
     """As wide as its place."""
 
-    stretch = STRETCH
+    stretch: float = STRETCH
 
     def x(self, share: float) -> str:
+        """A place across the panel."""
         return f"{100 * share:.2f}".rstrip("0").rstrip(".") + "%"
+
+    def group(self, kind: str, inner: str, x: float = 0, y: float = 0) -> str:
+        """A group with its origin at a share of the width and pixels from the top."""
+        across = f' x="{self.x(x)}"' if x else ""
+        down = f' y="{y:.1f}"' if y else ""
+        return f'<svg class="{kind}"{across}{down}>{inner}</svg>'
 
 
 class _Fixed:
@@ -69,17 +81,21 @@ class _Fixed:
         self.width = self.stretch = width
 
     def x(self, share: float) -> str:
+        """A place across the panel."""
         return f"{self.width * share:.1f}"
+
+    def group(self, kind: str, inner: str, x: float = 0, y: float = 0) -> str:
+        """A group with its origin at a share of the width and pixels from the top."""
+        return f'<g class="{kind}" transform="translate({self.x(x)} {y:.1f})">{inner}</g>'
 
 
 def words(text: str) -> Markup:
-    """Our own words for SVG: ``D_K``, ``d_k`` and ``d_model`` with their subscripts."""
-    lowered = re.sub(
-        r"([Dd])_(K|k|model)\b",
-        r'\1<tspan class="sub" dy="3" font-size="80%">\2</tspan><tspan dy="-3">&#8203;</tspan>',
-        str(escape(text)),
-    )
-    return Markup(lowered)
+    """Our own words for SVG: ``D_K``, ``d_k`` and ``d_model`` with subscripts, ``x^2`` raised."""
+    back = '<tspan dy="{}">&#8203;</tspan>'
+    small = r'<tspan dy="{}" font-size="80%">\{}</tspan>'
+    lowered = rf"\1{small.format(3, 2)}{back.format(-3)}"
+    marked = re.sub(r"\b([Dd])_(K|k|model)\b", lowered, str(escape(text)))
+    return Markup(re.sub(r" ?\^ ?([\w.]+)", small.format(-4, 1) + back.format(4), marked))
 
 
 def page_panel(panel: Panel, figure: str) -> Markup:
@@ -90,7 +106,7 @@ def page_panel(panel: Panel, figure: str) -> Markup:
     """
     about = " ".join([*panel.title, f"{panel.y.label} against {panel.x.label}."])
     return Markup(
-        f'<svg class="plot" width="100%" height="{panel.height}" role="group" '
+        f'<svg class="plot{_size(panel)}" width="100%" height="{panel.height}" role="group" '
         f'aria-label="{escape(about)}">{_inside(panel, _Fluid(), figure)}</svg>'
     )
 
@@ -118,7 +134,7 @@ def file(figure: Figure) -> str:
                 for n, line in enumerate(panel.title)
             )
             inside = _inside(panel, _Fixed(width), None)
-            body += f'<g transform="{place}">{title}{inside}</g>\n'
+            body += f'<g class="{_size(panel)}" transform="{place}">{title}{inside}</g>\n'
         y += above + max(panel.height for panel in row) + BOTTOM
     heads = _heads(figure)
     light, dark = (_written_out(variables(heads, theme), heads) for theme in ("light", "dark"))
@@ -136,10 +152,11 @@ def legend_mark(key: Key) -> Markup:
         inner = f'<path class="line {key.line}" d="M1 7H25"/>'
     else:
         kind = " ".join(_classes(key.h, key.hollow, key.look or "cell"))
-        mark = _outline(key.h, key.look or "cell")
-        inner = (
-            f'<g class="pt {kind}" transform="translate(13 7)"><path class="mark" d="{mark}"/></g>'
-        )
+        outline = _outline(key.h, key.look or "cell")
+        mark = f'<path class="mark" d="{outline}"/>'
+        if key.flawed:
+            mark = f'<g transform="translate(0 10)">{FLAW}</g>'
+        inner = f'<g class="pt {kind}" transform="translate(13 7)">{mark}</g>'
     return Markup(f'<svg width="26" height="14" aria-hidden="true">{inner}</svg>')
 
 
@@ -148,24 +165,23 @@ def head_rules(heads: Iterable[int]) -> str:
     return "".join(f".h{h}{{color:var(--h{h})}}" for h in sorted(set(heads)))
 
 
+def _size(panel: Panel) -> str:
+    """The marks of a panel with more to show than its cells are smaller."""
+    return "" if panel.links else " small"
+
+
 def _inside(panel: Panel, place: _Fluid | _Fixed, figure: str | None) -> str:
     """What is drawn within the panel's axes and beside them."""
     height, right = panel.height, place.x(1)
     parts = []
     for tick in panel.x.ticks:
-        at = place.x(panel.x.at(tick.value))
-        text = f'<text class="tick" x="{at}" y="{height + 15}" text-anchor="middle">{tick.text}'
-        parts.append(
-            f'<g class="xt{" finer" if tick.level else ""}">'
-            f'<line class="grid" x1="{at}" x2="{at}" y2="{height}"/>{text}</text></g>'
-        )
+        inner = f'<path d="M0 0V{height}"/><text y="{height + 15}">{tick.text}</text>'
+        kind = "xt finer" if tick.level else "xt"
+        parts.append(place.group(kind, inner, x=panel.x.at(tick.value)))
     for tick in panel.y.ticks:
-        up = f"{height * (1 - panel.y.at(tick.value)):.1f}"
-        text = f'<text class="tick" x="-7" y="{up}" dy="4" text-anchor="end">{tick.text}'
-        parts.append(
-            f'<g class="yt{" finer" if tick.level else ""}">'
-            f'<line class="grid" x2="{right}" y1="{up}" y2="{up}"/>{text}</text></g>'
-        )
+        inner = f'<line x2="{right}"/><text x="-7" dy="4">{tick.text}</text>'
+        kind = "yt finer" if tick.level else "yt"
+        parts.append(place.group(kind, inner, y=height * (1 - panel.y.at(tick.value))))
     below = f'x="{right}" y="{height + 33}" text-anchor="end"'
     parts += [
         f'<line class="base" x2="{right}" y1="{height}" y2="{height}"/>',
@@ -233,9 +249,10 @@ def _point(point: Point, panel: Panel, place: _Fluid | _Fixed, figure: str | Non
         bar = f'<path class="bar" d="M0 {up(point.high) - y:.1f}V{up(point.low) - y:.1f}"/>'
     if point.arrow:
         bar += '<path class="bar" d="M-5 0H5M0 0V-16M-4-11L0-16L4-11"/>'
+    if point.flawed:
+        bar += FLAW
     kind = " ".join(
         ["pt", *_classes(point.h, point.hollow, point.look), *(["faint"] if point.faint else [])]
-        + (["small"] if not panel.links and point.look == "cell" and not point.faint else [])
     )
     across = panel.x.at(point.x)
     if figure is None:
@@ -243,7 +260,7 @@ def _point(point: Point, panel: Panel, place: _Fluid | _Fixed, figure: str | Non
         mark = "" if point.arrow else f'<path class="mark" d="{_outline(point.h, point.look)}"/>'
         shift = f"translate({across * place.width + point.dodge:.1f} {y:.1f})"
         return f'<g class="{kind}" transform="{shift}">{bar}{mark}</g>'
-    mark = "" if point.arrow else f'<use class="mark" href="#s{_shape(point.h, point.look)}"/>'
+    mark = "" if point.arrow else f'<use href="#s{_shape(point.h, point.look)}"/>'
     moved = f' style="transform:translateX({point.dodge:g}px)"' if point.dodge else ""
     cell = "" if point.cell is None or point.cell == panel.cell else f' data-cell="{point.cell}"'
     name = f'id="{figure}-{escape(point.key)}"'
@@ -256,7 +273,7 @@ def _point(point: Point, panel: Panel, place: _Fluid | _Fixed, figure: str | Non
             f'<a href="#{point.cell}" class="{kind}" {name}{cell} '
             f'aria-label="{escape(point.text)}"><svg {at}>{inner}</svg></a>'
         )
-    return f'<svg {at} class="{kind}" {name}{cell} role="img">{inner}</svg>'
+    return f'<svg {at} class="{kind}" {name}{cell}>{inner}</svg>'
 
 
 def _classes(h: int | None, hollow: bool, look: str) -> list[str]:

@@ -7,10 +7,12 @@ from typing import Any
 
 import pandas as pd
 
+from analysis import conclusions
+from analysis.fits import Fits
 from analysis.laws import CELLS_OF_A_LAW, Law, by_name
 from analysis.records import integer, parse_certificate, real
-from analysis.wording import MISSING, cell_name, plural, short_name, three_digits
-from rgr_dist.paper import DENSE_LAW, PublishedLaw
+from analysis.wording import MISSING, cell_name, plural, three_digits
+from rgr_dist.paper import PublishedLaw
 from rgr_dist.study.study import Study
 
 STATUS = {
@@ -136,15 +138,12 @@ def certificate_words(text: object, seeds: int, minimised: bool = False) -> str:
     return (" yet " if yet else ", ").join(words)
 
 
-def headline(laws: Sequence[Law], best: pd.DataFrame) -> str:
-    """The finding of the study in one sentence."""
+def headline(fits: Fits, best: pd.DataFrame) -> str:
+    """The finding of the study: how D_K* grows, or what is known where no law can be fitted."""
     found = best[best["D_K"].notna()].astype("object").to_dict("records")
-    law = by_name(laws)["D_K"]
-    if law.slope is not None and law.n >= CELLS_OF_A_LAW:
-        ends = f"95 % interval {three_digits(law.slope_low)} to {three_digits(law.slope_high)}"
-        cells = f"over {law.n} of {len(best)} cells"
-        r2 = "" if law.r2 is None else f", R² = {law.r2:.3f}"
-        return f"D_K* ≈ {three_digits(law.slope)} · m′ log₂ m / d_model {cells} ({ends}{r2})."
+    power = by_name(fits.laws)["D_K_power"]
+    if power.exponent is not None and power.n >= CELLS_OF_A_LAW:
+        return conclusions.growth(fits)
     if not found:
         cells = plural(len(best), "cell")
         if (best["status"] == "open").any():
@@ -159,13 +158,14 @@ def headline(laws: Sequence[Law], best: pd.DataFrame) -> str:
 
 def law_words(law: Law) -> str:
     """One fit with its intervals, or why there is none."""
+    x = law.predictor.replace("log2(m²/m')", "log₂(m²/m′)").replace("log2(m)", "log₂ m")
+    x = x.replace("m'", "m′")
     if law.exponent is not None:
         ends = f"[{three_digits(law.exponent_low)}, {three_digits(law.exponent_high)}]"
-        factor, x = three_digits(law.factor), law.predictor
+        factor = three_digits(law.factor)
         return f"{law.response} ≈ {factor} · ({x}) ^ {three_digits(law.exponent)} {ends}"
     if law.slope is None:
         return f"no fit: {law.reason}"
-    x = law.predictor
     ends = f"[{three_digits(law.slope_low)}, {three_digits(law.slope_high)}]"
     line = f"{law.response} ≈ {three_digits(law.slope)} {ends} · ({x})"
     if not law.through_origin and law.intercept is not None:
@@ -198,58 +198,6 @@ def limits(thresholds: pd.DataFrame, times: int) -> str:
         f"{budget} of {plural(capacity + budget, 'head')} reached the target. The training budget "
         f"limits {budget} of these thresholds, capacity the other {capacity}."
     )
-
-
-def agreement(
-    comparison: pd.DataFrame, laws: Sequence[Law], published: Mapping[str, PublishedLaw]
-) -> list[str]:
-    """Where our thresholds and fits agree with the paper's, and where they do not.
-
-    Args:
-        comparison: the table of ``analysis.comparison.compare``.
-        published: the paper's laws by name, from ``analysis.comparison.laws_for``.
-    """
-    dense = DENSE_LAW in published.values()
-    if comparison.empty and not dense:
-        return ["The paper gives no number for cells of this model, size and protocol."]
-    cells = comparison.astype("object").to_dict("records")
-    measured = [row for row in cells if not pd.isna(row["difference"])]
-    apart = [row for row in measured if not row["agrees"]]
-    lines = []
-    if measured:
-        total = plural(len(measured), "cell")
-        if apart:
-            each = "; ".join(_difference(row) for row in apart)
-            lines.append(
-                f"D_K* differs from the value that the paper's Table 1 implies by more than one "
-                f"step of d_k in {len(apart)} of {total}: {each}."
-            )
-        else:
-            lines.append(
-                f"D_K* is within one step of d_k of the value that the paper's Table 1 implies "
-                f"in {len(measured)} of {total}."
-            )
-    whole = {law.response: law.n for law in laws if law.name == "D_K"}
-    for law in laws:
-        theirs = published.get(law.name)
-        if law.n < CELLS_OF_A_LAW:
-            continue
-        if theirs is None or law.slope is None or law.slope_low is None or law.slope_high is None:
-            continue
-        if law.name == "D_K_wide" and law.n == whole.get(law.response):
-            continue  # no narrow cell is in the study: both fits are the same
-        where = "inside" if law.slope_low <= theirs.slope <= law.slope_high else "outside"
-        ends = f"{three_digits(law.slope_low)} to {three_digits(law.slope_high)}"
-        lines.append(
-            f"The paper's slope of {law.response}, {theirs.slope:g} (fitted to {theirs.cells}), "
-            f"lies {where} our 95 % interval, {ends}."
-        )
-    return lines
-
-
-def _difference(row: Mapping[Any, Any]) -> str:
-    ours = f"{row['D_K']} at {plural(row['h_star'], 'head')}"
-    return f"{short_name(row)}: {ours}, not {row['paper_D_K']} at {row['paper_h']}"
 
 
 def _failure(failed: Mapping[str, Any], seeds: int, minimised: bool) -> str:

@@ -69,8 +69,9 @@ def _environment() -> jinja2.Environment:
 
 
 def math(text: Any) -> Markup:
-    """Our own words as HTML: ``D_K``, ``d_k``, ``d_model`` and ``h*`` as the field writes them."""
+    """Our own words as HTML: ``D_K``, ``h*`` and ``x^2`` as the field writes them."""
     marked = re.sub(r"\b([Dd])_(K|k|model)\b", r"<i>\1</i><sub>\2</sub>", str(escape(text)))
+    marked = re.sub(r" ?\^ ?([\w.]+)", r"<sup>\1</sup>", marked)
     return Markup(re.sub(r"\bh\*", "<i>h</i>*", marked))
 
 
@@ -82,9 +83,11 @@ def _heads(figure: Figure) -> set[int]:
 
 @cache
 def _source(name: str) -> str:
+    """A file of the templates without its comments and indentation, which only take room."""
     loader = _environment().loader
     assert loader is not None
-    return loader.get_source(_environment(), name)[0]
+    lines = loader.get_source(_environment(), name)[0].splitlines()
+    return "\n".join(line.lstrip() for line in lines if not line.lstrip().startswith("// "))
 
 
 def _address(name: str, content: bytes) -> str:

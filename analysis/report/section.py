@@ -23,12 +23,14 @@ class Column:
         cell: what it shows of a row; a number is shown as it is, None as a dash.
         value: what it is sorted by; what it shows, if not given.
         text: words, which stand on the left and sort by alphabet.
+        names: names that are not ours to mark up.
     """
 
     head: str
     cell: Callable[[Row], Any]
     value: Callable[[Row], Any] | None = None
     text: bool = False
+    names: bool = False
 
     def shown(self, row: Row) -> str:
         """The text of the row's cell."""
@@ -91,3 +93,12 @@ class Section:
     template: str = "plain"
     values: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+
+
+def cell_column() -> Column:
+    """The cell that a row is of, sorted by m and then d_model."""
+
+    def size(row: Row) -> int:
+        return int(row["m"]) * 10**4 + int(row["d_model"])
+
+    return Column("cell", lambda row: row["short"], size, text=True, names=True)

@@ -11,13 +11,16 @@ import pandas as pd
 from analysis import accuracy, wording
 from analysis.cell_names import CellName, cell_names
 from analysis.comparison import compare, laws_for
-from analysis.curves import curves
-from analysis.laws import Law, fit_laws
+from analysis.fits import Fits, fits
+from analysis.heads import by_heads
+from analysis.laws import Law
 from analysis.load import StudyResults
+from analysis.paper import published_figures
 from analysis.records import integer, real
 from analysis.report import findings
 from analysis.runs import cost
 from analysis.thresholds import best, head_pool
+from analysis.transitions import Collapse, collapses, mean_words, probes, transitions
 from rgr_dist.paper import PublishedLaw, capacity_scale, compression
 
 Row = dict[str, Any]
@@ -54,9 +57,24 @@ class Tables:
         return ours.drop(columns="_order").reset_index(drop=True)
 
     @cached_property
+    def by_heads(self) -> pd.DataFrame:
+        """The threshold of every (cell, h), or the bound on it, beside the cell's D_K*."""
+        return by_heads(self.thresholds, self.best, self.study)
+
+    @cached_property
     def curves(self) -> pd.DataFrame:
-        """Mean score of every probe."""
-        return curves(self.runs, self.study)
+        """Mean score of every probe, and what it leaves out."""
+        return probes(self.runs, self.study)
+
+    @cached_property
+    def transitions(self) -> pd.DataFrame:
+        """Logistic fits of the transition of every (cell, h)."""
+        return transitions(self.runs, self.study)
+
+    @cached_property
+    def collapses(self) -> list[Collapse]:
+        """The transitions of all cells at h*, over D_K divided by each law."""
+        return collapses(self.curves, self.fits)
 
     @cached_property
     def pool(self) -> pd.DataFrame:
@@ -74,9 +92,19 @@ class Tables:
         return cost(self.runs, self.study)
 
     @cached_property
+    def fits(self) -> Fits:
+        """Everything fitted to the thresholds."""
+        return fits(self.best, self.runs, self.study)
+
+    @property
     def laws(self) -> list[Law]:
         """The laws fitted to the cells."""
-        return fit_laws(self.best)
+        return self.fits.laws
+
+    @cached_property
+    def figures_of_the_paper(self) -> pd.DataFrame:
+        """Every number that the paper states, and ours beside it."""
+        return published_figures(self.fits, self.best, self.study)
 
     @cached_property
     def published(self) -> dict[str, PublishedLaw]:
@@ -107,11 +135,18 @@ class Tables:
 
     @cached_property
     def heads(self) -> list[Row]:
-        """The rows of ``thresholds`` by size, with names and words."""
+        """The rows of ``by_heads`` by size, with the rest of their threshold, names and words."""
+        kept = ("mean_score", "n_seeds", "d_k", "certificate", "limited_by", "confirmed")
+        rest, ends = {}, {}
+        for row in rows_of(self.thresholds):
+            key = row["cell_id"], row["h"]
+            rest[key] = {name: row[name] for name in kept if name in row}
+            ends[key] = row["D_K_low"], row["D_K_high"]
         rows = []
-        for row in by_size(self.thresholds):
-            row |= self._named(row)
-            row["D_K_words"] = wording.with_range(row["D_K"], row["D_K_low"], row["D_K_high"])
+        for row in by_size(self.by_heads):
+            key = row["cell_id"], row["h"]
+            row |= self._named(row) | rest[key]
+            row["D_K_words"] = wording.with_range(row["D_K"], *ends[key])
             row["certificate_words"] = self._certificate(row)
             found = f"D_K = {row['D_K_words']}, {row['status']}"
             text = [f"{row['full']}, h = {row['h']}", found]
@@ -127,14 +162,18 @@ class Tables:
         rows = []
         for row in rows_of(self.curves):
             row |= self._named(row)
-            mean = f"{row['mean_score']:.4f}"
+            mean = mean_words(row)
             if row["complete"] and row["low"] is not None:
                 mean += f" [{row['low']:.4f} to {row['high']:.4f}]"
-            seeds = wording.plural(row["n_seeds"], "seed")
-            early = "" if row["complete"] else ", stopped early"
-            row["text"] = (
-                f"h = {row['h']}, d_k = {row['d_k']}, D_K = {row['D_K']}\n"
-                f"mean {mean}, {seeds}{early}"
+            lost = [
+                f"{row[name]} {name}" for name in ("collapsed", "diverged", "failed") if row[name]
+            ]
+            row["text"] = "\n".join(
+                [
+                    f"h = {row['h']}, d_k = {row['d_k']}, D_K = {row['D_K']}",
+                    f"mean {mean}",
+                    *([", ".join(lost)] if lost else []),
+                ]
             )
             rows.append(row)
         return rows

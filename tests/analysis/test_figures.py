@@ -241,7 +241,7 @@ def test_a_point_of_the_page_has_an_id_a_text_and_its_place() -> None:
     assert (node.get("id"), node.get("data-cell"), node.get("class")) == (
         "name-a",
         "m64-d16",
-        "pt h4 small",
+        "pt h4",
     )
     (title,) = node.findall(f"{SVG}title")
     assert title.text == "one\ntwo"

@@ -7,7 +7,7 @@ from typing import Any
 from analysis.accuracy import guess
 from analysis.figures.accuracy import draw_accuracy
 from analysis.report import accuracy
-from analysis.report.section import Column, Section, Table
+from analysis.report.section import Column, Section, Table, cell_column
 from analysis.report.tables import Tables, rows_of
 from analysis.runs import scored
 from analysis.wording import clock, plural, real_range
@@ -90,7 +90,7 @@ def _table(rows: list[dict[str, Any]]) -> Table:
             "below a guess among the items of the context."
         ),
         columns=[
-            Column("cell", lambda row: row["short"], text=True),
+            cell_column(),
             Column("D_K", lambda row: row["D_K"]),
             Column("h", lambda row: row["h"]),
             Column("d_k", lambda row: row["d_k"]),

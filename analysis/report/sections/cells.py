@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from analysis.report.findings import STATUS
-from analysis.report.section import Column, Section, Table
+from analysis.report.section import Column, Section, Table, cell_column
 from analysis.report.tables import Tables
 
 
@@ -16,7 +16,7 @@ def section(tables: Tables) -> Section:
         each = "; ".join(f"{row['short']} {STATUS[row['status']]}" for row in unfinished)
         words.append(f"Cells without a threshold, or not finished: {each}.")
     columns = [
-        Column("cell", lambda row: row["short"], lambda row: row["m"] * 1e6 + row["d_model"], True),
+        cell_column(),
         Column("m′/d_model", lambda row: f"{row['compression']:g}"),
         Column("D_K*", lambda row: row["D_K_words"], lambda row: row["D_K"]),
         Column("h*", lambda row: row["h_words"], lambda row: row["h_star"]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from analysis.report.provenance import cost_words
-from analysis.report.section import Column, Section, Table
+from analysis.report.section import Column, Section, Table, cell_column
 from analysis.report.tables import Tables
 from analysis.wording import duration
 
@@ -22,9 +22,7 @@ def section(tables: Tables) -> Section:
         name="table-cost",
         caption="Retests and extra seeds included. Processor time is that of one core or device.",
         columns=[
-            Column(
-                "cell", lambda row: row["short"], lambda row: row["m"] * 1e6 + row["d_model"], True
-            ),
+            cell_column(),
             *(column(name, head) for name, head in plain.items()),
             Column(
                 "processor time", lambda row: duration(row["seconds"]), lambda row: row["seconds"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from analysis.figures.heads import draw_best_heads, draw_thresholds_by_head
 from analysis.laws import Law, by_name
-from analysis.report.section import Column, Section, Table
+from analysis.report.section import Column, Section, Table, cell_column
 from analysis.report.sections.law import Curve, published
 from analysis.report.tables import Tables
 from analysis.wording import three_digits
@@ -14,7 +14,7 @@ from rgr_dist.paper import PublishedLaw
 def section(tables: Tables) -> Section:
     """What the number of heads does to the smallest width."""
     figures = [draw_best_heads(tables.cells, _curves(tables), published(tables))]
-    if any(row["D_K"] is not None or row["D_K_low"] is not None for row in tables.heads):
+    if any(row["D_K"] is not None or row["at_least"] is not None for row in tables.heads):
         figures.append(draw_thresholds_by_head(tables.cells, tables.heads))
     shown = [_thresholds(tables)] if tables.heads else []
     if len(tables.pool):
@@ -24,15 +24,21 @@ def section(tables: Tables) -> Section:
         title="Heads",
         figures=figures,
         shown=shown,
-        files={"thresholds": tables.thresholds, "head_pool": tables.pool},
+        files={"thresholds": tables.thresholds, "heads": tables.by_heads, "head_pool": tables.pool},
     )
 
 
 def _curves(tables: Tables) -> list[tuple[str, str, Curve]]:
-    drawn = []
-    law = by_name(tables.laws).get("h")
-    if law is not None and law.slope is not None:
-        drawn.append(("ours", f"least squares: {_equation(law)}", _line(law)))
+    drawn: list[tuple[str, str, Curve]] = []
+    laws = by_name(tables.laws)
+    power, line = laws.get("h_power"), laws.get("h")
+    if power is not None and power.factor is not None and power.exponent is not None:
+        factor, exponent = power.factor, power.exponent
+        words = f"power law: {three_digits(factor)} x^{three_digits(exponent)}"
+        drawn.append(("ours", words, lambda x: factor * x**exponent))
+    if line is not None and line.slope is not None:
+        words = f"our cells by least squares: {_equation(line)}"
+        drawn.append(("also", words, _line(line)))
     theirs = tables.published.get("h")
     if theirs is not None:
         drawn.append(("paper", f"the paper: {_equation(theirs)}", _line(theirs)))
@@ -53,7 +59,7 @@ def _equation(law: Law | PublishedLaw) -> str:
 def _thresholds(tables: Tables) -> Table:
     rows = tables.heads
     columns = [
-        Column("cell", lambda row: row["short"], lambda row: row["m"] * 1e6 + row["d_model"], True),
+        cell_column(),
         Column("h", lambda row: row["h"]),
         Column("D_K", lambda row: row["D_K_words"], lambda row: row["D_K"]),
         Column("d_k", lambda row: row["d_k"]),
@@ -88,9 +94,7 @@ def _pool(tables: Tables) -> Table:
             "seeds that both ran."
         ),
         columns=[
-            Column(
-                "cell", lambda row: row["short"], lambda row: row["m"] * 1e6 + row["d_model"], True
-            ),
+            cell_column(),
             Column("h", lambda row: row["h"]),
             Column("D_K", lambda row: row["D_K"]),
             digits("mean_score", 4),

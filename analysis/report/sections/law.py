@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from analysis import conclusions
 from analysis.figures.law import draw_law
 from analysis.laws import CELLS_OF_A_LAW, by_name
 from analysis.report.section import Section
@@ -18,23 +19,28 @@ Curve = Callable[[float], float]
 def section(tables: Tables) -> Section:
     """The figure of D_K* and its ratio to the law's scale."""
     figure = draw_law(tables.cells, curves(tables), published(tables))
-    return Section(name="law", title="The law of D_K*", figures=(figure,))
+    said = (conclusions.ratios(tables.fits), conclusions.which_law(tables.fits.candidates))
+    words = [line for line in said if line] if tables.fits.candidates else []
+    return Section(name="law", title="The law of D_K*", words=words, figures=(figure,))
 
 
 def curves(tables: Tables) -> list[tuple[str, str, Curve]]:
     """Our fits and the paper's: look, words, and D_K* as a function of m′ log₂ m / d_model."""
-    drawn = []
-    fitted = by_name([x for x in tables.laws if x.slope is not None and x.n >= CELLS_OF_A_LAW])
-    for name, look in ("D_K", "ours"), ("D_K_wide", "also"), ("D_K_sparse", "also"):
+    drawn: list[tuple[str, str, Curve]] = []
+    fitted = by_name([law for law in tables.laws if law.n >= CELLS_OF_A_LAW])
+    power = fitted.get("D_K_power")
+    if power is not None and power.factor is not None and power.exponent is not None:
+        words = f"power law: {three_digits(power.factor)} x^{three_digits(power.exponent)}"
+        drawn.append(("ours", words, _power(power.factor, power.exponent)))
+    for name in ("D_K", "D_K_sparse"):
         law = fitted.get(name)
-        if law is None or law.slope is None or (name == "D_K_wide" and law.n == fitted["D_K"].n):
-            continue
-        of = "" if look == "ours" else f" of {law.cells}"
-        words = f"least squares{of}: {three_digits(law.slope)} x"
-        drawn.append((look, words, _times(law.slope)))
+        if law is not None and law.slope is not None:
+            of = "" if name == "D_K" else f", {law.cells}"
+            words = f"our cells by the paper’s estimator{of}: {three_digits(law.slope)} x"
+            drawn.append(("also", words, _power(law.slope, 1.0)))
     theirs = tables.published.get("D_K") or tables.published.get("D_K_sparse")
     if theirs is not None:
-        drawn.append(("paper", f"the paper: {theirs.slope:g} x", _times(theirs.slope)))
+        drawn.append(("paper", f"the paper: {theirs.slope:g} x", _power(theirs.slope, 1.0)))
     return drawn
 
 
@@ -58,5 +64,5 @@ def published(tables: Tables) -> list[dict[str, Any]]:
     return rows
 
 
-def _times(slope: float) -> Curve:
-    return lambda x: slope * x
+def _power(factor: float, exponent: float) -> Curve:
+    return lambda x: factor * x**exponent

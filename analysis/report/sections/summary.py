@@ -14,7 +14,7 @@ def section(tables: Tables) -> Section:
     words = [
         findings.asked(study, tables.cells),
         findings.found(tables.cells),
-        findings.headline(tables.laws, tables.best),
+        findings.headline(tables.fits, tables.best),
         findings.unfinished(tables.cells),
     ]
     return Section(

@@ -93,6 +93,7 @@
     const point = title.closest(".pt");
     texts.set(point, title.textContent);
     point.setAttribute("aria-label", title.textContent);
+    if (point.localName === "svg") point.setAttribute("role", "img");
     title.remove(); // or the browser would show it beside ours
   }
   let at = null;
@@ -217,8 +218,8 @@
         bar: svg.querySelector("use") && svg.querySelector(".bar"),
       })),
       lines: all(":scope > svg.lines", plot),
-      xs: all(".xt", plot).map((tick) => [tick, parseFloat(tick.querySelector("text").getAttribute("x")) / 100]),
-      ys: all(".yt", plot).map((tick) => [tick, parseFloat(tick.querySelector("text").getAttribute("y"))]),
+      xs: all(".xt", plot).map((tick) => [tick, parseFloat(tick.getAttribute("x") || 0) / 100]),
+      ys: all(".yt", plot).map((tick) => [tick, parseFloat(tick.getAttribute("y") || 0)]),
       ends: all(":scope > .end", plot),
     }));
     for (const one of plots) for (const mark of one.marks) mark.d = mark.bar && mark.bar.getAttribute("d");
@@ -243,19 +244,17 @@
           box.setAttribute("viewBox", `${1000 * x[0]} ${height * (1 - high)} ${1000 * wide} ${height * tall}`);
         }
         const zoomed = wide < 0.6 || tall < 0.6;
-        for (const [tick, share] of one.xs) {
-          const to = across(share);
-          for (const line of all("line", tick)) for (const end of ["x1", "x2"]) line.setAttribute(end, `${100 * to}%`);
-          tick.querySelector("text").setAttribute("x", `${100 * to}%`);
-          tick.classList.toggle("out", !inside(to, 0));
+        const settle = (tick, seen) => {
+          tick.classList.toggle("out", !seen);
           if (tick.dataset.finer ??= tick.classList.contains("finer") ? "1" : "") tick.classList.toggle("finer", !zoomed);
+        };
+        for (const [tick, share] of one.xs) {
+          tick.setAttribute("x", `${100 * across(share)}%`);
+          settle(tick, inside(across(share), 0));
         }
         for (const [tick, y] of one.ys) {
-          const to = up(y);
-          for (const line of all("line", tick)) for (const end of ["y1", "y2"]) line.setAttribute(end, to);
-          tick.querySelector("text").setAttribute("y", to);
-          tick.classList.toggle("out", !inside(0.5, to));
-          if (tick.dataset.finer ??= tick.classList.contains("finer") ? "1" : "") tick.classList.toggle("finer", !zoomed);
+          tick.setAttribute("y", up(y));
+          settle(tick, inside(0.5, up(y)));
         }
         for (const end of one.ends) end.classList.toggle("out", wide < 1 || tall < 1);
       }
