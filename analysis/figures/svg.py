@@ -50,6 +50,9 @@ path.band { fill: var(--ink); opacity: .1; stroke: none; }
 )
 """How marks look, in terms of ``analysis.figures.colours.variables``."""
 
+ARROW = '<path class="bar" d="M-5 0H5M0 0V-16M-4-11L0-16L4-11"/>'
+"""A lower bound."""
+
 FLAW = '<path class="bar" d="M-3-13l6 6m0-6l-6 6"/>'
 """A cross above a point."""
 
@@ -112,11 +115,11 @@ def page_panel(panel: Panel, figure: str) -> Markup:
 
 
 def shapes() -> Markup:
-    """The outlines that the page's points refer to, to stand in it once."""
-    paths = "".join(f'<path id="s{i}" d="{d}"/>' for i, d in enumerate(SHAPES.values()))
-    return Markup(
-        f'<svg width="0" height="0" aria-hidden="true" class="defs"><defs>{paths}</defs></svg>'
-    )
+    """The outlines that the page's points refer to, and the arrow, to stand in it once."""
+    paths = [f'<path id="s{i}" d="{d}"/>' for i, d in enumerate(SHAPES.values())]
+    paths.append(ARROW.replace("<path", f'<path id="s{len(SHAPES)}"'))
+    inner = f"<defs>{''.join(paths)}</defs>"
+    return Markup(f'<svg width="0" height="0" aria-hidden="true" class="defs">{inner}</svg>')
 
 
 def file(figure: Figure) -> str:
@@ -152,8 +155,7 @@ def legend_mark(key: Key) -> Markup:
         inner = f'<path class="line {key.line}" d="M1 7H25"/>'
     else:
         kind = " ".join(_classes(key.h, key.hollow, key.look or "cell"))
-        outline = _outline(key.h, key.look or "cell")
-        mark = f'<path class="mark" d="{outline}"/>'
+        mark = f'<path class="mark" d="{_outline(key)}"/>'
         if key.flawed:
             mark = f'<g transform="translate(0 10)">{FLAW}</g>'
         inner = f'<g class="pt {kind}" transform="translate(13 7)">{mark}</g>'
@@ -224,7 +226,7 @@ def _path(points: Iterable[tuple[float, float]], panel: Panel, width: float) -> 
             pen = "M"
             continue
         up = min(max(up, -60.0), panel.height + 60.0)
-        path.append(f"{pen}{across:.1f} {up:.1f}")
+        path.append(f"{pen}{across:.0f} {up:.1f}")
         pen = "L"
     return "".join(path)
 
@@ -238,42 +240,36 @@ def _end(line: Line, panel: Panel, place: _Fluid | _Fixed) -> str:
 
 
 def _point(point: Point, panel: Panel, place: _Fluid | _Fixed, figure: str | None) -> str:
+    """A point with its interval; in the page with an id and its text, in a file without."""
     height = panel.height
 
     def up(value: float) -> float:
         return min(max(height * (1 - panel.y.at(value)), -4.0), height + 4.0)
 
-    y = up(point.y)
-    bar = ""
+    x, y = panel.x.at(point.x), up(point.y)
+    inner = ""
     if point.low is not None and point.high is not None and point.low < point.high:
-        bar = f'<path class="bar" d="M0 {up(point.high) - y:.1f}V{up(point.low) - y:.1f}"/>'
-    if point.arrow:
-        bar += '<path class="bar" d="M-5 0H5M0 0V-16M-4-11L0-16L4-11"/>'
+        inner = f'<path class="bar" d="M0 {up(point.high) - y:.1f}V{up(point.low) - y:.1f}"/>'
     if point.flawed:
-        bar += FLAW
-    kind = " ".join(
-        ["pt", *_classes(point.h, point.hollow, point.look), *(["faint"] if point.faint else [])]
-    )
-    across = panel.x.at(point.x)
+        inner += FLAW
+    kind = " ".join(["pt", *_classes(point.h, point.hollow, point.look)])
+    kind += " faint" if point.faint else ""
     if figure is None:
-        assert isinstance(place, _Fixed)
-        mark = "" if point.arrow else f'<path class="mark" d="{_outline(point.h, point.look)}"/>'
-        shift = f"translate({across * place.width + point.dodge:.1f} {y:.1f})"
-        return f'<g class="{kind}" transform="{shift}">{bar}{mark}</g>'
-    mark = "" if point.arrow else f'<use href="#s{_shape(point.h, point.look)}"/>'
-    moved = f' style="transform:translateX({point.dodge:g}px)"' if point.dodge else ""
+        inner += ARROW if point.arrow else f'<path class="mark" d="{_outline(point)}"/>'
+        if point.dodge:
+            inner = f'<g transform="translate({point.dodge:g} 0)">{inner}</g>'
+        return place.group(kind, inner, x, y)
+    shape = len(SHAPES) if point.arrow else list(SHAPES.values()).index(_outline(point))
+    inner += f'<use href="#s{shape}"/>'
+    if point.dodge:
+        inner = f'<g transform="translate({point.dodge:g})">{inner}</g>'
     cell = "" if point.cell is None or point.cell == panel.cell else f' data-cell="{point.cell}"'
-    name = f'id="{figure}-{escape(point.key)}"'
-    inner = f"<title>{escape(point.text)}</title>{bar}{mark}"
-    at = f'x="{place.x(across)}" y="{y:.1f}"'
-    if moved:
-        inner = f"<g{moved}>{inner}</g>"
+    about = f'class="{kind}" id="{figure}-{escape(point.key)}"{cell}'
+    title = f"<title>{escape(point.text)}</title>"
+    at = f'x="{place.x(x)}" y="{y:.1f}"'
     if panel.links and point.cell is not None:
-        return (
-            f'<a href="#{point.cell}" class="{kind}" {name}{cell} '
-            f'aria-label="{escape(point.text)}"><svg {at}>{inner}</svg></a>'
-        )
-    return f'<svg {at} class="{kind}" {name}{cell}>{inner}</svg>'
+        return f'<a href="#{point.cell}" {about}>{title}<svg {at}>{inner}</svg></a>'
+    return f"<svg {at} {about}>{title}{inner}</svg>"
 
 
 def _classes(h: int | None, hollow: bool, look: str) -> list[str]:
@@ -281,15 +277,10 @@ def _classes(h: int | None, hollow: bool, look: str) -> list[str]:
     return kind + (["hollow"] if hollow or look == "paper" else [])
 
 
-def _shape(h: int | None, look: str) -> int:
-    outlines = list(SHAPES.values())
-    return outlines.index(_outline(h, look))
-
-
-def _outline(h: int | None, look: str) -> str:
-    if look == "paper":
+def _outline(of: Point | Key) -> str:
+    if of.look == "paper":
         return SHAPES["diamond"]
-    return SHAPES["circle"] if h is None else head_shape(h)
+    return SHAPES["circle"] if of.h is None else head_shape(of.h)
 
 
 def _heads(figure: Figure) -> list[int]:

@@ -49,7 +49,7 @@ def draw_shares(cells: Sequence[Row], probes: Sequence[Row], fits: Sequence[Row]
             lines.append(Line(points=((cell["D_K"], 0), (cell["D_K"], 1)), look="guide"))
         for h in sorted({row["h"] for row in own}):
             fit = fitted[cell["anchor"], h]
-            at = np.geomspace(x.low, x.high, 50)
+            at = np.geomspace(x.low, x.high, 32)
             y = expit((np.log2(at) - np.log2(fit["share_middle"])) / fit["share_width"])
             points = tuple((float(a), float(b)) for a, b in zip(at, y, strict=True))
             lines.append(Line(points=points, look="head", h=h))
@@ -99,7 +99,7 @@ def draw_collapse(collapses: Sequence[tuple[str, float, float, float, Sequence[R
     panels = []
     for i, (law, quality, middle, width, points) in enumerate(collapses):
         x = ratio_axis("D_K / law", [row["scaled"] for row in points], pad=1.2)
-        at = np.geomspace(x.low, x.high, 60)
+        at = np.geomspace(x.low, x.high, 40)
         y = expit((np.log2(at) - np.log2(middle)) / width)
         curve = tuple((float(a), float(b)) for a, b in zip(at, y, strict=True))
         panels.append(

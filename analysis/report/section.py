@@ -96,9 +96,5 @@ class Section:
 
 
 def cell_column() -> Column:
-    """The cell that a row is of, sorted by m and then d_model."""
-
-    def size(row: Row) -> int:
-        return int(row["m"]) * 10**4 + int(row["d_model"])
-
-    return Column("cell", lambda row: row["short"], size, text=True, names=True)
+    """The cell that a row is of."""
+    return Column("cell", lambda row: row["short"], text=True, names=True)

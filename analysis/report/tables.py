@@ -148,7 +148,8 @@ class Tables:
             row |= self._named(row) | rest[key]
             row["D_K_words"] = wording.with_range(row["D_K"], *ends[key])
             row["certificate_words"] = self._certificate(row)
-            found = f"D_K = {row['D_K_words']}, {row['status']}"
+            is_found = row["D_K"] is not None
+            found = f"D_K {'= ' if is_found else ''}{row['D_K_words']}, {row['status']}"
             text = [f"{row['full']}, h = {row['h']}", found]
             if row["certificate_words"] != wording.MISSING:
                 text.append(row["certificate_words"])

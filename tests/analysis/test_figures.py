@@ -256,7 +256,7 @@ def test_a_point_that_leads_to_its_cell_is_a_link_with_a_name() -> None:
     point = Point(x=8, y=16, key="a", text="all of it", cell="m64-d16")
     (link,) = drawn(panel_of(point, links=True)).findall(f"{SVG}a")
     assert link.get("href") == "#m64-d16"
-    assert link.get("aria-label") == "all of it"
+    assert link.findtext(f"{SVG}title") == "all of it"
 
 
 def test_text_cannot_become_markup() -> None:

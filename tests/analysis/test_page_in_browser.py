@@ -287,7 +287,7 @@ def test_points_are_reached_by_keyboard(finished: Path, visit: Visit) -> None:
 def test_without_scripts_a_point_leads_to_its_row(finished: Path, visit: Visit) -> None:
     page = visit(finished, scripts=False)
     point = page.locator("#law-width-m128-d32")
-    assert point.locator("title").text_content() == point.get_attribute("aria-label")
+    assert "D_K* = " in (point.locator("title").text_content() or "")
     point.locator("use").click()
     assert page.url.endswith("#m128-d32")
     assert page.locator("#m128-d32").is_visible()

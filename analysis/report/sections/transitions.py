@@ -19,11 +19,12 @@ def section(tables: Tables) -> Section:
     study = tables.study
     minimised = study.cells[0].minimised
     fits = tables.named(tables.transitions)
+    told = [row for row in fits if row["score_status"] == "fitted" or row["share_width"]]
     figures = [draw_curves(tables.cells, tables.probes, study.search.target, minimised)]
     shares = draw_shares(tables.cells, tables.probes, fits)
     if shares is not None:
         figures.append(shares)
-    shown = [] if tables.transitions.empty else [_table(fits)]
+    shown = [_table(told)] if told else []
     files = {"probes": tables.curves, "transitions": tables.transitions}
     words = [_lost(tables.curves)]
     if tables.collapses:
@@ -136,5 +137,5 @@ def _table(rows: list[dict[str, Any]]) -> Table:
             number("share_width", "width", ".2f"),
         ],
         rows=rows,
-        folded=f"Fits of every transition: {len(rows)} rows",
+        folded=f"Fits of the transitions that have one: {len(rows)} rows",
     )

@@ -104,7 +104,7 @@
     at = null;
   };
   const middle = (point) => {
-    const origin = point.querySelector("use, .bar").getScreenCTM();
+    const origin = point.querySelector("use").getScreenCTM();
     return [origin.e, origin.f];
   };
   const show = (point) => {
@@ -215,7 +215,7 @@
         point: svg.closest(".pt"),
         x: parseFloat(svg.getAttribute("x")) / 100,
         y: parseFloat(svg.getAttribute("y")),
-        bar: svg.querySelector("use") && svg.querySelector(".bar"),
+        bar: svg.querySelector(".bar"),
       })),
       lines: all(":scope > svg.lines", plot),
       xs: all(".xt", plot).map((tick) => [tick, parseFloat(tick.getAttribute("x") || 0) / 100]),
@@ -337,6 +337,7 @@
   // Tables: sort by a column, show the rows that hold a text
   const value = (cell) => cell.dataset.v ?? cell.textContent.trim();
   const number = (text) => parseFloat(text.replace(/[,≥ ]/g, "").replace("−", "-"));
+  const words = new Intl.Collator("en", { numeric: true }); // (64, 16) before (128, 16)
   for (const table of all("table[id]")) {
     const body = table.tBodies[0];
     const rows = [...body.rows];
@@ -349,12 +350,12 @@
       const keyed = rows.map((row, n) => {
         const text = value(row.cells[i]);
         const missing = text === "" || text === "–" || (numeric && !Number.isFinite(number(text)));
-        return { row, n, missing, key: numeric ? number(text) : text.toLowerCase() };
+        return { row, n, missing, key: numeric ? number(text) : text };
       });
       keyed.sort((a, b) => {
         if (a.missing !== b.missing) return a.missing ? 1 : -1;
-        if (a.missing || a.key === b.key) return a.n - b.n;
-        return (a.key < b.key ? -1 : 1) * (way === "descending" ? -1 : 1);
+        const order = a.missing ? 0 : numeric ? a.key - b.key : words.compare(a.key, b.key);
+        return order * (way === "descending" ? -1 : 1) || a.n - b.n;
       });
       body.append(...keyed.map((one) => one.row));
       heads.forEach((head, n) => (n === i ? head.setAttribute("aria-sort", way) : head.removeAttribute("aria-sort")));
