@@ -26,11 +26,13 @@ from search.confidence_interval import CONFIDENCE
 
 Array = npt.NDArray[np.float64]
 
-LEAST_SIGMA = 1e-3
+LEAST_SIGMA = 5e-3
 """Smallest σ considered. Where a line goes through every interval the likelihood grows to 1 as σ
-falls; a thousandth of a logarithm is far below the resolution of any threshold."""
+falls; half a percent of D_K is below the resolution of a threshold."""
 
-STEPS, HALVINGS, TOLERANCE = 100, 30, 1e-9
+CAP = 1 / LEAST_SIGMA
+
+STEPS, HALVINGS, TOLERANCE = 100, 30, 1e-10
 DOUBLINGS, CLOSINGS = 40, 20
 
 
@@ -72,15 +74,22 @@ def fit(lower: Any, upper: Any, design: Any, weights: Any = 1.0) -> IntervalFit:
         raise ValueError("an interval is empty: its lower end is not below its upper end")
     x = np.broadcast_to(design, (*shape, p)).reshape(rows, n, p)
     state = _start(low, high, x, weight)
-    value, gradient, hessian = _derivatives(state, low, high, x, weight)
+    value = np.empty(rows)
+    going = np.arange(rows)  # fits that still climb; finished ones are left alone
+    data = (low, high, x, weight)
     for _ in range(STEPS):
-        capped = (state[:, p] >= 1 / LEAST_SIGMA) & (gradient[:, p] > 0)
+        now = state[going]
+        value[going], gradient, hessian = _derivatives(now, *data)
+        capped = (now[:, p] >= CAP * (1 - 1e-9)) & (gradient[:, p] > 0)
         step = _newton_step(gradient, hessian, capped)
         promise = (step * gradient).sum(axis=-1)
-        if (promise < TOLERANCE).all():
+        state[going], reached = _ascend(now, value[going], step, promise, data)
+        climbs = (promise >= TOLERANCE) & (reached > value[going])
+        value[going] = reached
+        if not climbs.any():
             break
-        state, value = _ascend(state, value, step, promise, (low, high, x, weight))
-        _, gradient, hessian = _derivatives(state, low, high, x, weight)
+        if not climbs.all():
+            going, data = going[climbs], (*(part[climbs] for part in data),)
     theta = state[:, p]
     return IntervalFit(
         (state[:, :p] / theta[:, None]).reshape(*lead, p),
@@ -248,20 +257,21 @@ def _newton_step(gradient: Array, hessian: Array, capped: npt.NDArray[np.bool_])
 def _ascend(
     state: Array, value: Array, step: Array, promise: Array, data: tuple[Array, ...]
 ) -> tuple[Array, Array]:
-    """Halve each step until the likelihood grows, with θ positive and at most at its cap."""
-    share = np.ones(len(state))
+    """Halve each step until the likelihood grows; θ at most quadruples, up to its cap."""
+    theta, change = state[:, -1], step[:, -1]
+    room = np.where(change > 0, np.minimum(3 * theta, CAP - theta), 0.75 * theta)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.minimum(1.0, np.where(change == 0, 1.0, room / np.abs(change)))
     now, best = state.copy(), value.copy()
-    waiting = promise >= TOLERANCE
+    waiting = np.flatnonzero(promise >= TOLERANCE)
     for _ in range(HALVINGS):
-        if not waiting.any():
+        if not len(waiting):
             break
         trial = state[waiting] + share[waiting, None] * step[waiting]
-        trial[:, -1] = np.clip(trial[:, -1], state[waiting, -1] / 10, 1 / LEAST_SIGMA)
         reached = _value(trial, *(part[waiting] for part in data))
-        better = reached >= value[waiting] + 1e-4 * np.minimum(share * promise, 0.0)[waiting]
-        at = np.flatnonzero(waiting)
-        now[at[better]], best[at[better]] = trial[better], reached[better]
-        waiting[at[better]] = False
+        better = reached > value[waiting]
+        now[waiting[better]], best[waiting[better]] = trial[better], reached[better]
+        waiting = waiting[~better]
         share[waiting] /= 2
     return now, best
 

@@ -1,0 +1,116 @@
+"""How often 95 % intervals hold the truth, and how often the right law is chosen."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from analysis.fitting.candidates import FORMS, predict, rank_candidates
+from analysis.fitting.interval_likelihood import profile_interval
+from analysis.fitting.resampling import Draws, bootstrap_coefficient
+from rgr_dist.paper import capacity_scale, compression
+from tests.analysis.fitting.made_up_cells import LOG_SCALE, SIZES, draw, table
+
+DESIGN = np.column_stack([np.ones_like(LOG_SCALE), LOG_SCALE])
+LAWS = {
+    "m log m/d": np.log([0.8 * capacity_scale(*size) for size in SIZES]),
+    "(m/d)^a": np.log([2.3 * compression(*size) ** 1.45 for size in SIZES]),
+    "m log m/d (1 + k m/d)": np.log(
+        [0.44 * capacity_scale(*size) * (1 + 0.09 * compression(*size)) for size in SIZES]
+    ),
+}
+
+
+def covered(n: int, sigma: float, outliers: float, censored: bool, exponent: float = 1.3) -> float:
+    """Share of n studies whose interval of the exponent holds it."""
+    law = np.log(0.5) + exponent * LOG_SCALE
+    lower, upper = draw(np.random.default_rng(11), n, law, sigma, outliers, censored)
+    low, high = profile_interval(lower, upper, DESIGN, 1)
+    return float(((low <= exponent) & (exponent <= high)).mean())
+
+
+@pytest.mark.parametrize(("outliers", "censored"), [(0.0, False), (0.05, True)])
+def test_an_interval_holds_the_exponent_as_often_as_it_says(
+    outliers: float, censored: bool
+) -> None:
+    """Three hundred studies: 93 to 97 % give or take what so many can tell."""
+    assert 0.91 <= covered(300, 0.15, outliers, censored) <= 0.985
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sigma", [0.05, 0.15, 0.3])
+@pytest.mark.parametrize("outliers", [0.0, 0.05])
+@pytest.mark.parametrize("censored", [False, True])
+def test_intervals_cover_between_93_and_97_percent(
+    sigma: float, outliers: float, censored: bool
+) -> None:
+    assert 0.93 <= covered(2000, sigma, outliers, censored) <= 0.97
+
+
+@pytest.mark.slow
+def test_the_bootstrap_covers_too() -> None:
+    law = np.log(0.5) + 1.3 * LOG_SCALE
+    lower, upper = draw(np.random.default_rng(12), 1000, law, 0.15)
+    hits = 0
+    for low, high in zip(lower, upper, strict=True):
+        draws = Draws(np.tile(np.exp(low), (400, 1)), np.tile(np.exp(high), (400, 1)))
+        ends = bootstrap_coefficient(draws, DESIGN)
+        assert ends is not None
+        hits += ends[0] <= 1.3 <= ends[1]
+    assert 0.90 <= hits / 1000 <= 0.98
+
+
+def outcomes(truth: str, sigma: float, n: int) -> tuple[float, float]:
+    """How often the true law stays in, and how often it alone does."""
+    lower, upper = draw(np.random.default_rng(13), n, LAWS[truth], sigma)
+    kept = alone = 0
+    for low, high in zip(lower, upper, strict=True):
+        ranked = rank_candidates(table(low, high))
+        names = [one.name for one in ranked if one.supported]
+        kept += truth in names
+        alone += names == [truth]
+    return kept / n, alone / n
+
+
+@pytest.mark.parametrize("truth", ["m log m/d", "(m/d)^a"])
+def test_the_right_law_is_singled_out_when_the_scatter_is_small(truth: str) -> None:
+    """Only a law that holds the true one as a special case may stay beside it."""
+    kept, alone = outcomes(truth, 0.01, 2)
+    assert kept == 1.0
+    assert alone >= 0.5
+
+
+def test_it_cannot_be_told_when_the_scatter_is_large() -> None:
+    kept, alone = outcomes("m log m/d", 0.5, 3)
+    assert kept >= 0.66
+    assert alone == 0.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("truth", list(LAWS))
+def test_the_right_law_is_chosen_when_it_can_be(truth: str) -> None:
+    kept, alone = outcomes(truth, 0.02, 60)
+    assert kept >= 0.93
+    assert alone >= 0.6
+    kept, alone = outcomes(truth, 0.25, 60)
+    assert kept >= 0.9
+    assert alone <= 0.5
+
+
+@pytest.mark.slow
+def test_a_prediction_interval_holds_the_next_cell() -> None:
+    """Of each study the largest cell is left out and predicted by the law that made it."""
+    lower, upper = draw(np.random.default_rng(14), 400, LAWS["(m/d)^a"], 0.15)
+    hits = 0
+    for low, high in zip(lower, upper, strict=True):
+        cells = table(low, high)
+        known, left = cells.iloc[:-1], cells.iloc[-1:]
+        candidate = next(one for one in rank_candidates(known) if one.name == "(m/d)^a")
+        _, bottom, top, _ = predict(candidate, known, left)
+        passes = float(np.exp(high[-1]))
+        hits += bottom[0] <= passes and float(np.exp(low[-1])) <= top[0]
+    assert 0.93 <= hits / 400 <= 0.99
+
+
+def test_every_candidate_has_a_name_of_its_own() -> None:
+    assert len({form.name for form in FORMS}) == len(FORMS)
