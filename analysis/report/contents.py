@@ -16,6 +16,7 @@ from analysis.report.sections import (
     protocol,
     provenance,
     repeat,
+    side_by_side,
     summary,
     transitions,
 )
@@ -56,3 +57,15 @@ def sections(tables: Tables) -> list[Section]:
         makers.remove(transitions.section)
         makers.insert(1, transitions.section)
     return [section for make in makers if (section := make(tables)) is not None]
+
+
+def compared(pair: tuple[Tables, Tables], names: tuple[str, str]) -> list[Section]:
+    """The sections of a page that sets two studies side by side."""
+    makers = (
+        side_by_side.summary,
+        side_by_side.cells,
+        side_by_side.splits,
+        side_by_side.laws,
+        side_by_side.differences,
+    )
+    return [section for make in makers if (section := make(pair, names)) is not None]

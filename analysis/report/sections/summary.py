@@ -25,7 +25,6 @@ def section(tables: Tables) -> Section:
             "sentences": [sentence for sentence in words if sentence],
             "tiles": _tiles(tables),
             "target": findings.target_words(study),
-            "cited": True,
         },
     )
 
