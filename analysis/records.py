@@ -10,22 +10,25 @@ import pandas as pd
 
 TEXT = {"model", "graph", "status", "limited_by"}
 REAL = {"mean_score"}
+TRUTH = {"confirmed"}
 THRESHOLD_KEYS = (
     "model", "graph", "degree", "m", "d_model", "h", "d_k", "D_K", "D_K_low", "D_K_high",
-    "status", "mean_score", "n_seeds", "certificate",
+    "status", "mean_score", "n_seeds", "certificate", "max_steps", "confirmed", "D_K_first",
 )  # fmt: skip
 BEST_KEYS = (
     "m", "d_model", "degree", "D_K", "D_K_low", "D_K_high", "h_star", "h_low", "h_high", "d_k",
+    "max_steps", "confirmed", "D_K_first",
 )  # fmt: skip
 
 
 def threshold_records(thresholds: pd.DataFrame) -> list[dict[str, Any]]:
     """One record per (cell, h), with the keys ``THRESHOLD_KEYS``; missing values are None.
 
-    If failing sides were retested with an extended budget, ``limited_by`` says what they lacked.
+    Where cells have several step limits, ``limited_by`` says what keeps a threshold from being
+    lower.
     """
-    retested = "limited_by" in thresholds and thresholds["limited_by"].notna().any()
-    return _records(thresholds, (*THRESHOLD_KEYS, "limited_by") if retested else THRESHOLD_KEYS)
+    told = "limited_by" in thresholds and thresholds["limited_by"].notna().any()
+    return _records(thresholds, (*THRESHOLD_KEYS, "limited_by") if told else THRESHOLD_KEYS)
 
 
 def best_records(best: pd.DataFrame) -> list[dict[str, Any]]:
@@ -70,4 +73,6 @@ def _value(row: Mapping[Any, Any], key: str) -> Any:
         return parse_certificate(value)
     if key in TEXT:
         return None if pd.isna(value) else str(value)
+    if key in TRUTH:
+        return None if pd.isna(value) else bool(value)
     return real(value) if key in REAL else integer(value)

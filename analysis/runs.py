@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from rgr_dist.planning.budgets import trained_steps
 from rgr_dist.study.study import Study
 
 COST_KINDS = {
@@ -45,10 +46,11 @@ def _listed(runs: pd.DataFrame, study: Study) -> pd.Series[bool]:
 
 
 def asked(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
-    """The runs that the study asks for, including failed ones, retests and their extra seeds."""
-    cells = [cell.cell_id for cell in study.trained_cells]
-    ours = runs["cell_id"].isin(cells) & _listed(runs, study)
-    return runs[ours & (runs["seed"] < study.search.seeds + study.search.extra_seeds)]
+    """The runs that the study asks for: failed ones and those of all its seeds too."""
+    search = study.search
+    ours = runs["cell_id"].isin([cell.cell_id for cell in study.cells]) & _listed(runs, study)
+    confirmed = search.seeds + search.extra_seeds + search.confirm_seeds
+    return runs[ours & (runs["seed"] < max(confirmed, search.transition_seeds))]
 
 
 def cost(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
@@ -56,19 +58,17 @@ def cost(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
 
     Returns:
         ``cell_id, m, d_model, degree, probes, runs, failed, at_limit, spared, steps, seconds``:
-        runs, steps and seconds include retests and extra seeds. failed counts runs that could not
-        be trained, at_limit those that reached the step limit, spared the seeds of its probes that
-        were not run. steps are contexts; seconds are wall time of one core or device, divided
-        among the runs that trained together.
+        runs include those read off longer ones; steps and seconds do not, but cover every seed.
+        failed counts runs that could not be trained, at_limit those that reached the step limit,
+        spared the seeds of its probes that were not run. steps are contexts; seconds are wall time
+        of one core or device, divided among the runs that trained together.
     """
     ours = asked(runs, study)
     rows = []
     for cell in study.cells:
-        extended = study.extended(cell)
-        names = {cell.cell_id, *([] if extended is None else [extended.cell_id])}
-        own = ours[ours["cell_id"].isin(names)]
+        own = ours[ours["cell_id"] == cell.cell_id]
         good = own[own["stop_reason"] != "failed"]
-        plain = good[(good["cell_id"] == cell.cell_id) & (good["seed"] < study.search.seeds)]
+        plain = good[good["seed"] < study.search.seeds]
         probes = plain.groupby(["h", "d_k"])["seed"].nunique()
         rows.append(
             {
@@ -81,7 +81,7 @@ def cost(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
                 "failed": len(own) - len(good),
                 "at_limit": int((own["stop_reason"] == "max_steps").sum()),
                 "spared": int((study.search.seeds - probes).sum()),
-                "steps": int(own["steps"].sum()),
+                "steps": int(trained_steps(own).sum()),
                 "seconds": float(own["seconds"].sum()),
             }
         )

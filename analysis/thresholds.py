@@ -14,13 +14,14 @@ from analysis.load import StudyResults
 from analysis.records import integer, parse_certificate, real
 from analysis.runs import scored
 from rgr_dist.study.study import Cell, Study
-from search.best_arm import rank
+from search.best_arm import largest_kept, rank
 
 SIGNIFICANCE = 0.05
 """Level of the paired t-test that decides which head counts h_low and h_high span (App. A.2)."""
 
 POOL_MARGIN = 0.10
-"""Largest share by which a candidate's D_K may exceed D_K* (App. A.2)."""
+"""Share by which a candidate's D_K may exceed D_K* (App. A.2), where that is more than one step of
+its d_k."""
 
 SAME_SCORE = 1e-12
 """Scores that differ by less are equal up to rounding."""
@@ -29,7 +30,8 @@ BEST_KINDS = {
     "cell_id": "object", "model": "object", "graph": "object", "m": "Int64", "d_model": "Int64",
     "degree": "Int64", "n_edges": "Int64", "D_K": "Int64", "D_K_low": "Int64", "D_K_high": "Int64",
     "h_star": "Int64", "h_low": "Int64", "h_high": "Int64", "d_k": "Int64", "status": "object",
-    "mean_score": "float64", "n_seeds": "Int64", "certificate": "object",
+    "mean_score": "float64", "n_seeds": "Int64", "certificate": "object", "max_steps": "Int64",
+    "confirmed": "object", "D_K_first": "Int64",
 }  # fmt: skip
 POOL_KINDS = {
     "cell_id": "object", "m": "Int64", "d_model": "Int64", "degree": "Int64", "h": "Int64",
@@ -47,18 +49,20 @@ def best(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataF
     """D_K* and h* of every cell of the study, in its order, with or without a threshold.
 
     h* is the head count with the smallest found D_K, ties broken by better mean score, then by
-    fewer heads; [h_low, h_high] spans the retained heads of ``head_pool``. D_K_low and D_K_high
-    are the smallest optimistic and conservative D_K (App. A.2) of the heads found within
-    ``POOL_MARGIN`` of D_K*, so that they do not depend on what was pruned beyond. If no head is
-    found, D_K, h* and d_k are null, D_K_low is the smallest D_K not excluded by every head (null
-    unless every head of the study has a lower bound) and D_K_high the smallest known to pass.
+    fewer heads; [h_low, h_high] spans the retained heads of ``head_pool``. D_K_low is the smallest
+    optimistic D_K (App. A.2) of the heads found or pruned, whose fails are tested like any other;
+    D_K_high the smallest conservative D_K of those found near D_K*: neither depends on what was
+    pruned. D_K_first is the smallest D_K that passes on the first seeds alone, confirmed whether
+    that of h* passes on fresh ones. If no head is found, D_K, h* and d_k are null, D_K_low is the
+    smallest D_K not excluded by every head (null unless every head of the study has a lower bound)
+    and D_K_high the smallest known to pass.
 
     Returns:
         ``cell_id, model, graph, m, d_model, degree, n_edges, D_K, D_K_low, D_K_high, h_star, h_low,
-        h_high, d_k, status, mean_score, n_seeds, certificate``. d_k, mean_score, n_seeds and
-        certificate are those of h*'s threshold. status is the cell's: ``open`` while any head is
-        open, ``inconsistent`` if an inconsistent head might have a smaller D_K, else ``found``,
-        or ``censored`` if no head passes.
+        h_high, d_k, status, mean_score, n_seeds, certificate, max_steps, confirmed, D_K_first``.
+        d_k, mean_score, n_seeds and certificate are those of h*'s threshold. status is the cell's:
+        ``open`` while any head is open, ``inconsistent`` if an inconsistent head might have a
+        smaller D_K, else ``found``, or ``censored`` if no head passes.
     """
     pool = head_pool(thresholds, runs, study)
     rows = []
@@ -72,6 +76,9 @@ def best(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataF
             "d_model": cell.d_model,
             "degree": cell.graph.degree,
             "n_edges": cell.n_edges,
+            "max_steps": cell.training.max_steps,
+            "confirmed": None,
+            "D_K_first": _smallest(heads["D_K_first"]),
         }
         if found.empty:
             every = _has_every_head(heads, study) and bool(heads["D_K_low"].notna().all())
@@ -81,9 +88,12 @@ def best(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataF
             first = found.iloc[_best_head(found, cell.minimised)]
             retained = pool[(pool["cell_id"] == cell.cell_id) & pool["retained"]]["h"]
             row |= {name: first[name] for name in ("D_K", "d_k", "mean_score", "n_seeds")}
+            row["confirmed"] = first["confirmed"]
             row |= {"h_star": first["h"], "h_low": retained.min(), "h_high": retained.max()}
-            near = found[found["D_K"] <= _ceiling(first)]  # no other head's ends depend on pruning
-            row |= {end: _smallest(near[end]) for end in ("D_K_low", "D_K_high")}
+            if found["D_K_low"].notna().any():
+                searched = heads[heads["status"].isin(["found", "pruned"])]
+                row["D_K_low"] = _smallest(searched["D_K_low"])
+            row["D_K_high"] = _smallest(found[_near(found, first)]["D_K_high"])
             row["certificate"] = first["certificate"]
         row["status"] = _status(heads, found, study)
         rows.append(row)
@@ -93,9 +103,10 @@ def best(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataF
 def head_pool(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataFrame:
     """The head counts near D_K*, each compared with h* on paired seeds (App. A.2).
 
-    Candidates are the heads that pass at a D_K of at most ``POOL_MARGIN`` (10 %) above D_K*, each
-    at its threshold, or at its smallest tested pass if it is inconsistent. (The paper takes heads
-    "whose tested D_K lies within 10%"; we read this as a D_K that was tested and passed.) A
+    Candidates are the heads that pass near D_K*: at most ``POOL_MARGIN`` (10 %) above it, or one
+    step of their d_k, each at its threshold, or at its smallest tested pass if it is inconsistent.
+    (The paper takes heads "whose tested D_K lies within 10%"; we read this as a D_K that was tested
+    and passed. A step is mostly more than 10 %, so that h* would be its own only candidate.) A
     candidate is retained if a two-sided paired t-test on the scores of the common seeds gives
     p > 0.05. Where no test is possible, ``rule`` says what decided:
 
@@ -125,7 +136,7 @@ def head_pool(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.
         first = found.iloc[_best_head(found, cell.minimised)]
         reference = scores(cell, first)
         passing = _passing(heads)
-        for _, head in passing[passing["D_K"] <= _ceiling(first)].sort_values("h").iterrows():
+        for _, head in passing[_near(passing, first)].sort_values("h").iterrows():
             own = scores(cell, head)
             seeds = own.index.intersection(reference.index)
             gap = (own.loc[seeds] - reference.loc[seeds]).to_numpy(dtype=np.float64)
@@ -162,11 +173,18 @@ def _compare(gap: npt.NDArray[np.float64]) -> tuple[str, float | None, bool]:
     return "paired t-test", p_value, p_value > SIGNIFICANCE
 
 
+def _near(heads: pd.DataFrame, first: pd.Series[Any]) -> list[bool]:
+    """Which heads' widths are near that of the best one."""
+    best_cost, widths = int(first["D_K"]), zip(heads["h"], heads["d_k"], strict=True)
+    return [int(d_k) <= largest_kept(best_cost, int(h), POOL_MARGIN) for h, d_k in widths]
+
+
 def _heads(thresholds: pd.DataFrame, study: Study) -> Iterator[tuple[Cell, pd.DataFrame]]:
     """Each cell's threshold rows for the study's heads, sorted by h, with nullable integers."""
-    whole = dict.fromkeys(["h", "d_k", "D_K", "D_K_low", "D_K_high", "n_seeds"], "Int64")
+    columns = ["h", "d_k", "D_K", "D_K_low", "D_K_high", "n_seeds", "D_K_first"]
+    kinds = dict.fromkeys(columns, "Int64") | {"mean_score": "float64"}
     ours = thresholds[thresholds["h"].map(study.search.lists).astype(bool)]
-    ours = ours.astype({**whole, "mean_score": "float64"}).sort_values("h", kind="stable")
+    ours = ours.astype(kinds).sort_values("h", kind="stable")
     at = ours.groupby("cell_id", sort=False).indices
     for cell in study.cells:
         yield cell, ours.iloc[at.get(cell.cell_id, [])].reset_index(drop=True)
@@ -190,11 +208,6 @@ def _best_head(found: pd.DataFrame, minimised: bool) -> int:
         return rank(int(row["D_K"]), real(row["mean_score"]), int(row["h"]), minimised)
 
     return min(range(len(found)), key=rank_of)
-
-
-def _ceiling(first: pd.Series[Any]) -> float:
-    """The largest D_K within ``POOL_MARGIN`` of that of h*."""
-    return int(first["D_K"]) * (1 + POOL_MARGIN) + 1e-9
 
 
 def _smallest(values: pd.Series[Any]) -> int | None:

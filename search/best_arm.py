@@ -1,8 +1,9 @@
-"""Which arm is the best."""
+"""Which arm is the best, and which are near it."""
 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 
 def rank(
@@ -16,3 +17,15 @@ def rank(
     """
     loss = math.inf if mean_score is None else mean_score if minimise else -mean_score
     return cost, loss, arm
+
+
+def largest_kept(best_cost: int, arm: int, keep_within: float) -> int:
+    """The largest value at which an arm is still near the best one; 0 if none is.
+
+    Near is a cost of at most ``keep_within`` above the best, taken as a decimal number, or one
+    step of the arm's value above the largest that is no dearer than the best: where a step is more
+    than the share, no comparison is finer than a step.
+    """
+    within = math.floor(best_cost * (1 + Fraction(repr(float(keep_within))))) // arm
+    no_dearer = best_cost // arm
+    return max(within, no_dearer + 1 if no_dearer else 0)

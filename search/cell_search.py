@@ -8,6 +8,7 @@ on the outcomes alone: not on who ran first, on speculation, or on what was inte
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Generator, Iterable, Mapping
 from itertools import groupby
 
@@ -25,6 +26,7 @@ def replay(
     evidence: Mapping[ProbeKey, Scores],
     failed: Iterable[ProbeKey] = (),
     assumed: Assumed | None = None,
+    guides: Mapping[str, CellState] | None = None,
 ) -> CellState:
     """Run a cell's search as far as the evidence goes.
 
@@ -32,9 +34,13 @@ def replay(
         evidence: scores by seed of each probe that has any.
         failed: probes that could not be run.
         assumed: verdicts to suppose where the evidence has none: to look ahead.
+        guides: the finished searches that this one follows, by the names of their plans. While one
+            is lacking, this search needs nothing and is not done.
     """
-    state = CellState(plan, test, evidence, assumed or {}, frozenset(failed))
+    state = CellState(plan, test, evidence, assumed or {}, frozenset(failed), guides or {})
     state.brackets = {arm: Bracket(axis) for arm, axis in plan.axes.items()}
+    if state.is_waiting:
+        return state
     for needs in _grid(state) if plan.every_value else _search(state):
         missing = tuple(need for need in needs if state.outcome(need) is None)
         if missing:
@@ -52,17 +58,22 @@ def _record(state: CellState, need: Need) -> None:
         state.every_seed.add(key)
     if need.want == "extra seeds":
         state.retested.add(key)
-    scores = state.scores(key)
-    test = state.test_of(key)
-    if outcome == "pass" or outcome == "fail":
-        state.used[key] = outcome
-    else:
+    scores = state.scores(key, need.want)
+    test = state.test_of(key, need.want)
+    if outcome == "failed":
         state.failed_arms.add(key.arm)
+    elif need.want == "fresh seeds":
+        (state.confirmed if outcome == "pass" else state.refuted).add(key)
+    elif (outcome == "pass" or outcome == "fail") and need.want != "transition":
+        state.used[key] = outcome
+    if key in state.refuted:
+        state.used[key] = "fail"
     state.decisions.append(
         Decision(
             arm=key.arm,
             value=key.value,
-            extended=key.extended,
+            want=need.want,
+            first_seed=test.first,
             reason=need.reason,
             verdict=outcome if outcome == "pass" or outcome == "fail" else "open",
             mean_score=test.mean(scores) if scores else None,
@@ -74,37 +85,48 @@ def _record(state: CellState, need: Need) -> None:
 
 def _search(state: CellState) -> Steps:
     """Find a first pass, close its bracket, bound every other arm by it, then look closer."""
-    plan = state.plan
-    order = sorted(plan.axes, key=lambda arm: (abs(math.log2(arm / plan.guess_arm)), arm))
-    first = yield from _first_pass(state, _starters(plan, order))
+    plan, best_guess = state.plan, state.start[1]
+    order = sorted(plan.axes, key=lambda arm: (abs(math.log2(arm / best_guess)), arm))
+    yield from _follow_fails(state, order)
+    first = yield from _first_pass(state, _starters(state, order))
     if first is not None:
         yield from _close(state, first)
     while True:
-        if state.margin_cost is None:  # a retest may have opened the bracket that bounded the rest
+        if state.bound is None:  # a retest may have opened the bracket that bounded the rest
             for arm in order:
                 if state.brackets[arm].above is not None and arm not in state.contradicted:
                     yield from _close(state, arm)
         yield from _bound_by_group(state) if plan.every_arm else _bound(state, order)
         if plan.intervals and state.test.seeds > 1:
             for arm in order:
-                is_new = state.brackets[arm].is_closed and arm not in state.optimistic
-                if is_new and state.result(arm).status == "found":
-                    yield from _intervals(state, arm)
+                yield from _intervals(state, arm)
         before = len(state.retested), len(state.contradicted)
         yield from _retest(state, order)
-        if (len(state.retested), len(state.contradicted)) == before:
+        if (len(state.retested), len(state.contradicted)) != before:
+            continue
+        refuted = len(state.refuted)
+        if plan.confirm_seeds:
+            yield from _confirm(state, order)
+        if len(state.refuted) == refuted:
             break
-    if plan.retest_extended:
-        for arm in order:
-            yield from _extend_budget(state, arm)
+    if plan.transition_seeds:
+        yield from _transition(state, order)
 
 
-def _starters(plan: CellPlan, order: list[int]) -> list[int]:
+def _follow_fails(state: CellState, order: list[int]) -> Steps:
+    """What fails up to its limit with more steps fails here, and the evidence came with it."""
+    for arm in order:
+        if state.longer is not None and state.longer.brackets[arm].is_exhausted:
+            why = f"fails at {state.longer.plan.budget}"
+            yield from _probe(state, arm, state.plan.limit(arm), why)
+
+
+def _starters(state: CellState, order: list[int]) -> list[int]:
     """The arms among which a first pass is looked for: of very many, each twice the last."""
-    if not plan.every_arm:
+    if not state.plan.every_arm:
         return order
-    arms = Bracket(sorted(order))
-    chosen = {arms.nearest(plan.guess_arm * 2.0**power) for power in range(-31, 32)}
+    arms, guess = Bracket(sorted(order)), state.start[1]
+    chosen = {arms.nearest(guess * 2.0**power) for power in range(-31, 32)}
     return [arm for arm in order if arm in chosen]
 
 
@@ -124,19 +146,31 @@ def _close(state: CellState, arm: int) -> Steps:
         reason = f"bisect: fails at {bracket.low}, passes at {bracket.high}"
         if bracket.low == 0:
             reason = f"walk down: passes at {bracket.high}, no fail known below"
-        yield from _probe(state, arm, bracket.middle(state.plan.spread), reason)
+        value = bracket.middle(state.plan.spread)
+        if hint := _hint(state, arm):
+            value, reason = hint
+        yield from _probe(state, arm, value, reason)
+
+
+def _hint(state: CellState, arm: int) -> tuple[int, str] | None:
+    """A value inside a bracket that bounds the threshold at another budget, if there is one."""
+    bracket = state.brackets[arm]
+    high = bracket.high or bracket.axis[-1] + 1
+    return next(((v, why) for v, why in state.hints(arm) if bracket.low < v < high), None)
 
 
 def _first_pass(
     state: CellState, order: list[int]
 ) -> Generator[tuple[Need, ...], None, int | None]:
     """Try every arm at a level of cost, nearest to the expected one first, then raise the level."""
-    plan, factor = state.plan, state.plan.spread
-    level = plan.guess_cost
+    plan = state.plan
+    level, _, factor = state.start
     while True:
         growing = False
         for arm in order:
             bracket = state.brackets[arm]
+            if bracket.high is not None:
+                return arm
             if arm in state.failed_arms or bracket.is_exhausted:
                 continue
             growing = True
@@ -148,7 +182,7 @@ def _first_pass(
                     return arm
         if not growing:
             return None
-        level, factor = level * factor, 2.0
+        level, factor = level * factor, max(plan.spread, factor) if state.longer else 2.0
 
 
 def _bound(state: CellState, order: list[int]) -> Steps:
@@ -161,6 +195,13 @@ def _bound_arm(state: CellState, arm: int) -> Steps:
     bracket, cap = state.brackets[arm], state.cap(arm)
     if bracket.is_closed or arm in state.failed_arms:
         return
+    if state.longer is not None and cap > bracket.low and bracket.high is None:
+        # What fails with more steps fails here, and the evidence came with it.
+        failing = state.longer.brackets[arm].low
+        if failing > bracket.low:
+            why = f"fails at {state.longer.plan.budget}"
+            yield from _probe(state, arm, failing, why)
+            bracket = state.brackets[arm]
     if cap > bracket.low and (bracket.high is None or bracket.high > cap):
         yield from _reach(state, arm, cap)
     if (high := state.brackets[arm].high) is not None and high <= cap:
@@ -173,46 +214,64 @@ def _bound_by_group(state: CellState) -> Steps:
     If it fails, so does every smaller arm at that value, and the rest of the group is ruled out.
     After a pass, try the next smaller arm; a better bound makes new groups.
     """
-    plan = state.plan
+    plan, guess = state.plan, state.start[1]
     while True:
-        margin = state.margin_cost
+        bound = state.bound
         by_cap = groupby(sorted(plan.axes, key=lambda arm: (-state.cap(arm), -arm)), key=state.cap)
         groups = [(cap, list(arms)) for cap, arms in by_cap if cap]
         for cap, arms in sorted(
-            groups, key=lambda group: (abs(math.log2(group[1][0] / plan.guess_arm)), group[0])
+            groups, key=lambda group: (abs(math.log2(group[1][0] / guess)), group[0])
         ):
             for arm in arms:
                 if state.is_ruled_out(arm, cap):
                     break
                 yield from _bound_arm(state, arm)
-                if state.margin_cost != margin:
+                if state.bound != bound:
                     break
-            if state.margin_cost != margin:
+            if state.bound != bound:
                 break
-        if state.margin_cost == margin:
+        if state.bound == bound:
             return
 
 
 def _reach(state: CellState, arm: int, cap: int) -> Steps:
     """Look for a pass up to the cap; without a bound, grow towards it instead of leaping."""
     plan = state.plan
-    if state.margin_cost is not None:
+    if state.margin(arm) is not None:
         best = f"the best, {plan.words.cost} = {state.best_cost}"
-        yield from _probe(state, arm, cap, f"within {plan.keep_within:.0%} of {best}?")
+        yield from _probe(state, arm, cap, f"near {best}?")
         return
     while (bracket := state.brackets[arm]).high is None and bracket.low < cap:
         if arm in state.failed_arms:
             return
-        start = bracket.low * 2 or plan.guess_cost / arm
+        if hint := _hint(state, arm):
+            yield from _probe(state, arm, *hint)
+            continue
+        start = bracket.low * 2 or max(plan.guess_cost, state.best_cost or 0) / arm
         above = max(bracket.nearest(start), plan.axes[arm][bracket.below])
         yield from _probe(state, arm, min(cap, above), "grow until it passes")
 
 
 def _intervals(state: CellState, arm: int) -> Steps:
-    """App. A.2: the smallest values whose 95 % interval reaches, and clears, the target."""
+    """App. A.2: the smallest values whose 95 % interval reaches, and clears, the target.
+
+    Of an arm that is pruned, the first alone: whether the fail that prunes it is a sure one.
+    """
     axis, bracket, word = state.plan.axes[arm], state.brackets[arm], state.plan.words.value
-    assert bracket.above is not None
-    at = bracket.above
+    if arm in state.optimistic or arm in state.failed_arms:
+        return
+    found = bracket.is_closed and state.result(arm).status == "found"
+    cap = state.cap(arm)
+    pruned = state.margin(arm) is not None and cap and arm in state.tried
+    if state.plan.intervals == "best":
+        best = state.best
+        found &= arm in state.plan.keep_arms or (best is not None and arm == best.arm)
+        pruned = False
+    if not found and not pruned:
+        return
+    # At a smaller budget the fail is one that came with the longer runs, perhaps beyond the cap.
+    low = bracket.low if found or state.longer is not None else cap
+    at = start = bisect_right(axis, low)
     while at > 0:
         key = ProbeKey(arm, axis[at - 1])
         reason = f"interval: could {word} = {key.value} pass, within its seeds' spread?"
@@ -220,9 +279,11 @@ def _intervals(state: CellState, arm: int) -> Steps:
         if arm in state.failed_arms or not state.test_of(key).may_reach(state.scores(key)):
             break
         at -= 1
-    if arm not in state.failed_arms:
+    if arm in state.failed_arms:
+        return
+    if found or at < start:
         state.optimistic[arm] = axis[at]
-    for value in axis[bracket.above :]:
+    for value in axis[start:] if found else ():
         key = ProbeKey(arm, value)
         reason = f"interval: does {word} = {value} pass beyond its seeds' spread?"
         yield (Need(key, reason, "every seed"),)
@@ -235,7 +296,8 @@ def _intervals(state: CellState, arm: int) -> Steps:
 
 def _retest(state: CellState, order: list[int]) -> Steps:
     """Where a pass lies below a fail, train the extra seeds of both, and search on from there."""
-    for arm in (arm for arm in order if state.brackets[arm].above is not None):
+    tried = set(state.tried)
+    for arm in (arm for arm in order if arm in tried):
         while arm not in state.failed_arms and (contradiction := state.contradiction(arm)):
             low, high = contradiction
             both = (ProbeKey(arm, low), ProbeKey(arm, high))
@@ -245,9 +307,15 @@ def _retest(state: CellState, order: list[int]) -> Steps:
                 break
             reason = f"retest: passes at {low}, fails above it at {high}"
             yield tuple(Need(key, reason, "extra seeds") for key in keys)
-            _rebuild(state, arm)
-            state.optimistic.pop(arm, None)
-            state.conservative.pop(arm, None)
+            state.confirmed.difference_update(keys)
+            _reopen(state, arm)
+
+
+def _reopen(state: CellState, arm: int) -> None:
+    """Go on from verdicts that have changed."""
+    _rebuild(state, arm)
+    state.optimistic.pop(arm, None)
+    state.conservative.pop(arm, None)
 
 
 def _rebuild(state: CellState, arm: int) -> None:
@@ -260,12 +328,33 @@ def _rebuild(state: CellState, arm: int) -> None:
     state.set_bracket(arm, Bracket(axis, below, None if high is None else axis.index(high)))
 
 
-def _extend_budget(state: CellState, arm: int) -> Steps:
-    """Was it capacity or budget? Train the failing side with an extended budget."""
-    if state.result(arm).status == "found" and (low := state.brackets[arm].low):
-        key = ProbeKey(arm, low, extended=True)
-        reason = f"does {state.plan.words.value} = {low} pass if it is trained longer?"
-        yield (Need(key, reason),)
+def _confirm(state: CellState, order: list[int]) -> Steps:
+    """Must the thresholds pass on fresh seeds too? One that does not is a fail from now on."""
+    found = [result for arm in order if (result := state.result(arm)).status == "found"]
+    keys = [ProbeKey(result.arm, result.value) for result in found if result.value is not None]
+    reason = f"confirm: does it pass on {state.plan.confirm_seeds} fresh seeds?"
+    asked = [key for key in keys if key not in state.confirmed and key.arm not in state.failed_arms]
+    if not asked:
+        return
+    yield tuple(Need(key, reason, "fresh seeds") for key in asked)
+    for key in asked:
+        if key in state.refuted:
+            _reopen(state, key.arm)
+
+
+def _transition(state: CellState, order: list[int]) -> Steps:
+    """Run many seeds at every value near each threshold."""
+    share = state.plan.transition_window
+    needs = []
+    for arm in order:
+        result = state.result(arm)
+        if result.status == "found" and result.value is not None:
+            for value in state.plan.axes[arm]:
+                if abs(value - result.value) <= max(1, share * result.value):
+                    near = f"transition: within {share:.0%} of the threshold, {result.value}"
+                    needs.append(Need(ProbeKey(arm, value), near, "transition"))
+    if needs:
+        yield tuple(needs)
 
 
 def _grid(state: CellState) -> Steps:
@@ -288,6 +377,3 @@ def _grid(state: CellState) -> Steps:
                 state.optimistic[arm] = min(may)
             if must:
                 state.conservative[arm] = min(must)
-    if state.plan.retest_extended:
-        for arm in state.plan.axes:
-            yield from _extend_budget(state, arm)

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from fractions import Fraction
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from search.best_arm import rank
+from search.best_arm import largest_kept, rank
 from search.bracket import Bracket
-from search.protocol import ArmResult, CellPlan, Decision, Need, ProbeKey, ProbeResult, Verdict
+from search.protocol import (
+    ArmResult,
+    CellPlan,
+    Decision,
+    Need,
+    ProbeKey,
+    ProbeResult,
+    Verdict,
+    Want,
+)
 from search.seed_test import SeedTest
 
 Scores = dict[int, float]
 Evidence = dict[ProbeKey, Scores]
 Assumed = Mapping[ProbeKey, Verdict]
 Outcome = Verdict | Literal["failed"]
+
+NEAR = 1.15
+"""How far the first steps go from a threshold found at the next larger budget."""
 
 
 @dataclass
@@ -29,10 +39,13 @@ class CellState:
         decisions: every probe of the search so far, in order.
         used: verdicts of the probes of this search.
         every_seed, retested: probes that all seeds, or the extra ones too, were wanted of.
+        confirmed, refuted: probes that passed, and then passed or failed on fresh seeds.
         failed_probes: probes that could not be run.
         failed_arms: arms that such a probe leaves open.
         contradicted: arms whose contradiction more seeds did not settle.
         optimistic, conservative: the ends of App. A.2's interval on the value.
+        guides: the finished searches of the plans that this one's follows, by their name.
+        bound: smallest threshold known, as a cost: by it the other arms are bounded.
     """
 
     plan: CellPlan
@@ -40,52 +53,90 @@ class CellState:
     evidence: Mapping[ProbeKey, Scores]
     assumed: Assumed
     failed_probes: frozenset[ProbeKey]
+    guides: Mapping[str, CellState] = field(default_factory=dict)
     needs: tuple[Need, ...] = ()
     brackets: dict[int, Bracket] = field(default_factory=dict)
     decisions: list[Decision] = field(default_factory=list)
     used: dict[ProbeKey, Verdict] = field(default_factory=dict)
     every_seed: set[ProbeKey] = field(default_factory=set)
     retested: set[ProbeKey] = field(default_factory=set)
+    confirmed: set[ProbeKey] = field(default_factory=set)
+    refuted: set[ProbeKey] = field(default_factory=set)
     failed_arms: set[int] = field(default_factory=set)
     contradicted: set[int] = field(default_factory=set)
     optimistic: dict[int, int] = field(default_factory=dict)
     conservative: dict[int, int] = field(default_factory=dict)
-    _margin: int | None = None
+    bound: int | None = None
 
     def set_bracket(self, arm: int, bracket: Bracket) -> None:
         """Replace the bracket of an arm."""
         self.brackets[arm] = bracket
-        if bracket.is_closed or self._margin is not None:
-            self._margin = self._margin_now()
+        if bracket.is_closed or self.bound is not None:
+            self.bound = min(self._passing(closed=True), default=None)
 
     def give_up(self, arm: int) -> None:
         """Take an arm for contradicted: it no longer bounds the others."""
         self.contradicted.add(arm)
-        self._margin = self._margin_now()
+        self.bound = min(self._passing(closed=True), default=None)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a search that this one follows is not finished."""
+        return any(name not in self.guides for name in self.plan.guides)
 
     @property
     def is_done(self) -> bool:
         """Whether nothing more needs to be run."""
-        return not self.needs
+        return not self.needs and not self.is_waiting
+
+    @property
+    def shorter(self) -> CellState | None:
+        """The finished search at the smaller budget that this one follows."""
+        return self.guides.get(self.plan.shorter or "")
+
+    @property
+    def longer(self) -> CellState | None:
+        """The finished search at the larger budget that this one follows."""
+        return self.guides.get(self.plan.longer or "")
+
+    @property
+    def start(self) -> tuple[float, float, float]:
+        """The cost and the arm where a first pass is looked for, and how far the steps then go."""
+        plan = self.plan
+        for guide, spread in ((self.longer, NEAR), (self.shorter, plan.spread)):
+            if guide is not None and guide.best is not None and guide.best.cost is not None:
+                return float(guide.best.cost), float(guide.best.arm), spread
+        return plan.guess_cost, plan.guess_arm, plan.spread
+
+    def hints(self, arm: int) -> list[tuple[int, str]]:
+        """Where the searches that this one follows found an arm's threshold, and what they say."""
+        hints = []
+        for guide in self.guides.values():
+            bracket, word = guide.brackets[arm], guide.plan.budget
+            if bracket.high is not None:
+                hints.append((bracket.high, f"passes at {word}"))
+            if bracket.low and guide is self.longer:
+                hints.append((bracket.low, f"fails at {word}"))
+        return hints
 
     @property
     def best_cost(self) -> int | None:
         """Smallest cost known to pass, over all arms that are not contradicted."""
         return min(self._passing(closed=False), default=None)
 
-    @property
-    def margin_cost(self) -> int | None:
-        """Largest cost that is still of interest, by the kept margin; None while there is no bound.
+    def is_kept(self, arm: int) -> bool:
+        """Whether an arm is searched to the end, however far above the best it lies."""
+        return self.plan.keep_within is None or arm in self.plan.keep_arms
 
-        It counts only closed brackets, so that it never shrinks below where it must end.
+    def margin(self, arm: int) -> int | None:
+        """Largest value of an arm that is still near the best; None while there is no bound.
+
+        The best counts only closed brackets, so that the margin never shrinks below where it must
+        end.
         """
-        return self._margin
-
-    def _margin_now(self) -> int | None:
-        closed = self._passing(closed=True)
-        if not closed or self.plan.keep_within is None:
+        if self.bound is None or self.plan.keep_within is None or self.is_kept(arm):
             return None
-        return math.floor(min(closed) * (1 + Fraction(repr(self.plan.keep_within))))
+        return largest_kept(self.bound, arm, self.plan.keep_within)
 
     def _passing(self, closed: bool) -> list[int]:
         return [
@@ -98,9 +149,8 @@ class CellState:
 
     def cap(self, arm: int) -> int:
         """Largest value worth probing for an arm; 0 if none is."""
-        margin = self.margin_cost
-        bracket = self.brackets[arm]
-        return self.plan.limit(arm) if margin is None else bracket.at_most(margin // arm)
+        margin = self.margin(arm)
+        return self.plan.limit(arm) if margin is None else self.brackets[arm].at_most(margin)
 
     @property
     def tried(self) -> list[int]:
@@ -116,40 +166,47 @@ class CellState:
         larger = (
             key
             for key, verdict in self.used.items()
-            if verdict == "fail" and not key.extended and key.arm >= arm and key.value >= value
+            if verdict == "fail" and key.arm >= arm and key.value >= value
         )
         return next(larger, None)
 
-    def test_of(self, key: ProbeKey, want_extra: bool = False) -> SeedTest:
-        """The test of a probe: over more seeds if it was retested."""
-        return self.test.with_extra if want_extra or key in self.retested else self.test
+    def test_of(self, key: ProbeKey, want: Want = "verdict") -> SeedTest:
+        """The test of a probe: over more seeds if it was retested, over others if it is wanted."""
+        extra = want == "extra seeds" or key in self.retested
+        test = self.test.with_extra if extra else self.test
+        if want == "fresh seeds":
+            return test.on_fresh(self.plan.confirm_seeds)
+        if want == "transition":
+            return replace(self.test, seeds=self.plan.transition_seeds, extra=0)
+        return test
 
     def outcome(self, need: Need) -> Outcome | None:
         """What the evidence says of a probe: a verdict, that it failed to run, or nothing yet."""
         scores = self.evidence.get(need.key, {})
         if not self.wave(need):
-            return self.test_of(need.key, need.want == "extra seeds").verdict(scores)
+            return self.test_of(need.key, need.want).verdict(scores)
         if need.want == "verdict" and need.key in self.assumed:
             return self.assumed[need.key]
         return "failed" if need.key in self.failed_probes else None
 
     def wave(self, need: Need) -> tuple[int, ...]:
         """Seeds to train next for a need."""
-        test = self.test_of(need.key, need.want == "extra seeds")
-        return test.next_wave(self.evidence.get(need.key, {}), need.want != "verdict")
+        test = self.test_of(need.key, need.want)
+        complete = need.want not in ("verdict", "fresh seeds")
+        return test.next_wave(self.evidence.get(need.key, {}), complete)
 
-    def scores(self, key: ProbeKey) -> Scores:
+    def scores(self, key: ProbeKey, want: Want = "verdict") -> Scores:
         """The scores of a probe that this search has asked for, by seed."""
         known = self.evidence.get(key, {})
-        complete = key in self.every_seed or key in self.retested
-        return self.test_of(key).needed(known, complete)
+        whole = want == "transition" or key in self.every_seed or key in self.retested
+        return self.test_of(key, want).needed(known, whole and want != "fresh seeds")
 
     def result(self, arm: int) -> ArmResult:
         """What is known of an arm."""
-        bracket, margin, word = self.brackets[arm], self.margin_cost, self.plan.words.value
+        bracket, margin, word = self.brackets[arm], self.margin(arm), self.plan.words.value
         contradiction = self.contradiction(arm)
         low, high = bracket.low, bracket.high
-        next_up = arm * self._after(arm, low)
+        refuted = min((key.value for key in self.refuted if key.arm == arm), default=None)
         if contradiction is not None:
             passed, failed = (self._probe(ProbeKey(arm, value)) for value in contradiction)
             if passed and failed:
@@ -161,35 +218,58 @@ class CellState:
                     cost_high=arm * self._after(arm, failed.value),
                     because=f"passes at {word} = {passed.value}, fails above it at {failed.value}",
                     contradiction=(passed, failed),
+                    first_value=refuted,
                 )
-        if bracket.is_closed and high is not None and (margin is None or arm * high <= margin):
-            extended = self._probe(ProbeKey(arm, low, extended=True)) if low else None
-            verdict = self.used.get(ProbeKey(arm, low, extended=True))
+        if bracket.is_closed and high is not None and (margin is None or high <= margin):
+            key = ProbeKey(arm, high)
+            fails = f"fails at {low}" if low else "the smallest there is"
             return ArmResult(
                 arm=arm,
                 status="found",
                 value=high,
                 cost_low=_times(arm, self.optimistic.get(arm)),
                 cost_high=_times(arm, self.conservative.get(arm)),
-                because=f"passes at {word} = {high}, "
-                + (f"fails at {low}" if low else "the smallest there is"),
-                passed=self._probe(ProbeKey(arm, high)),
+                because=f"passes at {word} = {high}, {fails}{self._by_fresh_seeds(arm, low)}",
+                passed=self._probe(key),
                 failed=self._probe(ProbeKey(arm, low)) if low else None,
-                extended=extended,
-                limited_by=None if not verdict else "budget" if verdict == "pass" else "capacity",
+                confirmed=True if key in self.confirmed else None,
+                fresh=self._probe(key, "fresh seeds") if key in self.confirmed else None,
+                first_value=high if refuted is None else refuted,
             )
-        limit = self.plan.limit(arm)
-        beyond = arm * (limit + 1)
-        refuted = bracket.is_exhausted or (self.is_done and self.is_ruled_out(arm, limit))
-        if refuted and (margin is None or beyond <= margin):
+        rest = self._without_threshold(arm)
+        if refuted is None:
+            return rest
+        fresh = self._probe(ProbeKey(arm, refuted), "fresh seeds")
+        return replace(rest, confirmed=False, fresh=fresh, first_value=refuted)
+
+    def _without_threshold(self, arm: int) -> ArmResult:
+        """What is known of an arm that has no threshold: censored, pruned or open."""
+        bracket, margin, word = self.brackets[arm], self.margin(arm), self.plan.words.value
+        low, limit = bracket.low, self.plan.limit(arm)
+        is_refuted = bracket.is_exhausted or (self.is_done and self.is_ruled_out(arm, limit))
+        if is_refuted and (margin is None or limit < margin):
             failed = self._probe(ProbeKey(arm, limit))
             because = f"no pass up to the largest {word} allowed, {limit}"
+            because += self._by_fresh_seeds(arm, limit)
+            beyond = arm * (limit + 1)
             return ArmResult(arm, "censored", None, beyond, None, because, failed=failed)
         if margin is not None and self.is_done and arm not in self.failed_arms:
-            because = self._why_pruned(arm, margin)
-            return ArmResult(arm, "pruned", None, arm * (margin // arm + 1), None, because)
+            because = self._why_pruned(arm, margin) + self._by_fresh_seeds(arm, low)
+            failed = self._probe(ProbeKey(arm, low)) if low else None
+            at_least = arm * (margin + 1)
+            if arm in self.optimistic:
+                at_least = min(at_least, arm * self.optimistic[arm])
+            return ArmResult(arm, "pruned", None, at_least, None, because, failed=failed)
         because = "a run failed" if arm in self.failed_arms else "its search goes on"
-        return ArmResult(arm, "open", None, next_up, _times(arm, high), because)
+        next_up, known = arm * self._after(arm, low), _times(arm, bracket.high)
+        return ArmResult(arm, "open", None, next_up, known, because)
+
+    def _by_fresh_seeds(self, arm: int, value: int) -> str:
+        """That a value passed at first, where fresh seeds then refuted it."""
+        if ProbeKey(arm, value) not in self.refuted:
+            return ""
+        first, fresh = self.test_of(ProbeKey(arm, value)).seeds, self.plan.confirm_seeds
+        return f" (it passes on seeds 0 to {first - 1}, not on {fresh} fresh ones)"
 
     @property
     def best(self) -> ArmResult | None:
@@ -213,12 +293,13 @@ class CellState:
 
     def verdicts(self, arm: int) -> tuple[list[int], list[int]]:
         """The values that pass and those that fail, among the probes of this search."""
-        own = [(p.value, v) for p, v in self.used.items() if p.arm == arm and not p.extended]
+        own = [(probe.value, v) for probe, v in self.used.items() if probe.arm == arm]
         return [d for d, v in own if v == "pass"], [d for d, v in own if v == "fail"]
 
     def _why_pruned(self, arm: int, margin: int) -> str:
         words = self.plan.words
-        within = f"{words.cost} = {margin}, {self.plan.keep_within:.0%} above the best"
+        within = f"the margin of {self.plan.keep_within:.0%} or one step above the best, "
+        within += f"{words.cost} = {self.bound}"
         cap = self.cap(arm)
         if not cap:
             return f"its smallest {words.value} lies beyond {within}"
@@ -238,11 +319,14 @@ class CellState:
         axis = self.plan.axes[arm]
         return next((above for above in axis if above > value), axis[-1] + 1)
 
-    def _probe(self, key: ProbeKey) -> ProbeResult | None:
-        scores = self.scores(key)
+    def _probe(self, key: ProbeKey, want: Want = "verdict") -> ProbeResult | None:
+        """What a probe showed: of one that fresh seeds refuted, on those."""
+        if key in self.refuted:
+            want = "fresh seeds"
+        scores = self.scores(key, want)
         if not scores:
             return None
-        return ProbeResult(key.value, self.test_of(key).mean(scores), len(scores))
+        return ProbeResult(key.value, self.test_of(key, want).mean(scores), len(scores))
 
 
 def _times(arm: int, value: int | None) -> int | None:

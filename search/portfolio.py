@@ -8,7 +8,7 @@ passes or fails (k-section). Speculation changes when a result arrives, never wh
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from search.cell_search import replay
 from search.cell_state import CellState, Evidence
@@ -41,6 +41,10 @@ class Portfolio:
         self.plans = {plan.cell: plan for plan in plans}
         if len(self.plans) != len(plans):
             raise ValueError("two plans name the same cell")
+        self._followers: dict[str, list[str]] = defaultdict(list)
+        for plan in plans:
+            for guide in plan.guides:
+                self._followers[guide].append(plan.cell)
         self.test = test
         self.slots = slots
         self.look_ahead = look_ahead
@@ -53,9 +57,7 @@ class Portfolio:
         self._open = dict.fromkeys(self.plans)  # cells that may not be finished, in order
         self._busy: set[str] = set()  # cells whose needs are all being run
 
-    def tell(
-        self, cell: str, arm: int, value: int, seed: int, score: float, extended: bool = False
-    ) -> None:
+    def tell(self, cell: str, arm: int, value: int, seed: int, score: float) -> None:
         """Take in the score of one run; telling it again, even another score, changes nothing.
 
         Raises:
@@ -66,7 +68,7 @@ class Portfolio:
             self.test.check(score)
         except ValueError as error:
             raise ValueError(f"{cell}, arm {arm}, value {value}, seed {seed}: {error}") from None
-        self._evidence[cell].setdefault(ProbeKey(arm, value, extended), {}).setdefault(seed, score)
+        self._evidence[cell].setdefault(ProbeKey(arm, value), {}).setdefault(seed, score)
         self._changed(cell)
 
     def tell_failed(self, cell: str, key: ProbeKey) -> None:
@@ -90,11 +92,18 @@ class Portfolio:
     def state(self, cell: str) -> CellState:
         """A cell's search as far as the evidence carries it."""
         if cell not in self._states:
-            state = replay(self.plans[cell], self.test, self._evidence[cell], self._failed[cell])
+            state = self._replay(cell)
             self._states[cell] = state
             if state.is_done:
                 self._open.pop(cell, None)
         return self._states[cell]
+
+    def _replay(self, cell: str, assumed: Mapping[ProbeKey, Verdict] | None = None) -> CellState:
+        """A cell's search, after those that it follows."""
+        plan, known = self.plans[cell], (self._evidence[cell], self._failed[cell])
+        guides = {name: self.state(name) for name in plan.guides}
+        done = {name: state for name, state in guides.items() if state.is_done}
+        return replay(plan, self.test, *known, assumed, done)
 
     @property
     def is_done(self) -> bool:
@@ -135,10 +144,15 @@ class Portfolio:
         self._states.pop(cell, None)
         self._guesses.pop(cell, None)
         self._busy.discard(cell)
+        for follower in self._followers[cell]:
+            if follower in self._states:
+                self._open[follower] = None
+                self._changed(follower)
 
     def _free(self, cell: str, key: ProbeKey, wave: Seeds) -> Seeds:
         """A share of those seeds of a wave that nobody runs: all, while slots are few."""
-        share = -(-len(wave) * len(self._open) // self.slots)
+        searched = sum(not self.state(open_cell).is_waiting for open_cell in list(self._open))
+        share = -(-len(wave) * searched // self.slots)
         running = self._running.get((cell, key), ())
         return tuple(seed for seed in wave if seed not in running)[
             : max(1, min(share, self.together))
@@ -151,7 +165,6 @@ class Portfolio:
             arm=need.key.arm,
             value=need.key.value,
             seeds=seeds,
-            extended=need.key.extended,
             speculative=speculative,
             reason=need.reason,
         )
@@ -163,15 +176,13 @@ class Portfolio:
             if not queue:
                 return
             assumed = queue.popleft()
-            state = replay(
-                self.plans[cell], self.test, self._evidence[cell], self._failed[cell], assumed
-            )
+            state = self._replay(cell, assumed)
             for need in state.needs:
                 while seeds := self._free(cell, need.key, state.wave(need)):
                     yield need, seeds
             for need in state.needs:
                 # Unless it fails, a probe needs every seed in the end.
-                rest = state.test_of(need.key).next_wave(
+                rest = state.test_of(need.key, need.want).next_wave(
                     self._evidence[cell].get(need.key, {}), complete=True
                 )
                 while self._may_pass(cell, need) and (seeds := self._free(cell, need.key, rest)):
@@ -184,4 +195,5 @@ class Portfolio:
     def _may_pass(self, cell: str, need: Need) -> bool:
         """Whether the scores of a probe that are known, if any, reach the target."""
         known = self._evidence[cell].get(need.key, {})
+        known = {seed: score for seed, score in known.items() if seed < self.test.seeds}
         return not known or self.test.reaches(self.test.mean(known))

@@ -14,20 +14,14 @@ from typing import Literal, NamedTuple
 
 Verdict = Literal["pass", "fail"]
 Status = Literal["found", "censored", "pruned", "inconsistent", "open"]
-Want = Literal["verdict", "every seed", "extra seeds"]
-Limit = Literal["capacity", "budget"]
+Want = Literal["verdict", "every seed", "extra seeds", "fresh seeds", "transition"]
 
 
 class ProbeKey(NamedTuple):
-    """What names a probe in its cell.
-
-    Attributes:
-        extended: trained with the extended budget of a retest.
-    """
+    """What names a probe in its cell."""
 
     arm: int
     value: int
-    extended: bool = False
 
 
 class Words(NamedTuple):
@@ -47,7 +41,8 @@ class Need:
 
     Attributes:
         reason: why this probe, now.
-        want: enough seeds for the verdict, all of them, or the extra ones of a retest too.
+        want: enough seeds for the verdict, all of them, the extra ones of a retest too, the fresh
+            ones of a confirmation, or those of a transition.
     """
 
     key: ProbeKey
@@ -61,7 +56,6 @@ class Probe:
 
     Attributes:
         seeds: the seeds to train; others of the same probe may be trained elsewhere.
-        extended: train with the extended budget of a retest.
         speculative: an idle slot takes it ahead of need; its outcome may prove useless.
     """
 
@@ -69,14 +63,13 @@ class Probe:
     arm: int
     value: int
     seeds: tuple[int, ...]
-    extended: bool
     speculative: bool
     reason: str
 
     @property
     def key(self) -> ProbeKey:
         """What names it in its cell."""
-        return ProbeKey(self.arm, self.value, self.extended)
+        return ProbeKey(self.arm, self.value)
 
 
 class Signal(Enum):
@@ -99,13 +92,23 @@ class CellPlan:
         guess_cost: where the search starts.
         guess_arm: the arm expected to cost the least; arms near it go first.
         spread: factor by which the guess may well be wrong: how far the first steps go.
-        keep_within: arms whose threshold lies within this share above the best are searched
-            to the end, others are pruned; None searches every arm.
-        intervals: probe all seeds beside the threshold for App. A.2's intervals.
+        keep_within: arms whose threshold lies within this share above the best, or one step of
+            their value above it, are searched to the end (``best_arm.largest_kept``); others are
+            pruned. None searches every arm.
+        keep_arms: arms that are never pruned.
+        intervals: probe all seeds beside the threshold for App. A.2's intervals: of every arm that
+            is near the best, or of the best and of ``keep_arms`` alone.
         every_value: probe every value with every seed instead of searching: a grid.
         every_arm: the axes hold every arm from 1 on, and what fails at an arm and value also
             fails at smaller ones: few arms need to be tried.
-        retest_extended: train the failing side of each certificate with an extended budget.
+        confirm_seeds: fresh seeds on which the threshold of every arm that is kept must pass too.
+        transition_seeds: seeds to run at every value near a threshold.
+        transition_window: how near, as a share of the threshold.
+        shorter: the plan of the same cell at a smaller budget, if its search comes first. What
+            passes there should pass here: its thresholds are where this search starts.
+        longer: the plan of the same cell at a larger budget, if its search comes first. What fails
+            there should fail here; the evidence mostly came with it.
+        budget: what the texts call this plan's budget.
         words: what the texts call values, costs and arms.
     """
 
@@ -115,10 +118,16 @@ class CellPlan:
     guess_arm: float = 1.0
     spread: float = 1.5
     keep_within: float | None = 0.10
-    intervals: bool = True
+    intervals: bool | Literal["best"] = True
     every_value: bool = False
     every_arm: bool = False
-    retest_extended: bool = False
+    keep_arms: tuple[int, ...] = ()
+    confirm_seeds: int = 0
+    transition_seeds: int = 0
+    transition_window: float = 0.5
+    shorter: str | None = None
+    longer: str | None = None
+    budget: str = ""
     words: Words = STANDARD_WORDS
 
     def __post_init__(self) -> None:
@@ -131,6 +140,11 @@ class CellPlan:
             raise ValueError(f"{self.cell}: axes: give every arm at least one value")
         if not (self.guess_cost > 0 and self.guess_arm > 0 and self.spread > 1):
             raise ValueError(f"{self.cell}: guesses must be positive, and the spread above 1")
+
+    @property
+    def guides(self) -> tuple[str, ...]:
+        """The plans whose searches come before this one."""
+        return tuple(plan for plan in (self.shorter, self.longer) if plan is not None)
 
     def limit(self, arm: int) -> int:
         """Largest value allowed for an arm."""
@@ -158,9 +172,10 @@ class ArmResult:
         because: what the status rests on, in words.
         passed, failed: the certificate: the probes at the threshold and at the value below it.
         contradiction: the pass and the fail above it that make the evidence inconsistent.
-        extended: the failing probe of the certificate, trained with an extended budget.
-        limited_by: what was lacking below the threshold, by that retest: capacity, if it fails
-            again, or training budget.
+        confirmed: whether the threshold passes on fresh seeds; None where that was not asked.
+        fresh: the probe of the threshold on its fresh seeds; of what they refuted, where no
+            threshold was found.
+        first_value: the smallest value that passes by the first seeds alone.
     """
 
     arm: int
@@ -172,8 +187,9 @@ class ArmResult:
     passed: ProbeResult | None = None
     failed: ProbeResult | None = None
     contradiction: tuple[ProbeResult, ProbeResult] | None = None
-    extended: ProbeResult | None = None
-    limited_by: Limit | None = None
+    confirmed: bool | None = None
+    fresh: ProbeResult | None = None
+    first_value: int | None = None
 
     @property
     def cost(self) -> int | None:
@@ -183,11 +199,17 @@ class ArmResult:
 
 @dataclass(frozen=True)
 class Decision:
-    """One probe of a cell's search, why it was made and what it showed."""
+    """One probe of a cell's search, why it was made and what it showed.
+
+    Attributes:
+        want: which seeds were asked for.
+        first_seed: the smallest of the seeds behind the verdict, which are in a row.
+    """
 
     arm: int
     value: int
-    extended: bool
+    want: Want
+    first_seed: int
     reason: str
     verdict: Verdict | Literal["open"]
     mean_score: float | None

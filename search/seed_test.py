@@ -25,7 +25,8 @@ class SeedTest:
     Attributes:
         target: mean score to reach. It and the scores are taken as the decimal numbers that
             they print as, so that a mean exactly at the target passes.
-        seeds: number of seeds n; the seeds are 0 … n - 1.
+        seeds: number of seeds n.
+        first: the smallest of them; the seeds are first … first + n - 1.
         minimise: lower scores are better: pass if the mean is at most the target.
         low, high: bounds of the score, None where it has none.
         extra: seeds that a retest adds.
@@ -37,11 +38,20 @@ class SeedTest:
     low: float | None = 0.0
     high: float | None = 1.0
     extra: int = 0
+    first: int = 0
 
     @property
     def with_extra(self) -> SeedTest:
         """The test over the extra seeds too."""
         return replace(self, seeds=self.seeds + self.extra, extra=0)
+
+    def on_fresh(self, seeds: int) -> SeedTest:
+        """The same test over so many seeds that follow those of this one."""
+        return replace(self, first=self.first + self.seeds, seeds=seeds, extra=0)
+
+    @property
+    def _seeds(self) -> range:
+        return range(self.first, self.first + self.seeds)
 
     def check(self, score: float) -> None:
         """Make sure that a score can be one.
@@ -69,7 +79,7 @@ class SeedTest:
         return worst, best, sign * self.seeds * _decimal(self.target)
 
     def _known(self, scores: Mapping[int, float]) -> list[float]:
-        return [scores[seed] for seed in range(self.seeds) if seed in scores]
+        return [scores[seed] for seed in self._seeds if seed in scores]
 
     def verdict(self, scores: Mapping[int, float]) -> Verdict | None:
         """Pass or fail if certain, whatever the missing seeds score; else None."""
@@ -114,7 +124,7 @@ class SeedTest:
             promising = known >= 2 and self.reaches(self.mean(run))
             whole = complete or promising or known >= 5 or (self.low is None and self.high is None)
             end = self.seeds if whole else 5 if known >= 2 else 2
-            wave = range(known, min(end, self.seeds))
+            wave = self._seeds[known:end]
             run |= {seed: scores[seed] for seed in wave if seed in scores}
             if lacking := tuple(seed for seed in wave if seed not in scores):
                 return run, lacking

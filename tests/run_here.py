@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rgr_dist.engines.choose import make_engine
+from rgr_dist.planning.budgets import smaller_limits
 from rgr_dist.planning.portfolio import Feed, open_portfolio, stored_runs
 from rgr_dist.planning.tables import threshold_rows
 from rgr_dist.running.worker import train_rows
@@ -21,7 +22,9 @@ def search_here(study: Study, store: Store, probes: int | None = None) -> Portfo
     feed = Feed(study, portfolio)
     done = 0
     while done != probes and isinstance(probe := portfolio.ask(), Probe):
-        rows = train_rows(engine, feed.runs_of(probe))
+        budgets = smaller_limits(study, feed.cell_of(probe))
+        own, others = feed.sorted_out(train_rows(engine, feed.runs_of(probe), budgets=budgets))
+        rows = [*own, *others]
         store.append(rows)
         for row in rows:
             feed.tell(row)

@@ -18,6 +18,7 @@ from analysis.report.sections import (
     repeat,
     side_by_side,
     summary,
+    training_time,
     transitions,
 )
 from analysis.report.tables import Tables
@@ -29,6 +30,7 @@ CONTENTS: dict[str, tuple[Make, ...]] = {
         summary.section,
         law.section,
         agreement.section,
+        training_time.section,
         cells.section,
         heads.section,
         transitions.section,

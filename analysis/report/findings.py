@@ -184,19 +184,15 @@ def paper_law_words(law: PublishedLaw | None) -> str:
     return f"{law.slope:g} x{intercept}{r2} ({law.source})"
 
 
-def limits(thresholds: pd.DataFrame, times: int) -> str:
-    """How many thresholds the retests show to be limited by training, and how many by capacity.
-
-    Args:
-        times: the factor of the extended budget.
-    """
+def limits(thresholds: pd.DataFrame) -> str:
+    """How many thresholds are known to be limited by training, and how many by capacity."""
     capacity, budget = (
         int((thresholds["limited_by"] == by).sum()) for by in ("capacity", "budget")
     )
     return (
-        f"Retrained one d_k below the threshold with {times} times the step limit, "
-        f"{budget} of {plural(capacity + budget, 'head')} reached the target. The training budget "
-        f"limits {budget} of these thresholds, capacity the other {capacity}."
+        f"Of {plural(capacity + budget, 'threshold')}, {budget} would be lower with a larger "
+        f"training budget: D_K still falls at larger step limits. The other {capacity} are the "
+        "same at the two largest."
     )
 
 

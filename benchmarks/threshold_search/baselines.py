@@ -85,7 +85,7 @@ def adaptive(plan: CellPlan, test: SeedTest, runs: CountedRuns) -> dict[int, Arm
     while isinstance(probe := portfolio.ask(), Probe):
         for seed in probe.seeds:
             score = runs.score(probe.key, seed)
-            portfolio.tell(probe.cell, probe.arm, probe.value, seed, score, extended=probe.extended)
+            portfolio.tell(probe.cell, probe.arm, probe.value, seed, score)
         portfolio.release(probe)
     return {arm: portfolio.state(plan.cell).result(arm) for arm in plan.axes}
 

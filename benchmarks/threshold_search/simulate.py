@@ -105,7 +105,7 @@ def simulate(
         probe = job.probe
         for seed in probe.seeds:
             score = trained[probe.cell, probe.key, seed].score
-            portfolio.tell(probe.cell, probe.arm, probe.value, seed, score, extended=probe.extended)
+            portfolio.tell(probe.cell, probe.arm, probe.value, seed, score)
         portfolio.release(probe)
     done = tuple(Job(job.probe, job.start, min(job.end, now)) for job in jobs if job.start < now)
     worked = math.fsum(job.end - job.start for job in done)

@@ -15,7 +15,7 @@ from rich.table import Table
 
 Row = Mapping[str, Any]
 
-USUAL = {"degree": 1, "longer": False}
+USUAL = {"degree": 1}
 """What a column need not say: a table leaves it out where every row says just that, or nothing."""
 
 

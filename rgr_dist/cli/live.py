@@ -12,10 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from analysis.wording import duration
-from rgr_dist.planning.forecast import Forecast, forecast_cell
+from rgr_dist.planning.forecast import Forecast, Played, forecast
 from rgr_dist.planning.portfolio import shown_heads
 from rgr_dist.running.progress import Summary
-from rgr_dist.study.study import Cell, Study
+from rgr_dist.study.study import Study
 from search.cell_state import CellState
 from search.portfolio import Portfolio
 
@@ -39,7 +39,7 @@ class LiveView:
         self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
         self._drawn, self._said = 0.0, time.monotonic()
         self._settled: set[str] = set()
-        self._forecasts: dict[str, tuple[CellState, Forecast]] = {}
+        self._played: Played = {}
 
     def __enter__(self) -> Self:
         if self._live is not None:
@@ -90,6 +90,8 @@ class LiveView:
                     self.say(f"{study.name_of(cell)}: no threshold ({status})")
                 else:
                     at = f"D_K* = {best.cost} at h={best.arm}, d_k={best.value}"
+                    if best.confirmed:
+                        at += f", confirmed on {study.search.confirm_seeds} fresh seeds"
                     self.say(f"{study.name_of(cell)}: found {at}")
         if now - self._said > SAY_EVERY:
             self._said = now
@@ -106,20 +108,12 @@ class LiveView:
         ]
         if summary.failed:
             parts.insert(1, f"{summary.failed} failed")
-        left = sum((self._left(study, cell, portfolio) for cell in study.cells), Forecast())
+        left = sum(forecast(study, portfolio, self._played), Forecast())
         if left.runs and summary.work and summary.paced_from is not None:
             pace = (time.monotonic() - summary.paced_from) / summary.work
             about = "at least" if left.at_least else "about"
             parts.append(f"{about} {duration(left.work * pace)} left")
         return "   ".join(parts)
-
-    def _left(self, study: Study, cell: Cell, portfolio: Portfolio) -> Forecast:
-        state = portfolio.state(cell.cell_id)
-        cached = self._forecasts.get(cell.cell_id)
-        if cached is None or cached[0] is not state:
-            cached = (state, forecast_cell(cell, state, study.extended(cell)))
-            self._forecasts[cell.cell_id] = cached
-        return cached[1]
 
 
 def bracket_table(study: Study, portfolio: Portfolio) -> Table:

@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from rgr_dist.store.store import Store
 
 THRESHOLD_COLUMNS = (
-    "cell m d_model degree h h_star h_low h_high d_k D_K D_K_low D_K_high status mean_score n_seeds"
-    " limited_by"
+    "cell m d_model degree h h_star h_low h_high d_k D_K D_K_low D_K_high D_K_first status"
+    " mean_score n_seeds confirmed limited_by"
 )
 LAW_COLUMNS = (
     "name response predictor cells n slope slope_low slope_high intercept r2 exponent exponent_low"
     " exponent_high formula parameters gap loo_error supported reason"
 )
 DECISION_COLUMNS = (
-    "step h d_k D_K longer why verdict ran spared stored_before evidence"
-    " status D_K_low D_K_high because limited_by"
+    "step h d_k D_K why verdict ran spared stored_before evidence"
+    " status D_K_low D_K_high because confirmed"
 )
 
 
@@ -42,12 +42,16 @@ def thresholds(
         results = open_results(resolved, store)
     best = best_of(results)
     sections = {"thresholds": threshold_records(results.thresholds), "best": best_records(best)}
-    if resolved.has_alike_cells:  # their sizes do not tell them apart
+    if resolved.has_alike_cells:  # their sizes do not tell them apart; they are told side by side
+        sizes = {cell.cell_id: cell.name for cell in resolved.cells}
+        place = {size: i for i, size in enumerate(dict.fromkeys(sizes.values()))}
         for name, table in ("thresholds", results.thresholds), ("best", best):
-            names = table["cell_id"].map(resolved.cell_names)
-            sections[name] = [
-                {"cell": cell, **row} for cell, row in zip(names, sections[name], strict=True)
+            ids = table["cell_id"].tolist()
+            rows = [
+                (place[sizes[cell]], {"cell": resolved.cell_names[cell], **row})
+                for cell, row in zip(ids, sections[name], strict=True)
             ]
+            sections[name] = [row for _, row in sorted(rows, key=lambda placed: placed[0])]
     print_listing(sections, how, show=THRESHOLD_COLUMNS.split())
 
 

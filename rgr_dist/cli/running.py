@@ -10,6 +10,7 @@ from rich.console import Console
 from rgr_dist.cli.listing import Format, print_listing
 from rgr_dist.cli.options import (
     EXIT_FAILED_RUNS,
+    Address,
     Cpus,
     EngineName,
     How,
@@ -37,9 +38,7 @@ def run(
     study: StudyName,
     out: Out = "results",
     cpus: Cpus = None,
-    address: Annotated[
-        str, typer.Option(help="local, auto, or a Ray cluster's address such as ray://host:10001.")
-    ] = "local",
+    address: Address = "local",
     engine: EngineName = "auto",
     gpus: Annotated[float, typer.Option(min=0, help="Share of a GPU for each worker.")] = 0.0,
     set_: Set = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Annotated
 
 import typer
@@ -10,6 +11,7 @@ from rgr_dist.cli.listing import Format, print_listing
 from rgr_dist.cli.options import (
     CELL,
     EXIT_FAILED_RUNS,
+    Address,
     Cpus,
     EngineName,
     Heads,
@@ -27,7 +29,8 @@ def tune(
     study: StudyName,
     out: Out = "results",
     cell: Annotated[
-        str | None, typer.Option(metavar=CELL, help="Where to tune; every cell by default.")
+        list[str] | None,
+        typer.Option(metavar=CELL, help="Where to tune: one or several; every cell by default."),
     ] = None,
     heads: Heads = None,
     D_K: Annotated[
@@ -35,32 +38,39 @@ def tune(
     ] = None,
     trials: Annotated[int, typer.Option(min=1, help="Protocols to try, in all.")] = 40,
     cpus: Cpus = None,
+    address: Address = "local",
     seed: Annotated[int, typer.Option(min=0, help="Seed of Optuna's sampler.")] = 0,
     engine: EngineName = "auto",
     set_: Set = None,
     how: How = Format.TABLE,
 ) -> None:
-    """Tune learning rate, sharpness and initial scale with Optuna. Run it again to go on."""
+    """Tune one learning rate, sharpness and initial scale for cells. Run it again to go on."""
     from rgr_dist.planning.portfolio import stored_search
     from rgr_dist.study.select import cells_named, heads_named
     from rgr_dist.tuning.driver import tune_protocol
-    from rgr_dist.tuning.training_protocol import probe_rows, probes_to_tune
+    from rgr_dist.tuning.training_protocol import flags, probes_to_tune
 
     with opened(study, set_, out) as (resolved, store):
         check_engine(engine, [one.model for one in resolved.cells])
-        cells = resolved.cells if cell is None else cells_named(resolved, cell)
+        named = [one for text in cell or () for one in cells_named(resolved, text)]
+        cells = [one for one in resolved.cells if not cell or one in named]
         listed = heads_named(resolved, heads or ())
         portfolio = stored_search(resolved, store).portfolio
     probes = probes_to_tune(portfolio, cells, listed, D_K)
-    tuned = tune_protocol(resolved, store, probes, trials, seed, say_error, cpus, engine)
+    tuned = tune_protocol(resolved, store, probes, trials, seed, say_error, cpus, address, engine)
     facts = {
         "training": tuned.training,
         "score": tuned.score,
         "present_score": tuned.present_score,
         "trials_loaded": tuned.loaded,
-        "journal": str(tuned.journal),
+        "journal": tuned.journal,
     }
-    print_listing({"trials": tuned.trials, "tuned": probe_rows(probes)}, how, facts=facts)
+    if tuned.training is not None:
+        settings = [word for one in (set_ or ()) for word in ("--set", one)]
+        settings += ["--set", f"name={resolved.name}-tuned", *flags(tuned.training)]
+        where = [] if out == "results" else ["--out", out]
+        facts["to_use_it"] = shlex.join(["rgr", "run", study, *settings, *where])
+    print_listing({"trials": tuned.trials, "tuned": tuned.probes}, how, facts=facts)
     if tuned.score is not None and portfolio.test.reaches(tuned.score):
         say_error("the best one passes there: a smaller --D_K tells good protocols apart")
     if tuned.failed:

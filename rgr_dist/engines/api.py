@@ -66,8 +66,25 @@ class Engine(Protocol):
     def train(self, runs: Sequence[Run]) -> list[Outcome]:
         """Train every run until it stops, test it, and return the outcomes in order."""
 
+    def train_through(self, runs: Sequence[Run], budgets: Sequence[int]) -> list[list[Outcome]]:
+        """Train every run, and tell how it would have ended at smaller step limits too.
+
+        Args:
+            budgets: step limits below that of the runs, increasing.
+
+        Returns:
+            Of each run its outcome at each of the budgets, then at its own limit: to the bit what
+            separate runs would give, but for ``seconds``.
+        """
+
     def weights_after(self, runs: Sequence[Run], steps: int) -> Sequence[Weights | BlockWeights]:
         """The weights after so many steps, without checks or stopping: to compare engines."""
+
+
+def train_apart(engine: Engine, runs: Sequence[Run], budgets: Sequence[int]) -> list[list[Outcome]]:
+    """``Engine.train_through`` by a training of its own for each budget."""
+    by_budget = [engine.train([run.with_limit(steps) for run in runs]) for steps in budgets]
+    return [list(outcomes) for outcomes in zip(*by_budget, engine.train(runs), strict=True)]
 
 
 def f1_cannot_exceed(actual: int, errors: int, value: float) -> bool:

@@ -1,10 +1,16 @@
-"""When a run stops because it has converged (App. A.1, Sec. 7.2)."""
+"""When a run stops because it has converged (App. A.1, Sec. 7.2), and at which step limits.
+
+The randomness of a run does not depend on its limit, so a run at a smaller limit is the beginning
+of one at a larger. ``Checks`` says what a training at the larger limit tells of both.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
+from rgr_dist.engines.api import StopReason
 from rgr_dist.study.study import Cell
 
 
@@ -38,3 +44,50 @@ class EarlyStop:
             counts = val_score is not None and val_score > training.stop_score
         self.in_a_row = self.in_a_row + 1 if counts else 0
         return self.in_a_row == training.patience
+
+
+class Checks:
+    """The checks of one training on its way through several step limits.
+
+    A run is checked every ``check_every`` steps and at its limit. The check at a limit that is no
+    multiple of that interval is one that a longer run does not have, and leaves no trace in it.
+
+    Args:
+        cell: of the run; its limit is the last.
+        budgets: the smaller limits, increasing.
+    """
+
+    def __init__(self, cell: Cell, budgets: Sequence[int] = ()) -> None:
+        self.every = cell.training.check_every
+        self.limits = [*budgets, cell.training.max_steps]
+        self.stop = EarlyStop(cell)
+
+    def steps_to_next(self, steps: int) -> int:
+        """From so many steps to the next check."""
+        return min(self.every - steps % self.every, self.limits[0] - steps)
+
+    def above(self, steps: int) -> float | None:
+        """A check may skip a score that is certainly not above this; None: it must give it."""
+        return None if steps == self.limits[0] else self.stop.above
+
+    def after(
+        self, steps: int, val_score: float | None, diverged: bool
+    ) -> tuple[StopReason | None, int]:
+        """What a check shows.
+
+        Returns:
+            How the run ends at this check, if it does; and at how many of the limits, the smallest
+            first. They are done with.
+        """
+        at_limit, is_regular = steps == self.limits[0], steps % self.every == 0
+        stop = self.stop if is_regular else replace(self.stop)
+        reason: StopReason | None = "max_steps" if at_limit else None
+        if diverged:
+            reason = "diverged"
+        elif stop.after(val_score):
+            reason = "converged"
+        ends = 0 if reason is None else 1
+        if is_regular and reason != "max_steps":
+            ends *= len(self.limits)
+        del self.limits[:ends]
+        return reason, ends

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from rgr_dist.planning.budgets import trained_steps
 from rgr_dist.planning.portfolio import check_heads, shown_heads, stored_search
 from rgr_dist.planning.tables import finite
 from rgr_dist.store.store import Store
@@ -16,8 +17,11 @@ from rgr_dist.study.errors import StudyError
 from rgr_dist.study.from_yaml import load_study
 from rgr_dist.study.study import Cell, Study
 from search.cell_state import CellState
+from search.protocol import ProbeKey
 
 Rows = list[dict[str, Any]]
+KEY = ["h", "d_k", "seed"]
+"""What names a run in its cell."""
 
 
 def explain_cell(
@@ -35,7 +39,7 @@ def explain_cell(
     search = stored_search(study, store)
     state = search.portfolio.state(cell.cell_id)
     check_heads(state, heads)
-    decisions = _decision_rows(state, _runs_by_key(study, cell, search.runs))
+    decisions = _decision_rows(state, _runs_by_key(cell, search.runs))
     own = search.expected[cell.cell_id]
     listed = heads or shown_heads(state)
     shown = [row for row in decisions if row["h"] in listed]
@@ -44,7 +48,7 @@ def explain_cell(
         "start": f"D_K near {own.D_K:.0f}, h near {own.h:.1f}, from {own.source}",
         "test": f"mean of {state.test.seeds} seeds {_sign(state)} {state.test.target}",
         "finished": state.is_done,
-        "probes": len({(row["h"], row["d_k"], row["longer"]) for row in counted}),
+        "probes": len({(row["h"], row["d_k"]) for row in counted}),
         "runs": sum(row["new_seeds"] for row in counted),
         "steps": sum(row["steps"] for row in counted),
         "seconds": sum(row["seconds"] for row in counted),
@@ -82,44 +86,38 @@ def _sign(state: CellState) -> str:
     return "at most" if state.test.minimise else "at least"
 
 
-def _runs_by_key(study: Study, cell: Cell, runs: pd.DataFrame) -> pd.DataFrame:
-    """A cell's runs by (h, d_k, longer, seed); where it is the same run, both stand for one."""
-    trained = runs[runs["stop_reason"] != "failed"]
-    own = trained[trained["cell_id"] == cell.cell_id].assign(longer=False)
-    parts = [own]
-    if extended := study.extended(cell):
-        parts.append(trained[trained["cell_id"] == extended.cell_id].assign(longer=True))
-        parts.append(own[own["stop_reason"] == "converged"].assign(longer=True, steps=0, seconds=0))
-    by_key = pd.concat(parts).drop_duplicates(["h", "d_k", "longer", "seed"], keep="first")
-    return by_key.set_index(["h", "d_k", "longer", "seed"])
+def _runs_by_key(cell: Cell, runs: pd.DataFrame) -> pd.DataFrame:
+    """A cell's runs by (h, d_k, seed)."""
+    own = runs[(runs["stop_reason"] != "failed") & (runs["cell_id"] == cell.cell_id)]
+    own = own.assign(steps=trained_steps(own))
+    return own.drop_duplicates(KEY, keep="first").set_index(KEY)
 
 
 def _decision_rows(state: CellState, stored: pd.DataFrame) -> Rows:
     """One row for each probe, with the seeds that it took beyond those it had."""
-    counted: set[tuple[int, int, bool, int]] = set()
+    counted: set[tuple[int, int, int]] = set()
     known_until: pd.Timestamp | None = None
     rows: Rows = []
     for step, decision in enumerate(state.decisions):
-        # The seeds behind a decision are the first ones: its waves go in that order.
-        probe = (decision.arm, decision.value, decision.extended)
-        new = [run for seed in range(decision.n_seeds) if (run := (*probe, seed)) not in counted]
+        # The seeds behind a decision are in a row: its waves go in that order.
+        probe = (decision.arm, decision.value)
+        seeds = range(decision.first_seed, decision.first_seed + decision.n_seeds)
+        new = [run for seed in seeds if (run := (*probe, seed)) not in counted]
         trained = stored.loc[[run for run in new if run in stored.index]]
         ended = trained["finished_at"]
         before = None if known_until is None else int((ended <= known_until).sum())
-        few = decision.n_seeds <= state.test.seeds
-        seeds = state.test.seeds if few else state.test.with_extra.seeds
+        wanted = state.test_of(ProbeKey(*probe), decision.want).seeds
         rows.append(
             {
                 "step": step,
                 "h": decision.arm,
                 "d_k": decision.value,
                 "D_K": decision.arm * decision.value,
-                "longer": decision.extended,
                 "why": decision.reason,
                 "verdict": decision.verdict,
                 "mean_score": finite(decision.mean_score),
                 "ran": decision.n_seeds,
-                "spared": seeds - decision.n_seeds,
+                "spared": wanted - decision.n_seeds,
                 "evidence": decision.evidence,
                 "new_seeds": len(new),
                 "stored_before": before,
@@ -148,5 +146,5 @@ def _head_row(state: CellState, h: int) -> dict[str, Any]:
         "because": result.because,
         "pass_mean": finite(passed.mean_score) if passed else None,
         "fail_mean": finite(failed.mean_score) if failed else None,
-        "limited_by": result.limited_by,
+        "confirmed": result.confirmed,
     }

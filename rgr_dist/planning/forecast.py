@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pandas as pd
 
+from rgr_dist.planning.budgets import trained_steps
 from rgr_dist.study.study import Cell, Study
 from search.cell_search import replay
 from search.cell_state import Assumed, CellState
+from search.portfolio import Portfolio
 from search.protocol import Need, ProbeKey, Verdict
 
 PASS_SHARE = 0.5
@@ -65,39 +68,71 @@ class Forecast:
         )
 
 
-def forecast_cell(cell: Cell, state: CellState, extended: Cell | None = None) -> Forecast:
-    """Play a cell's search to its end, supposing expected verdicts for missing probes.
+Played = dict[str, tuple[CellState, Forecast, CellState]]
+"""By cell_id: a search as it stood, what it needed, and how it was expected to end."""
+
+
+def forecast(study: Study, portfolio: Portfolio, played: Played | None = None) -> list[Forecast]:
+    """What each cell of a study still needs, in the study's order.
+
+    Plays the searches to their ends, supposing expected verdicts for missing probes, in the order
+    in which they follow each other.
 
     Args:
-        extended: the cell with the step limit of its retests.
+        played: what an earlier call found, and where this one leaves it. A search that has not
+            changed is not played again, nor one that waits.
     """
+    played = {} if played is None else played
+    cells = {cell.cell_id: cell for cell in study.cells}
+
+    def play(cell_id: str) -> tuple[CellState, Forecast, CellState]:
+        state, known = portfolio.state(cell_id), played.get(cell_id)
+        if known is None or not (known[0] is state or (known[0].is_waiting and state.is_waiting)):
+            guides = {name: play(name)[2] for name in state.plan.guides}
+            played[cell_id] = state, *_forecast_cell(cells[cell_id], state, guides)
+        return played[cell_id]
+
+    return [play(cell_id)[1] for cell_id in cells]
+
+
+def _forecast_cell(
+    cell: Cell, state: CellState, guides: Mapping[str, CellState]
+) -> tuple[Forecast, CellState]:
+    """What a cell still needs, and its search as it is expected to end."""
     total = Forecast()
+    if state.is_done:
+        return total, state
     assumed: dict[ProbeKey, Verdict] = {}
+    state = _look_ahead(state, assumed, guides)
     while state.needs:
         for need in state.needs:
             passes = _expected_pass(state, need)
-            trained = extended if extended is not None and need.key.extended else cell
-            total += _probe_work(trained, state, need, passes)
+            if state.longer is None or need.key not in state.longer.used:
+                total += _probe_work(cell, state, need, passes)
             assumed[need.key] = "pass" if passes else "fail"
         if any(need.want != "verdict" for need in state.needs):
-            return total + Forecast(at_least=not state.plan.every_value)
-        state = _look_ahead(state, assumed)
-    return total
+            # Which seeds are wanted next depends on their scores: those of this step alone count.
+            needs = state.needs
+            state = _look_ahead(state, assumed, guides)
+            state.needs = ()
+            return total + Forecast(at_least=not state.plan.every_value or not needs), state
+        state = _look_ahead(state, assumed, guides)
+    return total, state
 
 
 def work_done(runs: pd.DataFrame, study: Study) -> float:
-    """Multiply-adds of the study's runs, those of its retests too."""
+    """Multiply-adds of the study's runs."""
     work = 0.0
-    for cell in study.trained_cells:
+    for cell in study.cells:
         own = runs[runs["cell_id"] == cell.cell_id]
-        for D_K, steps in zip(own["D_K"].tolist(), own["steps"].tolist(), strict=True):
+        for D_K, steps in zip(own["D_K"].tolist(), trained_steps(own).tolist(), strict=True):
             work += step_cost(cell, D_K) * steps
     return work
 
 
 def seconds_per_work(runs: pd.DataFrame, study: Study) -> float:
     """Seconds of one core for a multiply-add: measured on the study's runs, else a guess."""
-    own = runs[runs["cell_id"].isin([cell.cell_id for cell in study.trained_cells])]
+    own = runs[runs["cell_id"].isin([cell.cell_id for cell in study.cells])]
     work = work_done(own, study)
     if work:
         return float(own["seconds"].sum()) / work
@@ -107,23 +142,24 @@ def seconds_per_work(runs: pd.DataFrame, study: Study) -> float:
     return 1 / pace
 
 
-def _look_ahead(state: CellState, assumed: Assumed) -> CellState:
-    return replay(state.plan, state.test, state.evidence, state.failed_probes, assumed)
+def _look_ahead(state: CellState, assumed: Assumed, guides: Mapping[str, CellState]) -> CellState:
+    return replay(state.plan, state.test, state.evidence, state.failed_probes, assumed, guides)
 
 
 def _expected_pass(state: CellState, need: Need) -> bool:
-    plan, key = state.plan, need.key
-    if key.extended:
-        return True  # with more steps most do
+    key = need.key
+    if need.want == "fresh seeds":
+        return True
     bracket = state.brackets[key.arm]
-    away = abs(math.log2(key.arm / plan.guess_arm))
-    expected = math.ceil(plan.guess_cost * (1 + HEAD_PENALTY * away) / key.arm)
+    cost, arm, _ = state.start
+    away = abs(math.log2(key.arm / arm))
+    expected = math.ceil(cost * (1 + HEAD_PENALTY * away) / key.arm)
     expected = max(bracket.low + 1, min(expected, bracket.high or expected))
     return key.value >= expected
 
 
 def _probe_work(cell: Cell, state: CellState, need: Need, passes: bool) -> Forecast:
-    test = state.test_of(need.key, need.want == "extra seeds")
+    test = state.test_of(need.key, need.want)
     known = len(state.evidence.get(need.key, {}))
     whole = passes or need.want != "verdict"
     runs = max(0, (test.seeds if whole else min(FAIL_SEEDS, test.seeds)) - known)

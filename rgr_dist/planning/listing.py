@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from rgr_dist.planning.forecast import BYTES_PER_RUN, Forecast, forecast_cell, seconds_per_work
+from rgr_dist.planning.budgets import trained_steps
+from rgr_dist.planning.forecast import BYTES_PER_RUN, Forecast, forecast, seconds_per_work
 from rgr_dist.planning.portfolio import shown_heads, stored_search
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Cell, Study
@@ -24,9 +25,8 @@ def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
     runs, portfolio = search.runs, search.portfolio
     pace = seconds_per_work(runs, study)
     rows, total = [], Forecast()
-    for cell in study.cells:
+    for cell, left in zip(study.cells, forecast(study, portfolio), strict=True):
         state = portfolio.state(cell.cell_id)
-        left = forecast_cell(cell, state, study.extended(cell))
         total += left
         first = state.needs[0] if state.needs else None
         rows.append(
@@ -62,10 +62,9 @@ def study_status(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
     search = stored_search(study, store)
     runs, portfolio = search.runs, search.portfolio
     rows = []
-    left = Forecast()
+    left = sum(forecast(study, portfolio), Forecast())
     for cell in study.cells:
         state = portfolio.state(cell.cell_id)
-        left += forecast_cell(cell, state, study.extended(cell))
         for h in shown_heads(state):
             bracket = state.brackets[h]
             done = runs[(runs["cell_id"] == cell.cell_id) & (runs["h"] == h)]
@@ -86,7 +85,7 @@ def study_status(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
         "runs_done": len(runs) - failed,
         "runs_failed": failed,
         "runs_left": left.runs,
-        "steps_done": int(runs["steps"].sum()),
+        "steps_done": int(trained_steps(runs).sum()),
     }
     return rows, facts
 

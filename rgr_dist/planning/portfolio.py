@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from rgr_dist.paper import capacity_scale
+from rgr_dist.planning.budgets import Row, at_larger_limits, missing_at_larger_limits
 from rgr_dist.planning.expectations import Expectation, expectations, papers_expectation
 from rgr_dist.planning.forecast import step_cost
 from rgr_dist.store.schema import RUNS
@@ -18,17 +19,33 @@ from rgr_dist.study.errors import StudyError
 from rgr_dist.study.study import Cell, Run, Search, Study
 from search.cell_state import CellState
 from search.portfolio import Portfolio
-from search.protocol import CellPlan, Probe, Words
+from search.protocol import CellPlan, Probe, ProbeKey, Words
 from search.seed_test import SeedTest
 
 WORDS = Words(value="d_k", cost="D_K", arms="heads")
 """What the search's texts say of ours: h heads of width d_k cost D_K = h * d_k."""
 
 
-def plan_cell(cell: Cell, search: Search, expected: Expectation | None = None) -> CellPlan:
-    """How a cell is searched: the widths of every head, first guesses, kept margin."""
+def plan_cell(
+    cell: Cell,
+    search: Search,
+    expected: Expectation | None = None,
+    budgets: Sequence[Cell] = (),
+) -> CellPlan:
+    """How a cell is searched: the widths of every head, first guesses, kept margin.
+
+    Of several budgets the smallest is searched first, for little; its thresholds show where to
+    begin at the largest. The others follow in falling order, since the runs of a larger budget
+    bring theirs along.
+
+    Args:
+        budgets: the cell at each of its step limits, increasing.
+    """
     guess = expected or papers_expectation(cell)
     grid = search.mode == "grid"
+    at = budgets.index(cell) if cell in budgets else 0
+    is_last = at + 1 >= len(budgets)
+    longer = None if is_last or (at == 0 and not grid) else budgets[at + 1].cell_id
     return CellPlan(
         cell=cell.cell_id,
         axes=_grid_axes(search) if grid else _axes(cell, search),
@@ -39,7 +56,13 @@ def plan_cell(cell: Cell, search: Search, expected: Expectation | None = None) -
         intervals=search.intervals,
         every_value=grid,
         every_arm=search.heads == "all",
-        retest_extended=search.retest_steps is not None,
+        keep_arms=search.keep_heads,
+        confirm_seeds=search.confirm_seeds,
+        transition_seeds=search.transition_seeds,
+        transition_window=search.transition_window,
+        shorter=budgets[0].cell_id if is_last and at and not grid else None,
+        longer=longer,
+        budget=f"{cell.training.max_steps} steps",
         words=WORDS,
     )
 
@@ -79,12 +102,14 @@ class StoredSearch:
     """A study's search as its stored runs leave it.
 
     Attributes:
-        runs: the stored runs of the study's cells, and those of their retests.
+        runs: the stored runs of the study's cells, and what they tell at larger step limits.
+        implied: those of them that are not stored.
         expected: where each cell's search starts, by cell_id.
         portfolio: the search, told every run.
     """
 
     runs: pd.DataFrame
+    implied: list[Row]
     expected: dict[str, Expectation]
     portfolio: Portfolio
 
@@ -95,17 +120,22 @@ def stored_search(study: Study, store: Store) -> StoredSearch:
     Raises:
         StoreError: the store cannot be read.
     """
-    runs, expected = stored_runs(study, store), expectations(study, store)
-    return StoredSearch(runs, expected, open_portfolio(study, runs, expected))
+    stored, expected = stored_runs(study, store), expectations(study, store)
+    implied = missing_at_larger_limits(study, stored)
+    runs = stored
+    if implied:
+        own = pd.DataFrame(implied)[list(stored)].astype(stored.dtypes)
+        runs = pd.concat([stored, own], ignore_index=True)
+    return StoredSearch(runs, implied, expected, open_portfolio(study, runs, expected))
 
 
 def stored_runs(study: Study, store: Store) -> pd.DataFrame:
-    """The stored runs of a study's cells, and those of their retests with more steps.
+    """The stored runs of a study's cells.
 
     Their ``config`` is left out: it is most of a store's bytes, and nothing is computed from it.
     """
     columns = [name for name in RUNS.names if name != "config"]
-    return store.runs((cell.cell_id for cell in study.trained_cells), columns)
+    return store.runs((cell.cell_id for cell in study.cells), columns)
 
 
 def open_portfolio(
@@ -123,7 +153,12 @@ def open_portfolio(
         slots: probes that run at once.
     """
     by_cost = sorted(study.cells, key=_expected_cost, reverse=True)
-    plans = [plan_cell(cell, study.search, (expected or {}).get(cell.cell_id)) for cell in by_cost]
+    plans = [
+        plan_cell(
+            cell, study.search, (expected or {}).get(cell.cell_id), study.budgets[cell.cell_id]
+        )
+        for cell in by_cost
+    ]
     portfolio = Portfolio(plans, seed_test(study), slots)
     feed = Feed(study, portfolio)
     columns = (runs[name].tolist() for name in Feed.COLUMNS)
@@ -139,45 +174,45 @@ def _expected_cost(cell: Cell) -> float:
 
 
 class Feed:
-    """Between a study's runs and its search: which runs a probe is, and which probes a run tells.
+    """Between a study's runs and its search: which runs a probe is, and which probe a run tells.
 
-    A run that diverged did not recover the graph and has the worst score there is. One that
-    converged is the same run under any higher step limit, and counts for the retest too.
+    A run that diverged did not recover the graph and has the worst score there is.
     """
 
     COLUMNS = ("cell_id", "h", "d_k", "seed", "score", "stop_reason")
 
     def __init__(self, study: Study, portfolio: Portfolio) -> None:
-        self.portfolio = portfolio
-        self.retests = study.search.retest_steps is not None
-        self._trained = {(cell.cell_id, False): cell for cell in study.cells}
-        for cell in study.cells:
-            if extended := study.extended(cell):
-                self._trained[cell.cell_id, True] = extended
-        self._told: dict[str, list[tuple[str, bool]]] = {}
-        for probed, cell in self._trained.items():
-            self._told.setdefault(cell.cell_id, []).append(probed)
+        self.study, self.portfolio = study, portfolio
+        self._cells = {cell.cell_id: cell for cell in study.cells}
 
     def cell_of(self, probe: Probe) -> Cell:
-        """The cell that a probe trains: with the step limit of the retest if it is one."""
-        return self._trained[probe.cell, probe.extended]
+        """The cell that a probe trains."""
+        return self._cells[probe.cell]
 
     def runs_of(self, probe: Probe) -> list[Run]:
         """The runs of a probe, one for each of its seeds."""
         cell = self.cell_of(probe)
         return [Run(cell=cell, h=probe.arm, d_k=probe.value, seed=seed) for seed in probe.seeds]
 
+    def knows(self, row: Mapping[str, Any]) -> bool:
+        """Whether the search has the score of a run."""
+        key = ProbeKey(row["h"], row["d_k"])
+        return row["seed"] in self.portfolio.scores(row["cell_id"], key)
+
+    def sorted_out(self, rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+        """The rows of a trial's own runs, and those at other step limits that the search lacks."""
+        own = [row for row in rows if row["trained_to"] == row["max_steps"]]
+        others = [row for row in rows if row["trained_to"] != row["max_steps"]]
+        others += [larger for row in own for larger in at_larger_limits(self.study, row)]
+        return own, [row for row in others if not self.knows(row)]
+
     def tell(self, row: Mapping[str, Any]) -> None:
         """Tell the search of a run, if it is one of the study's and did not fail."""
-        if row["stop_reason"] == "failed":
+        if row["stop_reason"] == "failed" or row["cell_id"] not in self._cells:
             return
         diverged = row["stop_reason"] == "diverged"
         score = self.portfolio.test.worst if diverged else row["score"]
-        for cell_id, extended in self._told.get(row["cell_id"], ()):
-            run = (cell_id, row["h"], row["d_k"], row["seed"], score)
-            self.portfolio.tell(*run, extended=extended)
-            if self.retests and not extended and row["stop_reason"] == "converged":
-                self.portfolio.tell(*run, extended=True)
+        self.portfolio.tell(row["cell_id"], row["h"], row["d_k"], row["seed"], score)
 
 
 def shown_heads(state: CellState) -> list[int]:

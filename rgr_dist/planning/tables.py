@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Literal
 
 from rgr_dist.planning.portfolio import shown_heads
 from rgr_dist.store.store import Store
-from rgr_dist.study.study import Study
+from rgr_dist.study.study import Cell, Study
+from search.cell_state import CellState
 from search.portfolio import Portfolio
-from search.protocol import ArmResult, ProbeResult
+from search.protocol import ArmResult, ProbeKey, ProbeResult
 
+Limit = Literal["capacity", "budget"]
 Rows = list[dict[str, Any]]
 
 
@@ -30,8 +33,9 @@ def threshold_rows(study: Study, portfolio: Portfolio) -> Rows:
     rows = []
     for cell in study.cells:
         state = portfolio.state(cell.cell_id)
+        budgets = [portfolio.state(one.cell_id) for one in study.budgets[cell.cell_id]]
         for h in shown_heads(state):
-            result = state.result(h)
+            result, fresh = state.result(h), state.result(h).fresh
             rows.append(
                 {
                     "cell_id": cell.cell_id,
@@ -48,10 +52,15 @@ def threshold_rows(study: Study, portfolio: Portfolio) -> Rows:
                     "status": result.status,
                     "mean_score": result.passed.mean_score if result.passed else None,
                     "n_seeds": result.passed.n_seeds if result.passed else None,
-                    "certificate": _certificate(result),
+                    "certificate": _certificate(result, _passes_from(study, cell, result, budgets)),
                     "because": result.because,
-                    "limited_by": result.limited_by,
+                    "limited_by": limited_by(result, [one.result(h) for one in budgets]),
                     "n_edges": cell.n_edges,
+                    "max_steps": cell.training.max_steps,
+                    "confirmed": result.confirmed,
+                    "fresh_mean": finite(fresh.mean_score) if fresh else None,
+                    "fresh_seeds": fresh.n_seeds if fresh else None,
+                    "D_K_first": None if result.first_value is None else h * result.first_value,
                 }
             )
     return rows
@@ -68,7 +77,9 @@ def decision_rows(study: Study, portfolio: Portfolio) -> Rows:
             "step": step,
             "h": decision.arm,
             "d_k": decision.value,
-            "longer": decision.extended,
+            "max_steps": cell.training.max_steps,
+            "want": decision.want,
+            "first_seed": decision.first_seed,
             "reason": decision.reason,
             "verdict": decision.verdict,
             "mean_score": decision.mean_score,
@@ -81,14 +92,49 @@ def decision_rows(study: Study, portfolio: Portfolio) -> Rows:
     ]
 
 
-def _certificate(result: ArmResult) -> str | None:
-    passed, failed = result.contradiction or (result.passed, result.failed)
-    if passed is None:
+def limited_by(result: ArmResult, budgets: Sequence[ArmResult]) -> Limit | None:
+    """What keeps a threshold from being lower: training budget, or capacity as far as it is seen.
+
+    Args:
+        budgets: the results of the same arm at every budget, increasing.
+
+    Returns:
+        budget if a larger one has a lower threshold, or the last two still differ; capacity if
+        those two have the same; None where there is one budget, or a threshold is missing.
+    """
+    costs = [one.cost for one in budgets]
+    if len(budgets) < 2 or result.cost is None or costs[-1] is None:
         return None
-    probes = {"pass": passed, "fail": failed}
-    if result.extended is not None:
-        probes["longer"] = result.extended
-    return json.dumps({side: _probe(result.arm, probe) for side, probe in probes.items()})
+    if costs[-1] < result.cost or costs[-2] is None or costs[-1] < costs[-2]:
+        return "budget"
+    return "capacity"
+
+
+def _passes_from(
+    study: Study, cell: Cell, result: ArmResult, budgets: Sequence[CellState]
+) -> int | None:
+    """The smallest step limit of the study at which the probe of a threshold passes."""
+    if len(budgets) < 2 or result.value is None:
+        return None
+    key = ProbeKey(result.arm, result.value)
+    passing = (
+        one.training.max_steps
+        for one, state in zip(study.budgets[cell.cell_id], budgets, strict=True)
+        if state.used.get(key) == "pass" or one == cell
+    )
+    return next(passing)
+
+
+def _certificate(result: ArmResult, passes_from: int | None) -> str | None:
+    passed, failed = result.contradiction or (result.passed, result.failed)
+    if passed is None and failed is None:
+        return None
+    sides = {"pass": _probe(result.arm, passed), "fail": _probe(result.arm, failed)}
+    if result.fresh is not None:
+        sides["fresh"] = _probe(result.arm, result.fresh)
+    if sides["pass"] is not None and passes_from is not None:
+        sides["pass"]["passes_from_max_steps"] = passes_from
+    return json.dumps(sides)
 
 
 def _probe(h: int, probe: ProbeResult | None) -> dict[str, Any] | None:

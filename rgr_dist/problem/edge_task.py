@@ -85,15 +85,19 @@ def initial_projections(
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """W_Q and W_K at the start, each float64 [d_model, D_K].
 
-    Entries are normal with variance 1/d_model, times ``training.initial_scale``. Columns come
+    Entries are normal. Their deviation is 1/sqrt(d_model), or the root of it where
+    ``training.initial`` reads it as their variance; times ``training.initial_scale``. Columns come
     from the stream in order, so that a wider layer begins with the narrower one's columns and
     the widths of one seed are paired as closely as possible.
     """
+    training, inverse = run.cell.training, np.sqrt(run.cell.d_model)
+    if training.initial == "variance":
+        inverse = np.sqrt(inverse)
 
     def draw(role: str) -> npt.NDArray[np.float64]:
         d_model = run.cell.d_model
         values = Stream.of(run.cell.problem_json, role, run.seed).normals(d_model * run.D_K)
-        columns: npt.NDArray[np.float64] = values.reshape(run.D_K, d_model).T / np.sqrt(d_model)
-        return np.ascontiguousarray(run.cell.training.initial_scale * columns)
+        columns: npt.NDArray[np.float64] = values.reshape(run.D_K, d_model).T / inverse
+        return np.ascontiguousarray(training.initial_scale * columns)
 
     return draw("W_Q"), draw("W_K")

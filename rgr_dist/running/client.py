@@ -1,8 +1,9 @@
-"""Runs a study from outside a cluster: a task on it drives, this process watches the store."""
+"""Drives a cluster from outside it: a task there drives, this process watches the store."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from rgr_dist.planning.forecast import work_done
 from rgr_dist.planning.portfolio import open_portfolio, stored_runs, stored_search
@@ -37,11 +38,7 @@ def drive_from_inside(
     Raises:
         ClusterError: the store is a local folder, no cluster answers, or the task failed.
     """
-    if "://" not in store.root:
-        raise ClusterError(
-            f"--out {store.root}: the driver of {address} runs on the cluster and cannot write "
-            "a folder of this machine; give a URI that both can open, such as s3://BUCKET/results"
-        )
+    check_shared(store, address)
     search = stored_search(study, store)
     before, work_before = search.runs, work_done(search.runs, study)
     summary = Summary()
@@ -59,18 +56,46 @@ def drive_from_inside(
             engine,
             gpus,
         )
-        while not ray.wait([task], timeout=WATCH_EVERY)[0]:
+
+        def watch() -> None:
             runs = stored_runs(study, store)
             summary.runs = len(runs) - len(before)
             summary.steps = int(runs["steps"].sum() - before["steps"].sum())
             summary.work = work_done(runs, study) - work_before
             view.update(study, open_portfolio(study, runs, search.expected), summary)
-        try:
-            done: Summary = ray.get(task)
-        except ray.exceptions.RayError as error:
-            cause = getattr(error, "cause", error)
-            raise ClusterError(f"--address {address}: the driver there ended: {cause!r}") from None
+
+        done: Summary = wait_for(task, address, watch)
     return done
+
+
+def check_shared(store: Store, address: str) -> None:
+    """Make sure that a driver on the cluster can write the store.
+
+    Raises:
+        ClusterError: it is a folder of this machine.
+    """
+    if "://" not in store.root:
+        raise ClusterError(
+            f"--out {store.root}: the driver of {address} runs on the cluster and cannot write "
+            "a folder of this machine; give a URI that both can open, such as s3://BUCKET/results"
+        )
+
+
+def wait_for(task: Any, address: str, watch: Callable[[], None]) -> Any:
+    """What a task on the cluster returns; ``watch`` is called every few seconds meanwhile.
+
+    Raises:
+        ClusterError: the task failed.
+    """
+    import ray
+
+    while not ray.wait([task], timeout=WATCH_EVERY)[0]:
+        watch()
+    try:
+        return ray.get(task)
+    except ray.exceptions.RayError as error:
+        cause = getattr(error, "cause", error)
+        raise ClusterError(f"--address {address}: the driver there ended: {cause!r}") from None
 
 
 def _drive(

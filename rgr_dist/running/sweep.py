@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from rgr_dist.planning.budgets import smaller_limits
 from rgr_dist.planning.expectations import record
 from rgr_dist.planning.forecast import step_cost
 from rgr_dist.planning.portfolio import Feed, stored_search
@@ -60,6 +61,7 @@ def run_study(
         with connect(address, cpus, gpus) as workers:  # first: without a Ray, nothing is written
             summary.start(workers)
             record(study, store, search.expected)
+            store.append(search.implied)
             search.portfolio.slots = 1 if gpus else workers  # on a GPU, lanes are fast side by side
             _train(
                 study,
@@ -92,16 +94,19 @@ class Recorder:
         self._tables_written = time.monotonic()
 
     def record(self, probe: Probe, result: dict[str, Any]) -> None:
-        """Take in the rows of a trial.
+        """Take in the rows of a trial: those of its runs, and what they tell at other limits.
 
         Raises:
             StoreError: they could not be stored; the search has not been told of them.
         """
-        rows, summary = result["rows"], self.summary
-        self.store.append(rows)
+        own, others = self.feed.sorted_out(result["rows"])
+        self.store.append([*own, *others])
+        summary = self.summary
         if summary.paced_from is None:
-            summary.paced_from = time.monotonic() - sum(row["seconds"] for row in rows)
-        for row in rows:
+            summary.paced_from = time.monotonic() - sum(row["seconds"] for row in own)
+        for row in others:
+            self.feed.tell(row)
+        for row in own:
             summary.runs += 1
             summary.steps += row["steps"]
             summary.work += row["steps"] * step_cost(self.feed.cell_of(probe), row["D_K"])
@@ -141,9 +146,14 @@ def _train(
     from search.tune.searcher import ThresholdSearcher
 
     device = "cuda" if gpus else "cpu"
+
+    def config_of(probe: Probe) -> dict[str, Any]:
+        cell = recorder.feed.cell_of(probe)
+        return probe_config(probe, cell, smaller_limits(study, cell), engine, device)
+
     searcher = ThresholdSearcher(
         portfolio,
-        lambda probe: probe_config(probe, recorder.feed.cell_of(probe), engine, device),
+        config_of,
         lambda probe: recorder.record_lost(probe, engine, device),
     )
     scheduler = SeedScheduler(searcher, recorder.record)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import traceback
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -19,13 +20,20 @@ from rgr_dist.study.study import Cell, Run
 from search.protocol import Probe
 
 
-def probe_config(probe: Probe, cell: Cell, engine: str, device: str) -> dict[str, Any]:
-    """A probe as the config of a trial: plain values only."""
+def probe_config(
+    probe: Probe, cell: Cell, budgets: list[int], engine: str, device: str
+) -> dict[str, Any]:
+    """A probe as the config of a trial: plain values only.
+
+    Args:
+        budgets: smaller step limits at which the runs are wanted too.
+    """
     return {
         "cell": cell.model_dump_json(),
         "h": probe.arm,
         "d_k": probe.value,
         "seeds": list(probe.seeds),
+        "budgets": budgets,
         "engine": engine,
         "device": device,
     }
@@ -49,6 +57,7 @@ class ProbeTrainable(tune.Trainable):
         self.runs = [
             Run(cell=cell, h=config["h"], d_k=config["d_k"], seed=seed) for seed in config["seeds"]
         ]
+        self.budgets: list[int] = config["budgets"]
         self.engine = _engine(config["engine"], config["device"], cell.model)
         self.device = config["device"]
 
@@ -59,21 +68,34 @@ class ProbeTrainable(tune.Trainable):
 
     def step(self) -> dict[str, Any]:
         """Train the seeds; the scheduler then stops the trial."""
-        return {"rows": train_rows(self.engine, self.runs, self.device)}
+        return {"rows": train_rows(self.engine, self.runs, self.device, self.budgets)}
 
 
-def train_rows(engine: Engine, runs: list[Run], device: str = "cpu") -> list[dict[str, Any]]:
-    """Train a wave and return the row of each run; if the engine raises, rows that say so."""
+def train_rows(
+    engine: Engine, runs: list[Run], device: str = "cpu", budgets: Sequence[int] = ()
+) -> list[dict[str, Any]]:
+    """Train a wave and return the row of each run; if the engine raises, rows that say so.
+
+    The rows at smaller step limits come before that of the run that they were read off, whose
+    time is that of all.
+    """
     if not runs:
         return []
+    device_name = _processor(device)
     try:
-        ended = [_columns(outcome) for outcome in engine.train(runs)]
+        ended = engine.train_through(runs, budgets)
     except Exception:
-        ended = [{"error": traceback.format_exc(limit=-3).strip()}] * len(runs)
-    return [
-        run_row(run, columns, engine.name, _processor(device))
-        for run, columns in zip(runs, ended, strict=True)
-    ]
+        error = {"error": traceback.format_exc(limit=-3).strip()}
+        return [run_row(run, error, engine.name, device_name) for run in runs]
+    rows = []
+    for run, outcomes in zip(runs, ended, strict=True):
+        own = run.cell.training.max_steps
+        for limit, outcome in zip((*budgets, own), outcomes, strict=True):
+            columns = _columns(outcome)
+            if limit != own:
+                columns["seconds"] = 0.0
+            rows.append(run_row(run.with_limit(limit), columns, engine.name, device_name, own))
+    return rows
 
 
 def _columns(outcome: Outcome) -> dict[str, Any]:

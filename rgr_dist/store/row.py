@@ -27,7 +27,11 @@ FAILED: dict[str, Any] = {
 
 
 def run_row(
-    run: Run, ended: Mapping[str, Any], engine: str | None, device: str | None
+    run: Run,
+    ended: Mapping[str, Any],
+    engine: str | None,
+    device: str | None,
+    trained_to: int | None = None,
 ) -> dict[str, Any]:
     """The row of a run that ended just now, column by column as in ``RUNS``.
 
@@ -35,6 +39,7 @@ def run_row(
         ended: how it ended, by column; columns of ``FAILED`` left out are as there.
         engine: name of the engine that trained it.
         device: kind and name of the processor; None where no worker trained it.
+        trained_to: step limit of the run that this one was read off; its own if not given.
     """
     cell, ended = run.cell, {**FAILED, **ended}
     return {
@@ -53,6 +58,7 @@ def run_row(
         "context_length": cell.context.length,
         "positive_rate": cell.context.positive_rate,
         "max_steps": cell.training.max_steps,
+        "trained_to": trained_to or cell.training.max_steps,
         "score": ended["score"],
         "val_score": ended["val_score"],
         "threshold_tau": ended["threshold_tau"],

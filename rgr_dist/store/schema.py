@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Raise it whenever columns change, so that no older rgr-dist rewrites parts without the new ones.
 
-2 added ``null_rate`` to runs; it is null in parts of version 1.
+2 added ``null_rate`` to runs; it is null in parts of version 1. 3 added ``trained_to`` to runs,
+which is null before; ``max_steps``, ``confirmed``, ``fresh_mean``, ``fresh_seeds`` and
+``D_K_first`` to thresholds; and ``max_steps``, ``want`` and ``first_seed`` to decisions, in place
+of ``longer``.
 """
 
 
@@ -38,6 +41,11 @@ RUNS = _table(
     ("positive_rate", pa.float64(), "target-in-context rate, rho; unused by the transformer"),
     ("max_steps", pa.int64(), "step limit, contexts or batches"),
     (
+        "trained_to",
+        pa.int64(),
+        "step limit of the training that the row was read off: max_steps where it had its own",
+    ),
+    (
         "score",
         pa.float64(),
         "test micro-F1, accuracy (transformer) or mean squared error (value), or null",
@@ -54,7 +62,11 @@ RUNS = _table(
     ("error", pa.string(), "what failed; null unless stop_reason is failed"),
     ("engine", pa.string(), "engine that trained the run"),
     ("device", pa.string(), "cpu or cuda, and the processor's name"),
-    ("seconds", pa.float64(), "the run's share of its program's wall time, s"),
+    (
+        "seconds",
+        pa.float64(),
+        "the run's share of its program's wall time, s; 0 where it was read off another",
+    ),
     ("finished_at", pa.timestamp("us", tz="UTC"), "when the run ended"),
     ("versions", pa.string(), "rgr-dist, torch, numpy and numba versions"),
     ("git_revision", pa.string(), "source revision, where known"),
@@ -79,8 +91,17 @@ THRESHOLDS = _table(
     ("n_seeds", pa.int32(), "seeds behind mean_score"),
     ("certificate", pa.string(), "JSON: the passing probe at d_k and the failing one at d_k - 1"),
     ("because", pa.string(), "reason for the status, in words"),
-    ("limited_by", pa.string(), "capacity | budget: what d_k - 1 lacked, where it was retested"),
+    (
+        "limited_by",
+        pa.string(),
+        "budget where D_K falls at larger step limits; capacity where the last two have the same",
+    ),
     ("n_edges", pa.int32(), "relations m'; null in older tables, where it is degree * m"),
+    ("max_steps", pa.int64(), "step limit of the threshold's runs"),
+    ("confirmed", pa.bool_(), "whether it passes on fresh seeds; null where that was not asked"),
+    ("fresh_mean", pa.float64(), "mean test score on the fresh seeds"),
+    ("fresh_seeds", pa.int32(), "fresh seeds behind fresh_mean"),
+    ("D_K_first", pa.int32(), "smallest D_K that passes on the first seeds alone"),
 )
 
 DECISIONS = _table(
@@ -92,7 +113,9 @@ DECISIONS = _table(
     ("h", pa.int32(), "heads"),
     ("d_k", pa.int32(), "key width probed"),
     ("D_K", pa.int32(), "h * d_k"),
-    ("longer", pa.bool_(), "trained with the extended budget of a retest"),
+    ("max_steps", pa.int64(), "step limit"),
+    ("want", pa.string(), "verdict | every seed | extra seeds | fresh seeds | transition"),
+    ("first_seed", pa.int32(), "the smallest of the seeds behind the verdict"),
     ("reason", pa.string(), "why this probe came next"),
     ("verdict", pa.string(), "pass | fail | open"),
     ("mean_score", pa.float64(), "mean test score of the seeds that ran"),

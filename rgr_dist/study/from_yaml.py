@@ -21,7 +21,7 @@ from rgr_dist.study.edge_list import EdgesFile, load_edges
 from rgr_dist.study.errors import StudyError, load_yaml, validated
 from rgr_dist.study.models import MODELS
 from rgr_dist.study.spec import LARGEST_COUNT, Spec
-from rgr_dist.study.study import Cell, Search, Study
+from rgr_dist.study.study import Cell, Search, Study, Training
 from rgr_dist.study.token_table import TableFile, Vocabulary
 
 Keys = dict[str, Any]
@@ -102,13 +102,16 @@ def parse_study(
     record = MODELS.get(str(written.model))  # an unknown model is refused with its first cell
     papers = record.training if record else {}
     has_null = record is not None and record.task == "matching"
-    vectors = _Vectors(written.embedding, where, home or Path())
+    vectors, search = _Vectors(written.embedding, where, home or Path()), written.search
     for index, item in enumerate(written.cells):
         here = f"cells[{index}]."
         prefix = {part: here for part in ("m", "d_model", *OVERRIDES) if getattr(item, part, None)}
         graph, at = _merged(written.graph, item.graph), f"{prefix.get('graph', '')}graph."
         graphs = _graphs(graph, where, at, home or Path(), vectors.files)
-        for m, d_model, one_graph in itertools.product(item.m, item.d_model, graphs):
+        training = {**papers, **written.training, **item.training}
+        budgets = _budgets(training, where, prefix.get("training", ""))
+        sizes = itertools.product(item.m, item.d_model, graphs, budgets)
+        for m, d_model, one_graph, max_steps in sizes:
             cell = {
                 "model": written.model,
                 "graph": one_graph,
@@ -116,44 +119,82 @@ def parse_study(
                 "d_model": d_model,
                 "embedding": vectors.of(m, d_model, null=has_null),
                 "context": {**written.context, **item.context},
-                "training": {**papers, **written.training, **item.training},
+                "training": {**training, **max_steps},
             }
             cells.append(validated(Cell, cell, where, prefix))
     times = Counter(cells)
     twice = next((cell for cell in cells if times[cell] > 1), None)
     if twice is not None:
         raise StudyError(f"{where}: cells: {twice.name} is listed twice; list each cell once")
-    search = written.search
+    cells = _with_longer(cells, search.retest_steps, where)
+    search = search.model_copy(update={"retest_steps": None})
     for one in cells:
-        _check_search(one, search, where)
+        _check_heads(one, search, where)
     if record and record.target is not None and "target" not in search.model_fields_set:
         search = search.model_copy(update={"target": record.target})
     return Study(name=written.name, cells=tuple(cells), search=search, files=vectors.files)
 
 
-def _check_search(cell: Cell, search: Search, where: str) -> None:
-    """Make sure that a cell can be searched as asked.
+def _check_heads(cell: Cell, search: Search, where: str) -> None:
+    """Make sure that a cell can be searched at the heads that are asked for.
 
     Raises:
-        StudyError: its heads would split its values unevenly, or a retest would be too long.
+        StudyError: they would split its values unevenly.
     """
-    if cell.record.splits_values:
-        why = "a head's values have width d_model / h, so list divisors of d_model"
-        if search.heads == "all":
-            raise StudyError(f"{where}: search.heads: all is not for model {cell.model}; {why}")
-        bad = next((h for h in search.heads if cell.d_model % h), None)
-        if bad is not None:
-            raise StudyError(
-                f"{where}: search.heads: {bad} does not divide d_model = {cell.d_model} "
-                f"of cell {cell.name}; {why}"
-            )
-    most = LARGEST_COUNT // cell.training.max_steps
-    if search.retest_steps is not None and search.retest_steps > most:
+    if not cell.record.splits_values:
+        return
+    why = "a head's values have width d_model / h, so list divisors of d_model"
+    if search.heads == "all":
+        raise StudyError(f"{where}: search.heads: all is not for model {cell.model}; {why}")
+    bad = next((h for h in search.heads if cell.d_model % h), None)
+    if bad is not None:
         raise StudyError(
-            f"{where}: search.retest_steps: {search.retest_steps} times max_steps = "
-            f"{cell.training.max_steps} of cell {cell.name} exceeds {LARGEST_COUNT}; "
-            f"give at most {most}"
+            f"{where}: search.heads: {bad} does not divide d_model = {cell.d_model} "
+            f"of cell {cell.name}; {why}"
         )
+
+
+def _budgets(training: Keys, where: str, prefix: str) -> list[Keys]:
+    """The step limits of a cell, increasing.
+
+    Returns:
+        ``{"max_steps": …}`` for each; what is no list of numbers is left for the cell to refuse.
+
+    Raises:
+        StudyError: a limit is listed twice.
+    """
+    key = "max_steps"
+    listed = training.get(key, Training.model_fields[key].default)
+    limits = listed if isinstance(listed, list) and listed else [listed]
+    twice = next((limit for i, limit in enumerate(limits) if limit in limits[:i]), None)
+    if twice is not None:
+        raise StudyError(f"{where}: {prefix}training.{key}: lists {twice} twice; list each once")
+    if all(type(limit) is int for limit in limits):
+        limits = sorted(limits)
+    return [{key: limit} for limit in limits]
+
+
+def _with_longer(cells: list[Cell], times: int | None, where: str) -> list[Cell]:
+    """The cells, each followed by itself at so many times its step limit if no other is that.
+
+    Raises:
+        StudyError: it would be too long.
+    """
+    every: list[Cell] = []
+    for cell in cells:
+        every.append(cell)
+        if times is not None:
+            limit = cell.training.max_steps
+            most = LARGEST_COUNT // limit
+            if times > most:
+                raise StudyError(
+                    f"{where}: search.retest_steps: {times} times max_steps = {limit} "
+                    f"of cell {cell.name} exceeds {LARGEST_COUNT}; give at most {most}"
+                )
+            longer = cell.with_limit(times * limit)
+            if longer not in cells:
+                every.append(longer)
+    return every
 
 
 class _Vectors:

@@ -11,13 +11,13 @@ from rgr_dist.study.study import Cell, Study
 def cells_named(study: Study, text: str) -> list[Cell]:
     """The cells whose name has every ``key=value`` of a text such as ``m=64,d_model=16``.
 
-    ``degree=1`` also selects cells whose name leaves it out.
+    Keys that a name leaves out also select: ``degree=1``, or any of ``training`` and ``context``.
 
     Raises:
         StudyError: there is none.
     """
     wanted = _pairs(text)
-    named = {cell: _pairs(study.name_of(cell)) | _degree(cell) for cell in study.cells}
+    named = {cell: _pairs(study.name_of(cell)) | _others(study, cell) for cell in study.cells}
     cells = [cell for cell, pairs in named.items() if wanted and wanted <= pairs]
     if not cells:
         raise StudyError(f"--cell {text}: not in {study.name}; valid: {_names(study, study.cells)}")
@@ -54,12 +54,22 @@ def heads_named(study: Study, heads: Sequence[int]) -> tuple[int, ...]:
     return tuple(h for h in listed if h in heads)
 
 
-def _pairs(name: str) -> set[str]:
-    return {"".join(pair.split()) for pair in name.split(",") if pair.strip()}
+def _pairs(name: str) -> set[tuple[str, str | float]]:
+    return {_pair("".join(pair.split())) for pair in name.split(",") if pair.strip()}
 
 
-def _degree(cell: Cell) -> set[str]:
-    return {f"degree={cell.graph.degree}"}
+def _pair(text: str) -> tuple[str, str | float]:
+    """Key and value, a number where it is one: ``sharpness=10`` names 10.0 too."""
+    key, _, value = text.partition("=")
+    try:
+        return key, float(value)
+    except ValueError:
+        return key, value
+
+
+def _others(study: Study, cell: Cell) -> set[tuple[str, str | float]]:
+    keys = {"degree": cell.graph.degree, **study.keys_of(cell)}
+    return {_pair(f"{key.split('.')[-1]}={value}") for key, value in keys.items()}
 
 
 def _names(study: Study, cells: Sequence[Cell]) -> str:

@@ -24,6 +24,10 @@ PROTOCOL = 1
 """Version of the training protocol. Raise it when the same study would give other numbers."""
 
 
+CONFIRM_SEEDS = 20
+"""Fresh seeds that confirm a winner where every head is searched."""
+
+
 class Context(Spec):
     """How contexts are drawn (App. A.1): length l and target-in-context rate rho."""
 
@@ -34,19 +38,38 @@ class Context(Spec):
 class Training(Spec):
     """Optimisation and stopping (App. A.1); steps are contexts of one run.
 
-    ``initial_scale`` multiplies the standard deviation 1/sqrt(d_model) of the first weights.
+    The paper draws the first weights of W_Q and W_K from N(0, 1/sqrt(d_model)) and does not say
+    which the second number is: ``initial`` reads it as their standard ``deviation`` or as their
+    ``variance``. ``initial_scale`` multiplies the deviation of either.
+
+    The learning rate follows a ``schedule``, which the paper's does not (``engines.schedule``):
+    ``warmup`` rises linearly for ``warmup_steps`` and stays, ``cosine`` falls to zero at
+    ``max_steps``. 2,000 steps, 2 / (1 - beta_2), are the untuned warm-up of Ma and Yarats
+    (arXiv:1910.04209).
+
     The transformer (Sec. 7.3) takes a batch a step, decays its weights and does not stop early.
     Message retrieval stops once its error does not fall: a check is better only if it is below
     the best one by more than ``tolerance`` times that, which the paper does not give (Sec. 7.2).
     """
 
     later: ClassVar[frozenset[str]] = frozenset(
-        {"initial_scale", "batch_size", "weight_decay", "tolerance"}
+        {
+            "initial_scale",
+            "initial",
+            "schedule",
+            "warmup_steps",
+            "batch_size",
+            "weight_decay",
+            "tolerance",
+        }
     )
 
     learning_rate: Annotated[Real, Field(gt=0, le=1e30)] = 1e-3
     sharpness: Annotated[Real, Field(gt=0, le=1e30)] = 10.0
     initial_scale: Annotated[Real, Field(gt=0, le=1e30)] = 1.0
+    initial: Literal["deviation", "variance"] = "deviation"
+    schedule: Literal["constant", "cosine", "warmup"] = "constant"
+    warmup_steps: Count = 2_000
     max_steps: Count = 20_000
     check_every: Count = 500
     patience: Count = 5
@@ -56,6 +79,29 @@ class Training(Spec):
     batch_size: Count | None = None
     weight_decay: Annotated[Real, Field(ge=0, le=1e30)] | None = None
     tolerance: Share = 0.001
+
+    @property
+    def path_depends_on_limit(self) -> bool:
+        """Whether another ``max_steps`` changes a run before it gets there.
+
+        If not, the state of a run at a smaller limit is one that it passes through at a larger.
+        """
+        return self.schedule == "cosine"
+
+    @model_validator(mode="after")
+    def _warms_up(self) -> Self:
+        if self.schedule == "warmup":
+            if self.warmup_steps > self.max_steps:
+                raise ValueError(
+                    f"warmup_steps: {self.warmup_steps} exceeds max_steps = {self.max_steps}; "
+                    f"valid are 1 to {self.max_steps}"
+                )
+        elif self.warmup_steps != type(self).model_fields["warmup_steps"].default:
+            raise ValueError(
+                f"warmup_steps: schedule {self.schedule} does not use it; leave it out, or give "
+                "schedule: warmup"
+            )
+        return self
 
 
 class Search(Spec):
@@ -67,12 +113,20 @@ class Search(Spec):
     Attributes:
         heads: head counts to search; ``all`` searches every integer.
         target: mean score over the seeds to reach; in a study file of model value 0.5 by default.
-        keep_within: heads up to this share above the best D_K are searched to the end.
+        keep_within: heads up to this share above the best D_K, or up to one step of their d_k above
+            it, are searched to the end.
+        keep_heads: heads that are searched to the end however far above the best they lie.
         max_D_K: largest total width; by default 4 m' log2(m) / d_model, at least 4 h.
-        intervals: top up the probes beside a threshold to all seeds (App. A.2).
+        intervals: top up the probes beside a threshold to all seeds (App. A.2): those of every head
+            near the best, or, with ``best``, of the best head and of ``keep_heads`` alone.
         extra_seeds: seeds added to a pass and a fail that contradict each other.
-        retest_steps: train the failing side of a certificate again with so many times the
-            step limit, to tell a lack of capacity from one of training.
+        confirm_seeds: fresh seeds on which the thresholds of the best head and of every head within
+            the margin must pass again; the least over many noisy means is lower than its own mean.
+            0, the paper's protocol, by default; 20 for ``heads: all``.
+        transition_seeds: seeds to train at every width near a threshold, 0 for none.
+        transition_window: how near: up to this share of the threshold away from it.
+        retest_steps: search every cell at so many times its step limit too, to tell a lack of
+            capacity from one of training. A loaded study has those cells, and no such key.
     """
 
     mode: Literal["threshold", "grid"] = "threshold"
@@ -81,14 +135,37 @@ class Search(Spec):
     seeds: Annotated[Count, Field(le=10_000)] = 10
     keep_within: Annotated[Real, Field(ge=0)] | None = 0.10
     max_D_K: Count | None = None
-    intervals: bool = True
+    intervals: bool | Literal["best"] = True
     extra_seeds: Annotated[StrictInt, Field(ge=0)] = 10
+    confirm_seeds: Annotated[StrictInt, Field(ge=0, le=10_000)] = 0
+    keep_heads: tuple[Count, ...] = ()
+    transition_seeds: Annotated[StrictInt, Field(ge=0, le=10_000)] = 0
+    transition_window: Annotated[Real, Field(ge=0, le=10)] = 0.5
     retest_steps: Annotated[StrictInt, Field(ge=2)] | None = None
     D_K: tuple[Count, ...] | None = None
 
     def lists(self, h: int) -> bool:
         """Whether a head count is one of those to be searched."""
         return self.heads == "all" or h in self.heads
+
+    @model_validator(mode="before")
+    @classmethod
+    def _confirm_every_head(cls, keys: Any) -> Any:
+        """With every head a winner is the least of very many, so that it is confirmed."""
+        if isinstance(keys, dict) and keys.get("heads") == "all" and "confirm_seeds" not in keys:
+            return {**keys, "confirm_seeds": CONFIRM_SEEDS}
+        return keys
+
+    @model_validator(mode="after")
+    def _for_thresholds_alone(self) -> Self:
+        if self.mode == "grid":
+            for name in ("confirm_seeds", "keep_heads", "transition_seeds"):
+                if getattr(self, name):
+                    raise ValueError(f"{name}: only for mode threshold; leave it out of a grid")
+        unknown = [h for h in self.keep_heads if not self.lists(h)]
+        if unknown:
+            raise ValueError(f"keep_heads: {unknown[0]} is not one of heads; list it there too")
+        return self
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -175,6 +252,11 @@ class Cell(Spec):
         self.embedding.check(self.m, self.d_model)
         return self
 
+    def with_limit(self, max_steps: int) -> Cell:
+        """The cell with another step limit."""
+        training = self.training.model_copy(update={"max_steps": max_steps})
+        return self.model_copy(update={"training": training})
+
     @property
     def record(self) -> Model:
         """What is particular to the cell's model."""
@@ -234,6 +316,10 @@ class Run(Spec):
             raise ValueError(f"h: {self.h} does not divide d_model = {self.cell.d_model}")
         return self
 
+    def with_limit(self, max_steps: int) -> Run:
+        """The run with another step limit."""
+        return self.model_copy(update={"cell": self.cell.with_limit(max_steps)})
+
     @property
     def D_K(self) -> int:
         """Total key width h * d_k."""
@@ -262,26 +348,33 @@ class Study(Spec):
     search: Search
     files: dict[str, dict[str, Any]] = Field(default_factory=dict)
 
-    def extended(self, cell: Cell) -> Cell | None:
-        """The cell with the extended budget of a retest, if the study asks for one."""
-        if self.search.retest_steps is None:
-            return None
-        steps = cell.training.max_steps * self.search.retest_steps
-        return cell.model_copy(
-            update={"training": cell.training.model_copy(update={"max_steps": steps})}
-        )
+    @cached_property
+    def budgets(self) -> dict[str, tuple[Cell, ...]]:
+        """The cells that differ from a cell in nothing but their step limit, by its cell_id.
+
+        The cell itself is one of them; they are in the order of their limits.
+        """
+        alike: dict[Cell, list[Cell]] = {}
+        for cell in self.cells:
+            alike.setdefault(cell.with_limit(1), []).append(cell)
+        families = [
+            tuple(sorted(cells, key=lambda cell: cell.training.max_steps))
+            for cells in alike.values()
+        ]
+        return {cell.cell_id: family for family in families for cell in family}
 
     @property
-    def trained_cells(self) -> list[Cell]:
-        """The cells, and those that a retest trains with more steps; each once."""
-        return list(dict.fromkeys([*self.cells, *filter(None, map(self.extended, self.cells))]))
+    def has_budgets(self) -> bool:
+        """Whether any cell has more than one step limit."""
+        return any(len(family) > 1 for family in self.budgets.values())
 
     @cached_property
     def cell_names(self) -> dict[str, str]:
         """The name of each cell by its cell_id: ``m=64,d_model=16``, and what tells it apart.
 
-        Cells of one size add the keys in which they differ, such as ``max_steps=80000``; graphs
-        that differ only in their file add its name.
+        Cells of one size add the keys in which they differ, such as ``max_steps=80000``, but for
+        the value that more than half of them have; graphs that differ only in their file add its
+        name.
         """
         by_name: dict[str, list[Cell]] = {}
         for cell in self.cells:
@@ -310,14 +403,25 @@ class Study(Spec):
         return any(self.differences.values())
 
     def _differences(self, alike: Sequence[Cell]) -> list[list[str]]:
-        """For each of several cells, ``key=value`` where not all have the same value."""
-        flat = [self._flat(cell) for cell in alike]
-        keys = [key for key in flat[0] if any(one[key] != flat[0][key] for one in flat)]
+        """For each of several cells, ``key=value`` where its value is not that of most."""
+        flat = [self.keys_of(cell) for cell in alike]
+        keys = list(flat[0])
         if len({one.get("graph.file") for one in flat}) == len(flat):
             keys = [key for key in keys if key != "graph.digest"]
-        return [[f"{key.split('.')[-1]}={one[key]}" for key in keys] for one in flat]
 
-    def _flat(self, cell: Cell) -> dict[str, Any]:
+        def is_usual(key: str, value: Any) -> bool:
+            return 2 * [one[key] for one in flat].count(value) > len(flat)
+
+        return [
+            [
+                f"{key.split('.')[-1]}={_plain(own[key])}"
+                for key in keys
+                if not is_usual(key, own[key])
+            ]
+            for own in flat
+        ]
+
+    def keys_of(self, cell: Cell) -> dict[str, Any]:
         """The keys in which cells of one size can differ."""
         parts: dict[str, Any] = {"context": cell.context, "training": cell.training}
         flat = {f"{part}.{key}": v for part, spec in parts.items() for key, v in dict(spec).items()}
@@ -356,6 +460,11 @@ class Study(Spec):
         keys = part.model_dump(mode="json")
         digest = keys.get("digest")
         return keys if digest is None else {"family": part.family, **self.files.get(digest, {})}
+
+
+def _plain(value: Any) -> Any:
+    """A value as one writes it: 30 for 30.0."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def canonical_json(value: Any) -> str:

@@ -162,9 +162,20 @@ class Standing:
         return best is not None and lost > self.runs * abs(self.perfect - best)
 
 
-def probe_rows(probes: Sequence[TunedProbe]) -> list[dict[str, Any]]:
-    """The tuned probes as a listing."""
+def probe_rows(study: Study, probes: Sequence[TunedProbe]) -> list[dict[str, Any]]:
+    """The tuned probes as a listing; with the names of cells whose sizes do not tell them apart."""
+    named = study.has_alike_cells
     return [
-        {"m": p.cell.m, "d_model": p.cell.d_model, "h": p.h, "d_k": p.d_k, "D_K": p.h * p.d_k}
+        ({"cell": study.name_of(p.cell)} if named else {})
+        | {"m": p.cell.m, "d_model": p.cell.d_model, "h": p.h, "d_k": p.d_k, "D_K": p.h * p.d_k}
         for p in probes
+    ]
+
+
+def flags(protocol: Protocol) -> list[str]:
+    """A protocol as it is given to a study's verbs: ``--set training.learning_rate=0.001 …``."""
+    return [
+        word
+        for key, value in protocol.items()
+        for word in ("--set", f"training.{key}={value:.{DIGITS}g}")
     ]

@@ -52,6 +52,7 @@ def run_row(cell: Cell, h: int, d_k: int, seed: int, score: float | None, **othe
         "context_length": cell.context.length,
         "positive_rate": cell.context.positive_rate,
         "max_steps": limit,
+        "trained_to": limit,
         "score": score,
         "val_score": score,
         "threshold_tau": 0.5,

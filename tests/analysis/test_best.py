@@ -137,7 +137,7 @@ def test_the_margin_is_the_papers_whatever_the_search_kept(
     assert set(pool_of(results)) == {2, 4}
 
 
-def test_the_ends_are_the_smallest_of_the_found_heads(made_up: SimpleNamespace) -> None:
+def test_the_ends_are_the_smallest_of_found_and_pruned_heads(made_up: SimpleNamespace) -> None:
     study = made_up.study_of([(64, 16)], heads=[1, 2, 4, 8])
     cell = study.cells[0]
     rows = [
@@ -147,7 +147,7 @@ def test_the_ends_are_the_smallest_of_the_found_heads(made_up: SimpleNamespace) 
         made_up.threshold_row(cell, 8, None, status="pruned", D_K_low=8, D_K_high=None),
     ]
     row = one_best(made_up.results_of(study, [], rows))
-    assert (row["D_K"], row["D_K_low"], row["D_K_high"], row["status"]) == (20, 17, 26, "found")
+    assert (row["D_K"], row["D_K_low"], row["D_K_high"], row["status"]) == (20, 8, 26, "found")
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,17 @@ def test_a_cell_known_by_hand(made_up: SimpleNamespace) -> None:
     ]
     thresholds = [
         made_up.threshold_row(cell, 1, 22, mean_score=0.994, n_seeds=3, D_K_low=21, D_K_high=25),
-        made_up.threshold_row(cell, 2, 10, mean_score=0.993, n_seeds=3, D_K_low=18, D_K_high=26),
+        made_up.threshold_row(
+            cell,
+            2,
+            10,
+            mean_score=0.993,
+            n_seeds=3,
+            D_K_low=18,
+            D_K_high=26,
+            confirmed=True,
+            D_K_first=18,
+        ),
         made_up.threshold_row(cell, 4, None, status="pruned", D_K_low=24, D_K_high=None),
     ]
     results = made_up.results_of(study, runs, thresholds)
@@ -238,9 +248,12 @@ def test_a_cell_known_by_hand(made_up: SimpleNamespace) -> None:
             "mean_score": [0.993],
             "n_seeds": [3],
             "certificate": [thresholds[1]["certificate"]],
+            "max_steps": [20_000],
+            "confirmed": [True],
+            "D_K_first": [18],
         }
     )
-    text = ["cell_id", "model", "graph", "status", "certificate"]
+    text = ["cell_id", "model", "graph", "status", "certificate", "confirmed"]
     whole = [name for name in expected if name not in (*text, "mean_score")]
     expected = expected.astype(dict.fromkeys(text, "object") | dict.fromkeys(whole, "Int64"))
     pd.testing.assert_frame_equal(best(*_tables(results)), expected)
@@ -391,7 +404,9 @@ def test_records_have_the_published_keys_and_are_plain_json(made_up: SimpleNames
     assert records[-1]["mean_score"] is None
     bests = best_records(best(*_tables(searched)))
     assert all(tuple(record) == BEST_KEYS for record in bests)
-    assert all(type(value) is int for record in bests for value in record.values())
+    whole = set(BEST_KEYS) - {"confirmed", "D_K_first"}
+    assert all(type(record[key]) is int for record in bests for key in whole)
+    assert {(record["confirmed"], record["D_K_first"]) for record in bests} == {(None, None)}
     text = json.dumps({"thresholds": records, "best": bests}, allow_nan=False)
     assert json.loads(text) == {"thresholds": records, "best": bests}
 

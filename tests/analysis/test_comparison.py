@@ -48,14 +48,13 @@ def test_wide_cells_are_held_against_the_fit_of_the_wide_ones(made_up: SimpleNam
     assert theirs((64, 16), mode="grid", heads=[1], D_K=[8]) == {}
 
 
-def test_what_a_study_took_holds_its_retests_and_their_seeds(made_up: SimpleNamespace) -> None:
-    study = made_up.study_of([(64, 16)], heads=[1], retest_steps=4, extra_seeds=5)
+def test_what_a_study_took_holds_the_seeds_of_its_retests(made_up: SimpleNamespace) -> None:
+    study = made_up.study_of([(64, 16)], heads=[1], extra_seeds=5)
     (cell,) = study.cells
     rows = [made_up.run_row(cell, 1, 20, seed, 0.9) for seed in (0, 9, 14, 15)]
-    rows.append(made_up.run_row(study.extended(cell), 1, 20, 0, 0.9))
     taken = cost(made_up.results_of(study, rows, []).runs, study).iloc[0]
-    assert (taken["runs"], taken["probes"], taken["spared"]) == (4, 1, 8)
-    assert taken["steps"] == sum(row["steps"] for row in rows[:3] + rows[4:])
+    assert (taken["runs"], taken["probes"], taken["spared"]) == (3, 1, 8)
+    assert taken["steps"] == sum(row["steps"] for row in rows[:3])
 
 
 def test_a_comparison_known_by_hand(made_up: SimpleNamespace) -> None:

@@ -186,9 +186,9 @@ def test_a_published_law_in_words(law: PublishedLaw | None, words: str) -> None:
 
 def test_what_limits_the_thresholds() -> None:
     limited_by = ["capacity", "budget", None, "capacity"]
-    assert findings.limits(pd.DataFrame({"limited_by": limited_by}), 10) == (
-        "Retrained one d_k below the threshold with 10 times the step limit, 1 of 3 heads reached "
-        "the target. The training budget limits 1 of these thresholds, capacity the other 2."
+    assert findings.limits(pd.DataFrame({"limited_by": limited_by})) == (
+        "Of 3 thresholds, 1 would be lower with a larger training budget: D_K still falls at "
+        "larger step limits. The other 2 are the same at the two largest."
     )
 
 

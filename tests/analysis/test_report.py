@@ -277,7 +277,7 @@ def test_what_limits_a_threshold_is_told_where_it_was_asked_for(
     made_up: SimpleNamespace, tmp_path: Path
 ) -> None:
     study = made_up.study_of([(64, 16), (64, 32)], heads=[2, 4], retest_steps=4)
-    one, other = study.cells
+    one, _, other, _ = study.cells
     thresholds = [
         made_up.threshold_row(one, 2, 10, limited_by="budget"),
         made_up.threshold_row(one, 4, 6, limited_by="capacity"),
@@ -286,8 +286,8 @@ def test_what_limits_a_threshold_is_told_where_it_was_asked_for(
     ]
     page = written(made_up.results_of(study, [], thresholds), tmp_path)
     assert (
-        "with 4 times the step limit, 2 of 3 heads reached the target. The training budget limits "
-        "2 of these thresholds, capacity the other 1."
+        "Of 3 thresholds, 2 would be lower with a larger training budget: D_K still falls at "
+        "larger step limits. The other 1 are the same at the two largest."
     ) in page
     assert page.count('<td class="text">budget</td>') == 2
     assert page.count('<td class="text">capacity</td>') == 1

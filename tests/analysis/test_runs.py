@@ -51,11 +51,12 @@ def test_a_diverged_run_has_the_worst_score_even_if_one_is_stored(made_up: Simpl
         assert scored(made_up.results_of(study, rows, []).runs, study)["score"].tolist() == [worst]
 
 
-def test_retests_and_their_extra_seeds_are_asked_for(made_up: SimpleNamespace) -> None:
-    study = made_up.study_of([(64, 16)], heads=[2], seeds=3, extra_seeds=2, retest_steps=4)
-    (cell,) = study.cells
+def test_every_budget_and_the_extra_and_fresh_seeds_are_asked_for(made_up: SimpleNamespace) -> None:
+    seeds = {"seeds": 2, "extra_seeds": 2, "confirm_seeds": 1}
+    study = made_up.study_of([(64, 16)], heads=[2], retest_steps=4, **seeds)
+    cell, longer = study.cells
     rows = [made_up.run_row(cell, 2, 5, seed, 0.9) for seed in range(7)]
-    rows.append(made_up.run_row(study.extended(cell), 2, 5, 1, 0.9))
+    rows.append(made_up.run_row(longer, 2, 5, 1, 0.9))
     rows.append(made_up.run_row(cell, 2, 5, 0, None, stop_reason="failed"))
     rows.append(made_up.run_row(cell, 4, 5, 0, 0.9))
     kept = asked(made_up.results_of(study, rows, []).runs, study)
@@ -64,7 +65,7 @@ def test_retests_and_their_extra_seeds_are_asked_for(made_up: SimpleNamespace) -
 
 def test_what_each_cell_cost(made_up: SimpleNamespace) -> None:
     study = made_up.study_of([(64, 16), (32, 16)], heads=[2, 4], seeds=3, retest_steps=4)
-    big, small = study.cells
+    big, longer, _, _ = study.cells
     row, failed = made_up.run_row, {"stop_reason": "failed", "steps": 0, "seconds": 0.0}
     rows = [
         row(big, 2, 5, 0, 0.9, steps=100, seconds=1.0),
@@ -72,22 +73,23 @@ def test_what_each_cell_cost(made_up: SimpleNamespace) -> None:
         row(big, 4, 5, 0, 0.9, steps=100, seconds=1.0),
         row(big, 4, 5, 1, None, **failed),
         row(big, 4, 6, 1, None, **failed),
-        row(study.extended(big), 4, 5, 0, 0.9, steps=400, seconds=4.0),
+        row(longer, 4, 5, 0, 0.9, steps=400, seconds=4.0),
+        row(longer, 4, 6, 0, 0.999, steps=50, seconds=0.0, trained_to=20_000),  # read off another
         row(big, 2, 5, 4, 0.9, steps=100, seconds=1.0),  # one of a retest's extra seeds
     ]
     expected = pd.DataFrame(
         {
-            "cell_id": [big.cell_id, small.cell_id],
-            "m": [64, 32],
-            "d_model": [16, 16],
-            "degree": [1, 1],
-            "probes": [2, 0],  # (2, 5) and (4, 5); no run of (4, 6) was trained
-            "runs": [7, 0],
-            "failed": [2, 0],
-            "at_limit": [4, 0],
-            "spared": [1 + 2, 0],
-            "steps": [750, 0],
-            "seconds": [7.5, 0.0],
+            "cell_id": [cell.cell_id for cell in study.cells],
+            "m": [64, 64, 32, 32],
+            "d_model": [16] * 4,
+            "degree": [1] * 4,
+            "probes": [2, 2, 0, 0],  # (2, 5) and (4, 5); no short run of (4, 6) was trained
+            "runs": [6, 2, 0, 0],
+            "failed": [2, 0, 0, 0],
+            "at_limit": [3, 1, 0, 0],
+            "spared": [1 + 2, 2 + 2, 0, 0],
+            "steps": [350, 400, 0, 0],
+            "seconds": [3.5, 4.0, 0.0, 0.0],
         }
     ).astype(dict.fromkeys(("m", "d_model", "degree"), "Int64") | {"cell_id": "object"})
     table = cost(made_up.results_of(study, rows, []).runs, study)

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from analysis.wording import duration
 from rgr_dist.cli.live import SAY_EVERY, LiveView
-from rgr_dist.planning.forecast import Forecast, forecast_cell, step_cost
+from rgr_dist.planning.forecast import Forecast, forecast
 from rgr_dist.planning.portfolio import open_portfolio
 from rgr_dist.running.progress import Summary
 from rgr_dist.study.study import Study
@@ -35,9 +35,7 @@ def said(study: Study, portfolio: Portfolio, summary: Summary) -> str:
 
 
 def left(study: Study, rows: list[dict[str, Any]]) -> Forecast:
-    (cell,) = study.cells
-    state = portfolio_of(study, rows).state(cell.cell_id)
-    return forecast_cell(cell, state, study.extended(cell))
+    return sum(forecast(study, portfolio_of(study, rows)), Forecast())
 
 
 def test_of_heads_that_tie_the_one_with_the_better_mean_is_found_as_in_the_report() -> None:
@@ -79,16 +77,3 @@ def test_while_intervals_are_measured_more_may_follow() -> None:
     assert coming.work > 0
     summary = Summary(runs=5, work=1.0, paced_from=time.monotonic())
     assert "at least" in said(study, portfolio_of(study, rows), summary)
-
-
-def test_a_retest_is_expected_to_pass_within_its_raised_step_limit() -> None:
-    study = study_of(heads=[2], seeds=10, intervals=False, retest_steps=4)
-    (cell,) = study.cells
-    rows = [
-        row if row["score"] == 1 else row | {"stop_reason": "max_steps"}
-        for row in trained(study_of(heads=[2], seeds=10, intervals=False))
-    ]
-    coming = left(study, rows)
-    assert coming.runs == 10
-    assert coming.steps == 10 * 4 * cell.training.max_steps / 2
-    assert coming.work == coming.steps * step_cost(cell, 2 * 3)

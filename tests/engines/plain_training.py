@@ -71,8 +71,17 @@ class PlainTraining:
             self.second[name] = 0.999 * self.second[name] + 0.001 * g**2
             mean = self.first[name] / (1 - 0.9**self.steps)
             square = self.second[name] / (1 - 0.999**self.steps)
-            rate = self.run.cell.training.learning_rate
-            self.theta[name] = self.theta[name] - rate * mean / (np.sqrt(square) + 1e-8)
+            self.theta[name] = self.theta[name] - self.rate() * mean / (np.sqrt(square) + 1e-8)
+
+    def rate(self) -> float:
+        """Learning rate of the present step, the first of which is 1."""
+        training = self.run.cell.training
+        if training.schedule == "warmup" and self.steps < training.warmup_steps:
+            return training.learning_rate * self.steps / training.warmup_steps
+        if training.schedule == "cosine":  # cos^2 of half the angle
+            angle = (self.steps - 1) / training.max_steps * np.pi / 2
+            return float(training.learning_rate * np.cos(angle) ** 2)
+        return training.learning_rate
 
     def head_scores(self, theta: dict[str, Array], nodes: Array) -> Array:
         """Of every head and pair, [h, l, l]."""

@@ -23,7 +23,7 @@ from rgr_dist.store.store import Store
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.from_yaml import load_study, parse_study
 from rgr_dist.study.study import Study
-from tests.planning.test_portfolio import WIDTHS, runs_of, study_of
+from tests.planning.test_portfolio import runs_of, study_of
 from tests.planning.test_portfolio import trained as plain_rows
 from tests.store.made_up_runs import run_row
 
@@ -128,20 +128,13 @@ def test_a_contradiction_and_its_retest_are_told() -> None:
     assert [(row["d_k"], row["ran"], row["spared"]) for row in retests] == [(3, 5, 0), (12, 5, 0)]
 
 
-def test_a_retest_with_more_steps_counts_only_the_steps_that_it_took() -> None:
-    study = study_of(heads=[2], retest_steps=2)
-    rows = rows_in_order(study)
-    (cell,) = study.cells
-    failing = [run_row(2, WIDTHS[2] - 1, seed, study.extended(cell), 999) for seed in (0, 1)]
-    rows = [row for row in rows if row["cell_id"] == cell.cell_id]
-    for row in rows:
-        row["stop_reason"] = "converged" if row["score"] == 1.0 else "max_steps"
-    sections, facts = explained(study, rows + failing)
-    longer = [row for row in sections["decisions"] if row["longer"]]
-    assert [(row["d_k"], row["verdict"]) for row in longer] == [(WIDTHS[2] - 1, "pass")]
-    assert longer[0]["steps"] == sum(row["steps"] for row in failing)
-    assert sections["heads"][0]["limited_by"] == "budget"
-    assert facts["steps"] == sum(row["steps"] for row in sections["decisions"])
+def test_a_run_read_off_a_longer_one_took_no_steps() -> None:
+    rows = rows_in_order(study_of(heads=[2]))
+    for row in rows[:2]:
+        row["trained_to"] = 2 * row["max_steps"]
+    sections, facts = explained(study_of(heads=[2]), rows)
+    taken = sum(row["steps"] for row in sections["decisions"])
+    assert facts["steps"] == taken == sum(row["steps"] for row in rows[2:])
 
 
 EDGES = {"family": "edges", "file": "edges.csv"}

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pytest
 
+from rgr_dist.planning.budgets import at_larger_limits, smaller_limits
 from rgr_dist.planning.portfolio import Feed, open_portfolio, plan_cell
 from rgr_dist.planning.tables import decision_rows, threshold_rows
 from rgr_dist.store.schema import DECISIONS, RUNS, THRESHOLDS
@@ -131,27 +131,12 @@ def test_a_run_that_failed_is_no_evidence_and_is_tried_again() -> None:
     assert portfolio.ask() == first
 
 
-def test_a_cell_that_is_also_the_retest_of_another_learns_of_its_own_runs() -> None:
-    """With limits of 1,000 and 2,000 steps, twice the steps of the first make the second."""
-    steps = [{"m": 16, "d_model": 8, "training": {"max_steps": limit}} for limit in (1000, 2000)]
-    study = study_of(steps, heads=[2], retest_steps=2)
-    short, long = study.cells
-    assert study.extended(short) == long
-    runs = runs_of([run_row(long, 2, 4, 0, score=0.7, stop_reason="max_steps")])
-    portfolio = open_portfolio(study, runs)
-    assert portfolio.scores(long.cell_id, ProbeKey(2, 4)) == {0: 0.7}
-    assert portfolio.scores(short.cell_id, ProbeKey(2, 4, extended=True)) == {0: 0.7}
-    assert portfolio.scores(short.cell_id, ProbeKey(2, 4)) == {}
-
-
-def test_a_probe_trains_its_cell_or_with_an_extended_budget_its_retest() -> None:
-    study = study_of(heads=[2], retest_steps=3)
+def test_a_probe_trains_its_cell() -> None:
+    study = study_of(heads=[2])
     (cell,) = study.cells
     feed = Feed(study, open_portfolio(study, runs_of([])))
-    probe = Probe(cell.cell_id, 2, 4, (0, 5), False, False, "why")
+    probe = Probe(cell.cell_id, 2, 4, (0, 5), False, "why")
     assert feed.runs_of(probe) == [Run(cell=cell, h=2, d_k=4, seed=seed) for seed in (0, 5)]
-    (extended, _) = feed.runs_of(replace(probe, extended=True))
-    assert extended.cell.training.max_steps == 3 * cell.training.max_steps
 
 
 def test_runs_of_cells_that_the_study_lacks_are_passed_over() -> None:
@@ -225,6 +210,33 @@ def test_a_head_that_failed_wider_than_the_margin_is_told_so() -> None:
         score = 1.0 if probe.arm == 2 and probe.value >= 4 else 0.5
         rows += [run_row(cell, probe.arm, probe.value, seed, score=score) for seed in probe.seeds]
     low = portfolio.state(cell.cell_id).brackets[1].low
-    assert low > 8
+    assert low > 9
     because = portfolio.state(cell.cell_id).result(1).because
-    assert because == f"fails at d_k = {low}; d_k ≤ 8 lies within D_K = 8, 10% above the best"
+    within = "the margin of 10% or one step above the best, D_K = 8"
+    assert because == f"fails at d_k = {low}; d_k ≤ 9 lies within {within}"
+
+
+@pytest.mark.parametrize("schedule", ["constant", "cosine"])
+def test_a_converged_run_stands_for_a_longer_one_unless_its_rate_looks_ahead(schedule: str) -> None:
+    cells = [{"m": 16, "d_model": 8, "training": {"schedule": schedule}}]
+    study = study_of(cells, retest_steps=2)
+    short, long = study.cells
+    row = run_row(short, 1, 9, 0) | {
+        "steps": short.training.check_every,
+        "stop_reason": "converged",
+        "max_steps": short.training.max_steps,
+        "trained_to": None,
+    }
+    larger = at_larger_limits(study, row)
+    if schedule == "cosine":
+        assert (larger, smaller_limits(study, long)) == ([], [])
+        return
+    (longer,) = larger
+    assert longer["run_id"] == Run(cell=long, h=1, d_k=9, seed=0).run_id
+    limit = short.training.max_steps
+    assert (longer["max_steps"], longer["trained_to"]) == (2 * limit, limit)
+    assert longer["steps"] == row["steps"]
+    assert smaller_limits(study, long) == [limit]
+    assert at_larger_limits(study, row | {"stop_reason": "max_steps"}) == []
+    assert at_larger_limits(study, row | {"steps": row["steps"] + 1}) == []
+    assert at_larger_limits(study, longer) == []

@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-from analysis.load import open_results
-from analysis.records import threshold_records
 from rgr_dist.planning.portfolio import open_portfolio, stored_runs
 from rgr_dist.planning.tables import decision_rows, threshold_rows
 from rgr_dist.store.store import Store
@@ -69,26 +67,10 @@ def test_a_target_that_noise_straddles_is_inconsistent_until_more_seeds_settle_i
     assert {shown["pass"]["d_k"], shown["fail"]["d_k"]} <= {d["d_k"] for d in again}
 
 
-def test_a_retest_says_what_limits_a_cell_and_reuses_runs_that_converged(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    study = study_of(heads=[2], intervals=False, retest_steps=3)
-    (row,) = thresholds_here(study, store)
-    assert row["limited_by"] in ("capacity", "budget")
-    (listed,) = threshold_records(open_results(study, store).thresholds)
-    assert listed["limited_by"] == row["limited_by"]
-    longer = json.loads(row["certificate"])["longer"]
-    assert longer["d_k"] == row["d_k"] - 1
-    runs = store.runs()
-    retrained = runs[runs["max_steps"] == 6000]
-    short = runs[(runs["max_steps"] == 2000) & (runs["d_k"] == longer["d_k"])]
-    assert set(retrained["seed"]) <= set(short[short["stop_reason"] != "converged"]["seed"])
-    plain = study_of(heads=[2], intervals=False)
-    assert thresholds_here(plain, store)[0]["d_k"] == row["d_k"]
-
-
 def test_every_head_equals_trying_each(tmp_path: Path) -> None:
-    every = thresholds_here(study_of(heads="all", max_D_K=16, intervals=False), Store(tmp_path))
-    each = study_of(heads=list(range(1, 17)), max_D_K=16, intervals=False)
+    plain = {"max_D_K": 16, "intervals": False, "confirm_seeds": 0}
+    every = thresholds_here(study_of(heads="all", **plain), Store(tmp_path))
+    each = study_of(heads=list(range(1, 17)), **plain)
     tried = {row["h"]: row for row in thresholds_here(each, Store(tmp_path / "each"))}
     found = {row["h"]: row["d_k"] for row in every if row["status"] == "found"}
     assert found == {h: row["d_k"] for h, row in tried.items() if row["status"] == "found"}

@@ -124,6 +124,20 @@ def test_the_initial_scale_multiplies_the_first_weights_of_the_same_stream() -> 
         np.testing.assert_array_equal(W_scaled, 0.5 * W)
 
 
+@pytest.mark.parametrize("d_model", [16, 20])
+def test_the_papers_spread_is_read_as_a_deviation_or_as_a_variance(d_model: int) -> None:
+    """N(0, 1/sqrt(d_model)), App. A.1: the second is wider by the fourth root of d_model."""
+    parts: list[dict[str, Any]] = [{}, {"initial": "deviation"}, {"initial": "variance"}]
+    draws = [
+        initial_projections(run_of(h=8, d_k=50, d_model=d_model, training=part))[0]
+        for part in parts
+    ]
+    np.testing.assert_array_equal(draws[0], draws[1])
+    np.testing.assert_allclose(draws[2], d_model**0.25 * draws[0], rtol=1e-14)
+    assert draws[0].std() == pytest.approx(d_model**-0.5, rel=0.03)
+    assert draws[2].var() == pytest.approx(d_model**-0.5, rel=0.06)
+
+
 def test_first_weights_differ_between_seeds() -> None:
     first, second = (initial_projections(run_of(h=1, d_k=4, seed=seed))[0] for seed in (0, 1))
     assert not np.isclose(first, second).any()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import socket
@@ -68,6 +69,32 @@ def test_a_study_runs_on_a_cluster_and_from_outside_it(
             for place in ("inside", "outside")
         ]
         pd.testing.assert_frame_equal(*found, check_exact=True)
+
+
+@pytest.mark.slow
+def test_a_protocol_is_tuned_on_a_cluster_and_from_outside_it(
+    ports: tuple[int, int], tmp_path: Path
+) -> None:
+    write_study(tmp_path)
+    few = ("--trials", 3, "--D_K", 2, "--cpus", 1, "--format", "json")
+    places = {
+        "here": ("--out", "here"),
+        "inside": ("--address", f"127.0.0.1:{ports[0]}", "--out", "inside"),
+        "outside": ("--address", f"ray://127.0.0.1:{ports[1]}", "--out", f"file://{tmp_path}/out"),
+    }
+    answers = {}
+    for name, place in places.items():
+        environment = {} if name == "here" else ENVIRONMENT
+        done = rgr("tune", "small.yaml", *few, *place, cwd=tmp_path, environment=environment)
+        assert done.returncode == 0, done.stderr
+        assert "3 of 3: mean score" in done.stderr
+        answers[name] = json.loads(done.stdout)
+    for key in ("trials", "tuned", "training", "score", "present_score"):
+        assert answers["inside"][key] == answers["here"][key]
+        assert answers["outside"][key] == answers["here"][key]
+    for folder in ("here", "inside", "out"):
+        assert (tmp_path / folder / "studies/small/tuning.journal").exists()
+        assert len(pd.read_parquet(tmp_path / folder / "runs")) == 3 * 3 * 2
 
 
 def test_a_driver_outside_needs_a_store_that_both_can_open(

@@ -16,7 +16,7 @@ from search.portfolio import Portfolio
 from search.protocol import CellPlan, Probe, Signal
 from search.seed_test import SeedTest
 
-Told = tuple[str, int, int, int, float, bool]
+Told = tuple[str, int, int, int, float]
 Row = tuple[str, int | None, int | None, int | None]
 
 
@@ -62,15 +62,20 @@ class SimulatedCell:
     def interval(self, arm: int, value: int) -> tuple[int | None, int | None]:
         """App. A.2: the optimistic and the conservative cost, walking from the threshold."""
         axis = list(self.plan.axes[arm])
-        at = axis.index(value)
-        low, high = at, at
-        while low > 0 and self._reaches(self.bounds(arm, axis[low - 1])[not self.test.minimise]):
-            low -= 1
+        high = axis.index(value)
+        low = self.optimistic(arm, high)
         while high < len(axis):
             if self._reaches(self.bounds(arm, axis[high])[self.test.minimise]):
                 return arm * axis[low], arm * axis[high]
             high += 1
         return arm * axis[low], None
+
+    def optimistic(self, arm: int, at: int) -> int:
+        """Down from a position on the axis, the first below which no interval reaches."""
+        axis = self.plan.axes[arm]
+        while at > 0 and self._reaches(self.bounds(arm, axis[at - 1])[not self.test.minimise]):
+            at -= 1
+        return at
 
     def _reaches(self, mean: float) -> bool:
         return mean <= self.test.target if self.test.minimise else mean >= self.test.target
@@ -79,25 +84,33 @@ class SimulatedCell:
         """Status, value, cost_low and cost_high of every arm, by trying every value."""
         thresholds = {arm: self.threshold(arm) for arm in self.plan.axes}
         passing = [arm * value for arm, value in thresholds.items() if value is not None]
-        keep = self.plan.keep_within
-        margin = None
-        if passing and keep is not None:
-            margin = int(min(passing) * (1 + Fraction(str(keep))))
+        asked = self.plan.intervals and self.test.seeds > 1
         rows: dict[int, Row] = {}
         for arm, value in thresholds.items():
-            beyond = arm * (self.plan.axes[arm][-1] + 1)
-            if value is not None and (margin is None or arm * value <= margin):
-                asked = self.plan.intervals and self.test.seeds > 1
-                rows[arm] = (
-                    "found",
-                    value,
-                    *(self.interval(arm, value) if asked else (None, None)),
-                )
-            elif value is None and (margin is None or beyond <= margin):
-                rows[arm] = ("censored", None, beyond, None)
+            limit = self.plan.axes[arm][-1]
+            margin = self.margin(arm, min(passing)) if passing else None
+            if value is not None and (margin is None or value <= margin):
+                interval = self.interval(arm, value) if asked else (None, None)
+                rows[arm] = ("found", value, *interval)
+            elif value is None and (margin is None or limit < margin):
+                rows[arm] = ("censored", None, arm * (limit + 1), None)
             else:
-                rows[arm] = ("pruned", None, arm * (margin // arm + 1), None)
+                sure = arm * (margin + 1)
+                tried = [d for d in self.plan.axes[arm] if d <= margin]
+                if asked and tried and not self.plan.every_arm:
+                    low = self.optimistic(arm, len(tried))
+                    sure = min(sure, arm * (*tried, margin + 1)[low])
+                rows[arm] = ("pruned", None, sure, None)
         return rows
+
+    def margin(self, arm: int, best: int) -> int | None:
+        """The largest value that is near the best cost: by the share, or one step above it."""
+        if self.plan.keep_within is None or arm in self.plan.keep_arms:
+            return None
+        share = 1 + Fraction(str(self.plan.keep_within))
+        near = [d for d in range(1, 3 * best) if arm * d <= best * share]
+        steps = [d for d in range(1, best + 2) if arm * d <= best]
+        return max([0, *near, *(d + 1 for d in steps)])
 
 
 def table(portfolio: Portfolio, cell: str) -> dict[int, Row]:
@@ -162,7 +175,7 @@ class Workers:
             if score is None:
                 self.portfolio.tell_failed(probe.cell, probe.key)
                 continue
-            run = (probe.cell, probe.arm, probe.value, seed, score, probe.extended)
+            run = (probe.cell, probe.arm, probe.value, seed, score)
             assert run not in self.told, "trained again"
             self.told.append(run)
             self.portfolio.tell(*run)

@@ -93,7 +93,7 @@ def test_a_margin_counts_exactly_at_its_edge() -> None:
     cell = cell_of({1: 40, 2: 20, 11: 9}, step({1: 20, 2: 11, 11: 3}), keep_within=0.1)
     state, _ = search(cell)
     assert [state.result(arm).status for arm in (1, 2, 11)] == ["found", "found", "pruned"]
-    assert state.margin_cost == 22
+    assert [state.margin(arm) for arm in (1, 2, 11)] == [22, 11, 2]
     assert state.result(11).cost_low == 33
 
 

@@ -11,6 +11,7 @@ from search.seed_test import SeedTest
 from tests.search.oracles import step
 from tests.search.simulated_cells import SimulatedCell, axes_to, cell_of, search
 
+NEAR = "the margin of 10% or one step above the best, weight"
 WORDS = Words(value="width", cost="weight", arms="blocks")
 
 
@@ -72,15 +73,16 @@ def test_the_arms_nearest_to_the_expected_one_go_first_and_the_best_bounds_the_o
         "1 at 20: pass, bisect: fails at 16, passes at 24",
         "1 at 18: fail, bisect: fails at 16, passes at 20",
         "1 at 19: fail, bisect: fails at 18, passes at 20",
-        "2 at 11: pass, within 10% of the best, weight = 20?",
+        "2 at 11: pass, near the best, weight = 20?",
         "2 at 9: fail, bisect: fails at 8, passes at 11",
         "2 at 10: fail, bisect: fails at 9, passes at 11",
+        "8 at 3: pass, near the best, weight = 20?",
     ]
     assert {arm: state.result(arm).because for arm in state.plan.axes} == {
         1: "passes at width = 20, fails at 19",
         2: "passes at width = 11, fails at 10",
-        8: "fails at width = 2, the largest within weight = 22, 10% above the best",
-        64: "its smallest width lies beyond weight = 22, 10% above the best",
+        8: "passes at width = 3, fails at 2",
+        64: f"its smallest width lies beyond {NEAR} = 20",
     }
     assert state.tried == [8, 2, 1]
 
@@ -94,10 +96,9 @@ def test_an_arm_that_failed_beyond_the_margin_is_not_probed_within_it() -> None:
     ]
     assert not any(line.startswith("2 ") for line in lines[2:])
     pruned = state.result(2)
-    assert (pruned.status, pruned.cost_low, pruned.cost_high) == ("pruned", 6, None)
-    assert pruned.because == (
-        "fails at width = 10; width ≤ 2 lies within weight = 5, 10% above the best"
-    )
+    assert (pruned.status, pruned.cost_low, pruned.cost_high) == ("pruned", 8, None)
+    assert pruned.because == f"fails at width = 10; width ≤ 3 lies within {NEAR} = 5"
+    assert pruned.failed == ProbeResult(10, 0.5, 2)
 
 
 def test_without_a_margin_an_arm_grows_until_it_passes() -> None:
@@ -159,7 +160,7 @@ def lucky(arm: int, value: int, seed: int) -> float:
 
 
 def test_a_retest_trains_both_sides_and_the_intervals_are_walked_anew() -> None:
-    options = {"intervals": True, "retest_extended": True, "words": WORDS}
+    options = {"intervals": True, "words": WORDS}
     plan = CellPlan("cell", axes_to({1: 16}), 8.0, **options)
     state, lines = decisions(SimulatedCell(plan, SeedTest(0.99, 2, extra=2), lucky))
     could = "interval: could width = {} pass, within its seeds' spread?"
@@ -177,25 +178,23 @@ def test_a_retest_trains_both_sides_and_the_intervals_are_walked_anew() -> None:
         "1 at 7: fail, retest: passes at 4, fails above it at 7",
         *(f"1 at {at}: fail, {could.format(at)}" for at in down),
         beyond,
-        "1 at 7: fail, does width = 7 pass if it is trained longer?",
     ]
     result = state.result(1)
     assert (result.status, result.value, result.cost_low, result.cost_high) == ("found", 8, 1, 8)
     assert result.failed == ProbeResult(7, pytest.approx(0.975), 4)
-    assert result.extended == ProbeResult(7, pytest.approx(0.975), 2)
-    assert result.limited_by == "capacity"
-    assert [d.extended for d in state.decisions] == [False] * (len(lines) - 1) + [True]
+    retests = [d.want for d in state.decisions if d.reason.startswith("retest")]
+    assert retests == ["extra seeds"] * 2
 
 
 def test_a_contradiction_that_cannot_be_retested_ends_the_arm() -> None:
-    plan = CellPlan("cell", axes_to({1: 16}), 8.0, retest_extended=True, words=WORDS)
+    plan = CellPlan("cell", axes_to({1: 16}), 8.0, words=WORDS)
     state, lines = decisions(SimulatedCell(plan, SeedTest(0.99, 2), lucky))
-    assert not any("retest" in line or "longer" in line for line in lines)
+    assert not any("retest" in line for line in lines)
     result = state.result(1)
     assert (result.arm, result.status) == (1, "inconsistent")
     assert result.because == "passes at width = 4, fails above it at 7"
     assert (result.cost_low, result.cost_high) == (4, 8)
-    assert (state.margin_cost, state.best_cost, state.best) == (None, None, None)
+    assert (state.bound, state.best_cost, state.best) == (None, None, None)
 
 
 def test_an_arm_whose_pass_is_refuted_by_a_retest_grows_anew() -> None:
@@ -218,17 +217,15 @@ def test_an_arm_whose_pass_is_refuted_by_a_retest_grows_anew() -> None:
     assert (state.result(1).value, state.result(1).failed.value) == (9, 6)
 
 
-def test_a_grid_is_retested_and_extended_like_a_search() -> None:
+def test_a_grid_is_retested_like_a_search() -> None:
     axes = {1: (4, 8, 16), 2: (3, 6)}
-    options = {"keep_within": None, "every_value": True, "retest_extended": True}
-    plan = CellPlan("cell", axes, 16.0, **options)
+    plan = CellPlan("cell", axes, 16.0, keep_within=None, every_value=True)
     test = SeedTest(0.99, 2, extra=1)
     passing = (3, 8, 16)
     state, lines = decisions(SimulatedCell(plan, test, lambda a, v, s: (0.9, 1.0)[v in passing]))
     assert lines[5:] == [
         "2 at 3: pass, retest: passes at 3, fails above it at 6",
         "2 at 6: fail, retest: passes at 3, fails above it at 6",
-        "1 at 4: fail, does value = 4 pass if it is trained longer?",
     ]
     one, two = state.result(1), state.result(2)
     assert (one.status, one.value, one.cost_low, one.cost_high) == ("found", 8, 8, 8)
@@ -259,38 +256,35 @@ def test_of_every_arm_the_largest_of_each_group_is_tried_until_one_fails() -> No
         "3 at 8: fail, look for a first pass at weight near 24",
         "6 at 4: pass, look for a first pass at weight near 24",
         "6 at 3: pass, bisect: fails at 2, passes at 4",
-        "4 at 4: fail, within 10% of the best, weight = 18?",
-        "2 at 9: fail, within 10% of the best, weight = 18?",
-        "5 at 3: pass, within 10% of the best, weight = 18?",
-        "5 at 2: fail, walk down: passes at 3, no fail known below",
-        "8 at 2: fail, within 10% of the best, weight = 15?",
-        "1 at 16: fail, within 10% of the best, weight = 15?",
-        "16 at 1: fail, within 10% of the best, weight = 15?",
+        "4 at 5: fail, near the best, weight = 18?",
+        "2 at 10: fail, near the best, weight = 18?",
+        "5 at 4: pass, near the best, weight = 18?",
+        "5 at 2: fail, walk down: passes at 4, no fail known below",
+        "5 at 3: pass, bisect: fails at 2, passes at 4",
+        "7 at 3: pass, near the best, weight = 15?",
+        "7 at 2: fail, walk down: passes at 3, no fail known below",
+        "1 at 16: fail, near the best, weight = 15?",
+        "15 at 2: fail, near the best, weight = 15?",
+        "16 at 1: fail, near the best, weight = 15?",
     ]
-    within = "within weight = 16, 10% above the best"
-    assert {arm: state.result(arm).because for arm in (1, 2, 5, 7, 8, 9, 13, 17)} == {
+    within = f"within {NEAR} = 15"
+    assert {arm: state.result(arm).because for arm in (1, 2, 5, 7, 8, 15, 17)} == {
         1: f"fails at width = 16, the largest {within}",
-        2: f"fails at width = 9; width ≤ 8 lies {within}",
+        2: f"fails at width = 10; width ≤ 8 lies {within}",
         5: "passes at width = 3, fails at 2",
-        7: f"8 blocks of width = 2 fail; width ≤ 2 lies {within}",
-        8: f"fails at width = 2, the largest {within}",
-        9: f"12 blocks of width = 1 fail; width ≤ 1 lies {within}",
-        13: f"16 blocks of width = 1 fail; width ≤ 1 lies {within}",
+        7: "passes at width = 3, fails at 2",
+        8: f"15 blocks of width = 2 fail; width ≤ 2 lies {within}",
+        15: f"fails at width = 2, the largest {within}",
         17: f"its smallest width lies beyond {within.removeprefix('within ')}",
     }
-    assert state.result(7).cost_low == 21
-    assert state.tried == [1, 2, 3, 4, 5, 6, 8, 12, 16]
+    assert state.result(8).cost_low == 24
+    assert state.tried == [1, 2, 3, 4, 5, 6, 7, 12, 15, 16]
 
 
 def test_a_threshold_at_the_bottom_of_the_axis_needs_no_fail() -> None:
-    state, _ = decisions(cell_of({1: 8}, step({1: 1}), guess_arm=1.0, retest_extended=True))
+    state, _ = decisions(cell_of({1: 8}, step({1: 1}), guess_arm=1.0))
     result = state.result(1)
-    assert (result.value, result.failed, result.extended, result.limited_by) == (
-        1,
-        None,
-        None,
-        None,
-    )
+    assert (result.value, result.failed) == (1, None)
     assert result.because == "passes at value = 1, the smallest there is"
 
 
@@ -301,7 +295,8 @@ def test_a_decision_says_what_its_verdict_rests_on() -> None:
     assert decision == Decision(
         arm=1,
         value=4,
-        extended=False,
+        want="verdict",
+        first_seed=0,
         reason="look for a first pass at cost near 4",
         verdict="fail",
         mean_score=0.9,
@@ -329,7 +324,8 @@ def test_an_arm_with_a_failed_run_is_open_and_says_so() -> None:
     assert failing == Decision(
         arm=2,
         value=3,
-        extended=False,
+        want="verdict",
+        first_seed=0,
         reason="look for a first pass at cost near 6",
         verdict="open",
         mean_score=None,
@@ -344,13 +340,13 @@ def test_an_arm_with_a_failed_run_is_open_and_says_so() -> None:
 
 
 def test_an_unfinished_arm_is_open_not_pruned() -> None:
-    """Arm 1 is found at 4, so that costs up to 4 are of interest; arm 2 is still to be probed."""
+    """Arm 1 is found at 4, so that arm 2 is of interest up to 3, which is still to be probed."""
     plan = CellPlan("cell", axes_to({1: 16, 2: 8, 8: 8}), 4.0, intervals=False, words=WORDS)
     evidence = {
         ProbeKey(1, value): dict.fromkeys((0, 1), float(value >= 4)) for value in (1, 2, 3, 4)
     }
     state = replay(plan, SeedTest(0.99, 2), evidence)
-    assert [need.key for need in state.needs] == [ProbeKey(2, 2)]
+    assert [need.key for need in state.needs] == [ProbeKey(2, 3)]
     for arm in (2, 8):
         result = state.result(arm)
         assert (result.status, result.value, result.cost_high) == ("open", None, None)
@@ -425,7 +421,7 @@ def test_a_grid_may_pass_everywhere_or_nowhere() -> None:
 def test_a_pass_counts_as_the_best_cost_before_its_bracket_is_closed() -> None:
     plan = CellPlan("cell", axes_to({1: 16}), 8.0)
     state = replay(plan, SeedTest(0.99, 2), {ProbeKey(1, 8): {0: 1.0, 1: 1.0}})
-    assert (state.best_cost, state.margin_cost, state.best) == (8, None, None)
+    assert (state.best_cost, state.bound, state.best) == (8, None, None)
     result = state.result(1)
     assert (result.status, result.cost_low, result.cost_high) == ("open", 1, 8)
 
@@ -472,5 +468,5 @@ def test_only_closed_brackets_bound_the_others() -> None:
     evidence[ProbeKey(2, 11)] = evidence[ProbeKey(2, 7)] = {0: 1.0, 1: 1.0}
     state = replay(plan, SeedTest(0.99, 2), evidence)
     assert state.best_cost == 14
-    assert state.margin_cost == 22
+    assert (state.bound, state.margin(2)) == (20, 11)
     assert (state.result(2).arm, state.result(2).status) == (2, "open")

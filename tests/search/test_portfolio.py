@@ -211,7 +211,6 @@ def test_a_probe_says_what_to_train_and_why() -> None:
         arm=1,
         value=32,
         seeds=(0, 1),
-        extended=False,
         speculative=False,
         reason="look for a first pass at cost near 32",
     )
@@ -221,9 +220,7 @@ def test_the_first_score_of_a_run_stays() -> None:
     portfolio = one_cell(SeedTest(0.99, 4))
     portfolio.tell("cell", 1, 32, 0, 1.0)
     portfolio.tell("cell", 1, 32, 0, 0.25)
-    portfolio.tell("cell", 1, 32, 0, 0.5, extended=True)
     assert portfolio.scores("cell", ProbeKey(1, 32)) == {0: 1.0}
-    assert portfolio.scores("cell", ProbeKey(1, 32, extended=True)) == {0: 0.5}
     assert portfolio.scores("cell", ProbeKey(1, 31)) == {}
 
 
@@ -327,7 +324,7 @@ def test_a_result_that_decides_the_probe_makes_its_speculation_useless() -> None
 
 def test_a_probe_is_wanted_until_its_verdict_is_known() -> None:
     portfolio = one_cell(SeedTest(0.99, 4))
-    probe = Probe("cell", 1, 32, (2, 3), False, True, "")
+    probe = Probe("cell", 1, 32, (2, 3), True, "")
     assert portfolio.is_wanted(probe)
     portfolio.tell("cell", 1, 32, 0, 0.9)
     portfolio.tell("cell", 1, 32, 2, 0.99)
@@ -346,16 +343,16 @@ def test_a_probe_whose_seeds_all_have_scores_is_not_wanted() -> None:
 
 
 def test_a_probe_beyond_the_margin_is_not_wanted() -> None:
-    """One arm is found at 4: two of 2 lie at 4, and of 3 beyond 10 % above it."""
+    """One arm is found at 4: two of 3 are one step above it, and two of 4 beyond that."""
     plan = CellPlan("cell", axes_to({1: 16, 2: 16}), 4.0, intervals=False)
     portfolio = Portfolio([plan], SeedTest(0.99, 1))
     for value in (1, 2, 3, 4):
         portfolio.tell("cell", 1, value, 0, float(value >= 4))
-    probes = {value: Probe("cell", 2, value, (0,), False, True, "") for value in (1, 2, 3)}
-    assert [portfolio.is_wanted(probe) for probe in probes.values()] == [True, True, False]
-    portfolio.tell("cell", 2, 2, 0, 0.0)
+    probes = {value: Probe("cell", 2, value, (0,), True, "") for value in (1, 2, 3, 4)}
+    assert [portfolio.is_wanted(probe) for probe in probes.values()] == [True, True, True, False]
+    portfolio.tell("cell", 2, 3, 0, 0.0)
     assert portfolio.state("cell").is_done
-    assert [portfolio.is_wanted(probe) for probe in probes.values()] == [False] * 3
+    assert [portfolio.is_wanted(probe) for probe in probes.values()] == [False] * 4
 
 
 def test_a_result_starts_speculation_anew() -> None:

@@ -8,8 +8,8 @@ from search.protocol import ArmResult, CellPlan, Probe, ProbeKey
 
 
 def test_a_probe_is_named_by_arm_value_and_budget() -> None:
-    probe = Probe("cell", 2, 8, (0, 1), extended=True, speculative=False, reason="because")
-    assert probe.key == ProbeKey(2, 8, extended=True)
+    probe = Probe("cell", 2, 8, (0, 1), speculative=False, reason="because")
+    assert probe.key == ProbeKey(2, 8)
 
 
 def test_an_arm_costs_its_value_times_the_arm() -> None:

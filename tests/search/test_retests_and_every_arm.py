@@ -1,15 +1,13 @@
-"""What a search does on request: extra seeds, longer training, every arm."""
+"""What a search does on request: extra seeds, every arm."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from search.cell_search import replay
 from search.protocol import CellPlan, ProbeKey
 from search.seed_test import SeedTest
 from tests.search.oracles import noisy_cells, step
@@ -60,20 +58,6 @@ def test_noise_with_extra_seeds_ends_and_keeps_its_certificates(
             assert all(probe.n_seeds == cell.test.seeds + extra for probe in result.contradiction)
 
 
-@pytest.mark.parametrize(("needs_steps", "limited_by"), [(True, "budget"), (False, "capacity")])
-def test_the_failing_side_is_trained_longer_on_request(needs_steps: bool, limited_by: str) -> None:
-    plan = CellPlan("cell", axes_to({1: 16}), 8.0, intervals=False, retest_extended=True)
-    test, evidence = SeedTest(0.99, 2), {}
-    while (state := replay(plan, test, evidence)).needs:
-        (need,) = state.needs
-        passes = need.key.value >= 6 or (need.key.extended and needs_steps)
-        scores = dict.fromkeys(state.wave(need), 1.0 if passes else 0.5)
-        evidence.setdefault(need.key, {}).update(scores)
-    assert state.result(1).value == 6
-    assert state.result(1).limited_by == limited_by
-    assert [key for key in evidence if key.extended] == [ProbeKey(1, 5, extended=True)]
-
-
 @st.composite
 def every_arm_cells(draw: st.DrawFn) -> SimulatedCell:
     """Any cell where what passes also passes at a larger value or arm."""
@@ -113,7 +97,7 @@ def test_few_of_all_arms_are_tried() -> None:
     assert {arm: r[:2] for arm, r in rows(state).items()} == {
         arm: r[:2] for arm, r in cell.table().items()
     }
-    assert len(evidence) < 2 * math.sqrt(495) + 20
+    assert len(evidence) < 2 * math.sqrt(495) + 25
 
 
 def test_a_contradicted_arm_bounds_no_other() -> None:
@@ -128,4 +112,4 @@ def test_a_contradicted_arm_bounds_no_other() -> None:
     state, _ = search(SimulatedCell(plan, SeedTest(0.99, 2, extra=2), score))
     assert state.result(1).status == "inconsistent"
     assert {arm: state.result(arm).value for arm in (2, 4)} == {2: 12, 4: 6}
-    assert state.margin_cost == 26
+    assert state.bound == 24

@@ -33,6 +33,7 @@ def run_row(
         "context_length": cell.context.length,
         "positive_rate": cell.context.positive_rate,
         "max_steps": cell.training.max_steps,
+        "trained_to": cell.training.max_steps,
         "score": 0.99,
         "val_score": 0.991,
         "threshold_tau": 0.25,

@@ -105,6 +105,21 @@ BAD_STUDIES = {
     f"{CELL}\ntraining: {{learning_rate: fast}}": ["training.learning_rate: 'fast'", "number"],
     f"{CELL}\ntraining: {{max_steps: -1}}": ["training.max_steps: -1", "at least 1"],
     "cells: [{m: 64, d_model: 16, training: {max_steps: 0}}]": ["cells[0].training.max_steps: 0"],
+    f"{CELL}\ntraining: {{schedule: cosin}}": ["schedule: 'cosin'", "did you mean 'cosine'?"],
+    f"{CELL}\ntraining: {{schedule: step}}": ["valid: constant, cosine, warmup"],
+    f"{CELL}\ntraining: {{initial: std}}": ["training.initial: 'std'", "deviation, variance"],
+    f"{CELL}\ntraining: {{schedule: warmup, warmup_steps: 0}}": ["warmup_steps: 0", "at least 1"],
+    f"{CELL}\ntraining: {{warmup_steps: 500}}": [
+        "training.warmup_steps: schedule constant does not use it",
+        "schedule: warmup",
+    ],
+    f"{CELL}\ntraining: {{schedule: warmup, max_steps: 900}}": [
+        "training.warmup_steps: 2000 exceeds max_steps = 900",
+        "valid are 1 to 900",
+    ],
+    "cells: [{m: 64, d_model: 16, training: {schedule: warmup, max_steps: 9}}]": [
+        "cells[0].training.warmup_steps: 2000 exceeds",
+    ],
     f"{CELL}\ntraining: 3": ["training: 3"],
     f"{CELL}\ntraining: {{1: 2}}": ["training: the key 1 is not text"],
     f"{CELL}\nname: ../x": ["name: '../x'"],

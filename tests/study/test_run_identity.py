@@ -42,7 +42,7 @@ def test_every_part_of_the_science_changes_the_run() -> None:
     other_training = {
         key: value / 2 if isinstance(value, float) else value + 1
         for key, value in PAPER["training"].items()
-    } | {"initial_scale": 0.5}
+    } | {"initial_scale": 0.5, "initial": "variance", "schedule": "cosine"}
     runs = [
         run_of(),
         run_of(h=3),
@@ -59,8 +59,10 @@ def test_every_part_of_the_science_changes_the_run() -> None:
         run_of(embedding={"family": "binary", "density": 1.5}),
         run_of(embedding={"family": "onehot"}, cells=[{"m": 16, "d_model": 16}]),
         *(run_of(training={key: value}) for key, value in other_training.items()),
+        run_of(training={"schedule": "warmup"}),
+        run_of(training={"schedule": "warmup", "warmup_steps": 1_000}),
     ]
-    assert len(other_training) == 9
+    assert len(other_training) == 11
     assert len({run.run_id for run in runs}) == len(runs)
 
 
@@ -84,6 +86,13 @@ def test_a_later_key_changes_an_address_only_off_its_default() -> None:
     assert plain.run_id == spelt.run_id
     assert "tolerance" not in plain.config_json
     assert run_of(model="value", training={"tolerance": 0}).run_id != plain.run_id
+
+
+def test_the_protocols_keys_that_came_later_leave_stored_runs_their_address() -> None:
+    spelt = {"initial_scale": 1, "initial": "deviation", "schedule": "constant"}
+    assert run_of(training=spelt | {"warmup_steps": 2_000}).run_id == run_of().run_id
+    named = {"schedule": "warmup", "warmup_steps": 2_000}
+    assert run_of(training=named).run_id == run_of(training={"schedule": "warmup"}).run_id
 
 
 def test_every_model_of_a_graph_is_a_cell_of_its_own_on_the_same_task() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rgr_dist import paper
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.from_yaml import load_study, parse_study, shipped_studies
-from rgr_dist.study.select import cell_named
+from rgr_dist.study.select import cell_named, cells_named
 from rgr_dist.study.study import Study
 from tests.written_studies import PAPER, document
 
@@ -161,9 +161,11 @@ def trainings() -> st.SearchStrategy[dict[str, Any]]:
     positive = st.floats(1e-6, 1e6)
     share = st.floats(0, 1)
     keys = {"learning_rate": positive, "sharpness": positive, "stop_score": share}
-    keys |= {"initial_scale": positive}
+    keys |= {"initial_scale": positive, "initial": st.sampled_from(["deviation", "variance"])}
     counts = ("max_steps", "check_every", "patience", "validation_contexts", "test_contexts")
-    return st.fixed_dictionaries({}, optional=keys | {k: st.integers(1, 10**6) for k in counts})
+    keys |= {key: st.integers(1, 10**6) for key in counts}
+    keys |= {"schedule": st.sampled_from(["constant", "cosine"])}
+    return st.fixed_dictionaries({}, optional=keys)
 
 
 def contexts() -> st.SearchStrategy[dict[str, Any]]:
@@ -219,6 +221,15 @@ def test_a_study_written_out_is_the_same_study(study: Study) -> None:
     assert [cell.cell_id for cell in again.cells] == [cell.cell_id for cell in study.cells]
 
 
+def test_protocols_of_one_study_are_written_out_and_read_back() -> None:
+    own = [{}, {"schedule": "constant"}, {"warmup_steps": 500}, {"initial": "variance"}]
+    cells = [{"m": 64 + i, "d_model": 16, "training": keys} for i, keys in enumerate(own)]
+    study = parse_study(document(cells=cells, training={"schedule": "warmup"}))
+    assert parse_study(yaml.safe_load(study.to_yaml())) == study
+    written = [(cell.training.schedule, cell.training.warmup_steps) for cell in study.cells]
+    assert written == [("warmup", 2000), ("constant", 2000), ("warmup", 500), ("warmup", 2000)]
+
+
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_study_written_out_writes_every_default(name: str) -> None:
     written = yaml.safe_load(load_study(name).to_yaml())
@@ -226,8 +237,34 @@ def test_a_study_written_out_writes_every_default(name: str) -> None:
         assert set(PAPER[key]) <= set(written[key])  # type: ignore[arg-type]
     if written["model"] == "max":
         graph = load_study(name).cells[0].graph.model_dump()
-        assert {key: written[key] for key in PAPER} == PAPER | {"graph": graph}
+        paper = PAPER | {"graph": graph}
+        if load_study(name).has_budgets:
+            paper["training"] = paper["training"] | {
+                "max_steps": load_study(name).cells[0].training.max_steps
+            }
+        assert {key: written[key] for key in PAPER} == paper
     assert set(written["search"]) == set(type(load_study(name).search).model_fields)
+
+
+def test_protocols_of_one_size_are_named_by_the_keys_in_which_they_differ() -> None:
+    own: list[dict[str, Any]] = [
+        {},
+        {"sharpness": 30},
+        {"learning_rate": 3e-4, "schedule": "cosine"},
+        {"initial": "variance"},
+        {"learning_rate": 3e-3},
+    ]
+    sizes = {"m": [64, 128], "d_model": 16}
+    study = parse_study(document(cells=[{**sizes, "training": keys} for keys in own]))
+    told = ["", ",sharpness=30", ",learning_rate=0.0003,schedule=cosine", ",initial=variance"]
+    names = [f"m={m},d_model=16{end}" for end in [*told, ",learning_rate=0.003"] for m in (64, 128)]
+    assert [study.name_of(cell) for cell in study.cells] == names
+    assert [cell_named(study, name) for name in names] == list(study.cells)
+    (wide,) = cells_named(study, "m=64, sharpness=30.0")
+    assert cells_named(study, "sharpness=30") == [wide, study.cells[3]]
+    papers = "m=128,learning_rate=1e-3,sharpness=10,initial=deviation,schedule=constant"
+    assert cells_named(study, papers) == [study.cells[1]]
+    assert len(cells_named(study, "m=64,d_model=16")) == 5
 
 
 def test_two_step_limits_of_one_cell_share_a_study() -> None:
@@ -241,17 +278,73 @@ def test_two_step_limits_of_one_cell_share_a_study() -> None:
     assert names == [
         "m=64,d_model=16,max_steps=20000",
         "m=64,d_model=16,max_steps=40000",
-        "m=64,d_model=32",
+        "m=64,d_model=16,max_steps=80000",
+        "m=64,d_model=32,max_steps=20000",
+        "m=64,d_model=32,max_steps=40000",
     ]
     assert [cell_named(study, name) for name in names] == list(study.cells)
-    with pytest.raises(StudyError, match=r"names 2 cells; valid: .*max_steps=20000; .*40000"):
+    with pytest.raises(StudyError, match=r"names 3 cells; valid: .*max_steps=20000; .*40000"):
         cell_named(study, "m=64,d_model=16")
-    # The retest of the first cell is the second: it is trained once.
-    limits = [(c.m, c.d_model, c.training.max_steps) for c in study.trained_cells]
-    assert len(limits) == len(set(limits)) == 5
+    assert study.search.retest_steps is None
+    limits = [[one.training.max_steps for one in study.budgets[c.cell_id]] for c in study.cells]
+    assert limits == [[20_000, 40_000, 80_000]] * 3 + [[20_000, 40_000]] * 2
+    assert parse_study(yaml.safe_load(study.to_yaml())) == study
+
+
+@pytest.mark.parametrize(
+    ("given", "limits"),
+    [(700, [700]), ([700], [700]), ([900, 700], [700, 900])],
+)
+def test_a_cell_has_a_threshold_for_each_of_its_step_limits(given: Any, limits: list[int]) -> None:
+    for study in (
+        parse_study(document(training={"max_steps": given})),
+        parse_study(document(cells=[{"m": 64, "d_model": 16, "training": {"max_steps": given}}])),
+    ):
+        assert [cell.training.max_steps for cell in study.cells] == limits
+        assert study.has_budgets == (len(limits) > 1)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([700, 700], r"training\.max_steps: lists 700 twice; list each once"),
+        ([700, 0], r"training\.max_steps: 0 is not valid; give at least 1"),
+        ([700, "x"], r"training\.max_steps: 'x' is not valid; give an integer"),
+        ([], r"training\.max_steps: \[\] is not valid; give an integer"),
+    ],
+)
+def test_step_limits_that_cannot_be(given: Any, message: str) -> None:
+    with pytest.raises(StudyError, match=f"study: {message}"):
+        parse_study(document(training={"max_steps": given}))
+    with pytest.raises(StudyError, match=rf"study: cells\[0\]\.{message}"):
+        parse_study(document(cells=[{"m": 64, "d_model": 16, "training": {"max_steps": given}}]))
+
+
+def test_every_head_is_confirmed_unless_one_says_otherwise() -> None:
+    assert parse_study(document(search={"heads": "all"})).search.confirm_seeds == 20
+    assert (
+        parse_study(document(search={"heads": "all", "confirm_seeds": 0})).search.confirm_seeds == 0
+    )
+    assert parse_study(document()).search.confirm_seeds == 0
+
+
+@pytest.mark.parametrize(
+    ("search", "message"),
+    [
+        ({"keep_heads": [3]}, r"search\.keep_heads: 3 is not one of heads; list it there too"),
+        (
+            {"mode": "grid", "D_K": [8], "heads": [1], "confirm_seeds": 5},
+            r"search\.confirm_seeds: only for mode threshold; leave it out of a grid",
+        ),
+    ],
+)
+def test_search_keys_that_do_not_go_together(search: Any, message: str) -> None:
+    with pytest.raises(StudyError, match=message):
+        parse_study(document(search=search))
 
 
 def test_a_retest_beyond_the_largest_step_limit_is_refused() -> None:
     with pytest.raises(StudyError, match=r"search\.retest_steps: 200000 times .*at most 107374"):
         parse_study(document(search={"retest_steps": 200_000}))
-    assert parse_study(document(search={"retest_steps": 107_374})).search.retest_steps == 107_374
+    study = parse_study(document(search={"retest_steps": 107_374}))
+    assert study.cells[1].training.max_steps == 107_374 * 20_000

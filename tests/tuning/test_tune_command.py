@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,41 @@ def test_tune_prints_the_best_protocol_as_a_section_of_a_study(
         for seed in range(3)
     ]
     assert runs.loc[ids, "score"].mean() == pytest.approx(answer["score"])
+    for row, place in zip(answer["tuned"], range(0, len(ids), 3), strict=True):
+        assert runs.loc[ids[place : place + 3], "score"].mean() == pytest.approx(row["score"])
+    present = [row["present_score"] for row in answer["tuned"]]
+    assert sum(present) / 2 == pytest.approx(answer["present_score"])
+
+
+def test_what_is_printed_ends_with_the_command_that_uses_the_protocol(
+    tuned: tuple[Path, dict[str, Any]], monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    folder, answer = tuned
+    monkeypatch.chdir(folder)
+    options = ["--trials", "1", "--D_K", "2", "--set", "context.positive_rate=0.5"]
+    assert call(["tune", "small.yaml", *options]) == 0  # trains nothing: there are five
+    name, _, command = capsys.readouterr().out.splitlines()[-1].partition(": ")
+    verb, source, *settings = shlex.split(command)[1:]
+    assert (name, verb, source) == ("to use it", "run", "small.yaml")
+    assert settings[::2] == ["--set"] * 5
+    study = load_study(source, settings[1::2])
+    assert study.name == "small-tuned"
+    for cell in study.cells:
+        assert {key: getattr(cell.training, key) for key in SPACE} == answer["training"]
+        assert cell.context.positive_rate == 0.5
+
+
+def test_several_cells_are_tuned_together_in_the_studys_order(
+    tuned: tuple[Path, dict[str, Any]], monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    folder, before = tuned
+    monkeypatch.chdir(folder)
+    cells = ["--cell", "d_model=16", "--cell", "d_model=8", "--cell", "m=16"]
+    options = ["--trials", "1", "--D_K", "2", "--format", "json", *cells]
+    assert call(["tune", "small.yaml", *options]) == 0  # trains nothing: there are five
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["trials_loaded"] == 5
+    assert answer["tuned"] == before["tuned"]
 
 
 def test_trials_and_runs_are_kept_and_running_again_goes_on(
@@ -118,7 +154,9 @@ def test_what_cannot_be_tuned_is_told_in_one_line_and_nothing_is_written(
     write_study(tmp_path)
     before = sorted(tmp_path.rglob("*"))
     for said, *options in (
-        ("only a folder can hold", "--out", "mock://bucket/results"),
+        ("give a URI that both can open", "--address", "ray://127.0.0.1:9"),
+        ("no Ray cluster answers there", "--address", "127.0.0.1:9"),
+        ("--cell m=5: not in small", "--cell", "m=16", "--cell", "m=5"),
         ("valid: m=16,d_model=8; m=16,d_model=16", "--cell", "m=5"),
         ("--heads 3: not in small; valid: 1, 2, 4", "--heads", "3"),
         ("not a multiple of h = 2", "--heads", "2", "--D_K", "3"),

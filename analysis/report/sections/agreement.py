@@ -27,8 +27,8 @@ def section(tables: Tables) -> Section | None:
         words.append(f"Of {numbers} of the paper that this study measures, {agree} agree.")
     else:
         words.append("The paper gives no number for cells of this model, size and protocol.")
-    if study.search.retest_steps and tables.thresholds["limited_by"].notna().any():
-        words.append(findings.limits(tables.thresholds, study.search.retest_steps))
+    if tables.thresholds["limited_by"].notna().any():
+        words.append(findings.limits(tables.thresholds))
     whole = [row for row in results if " at (m, d_model) = " not in row["quantity"]]
     shown = [_table("table-agreement", RESULTS, whole)] if whole else []
     if len(whole) < len(results):

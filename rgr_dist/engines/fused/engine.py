@@ -15,7 +15,7 @@ from threading import Lock
 from typing import TypeVar
 
 from rgr_dist.engines.api import Outcome, StopReason, Weights
-from rgr_dist.engines.early_stopping import EarlyStop
+from rgr_dist.engines.early_stopping import Checks
 from rgr_dist.engines.fused.evaluation import make_scorer
 from rgr_dist.engines.fused.lane import Lane
 from rgr_dist.study.families import Permutation, Regular
@@ -24,10 +24,13 @@ from rgr_dist.study.study import Cell, Run, Training
 Result = TypeVar("Result")
 
 
-def train_lane(run: Run) -> Outcome:
-    """Train a run until it stops, and test it; ``seconds`` is its own time, without compiling."""
+def train_lane(run: Run, budgets: Sequence[int] = ()) -> list[Outcome]:
+    """Train a run until it stops, and test it at each budget and at its end.
+
+    ``seconds`` is its own time, without compiling.
+    """
     compile_for(run)
-    return _train_lane(run)
+    return _train_lane(run, budgets)
 
 
 def compile_for(run: Run) -> None:
@@ -52,37 +55,36 @@ _compiling = Lock()
 _compiled: set[tuple[str, bool]] = set()
 
 
-def _train_lane(run: Run) -> Outcome:
+def _train_lane(run: Run, budgets: Sequence[int] = ()) -> list[Outcome]:
     started = time.perf_counter()
-    lane, training = Lane(run), run.cell.training
+    lane, checks = Lane(run), Checks(run.cell, budgets)
     validation = make_scorer(lane, lane.task.validation, often=True)
-    stop = EarlyStop(run.cell)
-    stop_reason: StopReason = "max_steps"
-    score = val_score = tau = None
-    while lane.steps < training.max_steps:
-        lane.advance(min(training.check_every, training.max_steps - lane.steps))
-        if not lane.is_finite():
-            stop_reason, val_score = "diverged", None
-            break
-        last = lane.steps == training.max_steps
-        val_score = validation.score(above=None if last else stop.above)
-        if val_score is not None and not math.isfinite(val_score):
-            stop_reason, val_score = "diverged", None
-            break
-        if stop.after(val_score):
-            stop_reason = "converged"
-            break
-    del validation  # makes room for the test's
-    if stop_reason != "diverged":
-        score = make_scorer(lane, lane.task.test).score()
-        tau = float(lane.theta.tau[0]) if run.cell.record.has_tau else None
+    outcomes: list[Outcome] = []
+    while checks.limits:
+        lane.advance(checks.steps_to_next(lane.steps))
+        val_score, diverged = None, not lane.is_finite()
+        if not diverged:
+            val_score = validation.score(checks.above(lane.steps))
+            diverged = val_score is not None and not math.isfinite(val_score)
+        stop_reason, ends = checks.after(lane.steps, val_score, diverged)
+        if stop_reason is not None:
+            outcome = _outcome(lane, stop_reason, val_score)
+            seconds = time.perf_counter() - started
+            outcomes += [replace(outcome, seconds=seconds)] * ends
+    return outcomes
+
+
+def _outcome(lane: Lane, stop_reason: StopReason, val_score: float | None) -> Outcome:
+    """How a lane ended, tested unless it diverged."""
+    if stop_reason == "diverged":
+        return Outcome(None, None, None, lane.steps, stop_reason, seconds=0.0)
     return Outcome(
-        score=score,
+        score=make_scorer(lane, lane.task.test).score(),
         val_score=val_score,
-        tau=tau,
+        tau=float(lane.theta.tau[0]) if lane.run.cell.record.has_tau else None,
         steps=lane.steps,
         stop_reason=stop_reason,
-        seconds=time.perf_counter() - started,
+        seconds=0.0,
     )
 
 
@@ -104,9 +106,16 @@ class FusedEngine:
 
     def train(self, runs: Sequence[Run]) -> list[Outcome]:
         """Train every run until it stops, test it, and return the outcomes in order."""
-        outcomes = self._map(train_lane, runs)
+        return [outcome for (outcome,) in self.train_through(runs, ())]
+
+    def train_through(self, runs: Sequence[Run], budgets: Sequence[int]) -> list[list[Outcome]]:
+        """Train every run, and tell how it would have ended at smaller step limits too."""
+        ends = self._map(lambda run: train_lane(run, budgets), runs)
         side_by_side = max(1, min(self.threads, len(runs)))
-        return [replace(outcome, seconds=outcome.seconds / side_by_side) for outcome in outcomes]
+        return [
+            [replace(outcome, seconds=outcome.seconds / side_by_side) for outcome in outcomes]
+            for outcomes in ends
+        ]
 
     def weights_after(self, runs: Sequence[Run], steps: int) -> list[Weights]:
         """The weights after so many steps, without checks or stopping."""

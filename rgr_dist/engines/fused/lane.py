@@ -14,6 +14,7 @@ from rgr_dist.engines.fused.step import (
     Workspace,
     train_steps,
 )
+from rgr_dist.engines.schedule import learning_rates
 from rgr_dist.problem.edge_task import Task, initial_projections
 from rgr_dist.study.models import Model
 from rgr_dist.study.study import Run
@@ -118,7 +119,7 @@ class Lane:
                 self.graph,
                 self.task.training_contexts(self.steps, count),
                 training.sharpness,
-                (training.learning_rate / (1 - BETA_1**t)).astype(np.float32),
+                (learning_rates(training, self.steps, count) / (1 - BETA_1**t)).astype(np.float32),
                 (1 / np.sqrt(1 - BETA_2**t)).astype(np.float32),
             )
             self.steps += count

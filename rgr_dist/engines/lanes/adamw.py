@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from rgr_dist.engines.api import BETA_1, BETA_2, EPSILON
+from rgr_dist.study.study import Training
 
 
 class AdamW:
@@ -15,14 +16,24 @@ class AdamW:
 
     Args:
         parameters: updated in place.
-        decay: decoupled weight decay.
+        training: its learning rate, schedule and decoupled weight decay.
     """
 
-    def __init__(self, parameters: Sequence[Tensor], rate: float, decay: float = 0.0) -> None:
-        self.rate, self.decay = rate, decay
+    def __init__(self, parameters: Sequence[Tensor], training: Training) -> None:
+        self.decay = training.weight_decay or 0.0
+        self.rate: float | Tensor = training.learning_rate
+        if training.schedule != "constant":  # a captured step reads its rate from the device
+            device = parameters[0].device
+            wide = torch.float64 if device.type == "cpu" else torch.float32  # as the kernels read
+            self.rate = torch.zeros((), dtype=wide, device=device)
         self.first = [torch.zeros_like(p) for p in parameters]
         self.second = [torch.zeros_like(p) for p in parameters]
         self.steps = torch.zeros((), device=parameters[0].device)  # float32, as torch.optim has it
+
+    def take_rate(self, rate: float) -> None:
+        """Take steps of this learning rate from here on; outside a capture."""
+        if isinstance(self.rate, Tensor):
+            self.rate.fill_(rate)
 
     def step(self, parameters: list[Tensor], gradients: list[Tensor]) -> None:
         """Take one step; works on buffers of the device alone, so it can be captured."""

@@ -14,8 +14,8 @@ from dataclasses import replace
 
 import torch
 
-from rgr_dist.engines.api import Outcome, StopReason, Weights
-from rgr_dist.engines.early_stopping import EarlyStop
+from rgr_dist.engines.api import Outcome, Weights
+from rgr_dist.engines.early_stopping import Checks
 from rgr_dist.engines.lanes.evaluation import Evaluation
 from rgr_dist.engines.lanes.state import Lanes
 from rgr_dist.study.study import Run
@@ -32,40 +32,45 @@ class LanesEngine:
 
     def train(self, runs: Sequence[Run]) -> list[Outcome]:
         """Train every run until it stops, test it, and return the outcomes in order."""
+        return [outcome for (outcome,) in self.train_through(runs, ())]
+
+    def train_through(self, runs: Sequence[Run], budgets: Sequence[int]) -> list[list[Outcome]]:
+        """Train every run, and tell how it would have ended at smaller step limits too."""
+        outcomes: list[list[Outcome]] = [[] for _ in runs]
         if not runs:
-            return []
-        training = runs[0].cell.training
+            return outcomes
         lanes = Lanes(runs, self.device, self.dtype)
         evaluation = Evaluation(lanes)
-        outcomes: dict[int, Outcome] = {}
-        stops, seconds = [EarlyStop(lanes.cell) for _ in runs], [0.0] * len(runs)
+        checks = [Checks(lanes.cell, budgets) for _ in runs]
+        seconds = [0.0] * len(runs)
         while True:
             began = time.perf_counter()
-            lanes.advance(min(training.check_every, training.max_steps - lanes.steps))
+            ahead = checks[
+                lanes.indices[0]
+            ]  # those that still run have the same limits before them
+            lanes.advance(ahead.steps_to_next(lanes.steps))
             finite = lanes.is_finite()
             sound = [lane for lane, is_finite in enumerate(finite) if is_finite]
-            last = lanes.steps == training.max_steps
-            above = None if last else stops[0].above
+            above = ahead.above(lanes.steps)
             val_scores = dict(zip(sound, evaluation.validate(sound, above), strict=True))
             shared = (time.perf_counter() - began) / len(lanes)
             running = []
             for lane, index in enumerate(lanes.indices):
                 began_alone = time.perf_counter()
                 val_score = val_scores.get(lane)
-                stop_reason: StopReason | None = None
-                if lane not in val_scores or not math.isfinite(val_score or 0.0):
-                    stop_reason, val_score = "diverged", None
-                elif stops[index].after(val_score):
-                    stop_reason = "converged"
-                elif last:
-                    stop_reason = "max_steps"
-                else:
-                    running.append(lane)
+                diverged = lane not in val_scores or not math.isfinite(val_score or 0.0)
+                stop_reason, ends = checks[index].after(
+                    lanes.steps, None if diverged else val_score, diverged
+                )
                 if stop_reason is not None:
-                    outcomes[index] = evaluation.outcome(lane, stop_reason, val_score)
+                    outcome = evaluation.outcome(lane, stop_reason, None if diverged else val_score)
                 seconds[index] += shared + time.perf_counter() - began_alone
+                if stop_reason is not None:
+                    outcomes[index] += [replace(outcome, seconds=seconds[index])] * ends
+                if checks[index].limits:
+                    running.append(lane)
             if not running:
-                return [replace(outcomes[i], seconds=seconds[i]) for i in range(len(runs))]
+                return outcomes
             if len(running) < len(lanes):
                 lanes.keep(running)
 

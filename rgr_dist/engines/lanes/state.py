@@ -24,6 +24,7 @@ from rgr_dist.engines.lanes.adamw import AdamW
 from rgr_dist.engines.lanes.batches import BLOCK, REGISTER, Batches, padded
 from rgr_dist.engines.lanes.capture import Repeated
 from rgr_dist.engines.lanes.gradients import HEADS, LOSSES
+from rgr_dist.engines.schedule import learning_rates
 from rgr_dist.problem.edge_task import Task, initial_projections
 from rgr_dist.study.study import Run
 
@@ -85,7 +86,7 @@ class Lanes:
                 half[lane, :, : self.d_k, : self.cell.d_model] = rows
         tau = torch.zeros(len(runs), REGISTER, dtype=dtype)
         self.parameters = [W.flatten(1, 2).to(device) for W in W_QK] + [tau.to(device)]
-        self.adamw = AdamW(self.parameters, self.cell.training.learning_rate)
+        self.adamw = AdamW(self.parameters, self.cell.training)
         self._allocate()
 
     def __len__(self) -> int:
@@ -107,7 +108,8 @@ class Lanes:
         for done in range(0, steps, BLOCK):
             count = min(BLOCK, steps - done)
             self.batches.load(self.steps, count)
-            for _ in range(count):
+            for rate in learning_rates(self.cell.training, self.steps, count):
+                self.adamw.take_rate(rate)
                 self.repeated(self._step)
             self.steps += count
 

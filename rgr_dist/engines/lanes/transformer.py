@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from rgr_dist.engines.api import BlockWeights, Outcome
+from rgr_dist.engines.api import BlockWeights, Outcome, train_apart
 from rgr_dist.engines.lanes.transformer_state import BlockLanes
 from rgr_dist.problem.matching_task import Examples
 from rgr_dist.study.study import Run
@@ -79,6 +79,10 @@ class TransformerLanes:
             )
             for lane in range(len(lanes))
         ]
+
+    def train_through(self, runs: Sequence[Run], budgets: Sequence[int]) -> list[list[Outcome]]:
+        """Train every run apart at each budget, and at its own limit."""
+        return train_apart(self, runs, budgets)
 
     def weights_after(self, runs: Sequence[Run], steps: int) -> list[BlockWeights]:
         """The weights after so many steps, without checks."""

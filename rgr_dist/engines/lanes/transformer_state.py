@@ -23,6 +23,7 @@ from torch.nn.functional import cross_entropy, gelu, softmax
 from rgr_dist.engines.api import BlockWeights
 from rgr_dist.engines.lanes.adamw import AdamW
 from rgr_dist.engines.lanes.capture import Repeated
+from rgr_dist.engines.schedule import learning_rates
 from rgr_dist.models.transformer import norm
 from rgr_dist.problem.matching_task import MatchingTask, initial_block
 from rgr_dist.study.study import Run
@@ -69,8 +70,7 @@ class BlockLanes:
         for name in NAMES:
             stacked = torch.from_numpy(np.stack([block[name] for block in blocks]))
             self.parameters.append(stacked.to(device, dtype).requires_grad_())
-        training = self.cell.training
-        self.adamw = AdamW(self.parameters, training.learning_rate, training.weight_decay or 0.0)
+        self.adamw = AdamW(self.parameters, self.cell.training)
 
         batch = self.tasks[0].training_batches(0, 1).shape[1:]
         shape = (BATCHES, len(self.tasks), *batch)
@@ -88,7 +88,8 @@ class BlockLanes:
             drawn = [task.training_batches(self.steps, count) for task in self.tasks]
             self.block[:count].copy_(torch.from_numpy(np.stack(drawn, 1)))
             self.cursor.zero_()
-            for _ in range(count):
+            for rate in learning_rates(self.cell.training, self.steps, count):
+                self.adamw.take_rate(rate)
                 self.repeated(self._step)
             self.steps += count
 

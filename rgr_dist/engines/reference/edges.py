@@ -14,8 +14,9 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from rgr_dist.engines.api import Outcome, StopReason, Weights
+from rgr_dist.engines.api import Outcome, StopReason, Weights, train_apart
 from rgr_dist.engines.early_stopping import EarlyStop
+from rgr_dist.engines.reference.schedule import make_schedule
 from rgr_dist.models.labels import labels
 from rgr_dist.models.max_heads import Scores, max_scores, score_contexts, weighted_logistic_loss
 from rgr_dist.models.softmax_sum import summed_attention
@@ -47,6 +48,7 @@ class Trainer:
             lr=run.cell.training.learning_rate,
             weight_decay=0.0,
         )
+        self.schedule = make_schedule(self.optimizer, run.cell.training)
 
     def step(self, index: int) -> None:
         """One step on training context ``index``."""
@@ -55,6 +57,8 @@ class Trainer:
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()
+        if self.schedule is not None:
+            self.schedule.step()
 
     def loss(self, nodes: torch.Tensor) -> torch.Tensor:
         """The model's loss on a context."""
@@ -90,6 +94,10 @@ class ReferenceEngine:
     def train(self, runs: Sequence[Run]) -> list[Outcome]:
         """Train every run until it stops, test it, and return the outcomes in order."""
         return [self._train(run) for run in runs]
+
+    def train_through(self, runs: Sequence[Run], budgets: Sequence[int]) -> list[list[Outcome]]:
+        """Train every run apart at each budget, and at its own limit."""
+        return train_apart(self, runs, budgets)
 
     def weights_after(self, runs: Sequence[Run], steps: int) -> list[Weights]:
         """The weights after so many steps, without checks or stopping."""

@@ -13,7 +13,8 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
-from rgr_dist.engines.api import BlockWeights, Outcome
+from rgr_dist.engines.api import BlockWeights, Outcome, train_apart
+from rgr_dist.engines.reference.schedule import make_schedule
 from rgr_dist.models.transformer import block_logits, count_answers, superpose
 from rgr_dist.problem.matching_task import Examples, MatchingTask, initial_block
 from rgr_dist.study.study import Run
@@ -39,6 +40,7 @@ class Trainer:
             lr=training.learning_rate,
             weight_decay=training.weight_decay or 0.0,
         )
+        self.schedule = make_schedule(self.optimizer, training)
 
     def logits(self, examples: torch.Tensor) -> torch.Tensor:
         return block_logits(superpose(self.E, examples), self.E, self.theta, self.run.h)
@@ -50,6 +52,8 @@ class Trainer:
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()
+        if self.schedule is not None:
+            self.schedule.step()
 
     def score(self, examples: Examples) -> tuple[float, float]:
         """Accuracy over a set of examples, and the share that was answered with NULL."""
@@ -80,6 +84,10 @@ class TransformerReference:
     def train(self, runs: Sequence[Run]) -> list[Outcome]:
         """Train every run to the end, test its best weights, return the outcomes in order."""
         return [self._train(run) for run in runs]
+
+    def train_through(self, runs: Sequence[Run], budgets: Sequence[int]) -> list[list[Outcome]]:
+        """Train every run apart at each budget, and at its own limit."""
+        return train_apart(self, runs, budgets)
 
     def weights_after(self, runs: Sequence[Run], steps: int) -> list[BlockWeights]:
         """The weights after so many steps, without checks."""

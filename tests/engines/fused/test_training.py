@@ -217,9 +217,9 @@ def compiled():
     kernels = [one for one in gc.get_objects() if isinstance(one, Dispatcher)]
     return {(one.py_func.__qualname__, str(given)) for one in kernels for given in one.signatures}
 
-def watched(run):
+def watched(run, budgets=()):
     before = compiled()
-    outcome = train(run)
+    outcome = train(run, budgets)
     if run.cell.training.max_steps == 600:
         assert before
         print(compiled() - before)

@@ -30,6 +30,7 @@ def train(lanes: Lanes) -> torch.Tensor:
 
 REGULAR = {"graph": {"family": "regular", "degree": 3}}
 OTHERS = [{}, REGULAR, {"model": "softmax"}, {"model": "softmax"} | REGULAR, {"model": "value"}]
+OTHERS += [{"training": {"max_steps": 400, "schedule": "cosine"}}]
 
 
 @pytest.mark.parametrize("other", OTHERS, ids=str)

@@ -15,7 +15,7 @@ from rgr_dist.engines.lanes.engine import LanesEngine
 from rgr_dist.engines.lanes.evaluation import Evaluation
 from rgr_dist.engines.lanes.state import Lanes
 from rgr_dist.engines.reference.edges import ReferenceEngine
-from rgr_dist.study.study import Cell, Run
+from rgr_dist.study.study import Cell, Run, Training
 from tests.engines.lane_state import numbers
 
 CPU = torch.device("cpu")
@@ -239,7 +239,7 @@ def test_adamw_has_the_bits_of_torchs_own_also_after_lanes_left(decay: float) ->
     generator = torch.Generator().manual_seed(0)
     mine = [torch.randn(shape, generator=generator) for shape in ((4, 24, 16), (4, 16))]
     theirs = [p.clone() for p in mine]
-    adamw = AdamW(mine, 0.003, decay)
+    adamw = AdamW(mine, Training(learning_rate=0.003, weight_decay=decay))
     optimizer = torch.optim.AdamW(theirs, lr=0.003, weight_decay=decay, fused=True)
     kept = torch.arange(4)
     for step in range(20):

@@ -62,6 +62,20 @@ def ends(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
     return [dataclasses.asdict(dataclasses.replace(end, seconds=0.0)) for end in outcomes]
 
 
+SCHEDULES: dict[str, dict[str, Any]] = {
+    "constant": {},
+    "warmup": {"schedule": "warmup", "warmup_steps": 15},
+    "cosine": {"schedule": "cosine", "max_steps": 25},
+}
+
+
+def share_of_rate(schedule: str, t: int) -> float:
+    """Of the learning rate at step t of 25, the first 15 of which may warm up."""
+    if schedule == "warmup":
+        return min(t, 15) / 15
+    return float(np.cos((t - 1) / 25 * np.pi / 2) ** 2) if schedule == "cosine" else 1.0
+
+
 def plain_loss(task: MatchingTask, theta: BlockWeights, h: int, batch: np.ndarray) -> float:
     """Mean cross-entropy over a batch, from the block written out number by number."""
     losses = []
@@ -98,9 +112,13 @@ def test_the_gradient_is_that_of_the_plain_loss(shape: tuple[int, ...]) -> None:
 
 
 @shapes
+@pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("engine", [TransformerReference, TransformerLanes])
-def test_engines_take_textbook_adamw_steps_with_decay(engine: type, shape: tuple[int, ...]) -> None:
-    run = runs_of(shape, [4], learning_rate=0.003, weight_decay=0.5)[0]
+def test_engines_take_textbook_adamw_steps_with_decay(
+    engine: type, schedule: str, shape: tuple[int, ...]
+) -> None:
+    keys = {"learning_rate": 0.003, "weight_decay": 0.5} | SCHEDULES[schedule]
+    run = runs_of(shape, [4], **keys)[0]
     task, theta, training = (
         MatchingTask.of(run.cell, run.seed),
         initial_block(run),
@@ -113,8 +131,9 @@ def test_engines_take_textbook_adamw_steps_with_decay(engine: type, shape: tuple
             first[name] = 0.9 * first[name] + 0.1 * g
             second[name] = 0.999 * second[name] + 0.001 * g**2
             mean, square = first[name] / (1 - 0.9**t), second[name] / (1 - 0.999**t)
-            decayed = theta[name] * (1 - training.learning_rate * training.weight_decay)
-            theta[name] = decayed - training.learning_rate * mean / (np.sqrt(square) + 1e-8)
+            rate = 0.003 * share_of_rate(schedule, t)
+            decayed = theta[name] * (1 - rate * training.weight_decay)
+            theta[name] = decayed - rate * mean / (np.sqrt(square) + 1e-8)
     assert_close(engine(dtype=torch.float64).weights_after([run], 20)[0], theta, 1e-8)
 
 

@@ -1,0 +1,86 @@
+"""Trials are kept in ``studies/<name>/tuning.journal``, in a folder or a bucket.
+
+It is an Optuna journal, one JSON object a line: ``optuna-dashboard
+results/studies/<name>/tuning.journal`` opens it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import optuna
+from optuna.storages import JournalStorage
+from optuna.storages.journal import BaseJournalBackend
+from optuna.trial import FrozenTrial
+
+from rgr_dist.store.parts import StoreError
+from rgr_dist.store.store import Store
+from rgr_dist.study.study import Study, digest
+from rgr_dist.tuning.training_protocol import TunedProbe, described
+from search.tune.optuna import FINISHED
+
+Log = dict[str, Any]
+
+
+class StoredJournal(BaseJournalBackend):
+    """Optuna's journal as a file of the store, which one process writes.
+
+    Each change writes the file anew, so that it is never torn; a tuning has some hundred lines.
+
+    Raises:
+        ValueError: the file is no journal.
+    """
+
+    def __init__(self, store: Store, path: str) -> None:
+        self.store, self.path = store, path
+        whole, _, _ = (store.read_text(path) or "").rpartition("\n")  # less a line without an end
+        self.logs: list[Log] = [json.loads(line) for line in whole.splitlines()]
+
+    def read_logs(self, log_number_from: int) -> Iterable[Log]:
+        """The lines from that number on."""
+        return self.logs[log_number_from:]
+
+    def append_logs(self, logs: list[Log]) -> None:
+        """Add lines."""
+        self.logs += logs
+        lines = (json.dumps(log, separators=(",", ":")) + "\n" for log in self.logs)
+        self.store.write_text(self.path, "".join(lines))
+
+
+def open_journal(store: Store, study: Study) -> JournalStorage:
+    """The journal of a study's tunings, empty if there is none.
+
+    Raises:
+        StoreError: it cannot be read.
+    """
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        return JournalStorage(StoredJournal(store, _path(study)))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StoreError(
+            f"{journal_place(store, study)}: not a readable journal: {error}; move it away"
+        ) from None
+
+
+def journal_place(store: Store, study: Study) -> str:
+    """Where the journal is: a path, or a URI."""
+    return f"{store.local_path or store.root.rstrip('/')}/{_path(study)}"
+
+
+def trials_name(study: Study, probes: Sequence[TunedProbe]) -> str:
+    """Of the trials of one tuning; tunings that differ in what trials have in common share none."""
+    return f"{study.name}-{digest(described(study, probes), 8)}"
+
+
+def finished_trials(journal: JournalStorage, name: str) -> list[FrozenTrial]:
+    """Trials that a journal holds, completed or pruned, in their order; none before the first."""
+    if name not in optuna.get_all_study_names(journal):
+        return []
+    study = optuna.load_study(study_name=name, storage=journal)
+    return study.get_trials(deepcopy=False, states=FINISHED)
+
+
+def _path(study: Study) -> str:
+    return f"studies/{study.name}/tuning.journal"

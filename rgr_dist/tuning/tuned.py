@@ -1,0 +1,116 @@
+"""What a tuning found: its trials, the best protocol, and what that changes at each probe."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from optuna.trial import FrozenTrial, TrialState
+
+from rgr_dist.planning.portfolio import seed_test
+from rgr_dist.planning.tables import finite
+from rgr_dist.store.store import Store
+from rgr_dist.study.study import Study
+from rgr_dist.tuning.journal import journal_place
+from rgr_dist.tuning.training_protocol import (
+    Protocol,
+    TunedProbe,
+    present_protocol,
+    probe_rows,
+    rounded,
+)
+from rgr_dist.tuning.trial import score_of
+from search.tune.optuna import OptunaTrials
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What a tuning found.
+
+    Attributes:
+        trials: a row for each trial: number, state, score (mean so far where pruned), seeds,
+            and the tuned keys.
+        probes: a row for each probe, with its mean score under the best and the present protocol.
+        training: the best protocol, a ``training`` section of a study; None before any trial.
+        score, present_score: mean test score of the best, and of the protocol that the first of
+            the tuned cells has in the study.
+        loaded: finished trials that the journal held already.
+        failed: trials that failed now.
+        journal: where the trials are kept.
+    """
+
+    trials: list[dict[str, Any]]
+    probes: list[dict[str, Any]]
+    training: dict[str, float] | None
+    score: float | None
+    present_score: float | None
+    loaded: int
+    failed: int
+    journal: str
+
+
+def ended(score: float | None, pruned: bool) -> str:
+    """How a trial ended, as it is told."""
+    if score is None:
+        return "failed"
+    return f"mean score {score:.4f}{' so far, pruned' if pruned else ''}"
+
+
+def tuned_by(
+    search: OptunaTrials, study: Study, store: Store, probes: Sequence[TunedProbe]
+) -> Tuned:
+    """What the trials of a search show; the scores of its probes are those of the store."""
+    best, present = search.best, rounded(present_protocol(probes[0].cell))
+    done = (t for t in search.finished if t.state is TrialState.COMPLETE)
+    first = next((trial for trial in done if rounded(trial.params) == present), None)
+    found = rounded(best.params) if best else None
+    listed = [
+        row | {"present_score": before, "score": after}
+        for row, before, after in zip(
+            probe_rows(study, probes),
+            _means(study, store, probes, present if first else None),
+            _means(study, store, probes, found),
+            strict=True,
+        )
+    ]
+    seeds = study.search.seeds
+    return Tuned(
+        trials=[_trial_row(trial, seeds) for trial in search.study.get_trials(deepcopy=False)],
+        probes=listed,
+        training=found,
+        score=best.value if best else None,
+        present_score=first.value if first else None,
+        loaded=search.loaded,
+        failed=search.failed,
+        journal=journal_place(store, study),
+    )
+
+
+def _means(
+    study: Study, store: Store, probes: Sequence[TunedProbe], protocol: Protocol | None
+) -> list[float | None]:
+    """Mean stored score of each probe under a protocol; None where a seed of it is not stored."""
+    if protocol is None:
+        return [None] * len(probes)
+    worst, seeds = seed_test(study).worst, range(study.search.seeds)
+    rows = store.runs().query("stop_reason != 'failed'").to_dict("records")
+    scores = {row["run_id"]: score_of(row, worst) for row in rows}
+    means = []
+    for probe in probes:
+        own = [scores.get(probe.run(protocol, seed).run_id) for seed in seeds]
+        known = [score for score in own if score is not None]
+        means.append(finite(fmean(known)) if len(known) == len(own) else None)
+    return means
+
+
+def _trial_row(trial: FrozenTrial, seeds: int) -> dict[str, Any]:
+    done = trial.state is TrialState.COMPLETE
+    return {
+        "trial": trial.number,
+        "state": trial.state.name.lower().replace("fail", "failed"),
+        "score": trial.value,
+        "seeds": seeds if done else trial.last_step or 0,
+        **(rounded(trial.params) if trial.params else {}),
+    }

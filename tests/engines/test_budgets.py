@@ -1,0 +1,93 @@
+"""A training through several step limits gives to the bit what a training for each would."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rgr_dist.engines.api import Engine, Outcome
+from rgr_dist.engines.choose import make_engine
+from rgr_dist.engines.early_stopping import Checks
+from rgr_dist.study.study import Cell, Run
+
+BUDGETS = [7, 20, 31, 60, 150]
+"""Multiples of the interval between checks and others, and one beyond convergence."""
+QUICK = {"check_every": 20, "patience": 2, "validation_contexts": 20, "test_contexts": 30}
+
+
+def run_of(model: str = "max", seed: int = 0, max_steps: int = 200, **training: float) -> Run:
+    context = {"length": 5}
+    training = QUICK | {"max_steps": max_steps} | training
+    cell = Cell(model=model, m=12, d_model=8, context=context, training=training)
+    return Run(cell=cell, h=2, d_k=3, seed=seed)
+
+
+def timeless(outcomes: list[Outcome]) -> list[Outcome]:
+    return [replace(outcome, seconds=0.0) for outcome in outcomes]
+
+
+def apart(engine: Engine, runs: list[Run], budgets: list[int]) -> list[list[Outcome]]:
+    own = runs[0].cell.training.max_steps
+    ends = [engine.train([run.with_limit(limit) for run in runs]) for limit in (*budgets, own)]
+    return [timeless(list(outcomes)) for outcomes in zip(*ends, strict=True)]
+
+
+SHAPES = [
+    ("max", {"learning_rate": 0.03, "stop_score": 0.7}, {"max_steps", "converged"}),
+    ("max", {"learning_rate": 1e30}, {"diverged"}),
+    ("softmax", {"learning_rate": 0.03, "stop_score": 0.8}, {"max_steps", "converged"}),
+    ("value", {"learning_rate": 0.03, "tolerance": 0.2}, {"max_steps", "converged"}),
+]
+
+
+@pytest.mark.parametrize("name", ["fused", "lanes"])
+@pytest.mark.parametrize(("model", "training", "reasons"), SHAPES, ids=lambda part: str(part)[:9])
+def test_every_budget_is_what_a_run_of_its_own_gives(name, model, training, reasons):
+    engine = make_engine(name, model=model)
+    runs = [run_of(model, seed, **training) for seed in range(3)]
+    together = [timeless(outcomes) for outcomes in engine.train_through(runs, BUDGETS)]
+    assert together == apart(engine, runs, BUDGETS)
+    assert {outcome.stop_reason for outcomes in together for outcome in outcomes} == reasons
+
+
+@pytest.mark.parametrize(("model", "training"), [(shape[0], shape[1]) for shape in SHAPES])
+def test_the_reference_which_trains_each_budget_apart_ends_the_same(model, training):
+    runs = [run_of(model, **training)]
+    names = "reference", "fused"
+    given, fused = (make_engine(name, model=model).train_through(runs, BUDGETS) for name in names)
+    ends = [[(o.steps, o.stop_reason) for o in outcomes] for outcomes in (given[0], fused[0])]
+    assert ends[0] == ends[1]
+
+
+def test_time_grows_on_the_way():
+    (outcomes,) = make_engine("fused").train_through([run_of(stop_score=1.0)], BUDGETS)
+    seconds = [outcome.seconds for outcome in outcomes]
+    assert seconds == sorted(seconds)
+    assert seconds[0] > 0
+
+
+checks_of = st.lists(st.sampled_from([0.2, 0.996, 0.999, None]), min_size=60, max_size=60)
+
+
+def ends_at(cell: Cell, budgets: list[int], scores: list[float | None]) -> list[tuple[int, str]]:
+    """Step and reason of the end at each limit; step s has score ``scores[s - 1]``, None diverges
+    for good."""
+    checks, steps, ends = Checks(cell, budgets), 0, []
+    while checks.limits:
+        steps += checks.steps_to_next(steps)
+        diverged = None in scores[:steps]
+        reason, count = checks.after(steps, scores[steps - 1], diverged)
+        assert (reason is None) == (count == 0)
+        ends += [(steps, reason)] * count
+    return ends
+
+
+@settings(max_examples=200, deadline=None)
+@given(checks_of, st.sets(st.integers(1, 59), max_size=5), st.integers(1, 7), st.integers(1, 3))
+def test_checks_through_many_limits_are_those_of_each(scores, budgets, every, patience):
+    training = {"max_steps": 60, "check_every": every, "patience": patience}
+    cell = Cell(m=12, d_model=8, context={"length": 5}, training=training)
+    together = ends_at(cell, sorted(budgets), scores)
+    each = [ends_at(cell.with_limit(limit), [], scores)[0] for limit in (*sorted(budgets), 60)]
+    assert together == each

@@ -1,0 +1,140 @@
+"""One cell at several budgets: each has the thresholds that trying every value finds."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from search.portfolio import Portfolio
+from search.protocol import CellPlan, ProbeKey
+from search.seed_test import SeedTest
+from tests.search.oracles import plans
+from tests.search.simulated_cells import SimulatedCell, Workers, axes_to, cell_of, table
+
+TEST = SeedTest(0.99, 3)
+
+
+def chained(plan: CellPlan, count: int) -> list[CellPlan]:
+    """The plan at so many budgets: the smallest first, then the largest, then downwards."""
+    names = [f"budget {at}" for at in range(count)]
+    chain = [replace(plan, cell=name, budget=name) for name in names]
+    for at in range(1, count - 1):
+        chain[at] = replace(chain[at], longer=names[at + 1])
+    if count > 1:
+        chain[-1] = replace(chain[-1], shorter=names[0])
+    return chain
+
+
+@st.composite
+def families(draw: st.DrawFn) -> list[SimulatedCell]:
+    """A cell whose thresholds fall with the budget; a threshold beyond a limit never passes."""
+    plan = draw(plans(largest=60, intervals=False))
+    if draw(st.booleans()):
+        plan = replace(plan, keep_arms=(next(iter(plan.axes)),))
+    count = draw(st.integers(1, 4))
+    thresholds = {arm: draw(st.integers(1, axis[-1] + 3)) for arm, axis in plan.axes.items()}
+    cells = []
+    for one in reversed(chained(plan, count)):  # the largest budget has the lowest thresholds
+        passing = dict(thresholds)
+
+        def score(arm: int, value: int, seed: int, passing: dict[int, int] = passing) -> float:
+            return 1.0 if value >= passing[arm] else (0.5, 0.7, 0.9)[seed]
+
+        cells.append(SimulatedCell(one, TEST, score))
+        rise = {arm: draw(st.integers(0, 4)) for arm in thresholds}
+        thresholds = {arm: value + rise[arm] for arm, value in thresholds.items()}
+    return cells
+
+
+@settings(max_examples=100)
+@given(families(), st.integers(1, 5), st.integers(0, 99))
+def test_every_budget_has_the_thresholds_of_trying_each_value(
+    cells: list[SimulatedCell], slots: int, order: int
+) -> None:
+    plans = [cell.plan for cell in cells]
+    portfolio = Portfolio(plans, TEST, slots)
+    Workers(portfolio, cells, random.Random(order)).run()
+    for cell in cells:
+        assert table(portfolio, cell.plan.cell) == cell.table()
+
+
+class Sharing(Workers):
+    """Workers whose runs tell every smaller budget too, as those of an engine do."""
+
+    def _finish(self, probe) -> None:
+        own = [cell.plan.cell for cell in self.cells].index(probe.cell)
+        for cell in self.cells[own + 1 :]:  # from the largest budget down
+            for seed in probe.seeds:
+                score = cell.score(probe.arm, probe.value, seed)
+                self.portfolio.tell(cell.plan.cell, probe.arm, probe.value, seed, score)
+        super()._finish(probe)
+
+
+@settings(max_examples=60)
+@given(families(), st.integers(1, 3), st.integers(0, 99))
+def test_what_longer_runs_tell_saves_probes_and_changes_nothing(
+    cells: list[SimulatedCell], slots: int, order: int
+) -> None:
+    chance = random.Random(order)
+    plans = [cell.plan for cell in cells]
+    alone, sharing = (Portfolio(plans, TEST, 1) for _ in range(2))
+    apart = Workers(alone, cells, random.Random(order)).run()
+    together = Sharing(sharing, cells, random.Random(order)).run()
+    assert [table(sharing, plan.cell) for plan in plans] == [table(alone, p.cell) for p in plans]
+    assert len(together.told) <= len(apart.told)
+    many = Portfolio(plans, TEST, slots)
+    Sharing(many, cells, chance).run()
+    assert [table(many, plan.cell) for plan in plans] == [table(alone, p.cell) for p in plans]
+
+
+def test_a_larger_budget_starts_where_the_smaller_one_passes() -> None:
+    """At the small budget 20 passes; the large one probes there first, then the values below."""
+    axes = axes_to({1: 64})
+    small = CellPlan("small", axes, 10.0, intervals=False, budget="100 steps")
+    middle = replace(small, cell="middle", longer="large", budget="200 steps")
+    large = replace(small, cell="large", shorter="small", budget="400 steps")
+    portfolio = Portfolio([large, middle, small], TEST)
+    thresholds = {"small": 20, "middle": 18, "large": 16}
+    cells = [
+        cell_of({1: 64}, lambda a, v, s, at=thresholds[plan.cell]: float(v >= at), seeds=3)
+        for plan in (large, middle, small)
+    ]
+    cells = [
+        replace(cell, plan=plan) for cell, plan in zip(cells, (large, middle, small), strict=True)
+    ]
+    assert portfolio.ask().cell == "small"
+    portfolio = Portfolio([large, middle, small], TEST)
+    Workers(portfolio, cells).run()
+    reasons = {
+        name: [(d.value, d.reason) for d in portfolio.state(name).decisions][:3]
+        for name in thresholds
+    }
+    assert reasons["large"][0] == (20, "look for a first pass at cost near 20")
+    assert reasons["middle"][:2] == [
+        (16, "look for a first pass at cost near 16"),
+        (18, "look for a first pass at cost near 18"),
+    ]
+    assert [portfolio.state(name).result(1).value for name in thresholds] == [20, 18, 16]
+
+
+def test_until_the_search_that_it_follows_is_done_a_budget_needs_nothing() -> None:
+    plan = CellPlan("large", axes_to({1: 64}), 10.0, shorter="small")
+    portfolio = Portfolio([plan, CellPlan("small", axes_to({1: 64}), 10.0)], TEST)
+    state = portfolio.state("large")
+    assert (state.is_waiting, state.is_done, state.needs) == (True, False, ())
+    portfolio.tell_failed("small", ProbeKey(1, 10))
+    assert not portfolio.is_done
+
+
+def test_a_budget_whose_longer_one_passes_nowhere_is_censored_by_one_probe_for_each_arm() -> None:
+    plan = CellPlan("cell", axes_to({1: 16, 2: 8}), 4.0, intervals=False)
+    cells = [
+        SimulatedCell(one, TEST, lambda arm, value, seed: 0.5) for one in chained(plan, 3)[::-1]
+    ]
+    portfolio = Portfolio([cell.plan for cell in cells], TEST)
+    workers = Sharing(portfolio, cells).run()
+    assert {table(portfolio, cell.plan.cell)[1][0] for cell in cells} == {"censored"}
+    assert {told[0] for told in workers.told} == {"budget 0", "budget 2"}

@@ -1,0 +1,158 @@
+"""Winners that must pass on fresh seeds too, against trying every value on both sets of seeds."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import combinations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from search.portfolio import Portfolio
+from search.protocol import CellPlan, ProbeKey, ProbeResult
+from search.seed_test import SeedTest
+from tests.search.oracles import plans
+from tests.search.simulated_cells import SimulatedCell, Workers, axes_to, rows, search
+
+CONFIRM = 4
+
+
+@dataclass(frozen=True)
+class ConfirmedCell(SimulatedCell):
+    """Its thresholds are the smallest values that pass on the first and on the fresh seeds."""
+
+    def passes(self, arm: int, value: int) -> bool:
+        fresh = range(self.test.seeds, self.test.seeds + self.plan.confirm_seeds)
+        total = sum(Fraction(str(self.score(arm, value, seed))) for seed in fresh)
+        wanted = len(fresh) * Fraction(str(self.test.target))
+        return super().passes(arm, value) and total >= wanted
+
+
+@st.composite
+def lucky_cells(draw: st.DrawFn) -> ConfirmedCell:
+    """From one value on the first seeds pass, from another on the fresh ones."""
+    plan = replace(draw(plans(largest=60, intervals=False)), confirm_seeds=CONFIRM)
+    test = SeedTest(0.99, draw(st.sampled_from([1, 2, 3])))
+    first = {arm: draw(st.integers(1, axis[-1] + 2)) for arm, axis in plan.axes.items()}
+    later = {arm: first[arm] + draw(st.integers(-3, 4)) for arm in first}
+
+    def score(arm: int, value: int, seed: int) -> float:
+        at = first if seed < test.seeds else later
+        return 1.0 if value >= at[arm] else (0.7, 0.9)[seed % 2]
+
+    return ConfirmedCell(plan, test, score)
+
+
+@settings(max_examples=150)
+@given(lucky_cells())
+def test_thresholds_pass_on_the_first_and_on_the_fresh_seeds(cell: ConfirmedCell) -> None:
+    state, _ = search(cell)
+    assert rows(state) == cell.table()
+    for arm in cell.plan.axes:
+        result = state.result(arm)
+        plain = SimulatedCell(cell.plan, cell.test, cell.score).threshold(arm)
+        if result.status == "found":
+            assert result.confirmed is True
+            assert result.fresh.n_seeds == CONFIRM
+            assert result.first_value in (plain, result.value)
+        else:
+            assert result.confirmed in (None, False)
+
+
+@settings(max_examples=60)
+@given(lucky_cells(), st.integers(1, 6), st.integers(0, 99))
+def test_however_many_run_at_once(cell: ConfirmedCell, slots: int, order: int) -> None:
+    portfolio = Portfolio([cell.plan], cell.test, slots)
+    Workers(portfolio, [cell], random.Random(order)).run()
+    state = portfolio.state("cell")
+    assert rows(state) == cell.table()
+
+
+scores_of = st.lists(st.sampled_from([0.97, 0.985, 0.99, 0.995, 1.0]), min_size=10, max_size=10)
+
+
+@given(scores_of, st.integers(1, 5), st.integers(1, 5))
+def test_no_subset_of_the_fresh_seeds_contradicts_the_mean_of_all(
+    drawn: list[float], first: int, fresh: int
+) -> None:
+    scores = dict(enumerate(drawn))
+    test = SeedTest(0.99, first).on_fresh(fresh)
+    own = range(first, first + fresh)
+    wanted = sum(Fraction(str(scores[seed])) for seed in own) >= fresh * Fraction("0.99")
+    for size in range(fresh + 1):
+        for some in combinations(own, size):
+            known = {seed: scores[seed] for seed in (*range(first), *some)}
+            assert test.verdict(known) in (None, "pass" if wanted else "fail")
+            assert set(test.next_wave(known)) <= set(own) - set(some)
+    assert test.verdict(scores) == ("pass" if wanted else "fail")
+    assert math.isclose(test.mean(scores), math.fsum(scores[seed] for seed in own) / fresh)
+
+
+def lucky(arm: int, value: int, seed: int) -> float:
+    """4 passes on its first two seeds alone, 5 passes on all."""
+    if value == 4:
+        return 1.0 if seed < 2 else 0.9
+    return float(value >= 5)
+
+
+def test_a_winner_that_was_lucky_is_a_fail_from_then_on() -> None:
+    plan = CellPlan("cell", axes_to({1: 16}), 4.0, intervals=False, confirm_seeds=3)
+    cell = SimulatedCell(plan, SeedTest(0.99, 2), lucky)
+    state, evidence = search(cell)
+    result = state.result(1)
+    assert (result.status, result.value, result.first_value) == ("found", 5, 4)
+    assert result.confirmed is True
+    assert result.because == (
+        "passes at value = 5, fails at 4 (it passes on seeds 0 to 1, not on 3 fresh ones)"
+    )
+    assert result.passed == ProbeResult(5, 1.0, 2)
+    assert result.fresh == ProbeResult(5, 1.0, 3)
+    assert result.failed == ProbeResult(4, pytest.approx(0.9), 2)
+    assert sorted(evidence[ProbeKey(1, 4)]) == [0, 1, 2, 3]  # two of the fresh ones settle it
+    fresh = [(d.value, d.verdict, d.first_seed, d.n_seeds) for d in state.decisions if d.first_seed]
+    assert fresh == [(4, "fail", 2, 2), (5, "pass", 2, 3)]
+
+
+def test_a_winner_refuted_at_the_end_of_its_axis_is_censored() -> None:
+    plan = CellPlan("cell", axes_to({1: 4}), 4.0, intervals=False, confirm_seeds=3)
+    state, _ = search(SimulatedCell(plan, SeedTest(0.99, 2), lucky))
+    result = state.result(1)
+    assert (result.status, result.confirmed, result.first_value) == ("censored", False, 4)
+    assert result.fresh == ProbeResult(4, pytest.approx(0.9), 2)
+    assert result.because == (
+        "no pass up to the largest value allowed, 4 "
+        "(it passes on seeds 0 to 1, not on 3 fresh ones)"
+    )
+
+
+def test_a_retested_winner_is_confirmed_on_seeds_beyond_those_of_its_retest() -> None:
+    """4 and 8 contradict each other on two seeds; with two more both pass, and so do fresh ones."""
+
+    def score(arm: int, value: int, seed: int) -> float:
+        if value == 8 and seed < 2:
+            return 0.98
+        return float(value >= 4)
+
+    plan = CellPlan("cell", {1: (2, 4, 8)}, 4.0, intervals=True, confirm_seeds=3)
+    state, evidence = search(SimulatedCell(plan, SeedTest(0.985, 2, extra=2), score))
+    result = state.result(1)
+    assert (result.status, result.value, result.confirmed) == ("found", 4, True)
+    retested = {d.value for d in state.decisions if d.want == "extra seeds"}
+    first = 4 if 4 in retested else 2
+    assert sorted(evidence[ProbeKey(1, 4)]) == list(range(first + 3))
+
+
+def test_every_value_near_a_threshold_takes_the_seeds_of_the_transition() -> None:
+    plan = CellPlan(
+        "cell", axes_to({1: 32, 4: 8}), 8.0, intervals=False, transition_seeds=7,
+        transition_window=0.25,
+    )  # fmt: skip
+    cell = SimulatedCell(plan, SeedTest(0.99, 2), lambda arm, v, seed: float(arm * v >= 16))
+    state, evidence = search(cell)
+    whole = {key for key, scores in evidence.items() if len(scores) == 7}
+    assert whole == {ProbeKey(1, v) for v in range(12, 21)} | {ProbeKey(4, v) for v in (3, 4, 5)}
+    assert [state.result(arm).value for arm in (1, 4)] == [16, 4]

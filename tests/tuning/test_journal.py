@@ -1,0 +1,71 @@
+"""The journal of trials, in a folder and in a bucket."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import optuna
+import pytest
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
+
+from rgr_dist.store.parts import StoreError
+from rgr_dist.store.store import Store
+from rgr_dist.study.study import Study
+from rgr_dist.tuning.journal import finished_trials, journal_place, open_journal
+from tests.planning.test_portfolio import study_of
+
+NAME = "made-up-trials"
+
+
+def add_trials(store: Store, study: Study, count: int) -> None:
+    journal = open_journal(store, study)
+    trials = optuna.create_study(storage=journal, study_name=NAME, load_if_exists=True)
+    for _ in range(count):
+        trial = trials.ask()
+        trial.report(0.5, 1)
+        trials.tell(trial, trial.suggest_float("x", 0, 1))
+
+
+@pytest.mark.parametrize("root", ["mock://bucket/results", None])
+def test_trials_are_read_back_in_order_and_gone_on_with(root: str | None, tmp_path: Path) -> None:
+    store, study = Store(root or tmp_path), study_of()
+    assert finished_trials(open_journal(store, study), NAME) == []
+    seen = []
+    for count in (2, 1):
+        add_trials(store, study, count)
+        trials = finished_trials(open_journal(store, study), NAME)
+        assert [trial.number for trial in trials] == list(range(len(trials)))
+        assert [trial.value for trial in trials] == [trial.params["x"] for trial in trials]
+        assert trials[: len(seen)] == seen
+        seen = trials
+    assert len(seen) == 3
+    assert finished_trials(open_journal(store, study), "other") == []
+
+
+def test_optuna_reads_the_file_of_a_folder(tmp_path: Path) -> None:
+    store, study = Store(tmp_path), study_of()
+    add_trials(store, study, 2)
+    journal = JournalFileBackend(journal_place(store, study))
+    summaries = optuna.get_all_study_summaries(JournalStorage(journal))
+    assert [(summary.study_name, summary.n_trials) for summary in summaries] == [(NAME, 2)]
+
+
+def test_a_last_line_without_an_end_is_left_out(tmp_path: Path) -> None:
+    store, study = Store(tmp_path), study_of()
+    add_trials(store, study, 1)
+    with Path(journal_place(store, study)).open("a") as file:
+        file.write('{"op_code": 5, "torn')
+    assert len(finished_trials(open_journal(store, study), NAME)) == 1
+    add_trials(store, study, 1)
+    assert len(finished_trials(open_journal(store, study), NAME)) == 2
+
+
+@pytest.mark.parametrize("text", ["nothing of\nthe kind\n", "[1]\n", '{"op_code": 0}\n', "\xff\n"])
+def test_what_is_no_journal_is_told_by_its_place(text: str, tmp_path: Path) -> None:
+    store, study = Store(tmp_path), study_of()
+    place = Path(journal_place(store, study))
+    place.parent.mkdir(parents=True)
+    place.write_bytes(text.encode("latin-1"))
+    with pytest.raises(StoreError, match=r"tuning\.journal: not a readable journal"):
+        open_journal(store, study)
