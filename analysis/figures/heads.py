@@ -45,7 +45,7 @@ def draw_best_heads(
     points = [
         Point(
             x=row["compression"], y=row["h"], key=f"paper-{row['anchor']}", text=row["text"],
-            cell=row["anchor"], look="paper", dodge=shift[row["anchor"]],
+            cell=row["anchor"], look="paper", dodge=shift.get(row["anchor"], 0),
         )
         for row in published
     ]  # fmt: skip

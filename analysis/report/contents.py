@@ -8,7 +8,6 @@ from analysis.report.section import Section
 from analysis.report.sections import (
     accuracy,
     agreement,
-    budgets,
     cells,
     cost,
     heads,
@@ -17,7 +16,9 @@ from analysis.report.sections import (
     protocol,
     provenance,
     repeat,
+    side_by_side,
     summary,
+    training_time,
     transitions,
 )
 from analysis.report.tables import Tables
@@ -28,7 +29,7 @@ CONTENTS: dict[str, tuple[Make, ...]] = {
     "thresholds": (
         summary.section,
         law.section,
-        budgets.section,
+        training_time.section,
         agreement.section,
         cells.section,
         heads.section,
@@ -58,3 +59,15 @@ def sections(tables: Tables) -> list[Section]:
         makers.remove(transitions.section)
         makers.insert(1, transitions.section)
     return [section for make in makers if (section := make(tables)) is not None]
+
+
+def compared(pair: tuple[Tables, Tables], names: tuple[str, str]) -> list[Section]:
+    """The sections of a page that sets two studies side by side."""
+    makers = (
+        side_by_side.summary,
+        side_by_side.cells,
+        side_by_side.splits,
+        side_by_side.laws,
+        side_by_side.differences,
+    )
+    return [section for make in makers if (section := make(pair, names)) is not None]

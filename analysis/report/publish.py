@@ -9,7 +9,7 @@ from pathlib import Path
 from analysis.figures import svg
 from analysis.load import StudyResults
 from analysis.report import accuracy, findings
-from analysis.report.contents import sections
+from analysis.report.contents import compared, sections
 from analysis.report.page import render
 from analysis.report.section import Section
 from analysis.report.tables import Tables
@@ -63,6 +63,36 @@ def report(results: StudyResults) -> tuple[str, dict[str, bytes]]:
     if results.decisions is not None:  # too long to be held by the page
         files["decisions.csv"] = results.decisions.to_csv(index=False).encode()
     return page, files
+
+
+def publish_comparison(
+    first: StudyResults, second: StudyResults, names: tuple[str, str], store: Store
+) -> str:
+    """Write a page that sets two studies side by side, beside the first one's report.
+
+    Args:
+        names: what the page calls them.
+
+    Returns:
+        The address of the page.
+
+    Raises:
+        StoreError: the store cannot be written to.
+    """
+    page, files = comparison(first, second, names)
+    home = f"studies/{first.study.name}/beside-{second.study.name}"
+    return place(page, files, store, home)
+
+
+def comparison(
+    first: StudyResults, second: StudyResults, names: tuple[str, str]
+) -> tuple[str, dict[str, bytes]]:
+    """The page of two studies side by side as HTML, and the files beside it by name."""
+    content = compared((Tables(first), Tables(second)), names)
+    files = files_of(content)
+    for side, results in zip("ab", (first, second), strict=True):
+        files[f"study-{side}.yaml"] = results.study.to_yaml().encode()
+    return render(f"{names[0]} and {names[1]} · rgr-dist", content, files), files
 
 
 def place(page: str, files: dict[str, bytes], store: Store, folder: str) -> str:

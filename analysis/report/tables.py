@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis import accuracy, wording
+from analysis import accuracy, budgets, wording
 from analysis.cell_names import CellName, cell_names
 from analysis.comparison import compare, laws_for
 from analysis.fits import Fits, fits
@@ -67,6 +67,16 @@ class Tables:
         return probes(self.runs, self.study)
 
     @cached_property
+    def gains(self) -> pd.DataFrame:
+        """The best head count against one head, at every step limit."""
+        return budgets.gains(self.results)
+
+    @cached_property
+    def limits(self) -> pd.DataFrame:
+        """What cells with several step limits say of an endless one."""
+        return budgets.limits(self.results)
+
+    @cached_property
     def transitions(self) -> pd.DataFrame:
         """Logistic fits of the transition of every (cell, h)."""
         return transitions(self.runs, self.study)
@@ -118,12 +128,17 @@ class Tables:
 
     @cached_property
     def cells(self) -> list[Row]:
-        """The rows of ``best`` by size, with the law's scales, names and words."""
+        """The rows of ``best`` by size, with the law's scales, names and words.
+
+        ``largest`` tells those that have the largest step limit of their family.
+        """
         published = {row["cell_id"]: row for row in rows_of(self.comparison)}
+        largest = {family[-1].cell_id for family in self.study.budgets.values()}
         rows = []
         for row in by_size(self.best):
             sizes = (row["m"], row["d_model"], row["n_edges"])
             row |= self._named(row)
+            row["largest"] = row["cell_id"] in largest
             row |= {"scale": capacity_scale(*sizes), "compression": compression(*sizes)}
             row["D_K_words"] = wording.with_range(row["D_K"], row["D_K_low"], row["D_K_high"])
             row["h_words"] = wording.with_range(row["h_star"], row["h_low"], row["h_high"])
@@ -178,6 +193,11 @@ class Tables:
             )
             rows.append(row)
         return rows
+
+    @cached_property
+    def drawn_cells(self) -> list[Row]:
+        """The cells that figures show: of one problem under several step limits, the largest."""
+        return [row for row in self.cells if row["largest"]]
 
     def named(self, table: pd.DataFrame) -> list[Row]:
         """The rows of any table with a cell_id, by size, with the names of their cells."""

@@ -155,7 +155,7 @@ def test_the_page_shows_the_budgets(made_up: SimpleNamespace, tmp_path: Any) -> 
     d_k = {1: [None, 40, 30, 25, 24], 2: [20, 12, 9, 8, 8], 4: [9, 8, 6, 5, 4]}
     page = write_report(results_of(made_up, study, d_k), tmp_path).read_text()
     assert "Capacity or training time?" in page
-    for name in ("budgets.svg", "heads-by-budget.svg", "gain-of-heads.svg", "budgets.csv"):
+    for name in ("training-time.svg", "one-head.svg", "gains.csv", "limits.csv"):
         assert (tmp_path / name).exists()
-    table = pd.read_csv(tmp_path / "budgets.csv")
+    table = pd.read_csv(tmp_path / "gains.csv")
     assert table["D_K_one"].isna().tolist() == ([True] + [False] * 4) * 2

@@ -13,7 +13,7 @@ import pytest
 from analysis.figures import svg
 from analysis.figures.panel import Figure, Panel, Point
 from analysis.figures.scales import log2_axis
-from analysis.report.sections import accuracy, heads, law, transitions
+from analysis.report.sections import accuracy, heads, law, training_time, transitions
 from analysis.report.tables import Tables
 from rgr_dist.study.from_yaml import parse_study
 
@@ -222,6 +222,33 @@ def test_the_figure_of_accuracy_shows_means_runs_and_the_guess(made_up: SimpleNa
     (target,) = [line for line in left.lines if line.look == "target"]
     assert {y for _, y in target.points} == {1 / 16}
     assert [tick.text for tick in left.x.ticks] == ["8", "16"]
+
+
+def test_training_time_shows_every_limit_of_a_cell_and_the_others_the_largest(
+    made_up: SimpleNamespace,
+) -> None:
+    limits = [20_000, 40_000, 80_000]
+    cells = [{"m": 64, "d_model": 16, "training": {"max_steps": limits}}, {"m": 64, "d_model": 32}]
+    study = parse_study({"name": "made-up", "cells": cells, "search": {"heads": [1, 2]}})
+    by_size = {(c.d_model, c.training.max_steps): c for c in study.cells}
+    rows = []
+    for limit, d_k in zip(limits, (10, 8, 7), strict=True):
+        cell = by_size[16, limit]
+        rows.append(made_up.threshold_row(cell, 1, 3 * d_k))
+        rows.append(made_up.threshold_row(cell, 2, d_k))
+    rows += [made_up.threshold_row(by_size[32, 20_000], h, 6) for h in (1, 2)]
+    tables = Tables(made_up.results_of(study, [], rows))
+    section = training_time.section(tables)
+    assert section is not None
+    width, best, gain = figure_of(section, "training-time").panels
+    assert [(p.x, p.y) for p in width.points] == list(zip(limits, (20, 16, 14), strict=True))
+    assert [p.y for p in best.points] == [2, 2, 2]
+    assert [p.y for p in gain.points] == [1.5, 1.5, 1.5]
+    assert [len(table.rows) for table in section.shown] == [1, 3]
+    shown = figure_of(law.section(tables), "law").panels[0]
+    assert {p.y for p in shown.points if p.look == "cell"} == {14, 6}
+    plain = searched(made_up, (64, 16, 6))
+    assert training_time.section(plain) is None
 
 
 def drawn(panel: Panel) -> ET.Element:

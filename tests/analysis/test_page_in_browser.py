@@ -13,7 +13,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from analysis.report.publish import write_report
+from analysis.report.publish import comparison, write_page, write_report
 from rgr_dist.study.from_yaml import parse_study
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -178,7 +178,13 @@ def test_nothing_overlaps_or_leaves_the_page(
     assert max(sizes) <= 20
 
 
-KINDS = ["empty", "half done", "all censored", "one cell", "one seed", "diverged", "HTML in names"]
+KINDS = [
+    "empty",
+    "all censored",
+    "diverged",
+    "HTML in names",
+    *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("half done", "one cell", "one seed")),
+]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -221,6 +227,21 @@ def test_axe_finds_no_serious_fault(finished: Path, visit: Visit, scheme: str) -
         if fault["impact"] in ("serious", "critical")
     ]
     assert told == []
+
+
+def test_two_studies_side_by_side_have_a_page(
+    made_up: SimpleNamespace, tmp_path: Path, visit: Visit
+) -> None:
+    first = made_up.search_all(made_up.study_of(GRID))
+    second = made_up.search_all(made_up.study_of(GRID[:4], heads=[1, 2]))
+    page, files = comparison(first, second, ("one", "other"))
+    path = write_page(page, files, tmp_path)
+    for width in (400, 1600):
+        opened = visit(path, width)
+        assert opened.evaluate("document.documentElement.scrollWidth") <= width
+        assert opened.evaluate(OVERLAPS) == []
+    opened.locator("#side-by-side-widths-m64-d16 use").hover()
+    assert "one: D_K* = " in opened.locator(".tip").inner_text()
 
 
 def test_a_column_is_sorted_by_its_button_and_the_address_keeps_it(

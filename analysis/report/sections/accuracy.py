@@ -34,7 +34,6 @@ def summary(tables: Tables) -> Section:
             "sentences": [sentence for sentence in words if sentence],
             "tiles": tiles,
             "target": None,
-            "cited": True,
         },
     )
 

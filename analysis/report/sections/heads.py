@@ -13,9 +13,9 @@ from rgr_dist.paper import PublishedLaw
 
 def section(tables: Tables) -> Section:
     """What the number of heads does to the smallest width."""
-    figures = [draw_best_heads(tables.cells, _curves(tables), published(tables))]
+    figures = [draw_best_heads(tables.drawn_cells, _curves(tables), published(tables))]
     if any(row["D_K"] is not None or row["at_least"] is not None for row in tables.heads):
-        figures.append(draw_thresholds_by_head(tables.cells, tables.heads))
+        figures.append(draw_thresholds_by_head(tables.drawn_cells, tables.heads))
     shown = [_thresholds(tables)] if tables.heads else []
     if len(tables.pool):
         shown.append(_pool(tables))

@@ -18,7 +18,7 @@ Curve = Callable[[float], float]
 
 def section(tables: Tables) -> Section:
     """The figure of D_K* and its ratio to the law's scale."""
-    figure = draw_law(tables.cells, curves(tables), published(tables))
+    figure = draw_law(tables.drawn_cells, curves(tables), published(tables))
     said = (conclusions.ratios(tables.fits), conclusions.which_law(tables.fits.candidates))
     words = [line for line in said if line] if tables.fits.candidates else []
     return Section(name="law", title="The law of D_K*", words=words, figures=(figure,))

@@ -16,7 +16,7 @@ def section(tables: Tables) -> Section:
         findings.asked(study, tables.cells),
         findings.found(tables.cells),
         findings.headline(tables.fits, tables.best),
-        *budgets.sentences(budgets.limits(tables.results), tables.results),
+        *budgets.sentences(tables.limits, tables.results),
         findings.unfinished(tables.cells),
     ]
     return Section(
@@ -27,7 +27,6 @@ def section(tables: Tables) -> Section:
             "sentences": [sentence for sentence in words if sentence],
             "tiles": _tiles(tables),
             "target": findings.target_words(study),
-            "cited": True,
         },
     )
 

@@ -20,8 +20,8 @@ def section(tables: Tables) -> Section:
     minimised = study.cells[0].minimised
     fits = tables.named(tables.transitions)
     told = [row for row in fits if row["score_status"] == "fitted" or row["share_width"]]
-    figures = [draw_curves(tables.cells, tables.probes, study.search.target, minimised)]
-    shares = draw_shares(tables.cells, tables.probes, fits)
+    figures = [draw_curves(tables.drawn_cells, tables.probes, study.search.target, minimised)]
+    shares = draw_shares(tables.drawn_cells, tables.probes, fits)
     if shares is not None:
         figures.append(shares)
     shown = [_table(told)] if told else []

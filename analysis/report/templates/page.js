@@ -150,16 +150,21 @@
     const parts = [];
     const place = (box) => `x="${box.left - frame.left}" y="${box.top - frame.top}"`;
     const escape = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;");
+    const shift = { SUB: 3, SUP: -4 };
+    const words = (node) => [...node.childNodes].map((child) => {
+      const [text, dy] = [escape(child.textContent), shift[child.nodeName]];
+      return dy ? `<tspan dy="${dy}" font-size="80%">${text}</tspan><tspan dy="${-dy}">&#8203;</tspan>` : text;
+    }).join("");
     let bottom = 0;
     for (const key of all(".key", figure)) {
       const [mark, text] = [key.querySelector("svg"), key.querySelector("span")];
       const box = mark.getBoundingClientRect();
       parts.push(`<svg ${place(box)} width="26" height="14">${mark.innerHTML}</svg>`);
-      parts.push(`<text x="${box.left - frame.left + 32}" y="${box.top - frame.top + 11}">${escape(text.textContent)}</text>`);
+      parts.push(`<text x="${box.left - frame.left + 32}" y="${box.top - frame.top + 11}">${words(text)}</text>`);
     }
     for (const line of all(".panel .title span", figure)) {
       const box = line.getBoundingClientRect();
-      parts.push(`<text x="${box.left - frame.left}" y="${box.bottom - frame.top - 4}">${escape(line.textContent)}</text>`);
+      parts.push(`<text x="${box.left - frame.left}" y="${box.bottom - frame.top - 4}">${words(line)}</text>`);
     }
     for (const plot of all("svg.plot", figure)) {
       const box = plot.getBoundingClientRect();

@@ -1,4 +1,4 @@
-"""Thresholds, head counts and the gain of several heads against the step limit."""
+"""One head against the best head count as the training budget grows, cell by cell."""
 
 from __future__ import annotations
 
@@ -7,26 +7,17 @@ from typing import Any
 
 from analysis.figures.heads import columns_of
 from analysis.figures.panel import Figure, Key, Line, Panel, Point
-from analysis.figures.scales import Axis, Tick, log2_axis, ratio_axis
+from analysis.figures.scales import Axis, Tick, log2_axis
 
-THRESHOLDS = (
+CAPTION = (
     "D_K* at each step limit, with the colour and shape of its h*, and below or beside it the "
     "threshold of one head. Bars: from optimistic to conservative, over seeds. Arrows: no width up "
     "to there passes. Dotted: D_K* extrapolated to an endless budget, where the curve allows it."
 )
-HEADS = (
-    "h* at each step limit; the bars span the head counts that a paired test does not tell apart."
-)
-GAINS = (
-    "The threshold of one head over that of the best head count, for each cell. Bars set the ends "
-    "of both intervals against each other. Arrows: one head passes at no width. At 1 several heads "
-    "gain nothing."
-)
-
 Row = Mapping[str, Any]
 
 
-def draw_thresholds(families: Sequence[Sequence[Row]], limits: Mapping[str, Row]) -> Figure:
+def draw_one_head(families: Sequence[Sequence[Row]], limits: Mapping[str, Row]) -> Figure:
     """D_K*(T) and that of one head, a panel for each cell.
 
     Args:
@@ -72,88 +63,11 @@ def draw_thresholds(families: Sequence[Sequence[Row]], limits: Mapping[str, Row]
             )
         )
     return Figure(
-        name="budgets",
-        title="D_K* against the step limit",
-        caption=THRESHOLDS,
+        name="one-head",
+        title="One head against the best, by step limit",
+        caption=CAPTION,
         panels=tuple(panels),
         legend=(Key(text="best head count", line="ours"), *_heads(families)),
-        columns=columns_of([rows[-1] for rows in families]),
-    )
-
-
-def draw_heads(families: Sequence[Sequence[Row]]) -> Figure:
-    """h*(T), a panel for each cell."""
-    panels = []
-    for rows in families:
-        best = [row for row in rows if row["h_star"] is not None]
-        if best:
-            heads = [row[end] for row in best for end in ("h_low", "h_high")]
-            panels.append(
-                Panel(
-                    key=rows[-1]["anchor"],
-                    title=(cell_title(rows[-1]),),
-                    x=_steps(rows),
-                    y=log2_axis("h*", [1, 2, *heads], pad=1.3),
-                    lines=(Line(points=_places(best, "h_star"), look="ours"),),
-                    points=tuple(
-                        Point(
-                            x=row["max_steps"], y=row["h_star"], key=f"{row['anchor']}-h",
-                            text=row["text"], cell=row["anchor"], h=row["h_star"],
-                            low=row["h_low"], high=row["h_high"],
-                        )
-                        for row in best
-                    ),
-                    height=120,
-                )
-            )  # fmt: skip
-    return Figure(
-        name="heads-by-budget",
-        title="h* against the step limit",
-        caption=HEADS,
-        panels=tuple(panels),
-        columns=columns_of([rows[-1] for rows in families]),
-    )
-
-
-def draw_gains(families: Sequence[Sequence[Row]]) -> Figure | None:
-    """D_K(1) / D_K* against the step limit, a panel for each cell; None where none is known."""
-    panels = []
-    for rows in families:
-        shown = [row for row in rows if row["gain_low"] is not None]
-        if not shown:
-            continue
-        known = [row for row in shown if row["gain"] is not None]
-        heights = [row[end] for row in shown for end in ("gain_low", "gain_high") if row[end]]
-        x = _steps(rows)
-        panels.append(
-            Panel(
-                key=rows[-1]["anchor"],
-                title=(cell_title(rows[-1]),),
-                x=x,
-                y=ratio_axis("D_K(1) / D_K*", [1.0, 2.0, *heights], pad=1.2),
-                lines=(
-                    Line(points=((x.low, 1.0), (x.high, 1.0)), look="target"),
-                    *([Line(points=_places(known, "gain"), look="ours")] if known[1:] else []),
-                ),
-                points=tuple(
-                    Point(
-                        x=row["max_steps"], y=row["gain"] or row["gain_low"],
-                        key=f"{row['anchor']}-gain", text=row["text"], cell=row["anchor"],
-                        h=row["h_star"], arrow=row["gain"] is None,
-                        low=row["gain_low"] if row["gain"] else None, high=row["gain_high"],
-                    )
-                    for row in shown
-                ),
-                height=120,
-            )
-        )  # fmt: skip
-    if not panels:
-        return None
-    return Figure(
-        name="gain-of-heads",
-        title="What several heads gain, against the step limit",
-        caption=GAINS,
-        panels=tuple(panels),
         columns=columns_of([rows[-1] for rows in families]),
     )
 
