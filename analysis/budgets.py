@@ -20,6 +20,7 @@ from scipy import optimize, stats
 from analysis.load import StudyResults
 from analysis.records import integer
 from analysis.thresholds import best_of
+from analysis.wording import plural
 from rgr_dist.study.study import Cell, Study
 
 Floats = npt.NDArray[np.float64]
@@ -143,14 +144,11 @@ def limit_of(
     if stats.chi2.sf(least, max(1, n - 3)) < REJECTED:
         return Limit(None, None, None, n, "D_K does not fall as a power of the budget")
     bound = least + float(stats.chi2.ppf(CONFIDENCE, 1))
-    inside = [
-        value
-        for value in np.linspace(0.0, y.min() + 4 * spread[-1], 400)
-        if _chi2_at(value, x, y, spread) <= bound
-    ]
+    tried = np.linspace(0.0, y.min() + 4 * spread[-1], 400)
+    inside = tried[_chi2_at(tried, x, y, spread) <= bound].tolist()
     if not inside or inside[0] == 0.0:
         return Limit(None, None, None, n, "the curve does not level off within the budgets")
-    return Limit(best, float(inside[0]), float(inside[-1]), n)
+    return Limit(best, inside[0], inside[-1], n)
 
 
 def _least_chi2(x: Floats, y: Floats, spread: Floats) -> tuple[float, float]:
@@ -164,11 +162,13 @@ def _least_chi2(x: Floats, y: Floats, spread: Floats) -> tuple[float, float]:
     return limit, chi2
 
 
-def _chi2_at(limit: float, x: Floats, y: Floats, spread: Floats) -> float:
-    """Least chi-squared of the curves with this limit."""
-    rest = (y - limit) / spread
-    residuals = [optimize.nnls((x**-b / spread)[:, None], rest)[1] for b in EXPONENTS]
-    return float(min(residuals)) ** 2
+def _chi2_at(limits: Floats, x: Floats, y: Floats, spread: Floats) -> Floats:
+    """Least chi-squared of the curves with each of these limits, over a >= 0 and b."""
+    rest = (y - limits[:, None, None]) / spread  # [limits, 1, budgets]
+    falls = x ** -EXPONENTS[:, None] / spread  # [exponents, budgets]
+    factor = np.maximum(0.0, (rest * falls).sum(2) / (falls**2).sum(1))
+    chi2: Floats = ((rest - factor[:, :, None] * falls) ** 2).sum(2).min(1)
+    return chi2
 
 
 LIMIT_KINDS = {
@@ -224,3 +224,49 @@ def families(study: Study) -> list[tuple[Cell, ...]]:
     """The cells of a study that have several step limits, each with all of them, in its order."""
     distinct = dict.fromkeys(study.budgets[cell.cell_id] for cell in study.cells)
     return [family for family in distinct if len(family) > 1]
+
+
+def sentences(table: pd.DataFrame, results: StudyResults) -> list[str]:
+    """What a study says of capacity and training time, in words.
+
+    Args:
+        table: the rows of ``limits``; without any, every cell has one step limit.
+    """
+    if table.empty:
+        asked = "whether more training would lower it, this study does not ask"
+        return [f"Each threshold is one of its cell's step limit: {asked}."]
+    named = {row["cell_id"]: f"({row['m']}, {row['d_model']})" for _, row in table.iterrows()}
+    lines = []
+    known = table[table["limited_by"].notna()]
+    falls = known[known["limited_by"] == "budget"]
+    if len(known):
+        where = f", {_listed(named, falls)}: there even the last threshold is one of training time"
+        lines.append(
+            f"D_K* falls between the two largest step limits at {len(falls) or 'none'} of "
+            f"{plural(len(known), 'cell')}{where if len(falls) else ''}."
+        )
+    if (results.thresholds["h"] == 1).any():
+        parts = []
+        for fate, said in FATES.items():
+            cells = table[table["gain"] == fate]
+            if len(cells):
+                parts.append(f"{said} at {len(cells)}, {_listed(named, cells)}")
+        lines.append(
+            f"Of {plural(len(table), 'cell')}, the advantage of several heads over one, with its "
+            f"interval, {'; it '.join(parts)}."
+        )
+    return lines
+
+
+FATES = {
+    "survives": "survives the largest step limit",
+    "shrinks": "shrinks, but survives,",
+    "vanishes": "vanishes",
+    "none": "is never seen",
+    "cannot tell": "cannot be told",
+}
+"""What becomes of the gain of several heads, in words."""
+
+
+def _listed(named: Mapping[str, str], cells: pd.DataFrame) -> str:
+    return ", ".join(named[cell_id] for cell_id in cells["cell_id"])

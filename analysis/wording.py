@@ -26,6 +26,13 @@ def duration(seconds: float) -> str:
     return str(humanize.precisedelta(seconds, minimum_unit=unit, format=form))
 
 
+def clock(seconds: float) -> str:
+    """``12 s``, ``4 min``, ``3.1 h``: one number, where there is no room for more."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:,.1f} h"
+
+
 def three_digits(value: float | None) -> str:
     """Three significant digits with trailing zeros, ``1.40``; a dash for None."""
     return MISSING if value is None else f"{value:#.3g}".rstrip(".").replace("-", "−")

@@ -1,76 +1,97 @@
-"""The figure of a transformer's study: accuracy and NULL share against D_K (Sec. 7.3)."""
+"""A transformer's study: accuracy and NULL share against D_K (Sec. 7.3)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
+from analysis.figures.panel import Figure, Key, Line, Panel, Point
+from analysis.figures.scales import Axis, Tick, log2_axis, share_axis
 
-from analysis.accuracy import guess
-from analysis.figures.axes import FAINT, log2_axis, ranks, style
-from analysis.runs import scored
-from analysis.wording import cell_name
-from rgr_dist.study.study import Study
+CAPTION = (
+    "Accuracy: the mean over seeds for each head count, with its 95 % t-interval; each faint "
+    "mark is a run. Dashed: a random guess among the items of the context; a run below it "
+    "collapsed. NULL: the share of test queries that each run answered with NULL, which is never "
+    "correct. Head counts at one D_K stand side by side."
+)
+
+Row = Mapping[str, Any]
 
 
-def draw_accuracy(splits: pd.DataFrame, runs: pd.DataFrame, study: Study) -> Figure:
-    """Accuracy and NULL share against D_K: a row of panels per cell, a line per head count.
+def draw_accuracy(
+    cells: Sequence[Row], splits: Sequence[Row], runs: Sequence[Row], guesses: Mapping[str, float]
+) -> Figure:
+    """Accuracy and NULL share against D_K: two panels for each cell.
 
     Args:
-        splits: the table of ``analysis.accuracy.splits``.
-        runs: the stored runs, each drawn as a dot.
+        cells: names of the cells: ``anchor, short``.
+        splits: rows of ``analysis.accuracy.splits`` with ``anchor`` and ``text``.
+        runs: the runs: ``anchor, h, d_k, D_K, seed, score, null_rate``.
+        guesses: accuracy of a random guess, by anchor.
     """
-    kept = scored(runs, study)
-    heads = sorted(int(h) for h in kept["h"].unique())
-    looks = ranks(heads)
-    rows = len(study.cells)
-    with style("accuracy"):
-        figure = Figure(figsize=(7.2, 2.9 * rows + 0.5), layout="constrained")
-        grid = figure.subplots(rows, 2, squeeze=False, sharex="row")
-        for (left, right), cell in zip(grid, study.cells, strict=True):
-            own = kept[kept["cell_id"] == cell.cell_id]
-            means = splits[splits["cell_id"] == cell.cell_id]
-            name = cell_name({"m": cell.m, "d_model": f"{cell.d_model}"})
-            left.set_title(name if rows > 1 or len(own) else f"{name}: no run yet", loc="left")
-            for axes, label in ((left, "test accuracy"), (right, "share answered NULL")):
-                axes.set_ylim(-0.02, 1.02)
-                axes.set_ylabel(label)
-                axes.set_xlabel("total key width $D_K$")
-            left.axhline(guess(cell), color=FAINT, linewidth=0.9, linestyle=(0, (4, 2)), zorder=0)
-            if len(own):
-                widths = sorted({int(D_K) for D_K in own["D_K"]})
-                log2_axis(left, "x", widths, pad=1.3)
-                left.set_xticks(widths, [f"{D_K:,}" for D_K in widths])
-            for i, h in enumerate(heads):
-                shift = 1.035 ** (i - (len(heads) - 1) / 2)
-                look = looks[h]
-                _dots(left, own[own["h"] == h], "score", shift, look)
-                _dots(right, own[own["h"] == h], "null_rate", shift, look)
-                _line(left, means[means["h"] == h], shift, look)
-        handles = [
-            Line2D([], [], color=colour, marker=marker, markersize=4.5, linewidth=1.2)
-            for colour, marker in looks.values()
-        ]
-        if heads:
-            labels = [str(h) for h in heads]
-            figure.legend(
-                handles, labels, title="heads h", loc="outside upper center", ncols=len(heads)
+    heads = sorted({row["h"] for row in runs})
+    shift = {h: 9.0 * (i - (len(heads) - 1) / 2) for i, h in enumerate(heads)}
+    panels = []
+    for cell in cells:
+        anchor = cell["anchor"]
+        own = [row for row in runs if row["anchor"] == anchor]
+        means = [row for row in splits if row["anchor"] == anchor]
+        widths = sorted({row["D_K"] for row in own})
+        x = log2_axis("total key width D_K", widths or [1, 2], pad=1.5)
+        x = Axis(x.label, x.low, x.high, tuple(Tick(D_K, f"{D_K:,}") for D_K in widths))
+        guess = guesses[anchor]
+        level = Line(points=((x.low, guess), (x.high, guess)), look="target")
+        lines = [
+            Line(
+                points=tuple((row["D_K"], row["accuracy"]) for row in means if row["h"] == h),
+                look="head",
+                h=h,
+                dodge=shift[h],
             )
-    return figure
+            for h in heads
+        ]
+        mean_points = [
+            Point(
+                x=row["D_K"], y=row["accuracy"], key=f"{anchor}-h{row['h']}-k{row['d_k']}",
+                text=row["text"], h=row["h"], low=row["low"], high=row["high"],
+                dodge=shift[row["h"]],
+            )
+            for row in means
+        ]  # fmt: skip
+        tried = () if own else ("no run yet",)
+        panels += [
+            Panel(
+                key=f"{anchor}-accuracy", title=(f"{cell['short']}: accuracy", *tried), x=x,
+                y=share_axis("test accuracy"), lines=(level, *lines), height=230, cell=anchor,
+                points=(*_runs(own, "score", shift, anchor), *mean_points),
+            ),
+            Panel(
+                key=f"{anchor}-null", title=(f"{cell['short']}: answers of NULL", *tried), x=x,
+                y=share_axis("share answered NULL"), height=230, cell=anchor,
+                points=tuple(_runs(own, "null_rate", shift, anchor)),
+            ),
+        ]  # fmt: skip
+    return Figure(
+        name="accuracy",
+        title="Accuracy and answers of NULL against D_K",
+        caption=CAPTION,
+        panels=tuple(panels),
+        legend=tuple(Key(text=f"h = {h}", h=h) for h in heads),
+        columns=2,
+    )
 
 
-def _dots(axes: Axes, runs: pd.DataFrame, of: str, shift: float, look: tuple[str, str]) -> None:
-    colour, marker = look
-    dots: dict[str, Any] = {"linestyle": "none", "color": colour, "marker": marker}
-    values = runs[of].astype("float64")
-    axes.plot(runs["D_K"] * shift, values, markersize=3, alpha=0.45, markeredgewidth=0, **dots)
-
-
-def _line(axes: Axes, means: pd.DataFrame, shift: float, look: tuple[str, str]) -> None:
-    colour, marker = look
-    x = means["D_K"] * shift
-    axes.plot(x, means["accuracy"], color=colour, marker=marker, markersize=4.5, linewidth=1.2)
-    axes.vlines(x, means["low"].clip(lower=0), means["high"].clip(upper=1), colour, linewidth=1.2)
+def _runs(runs: Sequence[Row], of: str, shift: Mapping[int, float], anchor: str) -> list[Point]:
+    return [
+        Point(
+            x=row["D_K"],
+            y=row[of],
+            key=f"{anchor}-{of.replace('_', '-')}-h{row['h']}-k{row['d_k']}-s{row['seed']}",
+            text=f"h = {row['h']}, D_K = {row['D_K']}, seed {row['seed']}: {row[of]:.3f}",
+            h=row["h"],
+            faint=True,
+            dodge=shift[row["h"]],
+        )
+        for row in runs
+        if row[of] is not None
+    ]

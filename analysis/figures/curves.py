@@ -1,111 +1,108 @@
-"""The figure of the curves: score against D_K, for each cell and head count."""
+"""Score against D_K, for each cell and head count: where the transition is."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
+from analysis.figures.heads import columns_of
+from analysis.figures.panel import Figure, Key, Line, Panel, Point
+from analysis.figures.scales import Axis, log2_axis, ratio_axis, score_axis
 
-from analysis.figures.axes import FAINT, INK, error_axis, log2_axis, ranks, score_axis, style
-from analysis.wording import score_name
-from rgr_dist.study.study import Study
+CAPTION = (
+    "Mean test score against D_K, cell by cell and by number of heads. Filled: every seed ran, "
+    "with the 95 % t-interval over seeds. Hollow: stopped early, once the remaining seeds could "
+    "not change the verdict, so that the mean is of fewer seeds. Dashed: the target. Dotted: "
+    "D_K*. {scale}"
+)
+
+Row = Mapping[str, Any]
 
 
-def draw_curves(curves: pd.DataFrame, best: pd.DataFrame, study: Study) -> Figure:
-    """Score against D_K, one panel per cell and one line per head count.
-
-    Filled markers are probes that ran every seed, with their t-intervals; hollow ones stopped
-    early. A vertical line marks D_K*, a horizontal one the target.
+def draw_curves(
+    cells: Sequence[Row], probes: Sequence[Row], target: float, minimised: bool
+) -> Figure:
+    """Mean score against D_K: a panel for each cell, a line for each head count.
 
     Args:
-        curves: the table of ``analysis.curves.curves``.
-        best: the table of ``analysis.thresholds.best``.
+        cells: rows of ``Tables.cells``.
+        probes: rows of ``Tables.probes``.
+        minimised: whether the score is an error, drawn on a logarithmic axis.
     """
-    columns, panels = _panels(best)
-    rows = max(panels.values()) // columns + 1
-    heads = sorted(int(h) for h in curves["h"].unique())
-    looks = ranks(heads)
-    with style("curves"):
-        figure = Figure(figsize=(3.1 * columns + 0.5, 2.4 * rows + 0.75), layout="constrained")
-        for row in best.astype("object").to_dict("records"):
-            axes = figure.add_subplot(rows, columns, panels[row["cell_id"]] + 1)
-            own = curves[curves["cell_id"] == row["cell_id"]]
-            _panel(axes, own, row, study, looks)
-        if heads:
-            handles = [
-                Line2D([], [], color=colour, marker=marker, markersize=4.5, linewidth=1.2)
-                for colour, marker in looks.values()
-            ]
-            labels = [str(h) for h in heads]
-            title = "heads h"
-            figure.legend(
-                handles, labels, title=title, loc="outside upper center", ncols=min(len(heads), 12)
+    heads = sorted({row["h"] for row in probes})
+    panels = tuple(
+        _panel(cell, [row for row in probes if row["anchor"] == cell["anchor"]], target, minimised)
+        for cell in cells
+    )
+    scale = (
+        "The score is an error (MSE): lower is better, and the axis is logarithmic."
+        if minimised
+        else "The axis widens towards 1."
+    )
+    legend = tuple(Key(text=f"h = {h}", h=h) for h in heads)
+    if any(not row["complete"] for row in probes):
+        legend += (Key(text="stopped early", hollow=True),)
+    if any(row["collapsed"] or row["failed"] for row in probes):
+        legend += (Key(text="with collapsed or failed runs", flawed=True),)
+    return Figure(
+        name="curves",
+        title="Mean test score against D_K",
+        caption=CAPTION.format(scale=scale),
+        panels=panels,
+        legend=legend,
+        columns=columns_of(cells),
+    )
+
+
+def _panel(cell: Row, probes: Sequence[Row], target: float, minimised: bool) -> Panel:
+    reach = [row[name] for row in probes for name in ("mean_score", "low", "high")]
+    seen = [value for value in reach if value is not None]
+    y = (
+        ratio_axis("mean test error (MSE)", [target, *seen])
+        if minimised
+        else score_axis("mean test score")
+    )
+    title = _titles(cell, bool(probes))
+    widths = [row["D_K"] for row in probes] or [1, 2]
+    x = log2_axis("total key width D_K", widths, pad=1.2)
+    if not probes:
+        x = Axis(x.label, x.low, x.high, ())
+    lines = [Line(points=((x.low, target), (x.high, target)), look="target")]
+    if cell["D_K"] is not None and probes:
+        lines.append(Line(points=((cell["D_K"], y.low), (cell["D_K"], y.high)), look="guide"))
+    for h in sorted({row["h"] for row in probes}):
+        own = sorted((row for row in probes if row["h"] == h), key=lambda row: row["D_K"])
+        points = tuple((float(row["D_K"]), float(row["mean_score"])) for row in own)
+        lines.append(Line(points=points, look="head", h=h))
+    return Panel(
+        key=cell["anchor"],
+        title=title,
+        x=x,
+        y=y,
+        lines=tuple(lines),
+        points=tuple(
+            Point(
+                x=row["D_K"],
+                y=row["mean_score"],
+                key=f"{cell['anchor']}-h{row['h']}-k{row['d_k']}",
+                text=row["text"],
+                h=row["h"],
+                low=row["low"] if row["complete"] else None,
+                high=row["high"] if row["complete"] else None,
+                hollow=not row["complete"],
+                flawed=bool(row["collapsed"] or row["failed"]),
             )
-        figure.supxlabel("total key width $D_K$", fontsize=9)
-        figure.supylabel(f"mean test {score_name(study)}", fontsize=9)
-    return figure
+            for row in probes
+        ),
+        height=170,
+        cell=cell["anchor"],
+    )
 
 
-def _panels(best: pd.DataFrame) -> tuple[int, dict[str, int]]:
-    """Columns, and each cell's panel: a table of m by d_model if mostly filled, else rows of 3."""
-    cells = [(row["cell_id"], int(row["m"]), int(row["d_model"])) for _, row in best.iterrows()]
-    ms, widths = sorted({m for _, m, _ in cells}), sorted({d for _, _, d in cells})
-    sizes = {(m, d) for _, m, d in cells}
-    tabular = len(sizes) == len(cells) and len(cells) >= 0.6 * len(ms) * len(widths)
-    if tabular and 1 < len(widths) <= 4:
-        return len(widths), {
-            cell: ms.index(m) * len(widths) + widths.index(d) for cell, m, d in cells
-        }
-    return min(3, len(cells)), {cell: i for i, (cell, _, _) in enumerate(cells)}
-
-
-def _panel(
-    axes: Axes, curves: pd.DataFrame, row: dict[Any, Any], study: Study, looks: dict[int, Any]
-) -> None:
-    name = f"m = {row['m']}, $d_{{model}}$ = {row['d_model']}"
-    if row["graph"] == "edges":
-        name += f", m' = {row['n_edges']}"
-    elif row["degree"] > 1:
-        name += f", r = {row['degree']}"
-    if differs := study.differences[row["cell_id"]]:
-        name += f"\n{differs}"
-    if study.cells[0].minimised:
-        reach = curves[["mean_score", "low", "high"]].to_numpy().ravel()
-        error_axis(axes, [study.search.target, *reach])
-    else:
-        score_axis(axes)
-    axes.axhline(study.search.target, color=FAINT, linewidth=0.9, linestyle=(0, (4, 2)))
-    if curves.empty:
-        axes.set_title(f"{name}\nno runs yet", loc="left")
-        axes.set_xticks([])
-        return
-    log2_axis(axes, "x", curves["D_K"].to_list())
-    for h, line in curves.groupby("h"):
-        colour, marker = looks[int(str(h))]
-        full, part = line[line["complete"]], line[~line["complete"]]
-        axes.plot(line["D_K"], line["mean_score"], color=colour, linewidth=1, alpha=0.75)
-        held = full[full["low"].notna()]
-        low, high = axes.get_ylim()
-        axes.vlines(held["D_K"], held["low"].clip(lower=low), held["high"].clip(upper=high), colour)
-        dots: dict[str, Any] = {
-            "color": colour,
-            "marker": marker,
-            "linestyle": "none",
-            "markersize": 4.5,
-            "clip_on": False,
-            "in_layout": False,
-            "zorder": 3,
-        }
-        axes.plot(full["D_K"], full["mean_score"], **dots)
-        hollow: dict[str, Any] = {"markerfacecolor": "white", "markeredgewidth": 0.9}
-        axes.plot(part["D_K"], part["mean_score"], **dots, **hollow)
-    if row["D_K"] is not None and not pd.isna(row["D_K"]):
-        axes.axvline(row["D_K"], color=INK, linewidth=0.8, linestyle=(0, (1, 2)), zorder=1)
-        name += f"\n$D_K^*$ = {row['D_K']} at h = {row['h_star']}"
-        name += " so far" if row["status"] == "open" else ""
-    else:
-        name += f"\n{row['status']}"
-    axes.set_title(name, loc="left")
+def _titles(cell: Row, tried: bool) -> tuple[str, str]:
+    if not tried:
+        return cell["short"], "no run yet"
+    if cell["D_K"] is None:
+        return cell["short"], cell["status"]
+    so_far = " so far" if cell["status"] == "open" else ""
+    return cell["short"], f"D_K* = {cell['D_K']} at h* = {cell['h_star']}{so_far}"

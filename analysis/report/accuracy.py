@@ -1,4 +1,4 @@
-"""The report of a transformer's study: accuracy by split, and collapsed runs (Sec. 7.3)."""
+"""The findings of a transformer's study, in sentences: accuracy by split, and collapsed runs."""
 
 from __future__ import annotations
 
@@ -6,23 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
-from markupsafe import Markup
 
-from analysis.accuracy import guess, splits
-from analysis.figures.accuracy import draw_accuracy
-from analysis.figures.axes import to_png, to_svg
-from analysis.load import StudyResults
-from analysis.report.page import render_page, rows_of
-from analysis.runs import cost
 from analysis.wording import plural
 from rgr_dist.study.study import Study
-
-CAPTION = (
-    "Left: mean test accuracy against D_K for each head count, with the 95 % t-interval over "
-    "seeds; each faint dot is a run. Dashed: a random guess among the context's items; runs "
-    "below it collapsed. Right: the share of test queries that each run answered with NULL, "
-    "which is never correct. Head counts at one D_K are drawn side by side."
-)
 
 EMBEDDINGS = {
     "gaussian": "random unit vectors, drawn afresh for each seed, not GPT-2's",
@@ -32,10 +18,25 @@ EMBEDDINGS = {
 """Where the items' vectors come from, by embedding family."""
 
 
-def headline(results: StudyResults) -> str:
-    """The finding of the study: what splitting D_K among heads gains, and which runs collapsed."""
-    table = splits(results.runs, results.study)
+def headline(table: pd.DataFrame) -> str:
+    """The finding of the study: what splitting D_K among heads gains, and which runs collapsed.
+
+    Args:
+        table: of ``analysis.accuracy.splits``.
+    """
     return gains(table) if table.empty else f"{gains(table)} {collapses(table)}"
+
+
+def asked(study: Study) -> str:
+    """What the study asks."""
+    cells = plural(len(study.cells), "cell")
+    sizes = ", ".join(f"({cell.m}, {cell.d_model})" for cell in study.cells[:3])
+    sizes += ", …" if len(study.cells) > 3 else ""
+    return (
+        "Of one transformer block, trained to look up a stored relation and then a pair in its "
+        f"context, we asked how the accuracy depends on the number of heads h that share one total "
+        f"key width D_K, for {cells} of m items in d_model dimensions: (m, d_model) = {sizes}."
+    )
 
 
 def gains(table: pd.DataFrame) -> str:
@@ -100,26 +101,3 @@ def vectors(study: Study) -> str:
     """Where the items' vectors come from."""
     families = dict.fromkeys(cell.embedding.family for cell in study.cells)
     return "; ".join(EMBEDDINGS.get(family, family) for family in families)
-
-
-def page(results: StudyResults) -> tuple[str, dict[str, bytes]]:
-    """The page as HTML, and the files beside it by name."""
-    study, runs = results.study, results.runs
-    table, spent = splits(runs, study), cost(runs, study)
-    figure = draw_accuracy(table, runs, study)
-    svg = to_svg(figure, "accuracy")
-    html = render_page(
-        "accuracy.html.j2",
-        results,
-        spent,
-        headline=gains(table),
-        collapses=collapses(table),
-        vectors=vectors(study),
-        chance=", ".join(dict.fromkeys(f"{guess(cell):.3f}" for cell in study.cells)),
-        figures={"accuracy": {"svg": Markup(svg), "caption": CAPTION}},
-        splits=rows_of(table),
-    )
-    files = {"accuracy.svg": svg.encode(), "accuracy.png": to_png(figure, "accuracy")}
-    for name, rows in {"splits": table, "cost": spent}.items():
-        files[f"{name}.csv"] = rows.to_csv(index=False).encode()
-    return html, files

@@ -7,10 +7,12 @@ from typing import Any
 
 import pandas as pd
 
+from analysis import conclusions
+from analysis.fits import Fits
 from analysis.laws import CELLS_OF_A_LAW, Law, by_name
 from analysis.records import integer, parse_certificate, real
-from analysis.wording import MISSING, cell_name, plural, short_name, three_digits
-from rgr_dist.paper import DENSE_LAW, PublishedLaw
+from analysis.wording import MISSING, cell_name, plural, three_digits
+from rgr_dist.paper import PublishedLaw
 from rgr_dist.study.study import Study
 
 STATUS = {
@@ -27,6 +29,90 @@ def target_words(study: Study) -> str:
     if study.cells[0].minimised:
         return f"a mean test error (MSE) of at most {study.search.target:g}"
     return f"a mean test score of {study.search.target}"
+
+
+MODELS = {
+    "max": "an attention layer that takes the maximum over its heads (Sec. 4)",
+    "softmax": "an attention layer with softmax, summed over its heads (Sec. 7.1)",
+    "value": "an attention layer that retrieves a message through its values (Sec. 7.2)",
+}
+GRAPHS = {
+    "permutation": "a random permutation",
+    "regular": "a random regular graph of degree r",
+    "edges": "a graph given as a list of edges",
+}
+
+
+def asked(study: Study, cells: Sequence[Mapping[str, Any]]) -> str:
+    """What the study asks, for a reader who has only the page.
+
+    Args:
+        cells: rows of ``analysis.report.tables.Tables.cells``, by size.
+    """
+    first = study.cells[0]
+    family = first.graph.family
+    graph = (
+        GRAPHS.get(family, family) if len({c.graph.family for c in study.cells}) == 1 else "a graph"
+    )
+    if len(cells) == 1:
+        which = f"At {cells[0]['full']}, m items in d_model dimensions,"
+    else:
+        ends = f"from {cells[0]['full']} to {cells[-1]['short']}"
+        which = f"For {len(cells)} cells of m items in d_model dimensions, {ends},"
+    return (
+        f"{which} we asked for the smallest total key width D_K = h · d_k at which "
+        f"{MODELS.get(first.model, first.model)} holds {graph}: {target_words(study)} over "
+        f"{plural(study.search.seeds, 'seed')}, with the best number of heads h."
+    )
+
+
+def found(cells: Sequence[Mapping[str, Any]]) -> str:
+    """Where D_K* and h* are smallest and largest; nothing where fewer than two cells have one.
+
+    Args:
+        cells: rows of ``analysis.report.tables.Tables.cells``.
+    """
+    known = [row for row in cells if row["D_K"] is not None]
+    if len(known) < 2:
+        return ""
+    low, high = (choose(known, key=_width) for choose in (min, max))
+    if low["D_K"] == high["D_K"]:
+        return f"This width, D_K*, is {low['D_K']} in {plural(len(known), 'cell')}."
+    heads = [int(row["h_star"]) for row in known]
+    best = (
+        f"one number of heads, {heads[0]}, is best throughout"
+        if min(heads) == max(heads)
+        else f"the best number of heads h* goes from {min(heads)} to {max(heads)}"
+    )
+    part = (
+        ""
+        if len(known) == len(cells)
+        else f" in the {len(known)} of {len(cells)} cells that have one"
+    )
+    return (
+        f"This width, D_K*, goes from {low['D_K']} at {low['short']} to {high['D_K']} at "
+        f"{high['short']}{part}, and {best}."
+    )
+
+
+def unfinished(cells: Sequence[Mapping[str, Any]]) -> str:
+    """That some cells are still searched, so that their thresholds may change; else nothing.
+
+    Args:
+        cells: rows of ``analysis.report.tables.Tables.cells``.
+    """
+    n = sum(row["status"] == "open" for row in cells)
+    if not n:
+        return ""
+    are = "is" if n == 1 else "are"
+    return (
+        f"The study is not finished: {n} of {plural(len(cells), 'cell')} {are} open, and what this "
+        "page says of them may change."
+    )
+
+
+def _width(row: Mapping[str, Any]) -> int:
+    return int(row["D_K"])
 
 
 def certificate_words(text: object, seeds: int, minimised: bool = False) -> str:
@@ -52,15 +138,12 @@ def certificate_words(text: object, seeds: int, minimised: bool = False) -> str:
     return (" yet " if yet else ", ").join(words)
 
 
-def headline(laws: Sequence[Law], best: pd.DataFrame) -> str:
-    """The finding of the study in one sentence."""
+def headline(fits: Fits, best: pd.DataFrame) -> str:
+    """The finding of the study: how D_K* grows, or what is known where no law can be fitted."""
     found = best[best["D_K"].notna()].astype("object").to_dict("records")
-    law = by_name(laws)["D_K"]
-    if law.slope is not None and law.n >= CELLS_OF_A_LAW:
-        ends = f"95 % interval {three_digits(law.slope_low)} to {three_digits(law.slope_high)}"
-        cells = f"over {law.n} of {len(best)} cells"
-        r2 = "" if law.r2 is None else f", R² = {law.r2:.3f}"
-        return f"D_K* ≈ {three_digits(law.slope)} · m′ log₂ m / d_model {cells} ({ends}{r2})."
+    power = by_name(fits.laws)["D_K_power"]
+    if power.exponent is not None and power.n >= CELLS_OF_A_LAW:
+        return conclusions.growth(fits)
     if not found:
         cells = plural(len(best), "cell")
         if (best["status"] == "open").any():
@@ -75,13 +158,14 @@ def headline(laws: Sequence[Law], best: pd.DataFrame) -> str:
 
 def law_words(law: Law) -> str:
     """One fit with its intervals, or why there is none."""
+    x = law.predictor.replace("log2(m²/m')", "log₂(m²/m′)").replace("log2(m)", "log₂ m")
+    x = x.replace("m'", "m′")
     if law.exponent is not None:
         ends = f"[{three_digits(law.exponent_low)}, {three_digits(law.exponent_high)}]"
-        factor, x = three_digits(law.factor), law.predictor
+        factor = three_digits(law.factor)
         return f"{law.response} ≈ {factor} · ({x}) ^ {three_digits(law.exponent)} {ends}"
     if law.slope is None:
         return f"no fit: {law.reason}"
-    x = law.predictor
     ends = f"[{three_digits(law.slope_low)}, {three_digits(law.slope_high)}]"
     line = f"{law.response} ≈ {three_digits(law.slope)} {ends} · ({x})"
     if not law.through_origin and law.intercept is not None:
@@ -110,58 +194,6 @@ def limits(thresholds: pd.DataFrame) -> str:
         f"training budget: D_K still falls at larger step limits. The other {capacity} are the "
         "same at the two largest."
     )
-
-
-def agreement(
-    comparison: pd.DataFrame, laws: Sequence[Law], published: Mapping[str, PublishedLaw]
-) -> list[str]:
-    """Where our thresholds and fits agree with the paper's, and where they do not.
-
-    Args:
-        comparison: the table of ``analysis.comparison.compare``.
-        published: the paper's laws by name, from ``analysis.comparison.laws_for``.
-    """
-    dense = DENSE_LAW in published.values()
-    if comparison.empty and not dense:
-        return ["The paper gives no number for cells of this model, size and protocol."]
-    cells = comparison.astype("object").to_dict("records")
-    measured = [row for row in cells if not pd.isna(row["difference"])]
-    apart = [row for row in measured if not row["agrees"]]
-    lines = []
-    if measured:
-        total = plural(len(measured), "cell")
-        if apart:
-            each = "; ".join(_difference(row) for row in apart)
-            lines.append(
-                f"D_K* differs from the value that the paper's Table 1 implies by more than one "
-                f"step of d_k in {len(apart)} of {total}: {each}."
-            )
-        else:
-            lines.append(
-                f"D_K* is within one step of d_k of the value that the paper's Table 1 implies "
-                f"in {len(measured)} of {total}."
-            )
-    whole = {law.response: law.n for law in laws if law.name == "D_K"}
-    for law in laws:
-        theirs = published.get(law.name)
-        if law.n < CELLS_OF_A_LAW:
-            continue
-        if theirs is None or law.slope is None or law.slope_low is None or law.slope_high is None:
-            continue
-        if law.name == "D_K_wide" and law.n == whole.get(law.response):
-            continue  # no narrow cell is in the study: both fits are the same
-        where = "inside" if law.slope_low <= theirs.slope <= law.slope_high else "outside"
-        ends = f"{three_digits(law.slope_low)} to {three_digits(law.slope_high)}"
-        lines.append(
-            f"The paper's slope of {law.response}, {theirs.slope:g} (fitted to {theirs.cells}), "
-            f"lies {where} our 95 % interval, {ends}."
-        )
-    return lines
-
-
-def _difference(row: Mapping[Any, Any]) -> str:
-    ours = f"{row['D_K']} at {plural(row['h_star'], 'head')}"
-    return f"{short_name(row)}: {ours}, not {row['paper_D_K']} at {row['paper_h']}"
 
 
 def _failure(failed: Mapping[str, Any], seeds: int, minimised: bool) -> str:

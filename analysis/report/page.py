@@ -1,27 +1,60 @@
-"""What every report page shares: the templates, the cost, the protocol, tables as plain rows."""
+"""A page from its sections: one HTML file that holds its style, script, figures and tables."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
+from urllib.parse import quote
 
 import jinja2
-import pandas as pd
+from markupsafe import Markup, escape
 
 from analysis import wording
-from analysis.load import StudyResults
-from analysis.records import integer, real
-from analysis.report.provenance import cost_words, origins, settings
+from analysis.figures import colours, svg
+from analysis.figures.panel import Figure
+from analysis.report.section import Section
 from rgr_dist import paper
 
 
-def render_page(template: str, results: StudyResults, cost: pd.DataFrame, **own: Any) -> str:
-    """A page as HTML, with the cost, protocol and provenance of the study.
+def render(title: str, sections: Sequence[Section], files: Mapping[str, bytes]) -> str:
+    """The page as HTML.
 
     Args:
-        template: its file name.
-        cost: the table of ``analysis.runs.cost``.
-        own: what this template shows besides.
+        title: of the document.
+        sections: in order; the first is the head, without a heading of its own in the contents.
+        files: what lies beside the page, by name; the page holds all but the figures once more,
+            which its script saves as they are shown.
     """
+    environment = _environment()
+    heads = sorted(
+        {h for section in sections for figure in section.figures for h in _heads(figure)}
+    )
+    bodies = [
+        environment.get_template(f"sections/{section.template}.html.j2").render(
+            section=section, wording=wording, paper=paper, **section.values
+        )
+        for section in sections
+    ]
+    return environment.get_template("page.html.j2").render(
+        title=title,
+        head=Markup(bodies[0]),
+        sections=list(zip(sections[1:], map(Markup, bodies[1:]), strict=True)),
+        style=Markup(_source("page.css")),
+        marks=Markup(svg.STYLE + svg.head_rules(heads)),
+        colours={theme: colours.variables(heads, theme) for theme in ("light", "dark")},
+        shapes=svg.shapes(),
+        script=Markup(_source("page.js")),
+        files={
+            name: None if name.endswith(".svg") else _address(name, content)
+            for name, content in files.items()
+        },
+    )
+
+
+@cache
+def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("analysis.report"),
         autoescape=True,
@@ -29,36 +62,35 @@ def render_page(template: str, results: StudyResults, cost: pd.DataFrame, **own:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["duration"] = wording.duration
-    study = results.study
-    return environment.get_template(template).render(
-        study=study,
-        study_yaml=study.to_yaml(),
-        degrees=any(cell.graph.degree != 1 for cell in study.cells),
-        differs=study.differences if study.has_alike_cells else None,
-        cost=by_size(cost),
-        cost_words=cost_words(cost),
-        settings=settings(study),
-        origins=origins(results.runs, study),
-        wording=wording,
-        paper=paper,
-        **own,
-    )
+    environment.filters["math"] = math
+    environment.globals["panel"] = svg.page_panel
+    environment.globals["legend_mark"] = svg.legend_mark
+    return environment
 
 
-def by_size(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows sorted by m, d_model and degree; ties keep their order."""
-    return sorted(rows_of(table), key=lambda row: (row["m"], row["d_model"], row["degree"]))
+def math(text: Any) -> Markup:
+    """Our own words as HTML: ``D_K``, ``h*`` and ``x^2`` as the field writes them."""
+    marked = re.sub(r"\b([Dd])_(K|k|model)\b", r"<i>\1</i><sub>\2</sub>", str(escape(text)))
+    marked = re.sub(r" ?\^ ?([\w.]+)", r"<sup>\1</sup>", marked)
+    return Markup(re.sub(r"\bh\*", "<i>h</i>*", marked))
 
 
-def rows_of(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """The table's rows with plain values: whole numbers as int, missing ones as None."""
-    whole = [name for name in table if pd.api.types.is_integer_dtype(table[name].dtype)]
-    whole += [name for name in ("d_k", "D_K", "D_K_low", "D_K_high", "n_seeds") if name in table]
-    broken = [name for name in table if pd.api.types.is_float_dtype(table[name].dtype)]
-    rows = table.astype("object").to_dict("records")
-    for row in rows:
-        row |= {name: None for name, value in row.items() if pd.isna(value)}
-        row |= {name: real(row[name]) for name in broken if row[name] is not None}
-        row |= {name: integer(row[name]) for name in whole if row[name] is not None}
-    return [{str(name): value for name, value in row.items()} for row in rows]
+def _heads(figure: Figure) -> set[int]:
+    points = {point.h for panel in figure.panels for point in panel.points}
+    lines = {line.h for panel in figure.panels for line in panel.lines}
+    return {h for h in points | lines | {key.h for key in figure.legend} if h is not None}
+
+
+@cache
+def _source(name: str) -> str:
+    """A file of the templates without its comments and indentation, which only take room."""
+    loader = _environment().loader
+    assert loader is not None
+    lines = loader.get_source(_environment(), name)[0].splitlines()
+    return "\n".join(line.lstrip() for line in lines if not line.lstrip().startswith("// "))
+
+
+def _address(name: str, content: bytes) -> str:
+    """The file as a data address, so that a page that was sent on still holds it."""
+    kind = {"csv": "text/csv", "yaml": "text/yaml"}.get(name.rpartition(".")[2], "application/json")
+    return f"data:{kind};charset=utf-8," + quote(content, safe=" /:;,=?!@$&'()*+-._~[]{}|^")

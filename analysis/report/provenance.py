@@ -9,7 +9,9 @@ import pandas as pd
 
 from analysis.runs import asked
 from analysis.wording import MISSING, duration, plural
-from rgr_dist.study.study import PROTOCOL, Study
+from rgr_dist.paper import TABLE_2_MAX_STEPS
+from rgr_dist.study.families import Gaussian
+from rgr_dist.study.study import PROTOCOL, Cell, Context, Search, Study, Training
 
 
 def settings(study: Study) -> list[tuple[str, str]]:
@@ -29,6 +31,50 @@ def settings(study: Study) -> list[tuple[str, str]]:
         rows.append((name, f"{common}, but {', '.join(others)}"))
     search = study.search.model_dump(mode="json")
     return rows + [(f"search.{name}", _text(value)) for name, value in _flat(search)]
+
+
+def differences(study: Study) -> list[tuple[str, str, str]]:
+    """What differs from the paper in training and judging: setting, its value here, the paper's.
+
+    The paper's values are those of App. A.1 and Table 2, or of the model's own section; what it
+    leaves open cannot differ. Graphs, sizes and the search are what a study asks, not how.
+    """
+    ours: dict[str, dict[str, list[str]]] = {}
+    theirs: dict[str, str] = {}
+    for cell in study.cells:
+        training = Training(**{**cell.record.training, **_table_2(cell)})
+        usual = {"training": training, "context": Context(), "embedding": Gaussian()}
+        papers = dict(_flat({name: part.model_dump(mode="json") for name, part in usual.items()}))
+        for name, value in _flat(cell.model_dump(mode="json")):
+            judged = name.startswith(("training.", "context.", "embedding."))
+            if judged and name not in cell.record.unused_keys and value != papers.get(name):
+                key = f"{name} of {study.name_of(cell)}" if name == "training.max_steps" else name
+                ours.setdefault(key, {}).setdefault(_text(value), []).append(study.name_of(cell))
+                theirs[key] = _text(papers.get(name))
+    search = study.search
+    judged = study.cells[0].record.report == "thresholds"
+    for name, value, paper in (
+        ("search.target", search.target, study.cells[0].record.target or Search().target),
+        ("search.seeds", search.seeds, Search().seeds),
+    ):
+        if judged and value != paper:
+            ours[name] = {_text(value): []}
+            theirs[name] = _text(paper)
+    rows = []
+    for name, values in ours.items():
+        whole = len(values) == 1 and len(next(iter(values.values()))) in (0, len(study.cells))
+        told = [
+            f"{text}" if whole or " of " in name else f"{text} ({'; '.join(who)})"
+            for text, who in values.items()
+        ]
+        rows.append((name, ", ".join(told), theirs[name]))
+    return rows
+
+
+def _table_2(cell: Cell) -> dict[str, Any]:
+    """The step limit of Table 2, for max over heads."""
+    limit = TABLE_2_MAX_STEPS.get((cell.m, cell.d_model))
+    return {"max_steps": limit} if limit is not None and cell.model == "max" else {}
 
 
 def cost_words(costs: pd.DataFrame) -> str:

@@ -4,40 +4,25 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
-from analysis.laws import laws_of
+from analysis.figures import svg
 from analysis.load import StudyResults
-from analysis.report import accuracy, thresholds
+from analysis.report import accuracy, findings
+from analysis.report.contents import compared, sections
+from analysis.report.page import render
+from analysis.report.section import Section
+from analysis.report.tables import Tables
 from rgr_dist.store.parts import write_atomically
 from rgr_dist.store.store import Store
-from rgr_dist.study.study import Study
-
-
-class Section(NamedTuple):
-    """What reports on a study: ``page`` gives the HTML and the files beside it, by name."""
-
-    headline: Callable[[StudyResults], str]
-    page: Callable[[StudyResults], tuple[str, dict[str, bytes]]]
-
-
-SECTIONS = {
-    "thresholds": Section(thresholds.headline, thresholds.page),
-    "accuracy": Section(accuracy.headline, accuracy.page),
-}
-"""Sections by the name that a model's record gives its report."""
-
-
-def section(study: Study) -> Section:
-    """What reports on the study's model."""
-    return SECTIONS[study.cells[0].record.report]
 
 
 def headline(results: StudyResults) -> str:
     """The finding of the study in a sentence or two."""
-    return section(results.study).headline(results)
+    tables = Tables(results)
+    if results.study.cells[0].record.report == "accuracy":
+        return accuracy.headline(tables.splits)
+    return findings.headline(tables.fits, tables.best)
 
 
 def publish(results: StudyResults, store: Store) -> str:
@@ -47,20 +32,14 @@ def publish(results: StudyResults, store: Store) -> str:
         StoreError: the store cannot be written to.
     """
     home = f"studies/{results.study.name}"
-    text = json.dumps({"laws": [law.to_json() for law in laws_of(results)]}, indent=2)
-    store.write_text(f"{home}/laws.json", text + "\n")
-    if store.local_path is not None:
-        return str(write_report(results, store.local_path / home / "report"))
-    with tempfile.TemporaryDirectory() as folder:
-        write_report(results, Path(folder))
-        return f"{store.upload(Path(folder), f'{home}/report')}/index.html"
+    page, files = report(results)
+    if "laws.json" in files:
+        store.write_text(f"{home}/laws.json", files["laws.json"].decode())
+    return place(page, files, store, f"{home}/report")
 
 
 def write_report(results: StudyResults, folder: Path) -> Path:
-    """Write ``index.html`` and, beside it, its figures (SVG, PNG), tables (CSV) and ``laws.json``.
-
-    Each file is written under a temporary name and renamed, the page last: anyone who reads the
-    folder meanwhile sees whole files.
+    """Write ``index.html`` and, beside it, its figures (SVG), tables (CSV) and the study's file.
 
     Returns:
         The path of ``index.html``.
@@ -68,9 +47,89 @@ def write_report(results: StudyResults, folder: Path) -> Path:
     Raises:
         OSError: the folder cannot be made or written to.
     """
-    page, files = section(results.study).page(results)
+    return write_page(*report(results), folder)
+
+
+def report(results: StudyResults) -> tuple[str, dict[str, bytes]]:
+    """The page of a study as HTML, and the files beside it by name."""
+    tables = Tables(results)
+    content = sections(tables)
+    files = files_of(content)
+    if results.study.cells[0].record.report == "thresholds":
+        laws = {"laws": [law.to_json() for law in tables.laws]}
+        files["laws.json"] = f"{json.dumps(laws, indent=2, allow_nan=False)}\n".encode()
+    files["study.yaml"] = results.study.to_yaml().encode()
+    page = render(f"{results.study.name} · rgr-dist", content, files)
+    if results.decisions is not None:  # too long to be held by the page
+        files["decisions.csv"] = results.decisions.to_csv(index=False).encode()
+    return page, files
+
+
+def publish_comparison(
+    first: StudyResults, second: StudyResults, names: tuple[str, str], store: Store
+) -> str:
+    """Write a page that sets two studies side by side, beside the first one's report.
+
+    Args:
+        names: what the page calls them.
+
+    Returns:
+        The address of the page.
+
+    Raises:
+        StoreError: the store cannot be written to.
+    """
+    page, files = comparison(first, second, names)
+    home = f"studies/{first.study.name}/beside-{second.study.name}"
+    return place(page, files, store, home)
+
+
+def comparison(
+    first: StudyResults, second: StudyResults, names: tuple[str, str]
+) -> tuple[str, dict[str, bytes]]:
+    """The page of two studies side by side as HTML, and the files beside it by name."""
+    content = compared((Tables(first), Tables(second)), names)
+    files = files_of(content)
+    for side, results in zip("ab", (first, second), strict=True):
+        files[f"study-{side}.yaml"] = results.study.to_yaml().encode()
+    return render(f"{names[0]} and {names[1]} · rgr-dist", content, files), files
+
+
+def place(page: str, files: dict[str, bytes], store: Store, folder: str) -> str:
+    """Write a page and its files into a folder of the store; returns the address of the page.
+
+    Raises:
+        StoreError: the store cannot be written to.
+    """
+    if store.local_path is not None:
+        return str(write_page(page, files, store.local_path / folder))
+    with tempfile.TemporaryDirectory() as local:
+        write_page(page, files, Path(local))
+        return f"{store.upload(Path(local), folder)}/index.html"
+
+
+def files_of(content: list[Section]) -> dict[str, bytes]:
+    """The figures and tables of sections as files, by name."""
+    files = {}
+    for section in content:
+        for figure in section.figures:
+            files[f"{figure.name}.svg"] = svg.file(figure).encode()
+        for name, table in section.files.items():
+            files[f"{name}.csv"] = table.to_csv(index=False, float_format="%.8g").encode()
+    return files
+
+
+def write_page(page: str, files: dict[str, bytes], folder: Path) -> Path:
+    """Write files into a folder, and then the page; returns its path.
+
+    Each file is written under a temporary name and renamed: anyone who reads the folder meanwhile
+    sees whole files.
+
+    Raises:
+        OSError: the folder cannot be made or written to.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    for name, content in files.items():
-        write_atomically(folder / name, content)
+    for name, file in files.items():
+        write_atomically(folder / name, file)
     write_atomically(folder / "index.html", page.encode())
     return folder / "index.html"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,6 +13,8 @@ from rgr_dist.study.errors import StudyError
 
 if TYPE_CHECKING:
     from analysis.fitting.candidates import Candidate
+    from analysis.load import StudyResults
+    from rgr_dist.store.store import Store
 
 THRESHOLD_COLUMNS = (
     "cell m d_model degree h h_star h_low h_high d_k D_K D_K_low D_K_high D_K_first status"
@@ -130,17 +133,58 @@ def predict(
         say_error(f"warning: {warning}")
 
 
-def report(study: StudyName, out: Out = "results", set_: Set = None) -> None:
-    """Write a study's report: one page with its figures and tables beside it."""
-    from analysis.load import open_results
-    from analysis.report.publish import publish
+def report(
+    studies: Annotated[
+        list[str], typer.Argument(metavar="STUDY [OTHER]", help="One study, or two to compare.")
+    ],
+    out: Annotated[
+        list[str] | None,
+        typer.Option("--out", help="The store, results by default; twice to compare two stores."),
+    ] = None,
+    set_: Set = None,
+) -> None:
+    """Write a study's report, or set two studies or stores side by side: one page each."""
+    from analysis.report.publish import publish, publish_comparison
 
-    with opened(study, set_, out) as (resolved, store):
-        results = open_results(resolved, store)
-        if results.runs.empty:
-            raise StudyError(f"{out} holds no run of {study}; rgr run {study} trains them")
+    stores = out or ["results"]
+    if len(studies) > 2 or len(stores) > 2:
+        raise StudyError("rgr report takes one study, or two to compare; and --out at most twice")
+    if len(studies) == len(stores) == 1:
+        results, store = _with_runs(studies[0], set_, stores[0])
         store.check_writable()
         print(publish(results, store))
+        return
+    first, store = _with_runs(studies[0], set_, stores[0])
+    second, _ = _with_runs(studies[-1], set_, stores[-1])
+    kinds = [results.study.cells[0].record.report for results in (first, second)]
+    if kinds[0] != kinds[1]:
+        raise StudyError(
+            f"{studies[0]} and {studies[-1]} cannot be compared: one has thresholds, the other "
+            "accuracies"
+        )
+    store.check_writable()
+    names = (first.study.name, second.study.name)
+    if names[0] == names[1]:
+        names = (f"{names[0]} in {stores[0]}", f"{names[1]} in {stores[-1]}")
+    print(publish_comparison(first, second, names, store))
+
+
+def _with_runs(study: str, overrides: Sequence[str] | None, out: str) -> tuple[StudyResults, Store]:
+    """A study's results and its store.
+
+    Raises:
+        StudyError: the store is not there, or holds nothing of any study.
+    """
+    from analysis.load import open_results
+
+    with opened(study, overrides, out) as (resolved, store):
+        results = open_results(resolved, store)
+    if results.runs.empty:
+        advice = f"{out} holds no run of {study}; rgr run {study} trains them"
+        if not store.studies():
+            raise StudyError(advice)
+        say_error(advice)
+    return results, store
 
 
 def explain(

@@ -203,7 +203,7 @@ def test_the_page_speaks_of_accuracy_and_of_null_and_not_of_thresholds(
     table = pd.read_csv(tmp_path / "splits.csv")
     assert table["null_runs"].tolist() == [1, 0]
     names = {path.name for path in tmp_path.iterdir()}
-    assert names == {"index.html", "accuracy.svg", "accuracy.png", "splits.csv", "cost.csv"}
+    assert names == {"index.html", "accuracy.svg", "splits.csv", "cost.csv", "study.yaml"}
 
 
 def test_a_study_without_runs_still_has_a_page(made_up: SimpleNamespace, tmp_path: Path) -> None:

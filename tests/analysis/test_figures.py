@@ -1,62 +1,26 @@
-"""What the figures show, read from their axes: every point, line and label is of the tables."""
+"""What the figures draw of the tables."""
 
 from __future__ import annotations
 
+import re
+import xml.etree.ElementTree as ET
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
-from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
-from matplotlib.figure import Figure
 
-from analysis.accuracy import splits
-from analysis.comparison import compare, laws_for
-from analysis.curves import curves
-from analysis.figures.accuracy import draw_accuracy
-from analysis.figures.curves import draw_curves
-from analysis.figures.laws import draw_capacity, draw_heads
-from analysis.laws import fit_laws
-from analysis.thresholds import best_of
-from analysis.wording import three_digits
+from analysis.figures import svg
+from analysis.figures.panel import Figure, Panel, Point
+from analysis.figures.scales import log2_axis
+from analysis.report.sections import accuracy, heads, law, training_time, transitions
+from analysis.report.tables import Tables
 from rgr_dist.study.from_yaml import parse_study
 
-
-def points(axes: Axes) -> list[tuple[str, list[float], list[float]]]:
-    """What is drawn in markers alone: label, x and y; unlabelled ones have an empty label."""
-    return [
-        (_label(line), *_data(line)) for line in axes.get_lines() if line.get_linestyle() == "None"
-    ]
+SVG = "{http://www.w3.org/2000/svg}"
 
 
-def lines(axes: Axes) -> dict[str, tuple[list[float], list[float]]]:
-    """What is drawn as a line and has a label."""
-    drawn = [line for line in axes.get_lines() if line.get_linestyle() != "None"]
-    return {_label(line): _data(line) for line in drawn if _label(line)}
-
-
-def bars(axes: Axes) -> list[tuple[float, float, float]]:
-    """The vertical bars: x, low and high."""
-    return [
-        (float(segment[0][0]), float(segment[0][1]), float(segment[-1][1]))
-        for bunch in axes.collections
-        if isinstance(bunch, LineCollection)
-        for segment in bunch.get_segments()
-    ]
-
-
-def _label(line: Any) -> str:
-    return "" if line.get_label().startswith("_") else line.get_label()
-
-
-def _data(line: Any) -> tuple[list[float], list[float]]:
-    x, y = (np.asarray(side, dtype=float) for side in line.get_data())
-    return x.tolist(), y.tolist()
-
-
-def searched(made_up: SimpleNamespace, *cells: tuple[int, int, int]) -> Any:
+def searched(made_up: SimpleNamespace, *cells: tuple[int, int, int]) -> Tables:
     """A study of four heads, found at these (m, d_model, d_k); d_k of 0 is censored above 40."""
     study = made_up.study_of([(m, d_model) for m, d_model, _ in cells], heads=[4])
     rows = [
@@ -65,136 +29,125 @@ def searched(made_up: SimpleNamespace, *cells: tuple[int, int, int]) -> Any:
         else made_up.threshold_row(cell, 4, None, status="censored", D_K_low=44, D_K_high=None)
         for cell, (_, _, d_k) in zip(study.cells, cells, strict=True)
     ]
-    return made_up.results_of(study, [], rows)
+    return Tables(made_up.results_of(study, [], rows))
 
 
-def law_figures(results: Any) -> tuple[Axes, Axes]:
-    best = best_of(results)
-    parts = (best, fit_laws(best), compare(best, results.study), laws_for(results.study))
-    return draw_capacity(*parts).axes[0], draw_heads(*parts).axes[0]
+def figure_of(section: Any, name: str) -> Figure:
+    return next(figure for figure in section.figures if figure.name == name)
 
 
-def test_the_figure_of_D_K_shows_the_cells_the_fits_and_the_papers(
+def cells_of(panel: Panel) -> dict[str | None, Point]:
+    return {point.cell or point.key: point for point in panel.points if point.look == "cell"}
+
+
+FOUR = ((64, 16, 6), (64, 32, 2), (128, 16, 21), (128, 32, 5))
+SCALES = {"m64-d16": 24, "m64-d32": 12, "m128-d16": 56, "m128-d32": 28}
+
+
+def test_the_main_figure_has_the_cells_their_ratios_and_the_papers(
     made_up: SimpleNamespace,
 ) -> None:
-    results = searched(made_up, (64, 16, 6), (64, 32, 2), (128, 16, 21), (128, 32, 5))
-    axes, _ = law_figures(results)
-    x = {16: [24.0, 56.0], 32: [12.0, 28.0]}
-    assert points(axes) == [
-        ("the paper, inferred from its Table 1", [24, 12, 56, 28], [20, 6, 88, 21]),
-        ("$d_{model}$ = 16", [24], [24]),
-        ("$d_{model}$ = 32", [12], [8]),
-        ("", [56], [84]),
-        ("", [28], [20]),
-    ]
-    assert bars(axes) == [(24, 20, 32), (12, 4, 16), (56, 80, 92), (28, 16, 28)]
-    laws = {law.name: law for law in fit_laws(best_of(results))}
-    drawn = lines(axes)
-    labels = {
-        "the paper: 1.19 x": 1.19,
-        f"fit: {laws['D_K'].slope:.2f} x": laws["D_K"].slope,
-        f"fit without $d_{{model}}$ = 16, m > 64: {laws['D_K_wide'].slope:#.3g} x": laws[
-            "D_K_wide"
-        ].slope,
+    figure = figure_of(law.section(searched(made_up, *FOUR)), "law")
+    width, ratio = figure.panels
+    D_K = {"m64-d16": 24, "m64-d32": 8, "m128-d16": 84, "m128-d32": 20}
+    for panel, by in ((width, dict.fromkeys(SCALES, 1)), (ratio, SCALES)):
+        points = cells_of(panel)
+        assert set(points) == set(SCALES)
+        for cell, point in points.items():
+            assert point.x == SCALES[str(cell)]
+            values = np.array([D_K[str(cell)] + off for off in (0, -4, 8)]) / by[str(cell)]
+            assert (point.y, point.low, point.high) == pytest.approx(tuple(values))
+            assert point.h == 4
+        papers = {point.cell: point.y for point in panel.points if point.look == "paper"}
+        implied = {"m64-d16": 20, "m64-d32": 6, "m128-d16": 88, "m128-d32": 21}
+        assert papers == pytest.approx({cell: D / by[cell] for cell, D in implied.items()})
+    series = {line.label: line.points for line in width.lines if line.look == "series"}
+    assert series == {
+        "d_model = 16": ((24, 24), (56, 84)),
+        "d_model = 32": ((12, 8), (28, 20)),
     }
-    assert set(drawn) == set(labels)
-    for label, slope in labels.items():
-        at, height = drawn[label]
-        assert (min(at), max(at)) == pytest.approx((12 / 1.25, 56 * 1.25))
-        assert height == pytest.approx([slope * value for value in at])
-    assert axes.get_xlabel() == "m' log$_2$ m / $d_{model}$"
-    assert axes.get_ylabel() == "smallest total key width $D_K^*$"
-    assert axes.get_xscale() == axes.get_yscale() == "log"
-    assert axes.get_xlim() == pytest.approx((min(x[32]) / 1.25, max(x[16]) * 1.25))
-    assert axes.get_ylim() == pytest.approx((4 / 1.35, 92 * 1.35))
-    legend = axes.get_legend()
-    assert legend is not None
-    assert {text.get_text() for text in legend.get_texts()} == {
-        *labels,
-        "the paper, inferred from its Table 1",
-        "$d_{model}$ = 16",
-        "$d_{model}$ = 32",
-    }
+    assert width.x == ratio.x
+    assert width.x.label == "m′ log₂ m / d_model"
 
 
-def test_the_figure_of_h_shows_the_cells_the_fit_and_the_papers(made_up: SimpleNamespace) -> None:
-    results = searched(made_up, (64, 16, 6), (64, 32, 2), (128, 16, 21), (128, 32, 5))
-    _, axes = law_figures(results)
-    left, right = 1.05**-0.5, 1.05**0.5  # cells of one compression are drawn side by side
-    x = [4 * left, 2 * right, 8 * left, 4 * right]
-    told = points(axes)
-    assert told[0][0] == "the paper, inferred from its Table 1"
-    assert told[0][1] == pytest.approx(x)
-    assert told[0][2] == [4, 1, 8, 1]
-    assert [label for label, _, _ in told[1:]] == ["$d_{model}$ = 16", "$d_{model}$ = 32", "", ""]
-    assert [at for _, (at,), _ in told[1:]] == pytest.approx(x)
-    assert [height for _, _, (height,) in told[1:]] == [4, 4, 4, 4]
-    assert np.array(bars(axes)) == pytest.approx(np.array([(at, 4, 4) for at in x]))
-    drawn = lines(axes)
-    fitted = next(law for law in fit_laws(best_of(results)) if law.name == "h")
-    equation = f"{three_digits(fitted.slope)} x + {three_digits(fitted.intercept)}"
-    assert set(drawn) == {"the paper: 1.65 x − 6.64", f"fit: {equation}"}
-    at, height = drawn["the paper: 1.65 x − 6.64"]
-    assert height == pytest.approx([1.65 * value - 6.64 for value in at])
-    assert min(height) > 0, "a logarithmic axis has no room for less"
-    assert axes.get_xlabel() == "compression m' / $d_{model}$"
-    assert axes.get_ylabel() == "best number of heads $h^*$"
-    assert axes.get_xlim() == pytest.approx((2 / 1.35, 8 * 1.35))
-    assert axes.get_ylim() == pytest.approx((1 / 1.3, 8 * 1.3))
+def test_a_law_is_drawn_as_it_is_fitted(made_up: SimpleNamespace) -> None:
+    tables = searched(made_up, *FOUR)
+    figure = figure_of(law.section(tables), "law")
+    (fit,) = [fit for fit in tables.laws if fit.name == "D_K"]
+    assert fit.slope is not None
+    for panel, each in ((figure.panels[0], False), (figure.panels[1], True)):
+        (paper,) = [line for line in panel.lines if line.look == "paper"]
+        for x, y in paper.points:
+            assert y == pytest.approx(1.19 if each else 1.19 * x)
 
 
 def test_a_cell_without_a_threshold_is_an_arrow_from_its_bound(made_up: SimpleNamespace) -> None:
-    axes, heads = law_figures(searched(made_up, (64, 16, 0)))
-    assert points(axes) == [("the paper, inferred from its Table 1", [24], [20])]
-    assert [(line.get_xdata(), line.get_ydata()) for line in axes.get_lines()][-1] == ([24], [44])
-    (arrow,) = axes.texts
-    assert arrow.xy == (24, 44 * 1.25)
-    assert arrow.get_position() == (24, 44)
-    assert arrow.arrowprops["arrowstyle"] == "->"
-    assert bars(axes) == []
-    assert not heads.texts, "h* has no bound"
-    assert set(lines(axes)) == {"the paper: 0.966 x"}
+    tables = searched(made_up, (64, 16, 0))
+    (point,) = cells_of(figure_of(law.section(tables), "law").panels[0]).values()
+    assert (point.arrow, point.x, point.y, point.h) == (True, 24, 44, None)
+    best = figure_of(heads.section(tables), "heads").panels[0]
+    assert not cells_of(best), "h* has no bound"
+    (panel,) = figure_of(heads.section(tables), "splits").panels
+    (point,) = panel.points
+    assert (point.arrow, point.x, point.y, point.h) == (True, 4, 44, 4)
 
 
 def test_two_cells_have_no_fitted_line(made_up: SimpleNamespace) -> None:
-    axes, heads = law_figures(searched(made_up, (64, 16, 6), (64, 32, 2)))
-    assert set(lines(axes)) == {"the paper: 0.966 x"}
-    assert set(lines(heads)) == {"the paper: 1.65 x − 6.64"}
+    figure = figure_of(law.section(searched(made_up, (64, 16, 6), (64, 32, 2))), "law")
+    assert {line.look for line in figure.panels[0].lines} == {"paper", "series"}
 
 
-def test_degrees_are_told_apart_where_d_model_is_one(made_up: SimpleNamespace) -> None:
-    graph = {"family": "regular", "degree": [1, 4, 16, 32]}
-    study = parse_study(
-        {"name": "made-up", "cells": [{"m": 128, "d_model": 32}], "graph": graph}
-        | {"search": {"heads": [2], "seeds": 10}}
-    )
-    widths = [9, 30, 50, 96]
-    rows = [made_up.threshold_row(c, 2, d) for c, d in zip(study.cells, widths, strict=True)]
-    results = made_up.results_of(study, [], rows)
-    axes, heads = law_figures(results)
-    assert [label for label, _, _ in points(axes)] == ["r = 1", "r = 4", "r = 16", "r = 32"]
-    laws = {law.name: law for law in fit_laws(best_of(results))}
-    assert set(lines(axes)) == {
-        "the paper: 0.46 x",
-        f"fit: {laws['D_K'].slope:#.3g} x",
-        f"fit of degrees up to 16: {laws['D_K_sparse'].slope:#.3g} x",
-    }
-    assert points(heads)[1][1] == [16]
-
-
-def test_an_open_cell_has_a_white_centre(made_up: SimpleNamespace) -> None:
+def test_an_open_cell_is_hollow(made_up: SimpleNamespace) -> None:
     study = made_up.study_of([(64, 16), (64, 32)], heads=[4])
     one, two = study.cells
     rows = [made_up.threshold_row(one, 4, 6, status="open"), made_up.threshold_row(two, 4, 2)]
-    axes, _ = law_figures(made_up.results_of(study, [], rows))
-    marks = [line for line in axes.get_lines() if "d_{model}" in str(line.get_label())][:2]
-    assert [mark.get_markerfacecolor() == "white" for mark in marks] == [True, False]
-    assert marks[0].get_color() != marks[1].get_color()
-    assert marks[0].get_marker() != marks[1].get_marker()
+    tables = Tables(made_up.results_of(study, [], rows))
+    points = cells_of(figure_of(law.section(tables), "law").panels[0])
+    assert {cell: point.hollow for cell, point in points.items()} == {
+        "m64-d16": True,
+        "m64-d32": False,
+    }
 
 
-def curve_figure(results: Any) -> Figure:
-    return draw_curves(curves(results.runs, results.study), best_of(results), results.study)
+def test_the_figure_of_heads_sets_cells_of_one_compression_side_by_side(
+    made_up: SimpleNamespace,
+) -> None:
+    (panel,) = figure_of(heads.section(searched(made_up, *FOUR)), "heads").panels
+    points = cells_of(panel)
+    assert {cell: point.x for cell, point in points.items()} == {
+        "m64-d16": 4,
+        "m64-d32": 2,
+        "m128-d16": 8,
+        "m128-d32": 4,
+    }
+    assert points["m64-d16"].dodge == -points["m128-d32"].dodge != 0
+    assert points["m64-d32"].dodge == 0
+    assert {point.y for point in points.values()} == {4}
+    (paper,) = [line for line in panel.lines if line.look == "paper"]
+    assert all(y == pytest.approx(1.65 * x - 6.64) for x, y in paper.points)
+    assert min(y for _, y in paper.points) > 0, "a logarithmic axis has no room for less"
+
+
+def test_thresholds_by_head_show_what_is_known_of_each(made_up: SimpleNamespace) -> None:
+    study = made_up.study_of([(64, 16)], heads=[1, 2, 4, 8])
+    (cell,) = study.cells
+    rows = [
+        made_up.threshold_row(cell, 1, None, status="censored", D_K_low=97, D_K_high=None),
+        made_up.threshold_row(cell, 2, 12, D_K_low=22, D_K_high=26),
+        made_up.threshold_row(cell, 4, 5),
+        made_up.threshold_row(cell, 8, None, status="pruned", D_K_low=24, D_K_high=None),
+    ]
+    section = heads.section(Tables(made_up.results_of(study, [], rows)))
+    (panel,) = figure_of(section, "splits").panels
+    assert [(p.h, p.y, p.arrow, p.low, p.high) for p in panel.points] == [
+        (1, 97, True, None, None),
+        (2, 24, False, 22, 26),
+        (4, 20, False, 20, 20),
+        (8, 24, True, None, None),
+    ]
+    (joined,) = [line for line in panel.lines if line.look == "series"]
+    assert joined.points == ((2, 24), (4, 20))
+    assert panel.title == ("(64, 16)", "D_K* = 20 at h* = 4")
 
 
 def test_a_panel_of_curves_shows_each_probe_the_target_and_D_K(made_up: SimpleNamespace) -> None:
@@ -206,79 +159,41 @@ def test_a_panel_of_curves_shows_each_probe_the_target_and_D_K(made_up: SimpleNa
         for (h, d_k), own in scores.items()
         for seed, score in enumerate(own)
     ]
-    results = made_up.results_of(study, runs, [made_up.threshold_row(cell, 4, 5)])
-    figure = curve_figure(results)
-    (axes,) = figure.axes
-    assert axes.get_title("left") == (
-        "m = 64, $d_{model}$ = 16\n$D_K^*$ = 20 at h = 4 so far"  # h = 2 has no row
-    )
-    plain = [_data(line) for line in axes.get_lines() if line.get_linestyle() == "-"]
-    assert plain == [([8, 16], pytest.approx([0.75, 0.8])), ([8, 20], pytest.approx([0.92, 0.995]))]
-    dots = [(x, y) for _, x, y in points(axes)]
-    assert dots == [
-        ([8], [0.75]),
-        ([16], [0.8]),
-        ([8, 20], pytest.approx([0.92, 0.995])),
-        ([], []),
+    tables = Tables(made_up.results_of(study, runs, [made_up.threshold_row(cell, 4, 5)]))
+    (panel,) = figure_of(transitions.section(tables), "curves").panels
+    assert panel.title == ("(64, 16)", "D_K* = 20 at h* = 4 so far")  # h = 2 has no row
+    drawn = [(p.h, p.x, pytest.approx(p.y), p.hollow) for p in panel.points]
+    assert drawn == [
+        (2, 8, 0.75, False),
+        (2, 16, 0.8, True),
+        (4, 8, 0.92, False),
+        (4, 20, 0.995, False),
     ]
-    hollow = [line for line in axes.get_lines() if line.get_markerfacecolor() == "white"]
-    assert [_data(line)[0] for line in hollow] == [[16], []]
-    table = curves(results.runs, study)
-    full = table[table["complete"]]
-    ends = zip(full["D_K"], full["low"].clip(lower=0), full["high"].clip(upper=1), strict=True)
-    assert np.array(bars(axes)) == pytest.approx(np.array(list(ends)))
-    dashes = [_data(line) for line in axes.get_lines() if str(line.get_linestyle()) == "--"]
-    assert ([0, 1], [0.99, 0.99]) in dashes
-    assert ([20, 20], [0, 1]) in [_data(line) for line in axes.get_lines()]
-    assert axes.get_ylim() == (0, 1)
-    assert axes.get_xlim() == pytest.approx((8 / 1.15, 20 * 1.15))
-    (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["2", "4"]
-    assert legend.get_title().get_text() == "heads h"
-    assert figure.get_supxlabel() == "total key width $D_K$"
-    assert figure.get_supylabel() == "mean test score"
+    assert panel.points[1].low is None
+    table = tables.curves.iloc[0]
+    assert (panel.points[0].low, panel.points[0].high) == (table["low"], table["high"])
+    lines = {(line.look, line.h): line.points for line in panel.lines}
+    assert lines["target", None] == ((panel.x.low, 0.99), (panel.x.high, 0.99))
+    assert lines["guide", None] == ((20, 0), (20, 1))
+    assert [x for x, _ in lines["head", 4]] == [8, 20]
 
 
-def test_panels_form_a_table_of_m_by_d_model(made_up: SimpleNamespace) -> None:
-    sizes = [(64, 16), (64, 32), (128, 16), (128, 32)]
-    study = made_up.study_of(sizes[::-1], heads=[1])
-    figure = curve_figure(made_up.results_of(study, [], []))
-    where = {
-        axes.get_title("left").split("\n")[0]: (
-            axes.get_subplotspec().rowspan.start,
-            axes.get_subplotspec().colspan.start,
-        )
-        for axes in figure.axes
-    }
-    assert where == {
-        "m = 64, $d_{model}$ = 16": (0, 0),
-        "m = 64, $d_{model}$ = 32": (0, 1),
-        "m = 128, $d_{model}$ = 16": (1, 0),
-        "m = 128, $d_{model}$ = 32": (1, 1),
-    }
-    assert {axes.get_title("left").split("\n")[1] for axes in figure.axes} == {"no runs yet"}
-    assert not figure.legends
-
-
-def test_panels_of_a_sparse_grid_stand_in_rows_of_three(made_up: SimpleNamespace) -> None:
-    diagonal = [(64, 16), (128, 32), (256, 64), (512, 128)]
-    figure = curve_figure(made_up.results_of(made_up.study_of(diagonal, heads=[1]), [], []))
-    specs = [axes.get_subplotspec() for axes in figure.axes]
-    assert [(spec.rowspan.start, spec.colspan.start) for spec in specs] == [
-        (0, 0),
-        (0, 1),
-        (0, 2),
-        (1, 0),
-    ]
-
-
-def test_a_panel_names_its_graph_and_the_status(made_up: SimpleNamespace) -> None:
-    graph = {"family": "regular", "degree": 4}
-    cells = [{"m": 64, "d_model": 16}]
-    study = parse_study({"name": "made-up", "cells": cells, "graph": graph})
-    run = made_up.run_row(study.cells[0], 1, 8, 0, 0.5)
-    (axes,) = curve_figure(made_up.results_of(study, [run], [])).axes
-    assert axes.get_title("left") == "m = 64, $d_{model}$ = 16, r = 4\nopen"
+@pytest.mark.parametrize(
+    ("sizes", "columns"),
+    [
+        ([(64, 16), (64, 32), (128, 16), (128, 32)], 2),
+        ([(64, 16), (128, 32), (256, 64), (512, 128)], 3),
+        ([(64, 16)], 1),
+    ],
+)
+def test_a_grid_of_cells_is_laid_out_as_one(
+    made_up: SimpleNamespace, sizes: list[tuple[int, int]], columns: int
+) -> None:
+    tables = Tables(made_up.results_of(made_up.study_of(sizes, heads=[1]), [], []))
+    figure = figure_of(transitions.section(tables), "curves")
+    assert figure.columns == columns
+    assert {panel.title[1] for panel in figure.panels} == {"no run yet"}
+    assert not figure.legend
 
 
 def test_the_figure_of_accuracy_shows_means_runs_and_the_guess(made_up: SimpleNamespace) -> None:
@@ -294,42 +209,106 @@ def test_the_figure_of_accuracy_shows_means_runs_and_the_guess(made_up: SimpleNa
         for (h, D_K), own in scores.items()
         for seed, score in enumerate(own)
     ]
-    runs = made_up.results_of(study, rows, []).runs
-    table = splits(runs, study)
-    figure = draw_accuracy(table, runs, study)
-    left, right = figure.axes
-    shift = {1: 1.035**-0.5, 2: 1.035**0.5}
-    for axes, column in ((left, "score"), (right, "null_rate")):
-        for (_, x, y), (h, own) in zip(points(axes), runs.groupby("h"), strict=True):
-            assert x == pytest.approx((own["D_K"] * shift[h]).to_list())
-            assert y == pytest.approx(own[column].to_list())
-        assert axes.get_ylim() == (-0.02, 1.02)
-        assert axes.get_xlabel() == "total key width $D_K$"
-    means = [_data(line) for line in left.get_lines() if line.get_linestyle() == "-"]
-    for (x, y), (h, own) in zip(means, table.groupby("h"), strict=True):
-        assert x == pytest.approx((own["D_K"] * shift[h]).to_list())
-        assert y == pytest.approx(own["accuracy"].to_list())
-    ends = sorted(
-        (row["D_K"] * shift[row["h"]], max(0, row["low"]), min(1, row["high"]))
-        for row in table.to_dict("records")
-    )
-    assert np.array(sorted(bars(left))) == pytest.approx(np.array(ends))
-    assert ([0, 1], [1 / 16, 1 / 16]) in [_data(line) for line in left.get_lines()]
-    assert left.get_title("left") == "m = 64, d_model = 16"
-    assert (left.get_ylabel(), right.get_ylabel()) == ("test accuracy", "share answered NULL")
-    assert [tick.get_text() for tick in left.get_xticklabels()] == ["8", "16"]
-    (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["1", "2"]
-    assert legend.get_title().get_text() == "heads h"
+    tables = Tables(made_up.results_of(study, rows, []))
+    left, right = figure_of(accuracy.section(tables), "accuracy").panels
+    runs = [(p.h, p.x, p.y) for p in left.points if p.faint]
+    assert runs == [(h, D_K, s) for (h, D_K), own in scores.items() for s in own]
+    means = {(p.h, p.x): (p.y, p.low, p.high) for p in left.points if not p.faint}
+    for row in tables.splits.to_dict("records"):
+        values = (row["accuracy"], row["low"], row["high"])
+        assert means[row["h"], row["D_K"]] == pytest.approx(values)
+    assert [p.y for p in right.points] == [0, 0.1] * 3
+    assert {p.dodge for p in left.points if p.h == 1} == {-4.5}
+    (target,) = [line for line in left.lines if line.look == "target"]
+    assert {y for _, y in target.points} == {1 / 16}
+    assert [tick.text for tick in left.x.ticks] == ["8", "16"]
 
 
-def test_the_figure_of_accuracy_says_where_nothing_ran(made_up: SimpleNamespace) -> None:
-    study = parse_study(
-        {"name": "made-up", "model": "transformer", "cells": [{"m": 64, "d_model": 16}]}
-        | {"search": {"mode": "grid", "D_K": [8], "heads": [1], "seeds": 2}}
+def test_training_time_shows_every_limit_of_a_cell_and_the_others_the_largest(
+    made_up: SimpleNamespace,
+) -> None:
+    limits = [20_000, 40_000, 80_000]
+    cells = [{"m": 64, "d_model": 16, "training": {"max_steps": limits}}, {"m": 64, "d_model": 32}]
+    study = parse_study({"name": "made-up", "cells": cells, "search": {"heads": [1, 2]}})
+    by_size = {(c.d_model, c.training.max_steps): c for c in study.cells}
+    rows = []
+    for limit, d_k in zip(limits, (10, 8, 7), strict=True):
+        cell = by_size[16, limit]
+        rows.append(made_up.threshold_row(cell, 1, 3 * d_k))
+        rows.append(made_up.threshold_row(cell, 2, d_k))
+    rows += [made_up.threshold_row(by_size[32, 20_000], h, 6) for h in (1, 2)]
+    tables = Tables(made_up.results_of(study, [], rows))
+    section = training_time.section(tables)
+    assert section is not None
+    width, best, gain = figure_of(section, "training-time").panels
+    assert [(p.x, p.y) for p in width.points] == list(zip(limits, (20, 16, 14), strict=True))
+    assert [p.y for p in best.points] == [2, 2, 2]
+    assert [p.y for p in gain.points] == [1.5, 1.5, 1.5]
+    assert [len(table.rows) for table in section.shown] == [1, 3]
+    shown = figure_of(law.section(tables), "law").panels[0]
+    assert {p.y for p in shown.points if p.look == "cell"} == {14, 6}
+    plain = searched(made_up, (64, 16, 6))
+    assert training_time.section(plain) is None
+
+
+def drawn(panel: Panel) -> ET.Element:
+    return ET.fromstring(
+        str(svg.page_panel(panel, "name")).replace("<svg", f'<svg xmlns="{SVG[1:-1]}"', 1)
     )
-    runs = made_up.results_of(study, [], []).runs
-    figure = draw_accuracy(splits(runs, study), runs, study)
-    assert figure.axes[0].get_title("left") == "m = 64, d_model = 16: no run yet"
-    assert not figure.legends
-    assert isinstance(runs, pd.DataFrame)
+
+
+def panel_of(*points: Point, links: bool = False) -> Panel:
+    axis = log2_axis("D_K", [2, 32], pad=2)
+    return Panel(key="p", x=axis, y=axis, points=points, height=200, links=links)
+
+
+def test_a_point_of_the_page_has_an_id_a_text_and_its_place() -> None:
+    point = Point(x=8, y=16, key="a", text="one\ntwo", cell="m64-d16", h=4, low=8, high=32)
+    (node,) = [n for n in drawn(panel_of(point)) if n.get("id")]
+    assert (node.get("id"), node.get("data-cell"), node.get("class")) == (
+        "name-a",
+        "m64-d16",
+        "pt h4",
+    )
+    (title,) = node.findall(f"{SVG}title")
+    assert title.text == "one\ntwo"
+    assert node.get("x") == "50%"
+    assert float(node.get("y") or "") == pytest.approx(200 * (1 - 4 / 6), abs=0.1)
+    bar = next(n for n in node if n.get("class") == "bar")
+    up, down = map(float, re.findall(r"-?[\d.]+", (bar.get("d") or "").removeprefix("M0 ")))
+    assert (up, down) == pytest.approx((-200 / 6, 200 / 6), abs=0.1)
+
+
+def test_a_point_that_leads_to_its_cell_is_a_link_with_a_name() -> None:
+    point = Point(x=8, y=16, key="a", text="all of it", cell="m64-d16")
+    (link,) = drawn(panel_of(point, links=True)).findall(f"{SVG}a")
+    assert link.get("href") == "#m64-d16"
+    assert link.findtext(f"{SVG}title") == "all of it"
+
+
+def test_text_cannot_become_markup() -> None:
+    text = '<script>alert(1)</script> & "quotes"'
+    point = Point(x=8, y=16, key="a", text=text)
+    root = drawn(panel_of(point))
+    assert [node.text for node in root.iter(f"{SVG}title")] == [text]
+    assert not list(root.iter(f"{SVG}script"))
+
+
+def test_a_file_shows_the_figure_by_itself() -> None:
+    point = Point(x=8, y=16, key="a", text="<b>", h=4)
+    figure = Figure(name="f", title="A < B", caption="", panels=(panel_of(point),) * 4, columns=3)
+    root = ET.fromstring(svg.file(figure))
+    assert root.findtext(f"{SVG}title") == "A < B"
+    text = svg.file(figure)
+    assert "var(--" not in text
+    assert "%" not in re.sub(r"80%", "", text), "every place is in pixels"
+    rows = [node.get("transform") for node in root.findall(f"{SVG}g")]
+    assert len(rows) == 4
+    assert len({re.findall(r"[\d.]+", str(row))[1] for row in rows}) == 2
+
+
+def test_what_leaves_the_panel_is_cut_off() -> None:
+    point = Point(x=8, y=4000, key="a", text="far", low=1e-9, high=1e9)
+    (node,) = [n for n in drawn(panel_of(point)) if n.get("id")]
+    assert float(node.get("y") or "") >= -5
+    assert not re.search(r"nan|inf", ET.tostring(node).decode())

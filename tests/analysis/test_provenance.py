@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pandas as pd
 
-from analysis.report.page import by_size, rows_of
-from analysis.report.provenance import cost_words, origins, settings
+from analysis.report.provenance import cost_words, differences, origins, settings
+from analysis.report.tables import by_size, rows_of
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import PROTOCOL
 
@@ -123,3 +123,26 @@ def test_rows_are_plain_and_sorted_by_size() -> None:
         "status": None,
     }
     assert [type(value) for value in rows_of(table)[0].values()] == [int, int, int, int, float, str]
+
+
+def test_what_differs_from_the_paper_is_told_and_nothing_else() -> None:
+    cells = [{"m": 64, "d_model": 16}, {"m": 512, "d_model": 16}]
+    table_2 = {"training": {"max_steps": 80_000}}
+    as_there = parse_study({"name": "same", "cells": [cells[0], cells[1] | table_2]})
+    assert differences(as_there) == []
+    changed = parse_study(
+        {
+            "name": "other",
+            "cells": [cells[0], cells[1] | {"training": {"max_steps": 20_000, "patience": 9}}],
+            "training": {"learning_rate": 0.01},
+            "context": {"length": 8},
+            "search": {"seeds": 3, "heads": [1, 2]},
+        }
+    )
+    assert differences(changed) == [
+        ("context.length", "8", "16"),
+        ("training.learning_rate", "0.01", "0.001"),
+        ("training.max_steps of m=512,d_model=16", "20,000", "80,000"),
+        ("training.patience", "9 (m=512,d_model=16)", "5"),
+        ("search.seeds", "3", "10"),
+    ]

@@ -10,18 +10,19 @@ from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import unquote
 
 import pandas as pd
 import pytest
 
 from analysis.laws import Law
 from analysis.report.publish import write_report
-from analysis.report.thresholds import tables
+from analysis.report.tables import Tables
 from rgr_dist import paper
 from rgr_dist.study.from_yaml import parse_study
 
 GRID = [(64, 16), (64, 32), (64, 64), (128, 16), (128, 32), (128, 64)]
-FIGURES = ("capacity", "heads", "curves")
+FIGURES = ("law", "heads", "splits", "curves")
 
 
 class Page(HTMLParser):
@@ -65,15 +66,25 @@ def finished(made_up: SimpleNamespace, tmp_path_factory: pytest.TempPathFactory)
     return results, folder
 
 
+def plain(text: str) -> str:
+    """The page's words as they are written here, ``D_K*`` and not with a subscript."""
+    return re.sub(
+        r"<i>(\w)</i>(?:<sub>(\w+)</sub>)?", lambda m: m[1] + (f"_{m[2]}" if m[2] else ""), text
+    )
+
+
 def written(results: Any, folder: Path) -> str:
-    """The text of the report's page, checked to be well formed."""
+    """The words of the report's page, checked to be well formed."""
     text = write_report(results, folder).read_text("utf-8")
-    assert Page(text).open == []
+    page = Page(text)
+    assert page.open == []
+    assert len(page.ids) == len(set(page.ids))
+    assert not re.search(r">\s*(nan|None|&lt;NA&gt;)\b", text)
     assert not re.search(
-        r">\s*(nan|None|&lt;NA&gt;)\b", re.sub(r"<svg.*?</svg>", "", text, flags=re.S)
+        r'"[^"<>]*\b(nan|inf)\b[^"<>]*"', " ".join(re.findall(r"<svg.*?</svg>", text, flags=re.S))
     )
     json.loads((folder / "laws.json").read_text(), parse_constant=pytest.fail)
-    return text
+    return plain(text)
 
 
 def test_the_page_stands_alone(finished: Any) -> None:
@@ -81,40 +92,71 @@ def test_the_page_stands_alone(finished: Any) -> None:
     text = (folder / "index.html").read_text("utf-8")
     page = Page(text)
     assert page.open == []
-    outside = [address for address in page.addresses if not address.startswith("#")]
+    held = ("#", "data:")
+    outside = [address for address in page.addresses if not address.startswith(held)]
     assert outside == [paper.URL]
     assert "@import" not in text
     assert not re.search(r"url\((?!#)", text)
-    assert "<script" not in text
+    assert not re.search(r"<script[^>]*src", text)
 
 
 def test_every_figure_is_in_the_page_and_beside_it_with_its_text_as_text(finished: Any) -> None:
     _, folder = finished
     page = (folder / "index.html").read_text("utf-8")
     for name in FIGURES:
-        svg = (folder / f"{name}.svg").read_text("utf-8")
-        assert svg in page
-        root = ET.fromstring(svg)
+        assert f'<figure id="{name}-figure"' in page
+        root = ET.fromstring((folder / f"{name}.svg").read_text("utf-8"))
         words = "".join(root.itertext())
-        assert "d" in words
+        assert "D" in words
         assert root.findall(".//{http://www.w3.org/2000/svg}text")
-        assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_ids_of_the_figures_do_not_collide_where_they_are_referred_to(finished: Any) -> None:
+def test_every_id_is_there_once_and_every_address_on_the_page_leads_somewhere(
+    finished: Any,
+) -> None:
     _, folder = finished
     page = Page((folder / "index.html").read_text("utf-8"))
+    assert len(page.ids) == len(set(page.ids))
     referred = {address[1:] for address in page.addresses if address.startswith("#")}
-    for name in referred:
-        assert page.ids.count(name) == 1
+    assert referred <= set(page.ids)
+    assert {f"m{m}-d{d}" for m, d in GRID} <= referred
+
+
+def test_every_point_has_an_id_and_says_what_it_is(finished: Any) -> None:
+    results, folder = finished
+    text = (folder / "index.html").read_text("utf-8")
+    ids = set(Page(text).ids)
+    curves = Tables(results).curves
+    for row in curves.to_dict("records"):
+        point = f"curves-m{row['m']}-d{row['d_model']}-h{row['h']}-k{row['d_k']}"
+        assert point in ids
+    points = re.findall(r'class="pt[^"]*" id="([^"]+)"', text)
+    titled = re.findall(r'class="pt[^"]*" id="([^"]+)".*?<title>[^<]+</title>', text, flags=re.S)
+    assert points == titled
+    assert len(points) >= len(curves) + 2 * len(GRID)
+
+
+def test_the_tables_can_be_saved_from_the_page(finished: Any) -> None:
+    _, folder = finished
+    page = (folder / "index.html").read_text("utf-8")
+    held = dict(re.findall(r'download="([^"]+)" href="data:[^,]+,([^"]*)"', page))
+    assert {"best.csv", "thresholds.csv", "probes.csv", "laws.json", "study.yaml"} <= set(held)
+    for name, content in held.items():
+        html = content.replace("&#39;", "'").replace("&amp;", "&").replace("&#34;", '"')
+        assert unquote(html) == (folder / name).read_text("utf-8")
 
 
 def test_the_page_tells_the_finding_the_cells_and_the_protocol(finished: Any) -> None:
     results, folder = finished
     text = (folder / "index.html").read_text("utf-8")
-    law = Law(**json.loads((folder / "laws.json").read_text())["laws"][0])
-    assert f"D_K* ≈ {law.slope:.2f} · m′ log₂ m / d_model over 6 of 6 cells" in text
-    assert "passes at 6 (10 seeds, mean" in text
+    laws = json.loads((folder / "laws.json").read_text())["laws"]
+    power = next(Law(**law) for law in laws if law["name"] == "D_K_power")
+    words = plain(text)
+    assert (
+        f"D_K* grows as (m′ log₂ m / d_model) to the power {power.exponent:.2f} (95 % interval "
+        f"{power.exponent_low:#.3g} to {power.exponent_high:#.3g} over 6 cells)"
+    ) in words
+    assert "For 6 cells of m items in d_model dimensions, from (m, d_model) = (64, 16)" in words
     for setting in ("training.learning_rate", "0.001", "search.target", "context.length"):
         assert setting in text
     for origin in ("lanes", "rgr-dist 0.1.0", "0123abc", "cpu: made up", "0 to 9"):
@@ -124,7 +166,7 @@ def test_the_page_tells_the_finding_the_cells_and_the_protocol(finished: Any) ->
 
 def test_the_tables_lie_beside_the_page(finished: Any) -> None:
     results, folder = finished
-    shown = tables(results)
+    shown = Tables(results)
     for name, table in (("best", shown.best), ("probes", shown.curves), ("cost", shown.cost)):
         again = pd.read_csv(folder / f"{name}.csv")
         assert list(again.columns) == list(table.columns)
@@ -137,8 +179,7 @@ def test_the_same_results_give_the_same_bytes(finished: Any, tmp_path: Path) -> 
     results, folder = finished
     write_report(results, tmp_path)
     for path in folder.iterdir():
-        if path.suffix != ".png":
-            assert (tmp_path / path.name).read_bytes() == path.read_bytes()
+        assert (tmp_path / path.name).read_bytes() == path.read_bytes()
 
 
 def test_disagreement_with_the_paper_is_said(made_up: SimpleNamespace, tmp_path: Path) -> None:
@@ -146,8 +187,10 @@ def test_disagreement_with_the_paper_is_said(made_up: SimpleNamespace, tmp_path:
     widths = {(64, 16): 9, (64, 32): 2, (128, 16): 22}
     rows = [made_up.threshold_row(c, 4, widths[c.m, c.d_model]) for c in study.cells]
     text = written(made_up.results_of(study, [], rows), tmp_path)
-    assert "by more than one step of d_k in 1 of 3 cells: (64, 16): 36 at 4 heads, not 20" in text
-    assert text.count('class="apart"') == 1
+    table = text[text.index('<table id="table-agreement-cells"') :]
+    (apart,) = re.findall(r'<tr[^>]*class="apart">.*?</tr>', table[: table.index("</table>")])
+    shown = re.findall(r">([^<]+)</t[hd]>", apart)
+    assert shown[:4] == ["(64, 16)", "20", "36", "differs"]
 
 
 def test_one_cell_has_no_law_but_a_finding(made_up: SimpleNamespace, tmp_path: Path) -> None:
@@ -167,7 +210,7 @@ def test_two_cells_are_fitted_but_make_no_headline(
 def test_a_study_of_curves_shows_them_first(
     finished: Any, made_up: SimpleNamespace, tmp_path: Path
 ) -> None:
-    law, score = "<h2>The law of D_K*</h2>", "<h2>Score against width</h2>"
+    law, score = '<section id="law"', '<section id="transitions"'
     searched = (finished[1] / "index.html").read_text("utf-8")
     assert searched.index(law) < searched.index(score)
     study = made_up.study_of([(64, 16)], mode="grid", heads=[1, 2], D_K=[8, 16])
@@ -190,7 +233,8 @@ def test_an_unfinished_study_says_so(made_up: SimpleNamespace, tmp_path: Path) -
     runs = [made_up.run_row(first, 2, 7, seed, 0.8) for seed in range(2)]
     text = written(made_up.results_of(study, runs, rows), tmp_path)
     assert "D_K* = 21 at 1 head of width 21 so far" in text
-    assert "m = 64, d_model = 32: open: the search is not finished" in text
+    assert "(64, 32) open: the search is not finished" in text
+    assert "The study is not finished: 2 of 2 cells are open" in text
     assert "[14–24]" in text
 
 
@@ -240,7 +284,7 @@ def test_what_limits_a_threshold_is_told_where_it_was_asked_for(
         made_up.threshold_row(other, 2, 4, limited_by="budget"),
         made_up.threshold_row(other, 4, None, status="pruned"),
     ]
-    page = write_report(made_up.results_of(study, [], thresholds), tmp_path).read_text()
+    page = written(made_up.results_of(study, [], thresholds), tmp_path)
     assert (
         "Of 3 thresholds, 2 would be lower with a larger training budget: D_K still falls at "
         "larger step limits. The other 1 are the same at the two largest."
@@ -256,7 +300,7 @@ def test_names_cannot_inject_markup(made_up: SimpleNamespace, tmp_path: Path) ->
     study = made_up.study_of([(64, 16)])
     row = made_up.run_row(study.cells[0], 4, 5, 0, 0.9, engine="<script>x</script>")
     text = written(made_up.results_of(study, [row], []), tmp_path)
-    assert "<script" not in text
+    assert text.count("<script") == 1
     assert "&lt;script&gt;" in text
 
 
@@ -296,10 +340,11 @@ def test_denser_graphs_are_told_apart_and_held_against_app_a_3(
     rows = [made_up.threshold_row(cell, 2, widths[cell.graph.degree]) for cell in study.cells]
     pruned = {"status": "pruned", "D_K_low": 9}
     rows += [made_up.threshold_row(cell, 1, None, **pruned) for cell in study.cells]
-    text = write_report(made_up.results_of(study, [], rows), tmp_path).read_text()
+    text = written(made_up.results_of(study, [], rows), tmp_path)
     assert "0.46 x (App. A.3" in text
-    assert "0.46 (fitted to degrees up to 16), lies inside our 95 % interval" in text
-    assert text.count("<th>r</th>") == 4
-    assert "<td>128</td><td>32</td><td>32</td>" in text
-    drawn = (tmp_path / "capacity.svg").read_text()
-    assert all(f">r = {degree}<" in drawn for degree in (1, 4, 8, 32))
+    assert "The paper&#39;s D_K* ≈ 0.46 x (App. A.3, Eq. 32, Fig. 12) is compatible with" in text
+    drawn = (tmp_path / "splits.svg").read_text()
+    for degree in (4, 8, 32):
+        assert f"(128, 32, r = {degree})" in text
+        assert f'id="m128-d32-r{degree}"' in text
+        assert f"r = {degree})" in drawn

@@ -104,6 +104,33 @@ def test_a_report_of_no_run_is_refused_and_nothing_is_written(
     assert not out.exists()
 
 
+def test_a_study_without_a_run_in_a_store_of_others_has_a_page_that_says_so(
+    finished: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(finished)
+    write_study(finished, "none.yaml", name="none", cells=[{"m": 20, "d_model": 16}])
+    assert call(["report", "none.yaml"]) == 0
+    told = capsys.readouterr()
+    assert "holds no run of none.yaml" in told.err
+    assert "The study is not finished" in Path(told.out.strip()).read_text()
+
+
+def test_two_studies_are_set_side_by_side(
+    finished: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(finished)
+    write_study(finished, "twin.yaml", name="twin")
+    assert call(["report", "small.yaml", "twin.yaml"]) == 0
+    page = finished / "results/studies/small/beside-twin/index.html"
+    assert capsys.readouterr().out.strip() == str(page)
+    assert "small and twin" in page.read_text()
+    assert call(["report", "small.yaml", "--out", "results", "--out", "results/"]) == 0
+    assert "small in results/" in Path(capsys.readouterr().out.strip()).read_text()
+    for wrong in (["a", "b", "c"], ["small.yaml", "--out", "1", "--out", "2", "--out", "3"]):
+        assert call(["report", *wrong]) == 2
+        assert "one study, or two to compare" in capsys.readouterr().err
+
+
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown key": ({"trainig": {}}, "training"),
     "an unknown inner key": ({"training": {"max_step": 5}}, "training.max_step: unknown key"),

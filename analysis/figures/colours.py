@@ -1,0 +1,81 @@
+"""What a colour and a shape mean: a head count has the same ones in every study and figure.
+
+Colours go from blue over red to yellow with log₂ h, darker to lighter, so that their order is seen
+without hue too; shapes repeat what colours say. Both sets stand out from their page (a contrast of
+3 at least).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+HEADS = {
+    "light": (
+        "#003982", "#5e1ea0", "#93117b", "#b4144e", "#c33501", "#b0660d", "#a48209", "#8f9a00",
+    ),
+    "dark": (
+        "#5169e8", "#b46ae6", "#e562ba", "#fe738f", "#fe9477", "#feae64", "#fec81f", "#e7e824",
+    ),
+}  # fmt: skip
+"""Colours of 1, 2, 4, … 128 heads on a light and on a dark page; more heads have the last one."""
+
+INKS = {
+    "light": {
+        "ink": "#1c1d20",
+        "soft": "#5c6067",
+        "line": "#d8dade",
+        "page": "#ffffff",
+        "shade": "#f0f2f4",
+        "link": "#00696b",
+    },
+    "dark": {
+        "ink": "#e9eaec",
+        "soft": "#a6abb3",
+        "line": "#3b3e44",
+        "page": "#141518",
+        "shade": "#202329",
+        "link": "#55cfc9",
+    },
+}
+"""Ink of text and fits, softer ink, rules, page, shaded parts, and what can be clicked."""
+
+SHAPES = {
+    "circle": "M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0z",
+    "square": "M-4-4h8v8h-8z",
+    "triangle": "M0-5.2L5 3.8H-5z",
+    "diamond": "M0-5.6L5.6 0L0 5.6L-5.6 0z",
+    "down": "M0 5.2L5-3.8H-5z",
+    "plus": "M-1.8-5h3.6v3.2h3.2v3.6h-3.2v3.2h-3.6v-3.2h-3.2v-3.6h3.2z",
+    "hexagon": "M-5 0L-2.5-4.4h5L5 0L2.5 4.4h-5z",
+    "star": "M0-6L1.6-1.9L5.9-1.8L2.5 .8L3.6 5L0 2.5L-3.6 5L-2.5 .8L-5.9-1.8L-1.6-1.9z",
+}
+"""Outlines around the origin, in pixels, in the order of 1, 2, 4, … 128 heads."""
+
+
+def head_colour(h: int, theme: str) -> str:
+    """The colour of a head count as ``#rrggbb``; between powers of two a mixture of both."""
+    colours = HEADS[theme]
+    place = min(math.log2(h), len(colours) - 1)
+    below = int(place)
+    above = min(below + 1, len(colours) - 1)
+    share = place - below
+    mixed = (
+        round(a + (b - a) * share)
+        for a, b in zip(_rgb(colours[below]), _rgb(colours[above]), strict=True)
+    )
+    return "#" + "".join(f"{part:02x}" for part in mixed)
+
+
+def head_shape(h: int) -> str:
+    """The outline of a head count: that of the largest power of two in it."""
+    return tuple(SHAPES.values())[min(int(math.log2(h)), len(SHAPES) - 1)]
+
+
+def variables(heads: Iterable[int], theme: str) -> dict[str, str]:
+    """Every colour of a page by its name in CSS: ``ink``, …, ``h1``, ``h2``, …"""
+    return INKS[theme] | {f"h{h}": head_colour(h, theme) for h in sorted(set(heads))}
+
+
+def _rgb(colour: str) -> tuple[int, int, int]:
+    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)

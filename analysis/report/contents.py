@@ -1,0 +1,73 @@
+"""What a report has, in order: one list for each kind of study. A new section is named here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from analysis.report.section import Section
+from analysis.report.sections import (
+    accuracy,
+    agreement,
+    cells,
+    cost,
+    heads,
+    law,
+    laws,
+    protocol,
+    provenance,
+    repeat,
+    side_by_side,
+    summary,
+    training_time,
+    transitions,
+)
+from analysis.report.tables import Tables
+
+Make = Callable[[Tables], Section | None]
+
+CONTENTS: dict[str, tuple[Make, ...]] = {
+    "thresholds": (
+        summary.section,
+        law.section,
+        training_time.section,
+        agreement.section,
+        cells.section,
+        heads.section,
+        transitions.section,
+        laws.section,
+        cost.section,
+        protocol.section,
+        provenance.section,
+        repeat.section,
+    ),
+    "accuracy": (
+        accuracy.summary,
+        accuracy.section,
+        cost.section,
+        protocol.section,
+        provenance.section,
+        repeat.section,
+    ),
+}
+"""The sections by the name that a model's record gives its report; one that is None is left out."""
+
+
+def sections(tables: Tables) -> list[Section]:
+    """The sections of the study's page, the head first."""
+    makers = list(CONTENTS[tables.study.cells[0].record.report])
+    if tables.study.search.mode == "grid" and transitions.section in makers:  # what it is run for
+        makers.remove(transitions.section)
+        makers.insert(1, transitions.section)
+    return [section for make in makers if (section := make(tables)) is not None]
+
+
+def compared(pair: tuple[Tables, Tables], names: tuple[str, str]) -> list[Section]:
+    """The sections of a page that sets two studies side by side."""
+    makers = (
+        side_by_side.summary,
+        side_by_side.cells,
+        side_by_side.splits,
+        side_by_side.laws,
+        side_by_side.differences,
+    )
+    return [section for make in makers if (section := make(pair, names)) is not None]

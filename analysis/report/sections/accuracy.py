@@ -1,0 +1,107 @@
+"""Accuracy against width, of a transformer's study: what splitting D_K among heads gains."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from analysis.accuracy import guess
+from analysis.figures.accuracy import draw_accuracy
+from analysis.report import accuracy
+from analysis.report.section import Column, Section, Table, cell_column
+from analysis.report.tables import Tables, rows_of
+from analysis.runs import scored
+from analysis.wording import clock, plural, real_range
+
+
+def summary(tables: Tables) -> Section:
+    """The head of the page."""
+    study, cost = tables.study, tables.cost
+    words = [
+        accuracy.asked(study),
+        accuracy.gains(tables.splits),
+        "" if tables.splits.empty else accuracy.collapses(tables.splits),
+    ]
+    tiles = [
+        (f"{int(cost['runs'].sum()):,}", "training runs"),
+        (plural(study.search.seeds, "seed"), "at each split"),
+        (clock(float(cost["seconds"].sum())), "processor time"),
+    ]
+    return Section(
+        name="summary",
+        title=f"Study {study.name}",
+        template="summary",
+        values={
+            "sentences": [sentence for sentence in words if sentence],
+            "tiles": tiles,
+            "target": None,
+        },
+    )
+
+
+def section(tables: Tables) -> Section:
+    """Accuracy and answers of NULL at every split."""
+    study = tables.study
+    splits = _splits(tables)
+    cells = [{"anchor": name.anchor, "short": name.short} for name in tables.names.values()]
+    runs = [
+        row | {"anchor": tables.names[row["cell_id"]].anchor}
+        for row in rows_of(scored(tables.runs, study))
+    ]
+    guesses = {tables.names[cell.cell_id].anchor: guess(cell) for cell in study.cells}
+    words = [f"The items’ vectors: {accuracy.vectors(study)}."]
+    chance = ", ".join(dict.fromkeys(f"{guess(cell):.3f}" for cell in study.cells))
+    words.append(
+        "Accuracy is that of the block’s answers to the test queries, with the weights of its best "
+        f"validation accuracy; a guess among the items of a context is right {chance} of the time. "
+        "The task and the block are those of the paper, Sec. 7.3."
+    )
+    return Section(
+        name="accuracy",
+        title="Accuracy against width",
+        words=words,
+        figures=(draw_accuracy(cells, splits, runs, guesses),),
+        shown=(_table(splits),),
+        files={"splits": tables.splits},
+    )
+
+
+def _splits(tables: Tables) -> list[dict[str, Any]]:
+    rows = []
+    for row in rows_of(tables.splits):
+        name = tables.names[row["cell_id"]]
+        row |= {"anchor": name.anchor, "short": name.short}
+        row["accuracy_words"] = real_range(row["accuracy"], row["low"], row["high"])
+        row["gain_words"] = real_range(row["gain"], row["gain_low"], row["gain_high"], signed=True)
+        row["text"] = (
+            f"{name.full}, h = {row['h']}, D_K = {row['D_K']}\naccuracy {row['accuracy_words']}, "
+            f"{plural(row['n_seeds'], 'seed')}, {row['collapsed']} collapsed"
+        )
+        rows.append(row)
+    return rows
+
+
+def _table(rows: list[dict[str, Any]]) -> Table:
+    return Table(
+        name="table-splits",
+        caption=(
+            "Means over seeds, 95 % t-intervals in brackets. The gain is over one head at the "
+            "same D_K, paired by seed; shaded where its interval holds 0. A collapsed run is "
+            "below a guess among the items of the context."
+        ),
+        columns=[
+            cell_column(),
+            Column("D_K", lambda row: row["D_K"]),
+            Column("h", lambda row: row["h"]),
+            Column("d_k", lambda row: row["d_k"]),
+            Column("seeds", lambda row: row["n_seeds"]),
+            Column("accuracy", lambda row: row["accuracy_words"], lambda row: row["accuracy"]),
+            Column("gain over one head", lambda row: row["gain_words"], lambda row: row["gain"]),
+            Column("collapsed", lambda row: row["collapsed"]),
+            Column(
+                "NULL share",
+                lambda row: None if row["null_rate"] is None else f"{row['null_rate']:.3f}",
+            ),
+        ],
+        rows=rows,
+        apart=lambda row: row["gain_low"] is not None and row["gain_low"] <= 0 <= row["gain_high"],
+    )

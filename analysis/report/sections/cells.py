@@ -1,0 +1,46 @@
+"""The cells: D_K*, h*, d_k and their certificates, one row each."""
+
+from __future__ import annotations
+
+from analysis.report.findings import STATUS
+from analysis.report.section import Column, Section, Table, cell_column
+from analysis.report.tables import Tables
+
+
+def section(tables: Tables) -> Section:
+    """The table of the cells, whose rows other parts of the page lead to."""
+    cells = tables.cells
+    unfinished = [row for row in cells if row["status"] != "found"]
+    words = []
+    if unfinished:
+        each = "; ".join(f"{row['short']} {STATUS[row['status']]}" for row in unfinished)
+        words.append(f"Cells without a threshold, or not finished: {each}.")
+    columns = [
+        cell_column(),
+        Column("m′/d_model", lambda row: f"{row['compression']:g}"),
+        Column("D_K*", lambda row: row["D_K_words"], lambda row: row["D_K"]),
+        Column("h*", lambda row: row["h_words"], lambda row: row["h_star"]),
+        Column("d_k", lambda row: row["d_k"]),
+    ]
+    if "max_steps" in tables.best and tables.best["max_steps"].nunique() > 1:
+        columns.insert(1, Column("max_steps", lambda row: row["max_steps"]))
+    if "confirmed" in tables.best and tables.best["confirmed"].notna().any():
+        said = {True: "yes", False: "no", None: None}
+        columns.append(Column("confirmed", lambda row: said[row["confirmed"]], text=True))
+    columns += [
+        Column("certificate, in d_k", lambda row: row["certificate_words"], text=True),
+        Column("status", lambda row: row["status"], text=True),
+    ]
+    table = Table(
+        name="table-cells",
+        caption=(
+            "In brackets: D_K* from optimistic to conservative, h* from the fewest to the most "
+            "heads not told apart."
+        ),
+        columns=columns,
+        rows=cells,
+        anchored=True,
+    )
+    return Section(
+        name="cells", title="Cells", words=words, shown=(table,), files={"best": tables.best}
+    )

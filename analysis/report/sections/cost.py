@@ -1,0 +1,39 @@
+"""What the study cost."""
+
+from __future__ import annotations
+
+from analysis.report.provenance import cost_words
+from analysis.report.section import Column, Section, Table, cell_column
+from analysis.report.tables import Tables
+from analysis.wording import duration
+
+
+def section(tables: Tables) -> Section:
+    """Runs, training steps and time of each cell."""
+    plain = {
+        "probes": "probes", "runs": "runs", "failed": "failed", "at_limit": "at the step limit",
+        "spared": "seeds spared", "steps": "training steps",
+    }  # fmt: skip
+
+    def column(name: str, head: str) -> Column:
+        return Column(head, lambda row: row[name])
+
+    table = Table(
+        name="table-cost",
+        caption="Retests and extra seeds included. Processor time is that of one core or device.",
+        columns=[
+            cell_column(),
+            *(column(name, head) for name, head in plain.items()),
+            Column(
+                "processor time", lambda row: duration(row["seconds"]), lambda row: row["seconds"]
+            ),
+        ],
+        rows=tables.named(tables.cost),
+    )
+    return Section(
+        name="cost",
+        title="Cost",
+        words=[cost_words(tables.cost)],
+        shown=(table,),
+        files={"cost": tables.cost},
+    )

@@ -1,0 +1,24 @@
+"""How the runs were trained and judged, what differs from the paper first."""
+
+from __future__ import annotations
+
+from analysis.report.provenance import differences, settings
+from analysis.report.section import Section
+from analysis.report.tables import Tables
+
+SEARCH = (
+    "The paper trains a coarse grid of widths. Here the search trains every d_k next to a "
+    "threshold, so that a threshold is exact to one d_k: it passes, and d_k − 1 was trained and "
+    "fails. A probe, the runs of one (cell, h, d_k), stops once no remaining seed can change its "
+    "verdict."
+)
+
+
+def section(tables: Tables) -> Section:
+    """Every setting; those that are not the paper's stand first."""
+    study = tables.study
+    values = {"differences": differences(study), "settings": settings(study)}
+    words = [SEARCH] if study.search.mode == "threshold" else []
+    return Section(
+        name="protocol", title="Protocol", words=words, template="protocol", values=values
+    )

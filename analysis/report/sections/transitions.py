@@ -1,0 +1,141 @@
+"""Transitions: the score against the width, from failing to passing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from analysis import conclusions
+from analysis.figures.curves import draw_curves
+from analysis.figures.transitions import draw_collapse, draw_shares
+from analysis.report.section import Column, Section, Table, cell_column
+from analysis.report.tables import Tables
+from analysis.transitions import OWN, Collapse
+
+
+def section(tables: Tables) -> Section:
+    """Scores and shares of passing seeds against D_K, and all cells on one scale."""
+    study = tables.study
+    minimised = study.cells[0].minimised
+    fits = tables.named(tables.transitions)
+    told = [row for row in fits if row["score_status"] == "fitted" or row["share_width"]]
+    figures = [draw_curves(tables.drawn_cells, tables.probes, study.search.target, minimised)]
+    shares = draw_shares(tables.drawn_cells, tables.probes, fits)
+    if shares is not None:
+        figures.append(shares)
+    shown = [_table(told)] if told else []
+    files = {"probes": tables.curves, "transitions": tables.transitions}
+    words = [_lost(tables.curves)]
+    if tables.collapses:
+        figures.append(draw_collapse([_drawn(one, tables) for one in _told(tables.collapses)]))
+        shown.insert(0, _qualities(tables.collapses))
+        files["collapse"] = _points(tables.collapses)
+        words.append(conclusions.collapse(tables.collapses))
+    return Section(
+        name="transitions",
+        title="Transitions",
+        words=[line for line in words if line],
+        figures=figures,
+        shown=shown,
+        files=files,
+    )
+
+
+def _lost(probes: pd.DataFrame) -> str:
+    """How many runs collapsed, diverged or failed, if any."""
+    counts = {name: int(probes[name].sum()) for name in ("collapsed", "diverged", "failed")}
+    if not any(counts.values()):
+        return ""
+    ran = int(probes["n_seeds"].sum())
+    return (
+        f"{counts['collapsed']:,} of {ran:,} runs collapsed: they diverged "
+        f"({counts['diverged']:,}) or score less than half the median of their probe. They count "
+        f"in the means, and a cross marks their probes. {counts['failed']:,} more could not be "
+        "trained."
+    )
+
+
+def _points(collapses: list[Collapse]) -> pd.DataFrame:
+    """The points of every collapse, a row for each probe and a column of D_K / law for each law."""
+    table = collapses[0].points.drop(columns="scaled")
+    return table.assign(**{f"D_K over {one.law}": one.points["scaled"] for one in collapses})
+
+
+def _told(collapses: list[Collapse]) -> list[Collapse]:
+    """Over each cell's own D_K*, over the law with the best collapse, over the paper's."""
+    laws = [one for one in collapses if one.law != OWN]
+    best = min(laws, key=lambda one: one.reduced_chi2) if laws else None
+    wanted = [OWN, *([best.law] if best else []), "m log m/d"]
+    by_law = {one.law: one for one in collapses}
+    return [by_law[law] for law in dict.fromkeys(wanted) if law in by_law]
+
+
+def _drawn(one: Collapse, tables: Tables) -> tuple[str, float, float, float, list[dict[str, Any]]]:
+    rows = []
+    for row in tables.named(one.points):
+        row["d_k"] = row["D_K"] // row["h"]
+        row["text"] = (
+            f"{row['short']}, h = {row['h']}, D_K = {row['D_K']}\n"
+            f"{row['passing']} of {row['n_seeds']} seeds pass"
+        )
+        rows.append(row)
+    return one.formula, one.reduced_chi2, one.middle, one.width, rows
+
+
+def _qualities(collapses: list[Collapse]) -> Table:
+    return Table(
+        name="table-collapse",
+        caption=(
+            "How well the transitions at h* lie on one logistic curve, with D_K divided by each "
+            "law: the deviance over its degrees of freedom, near 1 where seeds explain all of it."
+        ),
+        columns=[
+            Column("D_K divided by", lambda row: row["formula"], text=True),
+            Column("cells", lambda row: row["n_cells"]),
+            Column("probes", lambda row: row["n_probes"]),
+            Column("reduced χ²", lambda row: f"{row['reduced_chi2']:.2f}"),
+            Column("half pass at", lambda row: f"{row['middle']:.3f}"),
+            Column("width, doublings", lambda row: f"{row['width']:.3f}"),
+        ],
+        rows=[one.to_json() for one in collapses],
+        cell=None,
+    )
+
+
+def _table(rows: list[dict[str, Any]]) -> Table:
+    def number(name: str, head: str, form: str = ".1f") -> Column:
+        return Column(head, lambda row: None if row[name] is None else format(row[name], form))
+
+    def middle(row: Any) -> str | None:
+        if row["share_middle"] is None:
+            return None
+        if row["share_low"] is None:
+            return f"{row['share_middle']:.1f}"
+        return f"{row['share_middle']:.1f} [{row['share_low']:.1f}–{row['share_high']:.1f}]"
+
+    return Table(
+        name="table-transitions",
+        caption=(
+            "Logistic fits in log₂ D_K. Score: top / (1 + exp(−(log₂ D_K − middle) / width)), "
+            "least squares over runs, collapsed ones left out. Passing: the share of passing "
+            "seeds, with the 95 % interval of the D_K at which half of them pass. Widths are in "
+            "doublings of D_K."
+        ),
+        columns=[
+            cell_column(),
+            Column("h", lambda row: row["h"]),
+            Column("probes", lambda row: row["n_probes"]),
+            Column("runs", lambda row: row["n_runs"]),
+            Column("collapsed", lambda row: row["collapsed"]),
+            Column("score", lambda row: row["score_status"], text=True),
+            number("top", "top", ".3f"),
+            number("score_middle", "middle D_K"),
+            number("score_width", "width", ".2f"),
+            Column("passing", lambda row: row["share_status"], text=True),
+            Column("half pass at D_K", middle, lambda row: row["share_middle"]),
+            number("share_width", "width", ".2f"),
+        ],
+        rows=rows,
+        folded=f"Fits of the transitions that have one: {len(rows)} rows",
+    )

@@ -1,0 +1,397 @@
+"""The page as a reader has it: opened in headless Chromium, with and without scripts."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from analysis.report.publish import comparison, write_page, write_report
+from rgr_dist.study.from_yaml import parse_study
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
+ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+WIDTHS = (400, 1000, 1600)
+GRID = [(m, d_model) for m in (64, 128) for d_model in (16, 32, 64)]
+
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason=f"no browser: none of {', '.join(NAMES)} is on the path"
+)
+
+Visit = Callable[..., Page]
+
+OVERLAPS = """() => {
+  const boxes = (query, within) => [...within.querySelectorAll(query)]
+    .filter((node) => node.checkVisibility({ visibilityProperty: true }))
+    .map((node) => ({ node, box: node.getBoundingClientRect() }))
+    .filter(({ box }) => box.width > 0 && box.height > 0);
+  const name = ({ node }) => `${node.localName} ${node.className} ${node.textContent.slice(0, 30)}`;
+  const shared = (one, other, low, high) =>
+    Math.min(one.box[high], other.box[high]) - Math.max(one.box[low], other.box[low]);
+  const crossing = (all, slack) => all.flatMap((one, i) => all.slice(i + 1).filter((other) =>
+    !one.node.contains(other.node) && !other.node.contains(one.node)
+    && shared(one, other, "left", "right") > slack && shared(one, other, "top", "bottom") > slack)
+    .map((other) => `${name(one)} × ${name(other)}`));
+  const parts = "nav, header > *, section > *, figure > *, .panel";
+  const within = (query, inner, slack) =>
+    [...document.querySelectorAll(query)].flatMap((node) => crossing(boxes(inner, node), slack));
+  return [
+    ...crossing(boxes(parts, document), 1),
+    ...within("svg.plot", "text", 1.5),
+    ...within(".legend", ".key", 1),
+  ];
+}"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(browser: Browser) -> Iterator[Visit]:
+    """Opens a page; at the end, nothing was asked of the network and nothing went wrong."""
+    opened, faults = [], []
+
+    def open_page(
+        path: Path, width: int = 1000, scheme: str = "light", scripts: bool = True, hash: str = ""
+    ) -> Page:
+        context = browser.new_context(
+            viewport={"width": width, "height": 900},
+            color_scheme=scheme,
+            java_script_enabled=scripts,
+            accept_downloads=True,
+        )
+        opened.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: faults.append(message.text))
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("request", lambda request: asked(request.url, path))
+        page.goto(f"{path.as_uri()}{hash}")
+        return page
+
+    def asked(url: str, path: Path) -> None:
+        if not url.startswith((path.as_uri(), "data:", "blob:")):
+            faults.append(f"asked for {url}")
+
+    yield open_page
+    for context in opened:
+        context.close()
+    assert faults == []
+
+
+@pytest.fixture(scope="module")
+def finished(made_up: SimpleNamespace, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of six searched cells."""
+    return write_report(
+        made_up.search_all(made_up.study_of(GRID)), tmp_path_factory.mktemp("finished")
+    )
+
+
+def odd_study(kind: str, made_up: SimpleNamespace, folder: Path) -> Any:
+    """Results that a page must tell of though there is little or nothing to show."""
+    if kind == "empty":
+        return made_up.results_of(made_up.study_of(GRID), [], [])
+    if kind == "half done":
+        study = made_up.study_of(GRID[:4], heads=[1, 2])
+        first = study.cells[0]
+        rows = [
+            made_up.threshold_row(first, 1, 21),
+            made_up.threshold_row(first, 2, None, D_K_low=14, D_K_high=24),
+        ]
+        runs = [made_up.run_row(first, 2, 7, seed, 0.8) for seed in range(2)]
+        return made_up.results_of(study, runs, rows)
+    if kind == "all censored":
+        study = made_up.study_of(GRID[:4], heads=[1])
+        rows = [
+            made_up.threshold_row(c, 1, None, status="censored", D_K_low=97, D_K_high=None)
+            for c in study.cells
+        ]
+        runs = [made_up.run_row(c, 1, 96, seed, 0.9) for c in study.cells for seed in range(2)]
+        return made_up.results_of(study, runs, rows)
+    if kind == "one cell":
+        return made_up.search_all(made_up.study_of([(64, 16)]))
+    if kind == "one seed":
+        return made_up.search_all(made_up.study_of(GRID[:4], seeds=1))
+    if kind == "diverged":
+        study = made_up.study_of([(64, 16)], heads=[1])
+        lost = {"stop_reason": "diverged"}
+        runs = [made_up.run_row(study.cells[0], 1, 8, seed, None, **lost) for seed in range(3)]
+        failed = {"stop_reason": "failed", "error": "out of <b>memory</b>"}
+        runs.append(made_up.run_row(study.cells[0], 1, 8, 3, None, **failed))
+        return made_up.results_of(study, runs, [])
+    assert kind == "HTML in names"
+    graphs = []
+    for i in range(2):
+        file = folder / f"<img src=x onerror=alert({i})><b>&\"'.csv"
+        file.write_text(f"0,1\n1,{i + 2}\n")
+        graphs.append({"family": "edges", "file": str(file)})
+    study = parse_study(
+        {
+            "name": "made-up",
+            "cells": [{"m": 16, "d_model": 8, "graph": graph} for graph in graphs],
+            "search": {"heads": [1], "seeds": 2},
+        },
+        folder,
+    )
+    rows = [made_up.threshold_row(c, 1, 3) for c in study.cells]
+    markup = {"engine": "<script>alert(2)</script>", "device": "<img src=y onerror=alert(3)>"}
+    runs = [made_up.run_row(c, 1, 3, 0, 0.999, **markup) for c in study.cells]
+    return made_up.results_of(study, runs, rows)
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_nothing_overlaps_or_leaves_the_page(
+    finished: Path, visit: Visit, width: int, scheme: str, scripts: bool
+) -> None:
+    page = visit(finished, width, scheme, scripts)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate(OVERLAPS) == []
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (ground == "rgb(255, 255, 255)") == (scheme == "light")
+    sizes = page.evaluate(
+        "[...new Set([...document.querySelectorAll('svg.plot text')]"
+        ".map((text) => text.getBoundingClientRect().height).filter((height) => height > 0))]"
+    )
+    assert min(sizes) >= 10, "type is legible at every width"
+    assert max(sizes) <= 20
+
+
+KINDS = [
+    "empty",
+    "all censored",
+    "diverged",
+    "HTML in names",
+    *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("half done", "one cell", "one seed")),
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_page_with_little_to_show_says_so(
+    kind: str, made_up: SimpleNamespace, tmp_path: Path, visit: Visit
+) -> None:
+    path = write_report(odd_study(kind, made_up, tmp_path), tmp_path / "report")
+    for width in (400, 1600):
+        page = visit(path, width)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate(OVERLAPS) == []
+    said = {
+        "empty": "The study is not finished: 6 of 6 cells are open",
+        "half done": "The study is not finished: 4 of 4 cells are open",
+        "all censored": "No threshold in 4 cells: no head count passes at any width allowed.",
+        "one cell": "too few finished cells for a law",
+        "one seed": "over 1 seed",
+        "diverged": "1 run failed",
+        "HTML in names": "<script>alert(2)</script>",
+    }
+    assert said[kind] in page.inner_text("main")
+    if kind == "HTML in names":
+        assert "<img src=x onerror=alert(0)>" in page.inner_text("#table-cells")
+        assert page.locator("img").count() == 0
+    sizes = page.evaluate(
+        "[...document.querySelectorAll('svg.plot text')].map((t) => getComputedStyle(t).fontSize)"
+    )
+    assert set(sizes) <= {"11px", "12px"}, "one cell has the type of twelve"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_serious_fault(finished: Path, visit: Visit, scheme: str) -> None:
+    page = visit(finished, scheme=scheme)
+    page.locator("details").evaluate_all("all => all.forEach((one) => { one.open = true; })")
+    only = {"runOnly": ["color-contrast"]} if scheme == "dark" else {}  # the rest is the same
+    faults = Axe().run(page, options=only).response["violations"]
+    told = [
+        (fault["id"], fault["nodes"][0]["html"][:200], len(fault["nodes"]))
+        for fault in faults
+        if fault["impact"] in ("serious", "critical")
+    ]
+    assert told == []
+
+
+def test_two_studies_side_by_side_have_a_page(
+    made_up: SimpleNamespace, tmp_path: Path, visit: Visit
+) -> None:
+    first = made_up.search_all(made_up.study_of(GRID))
+    second = made_up.search_all(made_up.study_of(GRID[:4], heads=[1, 2]))
+    page, files = comparison(first, second, ("one", "other"))
+    path = write_page(page, files, tmp_path)
+    for width in (400, 1600):
+        opened = visit(path, width)
+        assert opened.evaluate("document.documentElement.scrollWidth") <= width
+        assert opened.evaluate(OVERLAPS) == []
+    opened.locator("#side-by-side-widths-m64-d16 use").hover()
+    assert "one: D_K* = " in opened.locator(".tip").inner_text()
+
+
+def test_a_column_is_sorted_by_its_button_and_the_address_keeps_it(
+    finished: Path, visit: Visit
+) -> None:
+    page = visit(finished)
+    head = page.locator("#table-cells thead th", has_text="DK*")
+    head.get_by_role("button").click()
+    cells = page.locator("#table-cells tbody tr td:nth-child(3)").all_inner_texts()
+    widths = [int(text.split()[0]) for text in cells]
+    assert widths == sorted(widths)
+    assert head.get_attribute("aria-sort") == "ascending"
+    head.get_by_role("button").press("Enter")
+    assert head.get_attribute("aria-sort") == "descending"
+    first = page.locator("#table-cells tbody tr").first.inner_text()
+    again = visit(finished, hash=page.url[page.url.index("#") :])
+    assert again.locator("#table-cells tbody tr").first.inner_text() == first
+
+
+def test_rows_are_filtered(finished: Path, visit: Visit) -> None:
+    page = visit(finished)
+    page.locator("#heads summary").first.click()
+    box = page.locator("#heads .filter input").first
+    box.fill("(64, 16)")
+    rows = page.locator("#table-heads tbody tr:visible")
+    assert rows.count() == 7
+    assert all("(64, 16)" in text for text in rows.all_inner_texts())
+    assert page.locator("#heads .filter [role=status]").first.inner_text() == "7 of 42 rows"
+    box.fill("")
+    assert rows.count() == 42
+
+
+def test_a_point_tells_what_it_is_and_its_cell_stands_out_everywhere(
+    finished: Path, visit: Visit
+) -> None:
+    page = visit(finished)
+    point = page.locator("#law-width-m128-d32")
+    point.locator("use").hover()
+    tip = page.locator(".tip")
+    told = point.get_attribute("aria-label") or ""
+    assert tip.inner_text() == told
+    assert told.startswith("(m, d_model) = (128, 32)\nD_K* = ")
+    assert "passes at" in told
+    assert page.locator("#m128-d32").get_attribute("class") == "on"
+    page.mouse.move(5, 5)
+    assert tip.is_hidden()
+    assert "on" not in (page.locator("#m128-d32").get_attribute("class") or "")
+    point.locator("use").click()
+    assert page.url.endswith("#m128-d32")
+    for place in ("#m128-d32", "#law-ratio-m128-d32", ".panel[data-cell='m128-d32'] >> nth=0"):
+        assert "on" in (page.locator(place).get_attribute("class") or "")
+    page.keyboard.press("Escape")
+    assert "#m128" not in page.url
+
+
+def test_points_are_reached_by_keyboard(finished: Path, visit: Visit) -> None:
+    page = visit(finished)
+    page.locator("#law-width-m64-d16").focus()
+    assert "(64, 16)" in page.locator(".tip").inner_text()
+    page.keyboard.press("Enter")
+    assert page.url.endswith("#m64-d16")
+
+
+def test_without_scripts_a_point_leads_to_its_row(finished: Path, visit: Visit) -> None:
+    page = visit(finished, scripts=False)
+    point = page.locator("#law-width-m128-d32")
+    assert "D_K* = " in (point.locator("title").text_content() or "")
+    point.locator("use").click()
+    assert page.url.endswith("#m128-d32")
+    assert page.locator("#m128-d32").is_visible()
+    assert page.locator("button").count() == 0
+
+
+def test_the_switch_goes_between_light_and_dark_and_the_address_keeps_it(
+    finished: Path, visit: Visit
+) -> None:
+    def ground(page: Page) -> str:
+        return str(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+
+    page = visit(finished)
+    light = ground(page)
+    page.get_by_role("button", name="Dark page").click()
+    dark = ground(page)
+    assert dark != light
+    assert page.url.endswith("#theme=dark")
+    assert ground(visit(finished, scheme="dark")) == dark
+    assert ground(visit(finished, scheme="dark", hash="#theme=light")) == light
+    page.get_by_role("button", name="Light page").click()
+    assert ground(page) == light
+
+
+def test_the_main_figure_zooms_and_goes_back(finished: Path, visit: Visit) -> None:
+    page = visit(finished)
+    plot = page.locator("#law-figure svg.plot").first
+
+    def place() -> Any:
+        return page.locator("#law-width-m64-d16 use").bounding_box()
+
+    plot.scroll_into_view_if_needed()
+    before = place()
+    box = plot.bounding_box()
+    assert box is not None
+    assert before is not None
+    left, top = before["x"] - 60, before["y"] - 60
+    page.mouse.move(left, top)
+    page.mouse.down()
+    page.mouse.move(left + 180, top + 150, steps=3)
+    page.mouse.up()
+    middle = place()
+    assert middle["width"] == pytest.approx(before["width"]), "marks keep their size"
+    share = (before["x"] + before["width"] / 2 - left) / 180
+    assert middle["x"] + middle["width"] / 2 == pytest.approx(
+        box["x"] + share * box["width"], abs=2
+    )
+    assert page.locator("#law-width-m128-d16 use").is_hidden()
+    assert "zoom=" in page.url
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1000
+    again = visit(finished, hash=page.url[page.url.index("#") :])
+    kept = again.locator("#law-width-m64-d16 use").bounding_box()
+    assert kept is not None
+    assert kept["x"] == pytest.approx(middle["x"], abs=2)
+    page.get_by_role("button", name="Show the whole figure").click()
+    assert place() == before
+    page.get_by_role("button", name="Zoom in").click()
+    assert place() != before
+
+
+def test_figures_and_tables_are_saved_from_the_page(
+    finished: Path, visit: Visit, tmp_path: Path
+) -> None:
+    page = visit(finished)
+    figure = page.locator("#law-figure")
+    for kind, start in (("SVG", b"<svg xmlns"), ("PNG", b"\x89PNG")):
+        with page.expect_download() as download:
+            figure.get_by_role("button", name=f"as {kind}").click()
+        assert download.value.suggested_filename == f"law.{kind.lower()}"
+        download.value.save_as(tmp_path / kind)
+        assert (tmp_path / kind).read_bytes().startswith(start)
+    assert b"var(--" not in (tmp_path / "SVG").read_bytes()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="laws.json").click()
+    download.value.save_as(tmp_path / "laws.json")
+    assert json.loads((tmp_path / "laws.json").read_text()) == json.loads(
+        (finished.parent / "laws.json").read_text()
+    )
+
+
+def test_the_page_prints_as_a_light_page_without_its_controls(finished: Path, visit: Visit) -> None:
+    page = visit(finished, scheme="dark")
+    page.emulate_media(media="print")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    for control in (".contents", ".filter >> nth=0", ".save >> nth=0"):
+        assert page.locator(control).is_hidden()

@@ -1,0 +1,114 @@
+"""Two studies side by side: pairs of cells, their ratios, and what differs."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from analysis.report.publish import comparison
+from analysis.report.sections import side_by_side
+from analysis.report.tables import Tables
+from rgr_dist.study.from_yaml import parse_study
+
+NAMES = ("one", "other")
+
+
+def found(made_up: SimpleNamespace, widths: dict[tuple[int, int], int], **search: Any) -> Tables:
+    """A study of two heads with these d_k by (m, d_model); 0 is censored."""
+    study = made_up.study_of(list(widths), heads=[2], **search)
+    rows = []
+    for cell, d_k in zip(study.cells, widths.values(), strict=True):
+        ends = {"D_K_low": 2 * d_k - 2, "D_K_high": 2 * d_k + 2} if d_k else {}
+        status = {} if d_k else {"status": "censored", "D_K_low": 99, "D_K_high": None}
+        rows.append(made_up.threshold_row(cell, 2, d_k or None, **ends, **status))
+    return Tables(made_up.results_of(study, [], rows))
+
+
+@pytest.fixture
+def pair(made_up: SimpleNamespace) -> tuple[Tables, Tables]:
+    first = {(64, 16): 10, (64, 32): 5, (128, 16): 20, (128, 32): 8, (256, 16): 40}
+    second = {(64, 16): 20, (64, 32): 15, (128, 16): 20, (128, 32): 0, (512, 16): 90}
+    return found(made_up, first), found(made_up, second, seeds=5)
+
+
+def test_cells_of_both_are_paired_and_the_others_named(pair: tuple[Tables, Tables]) -> None:
+    section = side_by_side.cells(pair, NAMES)
+    assert section is not None
+    (table,) = section.shown
+    rows = {row["short"]: row for row in table.rows}
+    assert list(rows) == ["(64, 16)", "(64, 32)", "(128, 16)", "(128, 32)"]
+    assert section.words == ["Not in both are 1 of one: (256, 16); 1 of other: (512, 16)."]
+    ratios = {short: row["ratio"] for short, row in rows.items()}
+    assert ratios == {"(64, 16)": 2, "(64, 32)": 3, "(128, 16)": 1, "(128, 32)": None}
+    ends = (rows["(64, 16)"]["ratio_low"], rows["(64, 16)"]["ratio_high"])
+    assert ends == pytest.approx((38 / 22, 42 / 18))
+    assert {short for short, row in rows.items() if table.apart(row)} == {"(64, 16)", "(64, 32)"}
+    assert rows["(128, 32)"]["words_b"] == "≥ 99"
+
+
+def test_the_mean_ratio_is_geometric_with_its_interval_over_cells(
+    pair: tuple[Tables, Tables],
+) -> None:
+    section = side_by_side.summary(pair, NAMES)
+    logs = np.log([2, 3, 1])
+    low, high = np.exp(stats.t.interval(0.95, 2, logs.mean(), stats.sem(logs)))
+    assert section.values["sentences"][1] == (
+        f"other needs {math.exp(logs.mean()):#.3g} times the D_K* of one: the geometric mean over "
+        f"3 cells, 95 % t-interval over these cells {low:#.3g} to {high:#.3g}."
+    )
+    assert section.values["sentences"][2].startswith("The ratio goes from 1.00 at (m, d_model) = ")
+
+
+def test_only_what_differs_is_told(pair: tuple[Tables, Tables]) -> None:
+    (table,) = side_by_side.differences(pair, NAMES).shown
+    assert {row["name"]: (row["a"], row["b"]) for row in table.rows} == {
+        "search.seeds": ("10", "5")
+    }
+    same = side_by_side.differences((pair[0], pair[0]), NAMES)
+    assert same.words == ["Nothing: no setting, no origin."]
+
+
+def test_studies_without_a_cell_in_common_have_a_page(made_up: SimpleNamespace) -> None:
+    first, second = found(made_up, {(64, 16): 5}), found(made_up, {(64, 32): 5})
+    page, files = comparison(first.results, second.results, NAMES)
+    assert "No cell has a threshold in both." in re.sub(r"<[^>]+>", "", page)
+    assert {"best-a.csv", "best-b.csv", "study-a.yaml", "study-b.yaml"} == set(files)
+
+
+def test_accuracies_are_compared_split_by_split(made_up: SimpleNamespace) -> None:
+    document = {"name": "made-up", "model": "transformer", "cells": [{"m": 64, "d_model": 16}]}
+    search = {"mode": "grid", "D_K": [8, 16], "heads": [1, 2], "seeds": 2}
+    study = parse_study({**document, "context": {"length": 8}, "search": search})
+    (cell,) = study.cells
+
+    def tables(scores: dict[tuple[int, int], float]) -> Tables:
+        rows = [
+            made_up.run_row(cell, h, D_K // h, seed, score, null_rate=0.0)
+            for (h, D_K), score in scores.items()
+            for seed in range(2)
+        ]
+        return Tables(made_up.results_of(study, rows, []))
+
+    pair = tables({(1, 8): 0.5, (2, 8): 0.75}), tables({(1, 8): 0.625, (1, 16): 0.7})
+    section = side_by_side.splits(pair, NAMES)
+    assert section is not None
+    (row,) = section.shown[0].rows
+    assert (row["D_K"], row["h"], row["difference"]) == (8, 1, 0.125)
+    assert side_by_side.summary(pair, NAMES).values["sentences"][1] == (
+        "The accuracy of other less that of one is +0.125 on average over 1 split."
+    )
+    assert side_by_side.cells(pair, NAMES) is None
+
+
+def test_the_page_is_whole(pair: tuple[Tables, Tables], tmp_path: Path) -> None:
+    page, files = comparison(pair[0].results, pair[1].results, NAMES)
+    ids = re.findall(r' id="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+    assert {"side-by-side.svg", "best-a.csv", "best-b.csv"} <= set(files)
