@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from rgr_dist.study.spec import Count, Real, Spec
 
@@ -30,3 +30,14 @@ class Construction(Spec):
     colouring: Literal["batched", "equitable"] = "batched"
     tau: Literal["printed", "best"] = "printed"
     iterations: Count = 1000
+
+
+def _named(value: Any) -> Any:
+    """An algorithm's number as its name."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+class ConstructionModel(Construction):
+    """``model`` as a study names a construction: ``{construction: 1, signatures: bernoulli}``."""
+
+    construction: Annotated[Algorithm, BeforeValidator(_named)]

@@ -16,9 +16,10 @@ import yaml
 from pydantic import BeforeValidator, Field, StrictInt
 
 from rgr_dist.study import assets
+from rgr_dist.study.construction import ConstructionModel
 from rgr_dist.study.edge_list import EdgesFile, load_edges
 from rgr_dist.study.errors import StudyError, load_yaml, validated
-from rgr_dist.study.models import MODELS
+from rgr_dist.study.models import MODELS, construction_name
 from rgr_dist.study.spec import LARGEST_COUNT, Spec
 from rgr_dist.study.study import Cell, Search, Study
 from rgr_dist.study.token_table import TableFile, Vocabulary
@@ -98,7 +99,8 @@ def parse_study(
     """
     written = validated(StudyFile, document, where, "")
     cells: list[Cell] = []
-    record = MODELS.get(str(written.model))  # an unknown model is refused with its first cell
+    model = _model(written.model, where)
+    record = MODELS.get(str(model["model"]))  # an unknown model is refused with its first cell
     papers = record.training if record else {}
     has_null = record is not None and record.task == "matching"
     vectors = _Vectors(written.embedding, where, home or Path())
@@ -109,7 +111,7 @@ def parse_study(
         graphs = _graphs(graph, where, at, home or Path(), vectors.files)
         for m, d_model, one_graph in itertools.product(item.m, item.d_model, graphs):
             cell = {
-                "model": written.model,
+                **model,
                 "graph": one_graph,
                 "m": m,
                 "d_model": d_model,
@@ -129,12 +131,27 @@ def parse_study(
     return Study(name=written.name, cells=tuple(cells), search=search, files=vectors.files)
 
 
+def _model(written: Any, where: str) -> Keys:
+    """The model of a study's cells: a name, or a mapping that names a construction."""
+    if not isinstance(written, Mapping):
+        return {"model": written}
+    chosen = validated(ConstructionModel, written, where, "model.")
+    options = chosen.model_dump(exclude={"construction"})
+    return {"model": construction_name(chosen.construction), "construction": options}
+
+
 def _check_search(cell: Cell, search: Search, where: str) -> None:
     """Make sure that a cell can be searched as asked.
 
     Raises:
-        StudyError: its heads would split its values unevenly, or a retest would be too long.
+        StudyError: its heads would split its values unevenly, a retest would be too long, or the
+            construction takes another embedding.
     """
+    if cell.record.algorithm == "3" and cell.embedding.family != "onehot":
+        raise StudyError(
+            f"{where}: embedding.family: {cell.embedding.family} is not valid; "
+            "algorithm 3 takes onehot"
+        )
     if cell.record.splits_values:
         why = "a head's values have width d_model / h, so list divisors of d_model"
         if search.heads == "all":
