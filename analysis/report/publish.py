@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from analysis.laws import laws_of
 from analysis.load import StudyResults
-from analysis.report import accuracy, thresholds
+from analysis.report import accuracy, theory, thresholds
 from rgr_dist.store.parts import write_atomically
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Study
@@ -49,18 +49,24 @@ def publish(results: StudyResults, store: Store) -> str:
     home = f"studies/{results.study.name}"
     text = json.dumps({"laws": [law.to_json() for law in laws_of(results)]}, indent=2)
     store.write_text(f"{home}/laws.json", text + "\n")
+    beside = theory.files(results, store)
     if store.local_path is not None:
-        return str(write_report(results, store.local_path / home / "report"))
+        return str(write_report(results, store.local_path / home / "report", beside))
     with tempfile.TemporaryDirectory() as folder:
-        write_report(results, Path(folder))
+        write_report(results, Path(folder), beside)
         return f"{store.upload(Path(folder), f'{home}/report')}/index.html"
 
 
-def write_report(results: StudyResults, folder: Path) -> Path:
+def write_report(
+    results: StudyResults, folder: Path, beside: Mapping[str, bytes] | None = None
+) -> Path:
     """Write ``index.html`` and, beside it, its figures (SVG, PNG), tables (CSV) and ``laws.json``.
 
     Each file is written under a temporary name and renamed, the page last: anyone who reads the
     folder meanwhile sees whole files.
+
+    Args:
+        beside: more files by name.
 
     Returns:
         The path of ``index.html``.
@@ -69,6 +75,7 @@ def write_report(results: StudyResults, folder: Path) -> Path:
         OSError: the folder cannot be made or written to.
     """
     page, files = section(results.study).page(results)
+    files |= beside or {}
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         write_atomically(folder / name, content)

@@ -41,6 +41,7 @@ for verb in (
     theory.construct,
     theory.bounds,
     theory.geometry,
+    theory.all_pairs,
 ):
     app.command()(verb)
 

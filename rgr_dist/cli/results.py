@@ -12,7 +12,7 @@ from rgr_dist.study.errors import StudyError
 
 THRESHOLD_COLUMNS = (
     "cell m d_model degree h h_star h_low h_high d_k D_K D_K_low D_K_high status mean_score n_seeds"
-    " limited_by"
+    " bits_per_parameter limited_by"
 )
 LAW_COLUMNS = "response predictor cells n slope slope_low slope_high intercept r2 reason"
 DECISION_COLUMNS = (

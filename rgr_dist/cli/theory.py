@@ -1,4 +1,4 @@
-"""The verbs of the theory: ``construct``, ``bounds``, ``geometry``."""
+"""The verbs of the theory: ``construct``, ``bounds``, ``geometry``, ``all-pairs``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rgr_dist.cli.listing import Format, print_listing
-from rgr_dist.cli.options import How
+from rgr_dist.cli.options import How, Out, Set, StudyName, opened
 from rgr_dist.study.errors import StudyError
 
 if TYPE_CHECKING:
@@ -61,6 +61,16 @@ class ColouringName(StrEnum):
 
     BATCHED = "batched"
     EQUITABLE = "equitable"
+
+
+class PrecisionName(StrEnum):
+    """Formats that weights are rounded to."""
+
+    FLOAT32 = "float32"
+    FLOAT16 = "float16"
+    BFLOAT16 = "bfloat16"
+    INT8 = "int8"
+    INT4 = "int4"
 
 
 ROW_COLUMNS = (
@@ -250,3 +260,74 @@ def geometry(
         "condition": "epsilon_d ≤ c, rho ≤ c / ln m, gamma ≤ c / ln m; the theorem names no c",
     }
     print_listing({"rows": rows}, how, facts=facts)
+
+
+def all_pairs(
+    study: StudyName,
+    out: Out = "results",
+    precision: Annotated[
+        list[PrecisionName] | None, typer.Option(help="Round the weights; every one if left out.")
+    ] = None,
+    set_: Set = None,
+    how: How = Format.TABLE,
+) -> None:
+    """Score trained weights at each cell's threshold on all pairs, also rounded to fewer bits.
+
+    Weights are not stored: the runs are trained again, to the step at which they ended.
+    """
+    from analysis.load import open_results
+    from analysis.records import graph_bits_per_parameter
+    from analysis.runs import scored
+    from analysis.thresholds import best_of
+    from rgr_dist.engines.choose import make_engine
+    from rgr_dist.engines.recovered import recovered
+    from rgr_dist.models.precision import BITS, PRECISIONS
+    from rgr_dist.study.study import Run
+    from rgr_dist.theory.draws import tracked
+
+    with opened(study, set_, out) as (resolved, store):
+        if any(cell.model != "max" for cell in resolved.cells):
+            raise StudyError(f"{study}: all-pairs is for model max; other scores need a context")
+        results = open_results(resolved, store)
+    best = best_of(results)
+    best = best[best["D_K"].notna()]
+    if best.empty:
+        raise StudyError(f"{out} holds no threshold of {study}; rgr run {study} finds them")
+    runs, cells = scored(results.runs, resolved), {c.cell_id: c for c in resolved.cells}
+    asked = {one.value for one in precision or PrecisionName}
+    wanted = [name for name in PRECISIONS if name in asked]
+    engine, rows = make_engine("auto"), []
+    thresholds = best.to_dict("records")
+    for at in tracked(range(len(thresholds)), shown=sys.stderr.isatty()):
+        row = thresholds[at]
+        cell, h, d_k = cells[row["cell_id"]], int(row["h_star"]), int(row["d_k"])
+        own = runs[
+            (runs["cell_id"] == cell.cell_id) & (runs["h"] == h) & (runs["d_k"] == d_k)
+        ].query("stop_reason != 'diverged'")
+        scores = [
+            one
+            for seed, steps in zip(own["seed"].tolist(), own["steps"].tolist(), strict=True)
+            for one in recovered(engine, Run(cell=cell, h=h, d_k=d_k, seed=seed), steps, wanted)
+        ]
+        for name in wanted:
+            of = [one for one in scores if one.precision == name]
+            rows.append(
+                {
+                    "m": cell.m,
+                    "d_model": cell.d_model,
+                    "h": h,
+                    "d_k": d_k,
+                    "D_K": h * d_k,
+                    "precision": name,
+                    "bits": BITS[name],
+                    "seeds": len(of),
+                    "mean_score": sum(one.score for one in of) / len(of),
+                    "passes": sum(one.score for one in of) >= resolved.search.target * len(of),
+                    "exact": sum(one.pairs.exact for one in of),
+                    "mean_f1": sum(one.pairs.f1 for one in of) / len(of),
+                    "mean_failed_pairs": sum(one.pairs.failed_pairs for one in of) / len(of),
+                    "least_margin": min(one.pairs.margin for one in of),
+                    "bits_per_parameter": graph_bits_per_parameter(row),
+                }
+            )
+    print_listing({"rows": rows}, how)

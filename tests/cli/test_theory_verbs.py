@@ -146,3 +146,22 @@ def test_a_graph_that_is_no_permutation_is_refused_by_algorithm_1(
     file.write_text("0 1\n0 2\n")
     assert call(["construct", "--algorithm", "1", "--m", "16", "--graph", str(file)]) == 2
     assert "algorithms 5 and ours take any graph" in capsys.readouterr().err
+
+
+def test_all_pairs_scores_the_stored_thresholds(
+    finished: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(finished)
+    rows = listed(
+        capsys, "all-pairs", "small.yaml", "--precision", "float32", "--precision", "int4"
+    )
+    by_cell: dict[tuple[int, int], dict[str, Any]] = {}
+    for row in rows["rows"]:
+        by_cell.setdefault((row["m"], row["d_model"]), {})[row["precision"]] = row
+    for cell in by_cell.values():
+        assert cell["float32"]["passes"]
+        assert cell["float32"]["mean_f1"] >= cell["int4"]["mean_f1"]
+        assert 0 <= cell["float32"]["exact"] <= cell["float32"]["seeds"] == 3
+        assert cell["float32"]["bits_per_parameter"] > 0
+    assert call(["all-pairs", "softmax"]) == 2
+    assert "all-pairs is for model max" in capsys.readouterr().err
