@@ -33,7 +33,7 @@ LEAST_CELLS = 3
 GAPS = {
     "trained_over_bound": "trained over the bound of 1 bit a parameter",
     "constructed_over_trained": "constructed over trained",
-    "trivial_over_trained": "one head an edge, over trained",
+    "trivial_over_trained": "trivial over trained",
 }
 
 
@@ -189,9 +189,10 @@ def words(table: pd.DataFrame, fitted: Sequence[Growth]) -> list[str]:
         lines.append(
             f"Alternating projections are exact on all pairs at {factor.min():.2f} to "
             f"{factor.max():.2f} times the trained width ({len(made)} cells; "
-            f"{int(made['constructed_seeds'].min())} draws or more each). So a trained threshold "
-            "is one of its training, not of what a layer of that width can hold. It is judged by a "
-            "mean F1 on sampled contexts, the construction by every pair of every draw."
+            f"{int(made['constructed_seeds'].min())} draws or more each), and need less than "
+            f"training at {int((factor < 1).sum())} of them: there the trained threshold is one of "
+            "training, not of what a layer of that width can hold. Training is judged by a mean F1 "
+            "on sampled contexts, the construction by every pair of every draw."
         )
     limit = table[table["limit_exact"].notna()]
     if len(limit):

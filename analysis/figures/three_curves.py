@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
+from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, LogLocator, NullLocator
 
 from analysis.figures.axes import FAINT, style
 from analysis.three_curves import BITS, Panel
@@ -50,7 +50,16 @@ def _draw(axes: Axes, panel: Panel) -> None:
             known[x].astype(float), known[name].astype(float), color=colour, marker=marker,
             markersize=4.5, linewidth=1.3, label=label,
         )  # fmt: skip
-    axes.set(xscale="log", yscale="log", title=title, xlabel=x, ylabel="$D_K$")
+    axes.set(
+        xscale="log",
+        yscale="log",
+        title=title.replace("d_model", "$d_{model}$"),
+        xlabel=f"${x}$",
+        ylabel="$D_K$",
+    )
     axes.xaxis.set_major_locator(FixedLocator(at.tolist()))
     axes.xaxis.set_major_formatter(FixedFormatter([f"{value:g}" for value in at]))
     axes.xaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_locator(NullLocator())

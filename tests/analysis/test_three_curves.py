@@ -95,6 +95,7 @@ def test_words_say_what_they_rest_on(table: pd.DataFrame) -> None:
     text = " ".join(words(table, growths(table)))
     assert "(4 cells)" in text
     assert "0.71 to 0.83 times the trained width (3 cells; 30 draws" in text
+    assert "need less than training at 3 of them" in text
     assert "have not begun at 4 of 4 cells" in text
     assert "none of them is the bound" in text
 
