@@ -8,16 +8,19 @@ from typing import Any
 
 import pandas as pd
 
+from rgr_dist.theory.bounds import Graphs, bits_per_parameter, graph_bits
+
 TEXT = {"model", "graph", "status", "limited_by"}
-REAL = {"mean_score"}
+REAL = {"mean_score", "bits_per_parameter"}
 TRUTH = {"confirmed"}
 THRESHOLD_KEYS = (
     "model", "graph", "degree", "m", "d_model", "h", "d_k", "D_K", "D_K_low", "D_K_high",
     "status", "mean_score", "n_seeds", "certificate", "max_steps", "confirmed", "D_K_first",
+    "bits_per_parameter",
 )  # fmt: skip
 BEST_KEYS = (
     "m", "d_model", "degree", "D_K", "D_K_low", "D_K_high", "h_star", "h_low", "h_high", "d_k",
-    "max_steps", "confirmed", "D_K_first",
+    "max_steps", "confirmed", "D_K_first", "bits_per_parameter",
 )  # fmt: skip
 
 
@@ -60,7 +63,23 @@ def real(value: Any) -> float | None:
     return None if pd.isna(value) else float(value)
 
 
+def graph_bits_per_parameter(row: Mapping[Any, Any]) -> float | None:
+    """Bits of the graph in each of the 2 d_model D_K + 1 parameters, at the threshold of a row.
+
+    log₂ m! for a permutation, else log₂ C(m(m-1), m'); null without a threshold. It is what the
+    threshold implies, not what b a parameter has.
+    """
+    if pd.isna(row["D_K"]):
+        return None
+    m, edges = int(row["m"]), row["n_edges"]
+    m_edges = m * int(row["degree"]) if pd.isna(edges) else int(edges)
+    kind: Graphs = "permutations" if row["graph"] == "permutation" else "all"
+    return bits_per_parameter(graph_bits(m, m_edges, kind), int(row["d_model"]), int(row["D_K"]))
+
+
 def _records(table: pd.DataFrame, keys: Sequence[str]) -> list[dict[str, Any]]:
+    bits = [graph_bits_per_parameter(row) for row in table.to_dict("records")]
+    table = table.assign(bits_per_parameter=pd.Series(bits, table.index, dtype="object"))
     return [
         {key: _value(row, key) for key in keys}
         for row in table[list(keys)].astype("object").to_dict("records")

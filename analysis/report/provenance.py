@@ -10,6 +10,7 @@ import pandas as pd
 from analysis.runs import asked
 from analysis.wording import MISSING, duration, plural
 from rgr_dist.paper import TABLE_2_MAX_STEPS
+from rgr_dist.study.construction import Construction
 from rgr_dist.study.families import Gaussian
 from rgr_dist.study.study import PROTOCOL, Cell, Context, Search, Study, Training
 
@@ -19,7 +20,7 @@ def settings(study: Study) -> list[tuple[str, str]]:
     values: dict[str, dict[str, list[str]]] = {}
     for cell in study.cells:
         for name, value in _flat(cell.model_dump(mode="json")):
-            if name not in {"m", "d_model", *cell.record.unused_keys}:
+            if name not in {"m", "d_model", *cell.record.unused_keys, *_unmade(cell)}:
                 values.setdefault(name, {}).setdefault(_text(value), []).append(study.name_of(cell))
     rows = [("training protocol version", str(PROTOCOL))]
     for name, cells in values.items():
@@ -31,6 +32,12 @@ def settings(study: Study) -> list[tuple[str, str]]:
         rows.append((name, f"{common}, but {', '.join(others)}"))
     search = study.search.model_dump(mode="json")
     return rows + [(f"search.{name}", _text(value)) for name, value in _flat(search)]
+
+
+def _unmade(cell: Cell) -> set[str]:
+    """Parameters of a construction, where the model is trained."""
+    names = Construction.model_fields if cell.record.algorithm is None else ()
+    return {f"construction.{name}" for name in names}
 
 
 def differences(study: Study) -> list[tuple[str, str, str]]:

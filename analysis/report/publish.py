@@ -8,7 +8,7 @@ from pathlib import Path
 
 from analysis.figures import svg
 from analysis.load import StudyResults
-from analysis.report import accuracy, findings
+from analysis.report import accuracy, findings, theory
 from analysis.report.contents import compared, sections
 from analysis.report.page import render
 from analysis.report.section import Section
@@ -35,6 +35,7 @@ def publish(results: StudyResults, store: Store) -> str:
     page, files = report(results)
     if "laws.json" in files:
         store.write_text(f"{home}/laws.json", files["laws.json"].decode())
+    files |= theory.files(results, store)
     return place(page, files, store, f"{home}/report")
 
 

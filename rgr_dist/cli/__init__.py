@@ -1,7 +1,7 @@
 """The command line ``rgr``: arguments to calls.
 
 ``running`` has the verbs that plan and run a study, ``results`` those that tell what it found,
-``tuning`` the one that tunes its protocol.
+``tuning`` the one that tunes its protocol, ``theory`` those that hold the paper against it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from typing import Any
 
 import typer
 
-from rgr_dist.cli import results, running, tuning
+from rgr_dist.cli import results, running, theory, tuning
 from rgr_dist.cli.options import EXIT_BAD_INPUT, EXIT_INTERRUPTED, say_error
 from rgr_dist.engines.choose import EngineError
 from rgr_dist.running.cluster import ClusterError
 from rgr_dist.store.parts import StoreError
 from rgr_dist.study.errors import StudyError
+from rgr_dist.theory.layer import ConstructionError
 
 app = typer.Typer(
     name="rgr",
@@ -38,6 +39,10 @@ for verb in (
     results.report,
     results.explain,
     tuning.tune,
+    theory.construct,
+    theory.bounds,
+    theory.geometry,
+    theory.all_pairs,
 ):
     app.command()(verb)
 
@@ -63,7 +68,7 @@ def call(arguments: Sequence[str]) -> int:
             return result if isinstance(result, int) else 0
     except typer.TyperException as error:
         say_error(" ".join(_message(error).split()))
-    except (StudyError, StoreError, EngineError, ClusterError) as error:
+    except (StudyError, StoreError, EngineError, ClusterError, ConstructionError) as error:
         say_error(" ".join(str(error).split()))
     except (KeyboardInterrupt, typer.Abort):
         result = EXIT_INTERRUPTED

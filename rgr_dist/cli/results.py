@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 THRESHOLD_COLUMNS = (
     "cell m d_model degree h h_star h_low h_high d_k D_K D_K_low D_K_high D_K_first status"
-    " mean_score n_seeds confirmed limited_by"
+    " mean_score n_seeds bits_per_parameter confirmed limited_by"
 )
 LAW_COLUMNS = (
     "name response predictor cells n slope slope_low slope_high intercept r2 exponent exponent_low"

@@ -28,10 +28,8 @@ def check_engine(name: str, models: Iterable[str] = (), gpus: float = 0.0) -> No
     for model in models:
         valid = MODELS[model].engines
         if name not in ("auto", *valid):
-            others = ", ".join(engine for engine in ENGINES if engine in valid)
-            raise EngineError(
-                f"--engine {name}: has no kernels for model {model}; valid: auto, {others}"
-            )
+            others = ", ".join(["auto", *(engine for engine in ENGINES if engine in valid)])
+            raise EngineError(f"--engine {name}: has no kernels for model {model}; valid: {others}")
 
 
 def make_engine(
@@ -49,6 +47,10 @@ def make_engine(
     """
     check_engine(name, [model])
     record = MODELS[model]
+    if record.task == "construction":  # made in numpy, on the CPU, wherever the worker is
+        from rgr_dist.engines.constructions import ConstructionEngine
+
+        return ConstructionEngine()
     if name == "auto":
         name = record.engines[0] if device == "cpu" else "lanes"
     if name == "fused":

@@ -30,11 +30,18 @@ BYTES_PER_RUN = 400
 """Parquet bytes of a stored run, measured on parts of ten rows."""
 
 
+PROJECTIONS = 100
+"""Projections that a construction usually takes where it passes; closed forms take one."""
+
+
 def step_cost(cell: Cell, D_K: float) -> float:
     """Multiply-adds of a training step, roughly: projections and their gradient.
 
     Of the transformer, all but the attention's own; its output has no gradient for the weights.
+    A construction scores all pairs in each of its steps.
     """
+    if cell.record.task == "construction":
+        return 2 * cell.m**2 * D_K
     if cell.record.task == "matching":
         example = 6 * cell.d_model * (D_K + cell.d_model) + 2 * cell.m * cell.d_model
         return example * (cell.training.batch_size or 1)
@@ -163,6 +170,9 @@ def _probe_work(cell: Cell, state: CellState, need: Need, passes: bool) -> Forec
     known = len(state.evidence.get(need.key, {}))
     whole = passes or need.want != "verdict"
     runs = max(0, (test.seeds if whole else min(FAIL_SEEDS, test.seeds)) - known)
+    if cell.record.task == "construction":
+        rounds = runs * (PROJECTIONS if passes else cell.construction.iterations)
+        return Forecast(1, runs, rounds, rounds * step_cost(cell, need.key.arm * need.key.value))
     stops_early = passes and cell.record.stops_early
     steps = runs * cell.training.max_steps * (PASS_SHARE if stops_early else 1.0)
     return Forecast(1, runs, steps, steps * step_cost(cell, need.key.arm * need.key.value))

@@ -86,7 +86,8 @@ def lost_rows(runs: Iterable[Run], engine: str, device: str) -> list[dict[str, A
     """
     rows = []
     for run in runs:
-        fastest = run.cell.record.engines[0] if device == "cpu" else "lanes"
+        engines = run.cell.record.engines
+        fastest = "lanes" if device != "cpu" and "lanes" in engines else engines[0]
         name = fastest if engine == "auto" else engine
         rows.append(run_row(run, {"error": LOST}, name, device=None))
     return rows

@@ -94,6 +94,7 @@ def _explain(spec: type[BaseModel], value: Any, error: Any) -> str:
         "string_too_long": f"at most {bounds.get('max_length')} characters",
         "greater_than": f"a value above {bounds.get('gt')}",
         "greater_than_equal": f"at least {bounds.get('ge')}",
+        "less_than": f"a value below {bounds.get('lt')}",
         "less_than_equal": f"at most {bounds.get('le')}",
     }.get(kind, error["msg"])
     return f"{key}: {_shown(given)} is not valid; give {wanted}"

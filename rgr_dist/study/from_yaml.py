@@ -17,9 +17,10 @@ import yaml
 from pydantic import BeforeValidator, Field, StrictInt
 
 from rgr_dist.study import assets
+from rgr_dist.study.construction import ConstructionModel
 from rgr_dist.study.edge_list import EdgesFile, load_edges
 from rgr_dist.study.errors import StudyError, load_yaml, validated
-from rgr_dist.study.models import MODELS
+from rgr_dist.study.models import MODELS, construction_name
 from rgr_dist.study.spec import LARGEST_COUNT, Spec
 from rgr_dist.study.study import Cell, Search, Study, Training
 from rgr_dist.study.token_table import TableFile, Vocabulary
@@ -99,7 +100,8 @@ def parse_study(
     """
     written = validated(StudyFile, document, where, "")
     cells: list[Cell] = []
-    record = MODELS.get(str(written.model))  # an unknown model is refused with its first cell
+    model = _model(written.model, where)
+    record = MODELS.get(str(model["model"]))  # an unknown model is refused with its first cell
     papers = record.training if record else {}
     has_null = record is not None and record.task == "matching"
     vectors, search = _Vectors(written.embedding, where, home or Path()), written.search
@@ -113,7 +115,7 @@ def parse_study(
         sizes = itertools.product(item.m, item.d_model, graphs, budgets)
         for m, d_model, one_graph, max_steps in sizes:
             cell = {
-                "model": written.model,
+                **model,
                 "graph": one_graph,
                 "m": m,
                 "d_model": d_model,
@@ -129,18 +131,33 @@ def parse_study(
     cells = _with_longer(cells, search.retest_steps, where)
     search = search.model_copy(update={"retest_steps": None})
     for one in cells:
-        _check_heads(one, search, where)
+        _check_cell(one, search, where)
     if record and record.target is not None and "target" not in search.model_fields_set:
         search = search.model_copy(update={"target": record.target})
     return Study(name=written.name, cells=tuple(cells), search=search, files=vectors.files)
 
 
-def _check_heads(cell: Cell, search: Search, where: str) -> None:
-    """Make sure that a cell can be searched at the heads that are asked for.
+def _model(written: Any, where: str) -> Keys:
+    """The model of a study's cells: a name, or a mapping that names a construction."""
+    if not isinstance(written, Mapping):
+        return {"model": written}
+    chosen = validated(ConstructionModel, written, where, "model.")
+    options = chosen.model_dump(exclude={"construction"})
+    return {"model": construction_name(chosen.construction), "construction": options}
+
+
+def _check_cell(cell: Cell, search: Search, where: str) -> None:
+    """Make sure that a cell can be searched as asked.
 
     Raises:
-        StudyError: they would split its values unevenly.
+        StudyError: its heads would split its values unevenly, or the construction takes another
+            embedding.
     """
+    if cell.record.algorithm == "3" and cell.embedding.family != "onehot":
+        raise StudyError(
+            f"{where}: embedding.family: {cell.embedding.family} is not valid; "
+            "algorithm 3 takes onehot"
+        )
     if not cell.record.splits_values:
         return
     why = "a head's values have width d_model / h, so list divisors of d_model"

@@ -10,7 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-ModelName = Literal["max", "softmax", "value", "transformer"]
+from rgr_dist.study.construction import Algorithm
+
+ModelName = Literal[
+    "max", "softmax", "value", "transformer",
+    "algorithm-1", "algorithm-2", "algorithm-3", "algorithm-4", "algorithm-5", "ours",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -21,7 +26,9 @@ class Model:
         name: as a study file has it.
         section: of the paper.
         score: what a run is judged by.
-        task: which problem it is trained on (``problem.edge_task``, ``problem.matching_task``).
+        task: which problem it is trained on (``problem.edge_task``, ``problem.matching_task``), or
+            that its weights are made, not trained (``theory.construct``).
+        algorithm: which construction makes its weights.
         heads: how its heads' scores are combined; None where the model has layers of its own.
         loss: what is trained: edges by a threshold, messages, or the answer to a query.
         engines: those that train it, the fastest on a CPU first.
@@ -41,7 +48,8 @@ class Model:
     loss: Literal["edges", "messages", "answers"]
     engines: tuple[str, ...]
     heads: Literal["max", "softmax"] | None = None
-    task: Literal["edges", "matching"] = "edges"
+    task: Literal["edges", "matching", "construction"] = "edges"
+    algorithm: Algorithm | None = None
     report: Literal["thresholds", "accuracy"] = "thresholds"
     unused_keys: tuple[str, ...] = ()
     required_keys: tuple[str, ...] = ()
@@ -66,6 +74,42 @@ BATCHES = ("training.batch_size", "training.weight_decay")
 """Keys of a model that is trained on batches."""
 OF_CPU = ("fused", "lanes", "reference")
 """Engines of a model that has compiled kernels."""
+
+TRAINING = (
+    "learning_rate", "sharpness", "initial_scale", "max_steps", "check_every", "patience",
+    "stop_score", "validation_contexts", "batch_size", "weight_decay", "tolerance",
+)  # fmt: skip
+"""Keys of ``training`` that weights which are made have no use for: all but the test's."""
+
+
+def _construction(algorithm: Algorithm, section: str) -> Model:
+    """The record of a construction, named ``algorithm-1`` or ``ours``.
+
+    Its target is an F1 of 1 over all pairs at every seed: exact recovery.
+    """
+    return Model(
+        name=construction_name(algorithm),
+        section=section,
+        score="F1",
+        loss="edges",
+        task="construction",
+        algorithm=algorithm,
+        heads="softmax" if algorithm == "2" else "max",
+        engines=("construction",),
+        unused_keys=tuple(f"training.{key}" for key in TRAINING),
+        target=1.0,
+        one_target=algorithm in ("1", "2", "3", "4"),
+    )
+
+
+def construction_name(algorithm: Algorithm) -> ModelName:
+    """The model of an algorithm."""
+    names: dict[Algorithm, ModelName] = {
+        "1": "algorithm-1", "2": "algorithm-2", "3": "algorithm-3", "4": "algorithm-4",
+        "5": "algorithm-5", "ours": "ours",
+    }  # fmt: skip
+    return names[algorithm]
+
 
 RECORDS = (
     Model(
@@ -121,6 +165,12 @@ RECORDS = (
         splits_values=True,
         stops_early=False,
     ),
+    _construction("1", "Sec. 4, Algorithm 1"),
+    _construction("2", "Sec. 8, Algorithm 2"),
+    _construction("3", "App. B.1, Algorithm 3"),
+    _construction("4", "App. B.3, Algorithm 4"),
+    _construction("5", "App. B.4, Algorithm 5"),
+    _construction("ours", "not in the paper"),
 )
 
 MODELS: dict[str, Model] = {record.name: record for record in RECORDS}

@@ -16,6 +16,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import yaml
 from pydantic import Field, StrictInt, model_validator
 
+from rgr_dist.study.construction import Construction
 from rgr_dist.study.families import Edges, Embedding, Gaussian, Graph, Permutation
 from rgr_dist.study.models import MODELS, Model, ModelName
 from rgr_dist.study.spec import Count, Real, Share, Spec
@@ -205,6 +206,8 @@ class Search(Spec):
 class Cell(Spec):
     """One point of the law: a model variant on a graph family with m items and d_model."""
 
+    later: ClassVar[frozenset[str]] = frozenset({"construction"})
+
     model: ModelName = "max"
     graph: Graph = Permutation()
     m: Annotated[Count, Field(ge=2)]
@@ -212,10 +215,13 @@ class Cell(Spec):
     embedding: Embedding = Gaussian()
     context: Context = Context()
     training: Training = Training()
+    construction: Construction = Construction()
 
     @model_validator(mode="after")
     def _suits_the_model(self) -> Self:
         record = self.record
+        if record.algorithm is None and self.construction != Construction():
+            raise ValueError(f"construction: model {self.model} is trained; leave it out")
         for key in record.unused_keys:
             part, name = key.split(".")
             spec = getattr(self, part)
@@ -261,6 +267,14 @@ class Cell(Spec):
     def record(self) -> Model:
         """What is particular to the cell's model."""
         return MODELS[self.model]
+
+    @property
+    def written_model(self) -> str | dict[str, Any]:
+        """Its model as a study file has it: a name, or a construction with its parameters."""
+        if self.record.algorithm is None:
+            return self.model
+        chosen = self.construction.model_dump(mode="json", exclude_none=True)
+        return {"construction": self.record.algorithm, **chosen}
 
     @property
     def minimised(self) -> bool:
@@ -447,7 +461,8 @@ class Study(Spec):
             cells.append(item)
         document = {
             "name": self.name,
-            **shared.model_dump(mode="json", exclude={"m", "d_model"}),
+            **shared.model_dump(mode="json", exclude={"m", "d_model", "construction"}),
+            "model": shared.written_model,
             "embedding": self.written(shared.embedding),
             "graph": self.written(shared.graph),
             "cells": cells,

@@ -1,0 +1,333 @@
+"""The verbs of the theory: ``construct``, ``bounds``, ``geometry``, ``all-pairs``."""
+
+from __future__ import annotations
+
+import math
+import sys
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rgr_dist.cli.listing import Format, print_listing
+from rgr_dist.cli.options import How, Out, Set, StudyName, opened
+from rgr_dist.study.errors import StudyError
+
+if TYPE_CHECKING:
+    from rgr_dist.study.construction import Construction
+    from rgr_dist.study.study import Cell
+    from rgr_dist.theory.draws import Constructor
+
+
+class AlgorithmName(StrEnum):
+    """What ``rgr construct`` makes: the paper's algorithms, ours, and two baselines."""
+
+    ONE = "1"
+    TWO = "2"
+    THREE = "3"
+    FOUR = "4"
+    FIVE = "5"
+    OURS = "ours"
+    TRIVIAL = "trivial"
+    LIMIT = "limit"
+
+
+class SignatureName(StrEnum):
+    """Laws of signatures."""
+
+    RADEMACHER = "rademacher"
+    BERNOULLI = "bernoulli"
+
+
+class EmbeddingName(StrEnum):
+    """Embeddings that need no file."""
+
+    GAUSSIAN = "gaussian"
+    BINARY = "binary"
+    ONEHOT = "onehot"
+
+
+class TauName(StrEnum):
+    """Which threshold decides."""
+
+    PRINTED = "printed"
+    BEST = "best"
+
+
+class ColouringName(StrEnum):
+    """How Algorithm 5 packs edges into heads."""
+
+    BATCHED = "batched"
+    EQUITABLE = "equitable"
+
+
+class PrecisionName(StrEnum):
+    """Formats that weights are rounded to."""
+
+    FLOAT32 = "float32"
+    FLOAT16 = "float16"
+    BFLOAT16 = "bfloat16"
+    INT8 = "int8"
+    INT4 = "int4"
+
+
+ROW_COLUMNS = (
+    "algorithm m d_model h d_k D_K success_rate success_low success_high draws mean_f1"
+    " mean_failed_pairs least_margin present_right absent_right"
+)
+
+
+def construct(
+    algorithm: Annotated[AlgorithmName, typer.Option(help="Which construction.")],
+    m: Annotated[int, typer.Option("--m", min=2, help="Items.")],
+    d_model: Annotated[
+        int | None, typer.Option(min=1, help="Embedding width; m if left out.")
+    ] = None,
+    graph: Annotated[
+        str | None, typer.Option(metavar="FILE", help="An edge list; a permutation if left out.")
+    ] = None,
+    embedding: Annotated[EmbeddingName | None, typer.Option(help="Gaussian, one-hot in 3.")] = None,
+    block_size: Annotated[int | None, typer.Option(min=1, help="Most edges of a head.")] = None,
+    signatures: Annotated[
+        SignatureName | None, typer.Option(help="As printed if left out.")
+    ] = None,
+    p: Annotated[float | None, typer.Option(help="Chance of a 1 in a Bernoulli entry.")] = None,
+    tau: Annotated[TauName, typer.Option(help="Printed, or the best for F1.")] = TauName.PRINTED,
+    colouring: Annotated[
+        ColouringName, typer.Option(help="How 5 packs edges into heads.")
+    ] = ColouringName.BATCHED,
+    d_k: Annotated[int | None, typer.Option(min=1, help="Key width of a head.")] = None,
+    constant: Annotated[
+        float | None, typer.Option("--constant", help="C of d_k = C ln m, without --d-k.")
+    ] = None,
+    find: Annotated[
+        float | None, typer.Option(help="Find the least d_k exact in this share of draws.")
+    ] = None,
+    draws: Annotated[int, typer.Option(min=1, help="Draws of graph, embedding, signatures.")] = 100,
+    save: Annotated[
+        str | None, typer.Option(metavar="FILE.safetensors", help="Keep the weights of draw 0.")
+    ] = None,
+    how: How = Format.TABLE,
+) -> None:
+    """Make a layer's weights by the paper's constructions, or ours, and test them on every pair."""
+    from rgr_dist.theory.construct import signatures_of
+    from rgr_dist.theory.draws import Constructor, tracked
+
+    if find is not None and not 0 < find <= 1:
+        raise StudyError(
+            f"--find {find:g}: not a share of the draws; give a number above 0, up to 1"
+        )
+    if find is not None and (d_k is not None or constant is not None):
+        raise StudyError("--find: looks for d_k; leave --d-k and --constant out")
+    if save is not None and not save.endswith(".safetensors"):
+        raise StudyError(f"--save {save}: give a name that ends in .safetensors")
+    cell = _cell(algorithm, m, d_model, graph, embedding)
+    made = Constructor(cell, algorithm.value, _options(signatures, p, tau, colouring), block_size)
+    h, track = made.heads(), partial(tracked, shown=sys.stderr.isatty())
+    facts: dict[str, Any] = {}
+    width: int | None
+    if find is not None:
+        width = _find(made, h, draws, find)
+        if width is None:
+            facts["not_found"] = made.why_not_found(h)
+    elif d_k is not None or algorithm in ("trivial", "limit"):
+        width = d_k or 1
+    else:
+        if algorithm == "ours":
+            raise StudyError("--d-k: missing; ours has no printed width: give --d-k, or --find 1")
+        law = signatures_of(algorithm.value, made.options)
+        width = math.ceil((constant or law.union_bound_constant) * math.log(m))
+    row = made.measure(h, width, draws, track) if width else made.not_found(h, draws)
+    if algorithm == "5":
+        facts |= made.promised_heads()
+    if save is not None and width:
+        made.save(Path(save), h, width)
+    print_listing({"rows": [row]}, how, show=ROW_COLUMNS.split(), facts=facts)
+
+
+def _find(made: Constructor, h: int, draws: int, share: float) -> int | None:
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        return made.find(h, draws, share)
+    with console.status("searching") as status:
+        return made.find(h, draws, share, lambda d_k: status.update(f"trying d_k = {d_k}"))
+
+
+def _cell(
+    algorithm: str, m: int, d_model: int | None, graph: str | None, embedding: str | None
+) -> Cell:
+    from rgr_dist.study.edge_list import load_edges
+    from rgr_dist.study.errors import validated
+    from rgr_dist.study.study import Cell
+
+    family = embedding or ("onehot" if algorithm == "3" else "gaussian")
+    keys: dict[str, Any] = {
+        "m": m,
+        "d_model": m if d_model is None else d_model,
+        "embedding": {"family": family},
+        "context": {"length": min(16, m)},
+    }
+    if graph is not None:
+        try:
+            keys["graph"] = load_edges(graph)
+        except StudyError as error:
+            raise StudyError(f"--graph {error}") from None
+    return validated(Cell, keys, "construct", "")
+
+
+def _options(signatures: str | None, p: float | None, tau: str, colouring: str) -> Construction:
+    from rgr_dist.study.construction import Construction
+    from rgr_dist.study.errors import validated
+
+    keys = {"signatures": signatures and str(signatures), "p": p, "tau": str(tau)}
+    return validated(Construction, keys | {"colouring": str(colouring)}, "construct", "--")
+
+
+def bounds(
+    m: Annotated[int, typer.Option("--m", min=2, help="Items.")],
+    d_model: Annotated[int, typer.Option(min=1, help="Embedding width.")],
+    edges: Annotated[int | None, typer.Option(min=0, help="Relations m'; m if left out.")] = None,
+    how: How = Format.TABLE,
+) -> None:
+    """The D_K that counting requires (Sec. 9), a line for each number of bits per parameter.
+
+    None of the lines is the bound: how many bits a parameter holds is not known beforehand, and
+    trained layers hold 0.27 to 0.80. Permutations are listed where m' = m.
+    """
+    from rgr_dist.theory.bounds import BITS, Graphs, counting_bound, graph_bits
+
+    relations = m if edges is None else edges
+    if relations > m * (m - 1):
+        raise StudyError(f"--edges {relations}: at most m (m - 1) = {m * (m - 1)} of m = {m} items")
+    kinds: list[Graphs] = ["all", "permutations"] if relations == m else ["all"]
+    rows = [
+        {
+            "bits_per_parameter": b,
+            "graphs": kind,
+            "D_K": counting_bound(graph_bits(m, relations, kind), d_model, b),
+        }
+        for kind in kinds
+        for b in BITS
+    ]
+    print_listing({"rows": rows}, how)
+
+
+def geometry(
+    file: Annotated[Path, typer.Argument(help="Vectors in rows: .npy, .safetensors, CSV or text.")],
+    items: Annotated[int | None, typer.Option(min=2, help="Only the first so many rows.")] = None,
+    tensor: Annotated[str | None, typer.Option(help="Which tensor of a .safetensors file.")] = None,
+    block_size: Annotated[
+        list[int] | None, typer.Option(min=1, help="Block sizes B; powers of two if left out.")
+    ] = None,
+    constant: Annotated[float, typer.Option(min=0, help="c of Theorem B.5's conditions.")] = 1.0,
+    how: How = Format.TABLE,
+) -> None:
+    """Restricted self-incoherence of vectors (Def. B.4), and the B that Theorem B.5 allows."""
+    from rgr_dist.theory.draws import tracked
+    from rgr_dist.theory.geometry import geometry as measure
+    from rgr_dist.theory.vectors import read_vectors
+
+    X = read_vectors(file, tensor)[:items]
+    try:
+        found = measure(X, track=partial(tracked, shown=sys.stderr.isatty()))
+    except ValueError as error:
+        raise StudyError(f"{file}: {error}") from None
+    sizes = block_size or sorted({*(2**i for i in range(found.m.bit_length())), found.m})
+    beyond = next((size for size in sizes if size > found.m), None)
+    if beyond is not None:
+        raise StudyError(
+            f"--block-size {beyond}: there are {found.m} vectors; give at most as many"
+        )
+    rows = [
+        {
+            "m": found.m,
+            "d_model": found.d_model,
+            "block_size": size,
+            "mu": found.mu,
+            "epsilon_d": found.epsilon_d,
+            "rho": float(found.rho[size - 1]),
+            "gamma": float(found.gamma[size - 1]),
+        }
+        for size in sizes
+    ]
+    facts = {
+        "constant": constant,
+        "largest_block_size": found.largest_block(constant),
+        "condition": "epsilon_d ≤ c, rho ≤ c / ln m, gamma ≤ c / ln m; the theorem names no c",
+    }
+    print_listing({"rows": rows}, how, facts=facts)
+
+
+def all_pairs(
+    study: StudyName,
+    out: Out = "results",
+    precision: Annotated[
+        list[PrecisionName] | None, typer.Option(help="Round the weights; every one if left out.")
+    ] = None,
+    set_: Set = None,
+    how: How = Format.TABLE,
+) -> None:
+    """Score trained weights at each cell's threshold on all pairs, also rounded to fewer bits.
+
+    Weights are not stored: the runs are trained again, to the step at which they ended.
+    """
+    from analysis.load import open_results
+    from analysis.records import graph_bits_per_parameter
+    from analysis.runs import scored
+    from analysis.thresholds import best_of
+    from rgr_dist.engines.choose import make_engine
+    from rgr_dist.engines.recovered import recovered
+    from rgr_dist.models.precision import BITS, PRECISIONS
+    from rgr_dist.study.study import Run
+    from rgr_dist.theory.draws import tracked
+
+    with opened(study, set_, out) as (resolved, store):
+        if any(cell.model != "max" for cell in resolved.cells):
+            raise StudyError(f"{study}: all-pairs is for model max; other scores need a context")
+        results = open_results(resolved, store)
+    best = best_of(results)
+    best = best[best["D_K"].notna()]
+    if best.empty:
+        raise StudyError(f"{out} holds no threshold of {study}; rgr run {study} finds them")
+    runs, cells = scored(results.runs, resolved), {c.cell_id: c for c in resolved.cells}
+    asked = {one.value for one in precision or PrecisionName}
+    wanted = [name for name in PRECISIONS if name in asked]
+    engine, rows = make_engine("auto"), []
+    thresholds = best.to_dict("records")
+    for at in tracked(range(len(thresholds)), shown=sys.stderr.isatty()):
+        row = thresholds[at]
+        cell, h, d_k = cells[row["cell_id"]], int(row["h_star"]), int(row["d_k"])
+        own = runs[
+            (runs["cell_id"] == cell.cell_id) & (runs["h"] == h) & (runs["d_k"] == d_k)
+        ].query("stop_reason != 'diverged'")
+        scores = [
+            one
+            for seed, steps in zip(own["seed"].tolist(), own["steps"].tolist(), strict=True)
+            for one in recovered(engine, Run(cell=cell, h=h, d_k=d_k, seed=seed), steps, wanted)
+        ]
+        for name in wanted:
+            of = [one for one in scores if one.precision == name]
+            rows.append(
+                {
+                    "m": cell.m,
+                    "d_model": cell.d_model,
+                    "h": h,
+                    "d_k": d_k,
+                    "D_K": h * d_k,
+                    "precision": name,
+                    "bits": BITS[name],
+                    "seeds": len(of),
+                    "mean_score": sum(one.score for one in of) / len(of),
+                    "passes": sum(one.score for one in of) >= resolved.search.target * len(of),
+                    "exact": sum(one.pairs.exact for one in of),
+                    "mean_f1": sum(one.pairs.f1 for one in of) / len(of),
+                    "mean_failed_pairs": sum(one.pairs.failed_pairs for one in of) / len(of),
+                    "least_margin": min(one.pairs.margin for one in of),
+                    "bits_per_parameter": graph_bits_per_parameter(row),
+                }
+            )
+    print_listing({"rows": rows}, how)

@@ -1,0 +1,88 @@
+"""Weights that are made, not trained: a construction behind the interface of an engine.
+
+So the search finds the smallest passing d_k of a construction as it does of a trained layer, on the
+same graphs and embeddings, seed by seed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+
+from rgr_dist.engines.api import Outcome, Weights
+from rgr_dist.models.max_heads import max_scores, score_contexts
+from rgr_dist.models.softmax_sum import summed_attention
+from rgr_dist.problem.edge_task import Task
+from rgr_dist.study.study import Run
+from rgr_dist.theory.all_pairs import find_tau, score_all_pairs
+from rgr_dist.theory.construct import Built, build
+from rgr_dist.theory.draws import problem_of
+
+
+class ConstructionEngine:
+    """Makes the weights of each run, and scores them.
+
+    ``score`` is micro-F1 over all m² pairs, a stricter test than the sampled contexts of a trained
+    run; 1 is exact recovery. ``val_score`` is micro-F1 on the sampled test contexts, by the code
+    that scores trained weights. A softmax layer (Algorithm 2) has the latter for both.
+    ``steps`` counts projections, 1 for a closed form.
+    """
+
+    name = "construction"
+
+    def train(self, runs: Sequence[Run]) -> list[Outcome]:
+        """Make and score every run's weights."""
+        return [_outcome(run) for run in runs]
+
+    def train_through(self, runs: Sequence[Run], budgets: Sequence[int]) -> list[list[Outcome]]:
+        """The same outcome at every budget: a construction takes no training steps."""
+        return [[outcome] * (len(budgets) + 1) for outcome in self.train(runs)]
+
+    def weights_after(self, runs: Sequence[Run], steps: int) -> list[Weights]:
+        """The weights; they do not depend on training steps."""
+        layers = [_built(run).layer for run in runs]
+        return [Weights(layer.W_Q, layer.W_K, layer.tau) for layer in layers]
+
+
+def _built(run: Run) -> Built:
+    record, options = run.cell.record, run.cell.construction
+    assert record.algorithm is not None
+    problem = problem_of(run.cell, run.seed)
+    built = build(record.algorithm, options, problem, run.h, run.d_k)
+    if options.tau == "best" and record.heads == "max":
+        tau = find_tau(built.layer, problem.X, problem.graph)
+        built = replace(built, layer=replace(built.layer, tau=tau))
+    return built
+
+
+def _outcome(run: Run) -> Outcome:
+    started = time.perf_counter()
+    built, task = _built(run), Task.of(run.cell, run.seed)
+    layer = built.layer
+    X, W_Q, W_K, tau = (
+        torch.as_tensor(value, dtype=torch.float64)
+        for value in (task.embedding, layer.W_Q, layer.W_K, layer.tau)
+    )
+    is_max = run.cell.record.heads == "max"
+    on_contexts = score_contexts(
+        torch.from_numpy(task.test).long(),
+        torch.from_numpy(task.graph.table).long().squeeze(1),
+        X,
+        W_Q,
+        W_K,
+        tau,
+        run.h,
+        max_scores if is_max else summed_attention,
+    )
+    on_pairs = score_all_pairs(layer, task.embedding, task.graph).f1 if is_max else on_contexts
+    return Outcome(
+        score=on_pairs,
+        val_score=on_contexts,
+        tau=layer.tau,
+        steps=max(1, built.iterations),
+        stop_reason="converged",
+        seconds=time.perf_counter() - started,
+    )

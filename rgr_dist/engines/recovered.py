@@ -1,0 +1,59 @@
+"""Trained weights on all m² pairs, as they are and rounded to fewer bits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from rgr_dist.engines.api import Engine, Weights
+from rgr_dist.models.max_heads import score_contexts
+from rgr_dist.models.precision import Precision, rounded
+from rgr_dist.problem.edge_task import Task
+from rgr_dist.study.study import Run
+from rgr_dist.theory.all_pairs import AllPairs, score_all_pairs
+from rgr_dist.theory.layer import Layer
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """One run at one precision.
+
+    Attributes:
+        score: micro-F1 on the sampled test contexts, which is what a trained run is judged by.
+        pairs: the same weights on all pairs, at the tau that was learned.
+    """
+
+    run: Run
+    precision: Precision
+    score: float
+    pairs: AllPairs
+
+
+def recovered(
+    engine: Engine, run: Run, steps: int, precisions: Sequence[Precision]
+) -> list[Recovered]:
+    """Train a run of model ``max`` again for so many steps, and score it at each precision.
+
+    W_Q and W_K are rounded; tau, a single number, is not.
+
+    Args:
+        steps: those that the stored run did.
+    """
+    (weights,) = engine.weights_after([run], steps)
+    assert isinstance(weights, Weights)
+    task = Task.of(run.cell, run.seed)
+    targets = torch.from_numpy(task.graph.table).long().squeeze(1)
+    contexts, X = torch.from_numpy(task.test).long(), torch.from_numpy(task.embedding).float()
+    found = []
+    for precision in precisions:
+        W_Q, W_K = (rounded(W, precision) for W in (weights.W_Q, weights.W_K))
+        layer = Layer(W_Q, W_K, run.h, weights.tau)
+        tau = torch.tensor(weights.tau, dtype=torch.float32)
+        score = score_contexts(
+            contexts, targets, X, torch.from_numpy(W_Q), torch.from_numpy(W_K), tau, run.h
+        )
+        pairs = score_all_pairs(layer, task.embedding, task.graph)
+        found.append(Recovered(run, precision, score, pairs))
+    return found

@@ -1,0 +1,43 @@
+"""What a construction of weights leaves open, as a study or the command line names it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from rgr_dist.study.spec import Count, Real, Spec
+
+Algorithm = Literal["1", "2", "3", "4", "5", "ours"]
+"""The paper's algorithms by their number, and alternating projections (``theory.projections``)."""
+Kind = Literal["rademacher", "bernoulli"]
+
+
+class Construction(Spec):
+    """Free parameters of a construction; what is left out is as the paper prints it.
+
+    Attributes:
+        signatures: law of their entries; Bernoulli in Algorithms 3 and 4, else Rademacher.
+        p: chance of a 1 in a Bernoulli entry: 1/4 in Algorithm 3, 1/20 in Algorithm 4.
+        colouring: how Algorithm 5 packs edges into heads: König's classes cut into blocks, as
+            printed, or matchings of even size, which take fewer heads (Corollary B.10).
+        tau: the printed threshold, or the best one for F1 over all pairs.
+        iterations: most projections of ``ours``.
+    """
+
+    signatures: Kind | None = None
+    p: Annotated[Real, Field(gt=0, lt=0.5)] | None = None
+    colouring: Literal["batched", "equitable"] = "batched"
+    tau: Literal["printed", "best"] = "printed"
+    iterations: Count = 1000
+
+
+def _named(value: Any) -> Any:
+    """An algorithm's number as its name."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+class ConstructionModel(Construction):
+    """``model`` as a study names a construction: ``{construction: 1, signatures: bernoulli}``."""
+
+    construction: Annotated[Algorithm, BeforeValidator(_named)]

@@ -1,0 +1,1 @@
+"""Constructions, bounds and embedding geometry: what the paper proves, in numbers."""

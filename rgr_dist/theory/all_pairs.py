@@ -1,0 +1,130 @@
+"""A layer scored on all m² ordered pairs of items, the diagonal included.
+
+Under max over heads this covers every context of every length: a pair's score does not depend on
+the other items (monotonicity under context restriction, Sec. 4). It serves trained and constructed
+weights alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from rgr_dist.models.f1 import micro_f1
+from rgr_dist.problem.graphs import Neighbours
+from rgr_dist.theory.layer import FloatArray, Layer
+
+SCORES_AT_ONCE = 2**21
+"""Scores of one block of rows; a bound on memory that does not change the result."""
+
+Float64Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class AllPairs:
+    """What a layer says of all pairs of items.
+
+    Attributes:
+        tau: the threshold that decided.
+        tp, predicted, actual: true positives, predicted and actual edges.
+        margin: distance of the score nearest to tau, in units of the score; negative if a pair
+            is on the wrong side.
+    """
+
+    tau: float
+    tp: int
+    predicted: int
+    actual: int
+    margin: float
+
+    @property
+    def failed_pairs(self) -> int:
+        """Missed edges and false ones."""
+        return self.predicted + self.actual - 2 * self.tp
+
+    @property
+    def exact(self) -> bool:
+        """Whether the recovered graph is the true one."""
+        return self.failed_pairs == 0
+
+    @property
+    def f1(self) -> float:
+        """Micro-F1 over all pairs."""
+        return micro_f1(self.tp, self.predicted, self.actual)
+
+
+def score_rows(layer: Layer, X: FloatArray) -> Iterator[tuple[int, Float64Array]]:
+    """The scores of all pairs, a block of sources at a time: the first source, and [rows, m].
+
+    Only one head's block is held beside the maximum.
+    """
+    m, d_k = len(X), layer.d_k
+    Q, K = (X.astype(np.float64) @ W.astype(np.float64) for W in (layer.W_Q, layer.W_K))
+    rows = max(1, SCORES_AT_ONCE // m)
+    for first in range(0, m, rows):
+        scores = np.full((min(rows, m - first), m), -np.inf)
+        for k in range(layer.h):
+            columns = slice(k * d_k, (k + 1) * d_k)
+            np.maximum(scores, Q[first : first + rows, columns] @ K[:, columns].T, out=scores)
+        yield first, scores
+
+
+def score_all_pairs(
+    layer: Layer, X: FloatArray, graph: Neighbours, best_tau: bool = False
+) -> AllPairs:
+    """Score a layer on all pairs at its own tau, or at the one that is best for F1."""
+    if best_tau:
+        layer = replace(layer, tau=find_tau(layer, X, graph))
+    tp = predicted = 0
+    lowest, highest = np.inf, -np.inf
+    for first, scores in score_rows(layer, X):
+        sources, targets = _edges_in(graph, first, len(scores))
+        on_edges = scores[sources, targets]
+        tp += int((on_edges > layer.tau).sum())
+        predicted += int((scores > layer.tau).sum())
+        lowest = min(lowest, on_edges.min(initial=np.inf))
+        scores[sources, targets] = -np.inf
+        highest = max(highest, scores.max())
+    margin = float(min(lowest - layer.tau, layer.tau - highest))
+    return AllPairs(layer.tau, tp, predicted, graph.targets.size, margin)
+
+
+def find_tau(layer: Layer, X: FloatArray, graph: Neighbours) -> float:
+    """The threshold with the largest F1: half-way where the edges are separable.
+
+    Otherwise it lies just below the score of an edge, since lowering it from there to the next
+    edge would add false edges alone.
+    """
+    edges = np.concatenate(
+        [scores[_edges_in(graph, first, len(scores))] for first, scores in score_rows(layer, X)]
+    )
+    if not edges.size:
+        return float(max(scores.max() for _, scores in score_rows(layer, X)))
+    edges.sort()
+    false_from, highest = np.zeros(edges.size + 1, dtype=np.int64), -np.inf
+    for first, scores in score_rows(layer, X):
+        scores[_edges_in(graph, first, len(scores))] = -np.inf
+        highest = max(highest, scores.max())
+        rivals = scores[scores >= edges[0]]
+        # How many edges' scores a rival reaches: it is false for a tau below any of them.
+        reached = np.searchsorted(edges, rivals, side="right")
+        false_from += np.bincount(reached, minlength=edges.size + 1)
+    if highest < edges[0]:
+        return float((edges[0] + highest) / 2)
+    false = false_from[::-1].cumsum()[::-1][1:]
+    kept = np.arange(edges.size, 0, -1)
+    f1 = 2 * kept / (kept + false + edges.size)
+    return float(np.nextafter(edges[int(f1.argmax())], -np.inf))
+
+
+def _edges_in(graph: Neighbours, first: int, rows: int) -> tuple[Ints, Ints]:
+    """Source, counted from ``first``, and target of each edge that leaves a block of sources."""
+    within = slice(graph.starts[first], graph.starts[first + rows])
+    degrees = np.diff(graph.starts[first : first + rows + 1])
+    return np.repeat(np.arange(rows), degrees), graph.targets[within].astype(np.int64)
+
+
+Ints = npt.NDArray[np.int64]

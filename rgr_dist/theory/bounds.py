@@ -1,0 +1,56 @@
+"""Lower bounds by counting (Sec. 9), and how many bits a parameter holds."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+from scipy.special import gammaln
+
+Graphs = Literal["all", "permutations"]
+
+BITS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+"""Bits per parameter for which bounds are listed."""
+
+
+def log2_graphs(m: int, edges: int) -> float:
+    """log₂ C(m(m-1), m'): bits that single out a loop-free graph of m' edges on m items.
+
+    The proofs of the paper use the natural logarithm and its figures log₂; bits are log₂.
+    """
+    pairs = m * (m - 1)
+    return float(gammaln(pairs + 1) - gammaln(edges + 1) - gammaln(pairs - edges + 1)) / math.log(2)
+
+
+def log2_permutations(m: int) -> float:
+    """log₂ m!: bits that single out a permutation, fixed points included."""
+    return float(gammaln(m + 1)) / math.log(2)
+
+
+def graph_bits(m: int, edges: int, graphs: Graphs) -> float:
+    """Bits that single out a graph of the family."""
+    return log2_permutations(m) if graphs == "permutations" else log2_graphs(m, edges)
+
+
+def counting_bound(bits: float, d_model: int, bits_per_parameter: float) -> float:
+    """The D_K that a family of 2^bits graphs takes at b bits a parameter (Sec. 9, warm-up).
+
+    b (2 d_model D_K + 1) ≥ bits, where the 1 is tau. It is a line for each b, never *the* bound:
+    a real parameter has no given b, and trained layers hold less than one bit in each.
+    """
+    return max(0.0, (bits / bits_per_parameter - 1) / (2 * d_model))
+
+
+def bits_per_parameter(bits: float, d_model: int, D_K: int) -> float:
+    """Bits of the graph that each of the 2 d_model D_K + 1 parameters would have to hold."""
+    return bits / (2 * d_model * D_K + 1)
+
+
+def softmax_floor(length: int) -> float:
+    """d_k that Lemma 8.2 takes to lift a target above 1/2 in a context of so many items.
+
+    With Step 1's scores of 3/4 d_k and 1/4 d_k, (ℓ - 1) exp(-√d_k / 2) < 1 takes
+    d_k > 4 ln²(ℓ - 1): Proposition 8.4's (ln ℓ)² floor with its constant. It bounds designs of the
+    template alone, not softmax attention: larger weights reach the same at a smaller d_k.
+    """
+    return 4 * math.log(length - 1) ** 2

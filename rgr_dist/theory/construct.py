@@ -1,0 +1,162 @@
+"""From an algorithm's name and its free parameters to the weights of a layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from rgr_dist.problem.graphs import Neighbours
+from rgr_dist.problem.streams import Stream
+from rgr_dist.study.construction import Algorithm, Construction
+from rgr_dist.theory.layer import ConstructionError, FloatArray, Layer
+from rgr_dist.theory.matchings import (
+    Matching,
+    batched,
+    blocks,
+    edges_of,
+    equitable,
+    max_degree,
+)
+from rgr_dist.theory.projections import project
+from rgr_dist.theory.signatures import Signatures
+from rgr_dist.theory.template import limit_layer, template_layer, trivial_layer
+
+Baseline = Literal["trivial", "limit"]
+"""A head for each edge (B = 1), and the template for d_k → ∞: neither has a d_k to choose."""
+
+PRINTED_P = {"3": 1 / 4, "4": 1 / 20}
+"""The Bernoulli signatures that the paper prints, by algorithm."""
+LARGEST_P = {"4": 1 / 20}
+"""Algorithm 4 takes p of at most 1/20."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a construction is made for.
+
+    Attributes:
+        X: embedding, [m, d_model].
+        stream: the random stream of a role, such as ``signatures``.
+    """
+
+    X: FloatArray
+    graph: Neighbours
+    stream: Callable[[str], Stream]
+
+    @property
+    def scale(self) -> float:
+        """mu of Definition B.4: the mean of |x_i|²."""
+        return float((self.X**2).sum(axis=1).mean())
+
+
+@dataclass(frozen=True)
+class Built:
+    """A layer, and how many projections it took; 0 for a closed form."""
+
+    layer: Layer
+    iterations: int = 0
+
+
+def signatures_of(algorithm: str, options: Construction) -> Signatures:
+    """The signatures of an algorithm: as asked, else as printed.
+
+    Raises:
+        ConstructionError: p is not valid there.
+    """
+    kind = options.signatures or ("bernoulli" if algorithm in PRINTED_P else "rademacher")
+    if kind == "rademacher":
+        if options.p is not None:
+            raise ConstructionError(f"p = {options.p:g} is for bernoulli signatures alone")
+        return Signatures("rademacher")
+    p = PRINTED_P.get(algorithm, 1 / 4) if options.p is None else options.p
+    if p > LARGEST_P.get(algorithm, 0.5):
+        raise ConstructionError(f"p = {p:g}: algorithm {algorithm} takes at most 1/20")
+    return Signatures("bernoulli", p)
+
+
+def printed_block(algorithm: str, graph: Neighbours, d_model: int) -> int:
+    """The block size that the paper prints: d_model; all edges in one head for Algorithm 3.
+
+    The paper prints none for ``ours``; one head is the default.
+    """
+    return max(1, graph.targets.size) if algorithm in ("3", "ours") else d_model
+
+
+def head_count(algorithm: str, graph: Neighbours, block_size: int, colouring: str) -> int:
+    """Heads of so many edges at most.
+
+    ceil(m' / B), which for a permutation is ceil(m / B). Algorithm 5 takes what its batches take,
+    at most ceil(m' / B) + Delta, or max(Delta, ceil(m' / B)) with an equitable colouring.
+    """
+    edges = graph.targets.size
+    if algorithm == "trivial":
+        return edges
+    least = max(1, -(-edges // block_size))
+    if algorithm != "5":
+        return least
+    if colouring == "equitable":
+        return max(max_degree(graph), least)
+    return len(batched(graph, block_size))
+
+
+def matchings_of(
+    algorithm: str, graph: Neighbours, h: int, block_size: int | None = None
+) -> list[Matching]:
+    """The edges of each head: blocks of a permutation, or matchings of any graph.
+
+    Args:
+        block_size: Algorithm 5 cuts its colour classes at this size; without it, its matchings
+            are as even as h heads allow.
+
+    Raises:
+        ConstructionError: the algorithm does not take this graph in so many heads.
+    """
+    if algorithm != "5":
+        return blocks(graph, h)
+    return equitable(graph, h) if block_size is None else batched(graph, block_size)
+
+
+def build(
+    algorithm: Algorithm | Baseline,
+    options: Construction,
+    problem: Problem,
+    h: int,
+    d_k: int,
+    block_size: int | None = None,
+) -> Built:
+    """The weights of a construction.
+
+    The best tau, where it is asked for, is left to the evaluation, and so is the softmax of
+    Algorithm 2, whose weights are those of Algorithm 1 and whose tau is 1/2.
+
+    Args:
+        d_k: not used by a baseline.
+        block_size: as ``matchings_of`` takes it.
+
+    Raises:
+        ConstructionError: the algorithm does not take this problem.
+    """
+    X, graph = problem.X, problem.graph
+    if algorithm == "ours":
+        done = project(X, graph, h, d_k, problem.stream("heads"), options.iterations)
+        return Built(done.layer, done.iterations)
+    if algorithm == "trivial":
+        return Built(trivial_layer(X, edges_of(graph)))
+    if algorithm == "limit":
+        kind = "5" if max_degree(graph) > 1 else "1"
+        matchings = matchings_of(kind, graph, h, block_size)
+        return Built(limit_layer(X, matchings, problem.scale))
+    if algorithm == "3" and not _is_one_hot(X):
+        raise ConstructionError("algorithm 3 takes one-hot embeddings, so give d_model = m")
+    law = signatures_of(algorithm, options)
+    w = law.draw(problem.stream("signatures"), graph.m, d_k)
+    tau = 0.5 if algorithm == "2" else law.printed_tau(d_k)
+    mu = problem.scale if algorithm == "4" else 1.0
+    matchings = matchings_of(algorithm, graph, h, block_size)
+    return Built(template_layer(X, matchings, w, tau, mu))
+
+
+def _is_one_hot(X: FloatArray) -> bool:
+    m, d_model = X.shape
+    return m == d_model and bool((X.diagonal() == 1).all()) and int((X != 0).sum()) == m

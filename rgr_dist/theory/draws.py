@@ -1,0 +1,274 @@
+"""How often a construction succeeds, over draws of graph, embedding and signatures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+from safetensors import SafetensorError
+from scipy import stats
+
+from rgr_dist.problem.contexts import draw_contexts
+from rgr_dist.problem.embeddings import sample_embedding
+from rgr_dist.problem.graphs import sample_graph
+from rgr_dist.problem.streams import Stream
+from rgr_dist.study.construction import Algorithm, Construction
+from rgr_dist.study.errors import StudyError
+from rgr_dist.study.study import Cell
+from rgr_dist.theory.all_pairs import AllPairs, find_tau, score_all_pairs
+from rgr_dist.theory.construct import (
+    Baseline,
+    Built,
+    Problem,
+    build,
+    head_count,
+    printed_block,
+)
+from rgr_dist.theory.matchings import edges_of, max_degree
+from rgr_dist.theory.softmax_contexts import InContexts, score_contexts_softmax
+
+LARGEST_D_K = 2**15
+"""Widest head that the search for a width tries."""
+LOOK_BELOW = 0.1
+"""Share of the width found by bisection down to which every width is tried too, at least 8 widths.
+A sum of d_k signs is compared with d_k / 2, one of zeros and ones with (p + p²) d_k / 2: as d_k
+grows, success rises and falls with the rounding of that threshold to the next integer."""
+CONFIDENCE = 0.95
+
+PRINTED = Construction()
+"""Free parameters as the paper prints them."""
+
+Progress = Callable[[Iterable[int]], Iterable[int]]
+
+
+def problem_of(cell: Cell, seed: int) -> Problem:
+    """The graph, embedding and streams of a cell's seed: those that a trained run of it has."""
+    return Problem(
+        X=sample_embedding(cell, seed),
+        graph=sample_graph(cell, seed),
+        stream=lambda role: Stream.of(cell.problem_json, role, seed),
+    )
+
+
+@dataclass(frozen=True)
+class Constructor:
+    """A construction of a cell, whose draws are its seeds.
+
+    Attributes:
+        block_size: most edges of a head; None for the printed number.
+        n_contexts: sampled contexts for Algorithm 2.
+    """
+
+    cell: Cell
+    algorithm: Algorithm | Baseline
+    options: Construction = PRINTED
+    block_size: int | None = None
+    n_contexts: int = 200
+
+    @property
+    def block(self) -> int:
+        """Most edges of a head."""
+        graph = sample_graph(self.cell, 0)
+        printed = printed_block(self.algorithm, graph, self.cell.d_model)
+        return self.block_size or printed
+
+    def heads(self) -> int:
+        """The number of heads, of draw 0; it is that of every draw of a permutation or a file."""
+        graph = sample_graph(self.cell, 0)
+        return head_count(self.algorithm, graph, self.block, self.options.colouring)
+
+    def build(self, seed: int, h: int, d_k: int) -> tuple[Problem, Built]:
+        """The layer of one draw."""
+        problem = problem_of(self.cell, seed)
+        cut = self.options.colouring == "batched"
+        block = self.block if cut else None
+        return problem, build(self.algorithm, self.options, problem, h, d_k, block)
+
+    def score(self, seed: int, h: int, d_k: int) -> AllPairs | InContexts:
+        """One draw, scored on all pairs, or on sampled contexts for Algorithm 2."""
+        problem, built = self.build(seed, h, d_k)
+        if self.algorithm == "2":
+            context = self.cell.context
+            contexts = draw_contexts(
+                problem.stream("test"),
+                0,
+                self.n_contexts,
+                problem.graph,
+                context.length,
+                context.positive_rate,
+            )
+            return score_contexts_softmax(built.layer, problem.X, problem.graph, contexts)
+        best = self.options.tau == "best"
+        return score_all_pairs(built.layer, problem.X, problem.graph, best)
+
+    def measure(self, h: int, d_k: int, draws: int, steps: Progress = iter) -> dict[str, Any]:
+        """The row of a width: how often it is exact, with a Clopper-Pearson interval."""
+        scored = [self.score(seed, h, d_k) for seed in steps(range(draws))]
+        exact = sum(one.exact for one in scored)
+        interval = stats.binomtest(exact, draws).proportion_ci(CONFIDENCE, method="exact")
+        if self.algorithm in ("trivial", "limit"):
+            d_k = self.build(0, h, d_k)[1].layer.d_k
+        row: dict[str, Any] = {
+            "algorithm": self.algorithm,
+            "m": self.cell.m,
+            "d_model": self.cell.d_model,
+            "h": h,
+            "d_k": d_k,
+            "D_K": h * d_k,
+            "success_rate": exact / draws,
+            "draws": draws,
+            "mean_f1": sum(one.f1 for one in scored) / draws,
+            "success_low": float(interval.low),
+            "success_high": float(interval.high),
+            "mean_failed_pairs": sum(one.failed_pairs for one in scored) / draws,
+            "least_margin": min(one.margin for one in scored),
+        }
+        contexts = [one for one in scored if isinstance(one, InContexts)]
+        for kind in ("present", "absent") if contexts else ():
+            total = sum(getattr(one, kind) for one in contexts)
+            right = sum(getattr(one, f"{kind}_right") for one in contexts)
+            row[f"{kind}_right"] = right / total if total else None
+        return row
+
+    def find(
+        self, h: int, draws: int, share: float, trying: Callable[[int], None] | None = None
+    ) -> int | None:
+        """The smallest d_k that is exact in this share of the draws; None if there is none.
+
+        Grows d_k by doubling, bisects, and then tries the widths below, down to ``LOOK_BELOW``:
+        success is not monotone in d_k. None at once if the limit d_k → ∞ of the same template
+        fails, or if heads as wide as d_model do in ``ours``: wider ones gain nothing, by rank.
+
+        Args:
+            trying: is told each width before it is tried.
+        """
+        limit = self.cell.d_model if self.algorithm == "ours" else LARGEST_D_K
+        if self.has_limit and not _Trial(self.limit, h, draws, share).succeeds(1):
+            return None
+        trial = _Trial(self, h, draws, share, trying)
+        low, high = 0, 1
+        while not trial.succeeds(high):
+            if high == limit:
+                return None
+            low, high = high, min(2 * high, limit)
+        while high - low > 1:
+            middle = (low + high) // 2
+            if trial.succeeds(middle):
+                high = middle
+            else:
+                low = middle
+        below = range(max(1, high - max(8, math.ceil(LOOK_BELOW * high))), high)
+        return next((d_k for d_k in below if trial.succeeds(d_k)), high)
+
+    @property
+    def has_limit(self) -> bool:
+        """Whether the template's limit d_k → ∞ tells if any width can do."""
+        return self.algorithm in ("1", "4", "5")
+
+    @property
+    def limit(self) -> Constructor:
+        """The limit d_k → ∞ of the same heads, at its best tau."""
+        best = self.options.model_copy(update={"tau": "best"})
+        return Constructor(self.cell, "limit", best, self.block)
+
+    def why_not_found(self, h: int) -> str:
+        """What ``find`` returned None for."""
+        if self.algorithm == "ours":
+            return f"heads as wide as d_model = {self.cell.d_model} are not exact often enough"
+        if self.has_limit:
+            return f"the limit d_k → ∞ of {h} heads is not exact often enough, at its best tau"
+        return f"no width up to {LARGEST_D_K} is exact often enough"
+
+    def not_found(self, h: int, draws: int) -> dict[str, Any]:
+        """The row of a search without result: d_k is null, and the rest is of the limit.
+
+        For ``ours`` that is of heads as wide as d_model, for Algorithms 2 and 3 of the widest.
+        """
+        if self.algorithm == "ours":
+            row = self.measure(h, self.cell.d_model, draws)
+        elif self.has_limit:
+            row = self.limit.measure(h, 1, draws)
+        else:
+            row = self.measure(h, LARGEST_D_K, draws)
+        return {**row, "algorithm": self.algorithm, "d_k": None, "D_K": None}
+
+    def promised_heads(self) -> dict[str, int]:
+        """The most heads that Lemma B.8 promises, and those of an equitable colouring."""
+        graph, block = sample_graph(self.cell, 0), self.block
+        delta, least = max_degree(graph), -(-graph.targets.size // block)
+        return {"promised_heads": least + delta, "equitable_heads": max(delta, least)}
+
+    def save(self, path: Path, h: int, d_k: int) -> None:
+        """Write the weights of draw 0, its embedding and its edges as a safetensors file.
+
+        Tensors: W_Q, W_K [d_model, h * d_k], tau, embedding [m, d_model], edges [m', 2].
+
+        Raises:
+            StudyError: the file cannot be written.
+        """
+        from safetensors.numpy import save_file
+
+        problem, built = self.build(0, h, d_k)
+        layer = built.layer
+        if self.options.tau == "best" and self.algorithm != "2":
+            layer = replace(layer, tau=find_tau(layer, problem.X, problem.graph))
+        tensors = {
+            "W_Q": np.ascontiguousarray(layer.W_Q),
+            "W_K": np.ascontiguousarray(layer.W_K),
+            "tau": np.array([layer.tau]),
+            "embedding": np.ascontiguousarray(problem.X),
+            "edges": edges_of(problem.graph),
+        }
+        about = {"algorithm": self.algorithm, "heads": str(layer.h), "d_k": str(layer.d_k)}
+        try:
+            save_file(tensors, path, metadata=about)
+        except (OSError, SafetensorError) as error:
+            raise StudyError(f"--save {path}: cannot be written: {error}") from None
+
+
+class _Trial:
+    """Whether widths are exact in a share of the draws; ends as soon as that is decided.
+
+    Draws that failed at the last width come first, since they are likely to fail again.
+    """
+
+    def __init__(
+        self,
+        made: Constructor,
+        h: int,
+        draws: int,
+        share: float,
+        trying: Callable[[int], None] | None = None,
+    ) -> None:
+        self.made, self.h, self.trying = made, h, trying
+        self.seeds = list(range(draws))
+        self.may_fail = draws - math.ceil(share * draws - 1e-9)
+        self.known: dict[int, bool] = {}
+
+    def succeeds(self, d_k: int) -> bool:
+        """Whether no more draws fail than may."""
+        if d_k not in self.known:
+            if self.trying is not None:
+                self.trying(d_k)
+            failed: list[int] = []
+            for seed in self.seeds:
+                if not self.made.score(seed, self.h, d_k).exact:
+                    failed.append(seed)
+                if len(failed) > self.may_fail:
+                    break
+            self.seeds = [*failed, *(seed for seed in self.seeds if seed not in failed)]
+            self.known[d_k] = len(failed) <= self.may_fail
+        return self.known[d_k]
+
+
+def tracked(steps: Iterable[int], shown: bool = True) -> Iterable[int]:
+    """The steps, with a bar on standard error while they run, if it is shown."""
+    if not shown:
+        return steps
+    return track(steps, console=Console(stderr=True), transient=True, description="draws")

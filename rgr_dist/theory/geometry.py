@@ -1,0 +1,80 @@
+"""Restricted self-incoherence of an embedding (Definition B.4), exactly.
+
+With X_inv = Xᵀ / mu, leakage is δ_i = e_i X Xᵀ / mu - e_i. The suprema over all sets S of at most B
+items are sums of the B largest terms, so sorting finds them for every B at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from rgr_dist.theory.layer import FloatArray
+
+Float64Array = npt.NDArray[np.float64]
+Progress = Callable[[Iterable[int]], Iterable[int]]
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """Self-incoherence of m items at every block size.
+
+    Attributes:
+        mu: common scale, the mean of |x_i|².
+        epsilon_d: diagonal stability, the largest | |x_i|² / mu - 1 |.
+        rho: restricted leakage mass at B = 1 … m, [m].
+        gamma: restricted cross-leakage at B = 1 … m, [m]; over every i and j, equal ones too, as
+            the definition has it, so that it is at least rho.
+    """
+
+    m: int
+    d_model: int
+    mu: float
+    epsilon_d: float
+    rho: Float64Array
+    gamma: Float64Array
+
+    def largest_block(self, constant: float = 1.0) -> int | None:
+        """The largest B of Theorem B.5: epsilon_d ≤ c, rho ≤ c / ln m, gamma ≤ c / ln m.
+
+        The theorem names no constants c_1, c_2, c_3; this takes the same for all. None if no B
+        will do. Corollary B.6's B = Θ(d_model) is not among them for Gaussian rows: there
+        rho ≈ B / d_model, which exceeds c / ln m; only B = c d_model / ln m meets the theorem.
+        """
+        within = (self.rho <= constant / math.log(self.m)) & (
+            self.gamma <= constant / math.log(self.m)
+        )
+        if self.epsilon_d > constant or not within[0]:
+            return None
+        return int(within.argmin()) if not within.all() else self.m
+
+
+def geometry(X: FloatArray, mu: float | None = None, track: Progress = iter) -> Geometry:
+    """The geometry of an embedding, [m, d_model]; O(m³ log m) time, O(m²) memory.
+
+    Args:
+        mu: common scale; the mean of |x_i|² if not given.
+
+    Raises:
+        ValueError: fewer than two rows, or every row is zero.
+    """
+    m, d_model = X.shape
+    squares = np.einsum("id,id->i", X, X, dtype=np.float64)
+    scale = float(squares.mean()) if mu is None else mu
+    if m < 2 or not scale > 0:
+        raise ValueError(f"{m} rows of mean square {scale:g}; give two rows or more, not all zero")
+    delta = X.astype(np.float64) @ X.T.astype(np.float64) / scale - np.eye(m)
+    leaks = delta**2
+    np.fill_diagonal(leaks, 0)
+    rho = np.sort(leaks, axis=1)[:, ::-1].cumsum(axis=1).max(axis=0)
+    gamma = np.zeros(m)
+    for i in track(range(m)):
+        products = np.sort(delta[i] * delta[i:], axis=1)
+        positive = np.maximum(products[:, ::-1], 0).cumsum(axis=1).max(axis=0)
+        negative = np.maximum(-products, 0).cumsum(axis=1).max(axis=0)
+        gamma = np.maximum(gamma, np.maximum(positive, negative))
+    return Geometry(m, d_model, scale, float(np.abs(squares / scale - 1).max()), rho, gamma)

@@ -1,0 +1,39 @@
+"""The weights of one attention layer, whoever made them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.floating]
+
+
+class ConstructionError(ValueError):
+    """A construction cannot be made as asked; the message says what would be valid."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Weights of h heads side by side, and the threshold of their scores.
+
+    Attributes:
+        W_Q, W_K: [d_model, h * d_k]; head k has the columns from k * d_k on.
+        tau: a pair is an edge if its score, the maximum over heads, exceeds tau (Sec. 3).
+    """
+
+    W_Q: FloatArray
+    W_K: FloatArray
+    h: int
+    tau: float
+
+    @property
+    def D_K(self) -> int:
+        """Total key width h * d_k."""
+        return int(self.W_Q.shape[1])
+
+    @property
+    def d_k(self) -> int:
+        """Key width of a head."""
+        return self.D_K // self.h

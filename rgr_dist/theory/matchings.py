@@ -1,0 +1,133 @@
+"""Edges packed into matchings, one for each head (Lemma B.8, Corollary B.10).
+
+A matching has each source and each target at most once: that is what a head of the template can
+serve. A directed graph is a bipartite one, sources on the left and targets on the right, and a
+matching of the former is a colour class of the latter's edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import rustworkx
+
+from rgr_dist.problem.graphs import Neighbours
+from rgr_dist.theory.layer import ConstructionError
+
+Ints = npt.NDArray[np.int64]
+Matching = Ints
+"""Edges (source, target), int64 [edges, 2]."""
+
+
+def edges_of(graph: Neighbours) -> Matching:
+    """All edges of a graph, sorted by source."""
+    return np.column_stack([graph.sources, graph.targets]).astype(np.int64)
+
+
+def max_degree(graph: Neighbours) -> int:
+    """Delta: the largest in- or out-degree."""
+    ends = (graph.sources, graph.targets)
+    return max((int(np.bincount(end).max()) for end in ends if end.size), default=0)
+
+
+def blocks(graph: Neighbours, h: int) -> list[Matching]:
+    """The edges of a permutation in h blocks of sources, at most ceil(m / h) each (Algorithm 1).
+
+    Raises:
+        ConstructionError: an item has several targets or sources.
+    """
+    if max_degree(graph) > 1:
+        raise ConstructionError(
+            f"the graph has an item with {max_degree(graph)} edges on one side, and this "
+            "algorithm takes a permutation; algorithms 5 and ours take any graph"
+        )
+    return np.array_split(edges_of(graph), h)
+
+
+def batched(graph: Neighbours, block_size: int) -> list[Matching]:
+    """Matchings of at most ``block_size`` edges, at most ceil(m' / block_size) + Delta of them.
+
+    König: Delta colours suffice for a bipartite graph. Each class is then cut (Lemma B.8).
+    """
+    return [
+        block
+        for matching in _colour_classes(graph)
+        for block in np.array_split(matching, -(-len(matching) // block_size))
+    ]
+
+
+def equitable(graph: Neighbours, h: int) -> list[Matching]:
+    """h matchings whose sizes differ by at most one.
+
+    With h = max(Delta, ceil(m' / B)) none exceeds B, which is what Corollary B.10 takes for
+    granted: cutting König's classes (``batched``) does not reach that number of heads. Two classes
+    form paths and even cycles, in which the colours alternate; exchanging the colours of a path
+    that has one more edge of the larger class moves one edge (de Werra).
+
+    Raises:
+        ConstructionError: h is below Delta; no such matchings exist.
+    """
+    classes = _colour_classes(graph)
+    if h < len(classes):
+        raise ConstructionError(
+            f"{h} heads are fewer than the largest degree, {len(classes)}; a head takes one edge "
+            f"of an item, so give at least {len(classes)}"
+        )
+    classes += [np.empty((0, 2), dtype=np.int64) for _ in range(h - len(classes))]
+    while True:
+        sizes = [len(matching) for matching in classes]
+        large, small = int(np.argmax(sizes)), int(np.argmin(sizes))
+        if sizes[large] - sizes[small] <= 1:
+            return classes
+        classes[large], classes[small] = _level(classes[large], classes[small])
+
+
+def _colour_classes(graph: Neighbours) -> list[Matching]:
+    """Delta matchings that hold every edge once."""
+    edges = edges_of(graph)
+    bipartite = rustworkx.PyGraph()
+    bipartite.add_nodes_from(range(2 * graph.m))
+    bipartite.add_edges_from_no_data([(int(i), graph.m + int(j)) for i, j in edges])
+    colours = rustworkx.graph_bipartite_edge_color(bipartite)
+    by_edge = np.array([colours[edge] for edge in range(len(edges))], dtype=np.int64)
+    return [edges[by_edge == colour] for colour in np.unique(by_edge)]
+
+
+def _level(large: Matching, small: Matching) -> tuple[Matching, Matching]:
+    """Two disjoint matchings with the same edges, whose sizes differ by at most one."""
+    excess = (len(large) - len(small)) // 2
+    stays, moves = [], []
+    for one, other in _paths(large, small):
+        if excess and len(one) > len(other):
+            one, other, excess = other, one, excess - 1
+        stays += one
+        moves += other
+    return _as_matching(stays), _as_matching(moves)
+
+
+Path = tuple[list[tuple[int, int]], list[tuple[int, int]]]
+
+
+def _paths(large: Matching, small: Matching) -> list[Path]:
+    """The connected parts of two matchings' union: the edges of each matching in each part."""
+    union = rustworkx.PyGraph()
+    items = int(max(edges.max(initial=0) for edges in (large, small))) + 1
+    union.add_nodes_from(range(2 * items))
+    for edges in (large, small):
+        union.add_edges_from_no_data([(int(i), items + int(j)) for i, j in edges])
+    part_of = {
+        node: part
+        for part, nodes in enumerate(rustworkx.connected_components(union))
+        for node in nodes
+    }
+    parts: dict[int, Path] = {}
+    for which, edges in enumerate((large, small)):
+        for i, j in edges.tolist():
+            parts.setdefault(part_of[i], ([], []))[which].append((i, j))
+    return list(parts.values())
+
+
+def _as_matching(edges: Sequence[tuple[int, int]]) -> Matching:
+    return np.array(sorted(edges), dtype=np.int64).reshape(-1, 2)

@@ -1,0 +1,83 @@
+"""Algorithm 2's layer on sampled contexts: with a softmax, a pair's score depends on the others.
+
+Theorem 8.1 takes the target to be in the context, and ℓ ≥ C max(h, ln m) with a large C, so that
+the other heads add little: their background is (h - 1) / ℓ on average. At ℓ = 16 and h = 4 heads or
+more it is far outside of that, and a source without its target in the context gets about h / ℓ
+on every item. So both kinds of source are counted apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from rgr_dist.models.f1 import micro_f1
+from rgr_dist.models.labels import labels
+from rgr_dist.models.softmax_sum import summed_attention
+from rgr_dist.problem.graphs import Neighbours
+from rgr_dist.theory.layer import FloatArray, Layer
+
+CONTEXTS_AT_ONCE = 64
+
+
+@dataclass(frozen=True)
+class InContexts:
+    """What a softmax layer says of all ordered pairs of sampled contexts.
+
+    Attributes:
+        tp, predicted, actual: true positives, predicted and actual edges.
+        present, present_right: sources with a target in their context, and those of them whose
+            every pair is right.
+        absent, absent_right: the same of sources without one.
+        margin: distance of the score nearest to tau; negative if a pair is on the wrong side.
+    """
+
+    tp: int
+    predicted: int
+    actual: int
+    present: int
+    present_right: int
+    absent: int
+    absent_right: int
+    margin: float
+
+    @property
+    def failed_pairs(self) -> int:
+        """Missed edges and false ones."""
+        return self.predicted + self.actual - 2 * self.tp
+
+    @property
+    def exact(self) -> bool:
+        """Whether every pair of every context is right."""
+        return self.failed_pairs == 0
+
+    @property
+    def f1(self) -> float:
+        """Micro-F1 over all pairs of all contexts."""
+        return micro_f1(self.tp, self.predicted, self.actual)
+
+
+def score_contexts_softmax(
+    layer: Layer, X: FloatArray, graph: Neighbours, contexts: npt.NDArray[np.int32]
+) -> InContexts:
+    """Score a softmax layer (eqs. 5 and 6) on contexts, int32 [n, l], at its tau."""
+    X_md, W_Q, W_K = (
+        torch.from_numpy(np.asarray(a, np.float64)) for a in (X, layer.W_Q, layer.W_K)
+    )
+    targets = torch.from_numpy(graph.table).long()
+    totals, margin = [0] * len(COUNTS), float("inf")
+    for nodes in torch.from_numpy(contexts).long().split(CONTEXTS_AT_ONCE):
+        scores = summed_attention(X_md[nodes], W_Q, W_K, layer.h)
+        y, predicted = labels(nodes, targets), scores > layer.tau
+        present, right = y.any(-1), (predicted == y).all(-1)
+        rows = present, present & right, ~present, ~present & right
+        counted = zip(totals, (y & predicted, predicted, y, *rows), strict=True)
+        totals = [total + int(which.sum()) for total, which in counted]
+        margin = min(margin, float(torch.where(y, scores - layer.tau, layer.tau - scores).min()))
+    return InContexts(**dict(zip(COUNTS, totals, strict=True)), margin=margin)
+
+
+COUNTS = ("tp", "predicted", "actual", "present", "present_right", "absent", "absent_right")

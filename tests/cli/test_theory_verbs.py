@@ -1,0 +1,167 @@
+"""``rgr construct``, ``bounds`` and ``geometry`` as they are called."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from rgr_dist.cli import call
+
+
+def listed(capsys: pytest.CaptureFixture[str], *arguments: Any) -> dict[str, Any]:
+    assert call([str(one) for one in (*arguments, "--format", "json")]) == 0
+    listing: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return listing
+
+
+def test_construct_prints_a_row_with_the_keys_that_scripts_read(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    call_3 = ("construct", "--algorithm", 3, "--m", 16, "--draws", 5)
+    (row,) = listed(capsys, *call_3, "--d-k", 90)["rows"]
+    keys = "algorithm m d_model h d_k D_K success_rate draws mean_f1"
+    assert set(keys.split()) <= set(row)
+    assert (row["algorithm"], row["m"], row["d_model"], row["h"]) == ("3", 16, 16, 1)
+    assert (row["d_k"], row["D_K"], row["draws"]) == (90, 90, 5)
+    (found,) = listed(capsys, *call_3, "--signatures", "rademacher", "--find", 0.99)["rows"]
+    assert found["success_rate"] == 1
+    assert found["d_k"] < 90
+
+
+def test_without_a_width_the_union_bound_gives_one(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("construct", "--algorithm", 3, "--m", 16, "--draws", 3)
+    (row,) = listed(capsys, *arguments, "--signatures", "rademacher")["rows"]
+    assert row["d_k"] == math.ceil(40 * math.log(16))
+    assert row["success_rate"] == 1
+    (row,) = listed(capsys, *arguments, "--constant", 10)["rows"]
+    assert row["d_k"] == math.ceil(10 * math.log(16))
+
+
+def test_construct_saves_weights_that_recover_the_graph(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    edges, weights = tmp_path / "edges.csv", tmp_path / "w.safetensors"
+    edges.write_text("source,target\n0,1\n0,2\n3,3\n")
+    made = ("construct", "--algorithm", "ours", "--m", 8, "--d-model", 6, "--graph", edges)
+    listing = listed(capsys, *made, "--find", 1, "--draws", 2, "--save", weights)
+    (row,) = listing["rows"]
+    assert row["success_rate"] == 1
+    saved = load_file(weights)
+    X, true = saved["embedding"], np.zeros((8, 8), dtype=bool)
+    true[tuple(saved["edges"].T)] = True
+    assert saved["edges"].tolist() == [[0, 1], [0, 2], [3, 3]]
+    scores = (X @ saved["W_Q"]) @ (X @ saved["W_K"]).T
+    np.testing.assert_array_equal(scores > saved["tau"], true)
+
+
+def test_algorithm_5_says_how_many_heads_were_promised(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    edges = tmp_path / "edges.txt"
+    edges.write_text("".join(f"{hub} {4 * hub + leaf}\n" for hub in range(3) for leaf in range(3)))
+    made = ("construct", "--algorithm", 5, "--m", 12, "--d-model", 200, "--graph", edges)
+    made = (*made, "--block-size", 2, "--d-k", 100, "--draws", 2)
+    listing = listed(capsys, *made)
+    assert listing["promised_heads"] == 8
+    assert listing["equitable_heads"] == 5
+    assert listing["rows"][0]["h"] == 6
+    even = listed(capsys, *made, "--colouring", "equitable")
+    assert even["rows"][0]["h"] == 5
+    assert even["rows"][0]["success_rate"] == listing["rows"][0]["success_rate"] == 1
+
+
+def test_a_width_that_does_not_exist_is_null(capsys: pytest.CaptureFixture[str]) -> None:
+    made = ("construct", "--algorithm", 1, "--m", 32, "--d-model", 8, "--find", 0.99, "--draws", 3)
+    listing = listed(capsys, *made)
+    (row,) = listing["rows"]
+    assert row["d_k"] is None
+    assert row["D_K"] is None
+    assert row["success_rate"] == 0
+    assert "limit" in listing["not_found"]
+
+
+def test_bounds_are_rows_of_bits(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = listed(capsys, "bounds", "--m", 64, "--d-model", 16)["rows"]
+    assert {tuple(row) for row in rows} == {("bits_per_parameter", "graphs", "D_K")}
+    by_kind = {(row["graphs"], row["bits_per_parameter"]): row["D_K"] for row in rows}
+    bits = math.log2(math.comb(64 * 63, 64))
+    assert by_kind["all", 1.0] == pytest.approx((bits - 1) / 32)
+    bits = math.log2(math.factorial(64))
+    assert by_kind["permutations", 2.0] == pytest.approx((bits / 2 - 1) / 32)
+    rows = listed(capsys, "bounds", "--m", 64, "--d-model", 16, "--edges", 100)["rows"]
+    assert {row["graphs"] for row in rows} == {"all"}
+
+
+@pytest.mark.parametrize("kind", ["npy", "csv", "txt"])
+def test_geometry_reads_vectors_of_any_kind(
+    kind: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    X, file = np.random.default_rng(0).standard_normal((9, 4)), tmp_path / f"vectors.{kind}"
+    if kind == "npy":
+        np.save(file, X)
+    else:
+        np.savetxt(file, X, delimiter="," if kind == "csv" else " ")
+    listing = listed(capsys, "geometry", file)
+    assert [row["block_size"] for row in listing["rows"]] == [1, 2, 4, 8, 9]
+    assert listing["rows"][0]["rho"] < listing["rows"][-1]["rho"]
+    assert listing["largest_block_size"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("construct --algorithm 3 --m 16 --d-model 8", "onehot needs d_model = m"),
+        ("construct --algorithm 4 --m 16 --p 0.3", "at most 1/20"),
+        ("construct --algorithm 1 --m 16 --p 0.6", "--p: 0.6 is not valid"),
+        ("construct --algorithm 6 --m 16", "'6' is not one of"),
+        ("construct --algorithm ours --m 16", "--d-k: missing"),
+        ("construct --algorithm 1 --m 16 --find 0.9 --d-k 3", "leave --d-k"),
+        ("construct --algorithm 1 --m 16 --find 2", "--find 2: not a share"),
+        ("construct --algorithm 1 --m 16 --graph none.csv", "--graph none.csv: cannot be read"),
+        ("construct --algorithm 1 --m 16 --d-k 3 --save w.npz", "ends in .safetensors"),
+        ("bounds --m 4 --d-model 2 --edges 13", "at most m (m - 1) = 12"),
+        ("geometry none.npy", "none.npy: cannot be read"),
+    ],
+)
+def test_bad_input_is_told_in_one_line(
+    arguments: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(arguments.split()) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert said in told.err
+    assert told.err.count("\n") == 1
+
+
+def test_a_graph_that_is_no_permutation_is_refused_by_algorithm_1(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "edges.txt"
+    file.write_text("0 1\n0 2\n")
+    assert call(["construct", "--algorithm", "1", "--m", "16", "--graph", str(file)]) == 2
+    assert "algorithms 5 and ours take any graph" in capsys.readouterr().err
+
+
+def test_all_pairs_scores_the_stored_thresholds(
+    finished: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(finished)
+    rows = listed(
+        capsys, "all-pairs", "small.yaml", "--precision", "float32", "--precision", "int4"
+    )
+    by_cell: dict[tuple[int, int], dict[str, Any]] = {}
+    for row in rows["rows"]:
+        by_cell.setdefault((row["m"], row["d_model"]), {})[row["precision"]] = row
+    for cell in by_cell.values():
+        assert cell["float32"]["passes"]
+        assert cell["float32"]["mean_f1"] >= cell["int4"]["mean_f1"]
+        assert 0 <= cell["float32"]["exact"] <= cell["float32"]["seeds"] == 3
+        assert cell["float32"]["bits_per_parameter"] > 0
+    assert call(["all-pairs", "softmax"]) == 2
+    assert "all-pairs is for model max" in capsys.readouterr().err

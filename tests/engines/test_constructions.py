@@ -1,0 +1,116 @@
+"""A construction behind the interface of an engine, and in a study from file to report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from rgr_dist.engines.choose import make_engine
+from rgr_dist.engines.constructions import ConstructionEngine
+from rgr_dist.problem.edge_task import Task
+from rgr_dist.study.errors import StudyError
+from rgr_dist.study.from_yaml import load_study, parse_study
+from rgr_dist.study.study import Cell, Run
+from tests.small_study import rgr
+
+
+def study_of(model: object, **more: object) -> dict[str, object]:
+    return {"name": "made", "model": model, "cells": [{"m": 64, "d_model": 16}], **more}
+
+
+def test_a_run_is_scored_on_every_pair_of_the_task_that_a_trained_run_has() -> None:
+    cell = Cell(model="ours", m=64, d_model=16, training={"test_contexts": 50})
+    trained = Cell(m=64, d_model=16, training={"test_contexts": 50})
+    (outcome,) = ConstructionEngine().train([Run(cell=cell, h=3, d_k=6, seed=2)])
+    assert (outcome.score, outcome.val_score, outcome.stop_reason) == (1.0, 1.0, "converged")
+    assert outcome.steps > 1
+    (weights,) = ConstructionEngine().weights_after([Run(cell=cell, h=3, d_k=6, seed=2)], 0)
+    task = Task.of(trained, 2)
+    Q, K = ((task.embedding @ W).reshape(64, 3, 6) for W in (weights.W_Q, weights.W_K))
+    scores = np.einsum("ihk,jhk->hij", Q, K).max(axis=0)
+    np.testing.assert_array_equal(scores > weights.tau, task.graph.matrix)
+
+
+def test_a_layer_that_errs_has_the_f1_of_all_pairs() -> None:
+    cell = Cell(model="algorithm-1", m=64, d_model=16)
+    (outcome,) = make_engine("auto", model="algorithm-1").train(
+        [Run(cell=cell, h=4, d_k=8, seed=0)]
+    )
+    assert outcome.steps == 1
+    assert 0 < outcome.score < outcome.val_score < 1  # contexts hold fewer pairs that are no edge
+
+
+@pytest.mark.parametrize("algorithm", ["1", "2", "4", "5"])
+def test_every_construction_runs(algorithm: str) -> None:
+    cell = Cell(model=f"algorithm-{algorithm}", m=32, d_model=16, training={"test_contexts": 20})
+    (first, again), both = (
+        ConstructionEngine().train([Run(cell=cell, h=4, d_k=8, seed=0)] * 2),
+        ConstructionEngine().train_through([Run(cell=cell, h=4, d_k=8, seed=0)], [5]),
+    )
+    assert first.score == again.score == both[0][0].score == both[0][1].score
+
+
+def test_a_study_names_a_construction_and_its_parameters() -> None:
+    keys = {"construction": 3, "signatures": "rademacher"}
+    onehot = {"embedding": {"family": "onehot"}, "cells": [{"m": 16, "d_model": 16}]}
+    study = parse_study(study_of(keys, **onehot))
+    (cell,) = study.cells
+    assert cell.model == "algorithm-3"
+    assert cell.construction.signatures == "rademacher"
+    assert study.search.target == 1.0
+    assert parse_study(yaml.safe_load(study.to_yaml())) == study
+    other = parse_study(study_of({"construction": 3}, **onehot)).cells[0]
+    assert other.cell_id != cell.cell_id
+    assert other.problem_json == cell.problem_json  # the same graphs and embeddings
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ({"construction": 6}, "model.construction: '6' is not known; .*valid: 1, 2, 3, 4, 5, ours"),
+        ({"construction": "ours", "p": 0.7}, "model.p: 0.7 is not valid; give a value below 0.5"),
+        ({"construktion": 1}, "model.construktion: unknown key; did you mean 'construction'"),
+        ({"construction": 3}, "algorithm 3 takes onehot"),
+    ],
+)
+def test_what_a_construction_does_not_take_is_told(model: object, said: str) -> None:
+    with pytest.raises(StudyError, match=said):
+        parse_study(study_of(model))
+
+
+def test_training_keys_and_a_construction_of_a_trained_model_are_refused() -> None:
+    with pytest.raises(StudyError, match=r"training.learning_rate: model ours does not use it"):
+        parse_study(study_of({"construction": "ours"}, training={"learning_rate": 1}))
+    with pytest.raises(ValueError, match="model max is trained"):
+        Cell.model_validate({"m": 64, "d_model": 16, "construction": {"tau": "best"}})
+
+
+def test_shipped_constructions_are_those_of_the_base_grid() -> None:
+    made, trained = load_study("constructions"), load_study("base-grid")
+    assert {(c.m, c.d_model) for c in made.cells} == {(c.m, c.d_model) for c in trained.cells}
+    assert {c.problem_json for c in made.cells} == {c.problem_json for c in trained.cells}
+    assert made.search.seeds == 30
+    assert made.search.target == 1.0
+
+
+def test_a_study_of_a_construction_runs_to_its_report(tmp_path: Path) -> None:
+    search = {"heads": [1, 2, 3], "seeds": 3, "intervals": False}
+    (tmp_path / "made.yaml").write_text(
+        yaml.safe_dump(study_of({"construction": "ours"}, search=search))
+    )
+    done = rgr("run", "made.yaml", "--cpus", 1, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    listing = json.loads(rgr("thresholds", "made.yaml", "--format", "json", cwd=tmp_path).stdout)
+    (best,) = listing["best"]
+    assert best["D_K"] <= 18
+    row = next(row for row in listing["thresholds"] if row["h"] == best["h_star"])
+    assert row["model"] == "ours"
+    assert row["certificate"]["pass"]["mean_score"] == 1.0
+    assert row["certificate"]["fail"]["mean_score"] < 1.0
+    assert (tmp_path / "results/studies/made/report/index.html").exists()
+    plan = json.loads(rgr("plan", "made.yaml", "--format", "json", cwd=tmp_path).stdout)
+    assert plan["runs_left"] == 0

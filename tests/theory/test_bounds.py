@@ -1,0 +1,45 @@
+"""Counting bounds against exact integers."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from rgr_dist.theory.bounds import (
+    bits_per_parameter,
+    counting_bound,
+    graph_bits,
+    log2_graphs,
+    log2_permutations,
+    softmax_floor,
+)
+
+
+@pytest.mark.parametrize(("m", "edges"), [(4, 3), (64, 64), (100, 0), (30, 870), (512, 5120)])
+def test_counts_are_exact(m: int, edges: int) -> None:
+    assert log2_graphs(m, edges) == pytest.approx(math.log2(math.comb(m * (m - 1), edges)))
+    assert log2_permutations(m) == pytest.approx(math.log2(math.factorial(m)))
+
+
+def test_the_bound_is_the_smallest_width_with_enough_bits() -> None:
+    bits = graph_bits(64, 64, "all")
+    for b in (1, 4, 16):
+        D_K = math.ceil(counting_bound(bits, 16, b))
+        assert b * (2 * 16 * D_K + 1) >= bits
+        assert b * (2 * 16 * (D_K - 1) + 1) < bits
+    assert counting_bound(bits, 16, 1) == pytest.approx((bits - 1) / 32)
+    assert counting_bound(0.5, 16, 1) == 0
+
+
+def test_bits_of_a_parameter_undo_the_bound() -> None:
+    bits = graph_bits(128, 128, "permutations")
+    assert counting_bound(bits, 64, bits_per_parameter(bits, 64, 7)) == pytest.approx(7)
+    assert bits_per_parameter(bits, 64, 7) == pytest.approx(0.80, abs=0.005)
+
+
+def test_the_softmax_floor_is_where_a_target_gets_half_of_the_weight() -> None:
+    for length in (3, 16, 200):
+        d_k = softmax_floor(length)
+        target, other = math.exp(0.75 * math.sqrt(d_k)), math.exp(0.25 * math.sqrt(d_k))
+        assert target / (target + (length - 1) * other) == pytest.approx(0.5)

@@ -1,0 +1,194 @@
+"""The paper's algorithms, entry by entry against their printed lines, and what they recover."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rgr_dist.problem.graphs import Neighbours
+from rgr_dist.problem.streams import Stream
+from rgr_dist.study.construction import Construction
+from rgr_dist.study.study import Cell
+from rgr_dist.theory.all_pairs import score_all_pairs
+from rgr_dist.theory.construct import Problem, build, signatures_of
+from rgr_dist.theory.draws import Constructor, problem_of
+from rgr_dist.theory.layer import ConstructionError
+from rgr_dist.theory.matchings import batched, edges_of, max_degree
+from rgr_dist.theory.signatures import Signatures
+from rgr_dist.theory.template import limit_layer, template_layer, trivial_layer
+
+PRINTED = Construction()
+
+
+def cell(m: int, d_model: int, family: str = "gaussian") -> Cell:
+    return Cell.model_validate({"m": m, "d_model": d_model, "embedding": {"family": family}})
+
+
+def literal_algorithm_1(X: np.ndarray, pi: np.ndarray, w: np.ndarray, h: int) -> np.ndarray:
+    """Scores by Algorithm 1's lines: templates of m rows per head, then the approximate inverse."""
+    m, best = len(X), np.full((len(X), len(X)), -np.inf)
+    for block in np.array_split(np.arange(m), h):
+        Q, K = np.zeros_like(w), np.zeros_like(w)
+        for s in block:
+            Q[s] = w[pi[s]]
+            K[pi[s]] = w[pi[s]]
+        best = np.maximum(best, (X @ (X.T @ Q)) @ (X @ (X.T @ K)).T)
+    return best
+
+
+@pytest.mark.parametrize("h", [1, 3, 4])
+def test_algorithm_1_is_as_printed(h: int) -> None:
+    problem = problem_of(cell(24, 6), 3)
+    layer = build("1", PRINTED, problem, h, 7).layer
+    w = Signatures("rademacher").draw(problem.stream("signatures"), 24, 7)
+    X, d_k = problem.X, 7
+    ours = np.max(
+        [
+            (X @ layer.W_Q[:, k * d_k : (k + 1) * d_k])
+            @ (X @ layer.W_K[:, k * d_k : (k + 1) * d_k]).T
+            for k in range(h)
+        ],
+        axis=0,
+    )
+    np.testing.assert_allclose(ours, literal_algorithm_1(X, problem.graph.targets, w, h))
+    assert layer.tau == 3.5
+
+
+def test_algorithm_3_is_as_printed() -> None:
+    problem = problem_of(cell(20, 20, "onehot"), 0)
+    layer = build("3", PRINTED, problem, 1, 11).layer
+    keys = Signatures("bernoulli", 0.25).draw(problem.stream("signatures"), 20, 11)
+    np.testing.assert_array_equal(layer.W_K, keys)
+    np.testing.assert_array_equal(layer.W_Q, keys[problem.graph.targets])
+    assert layer.tau == pytest.approx((0.25 + 0.25**2) / 2 * 11)
+
+
+def test_algorithm_4_divides_by_the_scale_and_takes_sparse_signatures() -> None:
+    problem = problem_of(cell(24, 24, "onehot"), 0)
+    twice = Problem(2 * problem.X, problem.graph, problem.stream)
+    one, other = (build("4", PRINTED, each, 3, 9).layer for each in (problem, twice))
+    np.testing.assert_allclose(twice.X @ other.W_Q, problem.X @ one.W_Q)
+    assert signatures_of("4", PRINTED) == Signatures("bernoulli", 1 / 20)
+    with pytest.raises(ConstructionError, match="at most 1/20"):
+        signatures_of("4", Construction(p=0.25))
+
+
+def test_signatures_of_a_draw_are_nested_and_follow_their_law() -> None:
+    stream = Stream.of("test", "signatures", 0)
+    law = Signatures("bernoulli", 0.25)
+    wide = law.draw(stream, 300, 100)
+    np.testing.assert_array_equal(law.draw(stream, 300, 40), wide[:, :40])
+    assert set(np.unique(wide)) == {0, 1}
+    assert wide.mean() == pytest.approx(0.25, abs=4 * math.sqrt(0.1875 / wide.size))
+    signs = Signatures("rademacher").draw(stream, 300, 100)
+    assert set(np.unique(signs)) == {-1, 1}
+    assert abs(signs.mean()) < 4 / math.sqrt(signs.size)
+
+
+@pytest.mark.parametrize("h", [2, 4, 8])
+def test_the_template_tends_to_its_limit(h: int) -> None:
+    """A B of 4 (narrower than d_model), 8 and 16: the limit's width is min(B, d_model)."""
+    problem = problem_of(cell(32, 8), 1)
+    limit = build("limit", PRINTED, problem, h, 1).layer
+    assert limit.d_k == min(32 // h, 8)
+    near = build("1", PRINTED, problem, h, 40_000).layer
+    scores = []
+    for layer, unit in (limit, 1), (near, 40_000):
+        Q, K = ((problem.X @ W).reshape(32, h, -1) for W in (layer.W_Q, layer.W_K))
+        scores.append(np.einsum("ihk,jhk->hij", Q, K).max(axis=0) / unit)
+    np.testing.assert_allclose(scores[1], scores[0], atol=0.06)
+
+
+def test_noise_has_a_mean_that_width_does_not_remove() -> None:
+    """N_1 and N_2 of App. B.2 are d_k δ_j(π(i)) and d_k δ_i(π⁻¹(j)) on average, not 0."""
+    problem = problem_of(cell(16, 4), 0)
+    X, pi = problem.X, problem.graph.targets
+    gram = X @ X.T
+    expected = gram @ gram[pi]  # Σ_s (x_i · x_s)(x_π(s) · x_j), all sources in one head
+    layer = limit_layer(X, [edges_of(problem.graph)])
+    np.testing.assert_allclose((X @ layer.W_Q) @ (X @ layer.W_K).T, expected)
+    i, j = 0, int(pi[5])
+    off = {(s, t): gram[i, s] * gram[pi[s], j] for s in range(16) for t in [pi[s]]}
+    assert off[0, pi[0]] == pytest.approx(gram[pi[0], j])  # δ_j(π(i)): no factor that averages out
+
+
+FAMILIES = {
+    "star": [(0, j) for j in range(1, 12)],
+    "in-star": [(i, 0) for i in range(1, 12)],
+    "complete bipartite": [(i, 6 + j) for i in range(5) for j in range(4)],
+    "self-loops": [(i, i) for i in range(9)] + [(0, 1)],
+    "isolated nodes": [(2, 3), (3, 2)],
+}
+
+
+def assert_one_edge_a_head_recovers(pairs: Sequence[tuple[int, int]], seed: int) -> None:
+    """At B = 1 in high dimension cosines stay below 1/2, as the printed tau needs."""
+    drawn = problem_of(cell(16, 256), seed)
+    graph = Neighbours.of_edges(16, np.array(sorted(pairs)))
+    assert np.abs(drawn.X @ drawn.X.T - np.eye(16)).max() < 0.5
+    problem = Problem(drawn.X, graph, drawn.stream)
+    h = len(batched(graph, 1))
+    assert h <= len(pairs) + max_degree(graph)
+    layer = build("5", PRINTED, problem, h, 3, block_size=1).layer
+    assert layer.h == h
+    assert score_all_pairs(layer, problem.X, graph).exact
+    assert score_all_pairs(trivial_layer(problem.X, edges_of(graph)), problem.X, graph).exact
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_algorithm_5_recovers_hard_graphs_at_one_edge_a_head(family: str) -> None:
+    assert_one_edge_a_head_recovers(FAMILIES[family], 0)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 15), st.integers(0, 15)), min_size=1, unique=True),
+    st.integers(0, 5),
+)
+def test_algorithm_5_recovers_random_graphs_at_one_edge_a_head(
+    pairs: list[tuple[int, int]], seed: int
+) -> None:
+    assert_one_edge_a_head_recovers(pairs, seed)
+
+
+@pytest.mark.parametrize("d_model", [4, 16])
+def test_the_trivial_layer_is_exact_where_the_printed_tau_is_not(d_model: int) -> None:
+    for seed in range(5):
+        problem = problem_of(cell(64, d_model), seed)
+        edges = edges_of(problem.graph)
+        assert score_all_pairs(trivial_layer(problem.X, edges), problem.X, problem.graph).exact
+        printed = template_layer(problem.X, np.array_split(edges, 64), np.ones((64, 1)), 0.5)
+        assert not score_all_pairs(printed, problem.X, problem.graph).exact
+
+
+def test_the_search_for_a_width_finds_the_smallest_of_all() -> None:
+    made = Constructor(cell(24, 24, "onehot"), "3", Construction(signatures="rademacher"))
+    found = made.find(1, 40, 0.9)
+    rates = {d_k: made.measure(1, d_k, 40)["success_rate"] for d_k in range(1, 70)}
+    assert found == min(d_k for d_k, rate in rates.items() if rate >= 0.9)
+
+
+def test_where_the_limit_fails_no_width_is_tried() -> None:
+    made, tried = Constructor(cell(64, 16), "1"), list[int]()
+    assert made.find(made.heads(), 3, 0.99, tried.append) is None
+    assert tried == []
+    row = made.not_found(4, 3)
+    assert row["d_k"] is None
+    assert row["success_rate"] == 0
+    assert 0.4 < row["mean_f1"] < 0.8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("m", "rademacher", "bernoulli"), [(64, 72, 243), (128, 83, 274)])
+def test_algorithm_3_needs_the_width_that_its_law_predicts(
+    m: int, rademacher: int, bernoulli: int
+) -> None:
+    """The smallest d_k by the binomial law of a pair, pairs taken as independent; 400 draws."""
+    for kind, expected in ("rademacher", rademacher), ("bernoulli", bernoulli):
+        options = Construction.model_validate({"signatures": kind})
+        found = Constructor(cell(m, m, "onehot"), "3", options).find(1, 400, 0.99)
+        assert found == pytest.approx(expected, rel=0.06)
