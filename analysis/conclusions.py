@@ -172,7 +172,8 @@ def left_out(fits: Fits) -> str:
     if len(fits.left_out):
         counts = fits.left_out["status"].value_counts().sort_index()
         each = ", ".join(f"{number} {status}" for status, number in counts.items())
-        lines.append(f"{plural(len(fits.left_out), 'cell')} count in no law: {each}.")
+        verb = "counts" if len(fits.left_out) == 1 else "count"
+        lines.append(f"{plural(len(fits.left_out), 'cell')} {verb} in no law: {each}.")
     if any(law.max_steps is not None for law in fits.laws):
         lines.append("The laws are of each cell's largest step limit unless they name one.")
     return " ".join(lines)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,9 @@ its d_k."""
 
 SAME_SCORE = 1e-12
 """Scores that differ by less are equal up to rounding."""
+
+Head = dict[str, Any]
+"""A row of the thresholds, as a record."""
 
 BEST_KINDS = {
     "cell_id": "object", "model": "object", "graph": "object", "m": "Int64", "d_model": "Int64",
@@ -65,9 +68,11 @@ def best(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataF
         smaller D_K, else ``found``, or ``censored`` if no head passes.
     """
     pool = head_pool(thresholds, runs, study)
+    retained = pool[pool["retained"]].groupby("cell_id")["h"].agg(["min", "max"])
+    spans = {cell_id: (low, high) for cell_id, low, high in retained.itertuples()}
     rows = []
     for cell, heads in _heads(thresholds, study):
-        found = heads[heads["D_K"].notna()]
+        found = [head for head in heads if head["D_K"] is not None]
         row: dict[str, Any] = {
             "cell_id": cell.cell_id,
             "model": cell.model,
@@ -78,23 +83,23 @@ def best(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataF
             "n_edges": cell.n_edges,
             "max_steps": cell.training.max_steps,
             "confirmed": None,
-            "D_K_first": _smallest(heads["D_K_first"]),
+            "D_K_first": _smallest(heads, "D_K_first"),
         }
-        if found.empty:
-            every = _has_every_head(heads, study) and bool(heads["D_K_low"].notna().all())
-            row["D_K_low"] = _smallest(heads["D_K_low"]) if every else None
-            row["D_K_high"] = _smallest(heads["D_K_high"])
+        if not found:
+            every = all(head["D_K_low"] is not None for head in heads)
+            known = every and _has_every_head(heads, study)
+            row["D_K_low"] = _smallest(heads, "D_K_low") if known else None
+            row["D_K_high"] = _smallest(heads, "D_K_high")
         else:
-            first = found.iloc[_best_head(found, cell.minimised)]
-            retained = pool[(pool["cell_id"] == cell.cell_id) & pool["retained"]]["h"]
-            row |= {name: first[name] for name in ("D_K", "d_k", "mean_score", "n_seeds")}
-            row["confirmed"] = first["confirmed"]
-            row |= {"h_star": first["h"], "h_low": retained.min(), "h_high": retained.max()}
-            if found["D_K_low"].notna().any():
-                searched = heads[heads["status"].isin(["found", "pruned"])]
-                row["D_K_low"] = _smallest(searched["D_K_low"])
-            row["D_K_high"] = _smallest(found[_near(found, first)]["D_K_high"])
-            row["certificate"] = first["certificate"]
+            first = _best_head(found, cell.minimised)
+            copied = ("D_K", "d_k", "mean_score", "n_seeds", "confirmed", "certificate")
+            row |= {name: first[name] for name in copied}
+            row["h_star"] = first["h"]
+            row["h_low"], row["h_high"] = spans[cell.cell_id]
+            if _smallest(found, "D_K_low") is not None:
+                searched = [head for head in heads if head["status"] in ("found", "pruned")]
+                row["D_K_low"] = _smallest(searched, "D_K_low")
+            row["D_K_high"] = _smallest([h for h in found if _is_near(h, first)], "D_K_high")
         row["status"] = _status(heads, found, study)
         rows.append(row)
     return _frame(rows, BEST_KINDS)
@@ -123,23 +128,24 @@ def head_pool(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.
     rows_of_probe = good.groupby(["cell_id", "h", "d_k"], sort=False).indices
     score, seed = good["score"].to_numpy(), good["seed"].to_numpy()
 
-    def scores(cell: Cell, head: pd.Series[Any]) -> pd.Series[Any]:
+    def scores(cell: Cell, head: Head) -> dict[int, float]:
         """The scores of a head's probe, by seed."""
         at = rows_of_probe.get((cell.cell_id, head["h"], head["d_k"]), [])
-        return pd.Series(score[at], index=seed[at], dtype="float64")
+        return dict(zip(seed[at].tolist(), score[at].tolist(), strict=True))
 
     rows = []
     for cell, heads in _heads(thresholds, study):
-        found = heads[heads["D_K"].notna()].reset_index(drop=True)
-        if found.empty:
+        found = [head for head in heads if head["D_K"] is not None]
+        if not found:
             continue
-        first = found.iloc[_best_head(found, cell.minimised)]
+        first = _best_head(found, cell.minimised)
         reference = scores(cell, first)
-        passing = _passing(heads)
-        for _, head in passing[_near(passing, first)].sort_values("h").iterrows():
+        for head in _passing(heads):
+            if not _is_near(head, first):
+                continue
             own = scores(cell, head)
-            seeds = own.index.intersection(reference.index)
-            gap = (own.loc[seeds] - reference.loc[seeds]).to_numpy(dtype=np.float64)
+            seeds = [one for one in own if one in reference]
+            gap = np.array([own[one] - reference[one] for one in seeds], dtype=np.float64)
             if head["h"] == first["h"]:
                 rule, p_value, retained = "best", None, True
             else:
@@ -173,61 +179,65 @@ def _compare(gap: npt.NDArray[np.float64]) -> tuple[str, float | None, bool]:
     return "paired t-test", p_value, p_value > SIGNIFICANCE
 
 
-def _near(heads: pd.DataFrame, first: pd.Series[Any]) -> list[bool]:
-    """Which heads' widths are near that of the best one."""
-    best_cost, widths = int(first["D_K"]), zip(heads["h"], heads["d_k"], strict=True)
-    return [int(d_k) <= largest_kept(best_cost, int(h), POOL_MARGIN) for h, d_k in widths]
+def _is_near(head: Head, first: Head) -> bool:
+    """Whether a head's width is near that of the best one."""
+    return bool(head["d_k"] <= largest_kept(first["D_K"], head["h"], POOL_MARGIN))
 
 
-def _heads(thresholds: pd.DataFrame, study: Study) -> Iterator[tuple[Cell, pd.DataFrame]]:
-    """Each cell's threshold rows for the study's heads, sorted by h, with nullable integers."""
-    columns = ["h", "d_k", "D_K", "D_K_low", "D_K_high", "n_seeds", "D_K_first"]
-    kinds = dict.fromkeys(columns, "Int64") | {"mean_score": "float64"}
-    ours = thresholds[thresholds["h"].map(study.search.lists).astype(bool)]
-    ours = ours.astype(kinds).sort_values("h", kind="stable")
-    at = ours.groupby("cell_id", sort=False).indices
+def _heads(thresholds: pd.DataFrame, study: Study) -> Iterator[tuple[Cell, list[Head]]]:
+    """Each cell's threshold rows for the study's heads, sorted by h, None where a value is missing.
+
+    As plain records: of a thousand cells each step on a table of a few rows takes seconds.
+    """
+    whole = ("h", "d_k", "D_K", "D_K_low", "D_K_high", "n_seeds", "D_K_first")
+    by_cell: dict[str, list[Head]] = {}
+    for row in thresholds.astype("object").to_dict("records"):
+        if study.search.lists(int(row["h"])):
+            head: Head = {str(name): value for name, value in row.items()}
+            head |= {name: integer(row[name]) for name in whole}
+            head["mean_score"] = real(row["mean_score"])
+            by_cell.setdefault(row["cell_id"], []).append(head)
     for cell in study.cells:
-        yield cell, ours.iloc[at.get(cell.cell_id, [])].reset_index(drop=True)
+        yield cell, sorted(by_cell.get(cell.cell_id, []), key=lambda head: int(head["h"]))
 
 
-def _passing(heads: pd.DataFrame) -> pd.DataFrame:
+def _passing(heads: Sequence[Head]) -> list[Head]:
     """The heads known to pass, each with the width at which it does."""
-    passing = heads.copy()
-    for i in passing.index[passing["status"] == "inconsistent"]:
-        shown = (parse_certificate(passing.at[i, "certificate"]) or {}).get("pass") or {}
-        for name in ("d_k", "D_K", "mean_score"):
-            passing.at[i, name] = shown.get(name)
-    return passing[passing["D_K"].notna()]
+    passing = []
+    for head in heads:
+        shown = head
+        if head["status"] == "inconsistent":
+            tested = (parse_certificate(head["certificate"]) or {}).get("pass") or {}
+            shown = head | {name: tested.get(name) for name in ("d_k", "D_K", "mean_score")}
+        if shown["D_K"] is not None:
+            passing.append(shown)
+    return passing
 
 
-def _best_head(found: pd.DataFrame, minimised: bool) -> int:
-    """Row of h*, as ``search.best_arm.rank`` has it."""
-
-    def rank_of(i: int) -> tuple[int, float, int]:
-        row = found.iloc[i]
-        return rank(int(row["D_K"]), real(row["mean_score"]), int(row["h"]), minimised)
-
-    return min(range(len(found)), key=rank_of)
+def _best_head(found: Sequence[Head], minimised: bool) -> Head:
+    """The head h*, as ``search.best_arm.rank`` has it."""
+    return min(found, key=lambda row: rank(row["D_K"], row["mean_score"], row["h"], minimised))
 
 
-def _smallest(values: pd.Series[Any]) -> int | None:
-    return integer(values.min()) if values.notna().any() else None
+def _smallest(heads: Sequence[Head], name: str) -> int | None:
+    return min((int(head[name]) for head in heads if head[name] is not None), default=None)
 
 
-def _has_every_head(heads: pd.DataFrame, study: Study) -> bool:
+def _has_every_head(heads: Sequence[Head], study: Study) -> bool:
     """Whether every listed head has a row; under ``heads: all``, whether any head was tried."""
     searched = study.search.heads
     return len(heads) > 0 if searched == "all" else len(heads) == len(searched)
 
 
-def _status(heads: pd.DataFrame, found: pd.DataFrame, study: Study) -> str:
-    if not _has_every_head(heads, study) or (heads["status"] == "open").any():
+def _status(heads: Sequence[Head], found: Sequence[Head], study: Study) -> str:
+    if not _has_every_head(heads, study) or any(head["status"] == "open" for head in heads):
         return "open"
-    doubtful = heads[heads["status"] == "inconsistent"]["D_K_low"]
-    if found.empty:
-        return "inconsistent" if len(doubtful) else "censored"
-    undercut = doubtful.isna() | (doubtful < found["D_K"].min())
-    return "inconsistent" if undercut.any() else "found"
+    doubtful = [head["D_K_low"] for head in heads if head["status"] == "inconsistent"]
+    if not found:
+        return "inconsistent" if doubtful else "censored"
+    least = min(head["D_K"] for head in found)
+    undercut = any(low is None or low < least for low in doubtful)
+    return "inconsistent" if undercut else "found"
 
 
 def _frame(rows: Iterable[dict[str, Any]], kinds: dict[str, str]) -> pd.DataFrame:

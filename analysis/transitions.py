@@ -96,7 +96,8 @@ def mean_words(row: Any) -> str:
     mean = f"{row['mean_score']:.4f}"
     if row["complete"]:
         return f"{mean}, of {row['n_seeds']} seeds"
-    seeds = f"{mean}, of the {row['n_seeds']} seeds that ran"
+    ran = "one seed" if row["n_seeds"] == 1 else f"{row['n_seeds']} seeds"
+    seeds = f"{mean}, of the {ran} that ran"
     return (
         seeds if pd.isna(row["mean_high"]) else f"{seeds}; of all, at most {row['mean_high']:.4f}"
     )

@@ -2,8 +2,9 @@
 
 Each is fitted by the interval likelihood of ``interval_likelihood``, so all are compared on the
 same data. Those within ``LEAST_GAP`` of the least AICc stay: dropping only what lies further off
-keeps the best of the set in some 95 % of cases (Richards, Ecology 86, 2005, 2805-2814), and a law
-that only adds freedom to one that is at least as good is not counted as another law (the same).
+keeps the best of the set in some 95 % of cases (Richards, Ecology 86, 2005, 2805-2814). A law that
+only adds freedom to another one counts beside it if it is better by ``EXTENSION_GAP``: by chance
+alone, some of several extensions are a little better.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ from search.confidence_interval import CONFIDENCE
 
 LEAST_GAP = 6.0
 """AICc by which a law must be behind the best to be told apart from it."""
+
+EXTENSION_GAP = 2.0
+"""AICc by which a law must be better than one that it holds as a special case, to count beside."""
 
 Columns = Callable[[pd.DataFrame], list[Array]]
 
@@ -128,7 +132,7 @@ class Candidate:
         aicc, gap, weight: corrected Akaike criterion, what it is above the least, Akaike weight.
         loo_error: root mean square of log(D_K* / prediction), each cell predicted from the others
             (of more than ``MANY`` cells, from those outside its group).
-        supported: within ``LEAST_GAP`` of the best, and no mere extension of a better one.
+        supported: within ``LEAST_GAP`` of the best, and no mere extension of another one.
     """
 
     name: str
@@ -167,7 +171,7 @@ def rank_candidates(cells: pd.DataFrame) -> list[Candidate]:
     fitted: list[tuple[Form, Candidate]] = []
     others: list[Candidate] = []
     for form in FORMS:
-        candidate = _fit_form(form, cells, [one for one, _ in fitted])
+        candidate = fit_form(form, cells, [one for one, _ in fitted])
         if candidate.status == "fitted":
             fitted.append((form, candidate))
         else:
@@ -179,16 +183,16 @@ def rank_candidates(cells: pd.DataFrame) -> list[Candidate]:
     total = math.fsum(math.exp(-gap / 2) for gap in gaps.values())
     same = {c.name: c.reason for c in others if c.status == "same"}
 
-    def extends_a_better(form: Form) -> bool:
+    def merely_extends(form: Form) -> bool:
         simpler = {name for name in form.extends if name not in same}
-        return any(gaps.get(name, math.inf) <= gaps[form.name] for name in simpler)
+        return any(gaps.get(name, math.inf) <= gaps[form.name] + EXTENSION_GAP for name in simpler)
 
     ranked = [
         dataclasses.replace(
             candidate,
             gap=gaps[form.name],
             weight=math.exp(-gaps[form.name] / 2) / total,
-            supported=gaps[form.name] <= LEAST_GAP and not extends_a_better(form),
+            supported=gaps[form.name] <= LEAST_GAP and not merely_extends(form),
         )
         for form, candidate in fitted
     ]
@@ -199,7 +203,12 @@ def _design(form: Form, cells: pd.DataFrame) -> Array:
     return np.column_stack([np.ones(len(cells)), *form.columns(cells)])
 
 
-def _fit_form(form: Form, cells: pd.DataFrame, earlier: Sequence[Form]) -> Candidate:
+def fit_form(form: Form, cells: pd.DataFrame, earlier: Sequence[Form] = ()) -> Candidate:
+    """One candidate by itself, without its gap, weight and support.
+
+    Args:
+        earlier: candidates fitted before; a form that is one of them in these cells is not fitted.
+    """
     plain = Candidate(name=form.name, formula=form.formula, status="too few cells", n=len(cells))
     unknowns = len(form.unknowns)
     bounded = int(np.isfinite(cells["D_K_passes"]).sum())

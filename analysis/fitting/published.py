@@ -92,27 +92,21 @@ def line_test(name: str, law: PublishedLaw, x: Array, y: Array) -> PublishedTest
     variance = float(((y - design @ beta) ** 2).sum()) / degrees
     ends = [rounding(law.slope)] + ([] if through_origin else [rounding(law.intercept)])
     normal: Array = np.asarray(design.T @ design, dtype=np.float64)
-
-    def distance(candidate: Array) -> float:
-        gap = candidate - beta
-        return float(gap @ normal @ gap)
-
-    start = np.array([law.slope, law.intercept][:unknowns])
-    nearest = optimize.minimize(distance, start, bounds=ends, method="L-BFGS-B")
-    square = float(nearest.fun)
-    if variance == 0:
-        statistic = 0.0 if square < 1e-12 else math.inf
+    root = np.linalg.cholesky(normal).T  # |root (candidate - β)|² is what the F test measures
+    low, high = zip(*ends, strict=True)
+    nearest = optimize.lsq_linear(root, root @ beta, bounds=(low, high), method="bvls").x
+    square = float(((root @ (nearest - beta)) ** 2).sum())
+    if square <= 1e-20 * float((y**2).sum()):
+        statistic = 0.0
     else:
-        statistic = square / unknowns / variance
+        statistic = square / unknowns / variance if variance > 0 else math.inf
     p = float(stats.f.sf(statistic, unknowns, degrees))
     return dataclasses.replace(
         result,
         ours=float(beta[0]),
         statistic=statistic if math.isfinite(statistic) else None,
         p_value=p,
-        p_value_with_theirs=_with_theirs(
-            law, nearest.x, np.asarray(beta), variance, normal, degrees
-        )
+        p_value_with_theirs=_with_theirs(law, nearest, np.asarray(beta), variance, normal, degrees)
         if through_origin
         else None,
         compatible=p > 1 - CONFIDENCE,

@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
@@ -49,7 +50,8 @@ def draw_seeds(cells: pd.DataFrame, runs: pd.DataFrame, study: Study, draws: int
     """Draw the seeds of each cell again.
 
     A probe that stopped early has too few seeds to reach the target whatever the others score; its
-    draws are of those that ran. A cell without runs, or censored, keeps its interval.
+    draws are of those that ran. A width that passes on these seeds, but was refuted on fresh ones,
+    fails in every draw. A cell without runs, or censored, keeps its interval.
 
     Args:
         cells: the table of ``analysis.fitting.points.points``.
@@ -60,8 +62,7 @@ def draw_seeds(cells: pd.DataFrame, runs: pd.DataFrame, study: Study, draws: int
     good = scored(runs, study)
     by_head = good.groupby(["cell_id", "h"], sort=False).indices
     d_k, seed, score = (good[name].to_numpy() for name in ("d_k", "seed", "score"))
-    seeds = study.search.seeds
-    minimised = study.cells[0].minimised
+    minimised, target, seeds = study.cells[0].minimised, study.search.target, study.search.seeds
     for i, cell in enumerate(cells.to_dict("records")):
         at = by_head.get((cell["cell_id"], cell["h_star"]), [])
         if len(at) == 0:
@@ -75,12 +76,17 @@ def draw_seeds(cells: pd.DataFrame, runs: pd.DataFrame, study: Study, draws: int
         drawn = counts @ known
         seen = scores.sum(axis=0) / known.sum(axis=0)
         mean = np.where(drawn > 0, counts @ scores / np.maximum(drawn, 1), seen)
-        passing = mean <= study.search.target if minimised else mean >= study.search.target - 1e-12
+        refuted = (h * widths <= cell["D_K_fails"]) & _reaches(seen, target, minimised)
+        passing = _reaches(mean, target, minimised) & ~refuted
         fails[:, i], passes[:, i] = _brackets(passing, h * widths.astype(np.float64), h)
     return Draws(fails, passes)
 
 
-def _brackets(good: np.ndarray, widths: Array, h: int) -> tuple[Array, Array]:
+def _reaches(mean: Array, target: float, minimised: bool) -> npt.NDArray[np.bool_]:
+    return mean <= target + 1e-12 if minimised else mean >= target - 1e-12
+
+
+def _brackets(good: npt.NDArray[np.bool_], widths: Array, h: int) -> tuple[Array, Array]:
     """The smallest passing D_K of each draw and the largest failing one below it.
 
     Args:

@@ -1,0 +1,107 @@
+"""Which law: AICc and errors of cells left out, recomputed by other means."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+
+from analysis.fitting.candidates import Candidate, predict, rank_candidates
+from analysis.fitting.interval_likelihood import fit
+from analysis.fitting.points import log_ends
+from rgr_dist.paper import capacity_scale, compression, information
+from tests.analysis.fitting.made_up_cells import LOG_SCALE, SIZES, draw, table
+
+
+def narrow(y: np.ndarray) -> pd.DataFrame:
+    """Cells whose intervals are so narrow that least squares fits them."""
+    return table(y - 5e-5, y + 5e-5)
+
+
+@pytest.fixture(scope="module")
+def noisy() -> tuple[np.ndarray, dict[str, Candidate]]:
+    y = math.log(0.6) + 1.2 * LOG_SCALE + np.random.default_rng(1).normal(0, 0.2, len(SIZES))
+    return y, {one.name: one for one in rank_candidates(narrow(y))}
+
+
+@pytest.mark.parametrize("name", ["m log m/d", "(m log m/d)^a"])
+def test_a_candidate_is_least_squares_of_logarithms(
+    noisy: tuple[np.ndarray, dict[str, Candidate]], name: str
+) -> None:
+    y, fitted = noisy
+    design = np.ones((len(y), 1))
+    target = y - LOG_SCALE
+    if name == "(m log m/d)^a":
+        design, target = sm.add_constant(LOG_SCALE), y
+    ols = sm.OLS(target, design).fit()
+    one = fitted[name]
+    assert math.log(one.parameters["c"]) == pytest.approx(ols.params[0], abs=1e-4)
+    assert one.sigma == pytest.approx(math.sqrt(ols.mse_resid), rel=1e-3)
+    low, high = (math.log(ends["c"] or math.nan) for ends in (one.low, one.high))
+    assert [low, high] == pytest.approx(list(ols.conf_int()[0]), abs=1e-3)
+    # the likelihood of an interval is the density times its width
+    expected = ols.llf + len(y) * math.log(1e-4)
+    assert one.log_likelihood == pytest.approx(expected, abs=1e-3)
+    n, k = len(y), one.n_parameters
+    assert one.aicc == pytest.approx(2 * k - 2 * expected + 2 * k * (k + 1) / (n - k - 1), abs=1e-2)
+    press = ols.get_influence().resid_press
+    assert one.loo_error == pytest.approx(math.sqrt((press**2).mean()), rel=1e-3)
+
+
+def test_the_offset_law_is_the_best_over_a_grid_of_k() -> None:
+    law = [math.log(0.44 * capacity_scale(*s) * (1 + 0.09 * compression(*s))) for s in SIZES]
+    lower, upper = draw(np.random.default_rng(2), 1, np.array(law), 0.1)
+    cells = table(lower[0], upper[0])
+    one = next(c for c in rank_candidates(cells) if "k" in c.parameters)
+    low, high = log_ends(cells["D_K_fails"], cells["D_K_passes"])
+    load = cells["compression"].to_numpy()
+    grid = np.linspace(0, 1, 4001)
+    offset = LOG_SCALE + np.log1p(grid[:, None] * load)
+    by_k = fit(low - offset, high - offset, np.ones((12, 1))).log_likelihood
+    assert one.log_likelihood == pytest.approx(by_k.max(), abs=1e-5)
+    assert one.parameters["k"] == pytest.approx(grid[by_k.argmax()], abs=1e-3)
+    assert one.low["k"] is not None
+    assert one.low["k"] < one.parameters["k"] < (one.high["k"] or math.inf)
+
+
+def test_laws_that_are_one_in_these_cells_are_told_so() -> None:
+    names = {one.name: one for one in rank_candidates(narrow(LOG_SCALE))}
+    assert names["entropy"].status == "same"
+    assert "m′ log₂ m / d_model" in (names["entropy"].reason or "")
+
+
+def test_denser_graphs_tell_the_entropy_form() -> None:
+    sizes = [(128, 32)] * 6
+    edges = [128 * degree for degree in (1, 2, 4, 8, 16, 32)]
+    law = np.log([0.8 * information(128, 32, n) for n in edges])
+    cells = table(law - 0.03, law + 0.03, tuple(sizes)).assign(n_edges=edges)
+    ranked = {one.name: one for one in rank_candidates(cells)}
+    assert next(iter(ranked)) == "entropy"
+    assert ranked["entropy"].parameters["c"] == pytest.approx(0.8, rel=0.05)
+    assert ranked["m^a d^b"].status == "not identified"
+
+
+def test_too_few_cells_say_how_many_it_takes() -> None:
+    for one in rank_candidates(narrow(LOG_SCALE).iloc[:3]):
+        assert one.status == "too few cells"
+        assert "cells with a threshold for AICc, not 3" in (one.reason or "")
+
+
+def test_predictions_are_those_of_statsmodels(
+    noisy: tuple[np.ndarray, dict[str, Candidate]],
+) -> None:
+    y, fitted = noisy
+    at = pd.DataFrame({"m": [1024], "d_model": [64], "n_edges": [1024]})
+    D_K, low, high, leverage = predict(fitted["(m log m/d)^a"], narrow(y), at)
+    design = sm.add_constant(LOG_SCALE)
+    new = np.array([[1.0, math.log(capacity_scale(1024, 64))]])
+    ols = sm.OLS(y, design).fit().get_prediction(new).summary_frame(alpha=0.05)
+    assert np.log(D_K[0]) == pytest.approx(ols["mean"].iloc[0], abs=1e-3)
+    assert np.log(low[0]) == pytest.approx(ols["obs_ci_lower"].iloc[0], abs=2e-3)
+    assert np.log(high[0]) == pytest.approx(ols["obs_ci_upper"].iloc[0], abs=2e-3)
+    assert leverage[0] == pytest.approx(
+        float((new @ np.linalg.inv(design.T @ design) @ new.T)[0, 0]), rel=1e-6
+    )

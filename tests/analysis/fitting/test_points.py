@@ -1,0 +1,124 @@
+"""Which interval of D_K and of h each cell has, and which step limit counts."""
+
+from __future__ import annotations
+
+import json
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.fitting.points import budgets, of_largest_budget, points, with_budgets
+from analysis.laws import by_name, fit_laws
+from rgr_dist.paper import IMPLIED
+from rgr_dist.study.from_yaml import parse_study
+
+
+def best(**other: Any) -> dict[str, Any]:
+    row = {"cell_id": "a", "m": 64, "d_model": 16, "degree": 1, "n_edges": 64, "D_K": 20}
+    return row | {"D_K_low": 18, "h_star": 4, "status": "found"} | other
+
+
+def one(**other: Any) -> Any:
+    return points(pd.DataFrame([best(**other)])).iloc[0]
+
+
+def test_a_found_cell_lies_between_the_sides_of_its_certificate() -> None:
+    sides = {"pass": {"d_k": 5}, "fail": {"d_k": 3}}
+    row = one(certificate=json.dumps(sides))
+    assert (row["D_K_fails"], row["D_K_passes"]) == (12, 20)
+    row = one()
+    assert (row["D_K_fails"], row["D_K_passes"]) == (16, 20)
+    assert row["scale"] == 24
+    assert row["ratio"] == pytest.approx(20 / 24)
+
+
+def test_where_nothing_narrower_fails_the_interval_is_open_below() -> None:
+    row = one(D_K=4, certificate=json.dumps({"pass": {"d_k": 1}, "fail": None}))
+    assert (row["D_K_fails"], row["D_K_passes"]) == (0, 4)
+
+
+def test_a_censored_cell_is_open_above() -> None:
+    row = one(D_K=None, h_star=None, D_K_low=97, status="censored")
+    assert (row["D_K_fails"], row["D_K_passes"]) == (96, math.inf)
+    assert math.isnan(row["D_K"])
+
+
+@pytest.mark.parametrize("status", ["open", "inconsistent"])
+def test_an_unsettled_cell_has_no_row(status: str) -> None:
+    assert points(pd.DataFrame([best(status=status)])).empty
+
+
+def test_h_lies_between_the_listed_heads() -> None:
+    assert (one()["h_above"], one()["h_below"]) == pytest.approx((math.sqrt(8), math.sqrt(32)))
+    assert one(h_star=1)["h_above"] == 0
+    assert one(h_star=64)["h_below"] == math.inf
+    every = points(pd.DataFrame([best(h_star=3), best(h_star=1)]), "all")
+    assert list(every["h_above"]) == [2.5, 0]
+    assert list(every["h_below"]) == [3.5, 1.5]
+
+
+def test_the_largest_step_limit_of_a_problem_counts() -> None:
+    sizes = list(IMPLIED)[:6]
+    rows = [
+        best(m=m, d_model=d, n_edges=m, D_K=factor * IMPLIED[m, d][0], h_star=1, max_steps=steps)
+        for steps, factor in ((5_000, 3), (20_000, 1))
+        for m, d in sizes
+    ]
+    table = pd.DataFrame(rows)
+    assert budgets(table) == [5_000, 20_000]
+    assert set(of_largest_budget(table)["max_steps"]) == {20_000}
+    laws = by_name(fit_laws(table))
+    plain = by_name(fit_laws(table[table["max_steps"] == 20_000]))
+    assert laws["D_K_power"].exponent == plain["D_K_power"].exponent
+    assert laws["D_K_power_20000_steps"].max_steps == 20_000
+    assert laws["D_K_5000_steps"].slope == pytest.approx(3 * (plain["D_K"].slope or 0))
+    assert laws["D_K_power_5000_steps"].exponent != laws["D_K_power"].exponent
+
+
+def test_step_limits_that_differ_with_the_size_are_no_budgets() -> None:
+    rows = [best(max_steps=20_000), best(m=128, n_edges=128, max_steps=80_000)]
+    table = pd.DataFrame(rows)
+    assert budgets(table) == []
+    assert of_largest_budget(table) is table
+
+
+def test_cells_that_differ_in_more_than_the_step_limit_are_several_problems() -> None:
+    cell = {"m": 64, "d_model": 16}
+    alike = [
+        {**cell, "training": {"max_steps": 5_000}},
+        {**cell, "training": {"max_steps": 20_000}},
+        {**cell, "context": {"length": 8}, "training": {"max_steps": 5_000}},
+    ]
+    study = parse_study({"name": "s", "cells": alike})
+    table = pd.DataFrame({"cell_id": [one.cell_id for one in study.cells]})
+    told = with_budgets(table, study)
+    assert told["problem"].nunique() == 2
+    assert list(of_largest_budget(told)["max_steps"]) == [20_000, 5_000]
+
+
+def test_the_interval_of_a_cell_does_not_depend_on_what_was_pruned(
+    made_up: SimpleNamespace,
+) -> None:
+    study = made_up.study_of([(64, 16)], heads=[1, 2, 4])
+    (cell,) = study.cells
+    own = made_up.threshold_row(cell, 2, 10, D_K_low=18, D_K_high=22)
+    kept = [own, made_up.threshold_row(cell, 4, 9, D_K_low=16, D_K_high=40)]
+    pruned = [own, made_up.threshold_row(cell, 4, None, status="pruned", D_K_low=24)]
+    from analysis.thresholds import best as best_table
+
+    ends = []
+    for rows in (kept, pruned):
+        results = made_up.results_of(study, [], rows)
+        cells = points(best_table(results.thresholds, results.runs, study).assign(status="found"))
+        ends.append(cells[["D_K_fails", "D_K_passes"]].iloc[0].to_list())
+    assert ends == [[18, 20], [18, 20]]
+
+
+def test_an_empty_table_has_every_column() -> None:
+    none = points(pd.DataFrame(columns=list(best())))
+    assert none.empty
+    assert none["D_K_fails"].dtype == np.float64

@@ -1,0 +1,78 @@
+"""A published number tested as it is printed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+
+from analysis.fitting.published import line_test, proportional_test, rounding
+from rgr_dist.paper import PublishedLaw
+from tests.analysis.fitting.made_up_cells import LOG_SCALE, SIZES, draw, table
+
+SCALE = np.exp(LOG_SCALE)
+
+
+def test_what_rounds_to_a_printed_number() -> None:
+    assert rounding(1.19) == pytest.approx((1.185, 1.195))
+    assert rounding(-6.64) == pytest.approx((-6.645, -6.635))
+    assert rounding(0.966) == pytest.approx((0.9655, 0.9665))
+
+
+def test_the_nearest_value_that_rounds_to_it_is_tested() -> None:
+    y = 1.4 * SCALE + np.random.default_rng(5).normal(0, 25, len(SCALE))
+    test = line_test("D_K", PublishedLaw(1.19, 0.0, None, "here"), SCALE, y)
+    expected = sm.OLS(y, SCALE[:, None]).fit().f_test(f"x1 = {rounding(1.19)[1]}")
+    assert test.statistic == pytest.approx(float(expected.fvalue), rel=1e-6)
+    assert test.p_value == pytest.approx(float(expected.pvalue), rel=1e-6)
+
+
+def test_a_slope_within_its_rounding_agrees_perfectly() -> None:
+    y = 1.192 * SCALE
+    test = line_test("D_K", PublishedLaw(1.19, 0.0, None, "here"), SCALE, y)
+    assert (test.p_value, test.compatible) == (1.0, True)
+
+
+def test_a_line_is_tested_with_its_intercept() -> None:
+    x = np.array([1.0, 2, 4, 8, 16, 32])
+    y = 1.65 * x - 6.64 + np.array([1.0, -1, 2, -2, 1, -1])
+    law = PublishedLaw(1.65, -6.64, None, "here")
+    test = line_test("h", law, x, y)
+    ols = sm.OLS(y, np.column_stack([x, np.ones(6)])).fit()
+    exact = ols.f_test("x1 = 1.65, const = -6.64")
+    assert test.compatible
+    assert (test.p_value or 0) >= float(exact.pvalue)
+    assert (test.p_value or 0) == pytest.approx(float(exact.pvalue), abs=0.05)
+
+
+def test_the_error_of_theirs_makes_a_test_milder() -> None:
+    y = 1.4 * SCALE + np.random.default_rng(5).normal(0, 25, len(SCALE))
+    test = line_test("D_K", PublishedLaw(1.19, 0.0, 0.944, "here", n=12), SCALE, y)
+    assert (test.p_value_with_theirs or 0) > (test.p_value or 1)
+
+
+def test_proportionality_is_tested_on_the_log_scale() -> None:
+    law = PublishedLaw(0.5, 0.0, None, "here")
+    rng = np.random.default_rng(6)
+    true, steep = (
+        [draw(rng, 12, np.log(0.5) + power * LOG_SCALE, 0.1) for power in (1.0, 1.3)][i]
+        for i in (0, 1)
+    )
+    kept = [
+        proportional_test("D_K", law, table(low, high)).compatible
+        for low, high in zip(*true, strict=True)
+    ]
+    assert sum(map(bool, kept)) >= 9
+    refused = [
+        proportional_test("D_K", law, table(low, high)).compatible
+        for low, high in zip(*steep, strict=True)
+    ]
+    assert not any(refused)
+
+
+def test_too_few_cells_are_not_tested() -> None:
+    law = PublishedLaw(1.19, 0.0, 0.944, "here", n=12)
+    assert line_test("D_K", law, SCALE[:1], SCALE[:1]).p_value is None
+    cells = table(LOG_SCALE - 0.1, LOG_SCALE + 0.1).iloc[:2]
+    assert proportional_test("D_K", law, cells).p_value is None
+    assert len(SIZES) == 12

@@ -1,0 +1,301 @@
+"""Every fit of a study, recomputed by statsmodels and scipy; and what cannot be fitted."""
+
+from __future__ import annotations
+
+import json
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from scipy import stats
+
+from analysis import conclusions
+from analysis.fits import Fits, fits_of
+from analysis.heads import by_heads
+from analysis.laws import by_name
+from analysis.load import StudyResults
+from analysis.paper import inconsistencies, published_figures
+from analysis.predict import predict_sizes
+from analysis.thresholds import best_of
+from analysis.transitions import collapses, mean_words, probes, transitions
+from rgr_dist import paper
+from rgr_dist.paper import IMPLIED, capacity_scale
+
+
+@pytest.fixture(scope="module")
+def results(made_up: SimpleNamespace) -> StudyResults:
+    searched: StudyResults = made_up.search_all(made_up.study_of(list(IMPLIED)))
+    return searched
+
+
+@pytest.fixture(scope="module")
+def fits(results: StudyResults) -> Fits:
+    return fits_of(results)
+
+
+def everything(results: StudyResults) -> list[str]:
+    """All that can be asked of a study, none of which may raise; returns its sentences."""
+    fits = fits_of(results)
+    best = best_of(results)
+    table = probes(results.runs, results.study)
+    transitions(results.runs, results.study)
+    by_heads(results.thresholds, best, results.study)
+    published_figures(fits, best, results.study)
+    predict_sizes(fits, 128, 32)
+    json.dumps([law.to_json() for law in fits.laws], allow_nan=False)
+    json.dumps(fits.cell_records(), allow_nan=False)
+    return conclusions.sentences(fits, collapses(table, fits))
+
+
+def scales(cells: pd.DataFrame) -> np.ndarray:
+    pairs = zip(cells["m"], cells["d_model"], strict=True)
+    return np.array([capacity_scale(int(m), int(d)) for m, d in pairs])
+
+
+def test_the_leverages_are_statsmodels(fits: Fits) -> None:
+    x, D_K = scales(fits.cells), fits.cells["D_K"].to_numpy()
+    theirs = sm.OLS(D_K, x[:, None]).fit().get_influence().hat_matrix_diag
+    ours = sm.OLS(D_K, sm.add_constant(np.log(x))).fit().get_influence().hat_matrix_diag
+    assert fits.cells["leverage_paper"].to_numpy() == pytest.approx(theirs)
+    assert fits.cells["leverage"].to_numpy() == pytest.approx(ours)
+    assert fits.cells["leverage_paper"].max() == pytest.approx(0.6133, abs=1e-4)
+
+
+def test_lack_of_fit_is_chi_square_of_a_weighted_fit(fits: Fits) -> None:
+    cells = fits.cells
+    low, high = np.log(cells["D_K_fails"]), np.log(cells["D_K_passes"])
+    variance = cells["seed_sd"] ** 2 + (high - low) ** 2 / 12
+    x = np.log(scales(cells))
+    tests = {test.law: test for test in fits.lack_of_fit}
+    weighted = sm.WLS((low + high) / 2, sm.add_constant(x), weights=1 / variance).fit()
+    chi2 = float((weighted.resid**2 / variance).sum())
+    assert tests["D_K_power"].chi2 == pytest.approx(chi2)
+    assert tests["D_K_power"].p_value == pytest.approx(stats.chi2.sf(chi2, len(x) - 2))
+    mean = np.average((low + high) / 2 - x, weights=1 / variance)
+    chi2 = float((((low + high) / 2 - x - mean) ** 2 / variance).sum())
+    assert tests["D_K"].chi2 == pytest.approx(chi2)
+    assert tests["D_K"].degrees == len(x) - 1
+
+
+def test_each_cells_ratio_residual_and_influence(fits: Fits) -> None:
+    power = by_name(fits.laws)["D_K_power"]
+    assert power.factor is not None
+    assert power.exponent is not None
+    cells, x = fits.cells, scales(fits.cells)
+    assert cells["ratio"].to_numpy() == pytest.approx(cells["D_K"] / x)
+    line = power.factor * x**power.exponent
+    middle = np.sqrt(cells["D_K_fails"] * cells["D_K_passes"])
+    assert cells["residual"].to_numpy() == pytest.approx(np.log(middle / line))
+    assert (cells["exponent_without"] - power.exponent).abs().max() < 0.3
+    assert power.exponent_low < power.exponent < power.exponent_high  # type: ignore[operator]
+    assert power.bootstrap_low < power.exponent < power.bootstrap_high  # type: ignore[operator]
+
+
+def test_the_sentences_name_what_they_rest_on(results: StudyResults, fits: Fits) -> None:
+    said = conclusions.sentences(fits, collapses(probes(results.runs, results.study), fits))
+    whole = " ".join(said)
+    assert "over 12 cells" in said[0]
+    assert "leverage 0.61" in whole
+    assert "reduced χ²" in whole
+    assert "rounding included" in whole
+    assert all(line.endswith(".") for line in said)
+
+
+def test_predictions_hold_the_fitted_cells_and_warn_outside(fits: Fits) -> None:
+    inside = predict_sizes(fits, 256, 32)
+    assert inside.warnings == []
+    first = inside.rows[0]
+    assert (first.D_K_low or 0) <= 64 <= (first.D_K_high or 0)
+    assert first.h is not None
+    assert first.d_k == math.ceil(first.D_K / first.h)
+    theirs = inside.rows[-1]
+    assert (theirs.law, theirs.D_K) == ("the paper", math.ceil(1.19 * capacity_scale(256, 32)))
+    outside = predict_sizes(fits, 4096, 32, 8192)
+    assert len(outside.warnings) == 3
+    assert "m = 4096 is outside the fitted cells, which go from 64 to 512" in outside.warnings
+    wide = outside.rows[0]
+    assert (wide.D_K_high or 0) / (wide.D_K_low or 1) > (first.D_K_high or 0) / (first.D_K_low or 1)
+
+
+def empty(made_up: SimpleNamespace) -> StudyResults:
+    study = made_up.study_of([(64, 16), (64, 32)])
+    searched: StudyResults = made_up.results_of(study, [], [])
+    return searched
+
+
+def test_an_empty_store_is_told(made_up: SimpleNamespace) -> None:
+    said = everything(empty(made_up))
+    assert said[0] == (
+        "No law of D_K*: no cell with a threshold; a fit needs 3 cells of 2 sizes whose D_K* lies "
+        "between two known ends."
+    )
+    assert "2 cells count in no law: 2 open." in said
+    prediction = predict_sizes(fits_of(empty(made_up)), 64, 16)
+    assert prediction.reason == "0 cells with a threshold are too few for a law"
+
+
+def test_cells_that_are_all_censored_give_no_law(made_up: SimpleNamespace) -> None:
+    study = made_up.study_of(list(IMPLIED), heads=[1])
+    rows = [
+        made_up.threshold_row(cell, 1, None, status="censored", D_K_low=97, D_K_high=None)
+        for cell in study.cells
+    ]
+    results = made_up.results_of(study, [], rows)
+    said = everything(results)
+    assert said[0].startswith("No law of D_K*: 0 cells; a fit needs 3 cells")
+    assert by_name(fits_of(results).laws)["D_K_power"].n_censored == 12
+
+
+@pytest.mark.parametrize("places", [[(64, 16)], [(64, 16), (64, 32)]])
+def test_one_or_two_cells_give_no_law(
+    made_up: SimpleNamespace, places: list[tuple[int, int]]
+) -> None:
+    results = made_up.search_all(made_up.study_of(places))
+    said = everything(results)
+    assert said[0].startswith("No law of D_K*:")
+    assert all(law.exponent is None for law in fits_of(results).laws)
+
+
+def test_one_seed_is_fitted_with_no_noise_of_seeds(made_up: SimpleNamespace) -> None:
+    results = made_up.search_all(made_up.study_of(list(IMPLIED)[:6], seeds=1))
+    everything(results)
+    assert fits_of(results).cells["seed_sd"].max() == pytest.approx(0, abs=1e-9)
+
+
+def test_a_half_done_study_counts_its_finished_cells(made_up: SimpleNamespace) -> None:
+    results = made_up.search_all(made_up.study_of(list(IMPLIED)[:7]))
+    cut = results.study.cells[0].cell_id
+    rest = results.thresholds[results.thresholds["cell_id"] != cut]
+    part = StudyResults(results.study, results.runs, rest)
+    said = everything(part)
+    assert by_name(fits_of(part).laws)["D_K_power"].n == 6
+    assert "1 cell counts in no law: 1 open." in said
+
+
+def diverged(made_up: SimpleNamespace) -> StudyResults:
+    study = made_up.study_of([(64, 16)], heads=[2], seeds=4)
+    (cell,) = study.cells
+    good = {9: [0.5, 0.55, 0.5, 0.52], 10: [0.999, 0.998, 0.999, None], 11: [1.0, 1.0, 1.0, 0.3]}
+    runs = [
+        made_up.run_row(cell, 2, d_k, seed, score, **_fate(score))
+        for d_k, own in good.items()
+        for seed, score in enumerate(own)
+    ]
+    runs.append(made_up.run_row(cell, 2, 12, 0, None, stop_reason="failed", error="lost"))
+    runs.append(made_up.run_row(cell, 2, 12, 1, 1.0))
+    searched: StudyResults = made_up.results_of(study, runs, [made_up.threshold_row(cell, 2, None)])
+    return searched
+
+
+def _fate(score: float | None) -> dict[str, Any]:
+    return {} if score is not None else {"stop_reason": "diverged"}
+
+
+def test_diverged_collapsed_and_failed_runs_are_counted(made_up: SimpleNamespace) -> None:
+    results = diverged(made_up)
+    everything(results)
+    table = probes(results.runs, results.study).set_index("d_k")
+    assert table["diverged"].to_dict() == {9: 0, 10: 1, 11: 0, 12: 0}
+    assert table["collapsed"].to_dict() == {9: 0, 10: 1, 11: 1, 12: 0}
+    assert table["failed"].to_dict() == {9: 0, 10: 0, 11: 0, 12: 1}
+    assert table["passing"].to_dict() == {9: 0, 10: 3, 11: 3, 12: 1}
+
+
+def test_a_mean_says_of_how_many_seeds_it_is(made_up: SimpleNamespace) -> None:
+    table = probes(diverged(made_up).runs, diverged(made_up).study).set_index("d_k")
+    assert mean_words(table.loc[9]) == "0.5175, of 4 seeds"
+    assert mean_words(table.loc[12]) == "1.0000, of the one seed that ran; of all, at most 1.0000"
+    assert table.loc[12, "mean_low"] == 0.25
+    assert not table.loc[12, "complete"]
+
+
+def test_the_transition_is_that_of_statsmodels(made_up: SimpleNamespace) -> None:
+    study = made_up.study_of([(64, 16)], heads=[2])
+    (cell,) = study.cells
+    passing = dict(zip(range(5, 13), (0, 0, 1, 3, 6, 9, 10, 10), strict=True))
+    runs = [
+        made_up.run_row(cell, 2, d_k, seed, 0.999 if seed < good else 0.9)
+        for d_k, good in passing.items()
+        for seed in range(10)
+    ]
+    results = made_up.results_of(study, runs, [])
+    row = transitions(results.runs, study).iloc[0]
+    ends = np.array([[good, 10 - good] for good in passing.values()])
+    design = sm.add_constant(np.log2([2.0 * d_k for d_k in passing]))
+    constant, slope = sm.GLM(ends, design, sm.families.Binomial()).fit().params
+    assert row["share_status"] == "fitted"
+    assert row["share_width"] == pytest.approx(1 / slope, rel=1e-3)
+    assert np.log2(row["share_middle"]) == pytest.approx(-constant / slope, abs=1e-4)
+    assert row["share_low"] < row["share_middle"] < row["share_high"]
+    assert row["share_low"] > 16
+    assert row["share_high"] < 19
+    assert row["n_runs"] == 80
+
+
+def test_a_curve_of_scores_is_found_again(made_up: SimpleNamespace) -> None:
+    study = made_up.study_of([(64, 16)], heads=[1])
+    (cell,) = study.cells
+    runs = [
+        made_up.run_row(cell, 1, d_k, seed, float(0.9 / (1 + 2 ** (-(math.log2(d_k) - 4) * 6))))
+        for d_k in range(6, 33, 2)
+        for seed in range(2)
+    ]
+    row = transitions(made_up.results_of(study, runs, []).runs, study).iloc[0]
+    assert (row["score_status"], row["share_status"]) == ("fitted", "never")
+    assert row["top"] == pytest.approx(0.9, abs=1e-4)
+    assert row["score_middle"] == pytest.approx(16, rel=1e-3)
+    assert row["score_width"] == pytest.approx(1 / (6 * math.log(2)), rel=1e-3)
+
+
+def test_a_collapse_has_the_deviance_of_statsmodels(results: StudyResults, fits: Fits) -> None:
+    found = {one.law: one for one in collapses(probes(results.runs, results.study), fits)}
+    for one in (found["own D_K*"], found["m log m/d"]):
+        points = one.points
+        ends = np.column_stack([points["passing"], points["n_seeds"] - points["passing"]])
+        design = sm.add_constant(np.log2(points["scaled"].to_numpy()))
+        glm = sm.GLM(ends, design, sm.families.Binomial()).fit()
+        assert one.deviance == pytest.approx(glm.deviance, rel=1e-4)
+        assert one.reduced_chi2 == pytest.approx(glm.deviance / glm.df_resid, rel=1e-4)
+    assert found["own D_K*"].reduced_chi2 < found["m log m/d"].reduced_chi2
+
+
+def test_every_head_has_its_threshold_or_its_bound(results: StudyResults) -> None:
+    best = best_of(results)
+    table = by_heads(results.thresholds, best, results.study)
+    assert len(table) == len(results.thresholds)
+    found = table[table["D_K"].notna()]
+    assert found["at_least"].isna().all()
+    assert (found["D_K_fails"] == found["D_K"] - found["h"]).all()
+    assert table[table["arrow"]]["D_K"].isna().all()
+    stars = table[table["is_best"]]
+    assert list(stars["D_K"]) == list(best["D_K"])
+    assert (stars["times_best"] == 1).all()
+
+
+def test_the_papers_numbers_stand_beside_ours(results: StudyResults, fits: Fits) -> None:
+    table = published_figures(fits, best_of(results), results.study)
+    told = {(row["place"], row["quantity"]): row for row in table.to_dict("records")}
+    d_k = told["Table 1", "d_k* at (m, d_model) = (64, 16)"]
+    assert (d_k["theirs"], d_k["difference"]) == ("5", float(d_k["ours"]) - 5)
+    slope = told["Sec. 6.1, Fig. 3", "slope of D_K* over m′ log₂ m / d_model, all cells"]
+    ours = by_name(fits.laws)["D_K"].slope
+    assert slope["difference"] == pytest.approx(ours - 1.19)
+    assert set(table["verdict"]) <= {
+        "agrees", "differs", "as the paper", "not as the paper", "not measured here",
+    }  # fmt: skip
+    limits = table[table["place"] == "Table 2"].set_index("quantity")
+    assert limits.loc["step limit at (m, d_model) = (512, 16)", "verdict"] == "not as the paper"
+    assert limits.loc["step limit at (m, d_model) = (64, 16)", "verdict"] == "as the paper"
+
+
+def test_where_the_papers_numbers_do_not_fit_together() -> None:
+    median, slopes = inconsistencies()
+    assert "of 11" in median
+    assert "a median of 8" in median
+    assert np.median(list(paper.TABLE_1_D_K_OF_A_HEAD.values())) == 8
+    assert "of the 343 ways" in slopes
+    assert "none gives that" in slopes
