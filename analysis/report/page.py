@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -46,10 +48,10 @@ def render(title: str, sections: Sequence[Section], files: Mapping[str, bytes]) 
         colours={theme: colours.variables(heads, theme) for theme in ("light", "dark")},
         shapes=svg.shapes(),
         script=Markup(_source("page.js")),
-        files={
-            name: None if name.endswith(".svg") else _address(name, content)
-            for name, content in files.items()
-        },
+        figures=[name for name in files if name.endswith(".svg")],
+        files=[
+            _held(name, content) for name, content in files.items() if not name.endswith(".svg")
+        ],
     )
 
 
@@ -71,7 +73,7 @@ def _environment() -> jinja2.Environment:
 def math(text: Any) -> Markup:
     """Our own words as HTML: ``D_K``, ``h*`` and ``x^2`` as the field writes them."""
     marked = re.sub(r"\b([Dd])_(K|k|model)\b", r"<i>\1</i><sub>\2</sub>", str(escape(text)))
-    marked = re.sub(r" ?\^ ?([\w.]+)", r"<sup>\1</sup>", marked)
+    marked = re.sub(r" ?\^ ?([−-]?[\w.]+)", r"<sup>\1</sup>", marked)
     return Markup(re.sub(r"\bh\*", "<i>h</i>*", marked))
 
 
@@ -90,7 +92,15 @@ def _source(name: str) -> str:
     return "\n".join(line.lstrip() for line in lines if not line.lstrip().startswith("// "))
 
 
-def _address(name: str, content: bytes) -> str:
-    """The file as a data address, so that a page that was sent on still holds it."""
+PLAIN = 12_000
+"""Bytes above which the page holds a table compressed, as pandas and R read it too."""
+
+
+def _held(name: str, content: bytes) -> tuple[str, str]:
+    """A file's name and a data address of it, so that a page that was sent on still holds it."""
+    if len(content) > PLAIN:
+        packed = base64.b64encode(gzip.compress(content, mtime=0)).decode()
+        return f"{name}.gz", f"data:application/gzip;base64,{packed}"
     kind = {"csv": "text/csv", "yaml": "text/yaml"}.get(name.rpartition(".")[2], "application/json")
-    return f"data:{kind};charset=utf-8," + quote(content, safe=" /:;,=?!@$&'()*+-._~[]{}|^")
+    text = quote(content, safe=" /:;,=?!@$&'()*+-._~[]{}|^")
+    return name, f"data:{kind};charset=utf-8,{text}"
