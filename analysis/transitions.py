@@ -103,12 +103,17 @@ def mean_words(row: Any) -> str:
     )
 
 
-def transitions(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
+def transitions(
+    runs: pd.DataFrame, study: Study, table: pd.DataFrame | None = None
+) -> pd.DataFrame:
     """Logistic fits for each head count of each cell, in log₂ D_K.
 
     *Score:* least squares of every run's score on top / (1 + exp(-(log₂ D_K - middle) / width));
     collapsed runs are left out and counted. *Share of passing seeds:* binomial maximum likelihood
     of 1 / (1 + exp(-(log₂ D_K - middle) / width)). A middle is told as a D_K, a width in doublings.
+
+    Args:
+        table: of ``probes``; computed if not given.
 
     Returns:
         ``cell_id, m, d_model, degree, h, n_probes, n_runs, collapsed, failed``; ``score_status``:
@@ -119,7 +124,7 @@ def transitions(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
         ``sharp``, where every seed fails up to share_low and passes from share_high on; ``never``;
         ``always``; ``not rising``; ``too few widths``.
     """
-    own, table = scored(runs, study), probes(runs, study)
+    own, table = scored(runs, study), probes(runs, study) if table is None else table
     minimised = study.cells[0].minimised
     rows = []
     for (cell_id, h), part in table.groupby(["cell_id", "h"], sort=False):

@@ -22,7 +22,7 @@ from analysis.fitting.points import log_ends
 from rgr_dist.paper import PublishedLaw
 from search.confidence_interval import CONFIDENCE
 
-LEAST_CELLS = 4
+LEAST_CELLS = 3
 """Fewest cells on which a published law is tested."""
 
 Scale = Literal["linear", "log"]

@@ -79,7 +79,7 @@ class Tables:
     @cached_property
     def transitions(self) -> pd.DataFrame:
         """Logistic fits of the transition of every (cell, h)."""
-        return transitions(self.runs, self.study)
+        return transitions(self.runs, self.study, self.curves)
 
     @cached_property
     def collapses(self) -> list[Collapse]:
