@@ -93,7 +93,7 @@ def best(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataF
         else:
             first = _best_head(found, cell.minimised)
             copied = ("D_K", "d_k", "mean_score", "n_seeds", "confirmed", "certificate")
-            row |= {name: first[name] for name in copied}
+            row |= {name: first.get(name) for name in copied}
             row["h_star"] = first["h"]
             row["h_low"], row["h_high"] = spans[cell.cell_id]
             if _smallest(found, "D_K_low") is not None:

@@ -6,8 +6,8 @@ The store is made up, in a folder of its own that is removed afterwards: a study
 every width of three head counts stored, ten seeds each, in 40 parts. Loading rebuilds every
 threshold from the runs by replaying the search; fitting is ``analysis.fits``: every law, with its
 intervals and bootstrap. A new process does both, and its peak memory is that of the process, with
-all that Python has imported. The limits are 30 s and 2 GiB for a million runs; processor seconds are
-what it takes where other programs leave a core free.
+all that Python has imported. The limits are 30 s and 2 GiB for a million runs; processor seconds
+are what it takes where other programs leave a core free.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def rows_of(cell: Cell, generator: np.random.Generator) -> pa.Table:
         "git_revision": "made up",
         "config": texts,
     }
-    frame = pd.DataFrame(columns, index=range(n))
+    frame = pd.DataFrame(columns, index=range(n)).reindex(columns=RUNS.names)
     return pa.Table.from_pandas(frame, schema=RUNS, preserve_index=False)
 
 

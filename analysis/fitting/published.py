@@ -22,6 +22,9 @@ from analysis.fitting.points import log_ends
 from rgr_dist.paper import PublishedLaw
 from search.confidence_interval import CONFIDENCE
 
+LEAST_CELLS = 4
+"""Fewest cells on which a published law is tested."""
+
 Scale = Literal["linear", "log"]
 
 
@@ -84,7 +87,7 @@ def line_test(name: str, law: PublishedLaw, x: Array, y: Array) -> PublishedTest
     through_origin = law.intercept == 0
     result = _unknown(name, law, "linear", len(x))
     unknowns = 1 if through_origin else 2
-    if len(x) <= unknowns or np.ptp(x) == 0:
+    if len(x) < LEAST_CELLS or np.ptp(x) == 0:
         return result
     design = x[:, None] if through_origin else np.column_stack([x, np.ones_like(x)])
     beta, *_ = np.linalg.lstsq(design, y, rcond=None)
@@ -139,7 +142,7 @@ def proportional_test(name: str, law: PublishedLaw, cells: pd.DataFrame) -> Publ
     bounded = np.isfinite(lower) & np.isfinite(upper)
     x = np.log(cells["scale"].to_numpy(dtype=np.float64))
     n = int(bounded.sum())
-    if law.intercept != 0 or n < 4 or np.ptp(x[bounded]) < 1e-12:
+    if law.intercept != 0 or n < LEAST_CELLS or np.ptp(x[bounded]) < 1e-12:
         return result
     free = fit(lower, upper, np.column_stack([np.ones_like(x), x]))
     low, high = map(math.log, rounding(law.slope))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,7 +21,8 @@ THRESHOLD_COLUMNS = (
     " mean_score n_seeds bits_per_parameter confirmed limited_by"
 )
 LAW_COLUMNS = (
-    "name response predictor cells n slope slope_low slope_high intercept r2 exponent exponent_low"
+    "m d_model D_K ratio predicted residual leverage leverage_paper exponent_without"
+    " name response predictor cells n slope slope_low slope_high intercept r2 exponent exponent_low"
     " exponent_high formula parameters gap loo_error supported reason"
 )
 DECISION_COLUMNS = (
@@ -65,28 +66,33 @@ def fit(study: StudyName, out: Out = "results", set_: Set = None, how: How = For
     with opened(study, set_, out) as (resolved, store):
         results = open_results(resolved, store)
     fits = fits_of(results)
-    if how is Format.TABLE:
-        sections = {
-            "laws": [law.to_json() for law in distinct(fits.laws)],
-            "which law?": [
-                {**one.to_json(), "parameters": _with_limits(one)}
-                for one in fits.candidates
-                if one.status != "too few cells"
-            ],
-        }
-        shown = {name: rows for name, rows in sections.items() if rows}
-        print_listing(shown, how, show=LAW_COLUMNS.split())
-        for sentence in conclusions.sentences(fits):
-            print(sentence)
+    found = " ".join(conclusions.sentences(fits))
+    sections = {
+        "laws": [law.to_json() for law in fits.laws],
+        "candidates": _enough(fits.candidates),
+        "candidates_wide": _enough(fits.candidates_wide),
+        "lack_of_fit": [test.to_json() for test in fits.lack_of_fit],
+        "published": [test.to_json() for test in fits.published if test.p_value is not None],
+        "cells": fits.cell_records(),
+    }
+    if how is not Format.TABLE:
+        print_listing(sections, how, facts={"found": found})
         return
-    sections = {"laws": [law.to_json() for law in fits.laws]}
-    if how is Format.JSON:
-        sections["candidates"] = [one.to_json() for one in fits.candidates]
-        sections["candidates_wide"] = [one.to_json() for one in fits.candidates_wide]
-        sections["lack_of_fit"] = [test.to_json() for test in fits.lack_of_fit]
-        sections["published"] = [test.to_json() for test in fits.published]
-        sections["cells"] = fits.cell_records()
-    print_listing(sections, how, facts={"sentences": conclusions.sentences(fits)})
+    asked = [one for one in fits.candidates if one.status != "too few cells"]
+    shown = {
+        "laws": [law.to_json() for law in distinct(fits.laws)],
+        "which law?": [{**one.to_json(), "parameters": _with_limits(one)} for one in asked],
+        "cells": sections["cells"],
+    }
+    shown = {name: rows for name, rows in shown.items() if rows}
+    print_listing(shown, how, show=LAW_COLUMNS.split())
+    for sentence in conclusions.sentences(fits):
+        print(sentence)
+
+
+def _enough(candidates: Sequence[Candidate]) -> list[dict[str, Any]]:
+    """The candidates for which there are enough cells."""
+    return [one.to_json() for one in candidates if one.status != "too few cells"]
 
 
 def _with_limits(candidate: Candidate) -> str:
@@ -115,9 +121,7 @@ def predict(
     from analysis.predict import predict_sizes
 
     if edges is not None and edges > m * m:
-        raise StudyError(
-            f"--edges {edges}: more than m² = {m * m:,} pairs of items; valid: 1 to that"
-        )
+        raise StudyError(f"--edges {edges}: valid are 1 to m² = {m * m:,}, the pairs of items")
     with opened(study, set_, out) as (resolved, store):
         results = open_results(resolved, store)
     prediction = predict_sizes(fits_of(results), m, d_model, edges)

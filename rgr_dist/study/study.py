@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import yaml
-from pydantic import Field, StrictInt, model_validator
+from pydantic import Field, StrictInt, field_validator, model_validator
 
 from rgr_dist.study.construction import Construction
 from rgr_dist.study.families import Edges, Embedding, Gaussian, Graph, Permutation
@@ -115,7 +115,7 @@ class Search(Spec):
         heads: head counts to search; ``all`` searches every integer.
         target: mean score over the seeds to reach; in a study file of model value 0.5 by default.
         keep_within: heads up to this share above the best D_K, or up to one step of their d_k above
-            it, are searched to the end.
+            it, are searched to the end; null or none searches every head.
         keep_heads: heads that are searched to the end however far above the best they lie.
         max_D_K: largest total width; by default 4 m' log2(m) / d_model, at least 4 h.
         intervals: top up the probes beside a threshold to all seeds (App. A.2): those of every head
@@ -148,6 +148,12 @@ class Search(Spec):
     def lists(self, h: int) -> bool:
         """Whether a head count is one of those to be searched."""
         return self.heads == "all" or h in self.heads
+
+    @field_validator("keep_within", mode="before")
+    @classmethod
+    def _none_is_null(cls, share: Any) -> Any:
+        """``none`` reads like YAML's null, which keeps every head."""
+        return None if share == "none" else share
 
     @model_validator(mode="before")
     @classmethod

@@ -202,3 +202,30 @@ def test_bad_input_leaves_the_process_with_status_2(tmp_path: Path) -> None:
     done = rgr("run", "quickstrat", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_fit_lists_the_power_law_beside_the_others(
+    finished: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(finished)
+    assert call(["fit", "small.yaml", "--format", "json"]) == 0
+    listing = json.loads(capsys.readouterr().out)
+    laws = {law["name"]: law for law in listing["laws"]}
+    assert {"D_K", "D_K_wide", "h", "D_K_power"} <= set(laws)
+    assert {"exponent", "exponent_low", "exponent_high"} <= set(laws["D_K_power"])
+    assert laws["D_K_power"]["exponent"] is None  # two cells
+    assert "a fit needs 3 cells" in laws["D_K_power"]["reason"]
+    assert listing["found"].startswith("No law of D_K*:")
+
+
+def test_predict_says_what_it_lacks(
+    finished: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(finished)
+    ask = ["predict", "--m", "100", "--d-model", "20", "--study", "small.yaml"]
+    assert call(ask) == 2
+    told = capsys.readouterr().err
+    assert "no law of small.yaml to predict from: 2 cells with a threshold are too few" in told
+    assert call([*ask, "--edges", "10001"]) == 2
+    assert "--edges 10001: valid are 1 to m² = 10,000" in capsys.readouterr().err
+    assert call(["predict", "--m", "1", "--d-model", "20"]) == 2

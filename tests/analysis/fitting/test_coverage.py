@@ -61,23 +61,23 @@ def test_the_bootstrap_covers_too() -> None:
 
 
 def outcomes(truth: str, sigma: float, n: int) -> tuple[float, float]:
-    """How often the true law stays in, and how often it alone does."""
+    """How often the true law stays in, and how often no other does but a free power of each size.
+
+    From 64 to 512 items that imitates a factor log m: m log m is nearly m^1.18.
+    """
     lower, upper = draw(np.random.default_rng(13), n, LAWS[truth], sigma)
     kept = alone = 0
     for low, high in zip(lower, upper, strict=True):
         ranked = rank_candidates(table(low, high))
         names = [one.name for one in ranked if one.supported]
         kept += truth in names
-        alone += names == [truth]
+        alone += truth in names and set(names) <= {truth, "m^a d^b"}
     return kept / n, alone / n
 
 
 @pytest.mark.parametrize("truth", ["m log m/d", "(m/d)^a"])
 def test_the_right_law_is_singled_out_when_the_scatter_is_small(truth: str) -> None:
-    """Only a law that holds the true one as a special case may stay beside it."""
-    kept, alone = outcomes(truth, 0.01, 2)
-    assert kept == 1.0
-    assert alone >= 0.5
+    assert outcomes(truth, 0.01, 2) == (1.0, 1.0)
 
 
 def test_it_cannot_be_told_when_the_scatter_is_large() -> None:
@@ -89,10 +89,10 @@ def test_it_cannot_be_told_when_the_scatter_is_large() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("truth", list(LAWS))
 def test_the_right_law_is_chosen_when_it_can_be(truth: str) -> None:
-    kept, alone = outcomes(truth, 0.02, 60)
+    kept, alone = outcomes(truth, 0.02, 40)
     assert kept >= 0.93
-    assert alone >= 0.6
-    kept, alone = outcomes(truth, 0.25, 60)
+    assert alone >= 0.8
+    kept, alone = outcomes(truth, 0.25, 40)
     assert kept >= 0.9
     assert alone <= 0.5
 
