@@ -93,7 +93,7 @@ def best(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataF
         else:
             first = _best_head(found, cell.minimised)
             copied = ("D_K", "d_k", "mean_score", "n_seeds", "confirmed", "certificate")
-            row |= {name: first[name] for name in copied}
+            row |= {name: first.get(name) for name in copied}
             row["h_star"] = first["h"]
             row["h_low"], row["h_high"] = spans[cell.cell_id]
             if _smallest(found, "D_K_low") is not None:
@@ -194,7 +194,7 @@ def _heads(thresholds: pd.DataFrame, study: Study) -> Iterator[tuple[Cell, list[
     for row in thresholds.astype("object").to_dict("records"):
         if study.search.lists(int(row["h"])):
             head: Head = {str(name): value for name, value in row.items()}
-            head |= {name: integer(row[name]) for name in whole}
+            head |= {name: integer(row.get(name)) for name in whole}  # older tables lack the last
             head["mean_score"] = real(row["mean_score"])
             by_cell.setdefault(row["cell_id"], []).append(head)
     for cell in study.cells:

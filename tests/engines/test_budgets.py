@@ -42,7 +42,7 @@ SHAPES = [
 
 
 @pytest.mark.parametrize("name", ["fused", "lanes"])
-@pytest.mark.parametrize(("model", "training", "reasons"), SHAPES, ids=lambda part: str(part)[:9])
+@pytest.mark.parametrize(("model", "training", "reasons"), SHAPES)
 def test_every_budget_is_what_a_run_of_its_own_gives(name, model, training, reasons):
     engine = make_engine(name, model=model)
     runs = [run_of(model, seed, **training) for seed in range(3)]
