@@ -127,19 +127,18 @@ def _passes_from(
 
 def _certificate(result: ArmResult, passes_from: int | None) -> str | None:
     passed, failed = result.contradiction or (result.passed, result.failed)
-    if passed is None and failed is None:
+    if passed is None:
         return None
-    sides = {"pass": _probe(result.arm, passed), "fail": _probe(result.arm, failed)}
+    since = {} if passes_from is None else {"passes_from_max_steps": passes_from}
+    sides = {"pass": _probe(result.arm, passed) | since, "fail": None}
+    if failed is not None:
+        sides["fail"] = _probe(result.arm, failed)
     if result.fresh is not None:
         sides["fresh"] = _probe(result.arm, result.fresh)
-    if sides["pass"] is not None and passes_from is not None:
-        sides["pass"]["passes_from_max_steps"] = passes_from
     return json.dumps(sides)
 
 
-def _probe(h: int, probe: ProbeResult | None) -> dict[str, Any] | None:
-    if probe is None:
-        return None
+def _probe(h: int, probe: ProbeResult) -> dict[str, Any]:
     return {
         "d_k": probe.value,
         "mean_score": finite(probe.mean_score),

@@ -22,10 +22,10 @@ def test_run_finds_thresholds_with_certificates_and_writes_a_report(finished: Pa
     expected = "model graph degree m d_model h d_k D_K D_K_low D_K_high status mean_score n_seeds"
     assert set(listing["thresholds"][0]) == {
         *expected.split(),
-        "certificate",
-        "bits_per_parameter",
+        *("certificate", "bits_per_parameter", "max_steps", "confirmed", "D_K_first"),
     }
     best_keys = "m d_model degree D_K D_K_low D_K_high h_star h_low h_high d_k bits_per_parameter"
+    best_keys += " max_steps confirmed D_K_first"
     assert set(listing["best"][0]) == set(best_keys.split())
     assert len(listing["thresholds"]) == 6
     found = [row for row in listing["thresholds"] if row["status"] == "found"]
