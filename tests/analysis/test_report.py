@@ -346,8 +346,9 @@ def test_denser_graphs_are_told_apart_and_held_against_app_a_3(
     )
     widths = {1: 9, 4: 30, 8: 50, 32: 96}
     rows = [made_up.threshold_row(cell, 2, widths[cell.graph.degree]) for cell in study.cells]
-    pruned = {"status": "pruned", "D_K_low": 9}
-    rows += [made_up.threshold_row(cell, 1, None, **pruned) for cell in study.cells]
+    for cell in study.cells:
+        pruned = {"status": "pruned", "D_K_low": 3 * widths[cell.graph.degree]}
+        rows.append(made_up.threshold_row(cell, 1, None, **pruned))
     text = written(made_up.results_of(study, [], rows), tmp_path)
     assert "0.46 x (App. A.3" in text
     assert "The paper&#39;s D_K* ≈ 0.46 x (App. A.3, Eq. 32, Fig. 12) is compatible with" in text
