@@ -71,13 +71,14 @@ def _gain(cell: Cell, best: Mapping[Any, Any], one: Mapping[Any, Any]) -> dict[s
     D_K, low, high = (integer(best[name]) for name in ("D_K", "D_K_low", "D_K_high"))
     alone, one_low, one_high = (integer(one.get(name)) for name in ("D_K", "D_K_low", "D_K_high"))
     row |= {"D_K_one": alone, "one_low": one_low, "one_high": one_high}
-    if D_K is not None and alone is not None:
-        row["gain"] = alone / D_K
-    if (one_low or alone) is not None and (high or D_K) is not None:
-        row["gain_low"] = (one_low or alone) / (high or D_K)  # type: ignore[operator]
-    if (one_high or alone) is not None and alone is not None and (low or D_K) is not None:
-        row["gain_high"] = (one_high or alone) / (low or D_K)  # type: ignore[operator]
+    row["gain"] = _ratio(alone, D_K)
+    row["gain_low"] = _ratio(one_low or alone, high or D_K)
+    row["gain_high"] = None if alone is None else _ratio(one_high or alone, low or D_K)
     return row
+
+
+def _ratio(one: int | None, other: int | None) -> float | None:
+    return None if one is None or other is None else one / other
 
 
 def verdict(cell_gains: pd.DataFrame) -> str:

@@ -15,6 +15,8 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
+from analysis.figures.scales import round_ticks
+
 INK = "#222222"
 FAINT = "#8a8a8a"
 GRID = "#e6e6e6"
@@ -141,18 +143,7 @@ def error_axis(axes: Axes, values: Sequence[float], pad: float = 1.15) -> None:
     low, high = min(shown) / pad, max(shown) * pad
     axes.set_yscale("log")
     axes.set_ylim(low, high)
-    ticks = error_ticks(low, high)
+    ticks = round_ticks(low, high)
     axes.yaxis.set_major_locator(FixedLocator(ticks))
     axes.yaxis.set_major_formatter(FixedFormatter([f"{tick:g}" for tick in ticks]))
     axes.yaxis.set_minor_locator(NullLocator())
-
-
-def error_ticks(low: float, high: float) -> list[float]:
-    """At most nine round numbers in [low, high], in the coarsest steps of which three fit."""
-    for steps in ((1,), (1, 2, 5), range(1, 10), range(10, 100)):
-        decades = range(-30, 31)
-        ticks = sorted({float(f"{step}e{k}") for k in decades for step in steps})
-        ticks = [tick for tick in ticks if low <= tick <= high]
-        if len(ticks) >= 3:
-            break
-    return ticks[:: max(1, (len(ticks) + 8) // 9)]

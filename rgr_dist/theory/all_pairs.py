@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from rgr_dist.models.f1 import micro_f1
 from rgr_dist.problem.graphs import Neighbours
 from rgr_dist.theory.layer import FloatArray, Layer
+from rgr_dist.theory.recovery import Recovery
 
 SCORES_AT_ONCE = 2**21
 """Scores of one block of rows; a bound on memory that does not change the result."""
@@ -24,7 +24,7 @@ Float64Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class AllPairs:
+class AllPairs(Recovery):
     """What a layer says of all pairs of items.
 
     Attributes:
@@ -39,21 +39,6 @@ class AllPairs:
     predicted: int
     actual: int
     margin: float
-
-    @property
-    def failed_pairs(self) -> int:
-        """Missed edges and false ones."""
-        return self.predicted + self.actual - 2 * self.tp
-
-    @property
-    def exact(self) -> bool:
-        """Whether the recovered graph is the true one."""
-        return self.failed_pairs == 0
-
-    @property
-    def f1(self) -> float:
-        """Micro-F1 over all pairs."""
-        return micro_f1(self.tp, self.predicted, self.actual)
 
 
 def score_rows(layer: Layer, X: FloatArray) -> Iterator[tuple[int, Float64Array]]:

@@ -14,17 +14,17 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from rgr_dist.models.f1 import micro_f1
 from rgr_dist.models.labels import labels
 from rgr_dist.models.softmax_sum import summed_attention
 from rgr_dist.problem.graphs import Neighbours
 from rgr_dist.theory.layer import FloatArray, Layer
+from rgr_dist.theory.recovery import Recovery
 
 CONTEXTS_AT_ONCE = 64
 
 
 @dataclass(frozen=True)
-class InContexts:
+class InContexts(Recovery):
     """What a softmax layer says of all ordered pairs of sampled contexts.
 
     Attributes:
@@ -43,21 +43,6 @@ class InContexts:
     absent: int
     absent_right: int
     margin: float
-
-    @property
-    def failed_pairs(self) -> int:
-        """Missed edges and false ones."""
-        return self.predicted + self.actual - 2 * self.tp
-
-    @property
-    def exact(self) -> bool:
-        """Whether every pair of every context is right."""
-        return self.failed_pairs == 0
-
-    @property
-    def f1(self) -> float:
-        """Micro-F1 over all pairs of all contexts."""
-        return micro_f1(self.tp, self.predicted, self.actual)
 
 
 def score_contexts_softmax(
