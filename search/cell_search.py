@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from itertools import groupby
 
 from search.bracket import Bracket
@@ -18,6 +18,9 @@ from search.protocol import CellPlan, Decision, Need, ProbeKey
 from search.seed_test import SeedTest
 
 Steps = Generator[tuple[Need, ...], None, None]
+
+WALK = 4
+"""Values beside a threshold at which an interval's end is looked for one by one."""
 
 
 def replay(
@@ -164,6 +167,8 @@ def _first_pass(
 ) -> Generator[tuple[Need, ...], None, int | None]:
     """Try every arm at a level of cost, nearest to the expected one first, then raise the level."""
     plan = state.plan
+    if state.shorter is not None:
+        return (yield from _first_pass_in_turn(state, order))
     level, _, factor = state.start
     while True:
         growing = False
@@ -183,6 +188,23 @@ def _first_pass(
         if not growing:
             return None
         level, factor = level * factor, max(plan.spread, factor) if state.longer else 2.0
+
+
+def _first_pass_in_turn(
+    state: CellState, order: list[int]
+) -> Generator[tuple[Need, ...], None, int | None]:
+    """Try one arm up to its limit before the next: at the largest budget every fail is dear."""
+    level, _, factor = state.start
+    for arm in order:
+        cost = level
+        while not (bracket := state.brackets[arm]).is_exhausted and arm not in state.failed_arms:
+            value = max(bracket.nearest(cost / arm), bracket.axis[bracket.below])
+            reason = f"look for a first pass at {state.plan.words.cost} near {arm * value}"
+            yield from _probe(state, arm, value, reason)
+            if state.brackets[arm].high is not None:
+                return arm
+            cost *= factor
+    return None
 
 
 def _bound(state: CellState, order: list[int]) -> Steps:
@@ -271,27 +293,49 @@ def _intervals(state: CellState, arm: int) -> Steps:
         return
     # At a smaller budget the fail is one that came with the longer runs, perhaps beyond the cap.
     low = bracket.low if found or state.longer is not None else cap
-    at = start = bisect_right(axis, low)
-    while at > 0:
-        key = ProbeKey(arm, axis[at - 1])
-        reason = f"interval: could {word} = {key.value} pass, within its seeds' spread?"
-        yield (Need(key, reason, "every seed"),)
-        if arm in state.failed_arms or not state.test_of(key).may_reach(state.scores(key)):
-            break
-        at -= 1
+    start = bisect_right(axis, low)
+    reason = f"interval: could {word} = {{}} pass, within its seeds' spread?"
+    below = [ProbeKey(arm, value) for value in reversed(axis[:start])]
+    reaching = yield from _edge(
+        state, below, reason, lambda key: not state.test_of(key).may_reach(state.scores(key))
+    )
     if arm in state.failed_arms:
         return
-    if found or at < start:
-        state.optimistic[arm] = axis[at]
-    for value in axis[start:] if found else ():
-        key = ProbeKey(arm, value)
-        reason = f"interval: does {word} = {value} pass beyond its seeds' spread?"
-        yield (Need(key, reason, "every seed"),)
-        if arm in state.failed_arms:
+    if found or reaching:
+        state.optimistic[arm] = axis[start - reaching]
+    if not found:
+        return
+    reason = f"interval: does {word} = {{}} pass beyond its seeds' spread?"
+    above = [ProbeKey(arm, value) for value in axis[start:]]
+    unsure = yield from _edge(
+        state, above, reason, lambda key: state.test_of(key).surely_reaches(state.scores(key))
+    )
+    if arm not in state.failed_arms and unsure < len(above):
+        state.conservative[arm] = above[unsure].value
+
+
+def _edge(
+    state: CellState, keys: list[ProbeKey], reason: str, is_beyond: Callable[[ProbeKey], bool]
+) -> Generator[tuple[Need, ...], None, int]:
+    """How many of these probes come before the first that is beyond.
+
+    Walks one by one, then in growing steps, and goes back by halves: a mean that hangs about the
+    target over hundreds of values takes some twenty probes.
+    """
+    before, at = 0, 0
+    end = len(keys)  # none from here on needs a look: it is beyond, or there is none
+    while before < end:
+        key = keys[at]
+        yield (Need(key, reason.format(key.value), "every seed"),)
+        if key.arm in state.failed_arms:
             break
-        if state.test_of(key).surely_reaches(state.scores(key)):
-            state.conservative[arm] = value
-            break
+        if is_beyond(key):
+            end = at
+        else:
+            before = at + 1
+        is_bracketed = end < len(keys)
+        at = (before + end) // 2 if is_bracketed else min(at + max(1, at - WALK), end - 1)
+    return before
 
 
 def _retest(state: CellState, order: list[int]) -> Steps:

@@ -27,6 +27,7 @@ class SeedTest:
             they print as, so that a mean exactly at the target passes.
         seeds: number of seeds n.
         first: the smallest of them; the seeds are first … first + n - 1.
+        one_by_one: seeds are dear: begin with one, and add as few as may settle a fail.
         minimise: lower scores are better: pass if the mean is at most the target.
         low, high: bounds of the score, None where it has none.
         extra: seeds that a retest adds.
@@ -39,6 +40,7 @@ class SeedTest:
     high: float | None = 1.0
     extra: int = 0
     first: int = 0
+    one_by_one: bool = False
 
     @property
     def with_extra(self) -> SeedTest:
@@ -98,8 +100,10 @@ class SeedTest:
         """Seeds to train next, side by side; empty once the verdict is known.
 
         Two seeds settle most failing probes. If they pass, the rest go together; if they do
-        not, three more, then the rest. A wave counts when all its seeds have a score, so that
-        what a verdict rests on does not depend on which of them came first.
+        not, three more, then the rest. Where seeds are dear, one goes first; if it passes, two
+        more, then the rest; if not, as many as would settle a fail, were they no better. A wave
+        counts when all its seeds have a score, so that what a verdict rests on does not depend
+        on which of them came first.
 
         Args:
             complete: go on until every seed has a score.
@@ -120,15 +124,33 @@ class SeedTest:
         """The scores of the waves so far, and the seeds that the present one lacks."""
         run: dict[int, float] = {}
         while len(run) < self.seeds and (complete or self.verdict(run) is None):
-            known = len(run)
-            promising = known >= 2 and self.reaches(self.mean(run))
-            whole = complete or promising or known >= 5 or (self.low is None and self.high is None)
-            end = self.seeds if whole else 5 if known >= 2 else 2
-            wave = self._seeds[known:end]
+            whole = complete or (self.low is None and self.high is None)
+            wave = self._seeds[len(run) : self.seeds if whole else self._wave_end(run)]
             run |= {seed: scores[seed] for seed in wave if seed in scores}
             if lacking := tuple(seed for seed in wave if seed not in scores):
                 return run, lacking
         return run, ()
+
+    def _wave_end(self, run: Mapping[int, float]) -> int:
+        """How many seeds there are to be when the next wave has run."""
+        known = len(run)
+        promising = known > 0 and self.reaches(self.mean(run))
+        if not self.one_by_one:
+            return (
+                self.seeds if known >= 5 or (promising and known >= 2) else 5 if known >= 2 else 2
+            )
+        if promising:
+            return 3 if known < 3 else self.seeds
+        return min(self.seeds, max(known + 1, self._settling(run)))
+
+    def _settling(self, run: Mapping[int, float]) -> int:
+        """Seeds that settle a fail if those to come score as these do; the mean is below target."""
+        _, best, wanted = self.signed_bounds
+        if not run or best is None:
+            return 1
+        total = sum(map(_decimal, run.values()), Fraction()) * (-1 if self.minimise else 1)
+        lost, allowed = len(run) * best - total, self.seeds * best - wanted
+        return math.floor(allowed * len(run) / lost) + 1
 
     def interval(self, scores: Mapping[int, float]) -> tuple[float, float] | None:
         """95 % t-interval of the mean over the known seeds; None below two seeds."""

@@ -86,7 +86,10 @@ def _grid_axes(search: Search) -> dict[int, Sequence[int]]:
 
 
 def seed_test(study: Study) -> SeedTest:
-    """The test of a probe: by mean F1, or by a mean error that has no upper bound."""
+    """The test of a probe: by mean F1, or by a mean error that has no upper bound.
+
+    At a large step limit a failing run is dear, since it never converges.
+    """
     search, minimised = study.search, study.cells[0].minimised
     return SeedTest(
         target=search.target,
@@ -94,6 +97,7 @@ def seed_test(study: Study) -> SeedTest:
         minimise=minimised,
         high=None if minimised else 1.0,
         extra=search.extra_seeds,
+        one_by_one=study.has_budgets,
     )
 
 

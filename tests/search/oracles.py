@@ -57,7 +57,8 @@ def drawn_cell(number: int) -> SimulatedCell:
 def sharp_cells(draw: st.DrawFn, seeds: int | None = None, **fixed: Any) -> SimulatedCell:
     """Monotone in value: from a threshold on every seed passes, below it the mean fails clearly.
 
-    A threshold beyond the arm's limit is a plateau that never passes.
+    A threshold beyond the arm's limit is a plateau that never passes. The seeds have their luck at
+    every value, so that intervals clear the target from some value on, or at none.
     """
     plan = draw(plans(**fixed))
     test = SeedTest(0.99, seeds or draw(st.sampled_from([1, 2, 3, 10])))
@@ -65,7 +66,7 @@ def sharp_cells(draw: st.DrawFn, seeds: int | None = None, **fixed: Any) -> Simu
     salt = draw(st.integers(0, 9))
 
     def score(arm: int, value: int, seed: int) -> float:
-        chance = random.Random(f"{salt} {arm} {value} {seed}")
+        chance = random.Random(f"{salt} {arm} {seed}")
         if value >= thresholds[arm]:
             return round(chance.uniform(0.991, 1), 4)
         return 0.9 if seed == 0 else round(chance.uniform(0.8, 1), 4)

@@ -65,7 +65,7 @@ class SimulatedCell:
         high = axis.index(value)
         low = self.optimistic(arm, high)
         while high < len(axis):
-            if self._reaches(self.bounds(arm, axis[high])[self.test.minimise]):
+            if self.surely_reaches(arm, axis[high]):
                 return arm * axis[low], arm * axis[high]
             high += 1
         return arm * axis[low], None
@@ -73,9 +73,17 @@ class SimulatedCell:
     def optimistic(self, arm: int, at: int) -> int:
         """Down from a position on the axis, the first below which no interval reaches."""
         axis = self.plan.axes[arm]
-        while at > 0 and self._reaches(self.bounds(arm, axis[at - 1])[not self.test.minimise]):
+        while at > 0 and self.may_reach(arm, axis[at - 1]):
             at -= 1
         return at
+
+    def may_reach(self, arm: int, value: int) -> bool:
+        """Whether the better end of the interval reaches the target."""
+        return self._reaches(self.bounds(arm, value)[not self.test.minimise])
+
+    def surely_reaches(self, arm: int, value: int) -> bool:
+        """Whether the worse end of the interval does."""
+        return self._reaches(self.bounds(arm, value)[self.test.minimise])
 
     def _reaches(self, mean: float) -> bool:
         return mean <= self.test.target if self.test.minimise else mean >= self.test.target

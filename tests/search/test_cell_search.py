@@ -88,6 +88,42 @@ def test_intervals_are_those_of_a_walk_over_every_value(cell: SimulatedCell) -> 
             assert result.cost_low <= arm * result.value <= (result.cost_high or arm * result.value)
 
 
+def hanging(arm: int, value: int, seed: int) -> float:
+    """A mean that creeps through the target over hundreds of values, under the seeds' spread."""
+    return round(min(1.0, 0.985 + value * 2e-5 + (seed - 1) * 0.002), 6)
+
+
+def test_a_mean_that_hangs_about_the_target_does_not_cost_a_probe_at_every_value() -> None:
+    cell = cell_of({1: 900}, hanging, seeds=3, guess_cost=256.0, intervals=True)
+    state, _ = search(cell)
+    result = state.result(1)
+    assert (result.cost_low, result.cost_high) == cell.interval(1, result.value) == (2, 499)
+    asked = [d.value for d in state.decisions if d.reason.startswith("interval")]
+    assert len(asked) <= 45  # of 747
+    above = [value for value in asked if value >= result.value]
+    assert above[:8] == [result.value + step for step in (0, 1, 2, 3, 4, 5, 6, 8)]
+
+
+@settings(max_examples=40)
+@given(noisy_cells(intervals=True, keep_within=None))
+def test_each_end_of_an_interval_has_a_certificate_however_rough_the_means(
+    cell: SimulatedCell,
+) -> None:
+    state, _ = search(cell)
+    for arm, axis in cell.plan.axes.items():
+        result = state.result(arm)
+        if result.status != "found" or cell.test.seeds == 1:
+            continue
+        at = axis.index(result.value)
+        low = axis.index(result.cost_low // arm)
+        assert low <= at
+        assert low == 0 or not cell.may_reach(arm, axis[low - 1])
+        if result.cost_high is not None:
+            high = axis.index(result.cost_high // arm)
+            assert cell.surely_reaches(arm, axis[high])
+            assert high == at or not cell.surely_reaches(arm, axis[high - 1])
+
+
 def test_a_margin_counts_exactly_at_its_edge() -> None:
     """10 % above 20 is 22, which binary floating point would put just above."""
     cell = cell_of({1: 40, 2: 20, 11: 9}, step({1: 20, 2: 11, 11: 3}), keep_within=0.1)

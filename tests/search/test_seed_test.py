@@ -92,6 +92,7 @@ def test_waves_train_the_missing_seeds_that_they_would_without_any_known_before(
     probe: tuple, complete: bool, data: st.DataObject
 ) -> None:
     test, scores = probe
+    test = replace(test, one_by_one=data.draw(st.booleans(), "one by one"))
     before = data.draw(st.sets(st.integers(0, test.seeds - 1)), "known before")
     known = {seed: scores[seed] for seed in before}
     alone = test.needed(dict(enumerate(scores)), complete)
@@ -110,6 +111,24 @@ def test_a_hopeless_probe_costs_two_seeds_and_a_promising_one_no_extra_wave() ->
     assert test.next_wave({0: 0.9, 1: 0.99}) == ()
     assert test.next_wave({0: 0.98, 1: 0.98}) == (2, 3, 4)
     assert test.next_wave({0: 1.0, 1: 0.99}) == (2, 3, 4, 5, 6, 7, 8, 9)
+
+
+def test_dear_seeds_go_one_by_one_and_then_as_many_as_would_settle_a_fail() -> None:
+    test = SeedTest(0.99, 10, one_by_one=True)
+    assert test.next_wave({}) == (0,)
+    assert test.next_wave({0: 0.899}) == ()  # the other nine cannot save the mean
+    assert test.next_wave({0: 0.95}) == (1, 2)  # three such lack more than the 0.1 allowed
+    assert test.next_wave({0: 0.95, 1: 0.97}) == (2,)
+    assert test.next_wave({0: 0.9899}) == (1, 2, 3, 4, 5, 6, 7, 8, 9)
+    assert test.next_wave({0: 0.99}) == (1, 2)
+    assert test.next_wave({0: 0.99, 1: 1.0, 2: 0.98}) == (3, 4, 5, 6, 7, 8, 9)
+    error = SeedTest(0.1, 10, minimise=True, one_by_one=True)  # a share of errors
+    assert error.next_wave({0: 0.6}) == (1,)
+    assert error.next_wave({0: 0.6, 1: 0.3}) == (2,)
+    unbounded = SeedTest(0.1, 10, minimise=True, high=None, one_by_one=True)
+    assert unbounded.next_wave({0: 3.0}) == ()
+    free = SeedTest(0.1, 10, low=None, high=None, one_by_one=True)
+    assert free.next_wave({}) == tuple(range(10))
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=12).filter(lambda s: np.ptp(s) > 1e-6))
