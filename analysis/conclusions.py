@@ -8,6 +8,7 @@ from analysis.fits import Fits, LackOfFit
 from analysis.fitting.candidates import LEAST_GAP, Candidate
 from analysis.fitting.published import PublishedTest
 from analysis.laws import CELLS_OF_A_LAW, Law, by_name
+from analysis.narrowing import Narrowing
 from analysis.transitions import OWN, Collapse
 from analysis.wording import plural, three_digits
 
@@ -163,6 +164,26 @@ def collapse(found: Sequence[Collapse]) -> str:
     paper = by_law.get("m log m/d")
     if paper is not None and paper is not best:
         line += f", by {paper.formula} with {paper.reduced_chi2:.1f}"
+    return f"{line}."
+
+
+def narrowing(found: Narrowing) -> str:
+    """How the transitions' width depends on m, and whether a power of m describes it."""
+    low, high = found.exponent_low, found.exponent_high
+    sizes = sorted(set(found.cells["m"]))
+    ratios = set(found.cells["m"] / found.cells["d_model"])
+    where = (
+        f"at m/d_model = {ratios.pop():g}" if len(ratios) == 1 else "over cells of any m/d_model"
+    )
+    verdict = "narrow with" if high < 0 else "widen with" if low > 0 else "need not depend on"
+    line = (
+        f"The transitions {verdict} m, {where}: their width at h*, in doublings of D_K, goes as "
+        f"m^{found.exponent:.2f} with the exponent in [{low:.2f}, {high:.2f}] (95 %), from "
+        f"{plural(len(found.cells), 'cell')} of m = {sizes[0]} to {sizes[-1]} with "
+        f"{found.cells['n_runs'].min()} to {found.cells['n_runs'].max()} runs each"
+    )
+    if found.degrees and found.p_value < 0.05:
+        line += f"; no single power describes all widths (p = {found.p_value:.2g})"
     return f"{line}."
 
 

@@ -8,22 +8,20 @@ verdicts.
 from __future__ import annotations
 
 import dataclasses
-import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import optimize, stats
-from scipy.special import expit, log_expit, xlogy
+from scipy import optimize
+from scipy.special import expit
 
 from analysis.curves import PROBE, curves
 from analysis.fits import Fits
+from analysis.fitting import logistic
 from analysis.fitting.candidates import predict
-from analysis.fitting.interval_likelihood import Array
 from analysis.runs import asked, scored
 from rgr_dist.study.study import Study
-from search.confidence_interval import CONFIDENCE
 
 COLLAPSED = 0.5
 """A run collapsed if it diverged or scores less than this share of its probe's median."""
@@ -44,6 +42,7 @@ TRANSITION_KINDS = {
     "score_status": "object", "top": "float64", "score_middle": "float64",
     "score_width": "float64", "share_status": "object", "share_middle": "float64",
     "share_low": "float64", "share_high": "float64", "share_width": "float64",
+    "share_width_low": "float64", "share_width_high": "float64",
 }  # fmt: skip
 
 
@@ -120,7 +119,8 @@ def transitions(
         ``fitted``, with ``top`` (the plateau), ``score_middle, score_width``; ``flat``, where no
         rise lies within a doubling of the widths that ran, with the median score as ``top``; ``too
         few widths``; ``no fit``; ``an error``. ``share_status``: ``fitted``, with ``share_middle``,
-        its 95 % profile-likelihood limits ``share_low, share_high``, and ``share_width``;
+        its 95 % profile-likelihood limits ``share_low, share_high``, and ``share_width`` with
+        ``share_width_low, share_width_high``;
         ``sharp``, where every seed fails up to share_low and passes from share_high on; ``never``;
         ``always``; ``not rising``; ``too few widths``.
     """
@@ -138,7 +138,7 @@ def transitions(
                 "collapsed": int(part["collapsed"].sum()),
                 "failed": int(part["failed"].sum()),
                 **_score_fit(of_head, minimised),
-                **_share_fit(part),
+                **share_fit(part),
             }
         )
     frame = pd.DataFrame(rows, columns=list(TRANSITION_KINDS), dtype="object")
@@ -168,7 +168,8 @@ def _score_fit(runs: pd.DataFrame, minimised: bool) -> dict[str, Any]:
     return {"score_status": "fitted", **{name: float(value) for name, value in found.items()}}
 
 
-def _share_fit(table: pd.DataFrame) -> dict[str, Any]:
+def share_fit(table: pd.DataFrame) -> dict[str, Any]:
+    """The fit to the shares of passing seeds of one head count's probes: columns ``share_*``."""
     D_K = table["D_K"].to_numpy(dtype=np.float64)
     good = table["passing"].to_numpy(dtype=np.float64)
     bad = table["n_seeds"].to_numpy(dtype=np.float64) - good
@@ -186,72 +187,18 @@ def _share_fit(table: pd.DataFrame) -> dict[str, Any]:
     x = np.log2(D_K)
     if np.corrcoef(x, good / (good + bad))[0, 1] <= 0:
         return {"share_status": "not rising"}
-    curve = _logistic(x, good, bad)
-    low, high = _middle_limits(x, good, bad, curve)
+    curve = logistic.fit(x, good, bad)
+    low, high = logistic.middle_limits(x, good, bad, curve)
+    narrowest, widest = logistic.width_limits(x, good, bad, curve)
     return {
         "share_status": "fitted",
         "share_middle": 2.0**curve.middle,
         "share_low": 2.0**low,
         "share_high": 2.0**high,
         "share_width": curve.width,
+        "share_width_low": narrowest,
+        "share_width_high": widest,
     }
-
-
-@dataclass(frozen=True)
-class _Curve:
-    """A logistic curve in log₂ D_K, and the deviance of the shares from it."""
-
-    middle: float
-    width: float
-    deviance: float
-
-
-LEAST_WIDTH, LARGEST_WIDTH = 1e-3, 20.0
-"""Bounds on a transition's width, in doublings of D_K."""
-
-
-REFINEMENTS = 6
-"""How often the grid of a curve is drawn closer, five times each."""
-
-
-def _deviance(x: Array, good: Array, bad: Array, middle: Any, log_width: Any) -> Array:
-    """Twice what a curve's log-likelihood lacks of that of the observed shares."""
-    total = good + bad
-    seen = (xlogy(good, good / total) + xlogy(bad, bad / total)).sum()
-    width = np.exp(np.clip(log_width, math.log(LEAST_WIDTH), math.log(LARGEST_WIDTH)))
-    centre = (x - np.expand_dims(middle, -1)) / np.expand_dims(width, -1)
-    fitted = (good * log_expit(centre) + bad * log_expit(-centre)).sum(axis=-1)
-    return np.asarray(2 * (seen - fitted), dtype=np.float64)
-
-
-def _logistic(x: Array, good: Array, bad: Array) -> _Curve:
-    """The curve of least deviance, on a grid that is drawn closer about its best point."""
-    middles = np.linspace(x.min() - 0.5, x.max() + 0.5, 81)
-    log_widths = np.linspace(math.log(LEAST_WIDTH), math.log(LARGEST_WIDTH), 61)
-    for _ in range(1 + REFINEMENTS):
-        grid = np.meshgrid(middles, log_widths, indexing="ij")
-        deviance = _deviance(x, good, bad, *grid)
-        i, j = np.unravel_index(int(deviance.argmin()), deviance.shape)
-        middle, log_width, least = middles[i], log_widths[j], deviance[i, j]
-        reach = 2 * (middles[1] - middles[0]), 2 * (log_widths[1] - log_widths[0])
-        middles = np.linspace(middle - reach[0], middle + reach[0], 21)
-        log_widths = np.linspace(log_width - reach[1], log_width + reach[1], 21)
-    width = float(np.clip(math.exp(log_width), LEAST_WIDTH, LARGEST_WIDTH))
-    return _Curve(float(middle), width, float(least))
-
-
-def _middle_limits(x: Array, good: Array, bad: Array, curve: _Curve) -> tuple[float, float]:
-    """95 % profile-likelihood limits of the middle, on a grid of 1/100 of the span of x.
-
-    A limit beyond the probes is told as the outermost probe.
-    """
-    cut = curve.deviance + float(stats.chi2.ppf(CONFIDENCE, 1))
-    log_widths = np.linspace(math.log(LEAST_WIDTH), math.log(LARGEST_WIDTH), 120)
-    middles = np.unique(np.append(np.linspace(x.min(), x.max(), 101), curve.middle))
-    grid = np.broadcast_to(middles[:, None], (len(middles), 120))
-    lowest = _deviance(x, good, bad, grid, np.broadcast_to(log_widths, grid.shape)).min(axis=1)
-    inside = middles[(lowest <= cut) | (middles == curve.middle)]
-    return float(inside.min()), float(inside.max())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -333,7 +280,7 @@ def _collapse(law: str, formula: str, points: pd.DataFrame) -> Collapse | None:
     if degrees < 1 or not good.any() or not bad.any() or np.ptp(x) == 0:
         return None
 
-    curve = _logistic(x, good, bad)
+    curve = logistic.fit(x, good, bad)
     columns = "cell_id m d_model degree h D_K scaled n_seeds passing share mean_score complete"
     return Collapse(
         law=law,

@@ -15,6 +15,7 @@ from analysis.fits import Fits, fits
 from analysis.heads import by_heads
 from analysis.laws import Law
 from analysis.load import StudyResults
+from analysis.narrowing import Narrowing, narrowing
 from analysis.paper import published_figures
 from analysis.records import integer, real
 from analysis.report import findings
@@ -85,6 +86,11 @@ class Tables:
     def collapses(self) -> list[Collapse]:
         """The transitions of all cells at h*, over D_K divided by each law."""
         return collapses(self.curves, self.fits)
+
+    @cached_property
+    def narrowing(self) -> Narrowing | None:
+        """How the transitions at h* narrow with the size of a cell."""
+        return narrowing(self.curves, self.best)
 
     @cached_property
     def pool(self) -> pd.DataFrame:

@@ -32,6 +32,9 @@ def section(tables: Tables) -> Section:
         shown.insert(0, _qualities(tables.collapses))
         files["collapse"] = _points(tables.collapses)
         words.append(conclusions.collapse(tables.collapses))
+    if tables.narrowing is not None:
+        words.append(conclusions.narrowing(tables.narrowing))
+        files["widths"] = tables.narrowing.cells
     return Section(
         name="transitions",
         title="Transitions",
@@ -114,13 +117,20 @@ def _table(rows: list[dict[str, Any]]) -> Table:
             return f"{row['share_middle']:.1f}"
         return f"{row['share_middle']:.1f} [{row['share_low']:.1f}–{row['share_high']:.1f}]"
 
+    def width(row: Any) -> str | None:
+        if row["share_width"] is None:
+            return None
+        low = "0" if row["share_width_low"] is None else f"{row['share_width_low']:.2f}"
+        return f"{row['share_width']:.2f} [{low}–{row['share_width_high']:.2f}]"
+
     return Table(
         name="table-transitions",
         caption=(
             "Logistic fits in log₂ D_K. Score: top / (1 + exp(−(log₂ D_K − middle) / width)), "
             "least squares over runs, collapsed ones left out. Passing: the share of passing "
-            "seeds, with the 95 % interval of the D_K at which half of them pass. Widths are in "
-            "doublings of D_K."
+            "seeds, with 95 % intervals of its width and of the D_K at which half of them pass. "
+            "Widths are in doublings of D_K; intervals take probes for independent, though they "
+            "share seeds."
         ),
         columns=[
             cell_column(),
@@ -134,7 +144,7 @@ def _table(rows: list[dict[str, Any]]) -> Table:
             number("score_width", "width", ".2f"),
             Column("passing", lambda row: row["share_status"], text=True),
             Column("half pass at D_K", middle, lambda row: row["share_middle"]),
-            number("share_width", "width", ".2f"),
+            Column("width", width, lambda row: row["share_width"]),
         ],
         rows=rows,
         folded=f"Fits of the transitions that have one: {len(rows)} rows",

@@ -1,0 +1,116 @@
+"""A logistic curve through shares of passing seeds: its middle and width, with their limits.
+
+The share at x = log₂ D_K is 1 / (1 + exp(-(x - middle) / width)), fitted by binomial maximum
+likelihood. Limits are by profile likelihood (Wilks): they take the probes for independent.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+from scipy.special import log_expit, xlogy
+
+from analysis.fitting.interval_likelihood import Array
+from search.confidence_interval import CONFIDENCE
+
+LEAST_WIDTH, LARGEST_WIDTH = 1e-3, 20.0
+"""Bounds on a transition's width, in doublings of D_K."""
+
+REFINEMENTS = 6
+"""How often the grid of a curve is drawn closer, five times each."""
+
+CUT = float(stats.chi2.ppf(CONFIDENCE, 1))
+"""Deviance above the least at which a 95 % limit lies."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A logistic curve in log₂ D_K, and the deviance of the shares from it."""
+
+    middle: float
+    width: float
+    deviance: float
+
+
+def fit(x: Array, good: Array, bad: Array) -> Curve:
+    """The curve of least deviance, on a grid that is drawn closer about its best point.
+
+    Args:
+        x: log₂ D_K of each probe.
+        good, bad: how many of its seeds pass and fail.
+    """
+    middles = np.linspace(x.min() - 0.5, x.max() + 0.5, 81)
+    log_widths = np.linspace(math.log(LEAST_WIDTH), math.log(LARGEST_WIDTH), 61)
+    for _ in range(1 + REFINEMENTS):
+        grid = np.meshgrid(middles, log_widths, indexing="ij")
+        deviance = _deviance(x, good, bad, *grid)
+        i, j = np.unravel_index(int(deviance.argmin()), deviance.shape)
+        middle, log_width, least = middles[i], log_widths[j], deviance[i, j]
+        reach = 2 * (middles[1] - middles[0]), 2 * (log_widths[1] - log_widths[0])
+        middles = np.linspace(middle - reach[0], middle + reach[0], 21)
+        log_widths = np.linspace(log_width - reach[1], log_width + reach[1], 21)
+    width = float(np.clip(math.exp(log_width), LEAST_WIDTH, LARGEST_WIDTH))
+    return Curve(float(middle), width, float(least))
+
+
+def middle_limits(x: Array, good: Array, bad: Array, curve: Curve) -> tuple[float, float]:
+    """95 % profile-likelihood limits of the middle, on a grid of 1/100 of the span of x.
+
+    A limit beyond the probes is told as the outermost probe.
+    """
+    log_widths = np.linspace(math.log(LEAST_WIDTH), math.log(LARGEST_WIDTH), 120)
+    middles = np.unique(np.append(np.linspace(x.min(), x.max(), 101), curve.middle))
+    grid = np.broadcast_to(middles[:, None], (len(middles), 120))
+    lowest = _deviance(x, good, bad, grid, np.broadcast_to(log_widths, grid.shape)).min(axis=1)
+    inside = middles[(lowest <= curve.deviance + CUT) | (middles == curve.middle)]
+    return float(inside.min()), float(inside.max())
+
+
+SPREAD = math.log(16)
+"""How far about the best width its profile is drawn, in either direction, on the log scale."""
+
+
+def width_profile(x: Array, good: Array, bad: Array, curve: Curve) -> tuple[Array, Array]:
+    """Log width, and the least deviance at it over every middle.
+
+    Returns:
+        Both of shape (65,): from a sixteenth to sixteen times the best width.
+    """
+    steps = np.linspace(-SPREAD, SPREAD, 65)
+    log_widths = math.log(curve.width) + steps
+    reach = 3 * np.exp(np.clip(log_widths, None, math.log(LARGEST_WIDTH))) + np.ptp(x) / 20
+    middles = curve.middle + np.linspace(-1, 1, 81)[:, None] * reach
+    grid = np.broadcast_to(log_widths, middles.shape)
+    return log_widths, _deviance(x, good, bad, middles, grid).min(axis=0)
+
+
+def width_limits(x: Array, good: Array, bad: Array, curve: Curve) -> tuple[float | None, float]:
+    """95 % profile-likelihood limits of the width, in doublings; None where none is seen."""
+    log_widths, deviance = width_profile(x, good, bad, curve)
+    above = deviance - deviance.min() - CUT
+    best = int(deviance.argmin())
+    below = np.flatnonzero(above[:best] > 0)
+    beyond = np.flatnonzero(above[best:] > 0)
+    low = _crossing(log_widths, above, int(below[-1])) if len(below) else None
+    high = _crossing(log_widths, above, best + int(beyond[0]) - 1) if len(beyond) else LARGEST_WIDTH
+    return low, high
+
+
+def _crossing(log_widths: Array, above: Array, at: int) -> float:
+    """The width at which the profile crosses the cut between two points of its grid."""
+    share = above[at] / (above[at] - above[at + 1])
+    return math.exp(log_widths[at] + share * (log_widths[at + 1] - log_widths[at]))
+
+
+def _deviance(x: Array, good: Array, bad: Array, middle: Any, log_width: Any) -> Array:
+    """Twice what a curve's log-likelihood lacks of that of the observed shares."""
+    total = good + bad
+    seen = (xlogy(good, good / total) + xlogy(bad, bad / total)).sum()
+    width = np.exp(np.clip(log_width, math.log(LEAST_WIDTH), math.log(LARGEST_WIDTH)))
+    centre = (x - np.expand_dims(middle, -1)) / np.expand_dims(width, -1)
+    fitted = (good * log_expit(centre) + bad * log_expit(-centre)).sum(axis=-1)
+    return np.asarray(2 * (seen - fitted), dtype=np.float64)

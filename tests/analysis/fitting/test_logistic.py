@@ -1,0 +1,52 @@
+"""Logistic curves through shares of passing seeds, against scipy's optimiser."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import optimize, stats
+from scipy.special import expit
+
+from analysis.fitting import logistic
+
+X = np.log2([10.0, 11, 12, 13, 14, 15, 16])
+GOOD = np.array([2.0, 9, 22, 41, 70, 88, 97])
+BAD = 100 - GOOD
+
+
+def plain_deviance(middle: float, log_width: float) -> float:
+    """Twice the log-likelihood that the saturated model has above the curve's."""
+    share = expit((X - middle) / math.exp(log_width))
+    seen = stats.binom.logpmf(GOOD, 100, GOOD / 100).sum()
+    return float(2 * (seen - stats.binom.logpmf(GOOD, 100, share).sum()))
+
+
+def profile(log_width: float) -> float:
+    found = optimize.minimize_scalar(
+        lambda at: plain_deviance(at, log_width), bounds=(3, 4), method="bounded"
+    )
+    return float(found.fun)
+
+
+def test_the_limits_of_the_width_are_where_the_profile_has_risen_by_the_quantile() -> None:
+    curve = logistic.fit(X, GOOD, BAD)
+    best = optimize.minimize_scalar(profile, bounds=(-4, -1), method="bounded")
+    assert curve.width == pytest.approx(math.exp(best.x), rel=1e-3)
+    assert curve.deviance == pytest.approx(best.fun, abs=1e-4)
+    cut = best.fun + stats.chi2.ppf(0.95, 1)
+    low, high = logistic.width_limits(X, GOOD, BAD, curve)
+    ends = (best.x - 1, best.x), (best.x, best.x + 1)
+    wanted = [math.exp(optimize.brentq(lambda at: profile(at) - cut, *end)) for end in ends]
+    assert [low, high] == pytest.approx(wanted, rel=0.01)
+
+
+def test_one_mixed_probe_gives_no_lower_limit() -> None:
+    """As narrow a curve as one likes goes through it, between a fail and a pass."""
+    x = np.log2([10.0, 20, 40])
+    good = np.array([0.0, 3, 10])
+    curve = logistic.fit(x, good, 10 - good)
+    low, high = logistic.width_limits(x, good, 10 - good, curve)
+    assert low is None
+    assert 0.2 < high < 1

@@ -1,0 +1,84 @@
+"""The power of m by which transitions narrow: known ones are found again."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import optimize
+from scipy.special import expit, log_expit
+
+from analysis.conclusions import narrowing as sentence
+from analysis.narrowing import Narrowing, narrowing
+from analysis.thresholds import best
+from analysis.transitions import probes
+
+PLACES = {(64, 16): 16, (128, 32): 20, (256, 64): 26}
+SEEDS = 100
+
+
+def made(made_up: SimpleNamespace, exponent: float, chance: int, places: dict = PLACES) -> tuple:
+    """Seeds that pass by a logistic curve of width 0.1 (m / 128)^exponent about each D_K*."""
+    draw = np.random.default_rng(chance)
+    study = made_up.study_of(list(places), heads=[1], seeds=SEEDS)
+    runs, thresholds = [], []
+    for cell in study.cells:
+        D_K = places[cell.m, cell.d_model]
+        width = 0.1 * (cell.m / 128) ** exponent
+        for d_k in range(D_K // 2, 2 * D_K):
+            share = expit((math.log2(d_k) - math.log2(D_K) + 2 * width) / width)
+            for seed in range(SEEDS):
+                score = 1.0 if draw.random() < share else 0.9
+                runs.append(made_up.run_row(cell, 1, d_k, seed, score))
+        thresholds.append(made_up.threshold_row(cell, 1, D_K))
+    results = made_up.results_of(study, runs, thresholds)
+    table = probes(results.runs, study)
+    return table, narrowing(table, best(results.thresholds, results.runs, results.study))
+
+
+def scipys(table, found: Narrowing) -> float:
+    """The exponent by minimising the joint likelihood over every middle, the width and itself."""
+    cells = [part for _, part in table.groupby("cell_id", sort=False)]
+    log_m = np.log([float(part["m"].iloc[0]) for part in cells])
+    offset = log_m - log_m.mean()
+
+    def lost(at: np.ndarray) -> float:
+        total = 0.0
+        for middle, part, m in zip(at[2:], cells, offset, strict=True):
+            z = (np.log2(part["D_K"].to_numpy(float)) - middle) / math.exp(at[0] + at[1] * m)
+            good = part["passing"].to_numpy(float)
+            total -= (good * log_expit(z) + (part["n_seeds"] - good) * log_expit(-z)).sum()
+        return total
+
+    middles = [math.log2(D_K) for D_K in PLACES.values()]
+    best = optimize.minimize(lost, [math.log(found.width), 0.0, *middles], method="Nelder-Mead",
+                             options={"maxiter": 20_000, "xatol": 1e-5, "fatol": 1e-8})  # fmt: skip
+    return float(best.x[1])
+
+
+def test_the_exponent_is_that_of_the_joint_likelihood(made_up: SimpleNamespace) -> None:
+    table, found = made(made_up, -0.5, 0)
+    assert found.exponent == pytest.approx(scipys(table, found), abs=0.01)
+    assert found.exponent_low < -0.5 < found.exponent_high < 0
+    assert (found.degrees, list(found.cells["m"])) == (1, [64, 128, 256])
+    assert found.p_value > 0.01
+    assert "narrow with m, at m/d_model = 4" in sentence(found)
+
+
+@pytest.mark.slow
+def test_its_interval_covers(made_up: SimpleNamespace) -> None:
+    """Of 100 draws, the 95 % interval misses the truth in 13 or more with probability 0.0015."""
+    missed = 0
+    for chance in range(100):
+        _, found = made(made_up, -0.3, chance)
+        missed += not found.exponent_low <= -0.3 <= found.exponent_high
+    assert missed < 13
+
+
+def test_equal_widths_need_no_power_and_two_sizes_give_none(made_up: SimpleNamespace) -> None:
+    _, equal = made(made_up, 0.0, 1)
+    assert equal.exponent_low < 0 < equal.exponent_high
+    assert "need not depend on m" in sentence(equal)
+    assert made(made_up, 0.0, 1, dict(list(PLACES.items())[:2]))[1] is None
