@@ -26,6 +26,13 @@ def duration(seconds: float) -> str:
     return str(humanize.precisedelta(seconds, minimum_unit=unit, format=form))
 
 
+def rough_time(seconds: float) -> str:
+    """``under a minute``, ``4 minutes``, ``1 hour and 20 minutes``: as fine as an estimate is."""
+    if seconds < 60:
+        return "under a minute"
+    return str(humanize.precisedelta(seconds, minimum_unit="minutes", format="%.0f"))
+
+
 def clock(seconds: float) -> str:
     """``12 s``, ``4 min``, ``3.1 h``: one number, where there is no room for more."""
     if seconds < 90:

@@ -2,8 +2,8 @@
 
     import rgr_dist as rgr
 
-    study = rgr.load("quickstart")
-    rgr.run(study, rgr.Store("results"))
+    study = rgr.run("quickstart")    # or rgr.load, which trains nothing
+    study.best(), study.thresholds(), study.fit(), study.curves(h=[1, 4]).plot()
 
 The public names are imported as they are first used: importing the package starts nothing.
 """
@@ -17,20 +17,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rgr_dist.running.sweep import run_study as run
+    from rgr_dist.library import OpenStudy, load, run
     from rgr_dist.store.store import Store
-    from rgr_dist.study.from_yaml import load_study as load
     from rgr_dist.study.study import Study
     from search.tune.find_threshold import find_threshold
 
-__all__ = ["Store", "Study", "find_threshold", "load", "run"]
+__all__ = ["OpenStudy", "Store", "Study", "find_threshold", "load", "run"]
 
 _NAMES = {
+    "OpenStudy": ("rgr_dist.library", "OpenStudy"),
     "Store": ("rgr_dist.store.store", "Store"),
     "Study": ("rgr_dist.study.study", "Study"),
     "find_threshold": ("search.tune.find_threshold", "find_threshold"),
-    "load": ("rgr_dist.study.from_yaml", "load_study"),
-    "run": ("rgr_dist.running.sweep", "run_study"),
+    "load": ("rgr_dist.library", "load"),
+    "run": ("rgr_dist.library", "run"),
 }
 
 

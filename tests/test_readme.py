@@ -14,7 +14,8 @@ import pytest
 import yaml
 
 from rgr_dist.cli import app, call
-from rgr_dist.study.from_yaml import load_study, shipped_studies
+from rgr_dist.study.from_yaml import load_study
+from rgr_dist.study.shipped import shipped_studies
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()

@@ -9,9 +9,10 @@ from __future__ import annotations
 import shlex
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
 from types import FrameType
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
@@ -23,28 +24,44 @@ from rgr_dist.store.parts import StoreError
 from rgr_dist.study.errors import StudyError
 from rgr_dist.theory.layer import ConstructionError
 
-app = typer.Typer(
-    name="rgr",
-    help="Measure how many relations an attention layer can hold.",
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-for verb in (
-    running.plan,
-    running.run,
-    running.status,
-    results.thresholds,
-    results.fit,
-    results.predict,
-    results.report,
-    results.explain,
-    tuning.tune,
-    theory.construct,
-    theory.bounds,
-    theory.geometry,
-    theory.all_pairs,
-):
-    app.command()(verb)
+app = typer.Typer(name="rgr", pretty_exceptions_enable=False)
+
+EXAMPLES: dict[Callable[..., Any], str] = {
+    running.studies: "rgr studies",
+    running.plan: "rgr plan base-grid",
+    running.run: "rgr run quickstart   |   rgr run mine.yaml --out results --cpus 4",
+    running.status: "rgr status quickstart",
+    results.thresholds: "rgr thresholds base-grid --format json",
+    results.runs: "rgr runs base-grid --failed   |   rgr runs mine.yaml --format csv > runs.csv",
+    results.fit: "rgr fit base-grid",
+    results.predict: "rgr predict --m 300 --d-model 48",
+    results.report: "rgr report base-grid   |   rgr report base-grid softmax",
+    results.explain: "rgr explain base-grid --cell m=64,d_model=16 --heads 2",
+    tuning.tune: "rgr tune quickstart --cell m=64,d_model=16 --trials 20",
+    theory.construct: "rgr construct --algorithm ours --m 64 --d-model 16 --find 0.99",
+    theory.bounds: "rgr bounds --m 256 --d-model 32",
+    theory.geometry: "rgr geometry vectors.npy",
+    theory.all_pairs: "rgr all-pairs quickstart --cell m=64,d_model=16",
+}
+"""The verbs in the order in which they are listed, each with a command to begin with."""
+
+for verb, example in EXAMPLES.items():
+    app.command(epilog=f"Example: {example}")(verb)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"rgr {version('rgr-dist')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _rgr(
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="The version.")
+    ] = False,
+) -> None:
+    """Measure how many relations an attention layer can hold."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -91,7 +91,7 @@ def _table(name: str, rows: Sequence[Row], show: Sequence[str]) -> Table:
     ]
     for column in columns:
         numeric = all(isinstance(row[column], int | float | None) for row in rows)
-        header = re.sub(r"_(?!K|k|model)", " ", column)  # D_K, d_k and d_model stay
+        header = re.sub(r"_(?!K|k\b|model)", " ", column)  # D_K, d_k and d_model stay
         table.add_column(header, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         table.add_row(*(_cell(row[column]) for column in columns))

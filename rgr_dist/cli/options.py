@@ -46,6 +46,11 @@ def opened(study: str, overrides: Sequence[str] | None, out: str) -> Iterator[tu
         say_error(f"{Path(path).name} in {store.root} is damaged and was left out")
 
 
+def no_runs(study: str, out: str) -> str:
+    """That the store holds nothing of a study, and what to do: the same words in every verb."""
+    return f"{out} holds no run of {study}; rgr run {study} trains them"
+
+
 def say_error(text: str) -> None:
     """One line on standard error."""
     print(f"rgr: {text}", file=sys.stderr)

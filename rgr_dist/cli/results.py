@@ -1,4 +1,4 @@
-"""The verbs that tell what a study found: thresholds, fit, predict, report, explain."""
+"""The verbs that tell what a study found: thresholds, runs, fit, predict, report, explain."""
 
 from __future__ import annotations
 
@@ -8,23 +8,31 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rgr_dist.cli.listing import Format, print_listing
-from rgr_dist.cli.options import CELL, Heads, How, Out, Set, StudyName, opened, say_error
+from rgr_dist.cli.options import (
+    CELL,
+    Heads,
+    How,
+    Out,
+    Set,
+    StudyName,
+    no_runs,
+    opened,
+    say_error,
+)
 from rgr_dist.study.errors import StudyError
 
 if TYPE_CHECKING:
     from analysis.fitting.candidates import Candidate
     from analysis.load import StudyResults
     from rgr_dist.store.store import Store
+    from rgr_dist.study.study import Study
 
-THRESHOLD_COLUMNS = (
-    "cell m d_model degree h h_star h_low h_high d_k D_K D_K_low D_K_high D_K_first status"
-    " mean_score n_seeds bits_per_parameter confirmed limited_by"
-)
 LAW_COLUMNS = (
     "m d_model D_K ratio predicted residual leverage leverage_paper exponent_without"
     " name response predictor cells n slope slope_low slope_high intercept r2 exponent exponent_low"
     " exponent_high formula parameters gap loo_error supported reason"
 )
+RUN_COLUMNS = "cell h d_k D_K seed stop_reason score steps seconds error"
 DECISION_COLUMNS = (
     "step h d_k D_K why verdict ran spared stored_before evidence"
     " status D_K_low D_K_high because confirmed"
@@ -36,14 +44,25 @@ def thresholds(
 ) -> None:
     """The threshold of every (cell, h), and the best of every cell."""
     from analysis.load import open_results
-    from analysis.records import best_records, threshold_records
-    from analysis.thresholds import best_of
 
     with opened(study, set_, out) as (resolved, store):
         results = open_results(resolved, store)
-    best = best_of(results)
+    say_if_unknown(study, out, results)
+    sections = threshold_sections(results)
+    if how is Format.TABLE:
+        print_thresholds(results.study, sections)
+    else:
+        print_listing(sections, how)
+
+
+def threshold_sections(results: StudyResults) -> dict[str, list[dict[str, Any]]]:
+    """The records of ``thresholds`` and ``best``, cells of one size side by side."""
+    from analysis.records import best_records, threshold_records
+    from analysis.thresholds import best_of
+
+    resolved, best = results.study, best_of(results)
     sections = {"thresholds": threshold_records(results.thresholds), "best": best_records(best)}
-    if resolved.has_alike_cells:  # their sizes do not tell them apart; they are told side by side
+    if resolved.has_alike_cells:  # their sizes do not tell them apart
         sizes = {cell.cell_id: cell.name for cell in resolved.cells}
         place = {size: i for i, size in enumerate(dict.fromkeys(sizes.values()))}
         for name, table in ("thresholds", results.thresholds), ("best", best):
@@ -53,7 +72,56 @@ def thresholds(
                 for cell, row in zip(ids, sections[name], strict=True)
             ]
             sections[name] = [row for _, row in sorted(rows, key=lambda placed: placed[0])]
-    print_listing(sections, how, show=THRESHOLD_COLUMNS.split())
+    return sections
+
+
+def print_thresholds(
+    study: Study, sections: dict[str, list[dict[str, Any]]], best_alone: bool = False
+) -> None:
+    """Print thresholds as a person reads them, with what the signs mean.
+
+    Args:
+        best_alone: leave out the thresholds of each head count.
+    """
+    from rgr_dist.cli.threshold_tables import best_rows, threshold_rows
+
+    several = study.has_budgets
+    best = best_rows(sections["best"], several)
+    shown = {} if best_alone else {"thresholds": threshold_rows(sections["thresholds"], several)}
+    print_listing({**shown, "best": best}, Format.TABLE)
+    word = "error" if study.cells[0].minimised else "F1"
+    if study.cells[0].record.report == "accuracy":
+        word = "accuracy"
+    line = (
+        f"D_K* [its interval over {study.search.seeds} seeds], h* [the head counts not told apart]"
+    )
+    if not best_alone:
+        line += f"; certificate: d_k that passes ✓ and fails ✗, with its mean {word}"
+    print(line)
+
+
+def runs(
+    study: StudyName,
+    out: Out = "results",
+    cell: Annotated[str | None, typer.Option(metavar=CELL, help="One cell alone.")] = None,
+    heads: Heads = None,
+    failed: Annotated[bool, typer.Option("--failed", help="Failed runs alone.")] = False,
+    set_: Set = None,
+    how: How = Format.TABLE,
+) -> None:
+    """The study's runs, one row each, with how they ended. As CSV or JSON: the export of a study.
+
+    A probe whose verdict was clear early has not run every seed: a mean over its runs is biased.
+    """
+    from rgr_dist.planning.listing import run_rows
+    from rgr_dist.study.select import cell_named, heads_named
+
+    with opened(study, set_, out) as (resolved, store):
+        chosen = None if cell is None else cell_named(resolved, cell)
+        rows, known = run_rows(resolved, store, chosen, heads_named(resolved, heads or ()), failed)
+    if not known:
+        say_error(no_runs(study, out))
+    print_listing({"runs": rows}, how, show=RUN_COLUMNS.split())
 
 
 def fit(study: StudyName, out: Out = "results", set_: Set = None, how: How = Format.TABLE) -> None:
@@ -65,6 +133,7 @@ def fit(study: StudyName, out: Out = "results", set_: Set = None, how: How = For
 
     with opened(study, set_, out) as (resolved, store):
         results = open_results(resolved, store)
+    say_if_unknown(study, out, results)
     fits = fits_of(results)
     found = " ".join(conclusions.sentences(fits))
     sections = {
@@ -149,12 +218,15 @@ def report(
 ) -> None:
     """Write a study's report, or set two studies or stores side by side: one page each."""
     from analysis.report.publish import publish, publish_comparison
+    from rgr_dist.planning.same_question import check_same_question
 
     stores = out or ["results"]
     if len(studies) > 2 or len(stores) > 2:
         raise StudyError("rgr report takes one study, or two to compare; and --out at most twice")
     if len(studies) == len(stores) == 1:
         results, store = _with_runs(studies[0], set_, stores[0])
+        if set_:
+            check_same_question(results.study, store)
         store.check_writable()
         print(publish(results, store))
         return
@@ -183,12 +255,16 @@ def _with_runs(study: str, overrides: Sequence[str] | None, out: str) -> tuple[S
 
     with opened(study, overrides, out) as (resolved, store):
         results = open_results(resolved, store)
-    if results.runs.empty:
-        advice = f"{out} holds no run of {study}; rgr run {study} trains them"
-        if not store.studies():
-            raise StudyError(advice)
-        say_error(advice)
+    if results.runs.empty and not store.studies():
+        raise StudyError(no_runs(study, out))
+    say_if_unknown(study, out, results)
     return results, store
+
+
+def say_if_unknown(study: str, out: str, results: StudyResults) -> None:
+    """Say so where the store holds nothing of the study."""
+    if results.runs.empty:
+        say_error(no_runs(study, out))
 
 
 def explain(
@@ -208,4 +284,6 @@ def explain(
         listed = heads_named(resolved, heads or ())
         sections, facts = explain_cell(resolved, chosen, store, listed)
         facts["repeat"] = command_to_repeat(study, set_ or (), chosen, store)
+    if not sections["decisions"]:
+        say_error(no_runs(study, out))
     print_listing(sections, how, show=DECISION_COLUMNS.split(), facts=facts)

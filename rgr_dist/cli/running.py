@@ -1,9 +1,12 @@
-"""The verbs that plan and run a study: ``plan``, ``run``, ``status``."""
+"""The verbs that plan and run a study: ``studies``, ``plan``, ``run``, ``status``."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import shlex
+from collections.abc import Mapping
+from typing import Annotated, Any
 
+import humanize
 import typer
 from rich.console import Console
 
@@ -17,12 +20,29 @@ from rgr_dist.cli.options import (
     Out,
     Set,
     StudyName,
+    no_runs,
     opened,
     say_error,
 )
 from rgr_dist.engines.choose import check_engine
 from rgr_dist.store.store import Store
 from rgr_dist.study.from_yaml import load_study
+from rgr_dist.study.shipped import about, shipped_studies
+
+
+def studies(how: How = Format.TABLE) -> None:
+    """The studies that ship: their question, where the paper has it, and what they cost."""
+    rows = [
+        {
+            "study": found.name,
+            "question": found.question,
+            "paper": found.paper,
+            "cells": found.cells,
+            "on two cores": found.cost,
+        }
+        for found in map(about, shipped_studies())
+    ]
+    print_listing({"studies": rows}, how)
 
 
 def plan(study: StudyName, out: Out = "results", set_: Set = None, how: How = Format.TABLE) -> None:
@@ -31,7 +51,26 @@ def plan(study: StudyName, out: Out = "results", set_: Set = None, how: How = Fo
 
     with opened(study, set_, out) as (resolved, store):
         cells, facts = plan_study(resolved, store)
-    print_listing({"cells": cells}, how, facts=facts)
+    print_listing({"cells": cells}, how, facts=in_words(facts) if how is Format.TABLE else facts)
+
+
+def in_words(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The totals of a plan as a person says them."""
+    from analysis.wording import plural, rough_time
+
+    if not facts["runs_left"]:
+        return {"stored": plural(facts["stored_runs"], "run"), "left": "nothing"}
+    cores = facts["cores_here"] or 1
+    about = "at least" if facts["at_least"] else "about"
+    left = f"{about} {plural(facts['runs_left'], 'run')}"
+    left += f", {humanize.intword(facts['steps_left'])} steps"
+    time = rough_time(facts["core_seconds_left"] / cores)
+    return {
+        "stored": plural(facts["stored_runs"], "run"),
+        "left": f"{left}, {humanize.naturalsize(facts['bytes_left'])} of disk",
+        "time": f"{about} {time} on the {plural(cores, 'core')} here, by {facts['pace_from']}",
+        "supposing": facts["supposing"],
+    }
 
 
 def run(
@@ -48,11 +87,16 @@ def run(
     from analysis.report.publish import headline, publish
     from analysis.wording import duration, plural
     from rgr_dist.cli.live import LiveView
+    from rgr_dist.cli.results import print_thresholds, threshold_sections
+    from rgr_dist.planning.listing import failures
+    from rgr_dist.planning.same_question import check_same_question
     from rgr_dist.running.sweep import run_study
 
     resolved = load_study(study, set_ or ())
     check_engine(engine, [cell.model for cell in resolved.cells], gpus)
     store = Store(out)
+    if set_:
+        check_same_question(resolved, store)
     store.check_writable()
     console = Console()
     for part in store.set_damaged_aside():
@@ -61,17 +105,33 @@ def run(
         summary = run_study(resolved, store, view, cpus, address, engine, gpus)
     results = open_results(resolved, store)
     page = publish(results, store)
+    if resolved.cells[0].record.report == "thresholds":
+        print()
+        print_thresholds(resolved, threshold_sections(results), best_alone=True)
     console.print()
     console.print(headline(results), highlight=False, soft_wrap=True)
     trained = (
-        f"{summary.runs - summary.failed:,} runs trained in {duration(summary.seconds)} "
+        f"{plural(summary.runs - summary.failed, 'run')} trained in {duration(summary.seconds)} "
         f"({plural(summary.workers, 'worker')}, {summary.utilisation:.0%} utilised)"
     )
     if not summary.runs:
         trained = "nothing was left to train"
     console.print(f"{trained}; report: {page}", highlight=False, soft_wrap=True)
+    asked = shlex.join([study, *(word for one in set_ or () for word in ("--set", one))])
+    asked += "" if out == "results" else f" --out {shlex.quote(out)}"
+    first = resolved.cell_names[resolved.cells[0].cell_id]
+    console.print(
+        f"next: rgr fit {asked}, or rgr explain {asked} --cell {first}",
+        highlight=False,
+        soft_wrap=True,
+    )
     if summary.failed:
-        say_error(f"{summary.failed} runs failed; run it again to retry them (rgr status {study})")
+        for line in failures(results.runs):
+            say_error(line)
+        say_error(
+            f"{plural(summary.failed, 'run')} failed; run it again to retry them "
+            f"(rgr runs {asked} --failed)"
+        )
         raise typer.Exit(EXIT_FAILED_RUNS)
 
 
@@ -83,4 +143,6 @@ def status(
 
     with opened(study, set_, out) as (resolved, store):
         brackets, facts = study_status(resolved, store)
+    if not facts["runs_done"] + facts["runs_failed"]:
+        say_error(no_runs(study, out))
     print_listing({"brackets": brackets}, how, facts=facts)

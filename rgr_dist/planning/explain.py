@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from rgr_dist.planning.budgets import trained_steps
+from rgr_dist.planning.listing import failures
 from rgr_dist.planning.portfolio import check_heads, shown_heads, stored_search
 from rgr_dist.planning.tables import finite
 from rgr_dist.store.store import Store
@@ -53,6 +54,9 @@ def explain_cell(
         "steps": sum(row["steps"] for row in counted),
         "seconds": sum(row["seconds"] for row in counted),
     }
+    failed = search.runs[search.runs["cell_id"] == cell.cell_id]
+    if lost := failures(failed):
+        facts["failures"] = lost
     return {"decisions": shown, "heads": [_head_row(state, h) for h in listed]}, facts
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
+
+import pandas as pd
 
 from rgr_dist.planning.budgets import trained_steps
 from rgr_dist.planning.forecast import BYTES_PER_RUN, Forecast, forecast, seconds_per_work
-from rgr_dist.planning.portfolio import shown_heads, stored_search
+from rgr_dist.planning.portfolio import shown_heads, stored_runs, stored_search
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Cell, Study
 
@@ -80,14 +83,63 @@ def study_status(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
                 }
             )
     failed = int((runs["stop_reason"] == "failed").sum())
-    facts = {
+    facts: dict[str, Any] = {
         "finished": portfolio.is_done,
         "runs_done": len(runs) - failed,
         "runs_failed": failed,
         "runs_left": left.runs,
         "steps_done": int(trained_steps(runs).sum()),
     }
+    if failed:
+        facts["failures"] = failures(runs)
     return rows, facts
+
+
+RUN_KEYS = (
+    "run_id", "cell_id", "model", "graph", "degree", "embedding", "m", "d_model", "h", "d_k",
+    "D_K", "seed", "max_steps", "trained_to", "stop_reason", "score", "val_score", "steps",
+    "seconds", "engine", "error",
+)  # fmt: skip
+
+
+def run_rows(
+    study: Study,
+    store: Store,
+    cell: Cell | None = None,
+    heads: Sequence[int] = (),
+    failed: bool = False,
+) -> tuple[Rows, bool]:
+    """The stored runs of a study's cells, and whether there is any.
+
+    Args:
+        cell, heads: these alone.
+        failed: failed runs alone.
+    """
+    runs = stored_runs(study, store)
+    known = not runs.empty
+    order = {one.cell_id: i for i, one in enumerate(study.cells)}
+    kept = runs[runs["cell_id"] == cell.cell_id] if cell is not None else runs
+    kept = kept[kept["h"].isin(heads)] if heads else kept
+    kept = kept[kept["stop_reason"] == "failed"] if failed else kept
+    kept = kept.assign(_order=kept["cell_id"].map(order))
+    kept = kept.sort_values(["_order", "h", "d_k", "seed"], kind="stable")
+    rows = kept[list(RUN_KEYS)].astype("object")
+    rows = rows.where(rows.notna(), None)
+    return [
+        {"study": study.name, "cell": study.cell_names[str(row["cell_id"])]}
+        | {str(key): value for key, value in row.items()}
+        for row in rows.to_dict("records")
+    ], known
+
+
+def failures(runs: pd.DataFrame, most: int = 3) -> list[str]:
+    """Why runs failed, the most frequent reason first: ``3 runs failed: out of memory``."""
+    errors = runs.loc[runs["stop_reason"] == "failed", "error"].fillna("no reason stored")
+    counts = errors.map(lambda text: " ".join(str(text).split())[:200]).value_counts()
+    return [
+        f"{count} run{'s' if count > 1 else ''} failed: {error}"
+        for error, count in counts.head(most).items()
+    ]
 
 
 def _sizes(study: Study, cell: Cell) -> dict[str, Any]:

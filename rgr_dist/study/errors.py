@@ -11,6 +11,9 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
+MOST_FAULTS = 3
+"""Faults of a study that are told at once."""
+
 AnySpec = TypeVar("AnySpec", bound="BaseModel")
 
 
@@ -40,17 +43,23 @@ def validated(
         prefix: the dotted path to ``value`` in the file, or one for each of its keys.
 
     Raises:
-        StudyError: for the first fault, an unknown key before all others.
+        StudyError: naming its faults, one for each key, those of unknown keys first.
     """
     try:
         return spec.model_validate(value)
     except ValidationError as error:
-        faults = error.errors()
-        first = next((fault for fault in faults if fault["type"] == "extra_forbidden"), faults[0])
-        key = str((first["loc"] or ("",))[0])
-        path = prefix if isinstance(prefix, str) else prefix.get(key, "")
-        explained = " ".join(_explain(spec, value, first).split())
-        raise StudyError(f"{where}: {path}{explained}") from None
+        faults = sorted(error.errors(), key=lambda fault: fault["type"] != "extra_forbidden")
+        found: dict[str, str] = {}
+        for fault in faults:
+            key = str((fault["loc"] or ("",))[0])
+            path = prefix if isinstance(prefix, str) else prefix.get(key, "")
+            found.setdefault(
+                _locate(spec, value, fault["loc"])[0],
+                path + " ".join(_explain(spec, value, fault).split()),
+            )
+        more = len(found) - MOST_FAULTS
+        told = [*list(found.values())[:MOST_FAULTS], *([f"{more} more"] if more > 0 else [])]
+        raise StudyError(f"{where}: {'; '.join(told)}") from None
 
 
 def _explain(spec: type[BaseModel], value: Any, error: Any) -> str:

@@ -9,7 +9,6 @@ import difflib
 import itertools
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -21,8 +20,9 @@ from rgr_dist.study.construction import ConstructionModel
 from rgr_dist.study.edge_list import EdgesFile, load_edges
 from rgr_dist.study.errors import StudyError, load_yaml, validated
 from rgr_dist.study.models import MODELS, construction_name
+from rgr_dist.study.shipped import shipped_studies, shipped_text
 from rgr_dist.study.spec import LARGEST_COUNT, Spec
-from rgr_dist.study.study import Cell, Search, Study, Training
+from rgr_dist.study.study import Cell, Context, Search, Study, Training
 from rgr_dist.study.token_table import TableFile, Vocabulary
 
 Keys = dict[str, Any]
@@ -65,12 +65,6 @@ class StudyFile(Spec):
     search: Search = Search()
 
 
-def shipped_studies() -> list[str]:
-    """Names of the studies that come with the package."""
-    folder = resources.files("rgr_dist") / "studies"
-    return sorted(p.name[:-5] for p in folder.iterdir() if p.name.endswith(".yaml"))
-
-
 def load_study(source: str, overrides: Sequence[str] = ()) -> Study:
     """Load a shipped study by name, or a study file by path, with ``a.b=c`` overrides.
 
@@ -98,7 +92,7 @@ def parse_study(
     Raises:
         StudyError: naming the key, where it is and what would be valid.
     """
-    written = validated(StudyFile, document, where, "")
+    written = _written(document, where)
     cells: list[Cell] = []
     model = _model(written.model, where)
     record = MODELS.get(str(model["model"]))  # an unknown model is refused with its first cell
@@ -135,6 +129,28 @@ def parse_study(
     if record and record.target is not None and "target" not in search.model_fields_set:
         search = search.model_copy(update={"target": record.target})
     return Study(name=written.name, cells=tuple(cells), search=search, files=vectors.files)
+
+
+def _written(document: Mapping[str, Any], where: str) -> StudyFile:
+    """The study file's own keys, before its cells are expanded.
+
+    Raises:
+        StudyError: naming its faults, and those of ``context`` and ``training`` beside them.
+    """
+    try:
+        return validated(StudyFile, document, where, "")
+    except StudyError as error:
+        found = [str(error)]
+    for part, spec in (("context", Context), ("training", Training)):
+        own = document.get(part)
+        if isinstance(own, dict):
+            first = {k: v[0] if k == "max_steps" and isinstance(v, list) and v else v
+                     for k, v in own.items()}  # fmt: skip
+            try:
+                validated(spec, first, where, f"{part}.")
+            except StudyError as error:
+                found.append(str(error).removeprefix(f"{where}: "))
+    raise StudyError("; ".join(found))
 
 
 def _model(written: Any, where: str) -> Keys:
@@ -269,7 +285,7 @@ def _read(source: str) -> str:
     if not source or "\0" in source:
         raise StudyError(f"study {source!r}: neither a name nor a path")
     if source in shipped_studies():
-        return (resources.files("rgr_dist") / "studies" / f"{source}.yaml").read_text("utf-8")
+        return shipped_text(source)
     looks_like_path = path.suffix in {".yaml", ".yml"} or len(path.parts) > 1 or path.exists()
     if not looks_like_path:
         known = shipped_studies()

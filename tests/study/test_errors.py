@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from rgr_dist.study.errors import StudyError
-from rgr_dist.study.from_yaml import load_study, parse_study, shipped_studies
+from rgr_dist.study.from_yaml import load_study, parse_study
+from rgr_dist.study.shipped import shipped_studies
 
 # What is written into a valid study -> what its one line must say: place, fault, what is valid.
 CELL = "cells: [{m: 64, d_model: 16}]"
@@ -254,3 +255,32 @@ def test_bad_overrides_are_refused_in_one_line(override: str, parts: list[str]) 
     message = one_line(error)
     for part in parts:
         assert part in message
+
+
+def test_several_faults_are_told_at_once() -> None:
+    document = {
+        "name": "x",
+        "cells": [{"m": 16, "d_model": 8}],
+        "search": {"seeds": 0, "headz": [1], "target": 2},
+        "training": {"max_step": 5, "max_steps": [10, 20], "learning_rate": -1},
+        "context": {"length": "long"},
+    }
+    with pytest.raises(StudyError) as told:
+        parse_study(document, "x.yaml")
+    message = str(told.value)
+    assert message.startswith("x.yaml: search.headz: unknown key; did you mean 'heads'?")
+    for fault in (
+        "search.seeds: 0 is not valid",
+        "search.target: 2 is not valid",
+        "context.length: 'long' is not valid",
+        "training.max_step: unknown key; did you mean 'max_steps'?",
+        "training.learning_rate: -1 is not valid",
+    ):
+        assert message.count(fault) == 1
+    assert "\n" not in message
+
+
+def test_of_very_many_faults_some_are_told_and_the_rest_counted() -> None:
+    unknown = {f"key{i}": 1 for i in range(9)}
+    with pytest.raises(StudyError, match=r"key0: .*key1: .*key2: .*; 6 more$"):
+        parse_study({"name": "x", "cells": [{"m": 16, "d_model": 8}], **unknown}, "x.yaml")

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from rgr_dist import paper
 from rgr_dist.study.errors import StudyError
-from rgr_dist.study.from_yaml import load_study, parse_study, shipped_studies
+from rgr_dist.study.from_yaml import load_study, parse_study
 from rgr_dist.study.select import cell_named, cells_named
+from rgr_dist.study.shipped import about, shipped_studies
 from rgr_dist.study.study import Study
 from tests.written_studies import PAPER, document
 
@@ -348,3 +349,13 @@ def test_a_retest_beyond_the_largest_step_limit_is_refused() -> None:
         parse_study(document(search={"retest_steps": 200_000}))
     study = parse_study(document(search={"retest_steps": 107_374}))
     assert study.cells[1].training.max_steps == 107_374 * 20_000
+
+
+@pytest.mark.parametrize("name", shipped_studies())
+def test_the_head_of_a_shipped_study_says_what_it_is_about(name: str) -> None:
+    found = about(name)
+    assert len(found.question) < 120
+    assert found.paper
+    assert found.cost
+    if name != "gpt2":  # needs files that are not here
+        assert found.cells == len(load_study(name).cells)

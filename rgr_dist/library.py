@@ -1,0 +1,288 @@
+"""A study as an object, for Python and notebooks: run it, and ask what it found as DataFrames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import pandas as pd
+
+from rgr_dist.store.store import Store
+from rgr_dist.study.from_yaml import load_study
+from rgr_dist.study.select import cell_named, heads_named
+from rgr_dist.study.study import Cell, Search, Study
+
+if TYPE_CHECKING:
+    from analysis.figures.panel import Figure
+    from analysis.fits import Fits
+    from analysis.load import StudyResults
+
+
+def load(
+    source: str | Path, overrides: Sequence[str] = (), out: str | Path = "results"
+) -> OpenStudy:
+    """A shipped study by its name, or a study file by its path, with the store of its runs.
+
+    Args:
+        overrides: ``key=value`` as after ``--set``: ``["search.seeds=3"]``.
+        out: the store: a folder, or a URI that pyarrow opens. Nothing is written to it by loading.
+
+    Raises:
+        StudyError: the study is unknown, unreadable or not valid.
+        StoreError: the store cannot be opened.
+    """
+    return OpenStudy(load_study(str(source), overrides), Store(str(out)))
+
+
+def run(
+    study: str | Path | Study | OpenStudy,
+    store: Store | None = None,
+    *,
+    overrides: Sequence[str] = (),
+    out: str | Path = "results",
+    cpus: int | None = None,
+    address: str = "local",
+    engine: str = "auto",
+    gpus: float = 0.0,
+    show: bool = True,
+) -> OpenStudy:
+    """Train what is missing of a study, then return it.
+
+    Args:
+        study: a name, a path, or a study that is loaded.
+        store: where its runs are; by default that of a loaded study, else ``out``.
+        overrides, out: as in ``load``, for a name or a path.
+        cpus, address, engine, gpus: as of ``rgr run``.
+        show: draw the brackets as they close.
+
+    Raises:
+        StudyError, StoreError: the study or its store cannot be used.
+        ClusterError: no Ray cluster answers at the address.
+    """
+    if isinstance(study, OpenStudy):
+        opened = study
+    elif isinstance(study, Study):
+        opened = OpenStudy(study, store or Store(str(out)))
+    else:
+        opened = load(study, overrides, out)
+    if store is not None:
+        opened = OpenStudy(opened.study, store)
+    return opened.run(cpus=cpus, address=address, engine=engine, gpus=gpus, show=show)
+
+
+class OpenStudy:
+    """A study and the store of its runs. Tables are read when they are first asked for.
+
+    Attributes:
+        study: the resolved study.
+        store: its store.
+    """
+
+    def __init__(self, study: Study, store: Store) -> None:
+        self.study, self.store = study, store
+
+    @property
+    def name(self) -> str:
+        """The study's name."""
+        return self.study.name
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """The study's cells."""
+        return self.study.cells
+
+    @property
+    def search(self) -> Search:
+        """How the study searches them."""
+        return self.study.search
+
+    def __repr__(self) -> str:
+        count = len(self.cells)
+        cells = f"{count} cell{'' if count == 1 else 's'}"
+        runs = f"{len(self._results.runs):,} runs"
+        return f"<study {self.name}: {cells}, {runs} in {self.store.root}>"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<p>{escape(repr(self))}</p>" + str(self.best().to_html(index=False, na_rep="–"))
+
+    def run(
+        self,
+        cpus: int | None = None,
+        address: str = "local",
+        engine: str = "auto",
+        gpus: float = 0.0,
+        show: bool = True,
+    ) -> Self:
+        """Train what is missing; see the function ``run``."""
+        from rich.console import Console
+
+        from rgr_dist.cli.live import LiveView
+        from rgr_dist.running.sweep import run_study
+
+        if show:
+            with LiveView(Console()) as view:
+                run_study(self.study, self.store, view, cpus, address, engine, gpus)
+        else:
+            run_study(self.study, self.store, None, cpus, address, engine, gpus)
+        self.refresh()
+        return self
+
+    def refresh(self) -> None:
+        """Forget the tables, so that runs stored since are read."""
+        self.__dict__.pop("_results", None)
+        self.__dict__.pop("_tables", None)
+
+    @cached_property
+    def _results(self) -> StudyResults:
+        from analysis.load import open_results
+
+        return open_results(self.study, self.store)
+
+    @cached_property
+    def _tables(self) -> Any:
+        from analysis.report.tables import Tables
+
+        return Tables(self._results)
+
+    def thresholds(self) -> pd.DataFrame:
+        """The threshold of every (cell, h): the columns of ``rgr thresholds --format json``."""
+        from analysis.records import threshold_records
+
+        return self._named(threshold_records(self._results.thresholds), self._results.thresholds)
+
+    def best(self) -> pd.DataFrame:
+        """D_K* and h* of every cell: the list ``best`` of ``rgr thresholds --format json``."""
+        from analysis.records import best_records
+
+        return self._named(best_records(self._tables.best), self._tables.best)
+
+    def runs(self) -> pd.DataFrame:
+        """The study's runs, one row each: the columns of ``rgr runs --format json``.
+
+        A probe whose verdict was clear early has not run every seed: a mean over its runs is
+        biased. ``curves().table`` says which means are complete.
+        """
+        from rgr_dist.planning.listing import RUN_KEYS, run_rows
+
+        rows, _ = run_rows(self.study, self.store)
+        return pd.DataFrame(rows, columns=["study", "cell", *RUN_KEYS])
+
+    def fit(self) -> Laws:
+        """The scaling laws fitted to the thresholds."""
+        return Laws(self._tables.fits)
+
+    def curves(self, h: Sequence[int] = (), cell: str | None = None) -> Curves:
+        """Mean score of every probe against D_K.
+
+        Args:
+            h: head counts; all if not given.
+            cell: one cell by its name, such as ``m=64,d_model=16``; all if not given.
+
+        Raises:
+            StudyError: the study has no such head count or cell.
+        """
+        heads = heads_named(self.study, h)
+        chosen = None if cell is None else cell_named(self.study, cell)
+        table = self._tables.curves
+        rows, cells = self._tables.probes, self._tables.drawn_cells
+        if heads:
+            table, rows = table[table["h"].isin(heads)], [r for r in rows if r["h"] in heads]
+        if chosen is not None:
+            table = table[table["cell_id"] == chosen.cell_id]
+            rows = [row for row in rows if row["cell_id"] == chosen.cell_id]
+            cells = [row for row in self._tables.cells if row["cell_id"] == chosen.cell_id]
+
+        def draw() -> Figure:
+            from analysis.figures.curves import draw_curves
+
+            return draw_curves(cells, rows, self.search.target, self.cells[0].minimised)
+
+        return Curves(table.reset_index(drop=True), draw)
+
+    def report(self) -> str:
+        """Write the report into the store; returns the address of its page."""
+        from analysis.report.publish import publish
+
+        return publish(self._results, self.store)
+
+    def _named(self, records: list[dict[str, Any]], table: pd.DataFrame) -> pd.DataFrame:
+        names = [self.study.cell_names[cell] for cell in table["cell_id"]]
+        frame = pd.DataFrame(records)
+        frame.insert(0, "cell", pd.Series(names, dtype="object"))
+        return frame
+
+
+class Laws:
+    """Scaling laws as tables.
+
+    Attributes:
+        table: a row for each law: ``name, slope, slope_low, slope_high, r2, exponent``, ….
+        candidates: the forms that were compared, with their AICc and leave-one-cell-out errors.
+        found: what the data support, in sentences.
+    """
+
+    def __init__(self, fits: Fits) -> None:
+        from analysis import conclusions
+
+        self.table = pd.DataFrame([law.to_json() for law in fits.laws])
+        self.candidates = pd.DataFrame([one.to_json() for one in fits.candidates])
+        self.found = conclusions.sentences(fits)
+
+    def __repr__(self) -> str:
+        return "\n".join(self.found)
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        said = "".join(f"<p>{escape(line)}</p>" for line in self.found)
+        return said + str(self.table.to_html(index=False, na_rep="–"))
+
+
+class Curves:
+    """Scores against D_K.
+
+    Attributes:
+        table: a row for each probe: ``m, d_model, h, d_k, D_K, mean_score, low, high, n_seeds,
+            complete``, …; where not ``complete`` the mean is of the ``n_seeds`` that ran alone.
+    """
+
+    def __init__(self, table: pd.DataFrame, draw: Callable[[], Figure]) -> None:
+        self.table, self._draw = table, draw
+
+    def __repr__(self) -> str:
+        return repr(self.table)
+
+    def _repr_html_(self) -> str:
+        return str(self.table.to_html(index=False, na_rep="–"))
+
+    def plot(self) -> Drawing:
+        """The curves as a figure: a panel for each cell, a line for each head count."""
+        return Drawing(self._draw())
+
+
+class Drawing:
+    """A figure that a notebook shows.
+
+    Attributes:
+        svg: the figure as an SVG file.
+    """
+
+    def __init__(self, figure: Figure) -> None:
+        from analysis.figures import svg
+
+        self.svg = svg.file(figure)
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def save(self, path: str | Path) -> None:
+        """Write the SVG.
+
+        Raises:
+            OSError: the path cannot be written to.
+        """
+        Path(path).write_text(self.svg, encoding="utf-8")

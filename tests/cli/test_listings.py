@@ -1,0 +1,138 @@
+"""What the command line lists beyond the shared formats: studies, runs, failures, thresholds."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from rgr_dist.cli import call
+from rgr_dist.cli.threshold_tables import best_rows, certificate_text, threshold_rows
+from rgr_dist.planning.listing import failures
+from rgr_dist.study.shipped import shipped_studies
+from tests.small_study import write_study
+
+Told = pytest.CaptureFixture[str]
+
+
+def test_the_version_is_that_of_the_package(capsys: Told) -> None:
+    assert call(["--version"]) == 0
+    assert capsys.readouterr().out == "rgr 0.1.0\n"
+
+
+def test_every_shipped_study_is_listed_with_its_question_and_cost(capsys: Told) -> None:
+    assert call(["studies", "--format", "json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["studies"]
+    assert [row["study"] for row in rows] == shipped_studies()
+    assert all(row["question"] and row["paper"] and row["on two cores"] for row in rows)
+    assert {row["study"]: row["cells"] for row in rows}["budget"] == 96
+
+
+@pytest.mark.parametrize("verb", ["plan", "run", "runs", "thresholds", "explain", "construct"])
+def test_the_help_of_a_verb_has_an_example(verb: str, capsys: Told) -> None:
+    assert call([verb, "--help"]) == 0
+    assert f"Example: rgr {verb} " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("verb", ["status", "thresholds", "runs", "fit", "explain"])
+def test_a_study_that_the_store_does_not_know_is_told_alike(
+    verb: str, tmp_path: Path, capsys: Told
+) -> None:
+    study, out = write_study(tmp_path), tmp_path / "results"
+    cell = ["--cell", "m=16,d_model=8"] if verb == "explain" else []
+    assert call([verb, str(study), "--out", str(out), *cell]) == 0
+    told = capsys.readouterr().err
+    assert told == f"rgr: {out} holds no run of {study}; rgr run {study} trains them\n"
+
+
+def with_a_failed_run(finished: Path, folder: Path) -> Path:
+    """The finished store, with one run of a head marked as failed."""
+    store = folder / "results"
+    shutil.copytree(finished / "results", store)
+    for part in (store / "runs").iterdir():
+        part.unlink()
+    runs = pd.read_parquet(finished / "results/runs")
+    lost = runs["run_id"] == runs.iloc[0]["run_id"]
+    runs.loc[lost, ["stop_reason", "error"]] = ["failed", "MemoryError: out of\nmemory"]
+    runs.loc[lost, ["score", "val_score", "threshold_tau"]] = None
+    from rgr_dist.store.store import Store
+
+    Store(str(store)).append(runs.astype("object").where(runs.notna(), None).to_dict("records"))
+    return store
+
+
+def test_runs_are_listed_and_why_some_failed(finished: Path, tmp_path: Path, capsys: Told) -> None:
+    study, store = finished / "small.yaml", with_a_failed_run(finished, tmp_path)
+    ask = [str(study), "--out", str(store)]
+    assert call(["runs", *ask, "--format", "json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["runs"]
+    stored = pd.read_parquet(finished / "results/runs")
+    assert {row["run_id"] for row in rows} == set(stored["run_id"])
+    assert {row["cell"] for row in rows} == {"m=16,d_model=8", "m=16,d_model=16"}
+    assert {row["study"] for row in rows} == {"small"}
+
+    assert call(["runs", *ask, "--failed", "--format", "json"]) == 0
+    (lost,) = json.loads(capsys.readouterr().out)["runs"]
+    assert (lost["stop_reason"], lost["score"]) == ("failed", None)
+    assert lost["error"] == "MemoryError: out of\nmemory"
+    narrowed = ["--cell", lost["cell"], "--heads", str(lost["h"]), "--format", "json"]
+    assert call(["runs", *ask, *narrowed]) == 0
+    rows = json.loads(capsys.readouterr().out)["runs"]
+    assert {(row["cell"], row["h"]) for row in rows} == {(lost["cell"], lost["h"])}
+
+    for verb in (["status", *ask], ["explain", *ask, "--cell", lost["cell"]]):
+        assert call(verb) == 0
+        assert "1 run failed: MemoryError: out of memory" in capsys.readouterr().out
+
+
+def test_reasons_of_failures_are_counted() -> None:
+    runs = pd.DataFrame(
+        {
+            "stop_reason": ["failed", "failed", "converged", "failed"],
+            "error": ["no\nroom", "no room", None, None],
+        }
+    )
+    assert failures(runs) == ["2 runs failed: no room", "1 run failed: no reason stored"]
+
+
+def test_another_question_needs_a_name_of_its_own(
+    finished: Path, tmp_path: Path, capsys: Told
+) -> None:
+    shutil.copytree(finished / "results", tmp_path / "results")
+    ask = [str(finished / "small.yaml"), "--out", str(tmp_path / "results")]
+    page = tmp_path / "results/studies/small/report/index.html"
+    before = page.read_bytes()
+    for verb in ("run", "report"):
+        assert call([verb, *ask, "--set", "search.seeds=2"]) == 2
+        assert "has small with other search" in capsys.readouterr().err
+    assert page.read_bytes() == before
+    assert call(["report", *ask, "--set", "search.seeds=3"]) == 0  # as it is
+    assert call(["report", *ask, "--set", "search.seeds=2", "--set", "name=small-2"]) == 0
+    assert page.parent.parent.with_name("small-2").exists()
+
+
+def test_thresholds_are_told_as_people_write_them(finished: Path, capsys: Told) -> None:
+    ask = [str(finished / "small.yaml"), "--out", str(finished / "results")]
+    assert call(["thresholds", *ask, "--format", "json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert call(["thresholds", *ask]) == 0
+    shown = capsys.readouterr().out
+    for row in listed["best"]:
+        assert f"{row['D_K']} [{row['D_K_low']}–{row['D_K_high'] or '?'}]" in shown
+    for row in listed["thresholds"]:
+        if row["status"] == "found":
+            assert f"{row['d_k']} ✓ " in shown
+        elif row["D_K_low"]:
+            assert f"≥ {row['D_K_low']}" in shown
+    assert all("steps" not in row for row in best_rows(listed["best"], False))
+    assert all("steps" in row for row in threshold_rows(listed["thresholds"], True))
+
+
+def test_a_certificate_in_short() -> None:
+    both = {"pass": {"d_k": 9, "mean_score": 0.9951}, "fail": {"d_k": 8, "mean_score": 0.98449}}
+    assert certificate_text(both) == "9 ✓ .995 | 8 ✗ .984"
+    assert certificate_text({"pass": {"d_k": 1, "mean_score": 1.0}, "fail": None}) == "1 ✓ 1.000"
+    assert certificate_text(None) is None
