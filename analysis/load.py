@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from rgr_dist.planning.portfolio import stored_search
+from rgr_dist.planning.portfolio import StoredSearch, stored_search
 from rgr_dist.planning.tables import decision_rows, threshold_rows
 from rgr_dist.store.schema import DECISIONS, THRESHOLDS
 from rgr_dist.store.store import Store
@@ -37,7 +37,11 @@ def open_results(study: Study, store: Store) -> StudyResults:
     Raises:
         StoreError: the store cannot be read, or the expectations kept in it are damaged.
     """
-    search = stored_search(study, store)
+    return results_of(study, stored_search(study, store))
+
+
+def results_of(study: Study, search: StoredSearch) -> StudyResults:
+    """The study's tables, from its search as the store leaves it."""
     return StudyResults(
         study=study,
         runs=search.runs,

@@ -1,14 +1,21 @@
-"""Shared by all tests: one torch thread, hypothesis repeatable, and a study that is finished."""
+"""Shared by all tests: one torch thread, hypothesis repeatable, a finished study, a running Ray."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
+from filelock import FileLock
 from hypothesis import settings
 
-from tests.small_study import rgr, write_study
+from rgr_dist.cli import call
+from rgr_dist.running.cluster import connect
+from tests.small_study import Rgr, rgr, write_study
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
 settings.load_profile("repeatable")
@@ -16,19 +23,53 @@ settings.load_profile("repeatable")
 torch.set_num_threads(1)  # small products gain nothing from two, and tests share the cores
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the small study run to its end in ``results/``.
-
-    Files beside it have the names of our packages, and must not be imported in any process.
-    """
-    folder = tmp_path_factory.mktemp("finished")
-    write_study(folder)
-    for name in ("search", "analysis", "rgr_dist"):
-        (folder / f"{name}.py").write_text(
-            "raise SystemExit('imported from the working directory')"
-        )
-    done = rgr("run", "small.yaml", "--cpus", 2, cwd=folder)
-    assert done.returncode == 0, done.stderr
-    assert "report:" in done.stdout
+@pytest.fixture(scope="session")
+def _small_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the small study run to its end in ``results/``, once for all processes."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "small-run"
+    with FileLock(f"{folder}.lock"):
+        if not folder.exists():
+            draft = base / "draft"
+            draft.mkdir()
+            write_study(draft)
+            # Files of our packages' names must not be imported in any process.
+            for name in ("search", "analysis", "rgr_dist"):
+                (draft / f"{name}.py").write_text(
+                    "raise SystemExit('imported from the working directory')"
+                )
+            done = rgr("run", "small.yaml", "--cpus", 2, cwd=draft)
+            assert done.returncode == 0, done.stderr
+            assert "report:" in done.stdout
+            draft.rename(folder)
     return folder
+
+
+@pytest.fixture(scope="module")
+def finished(_small_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the folder with the small study run to its end."""
+    folder = tmp_path_factory.mktemp("finished") / "here"
+    shutil.copytree(_small_run, folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def _ray() -> Iterator[None]:
+    """A Ray of this process, for every test that needs one but not one of its own."""
+    with connect("local", 2):
+        yield
+
+
+@pytest.fixture
+def rgr_here(
+    _ray: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Rgr:
+    """Runs ``rgr`` in this process, on its Ray."""
+
+    def run(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+        monkeypatch.chdir(cwd)
+        capsys.readouterr()
+        status = call(list(map(str, arguments)))
+        return subprocess.CompletedProcess(arguments, status, *capsys.readouterr())
+
+    return run

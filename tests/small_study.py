@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,9 @@ import yaml
 
 RGR = (sys.executable, "-P", "-c", "from rgr_dist.cli import main; main()")
 """``rgr`` as it is installed: the working directory is not on its path."""
+
+Rgr = Callable[..., subprocess.CompletedProcess[str]]
+"""``rgr`` with its arguments and ``cwd``, in a process of its own or in this one."""
 
 SMALL: dict[str, Any] = {
     "name": "small",

@@ -1,7 +1,8 @@
 """The command line ``rgr``: arguments to calls.
 
-``running`` has the verbs that plan and run a study, ``results`` those that tell what it found,
-``tuning`` the one that tunes its protocol, ``theory`` those that hold the paper against it.
+``running`` has the verbs that plan and run a study, ``watching`` the page that shows one as it
+runs, ``results`` those that tell what it found, ``tuning`` the one that tunes its protocol,
+``theory`` those that hold the paper against it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rgr_dist.cli import results, running, theory, tuning
+from rgr_dist.cli import results, running, theory, tuning, watching
 from rgr_dist.cli.options import EXIT_BAD_INPUT, EXIT_INTERRUPTED, say_error
 from rgr_dist.engines.choose import EngineError
 from rgr_dist.running.cluster import ClusterError
@@ -31,6 +32,7 @@ EXAMPLES: dict[Callable[..., Any], str] = {
     running.plan: "rgr plan base-grid",
     running.run: "rgr run quickstart   |   rgr run mine.yaml --out results --cpus 4",
     running.status: "rgr status quickstart",
+    watching.watch: "rgr watch quickstart",
     results.thresholds: "rgr thresholds base-grid --format json",
     results.runs: "rgr runs base-grid --failed   |   rgr runs mine.yaml --format csv > runs.csv",
     results.fit: "rgr fit base-grid",

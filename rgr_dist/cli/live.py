@@ -6,13 +6,15 @@ import time
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from analysis.wording import duration
-from rgr_dist.planning.forecast import Forecast, Played, forecast
+from analysis.wording import duration, plural, rough_time
+from rgr_dist.planning.brackets import MEANINGS, Sign, accuracy_sign, bracket_sign
+from rgr_dist.planning.forecast import MULTIPLY_ADDS_PER_SECOND, Forecast, Played, forecast
 from rgr_dist.planning.portfolio import shown_heads
 from rgr_dist.running.progress import Summary
 from rgr_dist.study.study import Study
@@ -23,7 +25,6 @@ DRAW_EVERY = 0.25
 """Seconds between drawings in a terminal."""
 SAY_EVERY = 15.0
 """Seconds of silence after which a plain line says how far it is."""
-LEGEND = "[b green]7[/] threshold d_k   [yellow]4–9[/] lies above 4, at most 9   [dim]–[/] pruned"
 ACCURACY_LEGEND = "accuracy at the largest D_K so far, of so many seeds"
 
 
@@ -36,10 +37,15 @@ class LiveView:
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
+        self._live = (
+            Live(console=console, auto_refresh=False)
+            if console.is_terminal or console.is_jupyter
+            else None
+        )
         self._drawn, self._said = 0.0, time.monotonic()
         self._settled: set[str] = set()
         self._played: Played = {}
+        self._failures_said = 0
 
     def __enter__(self) -> Self:
         if self._live is not None:
@@ -65,10 +71,13 @@ class LiveView:
         if now - self._drawn < DRAW_EVERY and not portfolio.is_done:
             return
         self._drawn = now
+        for failure in summary.failures[self._failures_said :]:
+            self.say(f"failed: {failure}")
+        self._failures_said = len(summary.failures)
         if self._live is not None:
-            progress = Text(self._progress(study, portfolio, summary))
+            progress = self._bar(study, portfolio, summary)
             by_accuracy = study.cells[0].record.report == "accuracy"
-            legend = Text.from_markup(ACCURACY_LEGEND if by_accuracy else LEGEND)
+            legend = Text(ACCURACY_LEGEND) if by_accuracy else _legend()
             table = bracket_table(study, portfolio)
             self._live.update(Group(table, progress, legend), refresh=True)
         else:
@@ -97,21 +106,40 @@ class LiveView:
             self._said = now
             self.say(self._progress(study, portfolio, summary))
 
+    def _bar(self, study: Study, portfolio: Portfolio, summary: Summary) -> RenderableType:
+        left = self._left(study, portfolio)
+        whole = summary.work + left.work
+        bar = ProgressBar(total=whole or 1, completed=summary.work, width=30)
+        row = Table.grid(padding=(0, 2))
+        row.add_row(bar, Text(self._words(portfolio, summary, left)))
+        return row
+
     def _progress(self, study: Study, portfolio: Portfolio, summary: Summary) -> str:
-        elapsed = max(1e-9, time.monotonic() - summary.started)
+        return self._words(portfolio, summary, self._left(study, portfolio))
+
+    def _left(self, study: Study, portfolio: Portfolio) -> Forecast:
+        return sum(forecast(study, portfolio, self._played), Forecast())
+
+    def _words(self, portfolio: Portfolio, summary: Summary, left: Forecast) -> str:
+        """How far the study is: phase or pace, time gone, time left."""
+        now = time.monotonic()
+        elapsed = max(1e-9, now - summary.started)
+        parts = [f"{duration(elapsed)} gone"]
+        about = "at least" if left.at_least else "about"
         if not summary.runs:
-            return f"the first runs are training; {duration(elapsed)} gone"
-        parts = [
-            f"{summary.runs} runs",
-            f"{summary.steps / elapsed:,.0f} steps/s",
-            f"{duration(elapsed)} gone",
-        ]
+            parts.insert(
+                0, "workers start, load or compile their kernels, and train the first runs"
+            )
+            guess = left.work / MULTIPLY_ADDS_PER_SECOND / max(1, summary.workers)
+            parts.append(f"then {about} {rough_time(guess)}, by a guess")
+            return "   ".join(parts)
+        parts.insert(0, f"{summary.steps / elapsed:,.0f} steps/s")
         if summary.failed:
-            parts.insert(1, f"{summary.failed} failed")
-        left = sum(forecast(study, portfolio, self._played), Forecast())
+            parts.insert(0, f"{summary.failed:,} failed")
+        parts.insert(0, plural(summary.runs, "run"))
         if left.runs and summary.work and summary.paced_from is not None:
-            pace = (time.monotonic() - summary.paced_from) / summary.work
-            about = "at least" if left.at_least else "about"
+            pace = (now - summary.paced_from) / summary.work
+            parts.insert(0, f"{summary.work / (summary.work + left.work):.0%}")
             parts.append(f"{about} {duration(left.work * pace)} left")
         return "   ".join(parts)
 
@@ -129,47 +157,42 @@ def bracket_table(study: Study, portfolio: Portfolio) -> Table:
     if not listed:
         table.add_column("heads in question")
     table.add_column("D_K*", justify="right", style="bold")
+    table.add_column("h*", justify="right")
     for cell in study.cells:
         state = portfolio.state(cell.cell_id)
         by_accuracy = cell.record.report == "accuracy"
         best = None if by_accuracy else state.best_cost
-        text = _accuracy_text if by_accuracy else _bracket_text
+        sign = accuracy_sign if by_accuracy else bracket_sign
         shown = "" if best is None else f"{best}" if state.is_done else f"≤ {best}"
-        brackets = [text(state, h) for h in listed] or [_heads_text(state)]
+        head = state.best
+        h_star = "" if by_accuracy or head is None else f"{head.arm}"
+        brackets = [_text(sign(state, h)) for h in listed] or [_heads_text(state)]
         named: list[int | str] = [cell.m, cell.d_model, cell.graph.degree]
         if study.has_alike_cells:
             named = [study.name_of(cell)]
-        table.add_row(*map(str, named[: len(columns)]), *brackets, shown)
+        table.add_row(*map(str, named[: len(columns)]), *brackets, shown, h_star)
     return table
 
 
 def _heads_text(state: CellState) -> Text:
     """The heads that are found or still open, where they are too many for a column each."""
     heads = [h for h in shown_heads(state) if state.result(h).status not in ("pruned", "censored")]
-    parts = [Text(f"h={h} ").append_text(_bracket_text(state, h)) for h in heads]
+    parts = [Text(f"h={h} ").append_text(_text(bracket_sign(state, h))) for h in heads]
     return Text("   ").join(parts)
 
 
-def _accuracy_text(state: CellState, h: int) -> Text:
-    probes = [key for key in state.evidence if key.arm == h]
-    if not probes:
-        return Text("·", style="dim")
-    scores = state.evidence[max(probes, key=lambda key: key.value)]
-    return Text(f"{state.test.mean(scores):.3f} ({len(scores)})")
+LOOKS = {
+    "found": "bold green", "pruned": "dim", "censored": "red", "contradiction": "bold red",
+    "failed": "red", "open": "yellow", "untried": "dim",
+}  # fmt: skip
 
 
-def _bracket_text(state: CellState, h: int) -> Text:
-    result, bracket = state.result(h), state.brackets[h]
-    if result.status == "found":
-        return Text(f"{result.value}", style="bold green")
-    if result.status == "pruned":
-        return Text("–", style="dim")
-    if result.status == "censored":
-        return Text(f"> {bracket.axis[-1]}", style="red")
-    if result.status == "inconsistent":
-        return Text("!", style="bold red")
-    if h in state.failed_arms:
-        return Text("failed", style="red")
-    if bracket.high is not None:
-        return Text(f"{bracket.low}–{bracket.high}", style="yellow")
-    return Text(f"> {bracket.low}", style="yellow") if bracket.low else Text("·", style="dim")
+def _text(sign: Sign) -> Text:
+    return Text(sign.text, style=LOOKS[sign.look])
+
+
+def _legend() -> Text:
+    """What every sign means."""
+    parts = [_text(sign).append(f" {meaning}", style="default") for sign, meaning in MEANINGS]
+    line = Text("d_k by head count: ").append_text(Text("   ").join(parts))
+    return line.append("   D_K* = h d_k at the best head count h*; ≤ so far")

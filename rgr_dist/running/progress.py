@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from rgr_dist.study.study import Study
@@ -21,6 +21,7 @@ class Summary:
         train_seconds: seconds of training, summed over runs.
         seconds: from ``started`` to the end of the last probe.
         workers: probes that can run at once.
+        failures: each run that failed, with its reason in a line.
         started: when the first probe could start, on ``time.monotonic``'s clock.
         paced_from: when the first run that is told began to train, on the same clock: after
             workers started and kernels were compiled. Watched from outside a cluster, ``started``.
@@ -35,6 +36,7 @@ class Summary:
     workers: int = 0
     started: float = 0.0
     paced_from: float | None = None
+    failures: list[str] = field(default_factory=list)
 
     @property
     def utilisation(self) -> float:

@@ -113,6 +113,7 @@ class Recorder:
             summary.train_seconds += row["seconds"]
             if row["stop_reason"] == "failed":
                 summary.failed += 1
+                summary.failures.append(self._why(probe, row))
                 self.portfolio.tell_failed(probe.cell, probe.key)
             else:
                 self.feed.tell(row)
@@ -124,9 +125,17 @@ class Recorder:
     def record_lost(self, probe: Probe, engine: str, device: str) -> None:
         """Store the runs of a probe whose worker died on every attempt."""
         runs = self.feed.runs_of(probe)
-        self.store.append(lost_rows(runs, engine, device))
+        rows = lost_rows(runs, engine, device)
+        self.store.append(rows)
         self.summary.runs += len(runs)
         self.summary.failed += len(runs)
+        self.summary.failures.extend(self._why(probe, row) for row in rows)
+
+    def _why(self, probe: Probe, row: dict[str, Any]) -> str:
+        """Which run failed, and the last line of its error."""
+        name = self.study.name_of(self.feed.cell_of(probe))
+        last = str(row["error"]).strip().splitlines()[-1:]
+        return f"{name}, h={row['h']}, d_k={row['d_k']}, seed {row['seed']}: {' '.join(last)[:200]}"
 
     def show(self) -> None:
         """Update the view."""

@@ -12,6 +12,7 @@ files counts once. One process writes; many may read.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -142,6 +143,14 @@ class Store:
         del whole
         order = ["model", "graph", "degree", "m", "d_model", "h", "d_k", "seed"]
         return _once_each(frame).sort_values(order, ignore_index=True)
+
+    def version(self) -> str:
+        """A text that changes whenever runs are stored: a digest of the names of the parts.
+
+        Raises:
+            StoreError: the store cannot be listed.
+        """
+        return hashlib.sha256("\n".join(sorted(self._list_parts())).encode()).hexdigest()[:16]
 
     def compact(self, above: int = COMPACT_ABOVE) -> None:
         """Merge the parts into one if there are more than ``above`` or one has an older schema.

@@ -14,11 +14,11 @@ import pandas as pd
 import pytest
 
 from rgr_dist.cli import call
-from tests.small_study import RGR, rgr, tables, write_study
+from tests.small_study import RGR, Rgr, rgr, tables, write_study
 
 
 def test_a_torn_part_is_told_set_aside_and_trained_again(
-    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], rgr_here: Rgr
 ) -> None:
     store = tmp_path / "results"
     shutil.copytree(finished / "results", store)
@@ -27,7 +27,7 @@ def test_a_torn_part_is_told_set_aside_and_trained_again(
     torn.write_bytes(torn.read_bytes()[:500])
     assert call(["status", str(finished / "small.yaml"), "--out", str(store)]) == 0
     assert f"{torn.name} in {store} is damaged" in capsys.readouterr().err
-    done = rgr("run", finished / "small.yaml", "--out", store, cwd=tmp_path)
+    done = rgr_here("run", finished / "small.yaml", "--out", store, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "moved to damaged/" in done.stderr
     assert (store / "damaged" / torn.name).exists()
@@ -42,13 +42,16 @@ def test_a_torn_part_is_told_set_aside_and_trained_again(
         pd.testing.assert_frame_equal(tables(finished)[name], tables(tmp_path)[name])
 
 
-def test_a_study_with_failed_runs_ends_with_status_3_and_tries_them_again(tmp_path: Path) -> None:
+def test_a_study_with_failed_runs_ends_with_status_3_and_tries_them_again(
+    tmp_path: Path, rgr_here: Rgr
+) -> None:
     cells = [{"m": 16, "d_model": 8}, {"m": 2**20, "d_model": 2**24}]  # more than any memory
     write_study(tmp_path, cells=cells, search={"heads": [1], "seeds": 1, "max_D_K": 2})
     for _ in range(2):
-        done = rgr("run", "small.yaml", "--cpus", 1, cwd=tmp_path)
+        done = rgr_here("run", "small.yaml", "--cpus", 1, cwd=tmp_path)
         assert done.returncode == 3, done.stderr
         assert "run it again to retry them" in done.stderr
+        assert "allocate" in done.stderr
         runs = pd.read_parquet(tmp_path / "results/runs").drop_duplicates("run_id")
         failed = runs[runs["stop_reason"] == "failed"]
         assert set(failed["m"]) == {2**20}

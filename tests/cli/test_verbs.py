@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from rgr_dist.cli import call
-from tests.small_study import rgr, write_study
+from tests.small_study import Rgr, rgr, write_study
 
 
 def test_run_finds_thresholds_with_certificates_and_writes_a_report(finished: Path) -> None:
@@ -50,19 +50,19 @@ def test_the_runs_folder_is_the_export(finished: Path) -> None:
     assert set(runs["stop_reason"]) <= {"converged", "max_steps"}
 
 
-def test_running_again_trains_nothing(finished: Path) -> None:
+def test_running_again_trains_nothing(finished: Path, rgr_here: Rgr) -> None:
     before = sorted((finished / "results/runs").iterdir())
-    again = rgr("run", "small.yaml", cwd=finished)
+    again = rgr_here("run", "small.yaml", cwd=finished)
     assert again.returncode == 0
     assert "nothing was left to train" in again.stdout
     assert sorted((finished / "results/runs").iterdir()) == before
 
 
-def test_adding_a_cell_trains_only_that_cell(finished: Path) -> None:
+def test_adding_a_cell_trains_only_that_cell(finished: Path, rgr_here: Rgr) -> None:
     before = pd.read_parquet(finished / "results/runs")
     cells = [{"m": 16, "d_model": [8, 16]}, {"m": 12, "d_model": 16}]
     write_study(finished, "wider.yaml", name="wider", cells=cells)
-    done = rgr("run", "wider.yaml", cwd=finished)
+    done = rgr_here("run", "wider.yaml", cwd=finished)
     assert done.returncode == 0, done.stderr
     after = pd.read_parquet(finished / "results/runs")
     new = after[~after["run_id"].isin(before["run_id"])]

@@ -15,7 +15,7 @@ from rgr_dist.problem.edge_task import Task
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.from_yaml import load_study, parse_study
 from rgr_dist.study.study import Cell, Run
-from tests.small_study import rgr
+from tests.small_study import Rgr
 
 
 def study_of(model: object, **more: object) -> dict[str, object]:
@@ -97,14 +97,16 @@ def test_shipped_constructions_are_those_of_the_base_grid() -> None:
     assert made.search.target == 1.0
 
 
-def test_a_study_of_a_construction_runs_to_its_report(tmp_path: Path) -> None:
+def test_a_study_of_a_construction_runs_to_its_report(tmp_path: Path, rgr_here: Rgr) -> None:
     search = {"heads": [1, 2, 3], "seeds": 3, "intervals": False}
     (tmp_path / "made.yaml").write_text(
         yaml.safe_dump(study_of({"construction": "ours"}, search=search))
     )
-    done = rgr("run", "made.yaml", "--cpus", 1, cwd=tmp_path)
+    done = rgr_here("run", "made.yaml", "--cpus", 1, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    listing = json.loads(rgr("thresholds", "made.yaml", "--format", "json", cwd=tmp_path).stdout)
+    listing = json.loads(
+        rgr_here("thresholds", "made.yaml", "--format", "json", cwd=tmp_path).stdout
+    )
     (best,) = listing["best"]
     assert best["D_K"] <= 18
     row = next(row for row in listing["thresholds"] if row["h"] == best["h_star"])
@@ -112,5 +114,5 @@ def test_a_study_of_a_construction_runs_to_its_report(tmp_path: Path) -> None:
     assert row["certificate"]["pass"]["mean_score"] == 1.0
     assert row["certificate"]["fail"]["mean_score"] < 1.0
     assert (tmp_path / "results/studies/made/report/index.html").exists()
-    plan = json.loads(rgr("plan", "made.yaml", "--format", "json", cwd=tmp_path).stdout)
+    plan = json.loads(rgr_here("plan", "made.yaml", "--format", "json", cwd=tmp_path).stdout)
     assert plan["runs_left"] == 0

@@ -14,12 +14,12 @@ from rgr_dist.cli.live import bracket_table
 from rgr_dist.planning.portfolio import open_portfolio
 from rgr_dist.store.schema import RUNS
 from rgr_dist.study.from_yaml import load_study
-from tests.small_study import rgr, write_study
+from tests.small_study import Rgr, write_study
 
 SEARCH = {"heads": [1, 2], "seeds": 2, "max_D_K": 16}
 
 
-def listed(folder: Path, *verb: str) -> dict[str, list[dict]]:
+def listed(rgr: Rgr, folder: Path, *verb: str) -> dict[str, list[dict]]:
     done = rgr(*verb, "--format", "json", cwd=folder)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -38,26 +38,28 @@ def test_the_live_table_has_the_degree_of_a_study_that_is_denser(
             assert [row[2] for row in rows] == ["1", "2", "4", "8", "16", "32"]
 
 
-def test_a_study_of_regular_graphs_tells_its_cells_apart_by_degree(tmp_path: Path) -> None:
+def test_a_study_of_regular_graphs_tells_its_cells_apart_by_degree(
+    tmp_path: Path, rgr_here: Rgr
+) -> None:
     graph = {"family": "regular", "degree": [1, 3]}
     cells = [{"m": 16, "d_model": 16}]
     write_study(tmp_path, graph=graph, cells=cells, search=SEARCH)
-    done = rgr("run", "small.yaml", cwd=tmp_path)
+    done = rgr_here("run", "small.yaml", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "m=16,d_model=16: found" in done.stdout
     assert "m=16,d_model=16,degree=3: found" in done.stdout
 
-    tables = listed(tmp_path, "thresholds", "small.yaml")
+    tables = listed(rgr_here, tmp_path, "thresholds", "small.yaml")
     assert {(row["graph"], row["degree"], row["h"]) for row in tables["thresholds"]} == {
         ("regular", degree, h) for degree in (1, 3) for h in (1, 2)
     }
     best = {row["degree"]: row["D_K"] for row in tables["best"]}
     assert best[1] < best[3]
-    law = listed(tmp_path, "fit", "small.yaml")["laws"][0]
+    law = listed(rgr_here, tmp_path, "fit", "small.yaml")["laws"][0]
     x = np.array([degree * 16 * 4 / 16 for degree in best])
     assert law["slope"] == pytest.approx(np.dot(x, list(best.values())) / np.dot(x, x))
     for verb in ("plan", "status"):
-        (rows, *_) = listed(tmp_path, verb, "small.yaml").values()
+        (rows, *_) = listed(rgr_here, tmp_path, verb, "small.yaml").values()
         assert {row["degree"] for row in rows} == {1, 3}
     page = (tmp_path / "results/studies/small/report/index.html").read_text()
     assert "r = 1" not in page
@@ -69,7 +71,7 @@ def test_a_study_of_regular_graphs_tells_its_cells_apart_by_degree(tmp_path: Pat
 
 
 def test_a_study_of_an_edge_list_reaches_the_workers_and_resumes_under_another_path(
-    tmp_path: Path,
+    tmp_path: Path, rgr_here: Rgr
 ) -> None:
     edges = [(p, q) for p in range(16) for q in (p // 2, p // 3 + 5) if p % 5]
     for name in ("a.csv", "b.csv"):
@@ -79,16 +81,16 @@ def test_a_study_of_an_edge_list_reaches_the_workers_and_resumes_under_another_p
         graph = {"family": "edges", "file": f"{name}.csv"}
         changes = {"graph": graph, "cells": [{"m": 16, "d_model": 16}], "search": search}
         write_study(tmp_path, f"{name}.yaml", **changes, name=name)
-    done = rgr("run", "a.yaml", cwd=tmp_path)
+    done = rgr_here("run", "a.yaml", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     m_edges = len(set(edges))
     assert f"m=16,d_model=16,edges={m_edges}: found" in done.stdout
-    done = rgr("run", "b.yaml", cwd=tmp_path)
+    done = rgr_here("run", "b.yaml", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "nothing was left to train" in done.stdout
     stored = pd.read_parquet(tmp_path / "results/studies/a/thresholds.parquet")
     assert set(stored["n_edges"]) == {m_edges}
     config = json.loads(pd.read_parquet(tmp_path / "results/runs")["config"].iloc[0])
     assert set(config["cell"]["graph"]) == {"family", "digest", "edges", "degree", "items"}
-    again = rgr("plan", "results/studies/a/study.yaml", "--format", "json", cwd=tmp_path)
+    again = rgr_here("plan", "results/studies/a/study.yaml", "--format", "json", cwd=tmp_path)
     assert json.loads(again.stdout)["runs_left"] == 0, again.stderr

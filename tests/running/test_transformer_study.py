@@ -13,7 +13,7 @@ import yaml
 from safetensors.numpy import save_file
 
 from rgr_dist.cli import call
-from tests.small_study import rgr
+from tests.small_study import Rgr
 
 STUDY = {
     "name": "tiny",
@@ -45,9 +45,9 @@ def study(tmp_path: Path) -> Path:
 
 
 def test_a_study_of_the_transformer_trains_by_lanes_in_workers_and_reports_accuracy(
-    study: Path, tmp_path: Path
+    study: Path, tmp_path: Path, rgr_here: Rgr
 ) -> None:
-    done = rgr("run", study, "--cpus", 2, cwd=tmp_path)
+    done = rgr_here("run", study, "--cpus", 2, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "At m = 16, d_model = 16, accuracy is " in done.stdout
     assert re.search(
@@ -62,9 +62,9 @@ def test_a_study_of_the_transformer_trains_by_lanes_in_workers_and_reports_accur
     assert (runs["steps"] == 120).all()
     page = (tmp_path / "results/studies/tiny/report/index.html").read_text()
     assert "Accuracy against width" in page
-    again = rgr("run", study, cwd=tmp_path)
+    again = rgr_here("run", study, cwd=tmp_path)
     assert "nothing was left to train" in again.stdout
-    status = rgr("status", study, "--format", "json", cwd=tmp_path)
+    status = rgr_here("status", study, "--format", "json", cwd=tmp_path)
     assert json.loads(status.stdout)["finished"] is True
 
 

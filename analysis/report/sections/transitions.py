@@ -16,11 +16,9 @@ from analysis.transitions import OWN, Collapse
 
 def section(tables: Tables) -> Section:
     """Scores and shares of passing seeds against D_K, and all cells on one scale."""
-    study = tables.study
-    minimised = study.cells[0].minimised
     fits = tables.named(tables.transitions)
     told = [row for row in fits if row["score_status"] == "fitted" or row["share_width"]]
-    figures = [draw_curves(tables.drawn_cells, tables.probes, study.search.target, minimised)]
+    figures = list(curves(tables).figures)
     shares = draw_shares(tables.drawn_cells, tables.probes, fits)
     if shares is not None:
         figures.append(shares)
@@ -43,6 +41,14 @@ def section(tables: Tables) -> Section:
         shown=shown,
         files=files,
     )
+
+
+def curves(tables: Tables) -> Section:
+    """Scores against D_K alone: what fills in while a study runs."""
+    study = tables.study
+    minimised = study.cells[0].minimised
+    figure = draw_curves(tables.drawn_cells, tables.probes, study.search.target, minimised)
+    return Section(name="curves", title="Scores so far", figures=(figure,))
 
 
 def _lost(probes: pd.DataFrame) -> str:

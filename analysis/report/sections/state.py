@@ -1,0 +1,64 @@
+"""How far a study is that still runs: its brackets as they close, and what failed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from analysis.report.section import Column, Section, Table
+from analysis.report.tables import Tables
+from analysis.wording import plural
+from rgr_dist.planning.brackets import MEANINGS, accuracy_sign, bracket_sign
+from rgr_dist.planning.forecast import Forecast, forecast
+from rgr_dist.planning.listing import failures
+from rgr_dist.planning.portfolio import StoredSearch, shown_heads
+
+
+def section(tables: Tables, search: StoredSearch) -> Section:
+    """The head of the page of a study that runs."""
+    study, portfolio = tables.study, search.portfolio
+    left = sum(forecast(study, portfolio), Forecast())
+    by_accuracy = study.cells[0].record.report == "accuracy"
+    sign = accuracy_sign if by_accuracy else bracket_sign
+    listed = () if study.search.heads == "all" else study.search.heads
+    rows: list[dict[str, Any]] = []
+    for cell in study.cells:
+        state, name = portfolio.state(cell.cell_id), tables.names[cell.cell_id]
+        best = None if by_accuracy else state.best_cost
+        shown = {h: sign(state, h) for h in listed or shown_heads(state)}
+        row: dict[str, Any] = {"anchor": name.anchor, "short": name.short, "signs": shown}
+        row["D_K"] = None if best is None else f"{best}" if state.is_done else f"≤ {best}"
+        row["h_star"] = None if by_accuracy or state.best is None else state.best.arm
+        row["done"] = "finished" if state.is_done else "waits" if state.is_waiting else "open"
+        rows.append(row)
+    heads = [
+        Column(f"h = {h}", lambda row, h=h: row["signs"][h].text, text=True)  # type: ignore[misc]
+        for h in listed
+    ] or [Column("heads in question", _in_question, text=True)]
+    signs = "; ".join(f"{sign.text} {meaning}" for sign, meaning in MEANINGS)
+    done = len(tables.runs)
+    about = "at least" if left.at_least else "about"
+    finished = (
+        "It is finished." if portfolio.is_done else f"{about} {plural(left.runs, 'run')} left."
+    )
+    words = [f"{plural(done, 'run')} stored. {finished.capitalize()}", *failures(tables.runs)]
+    table = Table(
+        name="table-state",
+        caption="Mean accuracy at the largest D_K so far, of so many seeds."
+        if by_accuracy
+        else f"Brackets on d_k: {signs}. D_K* = h d_k at the best head count h*.",
+        columns=[
+            Column("cell", lambda row: row["short"], text=True, names=True),
+            *heads,
+            Column("D_K*", lambda row: row["D_K"], text=True),
+            Column("h*", lambda row: row["h_star"]),
+            Column("search", lambda row: row["done"], text=True),
+        ],
+        rows=rows,
+    )
+    title = f"Study {study.name}"
+    return Section(name="state", title=title, words=words, shown=(table,), template="state")
+
+
+def _in_question(row: Any) -> str:
+    kept = {h: sign for h, sign in row["signs"].items() if sign.look not in ("pruned", "censored")}
+    return "   ".join(f"h={h}: {sign.text}" for h, sign in kept.items())

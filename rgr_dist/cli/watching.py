@@ -1,0 +1,128 @@
+"""``rgr watch``: a study in a browser as it runs, from its store alone, on this machine."""
+
+from __future__ import annotations
+
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Annotated
+
+import typer
+
+from rgr_dist.cli.options import Out, Set, StudyName
+from rgr_dist.store.parts import StoreError
+from rgr_dist.store.store import Store
+from rgr_dist.study.errors import StudyError
+from rgr_dist.study.from_yaml import load_study
+from rgr_dist.study.study import Study
+
+HOST = "127.0.0.1"
+REFRESH = """
+setInterval(async () => {
+  try {
+    const now = await (await fetch("/version")).text();
+    if (now !== document.documentElement.dataset.version) location.reload();
+  } catch (gone) { document.title = "not watched any more"; }
+}, 2000);
+"""
+"""Asks every two seconds whether the store has changed, and then shows the new page."""
+
+
+def watch(
+    study: StudyName,
+    out: Out = "results",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any that is free.")] = 8765,
+    set_: Set = None,
+) -> None:
+    """Show a study in a browser as it runs, until interrupted. It reads the store, and no more."""
+    resolved, store = load_study(study, set_ or ()), Store(out)
+    try:
+        server = make_server(resolved, store, port)
+    except OSError as error:
+        raise StudyError(
+            f"--port {port}: cannot be used ({error.strerror}); valid: a free one, or 0"
+        ) from None
+    print(f"http://{HOST}:{server.server_port}/ shows {study} of {out}; Ctrl-C ends it", flush=True)
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        server.server_close()
+
+
+class _Pages:
+    """The page of a study, made anew when its store has changed."""
+
+    def __init__(self, study: Study, store: Store) -> None:
+        self.study, self.store = study, store
+        self._lock = threading.Lock()
+        self._version, self._page = "", ""
+
+    def page(self) -> str:
+        """The page of the runs that are stored now.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        with self._lock:
+            version = self.store.version()
+            if version != self._version or not self._page:
+                self._page = _page(self.study, self.store, version)
+                self._version = version
+            return self._page
+
+
+def _page(study: Study, store: Store, version: str) -> str:
+    from analysis.load import results_of
+    from analysis.report.page import render
+    from analysis.report.sections import accuracy, cells, state, transitions
+    from analysis.report.tables import Tables
+    from rgr_dist.planning.portfolio import stored_search
+
+    search = stored_search(study, store)
+    tables = Tables(results_of(study, search))
+    sections = [state.section(tables, search)]
+    if not tables.runs.empty:
+        by_accuracy = study.cells[0].record.report == "accuracy"
+        makers = [accuracy.section] if by_accuracy else [transitions.curves, cells.section]
+        sections += [made for make in makers if (made := make(tables)) is not None]
+    page = render(f"{study.name} · rgr watch", sections, {})
+    page = page.replace("<html ", f'<html data-version="{version}" ', 1)
+    return page.replace("</body>", f"<script>{REFRESH}</script>\n</body>", 1)
+
+
+def make_server(study: Study, store: Store, port: int) -> ThreadingHTTPServer:
+    """A server on the loopback interface that answers ``/`` and ``/version``.
+
+    Raises:
+        OSError: the port is taken.
+    """
+    pages = _Pages(study, store)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            host = self.headers.get("Host", "").rpartition(":")[0]
+            if host not in (HOST, "localhost"):  # a name that somebody points at this machine
+                self.send_error(403)
+                return
+            try:
+                answers = {"/": pages.page, "/version": store.version, "/favicon.ico": str}
+                if self.path not in answers:
+                    self.send_error(404)
+                    return
+                body = answers[self.path]().encode()
+            except StoreError as error:
+                self.send_error(503, explain=str(error))
+                return
+            self.send_response(200)
+            kind = "text/html" if self.path == "/" else "text/plain"
+            self.send_header("Content-Type", f"{kind}; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Cache-Control", "no-store")
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Nothing: a line a request helps nobody."""
+
+    return ThreadingHTTPServer((HOST, port), Handler)

@@ -1,0 +1,79 @@
+"""``rgr watch``: the page of a study that runs, served from its store."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import threading
+import urllib.request
+from collections.abc import Iterator
+from http.client import HTTPConnection
+from pathlib import Path
+from urllib.error import HTTPError
+
+import pytest
+
+from rgr_dist.cli import call
+from rgr_dist.cli.watching import make_server
+from rgr_dist.planning.brackets import MEANINGS
+from rgr_dist.store.store import Store
+from rgr_dist.study.from_yaml import load_study
+
+
+@pytest.fixture
+def watched(finished: Path, tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """The address of the small study's page and its store, of which one part is left."""
+    runs = tmp_path / "results/runs"
+    runs.mkdir(parents=True)
+    first = min((finished / "results/runs").iterdir(), key=lambda part: part.stat().st_size)
+    shutil.copy(first, runs / first.name)
+    server = make_server(load_study(str(finished / "small.yaml")), Store(tmp_path / "results"), 0)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", tmp_path / "results"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def read(address: str) -> str:
+    with urllib.request.urlopen(address, timeout=30) as answer:
+        return answer.read().decode()
+
+
+def test_the_page_fills_in_as_runs_are_stored(watched: tuple[str, Path], finished: Path) -> None:
+    address, store = watched
+    before, version = read(f"{address}/"), read(f"{address}/version")
+    assert f'data-version="{version}"' in before
+    assert re.search(r"\d+ runs? stored; (about|at least) \d+ runs? left\.", before)
+    assert all(meaning in before for _, meaning in MEANINGS)
+    for part in (finished / "results/runs").iterdir():
+        shutil.copy(part, store / "runs" / part.name)
+    assert read(f"{address}/version") != version
+    after = read(f"{address}/")
+    assert "nothing is left" in after
+    assert after.count("finished</td>") == 2
+    assert "Scores so far" in after
+    assert not list(store.glob("studies")), "it writes nothing"
+
+
+def test_only_this_machine_by_its_own_name_is_answered(watched: tuple[str, Path]) -> None:
+    address, _ = watched
+    port = int(address.rpartition(":")[2])
+    for host, status in (("localhost", 200), ("elsewhere.example", 403)):
+        asked = HTTPConnection("127.0.0.1", port, timeout=30)
+        asked.request("GET", "/version", headers={"Host": f"{host}:{port}"})
+        assert asked.getresponse().status == status
+        asked.close()
+    with pytest.raises(HTTPError, match="404"):
+        read(f"{address}/../etc/passwd")
+
+
+def test_a_port_that_is_taken_is_told_in_one_line(
+    watched: tuple[str, Path], finished: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    port = watched[0].rpartition(":")[2]
+    assert call(["watch", str(finished / "small.yaml"), "--port", port]) == 2
+    told = capsys.readouterr()
+    assert (told.out, len(told.err.splitlines())) == ("", 1)
+    assert f"--port {port}: cannot be used" in told.err

@@ -1,0 +1,86 @@
+"""A study as an object: the same answers as the command line gives."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import rgr_dist as rgr
+from rgr_dist.cli import call
+from rgr_dist.study.errors import StudyError
+
+
+@pytest.fixture(scope="module")
+def study(finished: Path) -> rgr.OpenStudy:
+    return rgr.load(finished / "small.yaml", out=finished / "results")
+
+
+def listed(finished: Path, capsys: pytest.CaptureFixture[str], verb: str) -> dict:
+    ask = [str(finished / "small.yaml"), "--out", str(finished / "results"), "--format", "json"]
+    assert call([verb, *ask]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_its_tables_are_those_of_the_command_line(
+    study: rgr.OpenStudy, finished: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = listed(finished, capsys, "thresholds")
+    for name, table in ("thresholds", study.thresholds()), ("best", study.best()):
+        assert len(table) == len(told[name])
+        shown = json.loads(table.to_json(orient="records"))
+        for row, expected in zip(shown, told[name], strict=True):
+            assert row.pop("cell") == f"m={row['m']},d_model={row['d_model']}"
+            assert row == expected
+    runs = listed(finished, capsys, "runs")["runs"]
+    pd.testing.assert_frame_equal(study.runs(), pd.DataFrame(runs), check_dtype=False)
+    laws = listed(finished, capsys, "fit")
+    assert study.fit().table["name"].tolist() == [law["name"] for law in laws["laws"]]
+    assert " ".join(study.fit().found) == laws["found"]
+    assert repr(study.fit()).splitlines() == study.fit().found
+
+
+def test_curves_are_of_the_heads_and_the_cell_that_are_asked_for(
+    study: rgr.OpenStudy, tmp_path: Path
+) -> None:
+    runs = study.runs()
+    every = study.curves().table
+    probes = runs.groupby(["cell_id", "h", "d_k"])["score"].mean()
+    keys = pd.MultiIndex.from_frame(every[["cell_id", "h", "d_k"]])
+    assert every["mean_score"].to_list() == pytest.approx(probes.loc[keys].to_list())
+    some = study.curves(h=[1, 4], cell="m=16,d_model=8")
+    assert set(some.table["h"]) <= {1, 4}
+    assert set(some.table["d_model"]) == {8}
+    drawing = some.plot()
+    assert drawing._repr_svg_().startswith("<svg")
+    assert "h = 1" in drawing.svg
+    assert "h = 2" not in drawing.svg
+    drawing.save(tmp_path / "curves.svg")
+    assert (tmp_path / "curves.svg").read_text() == drawing.svg
+    with pytest.raises(StudyError, match="--heads 3: not in small"):
+        study.curves(h=[3])
+    with pytest.raises(StudyError, match="m=99"):
+        study.curves(cell="m=99,d_model=8")
+
+
+def test_it_shows_itself(study: rgr.OpenStudy) -> None:
+    count = len(study.runs())
+    assert repr(study) == f"<study small: 2 cells, {count} runs in {study.store.root}>"
+    page = study._repr_html_()
+    assert page.startswith("<p>&lt;study small")
+    assert page.count("<tr") == 3
+    assert (study.name, len(study.cells), study.search.seeds) == ("small", 2, 3)
+
+
+def test_a_finished_study_is_returned_without_training(finished: Path, tmp_path: Path) -> None:
+    out = finished / "results"
+    before = sorted((out / "runs").iterdir())
+    for asked in (finished / "small.yaml", rgr.load(finished / "small.yaml", out=out)):
+        done = rgr.run(asked, out=out, show=False)
+        assert done.best()["D_K"].notna().all()
+    assert sorted((out / "runs").iterdir()) == before
+    elsewhere = rgr.run(done.study, rgr.Store(str(out)), show=False)
+    assert elsewhere.best().equals(done.best())
+    assert Path(done.report()).is_file()
