@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Annotated
 
@@ -106,7 +107,11 @@ def make_server(study: Study, store: Store, port: int) -> ThreadingHTTPServer:
                 self.send_error(403)
                 return
             try:
-                answers = {"/": pages.page, "/version": store.version, "/favicon.ico": str}
+                answers: dict[str, Callable[[], str]] = {
+                    "/": pages.page,
+                    "/version": store.version,
+                    "/favicon.ico": str,
+                }
                 if self.path not in answers:
                     self.send_error(404)
                     return
