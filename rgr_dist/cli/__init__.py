@@ -11,7 +11,6 @@ import shlex
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
 from types import FrameType
 from typing import Annotated, Any
 
@@ -19,11 +18,7 @@ import typer
 
 from rgr_dist.cli import results, running, theory, tuning, watching
 from rgr_dist.cli.options import EXIT_BAD_INPUT, EXIT_INTERRUPTED, say_error
-from rgr_dist.engines.choose import EngineError
-from rgr_dist.running.cluster import ClusterError
-from rgr_dist.store.parts import StoreError
-from rgr_dist.study.errors import StudyError
-from rgr_dist.theory.layer import ConstructionError
+from rgr_dist.faults import UserError
 
 app = typer.Typer(name="rgr", pretty_exceptions_enable=False)
 
@@ -53,6 +48,8 @@ for verb, example in EXAMPLES.items():
 
 def _version(asked: bool) -> None:
     if asked:
+        from importlib.metadata import version
+
         print(f"rgr {version('rgr-dist')}")
         raise typer.Exit
 
@@ -87,7 +84,7 @@ def call(arguments: Sequence[str]) -> int:
             return result if isinstance(result, int) else 0
     except typer.TyperException as error:
         say_error(" ".join(_message(error).split()))
-    except (StudyError, StoreError, EngineError, ClusterError, ConstructionError) as error:
+    except UserError as error:
         say_error(" ".join(str(error).split()))
     except (KeyboardInterrupt, typer.Abort):
         result = EXIT_INTERRUPTED

@@ -6,14 +6,15 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rgr_dist.cli.listing import Format
-from rgr_dist.store.store import Store
-from rgr_dist.study.from_yaml import load_study
-from rgr_dist.study.study import Study
+
+if TYPE_CHECKING:
+    from rgr_dist.store.store import Store
+    from rgr_dist.study.study import Study
 
 EXIT_BAD_INPUT, EXIT_FAILED_RUNS, EXIT_INTERRUPTED = 2, 3, 130
 CELL = "m=64,d_model=16"
@@ -40,6 +41,9 @@ def opened(study: str, overrides: Sequence[str] | None, out: str) -> Iterator[tu
         StudyError: the study is unknown, unreadable or not valid.
         StoreError: the store cannot be opened.
     """
+    from rgr_dist.store.store import Store
+    from rgr_dist.study.from_yaml import load_study
+
     store = Store(out)
     yield load_study(study, overrides or ()), store
     for path in store.damaged:

@@ -19,7 +19,7 @@ from rgr_dist.cli.options import (
     opened,
     say_error,
 )
-from rgr_dist.study.errors import StudyError
+from rgr_dist.faults import UserError
 
 if TYPE_CHECKING:
     from analysis.fitting.candidates import Candidate
@@ -190,12 +190,12 @@ def predict(
     from analysis.predict import predict_sizes
 
     if edges is not None and edges > m * m:
-        raise StudyError(f"--edges {edges}: valid are 1 to m² = {m * m:,}, the pairs of items")
+        raise UserError(f"--edges {edges}: valid are 1 to m² = {m * m:,}, the pairs of items")
     with opened(study, set_, out) as (resolved, store):
         results = open_results(resolved, store)
     prediction = predict_sizes(fits_of(results), m, d_model, edges)
     if prediction.reason is not None:
-        raise StudyError(
+        raise UserError(
             f"{out}: no law of {study} to predict from: {prediction.reason}; rgr run {study} finds "
             "thresholds, --study names another study"
         )
@@ -222,7 +222,7 @@ def report(
 
     stores = out or ["results"]
     if len(studies) > 2 or len(stores) > 2:
-        raise StudyError("rgr report takes one study, or two to compare; and --out at most twice")
+        raise UserError("rgr report takes one study, or two to compare; and --out at most twice")
     if len(studies) == len(stores) == 1:
         results, store = _with_runs(studies[0], set_, stores[0])
         if set_:
@@ -234,7 +234,7 @@ def report(
     second, _ = _with_runs(studies[-1], set_, stores[-1])
     kinds = [results.study.cells[0].record.report for results in (first, second)]
     if kinds[0] != kinds[1]:
-        raise StudyError(
+        raise UserError(
             f"{studies[0]} and {studies[-1]} cannot be compared: one has thresholds, the other "
             "accuracies"
         )
@@ -249,14 +249,14 @@ def _with_runs(study: str, overrides: Sequence[str] | None, out: str) -> tuple[S
     """A study's results and its store.
 
     Raises:
-        StudyError: the store is not there, or holds nothing of any study.
+        UserError: the store is not there, or holds nothing of any study.
     """
     from analysis.load import open_results
 
     with opened(study, overrides, out) as (resolved, store):
         results = open_results(resolved, store)
     if results.runs.empty and not store.studies():
-        raise StudyError(no_runs(study, out))
+        raise UserError(no_runs(study, out))
     say_if_unknown(study, out, results)
     return results, store
 

@@ -6,9 +6,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-import humanize
 import typer
-from rich.console import Console
 
 from rgr_dist.cli.listing import Format, print_listing
 from rgr_dist.cli.options import (
@@ -24,14 +22,12 @@ from rgr_dist.cli.options import (
     opened,
     say_error,
 )
-from rgr_dist.engines.choose import check_engine
-from rgr_dist.store.store import Store
-from rgr_dist.study.from_yaml import load_study
-from rgr_dist.study.shipped import about, shipped_studies
 
 
 def studies(how: How = Format.TABLE) -> None:
     """The studies that ship: their question, where the paper has it, and what they cost."""
+    from rgr_dist.study.shipped import about, shipped_studies
+
     rows = [
         {
             "study": found.name,
@@ -56,6 +52,8 @@ def plan(study: StudyName, out: Out = "results", set_: Set = None, how: How = Fo
 
 def in_words(facts: Mapping[str, Any]) -> dict[str, Any]:
     """The totals of a plan as a person says them."""
+    import humanize
+
     from analysis.wording import plural, rough_time
 
     if not facts["runs_left"]:
@@ -83,14 +81,19 @@ def run(
     set_: Set = None,
 ) -> None:
     """Run what is missing of a study, then write its report. Run it again to resume or extend."""
+    from rich.console import Console
+
     from analysis.load import open_results
     from analysis.report.publish import headline, publish
     from analysis.wording import duration, plural
     from rgr_dist.cli.live import LiveView
     from rgr_dist.cli.results import print_thresholds, threshold_sections
+    from rgr_dist.engines.choose import check_engine
     from rgr_dist.planning.listing import failures
     from rgr_dist.planning.same_question import check_same_question
     from rgr_dist.running.sweep import run_study
+    from rgr_dist.store.store import Store
+    from rgr_dist.study.from_yaml import load_study
 
     resolved = load_study(study, set_ or ())
     check_engine(engine, [cell.model for cell in resolved.cells], gpus)

@@ -13,7 +13,7 @@ import typer
 
 from rgr_dist.cli.listing import Format, print_listing
 from rgr_dist.cli.options import How, Out, Set, StudyName, opened
-from rgr_dist.study.errors import StudyError
+from rgr_dist.faults import UserError
 
 if TYPE_CHECKING:
     from rgr_dist.study.construction import Construction
@@ -116,13 +116,13 @@ def construct(
     from rgr_dist.theory.draws import Constructor, tracked
 
     if find is not None and not 0 < find <= 1:
-        raise StudyError(
+        raise UserError(
             f"--find {find:g}: not a share of the draws; give a number above 0, up to 1"
         )
     if find is not None and (d_k is not None or constant is not None):
-        raise StudyError("--find: looks for d_k; leave --d-k and --constant out")
+        raise UserError("--find: looks for d_k; leave --d-k and --constant out")
     if save is not None and not save.endswith(".safetensors"):
-        raise StudyError(f"--save {save}: give a name that ends in .safetensors")
+        raise UserError(f"--save {save}: give a name that ends in .safetensors")
     cell = _cell(algorithm, m, d_model, graph, embedding)
     made = Constructor(cell, algorithm.value, _options(signatures, p, tau, colouring), block_size)
     h, track = made.heads(), partial(tracked, shown=sys.stderr.isatty())
@@ -136,7 +136,7 @@ def construct(
         width = d_k or 1
     else:
         if algorithm == "ours":
-            raise StudyError("--d-k: missing; ours has no printed width: give --d-k, or --find 1")
+            raise UserError("--d-k: missing; ours has no printed width: give --d-k, or --find 1")
         law = signatures_of(algorithm.value, made.options)
         width = math.ceil((constant or law.union_bound_constant) * math.log(m))
     row = made.measure(h, width, draws, track) if width else made.not_found(h, draws)
@@ -174,8 +174,8 @@ def _cell(
     if graph is not None:
         try:
             keys["graph"] = load_edges(graph)
-        except StudyError as error:
-            raise StudyError(f"--graph {error}") from None
+        except UserError as error:
+            raise UserError(f"--graph {error}") from None
     return validated(Cell, keys, "construct", "")
 
 
@@ -202,7 +202,7 @@ def bounds(
 
     relations = m if edges is None else edges
     if relations > m * (m - 1):
-        raise StudyError(f"--edges {relations}: at most m (m - 1) = {m * (m - 1)} of m = {m} items")
+        raise UserError(f"--edges {relations}: at most m (m - 1) = {m * (m - 1)} of m = {m} items")
     kinds: list[Graphs] = ["all", "permutations"] if relations == m else ["all"]
     rows = [
         {
@@ -235,13 +235,11 @@ def geometry(
     try:
         found = measure(X, track=partial(tracked, shown=sys.stderr.isatty()))
     except ValueError as error:
-        raise StudyError(f"{file}: {error}") from None
+        raise UserError(f"{file}: {error}") from None
     sizes = block_size or sorted({*(2**i for i in range(found.m.bit_length())), found.m})
     beyond = next((size for size in sizes if size > found.m), None)
     if beyond is not None:
-        raise StudyError(
-            f"--block-size {beyond}: there are {found.m} vectors; give at most as many"
-        )
+        raise UserError(f"--block-size {beyond}: there are {found.m} vectors; give at most as many")
     rows = [
         {
             "m": found.m,
@@ -287,12 +285,12 @@ def all_pairs(
 
     with opened(study, set_, out) as (resolved, store):
         if any(cell.model != "max" for cell in resolved.cells):
-            raise StudyError(f"{study}: all-pairs is for model max; other scores need a context")
+            raise UserError(f"{study}: all-pairs is for model max; other scores need a context")
         results = open_results(resolved, store)
     best = best_of(results)
     best = best[best["D_K"].notna()]
     if best.empty:
-        raise StudyError(f"{out} holds no threshold of {study}; rgr run {study} finds them")
+        raise UserError(f"{out} holds no threshold of {study}; rgr run {study} finds them")
     runs, cells = scored(results.runs, resolved), {c.cell_id: c for c in resolved.cells}
     asked = {one.value for one in precision or PrecisionName}
     wanted = [name for name in PRECISIONS if name in asked]

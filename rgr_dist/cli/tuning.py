@@ -22,7 +22,6 @@ from rgr_dist.cli.options import (
     opened,
     say_error,
 )
-from rgr_dist.engines.choose import check_engine
 
 
 def tune(
@@ -45,6 +44,7 @@ def tune(
     how: How = Format.TABLE,
 ) -> None:
     """Tune one learning rate, sharpness and initial scale for cells. Run it again to go on."""
+    from rgr_dist.engines.choose import check_engine
     from rgr_dist.planning.portfolio import stored_search
     from rgr_dist.study.select import cells_named, heads_named
     from rgr_dist.tuning.driver import tune_protocol

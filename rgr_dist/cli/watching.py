@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rgr_dist.cli.options import Out, Set, StudyName
-from rgr_dist.store.parts import StoreError
-from rgr_dist.store.store import Store
-from rgr_dist.study.errors import StudyError
-from rgr_dist.study.from_yaml import load_study
-from rgr_dist.study.study import Study
+from rgr_dist.faults import UserError
+
+if TYPE_CHECKING:
+    from http.server import ThreadingHTTPServer
+
+    from rgr_dist.store.store import Store
+    from rgr_dist.study.study import Study
 
 HOST = "127.0.0.1"
 REFRESH = """
@@ -35,11 +36,14 @@ def watch(
     set_: Set = None,
 ) -> None:
     """Show a study in a browser as it runs, until interrupted. It reads the store, and no more."""
+    from rgr_dist.store.store import Store
+    from rgr_dist.study.from_yaml import load_study
+
     resolved, store = load_study(study, set_ or ()), Store(out)
     try:
         server = make_server(resolved, store, port)
     except OSError as error:
-        raise StudyError(
+        raise UserError(
             f"--port {port}: cannot be used ({error.strerror}); valid: a free one, or 0"
         ) from None
     print(f"http://{HOST}:{server.server_port}/ shows {study} of {out}; Ctrl-C ends it", flush=True)
@@ -98,6 +102,8 @@ def make_server(study: Study, store: Store, port: int) -> ThreadingHTTPServer:
     Raises:
         OSError: the port is taken.
     """
+    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
     pages = _Pages(study, store)
 
     class Handler(BaseHTTPRequestHandler):
@@ -116,7 +122,7 @@ def make_server(study: Study, store: Store, port: int) -> ThreadingHTTPServer:
                     self.send_error(404)
                     return
                 body = answers[self.path]().encode()
-            except StoreError as error:
+            except UserError as error:
                 self.send_error(503, explain=str(error))
                 return
             self.send_response(200)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from rgr_dist.engines.api import Engine
+from rgr_dist.faults import UserError
 from rgr_dist.study.models import MODELS
 
 
-class EngineError(ValueError):
+class EngineError(UserError, ValueError):
     """No engine has this name, or it does not train this model; the message lists those that do."""
 
 

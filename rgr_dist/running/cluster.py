@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from rgr_dist.faults import UserError
+
 ATTEMPTS = 3
 """Times to try a ray:// address."""
 NOTHING_TO_IMPORT = Path(__file__).parent.parent / "studies"
@@ -22,7 +24,7 @@ CONNECT_WITHIN = 5.0
 """Seconds that a cluster has to answer."""
 
 
-class ClusterError(RuntimeError):
+class ClusterError(UserError, RuntimeError):
     """There is no Ray cluster to run on; the message says where it was looked for."""
 
 

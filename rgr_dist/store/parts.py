@@ -14,10 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from rgr_dist.faults import UserError
 from rgr_dist.store.schema import RUNS, SCHEMA_VERSION
 
 
-class StoreError(RuntimeError):
+class StoreError(UserError, RuntimeError):
     """The store cannot be read or written; the message says where and why."""
 
 

@@ -11,13 +11,15 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from rgr_dist.faults import UserError
+
 MOST_FAULTS = 3
 """Faults of a study that are told at once."""
 
 AnySpec = TypeVar("AnySpec", bound="BaseModel")
 
 
-class StudyError(ValueError):
+class StudyError(UserError, ValueError):
     """The study cannot be used as written; the message says what, where and what would be valid."""
 
 

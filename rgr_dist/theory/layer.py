@@ -7,10 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from rgr_dist.faults import UserError
+
 FloatArray = npt.NDArray[np.floating]
 
 
-class ConstructionError(ValueError):
+class ConstructionError(UserError, ValueError):
     """A construction cannot be made as asked; the message says what would be valid."""
 
 
