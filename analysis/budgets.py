@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import optimize, stats
+from scipy import stats
 
 from analysis.load import StudyResults
 from analysis.records import integer
@@ -123,44 +123,43 @@ class Limit:
 
 
 def limit_of(
-    steps: Sequence[float], D_K: Sequence[float], low: Sequence[float], high: Sequence[float]
+    steps: Sequence[float],
+    D_K: Sequence[float],
+    low: Sequence[float],
+    high: Sequence[float],
+    h: Sequence[float] | None = None,
 ) -> Limit:
-    """Extrapolate thresholds to an endless budget.
+    """Extrapolate thresholds to an endless budget, up to the upper end of the last one.
 
-    Each threshold counts as normal about the curve, its standard deviation a quarter of its
-    interval, and at least that of one step of rounding, 1/sqrt(12). The seeds of a cell are the
-    same at every budget, so that the thresholds are not independent and the interval is rough.
+    A threshold is a multiple of its head count h: what is rounded up lies (h - 1) / 2 below it in
+    the mean. Each counts as normal about the curve, its standard deviation a quarter of its
+    interval, and at least that of rounding, h / sqrt(12). The seeds of a cell are the same at
+    every budget, so that the thresholds are not independent and the interval is rough.
 
     Args:
         steps, D_K: step limits, increasing, and the thresholds there.
         low, high: the ends of their 95 % intervals.
+        h: the head counts of the thresholds; 1 if not given.
+
+    Returns:
+        The limit before it is rounded up to a multiple of any h.
     """
     n = len(D_K)
     if n < LEAST_BUDGETS:
         return Limit(None, None, None, n, f"fewer than {LEAST_BUDGETS} budgets have a threshold")
     x = np.asarray(steps, dtype=np.float64) / max(steps)
-    y = np.asarray(D_K, dtype=np.float64)
-    spread = np.maximum((np.asarray(high) - np.asarray(low)) / 4.0, 1 / math.sqrt(12))
-    best, least = _least_chi2(x, y, spread)
+    step = np.ones(n) if h is None else np.asarray(h, dtype=np.float64)
+    y = np.asarray(D_K, dtype=np.float64) - (step - 1) / 2
+    spread = np.maximum((np.asarray(high) - np.asarray(low)) / 4.0, step / math.sqrt(12))
+    tried = np.linspace(0.0, max(D_K[-1], high[-1]), 801)
+    chi2 = _chi2_at(tried, x, y, spread)
+    least = float(chi2.min())
     if stats.chi2.sf(least, max(1, n - 3)) < REJECTED:
         return Limit(None, None, None, n, "D_K does not fall as a power of the budget")
-    bound = least + float(stats.chi2.ppf(CONFIDENCE, 1))
-    tried = np.linspace(0.0, y.min() + 4 * spread[-1], 400)
-    inside = tried[_chi2_at(tried, x, y, spread) <= bound].tolist()
-    if not inside or inside[0] == 0.0:
+    inside = tried[chi2 <= least + float(stats.chi2.ppf(CONFIDENCE, 1))].tolist()
+    if inside[0] == 0.0:
         return Limit(None, None, None, n, "the curve does not level off within the budgets")
-    return Limit(best, inside[0], inside[-1], n)
-
-
-def _least_chi2(x: Floats, y: Floats, spread: Floats) -> tuple[float, float]:
-    """D_K(inf) of the best curve, and its chi-squared."""
-    fits = []
-    for exponent in EXPONENTS:
-        columns = np.stack([np.ones_like(x), x**-exponent], axis=1) / spread[:, None]
-        (limit, _), residual = optimize.nnls(columns, y / spread)
-        fits.append((float(residual) ** 2, float(limit)))
-    chi2, limit = min(fits)
-    return limit, chi2
+    return Limit(float(tried[int(chi2.argmin())]), inside[0], inside[-1], n)
 
 
 def _chi2_at(limits: Floats, x: Floats, y: Floats, spread: Floats) -> Floats:
@@ -195,7 +194,7 @@ def limits(results: StudyResults) -> pd.DataFrame:
         own = own.sort_values("max_steps")
         found = own[own["D_K"].notna()]
         low, high = (found[name].fillna(found["D_K"]) for name in ("D_K_low", "D_K_high"))
-        numbers = (found["max_steps"], found["D_K"], low, high)
+        numbers = (found["max_steps"], found["D_K"], low, high, found["h_star"])
         limit = limit_of(*(column.astype("float64").tolist() for column in numbers))
         last = [integer(value) for value in own["D_K"].iloc[-2:]]
         limited_by = None

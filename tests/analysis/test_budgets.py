@@ -150,6 +150,21 @@ def test_the_interval_covers_the_limit_as_often_as_it_says() -> None:
     assert 0.9 <= np.mean(covered) <= 1.0
 
 
+def test_thresholds_of_many_heads_are_rounded_up_and_the_limit_is_not_above_what_passes() -> None:
+    """Thresholds rounded up to multiples of h: 48 at the last three limits, 45.4 without rounding.
+
+    Taken as they are, their curve would level off above 48, which passes.
+    """
+    steps, D_K = curve(45.0, 30.0, 0.9)
+    heads = [32, 16, 8, 8, 8, 4, 4, 4]
+    rounded = [math.ceil(value / h) * h for value, h in zip(D_K, heads, strict=True)]
+    assert rounded[-3:] == [48, 48, 48]
+    low = [value - h for value, h in zip(rounded, heads, strict=True)]
+    limit = limit_of(steps, rounded, low, rounded, heads)
+    assert limit.low <= 45.0 <= limit.high <= 48.0
+    assert limit.low > 40
+
+
 def test_the_page_shows_the_budgets(made_up: SimpleNamespace, tmp_path: Any) -> None:
     study = study_of([(64, 16), (64, 32)])
     d_k = {1: [None, 40, 30, 25, 24], 2: [20, 12, 9, 8, 8], 4: [9, 8, 6, 5, 4]}
