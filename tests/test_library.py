@@ -30,7 +30,7 @@ def test_its_tables_are_those_of_the_command_line(
     told = listed(finished, capsys, "thresholds")
     for name, table in ("thresholds", study.thresholds()), ("best", study.best()):
         assert len(table) == len(told[name])
-        shown = json.loads(table.to_json(orient="records"))
+        shown = table.astype("object").where(table.notna(), None).to_dict("records")
         for row, expected in zip(shown, told[name], strict=True):
             assert row.pop("cell") == f"m={row['m']},d_model={row['d_model']}"
             assert row == expected

@@ -135,11 +135,16 @@ def run_rows(
 def failures(runs: pd.DataFrame, most: int = 3) -> list[str]:
     """Why runs failed, the most frequent reason first: ``3 runs failed: out of memory``."""
     errors = runs.loc[runs["stop_reason"] == "failed", "error"].fillna("no reason stored")
-    counts = errors.map(lambda text: " ".join(str(text).split())[:200]).value_counts()
+    counts = errors.map(reason).value_counts()
     return [
         f"{count} run{'s' if count > 1 else ''} failed: {error}"
         for error, count in counts.head(most).items()
     ]
+
+
+def reason(error: str) -> str:
+    """The last line of a stored error, which says what was wrong, cut short."""
+    return error.strip().splitlines()[-1][:200] if error.strip() else "no reason stored"
 
 
 def _sizes(study: Study, cell: Cell) -> dict[str, Any]:

@@ -55,6 +55,8 @@ def connect(address: str, cpus: int | None = None, gpus: float = 0.0) -> Iterato
     # traceback for each failure, which the study keeps as a row and tells at the end.
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
 
+    if address not in ("local", "auto"):
+        _check_reachable(address)
     if ray.is_initialized():
         yield _slots(ray.cluster_resources(), cpus, gpus)
         return
@@ -65,8 +67,6 @@ def connect(address: str, cpus: int | None = None, gpus: float = 0.0) -> Iterato
         # A token of its own keeps Ray from writing one under the home folder.
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
         options |= {"num_cpus": cpus, "include_dashboard": False}
-    if address not in ("local", "auto"):
-        _check_reachable(address)
     on_sigterm = signal.getsignal(signal.SIGTERM)
     for attempt in range(1, ATTEMPTS + 1):
         try:

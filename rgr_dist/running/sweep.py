@@ -8,6 +8,7 @@ from typing import Any
 from rgr_dist.planning.budgets import smaller_limits
 from rgr_dist.planning.expectations import record
 from rgr_dist.planning.forecast import step_cost
+from rgr_dist.planning.listing import reason
 from rgr_dist.planning.portfolio import Feed, stored_search
 from rgr_dist.planning.tables import write_tables
 from rgr_dist.running.client import drive_from_inside
@@ -134,8 +135,8 @@ class Recorder:
     def _why(self, probe: Probe, row: dict[str, Any]) -> str:
         """Which run failed, and the last line of its error."""
         name = self.study.name_of(self.feed.cell_of(probe))
-        last = str(row["error"]).strip().splitlines()[-1:]
-        return f"{name}, h={row['h']}, d_k={row['d_k']}, seed {row['seed']}: {' '.join(last)[:200]}"
+        why = reason(str(row["error"]))
+        return f"{name}, h={row['h']}, d_k={row['d_k']}, seed {row['seed']}: {why}"
 
     def show(self) -> None:
         """Update the view."""

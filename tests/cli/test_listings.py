@@ -56,7 +56,7 @@ def with_a_failed_run(finished: Path, folder: Path) -> Path:
         part.unlink()
     runs = pd.read_parquet(finished / "results/runs")
     lost = runs["run_id"] == runs.iloc[0]["run_id"]
-    runs.loc[lost, ["stop_reason", "error"]] = ["failed", "MemoryError: out of\nmemory"]
+    runs.loc[lost, ["stop_reason", "error"]] = ["failed", "Traceback:\nMemoryError: full"]
     runs.loc[lost, ["score", "val_score", "threshold_tau"]] = None
     from rgr_dist.store.store import Store
 
@@ -77,7 +77,7 @@ def test_runs_are_listed_and_why_some_failed(finished: Path, tmp_path: Path, cap
     assert call(["runs", *ask, "--failed", "--format", "json"]) == 0
     (lost,) = json.loads(capsys.readouterr().out)["runs"]
     assert (lost["stop_reason"], lost["score"]) == ("failed", None)
-    assert lost["error"] == "MemoryError: out of\nmemory"
+    assert lost["error"] == "Traceback:\nMemoryError: full"
     narrowed = ["--cell", lost["cell"], "--heads", str(lost["h"]), "--format", "json"]
     assert call(["runs", *ask, *narrowed]) == 0
     rows = json.loads(capsys.readouterr().out)["runs"]
@@ -85,17 +85,17 @@ def test_runs_are_listed_and_why_some_failed(finished: Path, tmp_path: Path, cap
 
     for verb in (["status", *ask], ["explain", *ask, "--cell", lost["cell"]]):
         assert call(verb) == 0
-        assert "1 run failed: MemoryError: out of memory" in capsys.readouterr().out
+        assert "1 run failed: MemoryError: full" in capsys.readouterr().out
 
 
 def test_reasons_of_failures_are_counted() -> None:
     runs = pd.DataFrame(
         {
             "stop_reason": ["failed", "failed", "converged", "failed"],
-            "error": ["no\nroom", "no room", None, None],
+            "error": ["at the\nend", "end", None, None],
         }
     )
-    assert failures(runs) == ["2 runs failed: no room", "1 run failed: no reason stored"]
+    assert failures(runs) == ["2 runs failed: end", "1 run failed: no reason stored"]
 
 
 def test_another_question_needs_a_name_of_its_own(

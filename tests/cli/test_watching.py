@@ -22,11 +22,10 @@ from rgr_dist.study.from_yaml import load_study
 
 @pytest.fixture
 def watched(finished: Path, tmp_path: Path) -> Iterator[tuple[str, Path]]:
-    """The address of the small study's page and its store, of which one part is left."""
-    runs = tmp_path / "results/runs"
-    runs.mkdir(parents=True)
-    first = min((finished / "results/runs").iterdir(), key=lambda part: part.stat().st_size)
-    shutil.copy(first, runs / first.name)
+    """The address of the small study's page and its store, with the first of its runs."""
+    runs = Store(finished / "results").runs().head(9)
+    rows = runs.astype("object").where(runs.notna(), None).to_dict("records")
+    Store(tmp_path / "results").append(rows)
     server = make_server(load_study(str(finished / "small.yaml")), Store(tmp_path / "results"), 0)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
