@@ -37,10 +37,8 @@ def section(tables: Tables, search: StoredSearch) -> Section:
     signs = "; ".join(f"{sign.text} {meaning}" for sign, meaning in MEANINGS)
     done = len(tables.runs)
     about = "at least" if left.at_least else "about"
-    finished = (
-        "It is finished." if portfolio.is_done else f"{about} {plural(left.runs, 'run')} left."
-    )
-    words = [f"{plural(done, 'run')} stored. {finished.capitalize()}", *failures(tables.runs)]
+    rest = "nothing is left" if portfolio.is_done else f"{about} {plural(left.runs, 'run')} left"
+    words = [f"{plural(done, 'run')} stored; {rest}.", *failures(tables.runs)]
     table = Table(
         name="table-state",
         caption="Mean accuracy at the largest D_K so far, of so many seeds."
