@@ -5,7 +5,7 @@
 The commands take turns, each in a process of its own; caches of compiled code are warm from a first
 round that is not counted. ``run, empty store`` trains the whole study with a store of its own each
 time; ``run, unchanged`` and ``thresholds`` have one that is finished. ``python`` and ``import ray``
-are what nothing of ours could be faster than. Seconds of wall time; ``aim`` is what we want at most.
+are what nothing of ours could be faster than. Seconds of wall time; ``aim`` is the most we want.
 """
 
 from __future__ import annotations
