@@ -54,7 +54,16 @@ def asked(study: Study, cells: Sequence[Mapping[str, Any]]) -> str:
     graph = (
         GRAPHS.get(family, family) if len({c.graph.family for c in study.cells}) == 1 else "a graph"
     )
-    if len(cells) == 1:
+    limits = sorted({cell.training.max_steps for cell in study.cells})
+    if study.has_budgets:
+        sizes = sorted({(cell.m, cell.d_model) for cell in study.cells})
+        where = f"(m, d_model) = {sizes[0]}"
+        where += f" to {sizes[-1]}" if len(sizes) > 1 else ""
+        which = (
+            f"For {where}, m items in d_model dimensions, at step limits from {limits[0]:,} to "
+            f"{limits[-1]:,},"
+        )
+    elif len(cells) == 1:
         which = f"At {cells[0]['full']}, m items in d_model dimensions,"
     else:
         ends = f"from {cells[0]['full']} to {cells[-1]['short']}"
@@ -66,18 +75,22 @@ def asked(study: Study, cells: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def found(cells: Sequence[Mapping[str, Any]]) -> str:
+def found(cells: Sequence[Mapping[str, Any]], has_budgets: bool = False) -> str:
     """Where D_K* and h* are smallest and largest; nothing where fewer than two cells have one.
 
     Args:
         cells: rows of ``analysis.report.tables.Tables.cells``.
+        has_budgets: tell of the largest step limit of each cell alone.
     """
+    when = ""
+    if has_budgets:
+        when, cells = "at the largest step limit ", [row for row in cells if row["largest"]]
     known = [row for row in cells if row["D_K"] is not None]
     if len(known) < 2:
         return ""
     low, high = (choose(known, key=_width) for choose in (min, max))
     if low["D_K"] == high["D_K"]:
-        return f"This width, D_K*, is {low['D_K']} in {plural(len(known), 'cell')}."
+        return f"This width, D_K*, {when}is {low['D_K']} in {plural(len(known), 'cell')}."
     heads = [int(row["h_star"]) for row in known]
     best = (
         f"one number of heads, {heads[0]}, is best throughout"
@@ -90,9 +103,13 @@ def found(cells: Sequence[Mapping[str, Any]]) -> str:
         else f" in the {len(known)} of {len(cells)} cells that have one"
     )
     return (
-        f"This width, D_K*, goes from {low['D_K']} at {low['short']} to {high['D_K']} at "
-        f"{high['short']}{part}, and {best}."
+        f"This width, D_K*, {when}goes from {low['D_K']} at {_place(low, has_budgets)} to {high['D_K']} at "
+        f"{_place(high, has_budgets)}{part}, and {best}."
     )
+
+
+def _place(row: Mapping[str, Any], has_budgets: bool) -> str:
+    return f"({row['m']}, {row['d_model']})" if has_budgets else str(row["short"])
 
 
 def unfinished(cells: Sequence[Mapping[str, Any]]) -> str:

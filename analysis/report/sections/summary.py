@@ -14,7 +14,7 @@ def section(tables: Tables) -> Section:
     study = tables.study
     words = [
         findings.asked(study, tables.cells),
-        findings.found(tables.cells),
+        findings.found(tables.cells, study.has_budgets),
         findings.headline(tables.fits, tables.best),
         *budgets.sentences(tables.limits, tables.results),
         findings.unfinished(tables.cells),
