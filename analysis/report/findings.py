@@ -102,10 +102,8 @@ def found(cells: Sequence[Mapping[str, Any]], has_budgets: bool = False) -> str:
         if len(known) == len(cells)
         else f" in the {len(known)} of {len(cells)} cells that have one"
     )
-    return (
-        f"This width, D_K*, {when}goes from {low['D_K']} at {_place(low, has_budgets)} to {high['D_K']} at "
-        f"{_place(high, has_budgets)}{part}, and {best}."
-    )
+    ends = [f"{row['D_K']} at {_place(row, has_budgets)}" for row in (low, high)]
+    return f"This width, D_K*, {when}goes from {ends[0]} to {ends[1]}{part}, and {best}."
 
 
 def _place(row: Mapping[str, Any], has_budgets: bool) -> str:
