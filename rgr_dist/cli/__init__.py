@@ -65,7 +65,8 @@ def _rgr(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run ``rgr`` and leave the process with its exit status."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
     status = call(sys.argv[1:] if arguments is None else arguments)
     if status == EXIT_INTERRUPTED:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one would end Ray half-way
@@ -101,4 +102,6 @@ def _message(error: typer.TyperException) -> str:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
+    for another in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(another, signal.SIG_IGN)  # it would end Ray half-way
     raise KeyboardInterrupt

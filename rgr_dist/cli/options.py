@@ -55,6 +55,13 @@ def no_runs(study: str, out: str) -> str:
     return f"{out} holds no run of {study}; rgr run {study} trains them"
 
 
+LONGEST_LINE = 500
+"""Characters of a line on standard error."""
+
+
 def say_error(text: str) -> None:
-    """One line on standard error."""
-    print(f"rgr: {text}", file=sys.stderr)
+    """One line on standard error: what could command a terminal is escaped, what is long is cut."""
+    line = "".join(char if char.isprintable() else repr(char)[1:-1] for char in f"rgr: {text}")
+    if len(line) > LONGEST_LINE:
+        line = f"{line[: LONGEST_LINE // 2]} … {line[-LONGEST_LINE // 2 + 3 :]}"
+    print(line, file=sys.stderr)

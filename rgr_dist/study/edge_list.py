@@ -14,6 +14,7 @@ from pydantic import Field, StrictStr
 
 from rgr_dist.study import assets
 from rgr_dist.study.errors import StudyError
+from rgr_dist.study.input_file import check_file
 from rgr_dist.study.spec import Spec
 
 LARGEST_ITEM = 2**31 - 2
@@ -58,6 +59,7 @@ def read_edges(path: Path) -> npt.NDArray[np.int32]:
     Raises:
         StudyError: the file cannot be read or is not an edge list.
     """
+    check_file(path, COLUMNS)
     try:
         pairs = _parquet(path) if path.suffix == ".parquet" else _text(path)
     except OSError as error:

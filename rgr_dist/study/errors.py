@@ -16,6 +16,9 @@ from rgr_dist.faults import UserError
 MOST_FAULTS = 3
 """Faults of a study that are told at once."""
 
+MOST_VALUES = 1_000_000
+"""Values of the largest study."""
+
 AnySpec = TypeVar("AnySpec", bound="BaseModel")
 
 
@@ -30,9 +33,25 @@ def load_yaml(text: str, where: str) -> Any:
         StudyError: naming the line.
     """
     try:
-        return yaml.load(text, _OneOfEachKey)
-    except (yaml.YAMLError, ValueError) as error:
+        document = yaml.load(text, _OneOfEachKey)
+        size = _expanded_size(document, {})
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
         raise StudyError(f"{where}: not valid YAML: {_yaml_fault(error)}") from None
+    except RecursionError:
+        raise StudyError(f"{where}: not valid YAML: nested too deeply, or in itself") from None
+    if size > MOST_VALUES:
+        raise StudyError(f"{where}: it holds more than {MOST_VALUES:,} values, aliases written out")
+    return document
+
+
+def _expanded_size(value: Any, known: dict[int, int]) -> int:
+    """How many values a document holds once its aliases are written out."""
+    if not isinstance(value, dict | list):
+        return 1
+    if id(value) not in known:
+        inner = value.values() if isinstance(value, dict) else value
+        known[id(value)] = 1 + sum(_expanded_size(one, known) for one in inner)
+    return known[id(value)]
 
 
 def validated(

@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-import yaml
 from pydantic import BeforeValidator, Field, StrictInt
 
 from rgr_dist.study import assets
 from rgr_dist.study.construction import ConstructionModel
 from rgr_dist.study.edge_list import EdgesFile, load_edges
 from rgr_dist.study.errors import StudyError, load_yaml, validated
+from rgr_dist.study.input_file import LARGEST_STUDY, check_file
 from rgr_dist.study.models import MODELS, construction_name
 from rgr_dist.study.shipped import shipped_studies, shipped_text
 from rgr_dist.study.spec import LARGEST_COUNT, Spec
@@ -286,7 +286,7 @@ def _read(source: str) -> str:
         raise StudyError(f"study {source!r}: neither a name nor a path")
     if source in shipped_studies():
         return shipped_text(source)
-    looks_like_path = path.suffix in {".yaml", ".yml"} or len(path.parts) > 1 or path.exists()
+    looks_like_path = path.suffix in {".yaml", ".yml"} or len(path.parts) > 1 or _exists(path)
     if not looks_like_path:
         known = shipped_studies()
         near = difflib.get_close_matches(source, known, 1)
@@ -294,6 +294,7 @@ def _read(source: str) -> str:
         raise StudyError(
             f"study '{source}': unknown; {hint}valid: {', '.join(known)}, or a YAML file's path"
         )
+    check_file(path, "give a readable YAML file", LARGEST_STUDY)
     try:
         return path.read_text("utf-8")
     except OSError as error:
@@ -302,6 +303,13 @@ def _read(source: str) -> str:
         ) from None
     except UnicodeDecodeError:
         raise StudyError(f"{source}: not a text file; a study is YAML in UTF-8") from None
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # its name is too long
+        return False
 
 
 def _override(document: dict[str, Any], override: str) -> None:
@@ -322,6 +330,6 @@ def _override(document: dict[str, Any], override: str) -> None:
         if not isinstance(keys, dict):
             raise StudyError(f"--set {override}: '{part}' has no keys below it")
     try:
-        keys[last] = yaml.safe_load(value)
-    except yaml.YAMLError:
+        keys[last] = load_yaml(value, "--set")
+    except StudyError:
         raise StudyError(f"--set {override}: '{value}' is not a YAML value") from None

@@ -229,3 +229,17 @@ def test_predict_says_what_it_lacks(
     assert call([*ask, "--edges", "10001"]) == 2
     assert "--edges 10001: valid are 1 to m² = 10,000" in capsys.readouterr().err
     assert call(["predict", "--m", "1", "--d-model", "20"]) == 2
+
+
+def test_what_could_command_a_terminal_is_escaped_and_what_is_long_is_cut(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert call(["run", "\x1b[31mred\x07.yaml"]) == 2
+    told = capsys.readouterr().err
+    assert "\x1b" not in told
+    assert r"\x1b[31mred\x07.yaml: cannot be read" in told
+    assert call(["run", "quickstart", "--set", "a" * 100_000]) == 2
+    told = capsys.readouterr().err
+    assert len(told) <= 501
+    assert told.startswith("rgr: --set aaa")
+    assert told.endswith("not of the form key.subkey=value\n")

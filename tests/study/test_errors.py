@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 import yaml
 
+from rgr_dist.study.edge_list import read_edges
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.from_yaml import load_study, parse_study
 from rgr_dist.study.shipped import shipped_studies
@@ -284,3 +286,37 @@ def test_of_very_many_faults_some_are_told_and_the_rest_counted() -> None:
     unknown = {f"key{i}": 1 for i in range(9)}
     with pytest.raises(StudyError, match=r"key0: .*key1: .*key2: .*; 6 more$"):
         parse_study({"name": "x", "cells": [{"m": 16, "d_model": 8}], **unknown}, "x.yaml")
+
+
+def test_pipes_devices_and_odd_paths_are_refused_before_anything_waits(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    (tmp_path / "large.yaml").write_bytes(b"#" * (11 * 2**20))
+    for path, said in (
+        (tmp_path / "pipe.yaml", "a pipe or a device; give a readable YAML file"),
+        (Path("/dev/zero"), "a pipe or a device"),
+        (tmp_path / "large.yaml", "larger than 10 MiB"),
+        (tmp_path / ("x" * 300 + ".yaml"), "File name too long"),
+        (Path("x" * 5000), "unknown; valid: base-grid"),
+    ):
+        with pytest.raises(StudyError, match=said):
+            load_study(str(path))
+    with pytest.raises(StudyError, match="a pipe or a device; an edge list has two columns"):
+        read_edges(tmp_path / "pipe.yaml")
+
+
+def test_yaml_that_would_expand_without_end_is_refused(tmp_path: Path) -> None:
+    lines = ["a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
+    lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 9)]
+    for text, said in (
+        ("\n".join(lines), "more than 1,000,000 values, aliases written out"),
+        ("cells: " + "[" * 3000 + "]" * 3000, "nested too deeply"),
+        ("a: &a [*a]", "nested too deeply, or in itself"),
+        ("m: " + "1" * 5000, "not valid YAML"),
+    ):
+        (tmp_path / "odd.yaml").write_text(text)
+        with pytest.raises(StudyError, match=said):
+            load_study(str(tmp_path / "odd.yaml"))
+    with pytest.raises(StudyError, match="is not a YAML value"):
+        load_study("quickstart", ["search.seeds=" + "1" * 5000])
+    with pytest.raises(StudyError, match="is not a YAML value"):
+        load_study("quickstart", ["training={max_steps: 10, max_steps: 20}"])
