@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import stats
+from scipy.special import chdtrc, chdtri
 
 from analysis.load import StudyResults
 from analysis.records import integer
@@ -154,9 +154,9 @@ def limit_of(
     tried = np.linspace(0.0, max(D_K[-1], high[-1]), 801)
     chi2 = _chi2_at(tried, x, y, spread)
     least = float(chi2.min())
-    if stats.chi2.sf(least, max(1, n - 3)) < REJECTED:
+    if chdtrc(max(1, n - 3), least) < REJECTED:
         return Limit(None, None, None, n, "D_K does not fall as a power of the budget")
-    inside = tried[chi2 <= least + float(stats.chi2.ppf(CONFIDENCE, 1))].tolist()
+    inside = tried[chi2 <= least + float(chdtri(1, 1 - CONFIDENCE))].tolist()
     if inside[0] == 0.0:
         return Limit(None, None, None, n, "the curve does not level off within the budgets")
     return Limit(float(tried[int(chi2.argmin())]), inside[0], inside[-1], n)

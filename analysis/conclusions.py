@@ -188,7 +188,7 @@ def narrowing(found: Narrowing) -> str:
 
 
 def left_out(fits: Fits) -> str:
-    """Which cells no law counts, and at which step limits the others are."""
+    """Which cells no law counts, and of which protocols and step limits the others are."""
     lines = []
     if len(fits.left_out):
         counts = fits.left_out["status"].value_counts().sort_index()
@@ -197,6 +197,19 @@ def left_out(fits: Fits) -> str:
         lines.append(f"{plural(len(fits.left_out), 'cell')} {verb} in no law: {each}.")
     if any(law.max_steps is not None for law in fits.laws):
         lines.append("The laws are of each cell's largest step limit unless they name one.")
+    others = {law.protocol for law in fits.laws if law.protocol is not None}
+    if others:
+        lines.append(
+            f"The study has {plural(len(others) + 1, 'protocol')}, which are not taken together: "
+            "all of this is of the one that most cells have, or that is listed first, and the "
+            "others have fits of their own."
+        )
+    limits = sorted(set(fits.cells["max_steps"].dropna()))
+    if len(limits) > 1:
+        lines.append(
+            f"The step limit goes from {limits[0]:,} to {limits[-1]:,} over these cells, which the "
+            "laws take together, as the paper does."
+        )
     return " ".join(lines)
 
 

@@ -17,12 +17,18 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy.special import chdtrc
 
 from analysis.comparison import laws_for
 from analysis.fitting.candidates import Candidate, rank_candidates
 from analysis.fitting.interval_likelihood import Array, fit, middles
-from analysis.fitting.points import log_ends, of_largest_budget, points, with_budgets
+from analysis.fitting.points import (
+    log_ends,
+    of_largest_budget,
+    of_usual_protocol,
+    points,
+    with_budgets,
+)
 from analysis.fitting.published import PublishedTest, line_test, proportional_test
 from analysis.fitting.resampling import Draws, draw_seeds
 from analysis.laws import Law, by_name, fit_laws
@@ -77,13 +83,14 @@ class Fits:
     """Everything that is fitted to a study's thresholds.
 
     Attributes:
-        cells: one row per cell that counts, in the order of the study: the columns of
+        cells: one row per cell that counts, in the order of the study, all of one protocol, that
+            of most cells: the columns of
             ``fitting.points.points`` and ``ratio_fails`` (ratio at the failing D_K), ``seed_sd``
             (of log D_K*, seeds drawn again), ``resolution`` (of log D_K*), ``predicted`` (D_K* by
             ``D_K_power``), ``residual`` (log D_K* - law, at the interval's middle), ``leverage``
             (of the log scale, sums to 2), ``leverage_paper`` (of the line through the origin, sums
             to 1), ``exponent_without`` (the exponent fitted to the others).
-        left_out: cells of the study without a row there, with their status.
+        left_out: cells of that protocol without a row there, with their status.
         laws: of ``analysis.laws.fit_laws``.
         candidates: of ``fitting.candidates``, best first; candidates_wide without the narrow cells.
         lack_of_fit: of ``D_K_power`` and of ``D_K``; empty with too few cells.
@@ -110,8 +117,11 @@ class Fits:
 
 
 def fits_of(results: StudyResults) -> Fits:
-    """Everything fitted to a study's thresholds, each problem at its largest step limit."""
-    return fits(best_of(results), results.runs, results.study)
+    """Everything fitted to a study's thresholds.
+
+    Each problem counts at its largest step limit, and protocols are not taken together.
+    """
+    return fits(best_of(results), results.searched, results.study)
 
 
 def fits(best: pd.DataFrame, runs: pd.DataFrame, study: Study) -> Fits:
@@ -122,7 +132,7 @@ def fits(best: pd.DataFrame, runs: pd.DataFrame, study: Study) -> Fits:
         runs: columns of ``RUNS``.
     """
     best = with_budgets(best, study)
-    largest = of_largest_budget(best)
+    largest = of_usual_protocol(of_largest_budget(best))
     cells = points(largest, study.search.heads)
     draws = draw_seeds(cells, runs, study)
     laws = fit_laws(best, study.search.heads, draws)
@@ -230,7 +240,7 @@ def _lack_of_fit(cells: pd.DataFrame) -> list[LackOfFit]:
                 n=n,
                 chi2=chi2,
                 degrees=n - p,
-                p_value=float(stats.chi2.sf(chi2, n - p)),
+                p_value=float(chdtrc(n - p, chi2)),
                 scatter=float(np.sqrt((residual**2).sum() / (n - p))),
                 noise=float(np.sqrt(variance.mean())),
             )

@@ -33,15 +33,17 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from statsmodels.regression.linear_model import OLS
 
 from analysis.fitting.interval_likelihood import fit, profile_interval
+from analysis.fitting.least_squares import least_squares
 from analysis.fitting.points import (
     USUAL_HEADS,
     Heads,
     budgets,
     log_ends,
     of_largest_budget,
+    of_usual_protocol,
+    other_protocols,
     points,
     with_budgets,
 )
@@ -50,7 +52,6 @@ from analysis.load import StudyResults
 from analysis.thresholds import best_of
 from analysis.wording import plural
 from rgr_dist.paper import LARGEST_DEGREE, capacity_scale, compression, information, is_narrow
-from search.confidence_interval import CONFIDENCE
 
 CELLS_OF_A_LAW = 3
 """Fewest cells whose fit is reported as a finding; a line can be fitted to two."""
@@ -72,7 +73,8 @@ class Law:
         name: ``D_K``, ``D_K_wide`` (without the narrow cells) or ``h``; for denser graphs also
             ``D_K_sparse`` (degree 16 at most) and ``D_K_bits`` (on the graph's information); the
             power laws ``D_K_power``, ``D_K_power_wide`` and ``h_power``. A study of several step
-            limits has ``D_K`` and ``D_K_power`` at each of them, ``D_K_power_20000_steps``.
+            limits has ``D_K`` and ``D_K_power`` at each of them, ``D_K_power_20000_steps``; one of
+            several protocols has them of each other one, ``D_K_power_learning_rate=0.01``.
         estimator: how it was fitted, in words.
         response, predictor: the two axes, in the paper's notation.
         cells: which cells were fitted, in words.
@@ -91,6 +93,7 @@ class Law:
         scatter: standard deviation of the response's logarithm about a power law.
         n_censored: cells fitted whose D_K* has no upper end.
         max_steps: the step limit of the cells, where the law is of one of several.
+        protocol: in what the cells differ from most, where the law is of such cells.
         x_mean, x_square_sum: the predictor's mean (0 through the origin) and its sum of squares
             about that, which prediction intervals need.
     """
@@ -127,6 +130,7 @@ class Law:
     scatter: float | None = None
     n_censored: int = 0
     max_steps: int | None = None
+    protocol: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The law as JSON-ready values, without NaN."""
@@ -138,33 +142,48 @@ def fit_laws(
 ) -> list[Law]:
     """The laws of D_K* and h*, those on the linear scale first.
 
-    A problem searched under several step limits counts at the largest. The lines are least squares
-    over cells of status ``found``: an open cell's D_K* may still fall. The power laws take censored
-    cells too. With too few cells a law has no numbers but a ``reason``; this is not an error.
+    A problem searched under several step limits counts at the largest. Protocols are never taken
+    together: the laws are of the one that most cells have, and every other has its own ``D_K`` and
+    ``D_K_power``. The lines are least squares over cells of status ``found``: an open cell's D_K*
+    may still fall. The power laws take censored cells too. With too few cells a law has no numbers
+    but a ``reason``; this is not an error.
 
     Args:
-        best: the table of ``thresholds.best``, with ``points.with_budgets`` if it has several.
+        best: the table of ``thresholds.best``, with ``points.with_budgets`` if cells differ in
+            their step limit or protocol.
         heads: the head counts that were searched.
-        draws: of the rows of ``points(of_largest_budget(best))``, for bootstrap limits.
+        draws: of the rows of ``points`` of the usual protocol at its largest step limits, for
+            bootstrap limits.
     """
-    largest = of_largest_budget(best)
-    laws = [*paper_laws(largest), *_power_laws(points(largest, heads), draws)]
-    for steps in budgets(best):
-        at = best[best["max_steps"] == steps]
-        own = by_name([*paper_laws(at), *_power_laws(points(at, heads), None)])
+    usual, largest = of_usual_protocol(best), of_largest_budget(best)
+    laws = _laws(of_usual_protocol(largest), heads, draws)
+    for steps in budgets(usual):
+        own = by_name(_laws(usual[usual["max_steps"] == steps], heads))
         laws += [
             dataclasses.replace(own[name], name=f"{name}_{steps}_steps", max_steps=steps)
             for name in ("D_K", "D_K_power")
         ]
+    for protocol in other_protocols(largest):
+        own = by_name(_laws(largest[largest["protocol"] == protocol], heads))
+        key = protocol.replace(" ", "")
+        laws += [
+            dataclasses.replace(own[name], name=f"{name}_{key}", cells=protocol, protocol=protocol)
+            for name in ("D_K", "D_K_power")
+        ]
     return laws
+
+
+def _laws(best: pd.DataFrame, heads: Heads, draws: Draws | None = None) -> list[Law]:
+    """The laws of cells that are all taken together."""
+    return [*paper_laws(best), *_power_laws(points(best, heads), draws)]
 
 
 def laws_of(results: StudyResults) -> list[Law]:
     """The laws fitted to a study's cells, with bootstrap limits."""
     best = with_budgets(best_of(results), results.study)
     heads = results.study.search.heads
-    cells = points(of_largest_budget(best), heads)
-    return fit_laws(best, heads, draw_seeds(cells, results.runs, results.study))
+    cells = points(of_usual_protocol(of_largest_budget(best)), heads)
+    return fit_laws(best, heads, draw_seeds(cells, results.searched, results.study))
 
 
 def paper_laws(best: pd.DataFrame) -> list[Law]:
@@ -263,7 +282,10 @@ def distinct(laws: Sequence[Law]) -> list[Law]:
     """The laws without repeats: a fit of part of the cells is left out where that is all cells."""
     whole = by_name(laws)["D_K"]
     power = by_name(laws).get("D_K_power")
-    same = [(law.response, law.predictor, law.estimator, law.n, law.max_steps) for law in laws]
+    same = [
+        (law.response, law.predictor, law.estimator, law.n, law.max_steps, law.protocol)
+        for law in laws
+    ]
     wanted = [same[laws.index(law)] for law in (whole, power) if law is not None]
     return [
         law
@@ -302,24 +324,23 @@ def _fit(
         alike = ", all of one compression" if len(x) > 1 and distinct < unknowns else ""
         return dataclasses.replace(law, reason=f"{have}{alike}; a fit needs {need}")
     design = x[:, None] if through_origin else np.column_stack([np.ones_like(x), x])
-    fit = OLS(y, design).fit()
-    limits = fit.conf_int(1 - CONFIDENCE)
-    intercept_low, intercept_high = (None, None) if through_origin else map(float, limits[0])
+    fitted = least_squares(design, y)
+    beta, low, high = (part.tolist() for part in (fitted.coefficients, fitted.low, fitted.high))
     centre = 0.0 if through_origin else float(x.mean())
-    centred, uncentred = _explained(fit.ssr, y - y.mean()), _explained(fit.ssr, y)
+    centred, uncentred = (_explained(fitted.square_sum, of) for of in (y - y.mean(), y))
     return dataclasses.replace(
         law,
         status="fitted",
-        slope=float(fit.params[-1]),
-        slope_low=float(limits[-1][0]),
-        slope_high=float(limits[-1][1]),
-        intercept=0.0 if through_origin else float(fit.params[0]),
-        intercept_low=intercept_low,
-        intercept_high=intercept_high,
+        slope=beta[-1],
+        slope_low=low[-1],
+        slope_high=high[-1],
+        intercept=0.0 if through_origin else beta[0],
+        intercept_low=None if through_origin else low[0],
+        intercept_high=None if through_origin else high[0],
         r2=uncentred if through_origin else centred,
         r2_centred=centred,
         r2_uncentred=uncentred,
-        sigma=math.sqrt(fit.mse_resid),
+        sigma=fitted.sigma,
         x_mean=centre,
         x_square_sum=float(((x - centre) ** 2).sum()),
     )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import pandas as pd
 
 from rgr_dist.planning.portfolio import StoredSearch, stored_search
-from rgr_dist.planning.tables import decision_rows, threshold_rows
+from rgr_dist.planning.tables import asked_probes, decision_rows, threshold_rows
 from rgr_dist.store.schema import DECISIONS, THRESHOLDS
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Study
@@ -23,12 +24,26 @@ class StudyResults:
             a store.
         thresholds: columns of ``THRESHOLDS``, one row per (cell, h) that the search has touched.
         decisions: columns of ``DECISIONS``; None if the search's decisions are not known.
+        asked: of ``asked_probes``, what the search asks for; None if not known.
     """
 
     study: Study
     runs: pd.DataFrame
     thresholds: pd.DataFrame
     decisions: pd.DataFrame | None = None
+    asked: pd.DataFrame | None = None
+
+    @cached_property
+    def searched(self) -> pd.DataFrame:
+        """The runs that the search uses, so that nothing depends on what else is stored.
+
+        Fresh seeds are left out; runs that failed are kept.
+        """
+        if self.asked is None:
+            return self.runs
+        own = self.runs.merge(self.asked, on=["cell_id", "h", "d_k"])
+        used = (own["seed"] < own["n_seeds"]) | (own["stop_reason"] == "failed")
+        return own[used].drop(columns="n_seeds").reset_index(drop=True)
 
 
 def open_results(study: Study, store: Store) -> StudyResults:
@@ -47,4 +62,7 @@ def results_of(study: Study, search: StoredSearch) -> StudyResults:
         runs=search.runs,
         thresholds=pd.DataFrame(threshold_rows(study, search.portfolio), columns=THRESHOLDS.names),
         decisions=pd.DataFrame(decision_rows(study, search.portfolio), columns=DECISIONS.names),
+        asked=pd.DataFrame(
+            asked_probes(study, search.portfolio), columns=["cell_id", "h", "d_k", "n_seeds"]
+        ).astype({"h": "int64", "d_k": "int64", "n_seeds": "int64"}),
     )

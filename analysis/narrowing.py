@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy.special import chdtrc
 
 from analysis.fitting import logistic
 from analysis.transitions import share_fit
@@ -40,7 +40,7 @@ class Narrowing:
     @property
     def p_value(self) -> float:
         """By the chi-square distribution."""
-        return float(stats.chi2.sf(self.excess, self.degrees))
+        return float(chdtrc(self.degrees, self.excess))
 
 
 CELLS_OF_A_POWER = 3

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from analysis.fits import Fits
 from analysis.fitting.candidates import predict
@@ -17,7 +16,7 @@ from analysis.fitting.interval_likelihood import fit
 from analysis.fitting.points import log_ends
 from analysis.laws import CELLS_OF_A_LAW
 from rgr_dist.paper import LAWS, capacity_scale, compression
-from search.confidence_interval import CONFIDENCE
+from search.confidence_interval import t_quantile
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +138,7 @@ def _heads(cells: pd.DataFrame, at: float) -> Ends:
     new = np.array([1.0, math.log(at)])
     sigma = float(fitted.sigma) * math.sqrt(n / (n - 2))
     leverage = float(new @ np.linalg.pinv(design.T @ design) @ new)
-    quantile = float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 2))
+    quantile = t_quantile(n - 2)
     half = quantile * sigma * math.sqrt(1 + leverage)
     centre = float(new @ fitted.coefficients)
     h, low, high = (

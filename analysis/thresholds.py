@@ -45,7 +45,7 @@ POOL_KINDS = {
 
 def best_of(results: StudyResults) -> pd.DataFrame:
     """D_K* and h* of every cell of a study: ``best`` of its tables."""
-    return best(results.thresholds, results.runs, results.study)
+    return best(results.thresholds, results.searched, results.study)
 
 
 def best(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataFrame:

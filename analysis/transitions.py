@@ -20,6 +20,7 @@ from analysis.curves import PROBE, curves
 from analysis.fits import Fits
 from analysis.fitting import logistic
 from analysis.fitting.candidates import predict
+from analysis.fitting.interval_likelihood import Array
 from analysis.runs import asked, scored
 from rgr_dist.study.study import Study
 
@@ -157,15 +158,26 @@ def _score_fit(runs: pd.DataFrame, minimised: bool) -> dict[str, Any]:
     bounds = ([0.0, x.min() - 6, 0.01], [1.0, x.max() + 6, 6.0])
     try:
         (top, middle, width), _ = optimize.curve_fit(
-            lambda at, top, middle, width: top * expit((at - middle) / width),
-            x, y, p0=np.clip(start, *bounds), bounds=bounds,
-        )  # fmt: skip
+            _score, x, y, p0=np.clip(start, *bounds), bounds=bounds, jac=_score_slopes
+        )
     except (RuntimeError, optimize.OptimizeWarning):
         return {"score_status": "no fit"}
     if not x.min() - 1 <= middle <= x.max() + 1 or width > WIDEST:
         return {"score_status": "flat", "top": float(np.median(y))}
     found = {"top": top, "score_middle": 2.0**middle, "score_width": width}
     return {"score_status": "fitted", **{name: float(value) for name, value in found.items()}}
+
+
+def _score(x: Array, top: float, middle: float, width: float) -> Array:
+    return np.asarray(top * expit((x - middle) / width))
+
+
+def _score_slopes(x: Array, top: float, middle: float, width: float) -> Array:
+    """Derivatives of ``_score`` by its three unknowns, shape (n, 3)."""
+    z = (x - middle) / width
+    share = expit(z)
+    bend = top * share * (1 - share) / width
+    return np.column_stack([share, -bend, -bend * z])
 
 
 def share_fit(table: pd.DataFrame) -> dict[str, Any]:

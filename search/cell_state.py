@@ -100,6 +100,23 @@ class CellState:
         return self.guides.get(self.plan.longer or "")
 
     @property
+    def asked(self) -> dict[ProbeKey, int]:
+        """How many seeds of each probe this search uses so far, the fresh ones aside.
+
+        Its probes are those decided, wanted next, or listed in its grid.
+        """
+        if self.plan.every_value:
+            axes, seeds = self.plan.axes.items(), self.test.seeds
+            return {ProbeKey(arm, value): seeds for arm, axis in axes for value in axis}
+        wanted = [(ProbeKey(one.arm, one.value), one.want) for one in self.decisions]
+        wanted += [(need.key, need.want) for need in self.needs]
+        used: dict[ProbeKey, int] = {}
+        for key, want in wanted:
+            scores = {} if want == "fresh seeds" else self.scores(key, want)
+            used[key] = max(used.get(key, 0), max(scores, default=-1) + 1)
+        return used
+
+    @property
     def start(self) -> tuple[float, float, float]:
         """The cost and the arm where a first pass is looked for, and how far the steps then go."""
         plan = self.plan

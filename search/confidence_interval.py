@@ -27,5 +27,10 @@ def t_interval(scores: Sequence[float]) -> tuple[float, float] | None:
     if math.isinf(mean):
         return mean, mean
     error = math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / (n - 1) / n)
-    low, high = (stdtrit(n - 1, (1 + side * CONFIDENCE) / 2) for side in (-1, 1))
-    return float(low * error + mean), float(high * error + mean)
+    half = t_quantile(n - 1) * error
+    return mean - half, mean + half
+
+
+def t_quantile(degrees: float) -> float:
+    """Student's t that a deviation stays below, on both sides, with ``CONFIDENCE``."""
+    return float(stdtrit(degrees, (1 + CONFIDENCE) / 2))

@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from scipy.special import stdtrit
+import numpy as np
+
+from search.confidence_interval import t_quantile
 
 LEAST_SPREAD, LARGEST_SPREAD = 1.15, 2.0
 """Bounds on how far the first steps go: less would creep, more would leap over a doubling."""
@@ -34,7 +36,7 @@ def fit_ratio(scales: Sequence[float], found: Sequence[float]) -> tuple[float, f
     n = len(logs)
     mean = math.fsum(logs) / n
     variance = math.fsum((value - mean) ** 2 for value in logs) / (n - 1)
-    half = float(stdtrit(n - 1, 0.975)) * math.sqrt(variance * (1 + 1 / n))
+    half = t_quantile(n - 1) * math.sqrt(variance * (1 + 1 / n))
     return math.exp(mean), min(max(math.exp(min(half, 1.0)), LEAST_SPREAD), LARGEST_SPREAD)
 
 
@@ -46,7 +48,7 @@ def fit_power(x: Sequence[float], y: Sequence[float]) -> tuple[float, float] | N
     """
     if len(x) < 3 or min(x) == max(x):
         return None
-    from scipy import stats  # which takes half a second to import
-
-    fit = stats.linregress([math.log(v) for v in x], [math.log(v) for v in y])
-    return float(fit.slope), math.exp(float(fit.intercept))
+    log_x, log_y = (np.array([math.log(value) for value in axis]) for axis in (x, y))
+    (square, product), _ = np.cov(log_x, log_y, bias=True)
+    slope = float(product / square)
+    return slope, math.exp(float(log_y.mean()) - slope * float(log_x.mean()))

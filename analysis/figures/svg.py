@@ -38,14 +38,16 @@ path.target { stroke: var(--soft); stroke-width: 1; stroke-dasharray: 4 3; }
 path.guide { stroke-width: 1; stroke-dasharray: 1 3; }
 path.head { stroke: currentColor; stroke-width: 1.3; }
 path.band { fill: var(--ink); opacity: .1; stroke: none; }
-.pt use, .mark { fill: currentColor; stroke: var(--page); stroke-width: .8; }
-.hollow use, .hollow .mark { fill: var(--page); stroke: currentColor; stroke-width: 1.6; }
-.finer { visibility: hidden; }
+.pt, .mark { fill: currentColor; stroke: var(--page); stroke-width: .8; }
+.hollow, .hollow .mark { fill: var(--page); stroke: currentColor; stroke-width: 1.6; }
+.finer, .out, .zoomed .out { visibility: hidden; }
+.zoomed .finer:not(.out) { visibility: visible; }
 .bar { fill: none; stroke: currentColor; stroke-width: 1.8; }
 .pt { color: var(--soft); }
 .small use, .small .mark { transform: scale(.72); }
+use.pt { transform-box: fill-box; transform-origin: center; }
 .pt.faint { opacity: .4; }
-.faint use, .faint .mark { transform: scale(.5); }
+.faint use, use.faint, .faint .mark { transform: scale(.5); }
 """
 )
 """How marks look, in terms of ``analysis.figures.colours.variables``."""
@@ -73,7 +75,7 @@ class _Fluid:
     def group(self, kind: str, inner: str, x: float = 0, y: float = 0) -> str:
         """A group with its origin at a share of the width and pixels from the top."""
         across = f' x="{self.x(x)}"' if x else ""
-        down = f' y="{y:.1f}"' if y else ""
+        down = f' y="{_pixels(y)}"' if y else ""
         return f'<svg class="{kind}"{across}{down}>{inner}</svg>'
 
 
@@ -89,7 +91,7 @@ class _Fixed:
 
     def group(self, kind: str, inner: str, x: float = 0, y: float = 0) -> str:
         """A group with its origin at a share of the width and pixels from the top."""
-        return f'<g class="{kind}" transform="translate({self.x(x)} {y:.1f})">{inner}</g>'
+        return f'<g class="{kind}" transform="translate({self.x(x)} {_pixels(y)})">{inner}</g>'
 
 
 def words(text: str) -> Markup:
@@ -167,6 +169,11 @@ def head_rules(heads: Iterable[int]) -> str:
     return "".join(f".h{h}{{color:var(--h{h})}}" for h in sorted(set(heads)))
 
 
+def _pixels(length: float) -> str:
+    """A length to a tenth of a pixel."""
+    return f"{length:.1f}".removesuffix(".0")
+
+
 def _size(panel: Panel) -> str:
     """The marks of a panel with more to show than its cells are smaller."""
     return "" if panel.links else " small"
@@ -226,7 +233,7 @@ def _path(points: Iterable[tuple[float, float]], panel: Panel, width: float) -> 
             pen = "M"
             continue
         up = min(max(up, -60.0), panel.height + 60.0)
-        path.append(f"{pen}{across:.0f} {up:.1f}")
+        path.append(f"{pen}{across:.0f} {_pixels(up)}")
         pen = "L"
     return "".join(path)
 
@@ -235,7 +242,7 @@ def _end(line: Line, panel: Panel, place: _Fluid | _Fixed) -> str:
     x, y = line.points[-1]
     kind = "end roomy" if line.width_to_label else "end"
     up = panel.height * (1 - panel.y.at(y))
-    at = f'x="{place.x(panel.x.at(x))}" y="{up:.1f}" dx="9" dy="13"'
+    at = f'x="{place.x(panel.x.at(x))}" y="{_pixels(up)}" dx="9" dy="13"'
     return f'<text class="{kind}" {at}>{words(line.label or "")}</text>'
 
 
@@ -249,7 +256,9 @@ def _point(point: Point, panel: Panel, place: _Fluid | _Fixed, figure: str | Non
     x, y = panel.x.at(point.x), up(point.y)
     inner = ""
     if point.low is not None and point.high is not None and point.low < point.high:
-        inner = f'<path class="bar" d="M0 {up(point.high) - y:.1f}V{up(point.low) - y:.1f}"/>'
+        inner = (
+            f'<path class="bar" d="M0 {_pixels(up(point.high) - y)}V{_pixels(up(point.low) - y)}"/>'
+        )
     if point.flawed:
         inner += FLAW
     kind = " ".join(["pt", *_classes(point.h, point.hollow, point.look)])
@@ -260,15 +269,19 @@ def _point(point: Point, panel: Panel, place: _Fluid | _Fixed, figure: str | Non
             inner = f'<g transform="translate({point.dodge:g} 0)">{inner}</g>'
         return place.group(kind, inner, x, y)
     shape = len(SHAPES) if point.arrow else list(SHAPES.values()).index(_outline(point))
-    inner += f'<use href="#s{shape}"/>'
+    mark = f'<use href="#s{shape}"'
+    is_plain = not inner and not point.dodge and not point.arrow
+    inner += f"{mark}/>"
     if point.dodge:
         inner = f'<g transform="translate({point.dodge:g})">{inner}</g>'
     cell = "" if point.cell is None or point.cell == panel.cell else f' data-cell="{point.cell}"'
     about = f'class="{kind}" id="{figure}-{escape(point.key)}"{cell}'
     title = f"<title>{escape(point.text)}</title>"
-    at = f'x="{place.x(x)}" y="{y:.1f}"'
+    at = f'x="{place.x(x)}" y="{_pixels(y)}"'
     if panel.links and point.cell is not None:
         return f'<a href="#{point.cell}" {about}>{title}<svg {at}>{inner}</svg></a>'
+    if is_plain:
+        return f"{mark} {at} {about}>{title}</use>"
     return f"<svg {at} {about}>{title}{inner}</svg>"
 
 

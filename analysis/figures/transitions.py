@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit
 
 from analysis.figures.heads import columns_of
-from analysis.figures.panel import Figure, Key, Line, Panel, Point
+from analysis.figures.panel import Figure, Key, Line, Panel, Place, Point
 from analysis.figures.scales import Axis, log2_axis, ratio_axis, share_axis
 
 SHARES = (
@@ -49,9 +49,7 @@ def draw_shares(cells: Sequence[Row], probes: Sequence[Row], fits: Sequence[Row]
             lines.append(Line(points=((cell["D_K"], 0), (cell["D_K"], 1)), look="guide"))
         for h in sorted({row["h"] for row in own}):
             fit = fitted[cell["anchor"], h]
-            at = np.geomspace(x.low, x.high, 32)
-            y = expit((np.log2(at) - np.log2(fit["share_middle"])) / fit["share_width"])
-            points = tuple((float(a), float(b)) for a, b in zip(at, y, strict=True))
+            points = _logistic(x, fit["share_middle"], fit["share_width"])
             lines.append(Line(points=points, look="head", h=h))
         panels.append(
             Panel(
@@ -99,9 +97,7 @@ def draw_collapse(collapses: Sequence[tuple[str, float, float, float, Sequence[R
     panels = []
     for i, (law, quality, middle, width, points) in enumerate(collapses):
         x = ratio_axis("D_K / law", [row["scaled"] for row in points], pad=1.2)
-        at = np.geomspace(x.low, x.high, 40)
-        y = expit((np.log2(at) - np.log2(middle)) / width)
-        curve = tuple((float(a), float(b)) for a, b in zip(at, y, strict=True))
+        curve = _logistic(x, middle, width)
         panels.append(
             Panel(
                 key=f"{i}",
@@ -132,3 +128,12 @@ def draw_collapse(collapses: Sequence[tuple[str, float, float, float, Sequence[R
         legend=(Key(text="logistic curve common to all cells", line="ours"),),
         columns=min(3, len(panels)),
     )
+
+
+def _logistic(x: Axis, middle: float, width: float) -> tuple[Place, ...]:
+    """1 / (1 + exp(-(log₂ x - log₂ middle) / width)) across the axis, in even steps of its bend."""
+    bend = np.log2(middle) + width * np.linspace(-5.5, 5.5, 17)
+    inside = bend[(bend > np.log2(x.low)) & (bend < np.log2(x.high))]
+    at = np.concatenate([[np.log2(x.low)], inside, [np.log2(x.high)]])
+    share = expit((at - np.log2(middle)) / width)
+    return tuple((float(a), float(b)) for a, b in zip(2.0**at, share, strict=True))

@@ -17,7 +17,6 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from analysis.fitting.interval_likelihood import (
     Array,
@@ -28,7 +27,7 @@ from analysis.fitting.interval_likelihood import (
     profile_interval,
 )
 from analysis.fitting.points import log_ends
-from search.confidence_interval import CONFIDENCE
+from search.confidence_interval import t_quantile
 
 LEAST_GAP = 6.0
 """AICc by which a law must be behind the best to be told apart from it."""
@@ -413,6 +412,6 @@ def predict(
     leverage = np.einsum("np,pq,nq->n", new, inverse, new)
     centre = form.offset(at, k) + _design(form, at) @ beta
     bounded = int(np.isfinite(cells["D_K_passes"]).sum())
-    quantile = stats.t.ppf((1 + CONFIDENCE) / 2, bounded - len(form.unknowns))
+    quantile = t_quantile(bounded - len(form.unknowns))
     half = quantile * candidate.sigma * np.sqrt(1 + leverage)
     return np.exp(centre), np.exp(centre - half), np.exp(centre + half), leverage

@@ -19,8 +19,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
-from scipy.special import log_ndtr
+from scipy.special import fdtrc, fdtri, log_ndtr
 
 from search.confidence_interval import CONFIDENCE
 
@@ -121,19 +120,23 @@ def profile_interval(
     x = np.broadcast_to(x, (*shape, p)).reshape(rows, n, p)
     whole = fit(low, high, x, weight)
     root = np.sqrt(cut_off(low, high, weight, p))
+    spread = np.sqrt((x[:, :, index] ** 2 * weight).sum(axis=1) / np.maximum(weight.sum(axis=1), 1))
+    first = 2 * np.maximum(whole.sigma, 0.01) / np.maximum(spread, 1e-12)
+    # Both ends at once: the data twice over, one half for each way.
+    low, high, weight, x = (np.concatenate([part, part]) for part in (low, high, weight, x))
+    root, best, most = (
+        np.tile(part, 2) for part in (root, whole.coefficients[:, index], whole.log_likelihood)
+    )
     column, rest = x[:, :, index], np.delete(x, index, axis=2)
-    best = whole.coefficients[:, index]
 
     def excess(value: Array) -> Array:
         """Signed root of the fall less that of the cut-off: nearly linear in the coefficient."""
         moved = value[:, None] * column
         held = fit(low - moved, high - moved, rest, weight).log_likelihood
-        return np.asarray(np.sqrt(2 * np.maximum(whole.log_likelihood - held, 0.0)) - root)
+        return np.asarray(np.sqrt(2 * np.maximum(most - held, 0.0)) - root)
 
-    spread = np.sqrt((column**2 * weight).sum(axis=1) / np.maximum(weight.sum(axis=1), 1))
-    first = 2 * np.maximum(whole.sigma, 0.01) / np.maximum(spread, 1e-12)
-    ends = [_edge(excess, best, -root, sign * first).reshape(lead) for sign in (-1, 1)]
-    return ends[0], ends[1]
+    ends = _edge(excess, best, -root, np.concatenate([-first, first]))
+    return ends[:rows].reshape(lead), ends[rows:].reshape(lead)
 
 
 def cut_off(low: Array, high: Array, weight: Array, p: int, restrictions: int = 1) -> Array:
@@ -145,7 +148,7 @@ def cut_off(low: Array, high: Array, weight: Array, p: int, restrictions: int = 
     """
     informative = (weight * (np.isfinite(low) & np.isfinite(high))).sum(axis=-1)
     n = np.maximum(informative, p + 1)
-    quantile = stats.f.ppf(CONFIDENCE, restrictions, n - p)
+    quantile = fdtri(restrictions, n - p, CONFIDENCE)
     return np.asarray(n * np.log1p(restrictions * quantile / (n - p)), dtype=np.float64)
 
 
@@ -158,7 +161,7 @@ def p_value(fall: float, n: int, p: int, restrictions: int) -> float:
     """
     degrees = max(n - p, 1)
     statistic = math.expm1(max(fall, 0.0) / max(n, p + 1)) * degrees / restrictions
-    return float(stats.f.sf(statistic, restrictions, degrees))
+    return float(fdtrc(restrictions, degrees, statistic))
 
 
 def middles(lower: Any, upper: Any) -> Array:

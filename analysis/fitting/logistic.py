@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
-from scipy.special import log_expit, xlogy
+from scipy.special import chdtri, log_expit, xlogy
 
 from analysis.fitting.interval_likelihood import Array
 from search.confidence_interval import CONFIDENCE
@@ -23,7 +22,7 @@ LEAST_WIDTH, LARGEST_WIDTH = 1e-3, 20.0
 REFINEMENTS = 6
 """How often the grid of a curve is drawn closer, five times each."""
 
-CUT = float(stats.chi2.ppf(CONFIDENCE, 1))
+CUT = float(chdtri(1, 1 - CONFIDENCE))
 """Deviance above the least at which a 95 % limit lies."""
 
 
@@ -60,10 +59,11 @@ def fit(x: Array, good: Array, bad: Array) -> Curve:
 def middle_limits(x: Array, good: Array, bad: Array, curve: Curve) -> tuple[float, float]:
     """95 % profile-likelihood limits of the middle, on a grid of 1/100 of the span of x.
 
-    A limit beyond the probes is told as the outermost probe.
+    A limit beyond the probes is told as the outermost probe, or as the middle if that lies beyond.
     """
     log_widths = np.linspace(math.log(LEAST_WIDTH), math.log(LARGEST_WIDTH), 120)
-    middles = np.unique(np.append(np.linspace(x.min(), x.max(), 101), curve.middle))
+    ends = min(x.min(), curve.middle), max(x.max(), curve.middle)
+    middles = np.unique(np.append(np.linspace(*ends, 101), curve.middle))
     grid = np.broadcast_to(middles[:, None], (len(middles), 120))
     lowest = _deviance(x, good, bad, grid, np.broadcast_to(log_widths, grid.shape)).min(axis=1)
     inside = middles[(lowest <= curve.deviance + CUT) | (middles == curve.middle)]
@@ -82,10 +82,15 @@ def width_profile(x: Array, good: Array, bad: Array, curve: Curve) -> tuple[Arra
     """
     steps = np.linspace(-SPREAD, SPREAD, 65)
     log_widths = math.log(curve.width) + steps
-    reach = 3 * np.exp(np.clip(log_widths, None, math.log(LARGEST_WIDTH))) + np.ptp(x) / 20
+    widths = np.exp(np.clip(log_widths, None, math.log(LARGEST_WIDTH)))
+    reach = 3 * (widths + curve.width) + np.ptp(x) / 20
     middles = curve.middle + np.linspace(-1, 1, 81)[:, None] * reach
-    grid = np.broadcast_to(log_widths, middles.shape)
-    return log_widths, _deviance(x, good, bad, middles, grid).min(axis=0)
+    for _ in range(3):  # a narrow curve takes a fine grid of middles
+        grid = np.broadcast_to(log_widths, middles.shape)
+        deviance = _deviance(x, good, bad, middles, grid)
+        best = middles[deviance.argmin(axis=0), np.arange(len(log_widths))]
+        middles = best + np.linspace(-1, 1, 21)[:, None] * (middles[1] - middles[0])
+    return log_widths, deviance.min(axis=0)
 
 
 def width_limits(x: Array, good: Array, bad: Array, curve: Curve) -> tuple[float | None, float]:

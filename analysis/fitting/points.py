@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -90,14 +91,41 @@ def points(best: pd.DataFrame, heads: Heads = USUAL_HEADS) -> pd.DataFrame:
 
 
 def with_budgets(best: pd.DataFrame, study: Study) -> pd.DataFrame:
-    """The rows with their ``max_steps`` and ``problem``.
+    """The rows with their ``max_steps``, ``problem`` and ``protocol``.
 
-    ``problem`` is the same for cells that differ in the step limit alone.
+    ``problem`` is the same for cells that differ in the step limit alone. ``protocol`` says in what
+    contexts and training differ from those of most cells, ``learning_rate = 0.01``, the step limit
+    aside; empty for most cells.
     """
     limits = {cell.cell_id: cell.training.max_steps for cell in study.cells}
     asked = {cell.cell_id: _without_limit(cell) for cell in study.cells}
     names = best["cell_id"]
-    return best.assign(max_steps=names.map(limits).astype("Int64"), problem=names.map(asked))
+    return best.assign(
+        max_steps=names.map(limits).astype("Int64"),
+        problem=names.map(asked),
+        protocol=names.map(_protocols(study)),
+    )
+
+
+def _protocols(study: Study) -> dict[str, str]:
+    """In what each cell's protocol differs from that of most, or of the first of equally many."""
+    own = {}
+    for cell in study.cells:
+        keys = study.keys_of(cell)
+        own[cell.cell_id] = {
+            key: value
+            for key, value in keys.items()
+            if key.startswith(("context.", "training.")) and key != "training.max_steps"
+        }
+    ((usual, _),) = Counter(tuple(keys.items()) for keys in own.values()).most_common(1)
+    return {
+        cell_id: ", ".join(
+            f"{key.partition('.')[2]} = {f'{value:g}' if isinstance(value, float) else value}"
+            for key, value in keys.items()
+            if value != dict(usual)[key]
+        )
+        for cell_id, keys in own.items()
+    }
 
 
 def _without_limit(cell: Cell) -> str:
@@ -119,6 +147,17 @@ def of_largest_budget(best: pd.DataFrame) -> pd.DataFrame:
         return best
     largest = best.groupby(_problem(best), dropna=False)["max_steps"].transform("max")
     return best[best["max_steps"] == largest]
+
+
+def of_usual_protocol(best: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the protocol that most cells have; all where it is not known."""
+    return best[best["protocol"] == ""] if "protocol" in best else best
+
+
+def other_protocols(best: pd.DataFrame) -> list[str]:
+    """The other protocols, by what differs, in the order of the rows."""
+    names = list(dict.fromkeys(best["protocol"])) if "protocol" in best else []
+    return [name for name in names if name]
 
 
 def _problem(best: pd.DataFrame) -> list[str]:

@@ -15,7 +15,8 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from scipy import optimize, stats
+from scipy import optimize
+from scipy.special import fdtrc, stdtr
 
 from analysis.fitting.interval_likelihood import Array, fit, p_value
 from analysis.fitting.points import log_ends
@@ -103,7 +104,7 @@ def line_test(name: str, law: PublishedLaw, x: Array, y: Array) -> PublishedTest
         statistic = 0.0
     else:
         statistic = square / unknowns / variance if variance > 0 else math.inf
-    p = float(stats.f.sf(statistic, unknowns, degrees))
+    p = float(fdtrc(unknowns, degrees, statistic))
     return dataclasses.replace(
         result,
         ours=float(beta[0]),
@@ -128,7 +129,7 @@ def _with_theirs(
         return None
     together = (own + theirs) ** 2 / (own**2 / degrees + theirs**2 / (law.n - 1))
     statistic = abs(float(beta[0] - nearest[0])) / math.sqrt(own + theirs)
-    return float(2 * stats.t.sf(statistic, together))
+    return float(2 * stdtr(together, -statistic))
 
 
 def proportional_test(name: str, law: PublishedLaw, cells: pd.DataFrame) -> PublishedTest:

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import stats
+from scipy.special import ndtr
 
 from analysis.fitting.interval_likelihood import Array, fit, middles
 from analysis.fitting.points import log_ends
 from analysis.runs import scored
 from rgr_dist.study.study import Study
-from search.confidence_interval import CONFIDENCE
+from search.confidence_interval import t_quantile
 
 DRAWS = 1000
 SEED = 20260101
@@ -119,11 +119,11 @@ def bootstrap_coefficient(
     generator = np.random.default_rng(SEED + 1)
     count = len(draws.fails)
     weights = generator.multinomial(n, [1 / n] * n, size=count).astype(np.float64)
-    enough = [np.linalg.matrix_rank(design[row > 0]) == p for row in weights]
+    enough = np.linalg.matrix_rank(design * (weights > 0)[:, :, None]) == p
     fails, passes, weights = (part[enough] for part in (draws.fails, draws.passes, weights))
     low, high = log_ends(fails, passes)
     found = fit(low - offset, high - offset, design, weights).coefficients[:, index]
-    quantile = stats.t.ppf((1 + CONFIDENCE) / 2, n - p) * math.sqrt(n / (n - p))
-    tail = float(stats.norm.sf(quantile))
+    quantile = t_quantile(n - p) * math.sqrt(n / (n - p))
+    tail = float(ndtr(-quantile))
     low_end, high_end = np.quantile(found, [tail, 1 - tail])
     return float(low_end), float(high_end)

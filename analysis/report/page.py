@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import base64
-import gzip
+import io
 import re
+import zipfile
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
-from urllib.parse import quote
 
 import jinja2
 from markupsafe import Markup, escape
@@ -26,8 +26,8 @@ def render(title: str, sections: Sequence[Section], files: Mapping[str, bytes]) 
     Args:
         title: of the document.
         sections: in order; the first is the head, without a heading of its own in the contents.
-        files: what lies beside the page, by name; the page holds all but the figures once more,
-            which its script saves as they are shown.
+        files: what lies beside the page, by name; the page holds all but the figures once more in
+            an archive, and its script saves the figures as they are shown.
     """
     environment = _environment()
     heads = sorted(
@@ -49,9 +49,8 @@ def render(title: str, sections: Sequence[Section], files: Mapping[str, bytes]) 
         shapes=svg.shapes(),
         script=Markup(_source("page.js")),
         figures=[name for name in files if name.endswith(".svg")],
-        files=[
-            _held(name, content) for name, content in files.items() if not name.endswith(".svg")
-        ],
+        tables=[name for name in files if not name.endswith(".svg")],
+        archive=_archive({n: content for n, content in files.items() if not n.endswith(".svg")}),
     )
 
 
@@ -92,15 +91,11 @@ def _source(name: str) -> str:
     return "\n".join(line.lstrip() for line in lines if not line.lstrip().startswith("// "))
 
 
-PLAIN = 12_000
-"""Bytes above which the page holds a table compressed, as pandas and R read it too."""
-
-
-def _held(name: str, content: bytes) -> tuple[str, str]:
-    """A file's name and a data address of it, so that a page that was sent on still holds it."""
-    if len(content) > PLAIN:
-        packed = base64.b64encode(gzip.compress(content, mtime=0)).decode()
-        return f"{name}.gz", f"data:application/gzip;base64,{packed}"
-    kind = {"csv": "text/csv", "yaml": "text/yaml"}.get(name.rpartition(".")[2], "application/json")
-    text = quote(content, safe=" /:;,=?!@$&'()*+-._~[]{}|^")
-    return name, f"data:{kind};charset=utf-8,{text}"
+def _archive(files: Mapping[str, bytes]) -> str:
+    """The files as a zip archive in a data address, so that a page that was sent on has them."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name, content in files.items():
+            entry = zipfile.ZipInfo(name)  # of no date: the same tables give the same bytes
+            archive.writestr(entry, content, zipfile.ZIP_DEFLATED, 9)
+    return f"data:application/zip;base64,{base64.b64encode(packed.getvalue()).decode()}"

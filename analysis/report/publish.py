@@ -17,25 +17,24 @@ from rgr_dist.store.parts import write_atomically
 from rgr_dist.store.store import Store
 
 
-def headline(results: StudyResults) -> str:
+def headline(tables: Tables) -> str:
     """The finding of the study in a sentence or two."""
-    tables = Tables(results)
-    if results.study.cells[0].record.report == "accuracy":
+    if tables.study.cells[0].record.report == "accuracy":
         return accuracy.headline(tables.splits)
     return findings.headline(tables.fits, tables.best)
 
 
-def publish(results: StudyResults, store: Store) -> str:
+def publish(tables: Tables, store: Store) -> str:
     """Write the report and ``laws.json`` into the store; returns the address of the page.
 
     Raises:
         StoreError: the store cannot be written to.
     """
-    home = f"studies/{results.study.name}"
-    page, files = report(results)
+    home = f"studies/{tables.study.name}"
+    page, files = report(tables)
     if "laws.json" in files:
         store.write_text(f"{home}/laws.json", files["laws.json"].decode())
-    files |= theory.files(results, store)
+    files |= theory.files(tables.results, store)
     return place(page, files, store, f"{home}/report")
 
 
@@ -48,13 +47,12 @@ def write_report(results: StudyResults, folder: Path) -> Path:
     Raises:
         OSError: the folder cannot be made or written to.
     """
-    return write_page(*report(results), folder)
+    return write_page(*report(Tables(results)), folder)
 
 
-def report(results: StudyResults) -> tuple[str, dict[str, bytes]]:
+def report(tables: Tables) -> tuple[str, dict[str, bytes]]:
     """The page of a study as HTML, and the files beside it by name."""
-    tables = Tables(results)
-    content = sections(tables)
+    results, content = tables.results, sections(tables)
     files = files_of(content)
     if results.study.cells[0].record.report == "thresholds":
         laws = {"laws": [law.to_json() for law in tables.laws]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -42,10 +43,13 @@ class Column:
         return str(value)
 
     def sorted_by(self, row: Row) -> str | None:
-        """What the row is sorted by where that is not what it shows; empty if it has none."""
+        """What the row is sorted by where that is not what it begins with; empty if it has none."""
         if self.value is None:
             return None
         value = self.value(row)
+        begins = re.match(r"[\d,]+(?![\d.])", self.shown(row))
+        if value is not None and begins is not None and begins[0].replace(",", "") == str(value):
+            return None
         return "" if value is None else str(value)
 
 

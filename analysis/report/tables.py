@@ -46,7 +46,7 @@ class Tables:
     @cached_property
     def best(self) -> pd.DataFrame:
         """D_K* and h* of every cell."""
-        return best(self.thresholds, self.runs, self.study)
+        return best(self.thresholds, self.results.searched, self.study)
 
     @cached_property
     def thresholds(self) -> pd.DataFrame:
@@ -65,7 +65,7 @@ class Tables:
     @cached_property
     def curves(self) -> pd.DataFrame:
         """Mean score of every probe, and what it leaves out."""
-        return probes(self.runs, self.study)
+        return probes(self.results.searched, self.study)
 
     @cached_property
     def gains(self) -> pd.DataFrame:
@@ -80,7 +80,7 @@ class Tables:
     @cached_property
     def transitions(self) -> pd.DataFrame:
         """Logistic fits of the transition of every (cell, h)."""
-        return transitions(self.runs, self.study, self.curves)
+        return transitions(self.results.searched, self.study, self.curves)
 
     @cached_property
     def collapses(self) -> list[Collapse]:
@@ -95,7 +95,7 @@ class Tables:
     @cached_property
     def pool(self) -> pd.DataFrame:
         """Head counts near D_K*, compared with h*."""
-        return head_pool(self.thresholds, self.runs, self.study)
+        return head_pool(self.thresholds, self.results.searched, self.study)
 
     @cached_property
     def comparison(self) -> pd.DataFrame:
@@ -110,7 +110,7 @@ class Tables:
     @cached_property
     def fits(self) -> Fits:
         """Everything fitted to the thresholds."""
-        return fits(self.best, self.runs, self.study)
+        return fits(self.best, self.results.searched, self.study)
 
     @property
     def laws(self) -> list[Law]:

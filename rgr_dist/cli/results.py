@@ -218,6 +218,7 @@ def report(
 ) -> None:
     """Write a study's report, or set two studies or stores side by side: one page each."""
     from analysis.report.publish import publish, publish_comparison
+    from analysis.report.tables import Tables
     from rgr_dist.planning.same_question import check_same_question
 
     stores = out or ["results"]
@@ -228,7 +229,7 @@ def report(
         if set_:
             check_same_question(results.study, store)
         store.check_writable()
-        print(publish(results, store))
+        print(publish(Tables(results), store))
         return
     first, store = _with_runs(studies[0], set_, stores[0])
     second, _ = _with_runs(studies[-1], set_, stores[-1])

@@ -85,6 +85,7 @@ def run(
 
     from analysis.load import open_results
     from analysis.report.publish import headline, publish
+    from analysis.report.tables import Tables
     from analysis.wording import duration, plural
     from rgr_dist.cli.live import LiveView
     from rgr_dist.cli.results import print_thresholds, threshold_sections
@@ -107,12 +108,13 @@ def run(
     with LiveView(console) as view:
         summary = run_study(resolved, store, view, cpus, address, engine, gpus)
     results = open_results(resolved, store)
-    page = publish(results, store)
+    tables = Tables(results)
+    page = publish(tables, store)
     if resolved.cells[0].record.report == "thresholds":
         print()
         print_thresholds(resolved, threshold_sections(results), best_alone=True)
     console.print()
-    console.print(headline(results), highlight=False, soft_wrap=True)
+    console.print(headline(tables), highlight=False, soft_wrap=True)
     trained = (
         f"{plural(summary.runs - summary.failed, 'run')} trained in {duration(summary.seconds)} "
         f"({plural(summary.workers, 'worker')}, {summary.utilisation:.0%} utilised)"

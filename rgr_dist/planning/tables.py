@@ -92,6 +92,18 @@ def decision_rows(study: Study, portfolio: Portfolio) -> Rows:
     ]
 
 
+def asked_probes(study: Study, portfolio: Portfolio) -> Rows:
+    """The probes that the study's search asks for, run or not, as ``cell_id, h, d_k, n_seeds``.
+
+    Of each it uses the first ``n_seeds``; other studies may have stored more, and other probes.
+    """
+    return [
+        {"cell_id": cell.cell_id, "h": key.arm, "d_k": key.value, "n_seeds": seeds}
+        for cell in study.cells
+        for key, seeds in sorted(portfolio.state(cell.cell_id).asked.items())
+    ]
+
+
 def limited_by(result: ArmResult, budgets: Sequence[ArmResult]) -> Limit | None:
     """What keeps a threshold from being lower: training budget, or capacity as far as it is seen.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 from analysis.load import StudyResults
+from analysis.report.publish import write_report
 from rgr_dist.paper import IMPLIED
 from rgr_dist.store.schema import RUNS, THRESHOLDS
 from rgr_dist.study.from_yaml import parse_study
@@ -178,8 +180,18 @@ class MadeUpCell:
         return sorted(rows, key=lambda row: row["h"])
 
 
+SEARCHED: dict[str, StudyResults] = {}
+
+
 def search_all(study: Study) -> StudyResults:
-    """The study finished: every cell searched."""
+    """The study finished: every cell searched, once in a session."""
+    key = study.to_yaml()
+    if key not in SEARCHED:
+        SEARCHED[key] = _search_all(study)
+    return SEARCHED[key]
+
+
+def _search_all(study: Study) -> StudyResults:
     cells = [MadeUpCell(cell, study) for cell in study.cells]
     thresholds = [row for cell in cells for row in cell.thresholds()]
     runs = [row for cell in cells for row in cell.rows.values()]
@@ -196,3 +208,12 @@ def made_up() -> SimpleNamespace:
         results_of=results_of,
         search_all=search_all,
     )
+
+
+@pytest.fixture(scope="session")
+def six_cells(tmp_path_factory: pytest.TempPathFactory) -> tuple[StudyResults, Path]:
+    """The results and the report folder of six searched cells."""
+    results = search_all(study_of([(m, d_model) for m in (64, 128) for d_model in (16, 32, 64)]))
+    folder = tmp_path_factory.mktemp("six-cells")
+    write_report(results, folder)
+    return results, folder

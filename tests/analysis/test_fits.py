@@ -24,6 +24,7 @@ from analysis.thresholds import best_of
 from analysis.transitions import collapses, mean_words, probes, transitions
 from rgr_dist import paper
 from rgr_dist.paper import IMPLIED, capacity_scale
+from rgr_dist.study.from_yaml import parse_study
 
 
 @pytest.fixture(scope="module")
@@ -299,3 +300,37 @@ def test_where_the_papers_numbers_do_not_fit_together() -> None:
     assert np.median(list(paper.TABLE_1_D_K_OF_A_HEAD.values())) == 8
     assert "of the 343 ways" in slopes
     assert "none gives that" in slopes
+
+
+def test_protocols_are_never_taken_together(made_up: SimpleNamespace) -> None:
+    """The laws are of the protocol that most cells have; the other has fits of its own."""
+    places = [(64, 32), (64, 16), (128, 32), (128, 16)]
+    sizes = [{"m": m, "d_model": d} for m, d in places]
+    slower = [size | {"training": {"learning_rate": 1e-4}} for size in sizes[:3]]
+    search = {"heads": [1], "seeds": 2}
+    study = parse_study({"name": "two", "cells": [*slower, *sizes], "search": search})
+    rows = [
+        made_up.threshold_row(cell, 1, round(times * capacity_scale(cell.m, cell.d_model)))
+        for cell, times in zip(study.cells, [6.0] * 3 + [2.0] * 4, strict=True)
+    ]
+    results = made_up.results_of(study, [], rows)
+    fits = fits_of(results)
+    laws = by_name(fits.laws)
+    assert (laws["D_K"].n, len(fits.cells)) == (4, 4)
+    assert laws["D_K"].slope == pytest.approx(2, rel=0.02)
+    other = laws["D_K_learning_rate=0.0001"]
+    assert (other.n, other.cells) == (3, "learning_rate = 0.0001")
+    assert other.slope == pytest.approx(6, rel=0.02)
+    assert laws["D_K_power_learning_rate=0.0001"].factor == pytest.approx(6, rel=0.1)
+    said = " ".join(everything(results))
+    assert "The study has 2 protocols, which are not taken together" in said
+
+
+def test_step_limits_that_differ_with_the_size_are_told(made_up: SimpleNamespace) -> None:
+    cells = [{"m": 64, "d_model": d} for d in (16, 32, 64)]
+    longer = {"m": 128, "d_model": 16, "training": {"max_steps": 80_000}}
+    search = {"heads": [1], "seeds": 2}
+    study = parse_study({"name": "limits", "cells": [*cells, longer], "search": search})
+    rows = [made_up.threshold_row(cell, 1, 5 + i) for i, cell in enumerate(study.cells)]
+    said = " ".join(everything(made_up.results_of(study, [], rows)))
+    assert "The step limit goes from 20,000 to 80,000 over these cells" in said

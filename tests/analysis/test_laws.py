@@ -218,7 +218,7 @@ def test_with_the_larger_cells_slopes_and_uncentred_r2_are_all_the_papers() -> N
 
 def test_every_number_of_a_fit() -> None:
     """The record of the two fits of four cells, with statsmodels' numbers."""
-    none = ("factor", "exponent", "bootstrap", "scatter", "max_steps")
+    none = ("factor", "exponent", "bootstrap", "scatter", "max_steps", "protocol")
     power = {field.name: None for field in dataclasses.fields(Law) if field.name.startswith(none)}
     table = cells({(64, 16): (21, 5), (64, 32): (10, 2), (128, 16): (80, 9), (128, 64): (14, 1)})
     laws = by_name(fit_laws(table))

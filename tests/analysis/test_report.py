@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import base64
-import gzip
-import html
+import io
 import json
 import re
 import xml.etree.ElementTree as ET
+import zipfile
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from urllib.parse import unquote
 
 import pandas as pd
 import pytest
@@ -60,13 +59,10 @@ class Page(HTMLParser):
                 self.ids.append(value or "")
 
 
-@pytest.fixture(scope="module")
-def finished(made_up: SimpleNamespace, tmp_path_factory: pytest.TempPathFactory) -> Any:
+@pytest.fixture(scope="session")
+def finished(six_cells: Any) -> Any:
     """The results and the report folder of a finished study."""
-    results = made_up.search_all(made_up.study_of(GRID))
-    folder = tmp_path_factory.mktemp("report")
-    assert write_report(results, folder) == folder / "index.html"
-    return results, folder
+    return six_cells
 
 
 def plain(text: str) -> str:
@@ -142,16 +138,17 @@ def test_every_point_has_an_id_and_says_what_it_is(finished: Any) -> None:
 def test_the_tables_can_be_saved_from_the_page(finished: Any) -> None:
     _, folder = finished
     page = (folder / "index.html").read_text("utf-8")
-    held = {}
-    for name, address in re.findall(r'download="([^"]+)" href="data:([^"]*)"', page):
-        kind, _, content = html.unescape(address).partition(",")
-        packed = kind.endswith("base64")
-        assert packed == name.endswith(".gz")
-        text = gzip.decompress(base64.b64decode(content)) if packed else unquote(content).encode()
-        held[name.removesuffix(".gz")] = text
+    ((name, content),) = re.findall(
+        r'download="([^"]+)" href="data:application/zip;base64,([^"]*)"', page
+    )
+    assert name == "tables.zip"
+    with zipfile.ZipFile(io.BytesIO(base64.b64decode(content))) as archive:
+        assert archive.testzip() is None
+        held = {name: archive.read(name) for name in archive.namelist()}
     assert {"best.csv", "thresholds.csv", "probes.csv", "laws.json", "study.yaml"} <= set(held)
     for name, text in held.items():
         assert text == (folder / name).read_bytes()
+        assert f"<li>{name}</li>" in page
 
 
 def test_the_page_tells_the_finding_the_cells_and_the_protocol(finished: Any) -> None:
@@ -297,8 +294,8 @@ def test_what_limits_a_threshold_is_told_where_it_was_asked_for(
         "Of 3 thresholds, 2 would be lower with a larger training budget: D_K still falls at "
         "larger step limits. The other 1 are the same at the two largest."
     ) in page
-    assert page.count('<td class="text">budget</td>') == 2
-    assert page.count('<td class="text">capacity</td>') == 1
+    assert page.count("<td>budget</td>") == 2
+    assert page.count("<td>capacity</td>") == 1
     made = made_up.study_of([(64, 16)], heads=[2])
     plain = made_up.results_of(made, [], [made_up.threshold_row(made.cells[0], 2, 10)])
     assert "limited by" not in write_report(plain, tmp_path).read_text()

@@ -13,7 +13,7 @@ import pytest
 
 from rgr_dist.planning.budgets import at_larger_limits, smaller_limits
 from rgr_dist.planning.portfolio import Feed, open_portfolio, plan_cell
-from rgr_dist.planning.tables import decision_rows, threshold_rows
+from rgr_dist.planning.tables import asked_probes, decision_rows, threshold_rows
 from rgr_dist.store.schema import DECISIONS, RUNS, THRESHOLDS
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.from_yaml import parse_study
@@ -240,3 +240,31 @@ def test_a_converged_run_stands_for_a_longer_one_unless_its_rate_looks_ahead(sch
     assert at_larger_limits(study, row | {"stop_reason": "max_steps"}) == []
     assert at_larger_limits(study, row | {"steps": row["steps"] + 1}) == []
     assert at_larger_limits(study, longer) == []
+
+
+def test_what_a_search_uses_does_not_depend_on_what_else_is_stored() -> None:
+    study = study_of(seeds=4)
+    (cell,) = study.cells
+    rows = trained(study)
+    known = {(row["h"], row["d_k"], row["seed"]) for row in rows}
+    others = [
+        run_row(cell, h, d_k, seed, score=1.0 if d_k >= WIDTHS[h] else 0.5)
+        for h in WIDTHS
+        for d_k in range(1, 24 // h + 1)
+        for seed in range(4)
+        if (h, d_k, seed) not in known
+    ]
+    assert others
+    own = asked_probes(study, open_portfolio(study, runs_of(rows)))
+    assert own == asked_probes(study, open_portfolio(study, runs_of([*others, *rows])))
+    used = {(row["h"], row["d_k"], seed) for row in own for seed in range(row["n_seeds"])}
+    assert used == known
+
+
+def test_a_grid_uses_every_seed_of_all_that_it_lists() -> None:
+    study = study_of(mode="grid", D_K=[8, 16], heads=[1, 2], max_D_K=None, seeds=3)
+    half = trained(study)[:4]
+    own = asked_probes(study, open_portfolio(study, runs_of(half)))
+    assert [(row["h"], row["d_k"], row["n_seeds"]) for row in own] == [
+        (1, 8, 3), (1, 16, 3), (2, 4, 3), (2, 8, 3),
+    ]  # fmt: skip

@@ -20,7 +20,10 @@ def section(tables: Tables) -> Section:
 
     table = Table(
         name="table-cost",
-        caption="Retests and extra seeds included. Processor time is that of one core or device.",
+        caption=(
+            "Retests, extra and fresh seeds included, and every other stored run of these cells "
+            "and heads, since studies share a store. Processor time is that of one core or device."
+        ),
         columns=[
             cell_column(),
             *(column(name, head) for name, head in plain.items()),

@@ -12,13 +12,13 @@
   const root = document.documentElement;
 
   // State
+  let place, state;
   const read = () => {
-    const [place, ...pairs] = decodeURIComponent(location.hash.slice(1)).split("&");
-    const named = place.includes("=") ? [place, ...pairs] : pairs;
-    const state = new Map(named.map((pair) => [pair.split("=")[0], pair.slice(pair.indexOf("=") + 1)]));
-    return { place: place.includes("=") ? "" : place, state };
+    const pairs = location.hash.slice(1).split("&").map((pair) => pair.split("=").map(decodeURIComponent));
+    place = pairs.find((pair) => pair.length === 1)?.[0] ?? "";
+    state = new Map(pairs.filter((pair) => pair.length === 2));
   };
-  let { place, state } = read();
+  read();
   const keep = (name, value) => {
     if (name === "") place = value;
     else if (value) state.set(name, value);
@@ -93,7 +93,7 @@
     const point = title.closest(".pt");
     texts.set(point, title.textContent);
     point.setAttribute("aria-label", title.textContent);
-    if (point.localName === "svg") point.setAttribute("role", "img");
+    if (point.localName !== "a") point.setAttribute("role", "img");
     title.remove(); // or the browser would show it beside ours
   }
   let at = null;
@@ -104,8 +104,8 @@
     at = null;
   };
   const middle = (point) => {
-    const origin = point.querySelector("use").getScreenCTM();
-    return [origin.e, origin.f];
+    const box = (point.querySelector("use") ?? point).getBoundingClientRect();
+    return [box.x + box.width / 2, box.y + box.height / 2];
   };
   const show = (point) => {
     if (at === point) return;
@@ -168,13 +168,12 @@
     }
     for (const plot of all("svg.plot", figure)) {
       const box = plot.getBoundingClientRect();
-      const copy = plot.cloneNode(true);
-      for (const point of all("a", copy)) point.removeAttribute("href");
-      parts.push(`<svg ${place(box)} width="${box.width}" height="${box.height}" overflow="visible">${copy.innerHTML}</svg>`);
+      const inner = plot.innerHTML.replace(/<a href="[^"]*"/g, "<a"); // no row to lead to
+      parts.push(`<svg ${place(box)} class="${plot.getAttribute("class")}" width="${box.width}" height="${box.height}">${inner}</svg>`);
       bottom = Math.max(bottom, box.bottom - frame.top + 42);
     }
     const colours = getComputedStyle(root);
-    const style = document.getElementById("marks").textContent + ".plot,svg{overflow:visible}.lines{overflow:hidden}.finer,.out{visibility:hidden}";
+    const style = document.getElementById("marks").textContent + "svg{overflow:visible}.lines{overflow:hidden}";
     const plain = style.replace(/var\((--\w+)\)/g, (_, name) => colours.getPropertyValue(name));
     const defs = document.querySelector(".defs").innerHTML;
     const sheet = `<rect width="100%" height="100%" fill="${colours.getPropertyValue("--page")}"/>`;
@@ -209,126 +208,96 @@
     figure.querySelector("figcaption").before(make("div", { className: "buttons save" }, "Save as ", svg, png));
   }
 
-  // Zoom: shares of the panel's width and height, the same across for panels that share an x axis
+  // Zoom: shares of the width, the same for all panels, and of the height of each
   for (const figure of all("figure[data-zoom]")) {
     const plots = all("svg.plot", figure).map((plot) => ({
       plot,
       height: plot.height.baseVal.value,
       y: [0, 1],
-      marks: all(":scope > .pt > svg, :scope > svg.pt", plot).map((svg) => ({
-        svg,
-        point: svg.closest(".pt"),
-        x: parseFloat(svg.getAttribute("x")) / 100,
-        y: parseFloat(svg.getAttribute("y")),
-        bar: svg.querySelector(".bar"),
+      parts: all(".pt > svg, svg.pt, .xt, .yt", plot).map((node) => ({
+        node,
+        shown: node.closest(".pt, .xt, .yt"),
+        bar: node.querySelector(".bar"),
+        share: node.matches(".yt") ? null : parseFloat(node.getAttribute("x") || 0) / 100,
+        down: node.matches(".xt") ? null : parseFloat(node.getAttribute("y") || 0),
       })),
-      lines: all(":scope > svg.lines", plot),
-      xs: all(".xt", plot).map((tick) => [tick, parseFloat(tick.getAttribute("x") || 0) / 100]),
-      ys: all(".yt", plot).map((tick) => [tick, parseFloat(tick.getAttribute("y") || 0)]),
-      ends: all(":scope > .end", plot),
     }));
-    for (const one of plots) for (const mark of one.marks) mark.d = mark.bar && mark.bar.getAttribute("d");
     let x = [0, 1];
+    const part = ([low, high], from, to) => [low + from * (high - low), low + to * (high - low)];
     const draw = () => {
       const wide = x[1] - x[0];
-      for (const one of plots) {
-        const { height } = one;
-        const [low, high] = one.y;
-        const tall = high - low;
-        const up = (y) => (y - height * (1 - high)) / tall;
-        const across = (share) => (share - x[0]) / wide;
-        const inside = (share, y) => share > -0.005 && share < 1.005 && y > -1 && y < height + 1;
-        for (const mark of one.marks) {
-          const [share, y] = [across(mark.x), up(mark.y)];
-          mark.svg.setAttribute("x", `${100 * share}%`);
-          mark.svg.setAttribute("y", y);
-          mark.point.classList.toggle("out", !inside(share, y));
-          if (mark.bar) mark.bar.setAttribute("d", mark.d.replace(/-?[\d.]+(?=$|V)/g, (n) => n / tall));
+      for (const { plot, height, y, parts } of plots) {
+        const tall = y[1] - y[0];
+        const top = height * (1 - y[1]);
+        for (const { node, shown, bar, share, down } of parts) {
+          const [across, below] = [(share - x[0]) / wide, (down - top) / tall];
+          if (share !== null) node.setAttribute("x", `${100 * across}%`);
+          if (down !== null) node.setAttribute("y", below);
+          const outside = (at, size) => at < -0.005 * size || at > 1.005 * size;
+          const out = (share !== null && outside(across, 1)) || (down !== null && outside(below, height));
+          shown.classList.toggle("out", out);
+          if (bar) bar.style.transform = `scaleY(${1 / tall})`;
         }
-        for (const box of one.lines) {
-          box.setAttribute("viewBox", `${1000 * x[0]} ${height * (1 - high)} ${1000 * wide} ${height * tall}`);
+        for (const box of all(".lines", plot)) {
+          box.setAttribute("viewBox", `${1000 * x[0]} ${top} ${1000 * wide} ${height * tall}`);
         }
-        const zoomed = wide < 0.6 || tall < 0.6;
-        const settle = (tick, seen) => {
-          tick.classList.toggle("out", !seen);
-          if (tick.dataset.finer ??= tick.classList.contains("finer") ? "1" : "") tick.classList.toggle("finer", !zoomed);
-        };
-        for (const [tick, share] of one.xs) {
-          tick.setAttribute("x", `${100 * across(share)}%`);
-          settle(tick, inside(across(share), 0));
-        }
-        for (const [tick, y] of one.ys) {
-          tick.setAttribute("y", up(y));
-          settle(tick, inside(0.5, up(y)));
-        }
-        for (const end of one.ends) end.classList.toggle("out", wide < 1 || tall < 1);
+        for (const end of all(".end", plot)) end.classList.toggle("out", wide < 1);
+        plot.classList.toggle("zoomed", wide < 0.6 || tall < 0.6);
       }
       out.disabled = back.disabled = wide >= 1;
-      const numbers = [...x, ...plots.flatMap((one) => one.y)].map((n) => Math.round(n * 1000) / 1000);
+      const numbers = [x, ...plots.map((one) => one.y)].flat().map((n) => Math.round(n * 1000) / 1000);
       keep("zoom", wide < 1 ? numbers.join(",") : "");
     };
-    const scale = ([low, high], factor) => {
-      const size = Math.min(1, (high - low) * factor);
-      const start = Math.min(Math.max((low + high - size) / 2, 0), 1 - size);
-      return [start, start + size];
-    };
     const by = (factor) => {
-      x = scale(x, factor);
-      for (const one of plots) one.y = scale(one.y, factor);
+      const scale = (range) => {
+        const size = Math.min(1, (range[1] - range[0]) * factor);
+        const start = Math.min(Math.max((range[0] + range[1] - size) / 2, 0), 1 - size);
+        return [start, start + size];
+      };
+      x = scale(x);
+      for (const one of plots) one.y = scale(one.y);
       draw();
     };
     const into = button("Zoom in", "Zoom in", () => by(0.5));
     const out = button("Zoom out", "Zoom out", () => by(2));
-    const back = button("Whole figure", "Show the whole figure", () => {
-      x = [0, 1];
-      for (const one of plots) one.y = [0, 1];
-      draw();
-    });
+    const back = button("Whole figure", "Show the whole figure", () => by(Infinity));
     const hint = make("span", { className: "soft", textContent: "or drag over a part of it" });
     figure.prepend(make("div", { className: "buttons" }, into, out, back, hint));
     for (const one of plots) {
-      let start = null;
-      let box = null;
-      const share = (event) => {
+      one.plot.addEventListener("pointerdown", (down) => {
+        if (down.pointerType !== "mouse" || down.button) return;
+        down.preventDefault();
         const area = one.plot.getBoundingClientRect();
         const clamp = (n) => Math.min(Math.max(n, 0), 1);
-        return [clamp((event.clientX - area.left) / area.width), clamp((event.clientY - area.top) / area.height)];
-      };
-      one.plot.addEventListener("pointerdown", (event) => {
-        if (event.pointerType === "mouse" && event.button === 0) start = share(event);
-        if (start) event.preventDefault();
-      });
-      addEventListener("pointermove", (event) => {
-        if (!start) return;
-        const to = share(event);
-        if (!box) {
-          box = document.createElementNS("http://www.w3.org/2000/svg", "rect");
-          box.setAttribute("class", "drag");
+        const share = (event) => [
+          clamp((event.clientX - area.left) / area.width),
+          clamp((event.clientY - area.top) / area.height),
+        ];
+        const from = share(down);
+        const ends = (event) => share(event).map((to, i) => [Math.min(from[i], to), Math.max(from[i], to)]);
+        const box = document.createElementNS("http://www.w3.org/2000/svg", "path");
+        box.setAttribute("class", "drag");
+        const drag = new AbortController();
+        const move = (event) => {
+          const [[l, r], [t, b]] = ends(event);
+          const [width, height] = [area.width * (r - l), area.height * (b - t)];
+          box.setAttribute("d", `M${area.width * l} ${area.height * t}h${width}v${height}h${-width}z`);
           one.plot.append(box);
-        }
-        const [left, top] = [0, 1].map((i) => Math.min(start[i], to[i]));
-        box.setAttribute("x", `${100 * left}%`);
-        box.setAttribute("y", top * one.height);
-        box.setAttribute("width", `${100 * Math.abs(to[0] - start[0])}%`);
-        box.setAttribute("height", Math.abs(to[1] - start[1]) * one.height);
-      });
-      addEventListener("pointerup", (event) => {
-        if (!start) return;
-        const to = share(event);
-        const [l, r] = [start[0], to[0]].sort((a, b) => a - b);
-        const [t, b] = [start[1], to[1]].sort((a, b) => a - b);
-        start = null;
-        box?.remove();
-        box = null;
-        if (r - l < 0.03 || b - t < 0.03) return;
-        const wide = x[1] - x[0];
-        x = [x[0] + l * wide, x[0] + r * wide];
-        const tall = one.y[1] - one.y[0];
-        one.y = [one.y[0] + (1 - b) * tall, one.y[0] + (1 - t) * tall];
-        draw();
-        const swallow = (click) => click.stopPropagation(); // the drag's end is no choice of a cell
-        addEventListener("click", swallow, { capture: true, once: true });
-        setTimeout(() => removeEventListener("click", swallow, { capture: true }), 0);
+        };
+        const up = (event) => {
+          drag.abort();
+          box.remove();
+          const [[l, r], [t, b]] = ends(event);
+          if (r - l < 0.03 || b - t < 0.03) return;
+          x = part(x, l, r);
+          one.y = part(one.y, 1 - b, 1 - t);
+          draw();
+          const swallow = (click) => click.stopPropagation(); // the drag's end is no choice of a cell
+          addEventListener("click", swallow, { capture: true, once: true });
+          setTimeout(() => removeEventListener("click", swallow, { capture: true }), 0);
+        };
+        addEventListener("pointermove", move, drag);
+        addEventListener("pointerup", up, drag);
       });
     }
     const saved = (state.get("zoom") || "").split(",").map(Number);
@@ -340,7 +309,7 @@
   }
 
   // Tables: sort by a column, show the rows that hold a text
-  const value = (cell) => cell.dataset.v ?? cell.textContent.trim();
+  const missing = (text) => text === "" || text === "–";
   const number = (text) => parseFloat(text.replace(/[,≥ ]/g, "").replace("−", "-"));
   const words = new Intl.Collator("en", { numeric: true }); // (64, 16) before (128, 16)
   for (const table of all("table[id]")) {
@@ -348,21 +317,15 @@
     const rows = [...body.rows];
     const heads = all("thead th", table);
     const sort = (i, way) => {
-      const numeric = rows.every((row) => {
-        const text = value(row.cells[i]);
-        return text === "" || text === "–" || Number.isFinite(number(text));
-      });
-      const keyed = rows.map((row, n) => {
-        const text = value(row.cells[i]);
-        const missing = text === "" || text === "–" || (numeric && !Number.isFinite(number(text)));
-        return { row, n, missing, key: numeric ? number(text) : text };
-      });
-      keyed.sort((a, b) => {
-        if (a.missing !== b.missing) return a.missing ? 1 : -1;
-        const order = a.missing ? 0 : numeric ? a.key - b.key : words.compare(a.key, b.key);
-        return order * (way === "descending" ? -1 : 1) || a.n - b.n;
-      });
-      body.append(...keyed.map((one) => one.row));
+      const value = ({ cells }) => cells[i].dataset.v ?? cells[i].textContent.trim();
+      const numeric = rows.every((row) => missing(value(row)) || Number.isFinite(number(value(row))));
+      const sign = way === "descending" ? -1 : 1;
+      const order = (one, other) => {
+        const [a, b] = [value(one), value(other)];
+        if (missing(a) || missing(b)) return missing(a) - missing(b);
+        return sign * (numeric ? number(a) - number(b) : words.compare(a, b));
+      };
+      body.append(...[...rows].sort(order));
       heads.forEach((head, n) => (n === i ? head.setAttribute("aria-sort", way) : head.removeAttribute("aria-sort")));
     };
     heads.forEach((head, i) => {
@@ -375,7 +338,7 @@
       };
     });
     const [column, way] = (state.get(`sort-${table.id}`) || "").split(",");
-    if (heads[column] && ["ascending", "descending"].includes(way)) sort(Number(column), way);
+    if (heads[column] && /^(a|de)scending$/.test(way)) sort(Number(column), way);
     if (rows.length > 6) {
       const count = make("span");
       count.setAttribute("role", "status");
@@ -402,7 +365,7 @@
 
   // What the address says
   const arrive = () => {
-    ({ place, state } = read());
+    read();
     setTheme(["light", "dark"].includes(state.get("theme")) ? state.get("theme") : "");
     choose(chosen());
   };

@@ -1,0 +1,83 @@
+"""What stands on a page: its tables, the texts of its points, its sentences, its tiles."""
+
+from __future__ import annotations
+
+import html
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+
+Record = dict[str, str]
+
+
+def flat(text: str) -> str:
+    """Our words as the page's text has them: ``DK`` for a D with a subscript, ``x2`` for x^2."""
+    return re.sub(r" ?\^ ?(?=[−\w.-])", "", re.sub(r"\b([Dd])_(K|k|model)\b", r"\1\2", text))
+
+
+def table(page: str, name: str) -> list[Record]:
+    """The rows of a table by their headers; a header that comes again has a number after it."""
+    found = re.search(rf'<table id="{name}".*?</table>', page, flags=re.S)
+    assert found is not None, name
+    root = ET.fromstring(found[0])
+    texts = ["".join(cell.itertext()) for cell in root.iterfind("./thead/tr/th")]
+    heads = [
+        text if text not in texts[:i] else f"{text} {texts[:i].count(text) + 1}"
+        for i, text in enumerate(texts)
+    ]
+    rows = root.findall("./tbody/tr")
+    return [dict(zip(heads, ("".join(c.itertext()) for c in row), strict=True)) for row in rows]
+
+
+def points(page: str, figure: str) -> dict[str, str]:
+    """The text of every point of a figure, by its id without the figure's name."""
+    own = re.search(rf'<figure id="{figure}-figure".*?</figure>', page, flags=re.S)
+    assert own is not None, figure
+    found = re.findall(rf'id="{figure}-([^"]+)"[^>]*><title>([^<]*)</title>', own[0])
+    return {name: html.unescape(text) for name, text in found}
+
+
+def words(page: str, section: str) -> str:
+    """The paragraphs and lists of a section, a line each."""
+    start = '<main id="main">' if section == "summary" else f'<section id="{section}"'
+    part = page[page.index(start) :]
+    part = part[: part.index("</header>" if section == "summary" else "</section>")]
+    part = re.sub(r"<figure.*?</figure>|<table.*?</table>", "", part, flags=re.S)
+    lines = re.findall(r"<(?:p|li|summary)\b[^>]*>(.*?)</(?:p|li|summary)>", part, flags=re.S)
+    return "\n".join(html.unescape(re.sub(r"<[^>]+>", "", line)) for line in lines)
+
+
+def tiles(page: str) -> dict[str, str]:
+    """The numbers in large type, by what they are."""
+    found = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", page)
+    return {html.unescape(re.sub(r"<[^>]+>", "", name)): html.unescape(v) for name, v in found}
+
+
+def facts(page: str, section: str) -> dict[str, str]:
+    """The two columns of a section's plain tables."""
+    part = page[page.index(f'<section id="{section}"') :]
+    part = part[: part.index("</section>")]
+    found = re.findall(r'<th scope="row"[^>]*>(.*?)</th><td[^>]*>(.*?)</td>', part)
+    return {html.unescape(name): html.unescape(value) for name, value in found}
+
+
+def numbers(text: str) -> list[str]:
+    """Every number in a text, as written."""
+    plain = text.replace("−", "-").replace(",", "")
+    return re.findall(r"(?<![\w.])-?\d+(?:\.\d+)?", plain)
+
+
+def agree(shown: str, value: float, slack: float = 0.02) -> bool:
+    """Whether a number is rounded to what is shown.
+
+    Args:
+        slack: by how many units of the last digit it may miss half a unit.
+    """
+    text = shown.replace("−", "-").replace(",", "").replace(" %", "")
+    decimals = len(text.partition(".")[2])
+    return abs(float(text) - value) <= (0.5 + slack) * 10.0**-decimals
+
+
+def all_agree(texts: Sequence[str], values: Sequence[float]) -> bool:
+    """Whether so many numbers are rounded to what is shown, in that order."""
+    return len(texts) == len(values) and all(map(agree, texts, values))

@@ -1,0 +1,145 @@
+"""What the page sets beside the paper, what the study cost, and where its runs come from."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Mapping
+
+import pandas as pd
+
+from rgr_dist.paper import IMPLIED, TABLE_1_D_K_OF_A_HEAD
+from tests.analysis.page_numbers.by_hand import CELL, SEEDS, Cell, Size, shown
+from tests.analysis.page_numbers.reading import agree, facts, flat, numbers, table, tiles, words
+
+Cells = Mapping[Size, Cell]
+
+
+def difference(value: float) -> str:
+    text = f"{value:+.0f}" if value == int(value) else f"{value:+.3g}"
+    return "0" if value == 0 else text.replace("-", "−")
+
+
+def test_cell_by_cell(page: str, cells: Cells) -> None:
+    rows = table(page, "table-agreement-cells")
+    assert [row["cell"] for row in rows] == [shown(size) for size in cells]
+    for row, (size, cell) in zip(rows, cells.items(), strict=True):
+        D_K, h = IMPLIED[size]
+        d_k, own = TABLE_1_D_K_OF_A_HEAD[size], cell.star.passed.d_k
+        says = {True: "agrees", False: "differs"}
+        step = max(h, cell.h)
+        assert (row["DK*, the paper"], row["here"]) == (str(D_K), str(cell.D_K))
+        assert row["verdict"] == says[abs(cell.D_K - D_K) <= step]
+        assert (row["h*, the paper"], row["here 2"]) == (str(h), str(cell.h))
+        assert row["verdict 2"] == says[min(cell.kept) <= h <= max(cell.kept)]
+        assert (row["dk*, the paper"], row["here 3"]) == (str(d_k), str(own))
+        assert row["verdict 3"] == says[abs(own - d_k) <= 1]
+
+
+def test_the_whole_grid(page: str, cells: Cells) -> None:
+    rows = {row["what"]: row for row in table(page, "table-agreement")}
+    widths = [cell.star.passed.d_k for cell in cells.values()]
+    for what, theirs, own in (
+        ("smallest", 5, min(widths)),
+        ("largest", 24, max(widths)),
+        ("median", 11, statistics.median(widths)),
+    ):
+        row = rows[f"{what} dk* on the base grid"]
+        assert (row["the paper"], row["here"]) == (str(theirs), f"{own:g}")
+        assert row["difference"] == difference(own - theirs)
+        assert row["verdict"] == ("agrees" if abs(own - theirs) <= 1 else "differs")
+    laws = {(row["of"], row["n"]): row for row in table(page, "table-laws")[3:]}
+    for (of, n), which, slope, r2 in (
+        (("DK*", "12"), ", all cells", 1.19, 0.944),
+        (("DK*", "9"), ", all but dmodel = 16, m > 64", 0.966, 0.992),
+        (("h*", "12"), ", all cells", 1.65, 0.824),
+    ):
+        own = laws[of, n]  # recomputed in test_laws
+        at = [row for what, row in rows.items() if flat(of) in what and what.endswith(which)]
+        told = {row["the paper"]: row for row in at}
+        assert told[f"{slope:g}"]["here"] == numbers(own["fit"])[0]
+        assert float(told[f"{r2:g}"]["here"]) == float(own["R²"])
+        agrees = abs(float(own["R²"]) - r2) <= 0.05
+        assert told[f"{r2:g}"]["verdict"] == ("agrees" if agrees else "differs")
+        assert agree(told[f"{slope:g}"]["difference"], float(numbers(own["fit"])[0]) - slope, 50)
+    cellwise = table(page, "table-agreement-cells")
+    verdicts = [row["verdict"] for row in rows.values()]
+    verdicts += [row[name] for row in cellwise for name in ("verdict", "verdict 2", "verdict 3")]
+    said = words(page, "agreement")
+    count = f"Of {len(verdicts)} numbers of the paper that this study measures, "
+    assert f"{count}{verdicts.count('agrees')} agree." in said
+
+
+def test_the_protocol_beside_the_papers(page: str, rows: pd.DataFrame) -> None:
+    told = {row["what"]: row for row in table(page, "table-others")}
+    configs = rows["config"].map(json.loads)
+    training = configs.map(
+        lambda config: config["cell"]["training"] if "cell" in config else config["training"]
+    )
+    for what, key in (
+        ("learning rate", "learning_rate"),
+        ("logit sharpness α", "sharpness"),
+        ("validation contexts", "validation_contexts"),
+        ("test contexts", "test_contexts"),
+        ("steps between checks", "check_every"),
+        ("checks in a row to stop", "patience"),
+        ("validation F1 to stop", "stop_score"),
+    ):
+        (value,) = set(training.map(lambda own, key=key: own[key]))
+        assert float(told[what]["here"].replace(",", "")) == value
+    (length,), (rate,) = set(rows["context_length"]), set(rows["positive_rate"])
+    assert told["items of a context, ℓ"]["here"] == str(length)
+    assert float(told["target-in-context rate ρ"]["here"]) == rate
+    for size, own in rows.groupby(CELL):
+        (limit,) = set(own["max_steps"])
+        assert told[f"step limit at (m, dmodel) = {shown(size)}"]["here"] == f"{limit:,}"
+
+
+def time_words(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.1f} seconds"
+    minutes, rest = divmod(round(seconds), 60)
+    parts = [
+        f"{n} {unit}{'' if n == 1 else 's'}" for n, unit in ((minutes, "minute"), (rest, "second"))
+    ]
+    return " and ".join(parts) if rest else parts[0]
+
+
+def test_what_each_cell_cost(page: str, rows: pd.DataFrame) -> None:
+    told = {row["cell"]: row for row in table(page, "table-cost")}
+    probes = spared = 0
+    for size, own in rows.groupby(CELL):
+        plain = own[(own["seed"] < SEEDS) & ~own["lost"]]
+        each = plain.groupby(["h", "d_k"]).size()
+        row = told[shown(size)]
+        assert row["probes"] == f"{len(each):,}"
+        assert row["runs"] == f"{len(own):,}"
+        assert row["failed"] == f"{int(own['lost'].sum()):,}"
+        assert row["at the step limit"] == f"{int((own['stop_reason'] == 'max_steps').sum()):,}"
+        assert row["seeds spared"] == f"{SEEDS * len(each) - len(plain):,}"
+        assert row["training steps"] == f"{int(own['steps'].sum()):,}"
+        assert row["processor time"] == time_words(float(own["seconds"].sum()))
+        probes, spared = probes + len(each), spared + SEEDS * len(each) - len(plain)
+    steps, seconds = int(rows["steps"].sum()), float(rows["seconds"].sum())
+    assert (
+        f"{len(rows):,} runs of {probes:,} probes: {steps:,} training steps in "
+        f"{time_words(seconds)} of processor time, {steps / seconds:,.0f} steps per second. "
+        f"{spared:,} seeds of these probes were not run"
+    ) in words(page, "cost")
+    large = tiles(page)
+    assert large["training runs"] == f"{len(rows):,}"
+    assert large["training steps"] == f"{steps / 1e6:,.1f} M"
+    assert large["processor time"] == (
+        f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+    )
+
+
+def test_where_the_runs_come_from(page: str, rows: pd.DataFrame) -> None:
+    told = facts(page, "provenance")
+    for name, column in (("engine", "engine"), ("stop reason", "stop_reason")):
+        counts = rows[column].value_counts()
+        expected = {f"{value} ({n:,} runs)" for value, n in counts.items()}
+        got = set(told[name].replace(" (1 run)", " (1 runs)").split("; "))
+        assert got == expected
+    assert told["seeds"] == f"0 to {rows['seed'].max()}"
+    assert told["versions"] == "rgr-dist=0.1.0"

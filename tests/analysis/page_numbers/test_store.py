@@ -1,0 +1,29 @@
+"""A page is of its study alone, and small, whatever else the store holds."""
+
+from __future__ import annotations
+
+import re
+
+from tests.analysis.page_numbers.conftest import Stored
+
+LARGEST = 400_000
+"""Bytes of the page of ``base-grid``."""
+
+
+def sections(page: str) -> dict[str, str]:
+    """Every section of a page but those that count the runs in the store; the head as ``head``."""
+    page = re.sub(r'href="data:[^"]*"', "", page)
+    page = re.sub(r'<dl class="tiles">.*?</dl>', "", page, flags=re.S)
+    head, *parts = page.split('<section id="')
+    own = {part.partition('"')[0]: part for part in parts}
+    return {"head": head} | {k: v for k, v in own.items() if k not in ("cost", "provenance")}
+
+
+def test_other_studies_runs_change_nothing(alone: Stored, shared: Stored) -> None:
+    assert len(shared.rows) > len(alone.rows) + 1000
+    assert sections(shared.page) == sections(alone.page)
+
+
+def test_the_page_is_small_in_any_store(alone: Stored, shared: Stored) -> None:
+    assert len(alone.page.encode()) <= LARGEST
+    assert len(shared.page.encode()) <= LARGEST

@@ -1,0 +1,167 @@
+"""Cells, heads and scores on the page, against the rows."""
+
+from __future__ import annotations
+
+from tests.analysis.page_numbers.by_hand import (
+    FRESH,
+    HEADS,
+    SEEDS,
+    Cell,
+    Size,
+    anchor,
+    certificate,
+    shown,
+)
+from tests.analysis.page_numbers.reading import points, table, tiles, words
+
+Cells = dict[Size, Cell]
+
+
+def with_ends(middle: int, low: int | None, high: int | None) -> str:
+    ends = "–".join("?" if end is None else str(end) for end in (low, high))
+    return f"{middle} [{ends}]"
+
+
+def D_K_words(cell: Cell, h: int) -> str:
+    found = cell.heads[h]
+    high = None if found.conservative is None else h * found.conservative
+    return with_ends(found.passed.D_K, h * found.optimistic, high)
+
+
+def test_the_store_has_what_can_go_wrong(cells: Cells) -> None:
+    """Or the tests below would prove little."""
+    assert len(cells) == 12
+    probes = [probe for cell in cells.values() for probe in cell.probes]
+    assert any(probe.diverged for probe in probes)
+    assert any(probe.collapsed for probe in probes)
+    assert any(not probe.is_whole for probe in probes)
+    assert any(
+        len(probe.fresh) == FRESH and probe.mean >= 0.99 > probe.fresh.mean() for probe in probes
+    )
+    assert any(len(cell.heads) < len(HEADS) for cell in cells.values())
+    assert any(cell.low < cell.D_K for cell in cells.values())
+
+
+def test_the_cells(page: str, cells: Cells) -> None:
+    rows = table(page, "table-cells")
+    assert [row["cell"] for row in rows] == [shown(size) for size in cells]
+    for row, cell in zip(rows, cells.values(), strict=True):
+        assert row["m′/dmodel"] == f"{cell.load:g}"
+        assert row["DK*"] == with_ends(cell.D_K, cell.low, cell.high)
+        assert row["h*"] == with_ends(cell.h, min(cell.kept), max(cell.kept))
+        assert row["dk"] == str(cell.star.passed.d_k)
+        assert row["confirmed"] == "yes"
+        assert len(cell.star.passed.fresh) == FRESH
+        assert row["certificate, in dk"] == certificate(cell.star)
+        assert row["status"] == "found"
+
+
+def test_the_threshold_of_every_head(page: str, cells: Cells) -> None:
+    rows = table(page, "table-heads")
+    assert len(rows) == len(cells) * len(HEADS)
+    by_head = {(row["cell"], int(row["h"])): row for row in rows}
+    for size, cell in cells.items():
+        for h in HEADS:
+            row = by_head[shown(size), h]
+            if h in cell.heads and row["status"] == "found":
+                assert row["DK"] == D_K_words(cell, h)
+                assert row["dk"] == str(cell.heads[h].passed.d_k)
+                assert row["mean"] == f"{cell.heads[h].passed.mean:.4f}"
+                assert row["certificate, in dk"] == certificate(cell.heads[h])
+            else:
+                assert row["status"] in ("pruned", "censored")
+                assert row["dk"] == row["mean"] == "–"
+                bound = int(row["DK"].removeprefix("≥ ").replace(",", ""))
+                below = [p for p in cell.probes if p.h == h and bound > p.D_K]
+                assert not any(p.passes for p in below)
+
+
+def test_the_heads_near_the_best(page: str, cells: Cells) -> None:
+    rows = {(row["cell"], int(row["h"])): row for row in table(page, "table-pool")}
+    expected = {(shown(size), h) for size, cell in cells.items() for h in cell.pool}
+    assert set(rows) == expected
+    for size, cell in cells.items():
+        for h, p in cell.pool.items():
+            row, own = rows[shown(size), h], cell.heads[h].passed
+            gap = own.scores - cell.star.passed.scores
+            assert row["DK"] == str(own.D_K)
+            assert row["mean"] == f"{own.mean:.4f}"
+            assert row["seeds in common"] == str(SEEDS)
+            assert row["mean difference"] == f"{gap.mean():.4f}"
+            assert row["p"] == ("–" if p is None else f"{p:.3f}")
+            assert row["kept"] == ("yes" if h in cell.kept else "no")
+            assert row["decided by"] == ("best" if p is None else "paired t-test")
+
+
+def test_the_points_of_cells_and_heads_say_the_same(page: str, cells: Cells) -> None:
+    law, best, splits = (points(page, name) for name in ("law", "heads", "splits"))
+    for size, cell in cells.items():
+        text = (
+            f"(m, d_model) = {shown(size)}\n"
+            f"D_K* = {with_ends(cell.D_K, cell.low, cell.high)}\n"
+            f"h* = {with_ends(cell.h, min(cell.kept), max(cell.kept))}, "
+            f"d_k = {cell.star.passed.d_k}\n{certificate(cell.star)}"
+        )
+        assert law[f"width-{anchor(size)}"] == text
+        assert law[f"ratio-{anchor(size)}"] == f"{text}\nratio {cell.D_K / cell.scale:.3f}"
+        assert best[anchor(size)] == text
+        for row in table(page, "table-heads"):
+            if row["cell"] != shown(size):
+                continue
+            told = splits[f"{anchor(size)}-h{row['h']}"]
+            is_ = "= " if row["status"] == "found" else ""
+            lines = [f"(m, d_model) = {shown(size)}, h = {row['h']}"]
+            lines.append(f"D_K {is_}{row['DK']}, {row['status']}")
+            lines += [own for own in (row["certificate, in dk"],) if own != "–"]
+            assert told == "\n".join(lines)
+
+
+def test_the_score_of_every_probe(page: str, cells: Cells) -> None:
+    told = points(page, "curves")
+    assert len(told) == sum(len(cell.probes) for cell in cells.values())
+    for size, cell in cells.items():
+        for probe in cell.probes:
+            n = len(probe.scores)
+            mean = f"mean {probe.mean:.4f}"
+            if probe.is_whole:
+                low, high = probe.interval
+                mean += f", of {n} seeds [{low:.4f} to {high:.4f}]"
+            else:
+                most = (probe.scores.sum() + SEEDS - n) / SEEDS
+                ran = "one seed" if n == 1 else f"{n} seeds"
+                mean += f", of the {ran} that ran; of all, at most {most:.4f}"
+            lost = [
+                f"{count} {what}"
+                for count, what in ((probe.collapsed, "collapsed"), (probe.diverged, "diverged"))
+                if count
+            ]
+            lines = [f"h = {probe.h}, d_k = {probe.d_k}, D_K = {probe.D_K}", mean]
+            lines += [", ".join(lost)] if lost else []
+            assert told[f"{anchor(size)}-h{probe.h}-k{probe.d_k}"] == "\n".join(lines)
+
+
+def test_the_findings_in_words(page: str, cells: Cells) -> None:
+    said = words(page, "summary")
+    ends = f"from (m, dmodel) = {shown(min(cells))} to {shown(max(cells))},"
+    assert f"For 12 cells of m items in dmodel dimensions, {ends}" in said
+    assert "a mean test score of 0.99 over 10 seeds" in said
+    by_width = sorted(cells.values(), key=lambda cell: cell.D_K)
+    heads = [cell.h for cell in cells.values()]
+    assert (
+        f"This width, DK*, goes from {by_width[0].D_K} at {shown(by_width[0].size)} to "
+        f"{by_width[-1].D_K} at {shown(by_width[-1].size)}, and the best number of heads h* goes "
+        f"from {min(heads)} to {max(heads)}."
+    ) in said
+    large = tiles(page)
+    assert large["cells with a final threshold"] == "12 of 12"
+    assert large["DK* across the cells"] == f"{by_width[0].D_K} – {by_width[-1].D_K}"
+    assert large["h*, best number of heads"] == f"{min(heads)} – {max(heads)}"
+
+
+def test_the_ratio_to_the_scale(page: str, cells: Cells) -> None:
+    ratios = {size: cell.D_K / cell.scale for size, cell in cells.items()}
+    least, most = min(ratios, key=ratios.__getitem__), max(ratios, key=ratios.__getitem__)
+    assert (
+        f"DK* · dmodel / (m′ log₂ m) is {ratios[least]:#.3g} at (m, dmodel) = {shown(least)} and "
+        f"{ratios[most]:#.3g} at {shown(most)}."
+    ) in words(page, "law")
