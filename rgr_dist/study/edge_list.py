@@ -22,7 +22,11 @@ COLUMNS = "an edge list has two columns of whole numbers, the source and the tar
 
 
 class EdgesFile(Spec):
-    """A graph of the family ``edges`` as a study file has it."""
+    """The edges of a file, the same at every seed.
+
+    Attributes:
+        file: an edge list; its path is relative to the study file.
+    """
 
     family: Literal["edges"]
     file: Annotated[StrictStr, Field(min_length=1)]

@@ -69,10 +69,13 @@ class Permutation(GraphFamily):
 
 
 class Regular(GraphFamily):
-    """A random r-regular directed graph without self-loops (App. A.3); ``degree`` is r.
+    """A random r-regular directed graph without self-loops (App. A.3).
 
     Of degree 1 it is a random permutation without fixed points. It is another family than
     ``permutation`` all the same: App. A.3 weighs the positives of each context by their number.
+
+    Attributes:
+        degree: r, the out- and in-degree of every item; a list makes a cell for each.
     """
 
     family: Literal["regular"] = "regular"
@@ -149,7 +152,10 @@ class OneHot(EmbeddingFamily):
 class Binary(EmbeddingFamily):
     """Sparse binary rows: independent Bernoulli(p) entries, not normalised (Corollary B.7).
 
-    The paper has p = Theta(log m / d_model); ``density`` is the constant, over log2.
+    The paper has p = Theta(log m / d_model).
+
+    Attributes:
+        density: the constant of p, over log2(m) / d_model.
     """
 
     family: Literal["binary"] = "binary"

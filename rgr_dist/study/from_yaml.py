@@ -42,7 +42,12 @@ def _listed(value: Any) -> Any:
 class CellItem(Spec):
     """One entry of ``cells``: lists of m and d_model, and what this entry overrides.
 
-    A graph's ``degree`` may be a list too, here or in the study's own ``graph``.
+    Attributes:
+        m: items: a number, or a list of them.
+        d_model: width of an item's embedding: a number, or a list of them.
+        context: keys of ``context`` for these cells.
+        training: keys of ``training`` for these cells.
+        graph: keys of ``graph`` for these cells, or another family.
     """
 
     m: Annotated[tuple[StrictInt, ...], BeforeValidator(_listed), Field(min_length=1)]
@@ -53,7 +58,18 @@ class CellItem(Spec):
 
 
 class StudyFile(Spec):
-    """A study file as written, before its cells are expanded."""
+    """A study file as written, before its cells are expanded.
+
+    Attributes:
+        name: of the study, and of its folder in the store.
+        model: what is trained: a model's name, or a construction's keys.
+        graph: the relations among the items.
+        embedding: the items' vectors.
+        context: how contexts are drawn.
+        training: how a run is trained, and when it stops.
+        cells: what is measured: sizes, and what some of them override.
+        search: which widths are tried, and what passes.
+    """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
     model: Any = "max"

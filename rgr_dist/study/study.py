@@ -30,27 +30,46 @@ CONFIRM_SEEDS = 20
 
 
 class Context(Spec):
-    """How contexts are drawn (App. A.1): length l and target-in-context rate rho."""
+    """How contexts are drawn (App. A.1).
+
+    Attributes:
+        length: items in a context, l; pairs of items for model transformer.
+        positive_rate: target-in-context rate, rho: the chance that an item is a source, whose
+            target is brought into the context.
+    """
 
     length: Annotated[StrictInt, Field(ge=2)] = 16
     positive_rate: Share = 0.5
 
 
 class Training(Spec):
-    """Optimisation and stopping (App. A.1); steps are contexts of one run.
-
-    The paper draws the first weights of W_Q and W_K from N(0, 1/sqrt(d_model)) and does not say
-    which the second number is: ``initial`` reads it as their standard ``deviation`` or as their
-    ``variance``. ``initial_scale`` multiplies the deviation of either.
-
-    The learning rate follows a ``schedule``, which the paper's does not (``engines.schedule``):
-    ``warmup`` rises linearly for ``warmup_steps`` and stays, ``cosine`` falls to zero at
-    ``max_steps``. 2,000 steps, 2 / (1 - beta_2), are the untuned warm-up of Ma and Yarats
-    (arXiv:1910.04209).
+    """Optimisation by AdamW, and stopping (App. A.1); steps are contexts of one run.
 
     The transformer (Sec. 7.3) takes a batch a step, decays its weights and does not stop early.
-    Message retrieval stops once its error does not fall: a check is better only if it is below
-    the best one by more than ``tolerance`` times that, which the paper does not give (Sec. 7.2).
+
+    Attributes:
+        learning_rate: of AdamW; the highest that a schedule reaches.
+        sharpness: alpha of the logits alpha (S - tau).
+        initial_scale: multiplies the standard deviation of the first W_Q and W_K, in either
+            reading of ``initial``.
+        initial: the paper draws W_Q and W_K from N(0, 1/sqrt(d_model)) and does not say which the
+            second number is: read as their standard ``deviation`` or as their ``variance``.
+        schedule: of the learning rate (``engines.schedule``), which the paper keeps ``constant``:
+            ``warmup`` rises linearly for ``warmup_steps`` and stays, ``cosine`` falls to zero at
+            ``max_steps``.
+        warmup_steps: with ``warmup`` alone: steps until the full rate. The default,
+            2 / (1 - beta_2), is the untuned warm-up of Ma and Yarats (arXiv:1910.04209).
+        max_steps: step limit; a list asks for a threshold at each.
+        check_every: steps between two checks on the validation contexts.
+        patience: so many checks in a row above ``stop_score`` end a run as converged; in model
+            value, so many that do not bring the error down.
+        stop_score: score on the validation contexts that a check must exceed to count.
+        validation_contexts: contexts that a check scores, or queries of model transformer.
+        test_contexts: contexts that the final score is of, or queries of model transformer.
+        batch_size: queries in a step of model transformer.
+        weight_decay: of AdamW in model transformer; the others have none.
+        tolerance: in model value, by how large a share of the best error a check must be below it
+            to count as better; the paper does not give it (Sec. 7.2).
     """
 
     later: ClassVar[frozenset[str]] = frozenset(
@@ -108,26 +127,32 @@ class Training(Spec):
 class Search(Spec):
     """Which widths are tried, and what passes.
 
-    ``threshold`` finds the smallest passing d_k of each head count; ``grid`` trains
-    every listed D_K that the head count divides.
-
     Attributes:
-        heads: head counts to search; ``all`` searches every integer.
-        target: mean score over the seeds to reach; in a study file of model value 0.5 by default.
+        mode: ``threshold`` finds the smallest passing d_k of each head count; ``grid`` trains every
+            listed D_K that the head count divides.
+        heads: head counts to search. ``all`` searches every integer and confirms its winners; heads
+            that may be equally wide go by their largest: if that fails, so do fewer heads of its
+            width, which are a part of it.
+        target: mean score over the seeds to reach; the paper's, or the model's own.
+        seeds: of a probe, numbered from 0.
         keep_within: heads up to this share above the best D_K, or up to one step of their d_k above
-            it, are searched to the end; null or none searches every head.
-        keep_heads: heads that are searched to the end however far above the best they lie.
+            it, are searched to the end; ``none`` searches every head.
         max_D_K: largest total width; by default 4 m' log2(m) / d_model, at least 4 h.
         intervals: top up the probes beside a threshold to all seeds (App. A.2): those of every head
-            near the best, or, with ``best``, of the best head and of ``keep_heads`` alone.
-        extra_seeds: seeds added to a pass and a fail that contradict each other.
+            near the best, or, with ``best``, of the best head and of ``keep_heads`` alone;
+            ``false`` for none.
+        extra_seeds: where a pass lies below a fail, both are trained with so many more seeds before
+            they are called ``inconsistent``.
         confirm_seeds: fresh seeds on which the thresholds of the best head and of every head within
-            the margin must pass again; the least over many noisy means is lower than its own mean.
-            0, the paper's protocol, by default; 20 for ``heads: all``.
+            the margin must pass again; one that does not is a fail from then on. 0 is the paper's
+            protocol; 20 with ``heads: all``.
+        keep_heads: heads that are searched to the end however far above the best they lie.
         transition_seeds: seeds to train at every width near a threshold, 0 for none.
         transition_window: how near: up to this share of the threshold away from it.
-        retest_steps: search every cell at so many times its step limit too, to tell a lack of
-            capacity from one of training. A loaded study has those cells, and no such key.
+        retest_steps: search every cell at so many times its step limit too: ``limited_by`` then
+            says whether a threshold is one of ``capacity``, or of the training ``budget``. A
+            loaded study has those cells, and no such key.
+        D_K: total widths of mode grid.
     """
 
     mode: Literal["threshold", "grid"] = "threshold"

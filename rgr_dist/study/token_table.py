@@ -41,7 +41,7 @@ Counts = npt.NDArray[np.int64]
 
 
 class TableFile(Spec):
-    """An embedding of the family ``table`` as written; paths are relative to the study file.
+    """Rows of a model's token table (Sec. 7.3), unchanged; paths are relative to the study file.
 
     Attributes:
         source: a folder with ``model.safetensors``, such a file, or a model's name on the hub.
