@@ -3,8 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.installed
 JAX := .venv/.installed-jax
+DOCS := .venv/.installed-docs
 
-.PHONY: quickstart test test-slow mutants check bench clean
+.PHONY: quickstart test test-slow mutants check docs bench clean
 
 quickstart: $(READY)  ## find the first thresholds and write the report
 	$(BIN)/rgr run quickstart
@@ -12,7 +13,7 @@ quickstart: $(READY)  ## find the first thresholds and write the report
 test: $(READY)  ## the fast tests
 	$(BIN)/pytest -n 2 --dist loadfile
 
-test-slow: $(READY)  ## the tests that take minutes
+test-slow: $(DOCS)  ## the tests that take minutes
 	$(BIN)/pytest -m "slow and not gpu"
 
 mutants: $(READY)  ## what the tests would not notice, in one ROOM or all (an hour)
@@ -24,6 +25,10 @@ check: $(READY)  ## style, types, import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+docs: $(DOCS)  ## the documentation as a searchable site: site/index.html
+	$(BIN)/python docs/write.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 bench: $(JAX)  ## speed of the engines, overheads, cost of the search (some minutes)
 	$(BIN)/python benchmarks/throughput.py --threads 2
 	$(BIN)/python benchmarks/overhead.py
@@ -31,7 +36,7 @@ bench: $(JAX)  ## speed of the engines, overheads, cost of the search (some minu
 	$(BIN)/python benchmarks/search_slots.py
 
 clean:  ## remove what the other targets made, except results/
-	rm -rf .venv .mutants build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .mutants build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find rgr_dist search analysis tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml constraints.txt
@@ -41,4 +46,8 @@ $(READY): pyproject.toml constraints.txt
 
 $(JAX): $(READY)
 	$(BIN)/pip install -c constraints.txt -e ".[jax]"
+	touch $@
+
+$(DOCS): $(READY)
+	$(BIN)/pip install -c constraints.txt -e ".[docs]"
 	touch $@

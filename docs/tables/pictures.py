@@ -1,0 +1,49 @@
+"""Pictures of the documentation: a figure of a report, and how the report looks in a browser."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import tempfile
+from pathlib import Path
+
+FOLDER = Path(__file__).parent.parent
+FIGURE, SCREEN = FOLDER / "law.svg", FOLDER / "report.webp"
+STUDY = "base-grid"
+WIDTH, HEIGHT = 1200, 1370
+"""Pixels of the page that ``SCREEN`` shows, from its top."""
+
+
+def take(store: str) -> None:
+    """Write the report of ``STUDY`` into a folder, and keep what the pages show of it.
+
+    Raises:
+        StudyError, StoreError: there is no such study, or the store cannot be read.
+    """
+    from analysis.load import open_results
+    from analysis.report.publish import write_report
+    from rgr_dist.store.store import Store
+    from rgr_dist.study.from_yaml import load_study
+
+    with tempfile.TemporaryDirectory() as folder:
+        page = write_report(open_results(load_study(STUDY), Store(store)), Path(folder))
+        shutil.copyfile(page.with_name(FIGURE.name), FIGURE)
+        SCREEN.write_bytes(screen(page))
+
+
+def screen(page: Path) -> bytes:
+    """The top of a page as Chromium shows it, as lossless WebP."""
+    from PIL import Image
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
+        opened = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light")
+        opened.goto(page.as_uri())
+        shown = Image.open(io.BytesIO(opened.screenshot()))
+        browser.close()
+    packed = io.BytesIO()
+    shown.convert("RGB").save(packed, "WEBP", lossless=True, method=6)
+    return packed.getvalue()

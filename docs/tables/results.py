@@ -1,0 +1,102 @@
+"""Measured numbers that several pages quote, from what the commands printed of a finished store."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from rgr_dist.paper import IMPLIED
+from tables.markdown import table
+
+FOLDER = Path(__file__).parent.parent / "results"
+
+VERBS = ("thresholds", "fit")
+"""``STUDY.VERB.json`` is what ``rgr VERB STUDY`` printed."""
+
+Record = dict[str, Any]
+
+
+@cache
+def printed(study: str, verb: str) -> dict[str, list[Record]]:
+    """What ``rgr VERB STUDY --format json`` printed, its lists of rows by name."""
+    text = (FOLDER / f"{study}.{verb}.json").read_text("utf-8")
+    result: dict[str, list[Record]] = json.loads(text)["printed"]
+    return result
+
+
+def read(store: str, study: str) -> None:
+    """Ask the commands again, of a store in which the study is finished.
+
+    Raises:
+        SystemExit: a command failed.
+    """
+    from rgr_dist.cli import call
+
+    for verb in VERBS:
+        command = [verb, study, "--format", "json"]
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            status = call([*command, "--out", store])
+        if status:
+            raise SystemExit(status)
+        kept = {"command": " ".join(["rgr", *command]), "printed": json.loads(out.getvalue())}
+        path = FOLDER / f"{study}.{verb}.json"
+        path.write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
+
+
+def best(study: str) -> str:
+    """The best head count of each cell, beside what the paper's Table 1 implies."""
+    rows = []
+    for row in sorted(printed(study, "thresholds")["best"], key=lambda r: (r["m"], r["d_model"])):
+        D_K, h = IMPLIED[row["m"], row["d_model"]]
+        rows.append(
+            [
+                row["m"],
+                row["d_model"],
+                f"{row['D_K']} [{row['D_K_low']}–{row['D_K_high']}]",
+                row["D_K_first"],
+                f"{row['h_star']} [{row['h_low']}–{row['h_high']}]",
+                row["d_k"],
+                f"{D_K} (h = {h})",
+            ]
+        )
+    header = ["m", "d_model", "D_K* [low–high]", "by ten seeds alone", "h* [low–high]", "d_k"]
+    return table([*header, "the paper, implied by its Table 1"], rows)
+
+
+def _law(study: str, name: str) -> Record:
+    return next(law for law in printed(study, "fit")["laws"] if law["name"] == name)
+
+
+def power(study: str) -> str:
+    """The power of the capacity scale by which D_K* grows, of all cells and of the wide ones."""
+    every, wide = _law(study, "D_K_power"), _law(study, "D_K_power_wide")
+    low, high = every["exponent_low"], every["exponent_high"]
+    narrow = every["n"] - wide["n"]
+    wide_low, wide_high = wide["exponent_low"], wide["exponent_high"]
+    return (
+        f"{every['exponent']:.2f} (95 % interval {low:.2f} to {high:.2f} over {every['n']} cells; "
+        f"{wide['exponent']:.2f}, {wide_low:.2f} to {wide_high:.2f}, without the {narrow} cells of "
+        r"$d_\text{model} = 16$, $m > 64$)"
+    )
+
+
+def slope(study: str, name: str) -> str:
+    """``1.40 [1.22, 1.57]``, by the paper's own estimator."""
+    law = _law(study, name)
+    digits = 3 if law["slope"] < 1 else 2
+    low, high = (f"{law[key]:.{digits}f}" for key in ("slope_low", "slope_high"))
+    return f"{law['slope']:.{digits}f} [{low}, {high}]"
+
+
+PIECES: dict[str, Callable[[], str]] = {
+    "base-grid best": partial(best, "base-grid"),
+    "base-grid power": partial(power, "base-grid"),
+    "base-grid slope": partial(slope, "base-grid", "D_K"),
+    "base-grid slope-wide": partial(slope, "base-grid", "D_K_wide"),
+    "base-grid slope-h": partial(slope, "base-grid", "h"),
+}

@@ -1,0 +1,97 @@
+"""The studies that ship: what each asks, its cells, what it costs, and its figure of the paper."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from rgr_dist.study.from_yaml import load_study
+from rgr_dist.study.shipped import about, shipped_studies, shipped_text
+from rgr_dist.study.study import Cell, Study
+from tables.markdown import plain, table
+
+PLANS = Path(__file__).parent.parent / "results" / "plans.json"
+"""What ``rgr plan`` says of each study with nothing stored: runs and steps."""
+
+
+@cache
+def loaded(name: str) -> Study:
+    """A shipped study; one that needs files is loaded with random vectors in their place."""
+    needs_files = "family: table" in shipped_text(name)
+    return load_study(name, ["embedding={family: gaussian}"] if needs_files else ())
+
+
+def asked(name: str) -> str:
+    """What the comment at the head of a study's file asks, without its place and its cost."""
+    head = shipped_text(name).partition("\nname:")[0]
+    text = " ".join(line.lstrip("#").strip() for line in head.splitlines())
+    return text.partition(" Paper: ")[0]
+
+
+def cells(listed: Sequence[Cell]) -> str:
+    """``(64, 16), (64, 32)``, or how many and from where to where."""
+    sizes = list(dict.fromkeys((cell.m, cell.d_model) for cell in listed))
+    more = f", {len(listed)} cells in all" if len(listed) > len(sizes) else ""
+    if len(sizes) <= 4:
+        return ", ".join(f"({m}, {d})" for m, d in sizes) + more
+    (m_low, m_high), (d_low, d_high) = ((min(one), max(one)) for one in zip(*sizes, strict=True))
+    return f"{len(sizes)} sizes, m {m_low} to {m_high}, d_model {d_low} to {d_high}{more}"
+
+
+def cost(name: str) -> str:
+    """Runs and steps by ``rgr plan`` with nothing stored."""
+    plan = json.loads(PLANS.read_text("utf-8"))["studies"][name]
+    least = "at least " if plan["at_least"] else ""
+    unit = "projections" if loaded(name).cells[0].record.task == "construction" else "steps"
+    unit = "batches" if loaded(name).cells[0].record.task == "matching" else unit
+    return f"{least}{plan['runs_left']:,} runs, {_rounded(plan['steps_left'])} {unit}"
+
+
+def _rounded(steps: int) -> str:
+    return f"{steps / 1e6:.2g} million" if steps < 1e7 else f"{steps / 1e6:,.0f} million"
+
+
+def shipped() -> str:
+    """A table of all of them, then a section for each."""
+    rows = []
+    for name in shipped_studies():
+        told = about(name)
+        sizes = cells(loaded(name).cells)
+        rows.append([f"[`{name}`](#{name})", plain(told.question), told.paper, sizes, told.cost])
+    first = table(["study", "asks", "paper", "cells (m, d_model)", "on two cores"], rows)
+    return "\n\n".join([first, *map(_section, shipped_studies())])
+
+
+def _section(name: str) -> str:
+    study = loaded(name)
+    search = study.search
+    heads = search.heads if search.heads == "all" else ", ".join(map(str, search.heads))
+    how = f"Model `{study.cells[0].model}`; heads {heads}; {search.seeds} seeds"
+    if search.mode == "grid":
+        how += f"; D_K {', '.join(map(str, search.D_K or ()))}"
+    else:
+        how += f"; passes at {search.target:g}"
+    if search.confirm_seeds:
+        how += f", confirmed on {search.confirm_seeds} fresh seeds"
+    return f"## {name}\n\n{plain(asked(name))}\n\n{how}. By `rgr plan`, {cost(name)}."
+
+
+def planned() -> str:
+    """What ``rgr plan`` says of every study with nothing stored, as ``PLANS`` has it."""
+    from rgr_dist.planning.listing import plan_study
+    from rgr_dist.store.store import Store
+
+    plans: dict[str, Any] = {}
+    for name in shipped_studies():
+        with tempfile.TemporaryDirectory() as empty:
+            _, facts = plan_study(loaded(name), Store(empty))
+        plans[name] = {key: facts[key] for key in ("runs_left", "steps_left", "at_least")}
+    command = "rgr plan STUDY --format json, with nothing stored"
+    return json.dumps({"command": command, "studies": plans}, indent=1) + "\n"
+
+
+PIECES: dict[str, Callable[[], str]] = {"studies": shipped}

@@ -1,0 +1,99 @@
+"""What the pages say of themselves: links resolve, names are there, tables are current."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import write
+from rgr_dist.cli import app
+from rgr_dist.study.shipped import shipped_studies
+from tables import studies
+from tests.docs.pages import OTHERS, PAGES, README, ROOT, anchors, blocks, prose
+
+LANGUAGES = {"sh", "yaml", "python", "text"}
+"""Of text, output alone."""
+PROGRAMS = {"rgr", "make", "pip", "ray", "python"}
+
+
+@pytest.mark.parametrize("page", [*PAGES, *OTHERS], ids=lambda page: page.name)
+def test_every_link_resolves(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+        if re.match(r"\w+:", target):
+            assert target.startswith("https://"), target
+            continue
+        path, _, anchor = target.partition("#")
+        there = (page.parent / path).resolve() if path else page
+        assert there.exists(), target
+        assert not anchor or anchor in anchors(there), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_a_program_writes_is_as_it_would_write_it_now(page: Path) -> None:
+    text = page.read_text("utf-8")
+    assert write.rewritten(text) == text, "run: python docs/write.py"
+    assert not re.search(r"@\w+@", text), "a figure was to be filled in"
+    assert not re.search(r"^<!-- =", text, re.MULTILINE), "GitHub sets such a line as HTML"
+
+
+@pytest.mark.slow
+def test_the_costs_of_studies_are_those_that_are_planned_now() -> None:
+    assert studies.planned() == studies.PLANS.read_text("utf-8"), "run: docs/write.py --plans"
+
+
+def test_the_readme_is_short_and_leads_to_every_page() -> None:
+    text = README.read_text("utf-8")
+    assert len(text.splitlines()) <= 150
+    for page in (ROOT / "docs").glob("*.md"):
+        assert f"(docs/{page.name})" in text
+        assert f" {page.name}\n" in (ROOT / "mkdocs.yml").read_text("utf-8")
+    for block in [*blocks("python", README), *blocks("yaml", README), *blocks("sh", README)]:
+        assert len([line for line in block.text.splitlines() if line]) <= 10
+
+
+def test_every_shipped_study_has_its_line_among_the_figures() -> None:
+    told = (ROOT / "docs/figures.md").read_text("utf-8")
+    assert [name for name in shipped_studies() if f"`{name}`" not in told] == []
+
+
+def test_every_block_is_in_a_language_that_is_tested() -> None:
+    for page in PAGES:
+        fences = re.findall(r"^```(\w+)$", page.read_text("utf-8"), re.MULTILINE)
+        assert set(fences) <= LANGUAGES, page
+
+
+def test_commands_name_what_is_there() -> None:
+    """Those of other programs, which no test can run: targets, extras and files exist."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    makefile = (ROOT / "Makefile").read_text()
+    for command in (command for block in blocks("sh") for command in block.commands):
+        assert command[0] in PROGRAMS, command
+        if command[0] == "make":
+            assert re.search(rf"^{command[1]}:", makefile, re.MULTILINE), command
+        for word in command:
+            if re.fullmatch(r"[\w/-]+\.(yaml|txt)", word) and word != "mine.yaml":
+                assert (ROOT / word).exists(), word
+            for extra in re.findall(r"^\.\[(.+)\]$", word):
+                assert set(extra.split(",")) <= set(extras), word
+
+
+def test_every_verb_is_told_and_no_other() -> None:
+    verbs = {
+        (command.name or command.callback.__name__).replace("_", "-")
+        for command in app.registered_commands
+    }
+    shown = [
+        command[1] for block in blocks("sh") for command in block.commands if command[0] == "rgr"
+    ]
+    assert set(shown) == verbs
+    named = [
+        verb
+        for page in [*PAGES, *OTHERS]
+        for verb in re.findall(r"`rgr ([a-z][a-z-]*)", prose(page))
+    ]
+    assert set(named) <= verbs
