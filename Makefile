@@ -25,7 +25,7 @@ check: $(READY)  ## style, types, import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-docs: $(DOCS)  ## the documentation as a searchable site: site/index.html
+docs: $(DOCS)  ## the documentation as a site: site/index.html; to search it: python -m http.server -d site
 	$(BIN)/python docs/write.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 

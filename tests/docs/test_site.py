@@ -7,6 +7,9 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -46,23 +49,32 @@ def test_pages_ask_nothing_of_the_network_and_have_their_math_set(site: Path) ->
     assert "<math" in (site / "index.html").read_text("utf-8")
 
 
-def test_it_is_searched_without_a_server(site: Path) -> None:
+def test_it_is_searched(site: Path) -> None:
     chromium = shutil.which("chromium")
     if chromium is None:
         pytest.skip("needs chromium")
     from playwright.sync_api import sync_playwright
 
+    class Handler(SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            """Nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(site)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    here = f"http://127.0.0.1:{server.server_port}/"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1400, "height": 900})
         asked: list[str] = []
         page.on("request", lambda request: asked.append(request.url))
-        page.goto((site / "index.html").as_uri())
+        page.goto(f"{here}index.html")
         page.click("input.md-search__input")
         page.keyboard.type("keep_within")
         page.wait_for_selector(".md-search-result__item h2")
         found = page.locator(".md-search-result__item a").first.get_attribute("href")
         browser.close()
+    server.shutdown()
+    server.server_close()
     assert found is not None
     assert "study-file.html" in found
-    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+    assert [url for url in asked if not url.startswith((here, "data:", "blob:"))] == []
