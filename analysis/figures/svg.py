@@ -44,10 +44,9 @@ path.band { fill: var(--ink); opacity: .1; stroke: none; }
 .zoomed .finer:not(.out) { visibility: visible; }
 .bar { fill: none; stroke: currentColor; stroke-width: 1.8; }
 .pt { color: var(--soft); }
-.small use, .small .mark { transform: scale(.72); }
-use.pt { transform-box: fill-box; transform-origin: center; }
+.small .pt use, .small .mark { transform: scale(.72); }
 .pt.faint { opacity: .4; }
-.faint use, use.faint, .faint .mark { transform: scale(.5); }
+.small .faint use, .faint use, .faint .mark { transform: scale(.5); }
 """
 )
 """How marks look, in terms of ``analysis.figures.colours.variables``."""
@@ -117,8 +116,15 @@ def page_panel(panel: Panel, figure: str) -> Markup:
 
 
 def shapes() -> Markup:
-    """The outlines that the page's points refer to, and the arrow, to stand in it once."""
+    """The outlines that the page's points refer to, and the arrow, to stand in it once.
+
+    ``s0``, … have their full size; ``t0``, … are for panels of small marks, where a point is a
+    ``use`` alone, which has no place of its own to be scaled about.
+    """
     paths = [f'<path id="s{i}" d="{d}"/>' for i, d in enumerate(SHAPES.values())]
+    paths += [
+        f'<path id="t{i}" transform="scale(.72)" d="{d}"/>' for i, d in enumerate(SHAPES.values())
+    ]
     paths.append(ARROW.replace("<path", f'<path id="s{len(SHAPES)}"'))
     inner = f"<defs>{''.join(paths)}</defs>"
     return Markup(f'<svg width="0" height="0" aria-hidden="true" class="defs">{inner}</svg>')
@@ -270,7 +276,7 @@ def _point(point: Point, panel: Panel, place: _Fluid | _Fixed, figure: str | Non
         return place.group(kind, inner, x, y)
     shape = len(SHAPES) if point.arrow else list(SHAPES.values()).index(_outline(point))
     mark = f'<use href="#s{shape}"'
-    is_plain = not inner and not point.dodge and not point.arrow
+    is_plain = not inner and not point.dodge and not point.arrow and not point.faint
     inner += f"{mark}/>"
     if point.dodge:
         inner = f'<g transform="translate({point.dodge:g})">{inner}</g>'
@@ -281,7 +287,7 @@ def _point(point: Point, panel: Panel, place: _Fluid | _Fixed, figure: str | Non
     if panel.links and point.cell is not None:
         return f'<a href="#{point.cell}" {about}>{title}<svg {at}>{inner}</svg></a>'
     if is_plain:
-        return f"{mark} {at} {about}>{title}</use>"
+        return f'<use href="#{"s" if panel.links else "t"}{shape}" {at} {about}>{title}</use>'
     return f"<svg {at} {about}>{title}{inner}</svg>"
 
 

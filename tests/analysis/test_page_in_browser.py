@@ -59,6 +59,20 @@ OVERLAPS = """() => {
 }"""
 
 
+MISPLACED = """() => [...document.querySelectorAll("svg.plot")].flatMap((plot) => {
+  const area = plot.getBoundingClientRect();
+  return [...plot.querySelectorAll(".pt > svg, svg.pt, use.pt")].filter((node) => {
+    const mark = node.localName === "use" ? node : node.querySelector("use");
+    if (mark.parentNode.localName === "g" || mark.getAttribute("href") === "#s8") return false;
+    const box = mark.getBoundingClientRect();
+    const x = area.left + area.width * parseFloat(node.getAttribute("x") || 0) / 100;
+    const y = area.top + parseFloat(node.getAttribute("y") || 0);
+    return Math.hypot(box.x + box.width / 2 - x, box.y + box.height / 2 - y) > 2;
+  }).map((node) => node.id || node.parentNode.id);
+})"""
+"""Points whose mark does not stand where they are; arrows and dodged ones aside."""
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
@@ -173,6 +187,7 @@ def test_nothing_overlaps_or_leaves_the_page(
     page = visit(finished, WIDTHS[0], scheme, scripts)
     for width in WIDTHS:
         assert fits(page, width)
+        assert page.evaluate(MISPLACED) == []
         sizes = page.evaluate(
             "[...new Set([...document.querySelectorAll('svg.plot text')]"
             ".map((text) => text.getBoundingClientRect().height).filter((height) => height > 0))]"
