@@ -20,10 +20,10 @@ def curves(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
         ``cell_id, m, d_model, degree, h, d_k, D_K, n_seeds, mean_score, low, high, steps, seconds,
         complete``: low and high bound the 95 % t-interval and are null for a single seed; steps
         (contexts) and seconds (wall time) are summed over seeds; complete says whether every seed
-        of the study ran.
+        of a verdict ran. Near a threshold ``search.transition_seeds`` adds more.
     """
     rows = []
-    for key, probe in scored(runs, study).groupby(PROBE, sort=False):
+    for key, probe in scored(runs, study, transition=True).groupby(PROBE, sort=False):
         scores = probe["score"].to_list()
         low, high = t_interval(scores) or (None, None)
         rows.append(
@@ -35,7 +35,7 @@ def curves(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
                 "high": high,
                 "steps": int(probe["steps"].sum()),
                 "seconds": float(probe["seconds"].sum()),
-                "complete": len(scores) == study.search.seeds,
+                "complete": len(scores) >= study.search.seeds,
             }
         )
     kinds = dict.fromkeys([*PROBE[1:], "n_seeds", "steps"], "int64")

@@ -15,20 +15,22 @@ COST_KINDS = {
 }  # fmt: skip
 
 
-def scored(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
+def scored(runs: pd.DataFrame, study: Study, transition: bool = False) -> pd.DataFrame:
     """The runs that count for the study's scores, in the study's order of cells.
 
     These are the runs of its cells, heads and seeds (0 to ``search.seeds`` - 1), so that the tables
     depend on the study alone, whatever else the store holds. A diverged run is a result and has
     the worst score, 0 or an infinite error; a failed run is left out.
 
+    Args:
+        transition: count the seeds of ``search.transition_seeds`` too, which decide no verdict.
+
     Returns:
         The columns of ``runs``, one row per (cell, h, d_k, seed).
     """
     order = {cell.cell_id: i for i, cell in enumerate(study.cells)}
-    kept = runs[
-        runs["cell_id"].isin(order) & _listed(runs, study) & (runs["seed"] < study.search.seeds)
-    ]
+    seeds = max(study.search.seeds, study.search.transition_seeds if transition else 0)
+    kept = runs[runs["cell_id"].isin(order) & _listed(runs, study) & (runs["seed"] < seeds)]
     score = pd.to_numeric(kept["score"]).astype("float64")
     worst = np.inf if study.cells[0].minimised else 0.0
     score = score.mask(kept["stop_reason"] == "diverged", worst)

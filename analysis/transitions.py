@@ -59,8 +59,8 @@ def probes(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
         trained.
     """
     table = curves(runs, study)
-    good = scored(runs, study)
-    minimised, seeds = study.cells[0].minimised, study.search.seeds
+    good = scored(runs, study, transition=True)
+    minimised = study.cells[0].minimised
     score = good["score"]
     reaches = score <= study.search.target if minimised else score >= study.search.target
     median = good.groupby(PROBE, sort=False)["score"].transform("median")
@@ -75,6 +75,7 @@ def probes(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
     lost = tries[tries["stop_reason"] == "failed"].groupby(PROBE, sort=False).size()
     keys = pd.MultiIndex.from_frame(table[PROBE])
     total = table["mean_score"] * table["n_seeds"]
+    seeds = table["n_seeds"].clip(lower=study.search.seeds)
     missing = seeds - table["n_seeds"]
     highest = (total + missing) / seeds
     return table.assign(
@@ -125,7 +126,8 @@ def transitions(
         ``sharp``, where every seed fails up to share_low and passes from share_high on; ``never``;
         ``always``; ``not rising``; ``too few widths``.
     """
-    own, table = scored(runs, study), probes(runs, study) if table is None else table
+    own = scored(runs, study, transition=True)
+    table = probes(runs, study) if table is None else table
     minimised = study.cells[0].minimised
     rows = []
     for (cell_id, h), part in table.groupby(["cell_id", "h"], sort=False):

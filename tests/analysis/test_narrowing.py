@@ -12,6 +12,7 @@ from scipy.special import expit, log_expit
 
 from analysis.conclusions import narrowing as sentence
 from analysis.narrowing import Narrowing, narrowing
+from analysis.runs import scored
 from analysis.thresholds import best
 from analysis.transitions import probes
 
@@ -82,3 +83,23 @@ def test_equal_widths_need_no_power_and_two_sizes_give_none(made_up: SimpleNames
     assert equal.exponent_low < 0 < equal.exponent_high
     assert "need not depend on m" in sentence(equal)
     assert made(made_up, 0.0, 1, dict(list(PLACES.items())[:2]))[1] is None
+
+
+def test_the_seeds_of_a_transition_count_in_its_curves_and_in_no_verdict(
+    made_up: SimpleNamespace,
+) -> None:
+    study = made_up.study_of([(64, 16)], heads=[1], seeds=10, transition_seeds=40)
+    (cell,) = study.cells
+    runs = [
+        made_up.run_row(cell, 1, d_k, seed, 1.0 if seed % 4 < d_k - 9 else 0.9)
+        for d_k in range(10, 14)
+        for seed in range(40)
+    ]
+    runs += [made_up.run_row(cell, 1, 20, seed, 1.0) for seed in range(10)]
+    results = made_up.results_of(study, runs, [made_up.threshold_row(cell, 1, 13)])
+    table = probes(results.runs, study).set_index("d_k")
+    assert table["n_seeds"].to_dict() == {10: 40, 11: 40, 12: 40, 13: 40, 20: 10}
+    assert table["passing"].to_dict() == {10: 10, 11: 20, 12: 30, 13: 40, 20: 10}
+    assert table["complete"].all()
+    assert (table["mean_low"] == table["mean_score"]).all()
+    assert len(scored(results.runs, study)) == 50
