@@ -7,8 +7,8 @@ from fractions import Fraction
 
 
 def rank(
-    cost: int, mean_score: float | None, arm: int, minimise: bool = False
-) -> tuple[int, float, int]:
+    cost: float, mean_score: float | None, arm: int, minimise: bool = False
+) -> tuple[float, float, int]:
     """The best arm has the smallest of these: least cost, then better mean, then smallest arm.
 
     Args:

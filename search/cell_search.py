@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterable, Mapping
+from dataclasses import replace
 from itertools import groupby
 
 from search.bracket import Bracket
-from search.cell_state import Assumed, CellState, Scores
+from search.cell_state import Assumed, CellState, Scores, shown
 from search.protocol import CellPlan, Decision, Need, ProbeKey
 from search.seed_test import SeedTest
 
@@ -63,8 +64,10 @@ def _record(state: CellState, need: Need) -> None:
         state.retested.add(key)
     scores = state.scores(key, need.want)
     test = state.test_of(key, need.want)
-    if outcome == "failed":
+    if outcome == "failed" and state.plan.unrunnable == "open":
         state.failed_arms.add(key.arm)
+    elif outcome == "failed" and need.want != "fresh seeds":
+        state.unrunnable.add(key)
     elif need.want == "fresh seeds":
         (state.confirmed if outcome == "pass" else state.refuted).add(key)
     elif (outcome == "pass" or outcome == "fail") and need.want != "transition":
@@ -140,6 +143,27 @@ def _probe(state: CellState, arm: int, value: int, reason: str) -> Steps:
     outcome = state.outcome(need)
     if outcome == "pass" or outcome == "fail":
         state.set_bracket(arm, state.brackets[arm].tell(value, outcome))
+    elif need.key in state.unrunnable:
+        if state.brackets[arm].high is None:
+            yield from _look_below(state, arm, value)
+        else:
+            state.set_bracket(arm, state.brackets[arm].tell(value, "fail"))
+
+
+def _look_below(state: CellState, arm: int, unrunnable: int) -> Steps:
+    """Look for a pass below a value that cannot be run; if there is none, all up to it fail."""
+    axis = state.plan.axes[arm]
+    bracket = replace(state.brackets[arm], above=axis.index(unrunnable))
+    while not bracket.is_closed:
+        value = bracket.middle(state.plan.spread)
+        need = Need(ProbeKey(arm, value), f"look below {bracket.high}, which could not be run")
+        yield (need,)
+        outcome = state.outcome(need)
+        bracket = bracket.tell(value, "fail" if outcome == "fail" else "pass")
+        if outcome == "pass":
+            state.set_bracket(arm, bracket)
+            return
+    state.set_bracket(arm, Bracket(axis, below=axis.index(unrunnable) + 1))
 
 
 def _close(state: CellState, arm: int) -> Steps:
@@ -179,8 +203,9 @@ def _first_pass(
             if arm in state.failed_arms or bracket.is_exhausted:
                 continue
             growing = True
-            value = bracket.nearest(level / arm)
-            if value > bracket.low and level / arm > bracket.axis[0] / 2:
+            near = plan.value_at(arm, level)
+            value = bracket.nearest(near)
+            if value > bracket.low and near > bracket.axis[0] / 2:
                 reason = f"look for a first pass at {plan.words.cost} near {level:.0f}"
                 yield from _probe(state, arm, value, reason)
                 if state.brackets[arm].high is not None:
@@ -198,8 +223,10 @@ def _first_pass_in_turn(
     for arm in order:
         cost = level
         while not (bracket := state.brackets[arm]).is_exhausted and arm not in state.failed_arms:
-            value = max(bracket.nearest(cost / arm), bracket.axis[bracket.below])
-            reason = f"look for a first pass at {state.plan.words.cost} near {arm * value}"
+            near = state.plan.value_at(arm, cost)
+            value = max(bracket.nearest(near), bracket.axis[bracket.below])
+            at = shown(state.plan.cost_of(arm, value))
+            reason = f"look for a first pass at {state.plan.words.cost} near {at}"
             yield from _probe(state, arm, value, reason)
             if state.brackets[arm].high is not None:
                 return arm
@@ -260,7 +287,7 @@ def _reach(state: CellState, arm: int, cap: int) -> Steps:
     """Look for a pass up to the cap; without a bound, grow towards it instead of leaping."""
     plan = state.plan
     if state.margin(arm) is not None:
-        best = f"the best, {plan.words.cost} = {state.best_cost}"
+        best = f"the best, {plan.words.cost} = {shown(state.best_cost)}"
         yield from _probe(state, arm, cap, f"near {best}?")
         return
     while (bracket := state.brackets[arm]).high is None and bracket.low < cap:
@@ -269,7 +296,7 @@ def _reach(state: CellState, arm: int, cap: int) -> Steps:
         if hint := _hint(state, arm):
             yield from _probe(state, arm, *hint)
             continue
-        start = bracket.low * 2 or max(plan.guess_cost, state.best_cost or 0) / arm
+        start = bracket.low * 2 or plan.value_at(arm, max(plan.guess_cost, state.best_cost or 0))
         above = max(bracket.nearest(start), plan.axes[arm][bracket.below])
         yield from _probe(state, arm, min(cap, above), "grow until it passes")
 

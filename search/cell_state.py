@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from search.best_arm import largest_kept, rank
+from search.best_arm import rank
 from search.bracket import Bracket
 from search.protocol import (
     ArmResult,
@@ -42,6 +42,7 @@ class CellState:
         confirmed, refuted: probes that passed, and then passed or failed on fresh seeds.
         failed_probes: probes that could not be run.
         failed_arms: arms that such a probe leaves open.
+        unrunnable: those of this search that count as failing.
         contradicted: arms whose contradiction more seeds did not settle.
         optimistic, conservative: the ends of App. A.2's interval on the value.
         guides: the finished searches of the plans that this one's follows, by their name.
@@ -63,10 +64,11 @@ class CellState:
     confirmed: set[ProbeKey] = field(default_factory=set)
     refuted: set[ProbeKey] = field(default_factory=set)
     failed_arms: set[int] = field(default_factory=set)
+    unrunnable: set[ProbeKey] = field(default_factory=set)
     contradicted: set[int] = field(default_factory=set)
     optimistic: dict[int, int] = field(default_factory=dict)
     conservative: dict[int, int] = field(default_factory=dict)
-    bound: int | None = None
+    bound: float | None = None
 
     def set_bracket(self, arm: int, bracket: Bracket) -> None:
         """Replace the bracket of an arm."""
@@ -137,7 +139,7 @@ class CellState:
         return hints
 
     @property
-    def best_cost(self) -> int | None:
+    def best_cost(self) -> float | None:
         """Smallest cost known to pass, over all arms that are not contradicted."""
         return min(self._passing(closed=False), default=None)
 
@@ -151,13 +153,13 @@ class CellState:
         The best counts only closed brackets, so that the margin never shrinks below where it must
         end.
         """
-        if self.bound is None or self.plan.keep_within is None or self.is_kept(arm):
+        if self.bound is None or self.is_kept(arm):
             return None
-        return largest_kept(self.bound, arm, self.plan.keep_within)
+        return self.plan.largest_kept(self.bound, arm)
 
-    def _passing(self, closed: bool) -> list[int]:
+    def _passing(self, closed: bool) -> list[float]:
         return [
-            arm * bracket.high
+            self.plan.cost_of(arm, bracket.high)
             for arm, bracket in self.brackets.items()
             if bracket.high is not None
             and (bracket.is_closed or not closed)
@@ -172,7 +174,7 @@ class CellState:
     @property
     def tried(self) -> list[int]:
         """The arms that this search has probed."""
-        probed = {key.arm for key in self.used} | self.failed_arms
+        probed = {key.arm for key in (*self.used, *self.unrunnable)} | self.failed_arms
         return [arm for arm in self.plan.axes if arm in probed]
 
     def is_ruled_out(self, arm: int, value: int) -> bool:
@@ -231,8 +233,8 @@ class CellState:
                     arm=arm,
                     status="inconsistent",
                     value=None,
-                    cost_low=arm * passed.value,
-                    cost_high=arm * self._after(arm, failed.value),
+                    cost_low=self.plan.cost_of(arm, passed.value),
+                    cost_high=self._cost_after(arm, failed.value),
                     because=f"passes at {word} = {passed.value}, fails above it at {failed.value}",
                     contradiction=(passed, failed),
                     first_value=refuted,
@@ -240,15 +242,19 @@ class CellState:
         if bracket.is_closed and high is not None and (margin is None or high <= margin):
             key = ProbeKey(arm, high)
             fails = f"fails at {low}" if low else "the smallest there is"
+            failed = self._probe(ProbeKey(arm, low)) if low else None
+            if ProbeKey(arm, low) in self.unrunnable:
+                fails, failed = f"{low} could not be run", None
             return ArmResult(
                 arm=arm,
                 status="found",
                 value=high,
-                cost_low=_times(arm, self.optimistic.get(arm)),
-                cost_high=_times(arm, self.conservative.get(arm)),
+                cost=self.plan.cost_of(arm, high),
+                cost_low=self.plan.cost_if_known(arm, self.optimistic.get(arm)),
+                cost_high=self.plan.cost_if_known(arm, self.conservative.get(arm)),
                 because=f"passes at {word} = {high}, {fails}{self._by_fresh_seeds(arm, low)}",
                 passed=self._probe(key),
-                failed=self._probe(ProbeKey(arm, low)) if low else None,
+                failed=failed,
                 confirmed=True if key in self.confirmed else None,
                 fresh=self._probe(key, "fresh seeds") if key in self.confirmed else None,
                 first_value=high if refuted is None else refuted,
@@ -268,18 +274,25 @@ class CellState:
             failed = self._probe(ProbeKey(arm, limit))
             because = f"no pass up to the largest {word} allowed, {limit}"
             because += self._by_fresh_seeds(arm, limit)
-            beyond = arm * (limit + 1)
+            because += self._of_those_not_run(arm)
+            beyond = self.plan.cost_if_known(arm, limit + 1)
             return ArmResult(arm, "censored", None, beyond, None, because, failed=failed)
         if margin is not None and self.is_done and arm not in self.failed_arms:
             because = self._why_pruned(arm, margin) + self._by_fresh_seeds(arm, low)
             failed = self._probe(ProbeKey(arm, low)) if low else None
-            at_least = arm * (margin + 1)
-            if arm in self.optimistic:
-                at_least = min(at_least, arm * self.optimistic[arm])
+            at_least = self._cost_from(arm, margin + 1)
+            if arm in self.optimistic and at_least is not None:
+                at_least = min(at_least, self.plan.cost_of(arm, self.optimistic[arm]))
             return ArmResult(arm, "pruned", None, at_least, None, because, failed=failed)
         because = "a run failed" if arm in self.failed_arms else "its search goes on"
-        next_up, known = arm * self._after(arm, low), _times(arm, bracket.high)
+        next_up, known = self._cost_after(arm, low), self.plan.cost_if_known(arm, bracket.high)
         return ArmResult(arm, "open", None, next_up, known, because)
+
+    def _of_those_not_run(self, arm: int) -> str:
+        """Which values of an arm could not be run, if any."""
+        values = sorted(key.value for key in self.unrunnable if key.arm == arm)
+        word = self.plan.words.value
+        return f"; could not be run at {word} = {', '.join(map(str, values))}" if values else ""
 
     def _by_fresh_seeds(self, arm: int, value: int) -> str:
         """That a value passed at first, where fresh seeds then refuted it."""
@@ -292,7 +305,7 @@ class CellState:
     def best(self) -> ArmResult | None:
         """The best arm of those found, as ``rank`` has it; None while there is none."""
 
-        def rank_of(result: ArmResult) -> tuple[int, float, int]:
+        def rank_of(result: ArmResult) -> tuple[float, float, int]:
             assert result.cost is not None
             mean_score = result.passed.mean_score if result.passed else None
             return rank(result.cost, mean_score, result.arm, self.test.minimise)
@@ -316,7 +329,7 @@ class CellState:
     def _why_pruned(self, arm: int, margin: int) -> str:
         words = self.plan.words
         within = f"the margin of {self.plan.keep_within:.0%} or one step above the best, "
-        within += f"{words.cost} = {self.bound}"
+        within += f"{words.cost} = {shown(self.bound)}"
         cap = self.cap(arm)
         if not cap:
             return f"its smallest {words.value} lies beyond {within}"
@@ -331,10 +344,17 @@ class CellState:
             return f"{fails}; {words.value} ≤ {cap} lies within {within}"
         return f"its threshold lies beyond {within}"
 
-    def _after(self, arm: int, value: int) -> int:
-        """The value of the axis after this one; one more than the last after that."""
+    def _cost_after(self, arm: int, value: int) -> float | None:
+        """The cost of the next value of the axis; of one more than the last after that."""
         axis = self.plan.axes[arm]
-        return next((above for above in axis if above > value), axis[-1] + 1)
+        after = next((above for above in axis if above > value), axis[-1] + 1)
+        return self.plan.cost_if_known(arm, after)
+
+    def _cost_from(self, arm: int, value: int) -> float | None:
+        """The cost of a value or, for an arm with its own cost, of the next one that it has."""
+        if self.plan.cost is None:
+            return arm * value
+        return self._cost_after(arm, value - 1)
 
     def _probe(self, key: ProbeKey, want: Want = "verdict") -> ProbeResult | None:
         """What a probe showed: of one that fresh seeds refuted, on those."""
@@ -346,5 +366,6 @@ class CellState:
         return ProbeResult(key.value, self.test_of(key, want).mean(scores), len(scores))
 
 
-def _times(arm: int, value: int | None) -> int | None:
-    return None if value is None else arm * value
+def shown(cost: float | None) -> str:
+    """A cost in a text: whole numbers in full."""
+    return f"{cost:.6g}" if isinstance(cost, float) else f"{cost}"

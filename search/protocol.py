@@ -1,16 +1,20 @@
 """The words that the search and whatever runs its probes exchange.
 
 A cell has arms, each named by a positive integer, and each arm an axis of values. A probe of an arm
-at a value costs arm × value. The search finds the smallest value of each arm that passes, and which
-arm passes at the least cost.
+at a value costs arm × value, unless the plan says otherwise. The search finds the smallest value of
+each arm that passes, and which arm passes at the least cost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from fractions import Fraction
 from typing import Literal, NamedTuple
+
+from search.best_arm import largest_kept
 
 Verdict = Literal["pass", "fail"]
 Status = Literal["found", "censored", "pruned", "inconsistent", "open"]
@@ -92,6 +96,11 @@ class CellPlan:
         guess_cost: where the search starts.
         guess_arm: the arm expected to cost the least; arms near it go first.
         spread: factor by which the guess may well be wrong: how far the first steps go.
+        cost: what a probe of (arm, value) costs, positive and no less at a larger value; asked
+            only of values that the axis holds. arm × value if not given.
+        unrunnable: what a probe that cannot be run says: nothing, so that its arm is left ``open``,
+            or that its value fails. A pass is then looked for below it too, and it contradicts no
+            pass: what cannot be run may be too large rather than too small.
         keep_within: arms whose threshold lies within this share above the best, or one step of
             their value above it, are searched to the end (``best_arm.largest_kept``); others are
             pruned. None searches every arm.
@@ -117,6 +126,8 @@ class CellPlan:
     guess_cost: float
     guess_arm: float = 1.0
     spread: float = 1.5
+    cost: Callable[[int, int], float] | None = None
+    unrunnable: Literal["open", "fail"] = "open"
     keep_within: float | None = 0.10
     intervals: bool | Literal["best"] = True
     every_value: bool = False
@@ -134,12 +145,14 @@ class CellPlan:
         """Refuse what could not be searched.
 
         Raises:
-            ValueError: an axis is empty, or a guess is not positive.
+            ValueError: an axis is empty, a guess is not positive, or ``every_arm`` has a cost.
         """
         if not all(self.axes.values()):
             raise ValueError(f"{self.cell}: axes: give every arm at least one value")
         if not (self.guess_cost > 0 and self.guess_arm > 0 and self.spread > 1):
             raise ValueError(f"{self.cell}: guesses must be positive, and the spread above 1")
+        if self.every_arm and self.cost is not None:
+            raise ValueError(f"{self.cell}: every_arm takes a cost of arm × value")
 
     @property
     def guides(self) -> tuple[str, ...]:
@@ -149,6 +162,49 @@ class CellPlan:
     def limit(self, arm: int) -> int:
         """Largest value allowed for an arm."""
         return self.axes[arm][-1]
+
+    def cost_of(self, arm: int, value: int) -> float:
+        """What a probe of this arm costs at a value of its axis."""
+        return arm * value if self.cost is None else self.cost(arm, value)
+
+    def cost_if_known(self, arm: int, value: int | None) -> float | None:
+        """The same; None for no value, and for one beyond the axis of an arm with its own cost."""
+        if value is None or (self.cost is not None and value > self.limit(arm)):
+            return None
+        return self.cost_of(arm, value)
+
+    def value_at(self, arm: int, cost: float) -> float:
+        """About which value an arm has for a cost; less than its smallest where that is dearer."""
+        if self.cost is None:
+            return cost / arm
+        axis = self.axes[arm]
+        within = self._within(arm, cost)
+        if not within:
+            return axis[0] * cost / self.cost(arm, axis[0])
+        return axis[within - 1]
+
+    def largest_kept(self, best_cost: float, arm: int) -> int | None:
+        """The largest value at which an arm is near a best cost (``best_arm.largest_kept``).
+
+        With a cost of its own, near are the values whose cost is at most ``keep_within`` above the
+        best, and the one that follows those which are no dearer. Where all are near, one more than
+        the last. None where every arm is searched to the end.
+        """
+        if self.keep_within is None:
+            return None
+        if self.cost is None:
+            return largest_kept(int(best_cost), arm, self.keep_within)
+        share = 1 + Fraction(repr(float(self.keep_within)))
+        no_dearer = self._within(arm, best_cost)
+        near = max(self._within(arm, Fraction(best_cost) * share), no_dearer and no_dearer + 1)
+        axis = self.axes[arm]
+        return 0 if not near else axis[near - 1] if near < len(axis) else axis[-1] + 1
+
+    def _within(self, arm: int, cost: float | Fraction) -> int:
+        """How many values of an arm, from its smallest on, cost no more than that."""
+        assert self.cost is not None
+        price = self.cost
+        return bisect_right(self.axes[arm], cost, key=lambda value: price(arm, value))
 
 
 @dataclass(frozen=True)
@@ -166,6 +222,7 @@ class ArmResult:
 
     Attributes:
         value: the threshold; None unless found.
+        cost: at the threshold; None unless found.
         cost_low, cost_high: found: the optimistic and conservative cost of App. A.2, None if
             not asked for. Otherwise: the smallest cost not excluded, and the smallest known to
             pass.
@@ -181,8 +238,8 @@ class ArmResult:
     arm: int
     status: Status
     value: int | None
-    cost_low: int | None
-    cost_high: int | None
+    cost_low: float | None
+    cost_high: float | None
     because: str
     passed: ProbeResult | None = None
     failed: ProbeResult | None = None
@@ -190,11 +247,7 @@ class ArmResult:
     confirmed: bool | None = None
     fresh: ProbeResult | None = None
     first_value: int | None = None
-
-    @property
-    def cost(self) -> int | None:
-        """The cost at the threshold; None unless found."""
-        return None if self.value is None else self.arm * self.value
+    cost: float | None = None
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,10 @@ def _smallest_passing(
     below = next((low for low, high in pairwise(axis) if high == found), None)
     because = f"passes at value = {found}" + (f", fails at {below}" if below else "")
     failed = probes[below] if below else None
-    return ArmResult(arm, "found", found, None, None, because, passed=probes[found], failed=failed)
+    passed, cost = probes[found], arm * found
+    return ArmResult(
+        arm, "found", found, None, None, because, passed=passed, failed=failed, cost=cost
+    )
 
 
 def adaptive(plan: CellPlan, test: SeedTest, runs: CountedRuns) -> dict[int, ArmResult]:

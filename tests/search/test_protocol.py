@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from search.protocol import ArmResult, CellPlan, Probe, ProbeKey
+from search.protocol import CellPlan, Probe, ProbeKey
+
+NONE = (None, None)
 
 
 def test_a_probe_is_named_by_arm_value_and_budget() -> None:
@@ -12,9 +16,26 @@ def test_a_probe_is_named_by_arm_value_and_budget() -> None:
     assert probe.key == ProbeKey(2, 8)
 
 
-def test_an_arm_costs_its_value_times_the_arm() -> None:
-    assert ArmResult(3, "found", 5, None, None, "").cost == 15
-    assert ArmResult(3, "open", None, None, None, "").cost is None
+def test_an_arm_costs_its_value_times_the_arm_unless_the_plan_says_otherwise() -> None:
+    axes = {3: (2, 5, 9)}
+    plan = CellPlan("cell", axes, 4.0)
+    assert (plan.cost_of(3, 5), plan.cost_if_known(3, 10), plan.value_at(3, 27)) == (15, 30, 9)
+    own = CellPlan("cell", axes, 4.0, cost=lambda arm, value: 10.0 * arm + value)
+    assert (own.cost_of(3, 5), own.cost_if_known(3, 10), own.cost_if_known(3, None)) == (35, *NONE)
+    assert [own.value_at(3, cost) for cost in (16, 32, 34.9, 35, 99)] == [1, 2, 2, 5, 9]
+
+
+def test_near_the_best_is_the_share_or_one_step_of_the_axis() -> None:
+    costs = {2: 100.0, 5: 104.0, 9: 112.0, 20: 300.0}
+    plan = CellPlan("cell", {1: tuple(costs)}, 4.0, cost=lambda arm, value: costs[value])
+    kept = {best: plan.largest_kept(best, 1) for best in (80, 91, 99, 100, 104, 280)}
+    assert kept == {80: 0, 91: 2, 99: 5, 100: 5, 104: 9, 280: 21}
+    assert replace(plan, keep_within=None).largest_kept(100, 1) is None
+
+
+def test_every_arm_takes_the_usual_cost() -> None:
+    with pytest.raises(ValueError, match=r"^cell: every_arm takes a cost of arm × value$"):
+        CellPlan("cell", {1: (7,)}, 4.0, every_arm=True, cost=lambda arm, value: 1.0)
 
 
 def test_the_limit_of_an_arm_is_the_last_of_its_axis() -> None:
