@@ -21,22 +21,3 @@ class Heartbeat(tune.Callback):
     def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
         """Called as Tune's loop goes round."""
         self.beat()
-
-
-class UntilDone(tune.Stopper):
-    """Ends all trials once a study needs nothing more, the speculative ones too."""
-
-    def __init__(self, is_done: Callable[[], bool]) -> None:
-        self.is_done = is_done
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Nothing of a study is pickled: running it again resumes it."""
-        return {}
-
-    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
-        """No single trial ends here; the scheduler ends them."""
-        return False
-
-    def stop_all(self) -> bool:
-        """Whether the study needs nothing more."""
-        return self.is_done()

@@ -149,11 +149,12 @@ def _train(
     """Train what the search asks for, until it needs nothing more."""
     from ray.tune import with_parameters
 
-    from rgr_dist.running.callbacks import Heartbeat, UntilDone
+    from rgr_dist.running.callbacks import Heartbeat
     from rgr_dist.running.worker import ProbeTrainable, probe_config
     from search.tune.runner import run_trials
     from search.tune.scheduler import SeedScheduler
     from search.tune.searcher import ThresholdSearcher
+    from search.tune.stopper import UntilDone
 
     device = "cuda" if gpus else "cpu"
 

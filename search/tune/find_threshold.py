@@ -1,163 +1,156 @@
-"""The smallest value of an integer setting at which any Ray Tune trainable is good enough."""
+"""The smallest value of an integer setting at which any Ray Tune trainable is good enough.
+
+``find_threshold`` finds it for one trainable, ``find_thresholds`` for each setting of a grid. Ray
+is imported and started when a trial has to run, and not before.
+"""
 
 from __future__ import annotations
 
-import math
-import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import ray
-from ray.tune import PlacementGroupFactory
-
-from search.portfolio import Portfolio
-from search.protocol import CellPlan, Decision, ProbeResult, Status, Words
-from search.seed_test import SeedTest
-from search.tune.runner import Resources, run_trials
-from search.tune.scheduler import SeedScheduler
+from search.tune import arguments
+from search.tune.question import Question
 from search.tune.score_file import ScoreFile
-from search.tune.searcher import ThresholdSearcher
+from search.tune.setting_search import SettingSearch
+from search.tune.threshold import Mode, Threshold, Thresholds
 
-CELL = "threshold"
+if TYPE_CHECKING:
+    from search.tune.runner import Resources
 
-
-@dataclass(frozen=True)
-class Threshold:
-    """The smallest value that passes, and what shows it.
-
-    Attributes:
-        status: ``found``; ``censored`` where no value passes; ``inconsistent`` where a pass
-            lies below a fail; ``open`` where every attempt at a probe failed.
-        value: None unless found.
-        passed, failed: the certificate: mean scores at the value and at the one below it.
-        because: the same in words.
-        decisions: every probe, why it was made and what it showed.
-    """
-
-    status: Status
-    value: int | None
-    passed: ProbeResult | None
-    failed: ProbeResult | None
-    because: str
-    decisions: tuple[Decision, ...]
-
-
-class _KeepingSearcher(ThresholdSearcher):
-    """Takes a trial's last result as the score of its seed, and keeps it before telling."""
-
-    def __init__(self, portfolio: Portfolio, kept: ScoreFile, axis: str, metric: str) -> None:
-        super().__init__(portfolio, lambda probe: {axis: probe.value, "seed": probe.seeds[0]})
-        self.kept, self.score_name = kept, metric
-        self.fault: Exception | None = None
-
-    def on_trial_complete(
-        self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
-    ) -> None:
-        """Keep the score of a trial that ran to its end; any other end gives none."""
-        probe = self.probes.get(trial_id)
-        score = _number((result or {}).get(self.score_name))
-        if probe is not None and score is not None and not error and trial_id not in self.spared:
-            value, seed = probe.value, probe.seeds[0]
-            try:
-                self.portfolio.test.check(score)
-                self.kept.add(value, seed, score)
-                self.portfolio.tell(CELL, 1, value, seed, score)
-            except (ValueError, OSError) as fault:
-                self.fault, self.is_stopped = fault, True
-        super().on_trial_complete(trial_id, result, error)
-
-
-def _number(score: Any) -> float | None:
-    try:
-        return None if math.isnan(float(score)) else float(score)
-    except (TypeError, ValueError):
-        return None
+Trainable = Callable[..., Any] | type
+Cost = Callable[[int, dict[str, Any]], float]
+Bounds = tuple[float | None, float | None]
 
 
 def find_threshold(
-    trainable: Callable[[dict[str, Any]], Any] | type,
+    trainable: Trainable,
     axis: str,
     values: Sequence[int],
     metric: str,
     target: float,
-    mode: Literal["max", "min"] = "max",
-    bounds: tuple[float | None, float | None] = (None, None),
+    *,
+    mode: Mode = "max",
+    bounds: Bounds = (None, None),
     seeds: int = 3,
+    confirm_seeds: int = 0,
     config: Mapping[str, Any] | None = None,
     store: str | Path | None = None,
     guess: int | None = None,
     slots: int | None = None,
     resources: Resources | None = None,
+    on_error: Literal["fail", "stop"] = "stop",
+    stop: Mapping[str, float] | None = None,
 ) -> Threshold:
     """The smallest value of ``axis`` whose mean ``metric`` over the seeds reaches ``target``.
 
     Every trial is one seed at one value: its config is ``config`` with ``axis`` and ``seed``
-    set, its score the last ``metric`` that it reports. Quality is expected to grow with the
-    value; evidence that it does not ends as ``inconsistent``.
+    set, its score the last ``metric`` that it reports. The metric is expected to get better as the
+    value grows; ``fails_above`` has what shows that it does not.
 
     Args:
+        trainable: a function or class as for ``ray.tune.Tuner``, also one made by
+            ``tune.with_parameters`` or ``tune.with_resources``. Checkpoints that it reports are
+            kept while its trial runs.
         values: increasing positive integers to choose from, such as ``range(1, 513)``.
         mode: ``min`` where a smaller metric is better, as for a loss.
         bounds: smallest and largest metric there can be, None where there is none: with them
             seeds are spared that could not change a verdict.
+        confirm_seeds: fresh seeds on which the threshold must pass too; where it does not, that
+            value fails and the search goes on. The smallest of many noisy means is a lucky one.
         store: a file of scores. Run again with the same trainable and config, the search goes on
-            from it.
+            from it. It does not notice a change in what the trainable calls or reads.
         guess: where to start; the middle of the values if not given.
-        slots: trials at once; as many as Ray has CPUs for if not given.
-        resources: of one trial, as for ``ray.tune.with_resources``; one CPU if not given.
+        slots: trials at once; as many as Ray has room for if not given.
+        resources: of one trial, as for ``ray.tune.with_resources``; if not given, what the
+            trainable asks for itself, or one CPU.
+        on_error: of a value at which a trial raises, reports no number, or dies three times.
+            ``stop``: the search ends there. ``fail``: the value fails, and a pass is looked for
+            below it too, since large values may be those that raise. Either way the exceptions
+            are in the result, and the next run tries again.
+        stop: ends a trial once a reported number is reached, such as
+            ``{"training_iteration": 10}``; for classes that do not end by themselves.
 
     Raises:
-        ValueError: bad arguments, a metric outside its bounds, or a store of another search.
+        ValueError: bad arguments, a metric that is never reported or outside its bounds, a store
+            of another search, or resources that Ray does not have.
     """
-    if not values or values[0] < 1 or any(b <= a for a, b in pairwise(values)):
-        raise ValueError("values: give positive integers in increasing order")
-    values = values if isinstance(values, range) else [int(value) for value in values]
-    low, high = bounds
-    test = SeedTest(target, seeds, minimise=mode == "min", low=low, high=high)
-    about = {"axis": axis, "metric": metric, "config": dict(config or {}), "trainable": trainable}
-    kept = ScoreFile(store, about)
-    wanted: Resources = resources or {"cpu": 1}
-    if not ray.is_initialized():
-        ray.init()
-    plan = CellPlan(
-        CELL, {1: values}, float(guess or values[len(values) // 2]), keep_within=None,
-        intervals=False, words=Words(value=axis),
+    question = Question.checked(
+        trainable,
+        axis,
+        values,
+        metric,
+        target,
+        mode,
+        bounds,
+        seeds,
+        confirm_seeds,
+        config,
+        guess,
+        on_error,
+        stop,
+    )
+    return _search(question, store, slots, resources).thresholds[0]
+
+
+def find_thresholds(
+    trainable: Trainable,
+    axis: str,
+    values: Sequence[int],
+    metric: str,
+    target: float,
+    *,
+    over: Mapping[str, Sequence[Any]],
+    cost: Cost | None = None,
+    keep_within: float | None = None,
+    mode: Mode = "max",
+    bounds: Bounds = (None, None),
+    seeds: int = 3,
+    confirm_seeds: int = 0,
+    config: Mapping[str, Any] | None = None,
+    store: str | Path | None = None,
+    guess: int | None = None,
+    slots: int | None = None,
+    resources: Resources | None = None,
+    on_error: Literal["fail", "stop"] = "stop",
+    stop: Mapping[str, float] | None = None,
+) -> Thresholds:
+    """The threshold of every setting of a grid, found in one pool of trials, and the best one.
+
+    A trial's config is ``config`` with the setting, ``axis`` and ``seed`` set. All else is as in
+    ``find_threshold``; an error under ``on_error="stop"`` ends the search of its setting alone. A
+    store goes on with another grid too.
+
+    Args:
+        over: the values of each name, such as ``{"depth": [1, 2, 4]}``; every combination is a
+            setting.
+        cost: what a value costs at a setting, ``cost(value, setting)``: a positive number that
+            does not fall as the value grows. The best setting has the least at its threshold.
+        keep_within: with a cost, search only as far as a setting may come within this share of the
+            best one's cost, or one value above those that are no dearer; beyond, it is ``pruned``.
+            Not given, every setting's threshold is found.
+
+    Raises:
+        ValueError: as for ``find_threshold``; a setting listed twice; a cost that falls or is not
+            positive; ``keep_within`` without a cost.
+    """
+    question = Question.checked(
+        trainable, axis, values, metric, target, mode, bounds, seeds, confirm_seeds,
+        config, guess, on_error, stop,
+        over=over, cost=cost, keep_within=keep_within,
     )  # fmt: skip
-    portfolio = Portfolio([plan], test, slots or _slots(wanted), together=1)
-    for value, seed, score in kept.scores:
-        portfolio.tell(CELL, 1, value, seed, score)
-    if not portfolio.is_done:
-        searcher = _KeepingSearcher(portfolio, kept, axis, metric)
-        os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")  # the newer one prints a banner anyway
-        run_trials(
-            trainable,
-            searcher,
-            portfolio.slots,
-            wanted,
-            scheduler=SeedScheduler(searcher, record=lambda probe, result: None),
-            config=config,
-            reuse_actors=not isinstance(trainable, type),
-        )
-        if searcher.fault is not None:
-            raise searcher.fault
-    state = portfolio.state(CELL)
-    result = state.result(1)
-    passed, failed = result.contradiction or (result.passed, result.failed)
-    decisions = tuple(state.decisions)
-    return Threshold(result.status, result.value, passed, failed, result.because, decisions)
+    return _search(question, store, slots, resources)
 
 
-def _slots(resources: Resources) -> int:
-    """Trials that fit on the cluster at once, by CPUs and GPUs."""
-    if isinstance(resources, PlacementGroupFactory):
-        resources = resources.required_resources
-    there = ray.cluster_resources()
-    fits = [
-        there.get(name.upper(), 0) / amount
-        for name, amount in resources.items()
-        if amount and name.upper() in ("CPU", "GPU")
-    ]
-    return max(1, int(min(fits, default=1)))
+def _search(
+    question: Question, store: str | Path | None, slots: int | None, resources: Resources | None
+) -> Thresholds:
+    if slots is not None:
+        arguments.positive_integer("slots", slots)
+    search = SettingSearch(question, ScoreFile(store, question.about))
+    if not search.portfolio.is_done:
+        from search.tune.trials import run
+
+        run(search, slots, resources)
+    return search.result()

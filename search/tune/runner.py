@@ -28,7 +28,7 @@ def run_trials(
     trainable: Any,
     searcher: Searcher,
     slots: int,
-    resources: Resources,
+    resources: Resources | None,
     scheduler: TrialScheduler | None = None,
     config: Mapping[str, Any] | None = None,
     reuse_actors: bool = True,
@@ -42,7 +42,7 @@ def run_trials(
 
     Args:
         slots: trials that run at once.
-        resources: of one trial.
+        resources: of one trial; None for those that the trainable asks for itself.
         config: what every trial's config holds besides what the searcher suggests.
         reuse_actors: give the next trial to a process that has ended one.
         stop: ends all trials early.
@@ -50,7 +50,7 @@ def run_trials(
     folder = tempfile.mkdtemp(prefix="rgr-")
     try:
         Tuner(
-            with_resources(trainable, resources),
+            trainable if resources is None else with_resources(trainable, resources),
             param_space=dict(config or {}),
             tune_config=TuneConfig(
                 search_alg=searcher,

@@ -13,19 +13,24 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+TUNE_WRAPPERS = "ray.tune.trainable.util"
+
 
 class Score(NamedTuple):
-    """The score of one seed at one value of the axis."""
+    """The score of one seed at one value of the axis, at a setting as JSON holds it."""
 
     value: int
     seed: int
     score: float
+    setting: dict[str, Any] = {}  # noqa: RUF012 (never written to)
 
 
 def _named(value: Any) -> Any:
     """What stands for an object in a file: the same in every process, other for another content."""
     if isinstance(value, partial):
         return {"partial": value.func, "arguments": [list(value.args), value.keywords]}
+    if getattr(value, "__module__", None) == TUNE_WRAPPERS:
+        return _unwrapped(value)
     try:
         if callable(value) and hasattr(value, "__qualname__"):
             with suppress(OSError, TypeError):  # typed into a console, or compiled
@@ -34,6 +39,24 @@ def _named(value: Any) -> Any:
         return f"{type(value).__qualname__} {_digest(pickle.dumps(value, protocol=5))}"
     except (TypeError, AttributeError, pickle.PicklingError) as error:
         raise ValueError(f"config: {value!r} cannot be kept in a file: {error}") from None
+
+
+def _unwrapped(trainable: Any) -> Any:
+    """What ``tune.with_parameters`` or ``tune.with_resources`` has wrapped: their source is Ray's.
+
+    The resources are left out: no score depends on them.
+    """
+    is_class = isinstance(trainable, type)
+    inner = trainable.__bases__[0] if is_class else None
+    holder = vars(trainable).get("setup") if is_class else trainable
+    if holder is None:
+        return inner
+    held = inspect.getclosurevars(holder).nonlocals
+    inner = inner or held["trainable"]
+    if "parameter_registry" not in held:
+        return inner
+    registry, prefix = held["parameter_registry"], held["prefix"]
+    return {"trainable": inner, "with": {k: registry.get(prefix + k) for k in sorted(held["keys"])}}
 
 
 def _digest(content: bytes) -> str:
@@ -47,38 +70,56 @@ class ScoreFile:
 
     Args:
         path: the file; made with the first score. None keeps scores in memory alone.
+            A search over a grid of settings has lines that name theirs.
         about: what the scores depend on. What JSON cannot hold is named by its content: a function
             or class by its name and source, any other object by its type and a digest.
 
     Raises:
-        ValueError: the file holds scores of something else, or an object has no content to name.
+        ValueError: the file holds scores of something else or none at all, or an object has no
+            content to name.
     """
 
     def __init__(self, path: str | Path | None, about: Mapping[str, Any]) -> None:
         self.path = None if path is None else Path(path)
-        self.about = json.loads(json.dumps(dict(about), default=_named))
         self.scores: list[Score] = []
-        if self.path is None or not self.path.exists():
+        if self.path is None:
             return
-        whole, _, torn = self.path.read_bytes().rpartition(b"\n")
-        lines = [json.loads(line) for line in whole.splitlines()]
+        self.about = json.loads(json.dumps(dict(about), default=_named))
+        if not self.path.exists():
+            return
+        try:
+            whole, _, torn = self.path.read_bytes().rpartition(b"\n")
+            lines = [json.loads(line) for line in whole.splitlines()]
+            scores = [Score(**line) for line in lines[1:]]
+        except (OSError, ValueError, TypeError) as error:
+            raise ValueError(
+                f"{self.path} is no file of scores ({error}); give another file"
+            ) from None
         if lines and lines[0] != self.about:
             raise ValueError(
                 f"{self.path} holds scores of {json.dumps(lines[0])}, not of "
                 f"{json.dumps(self.about)}; give another file"
             )
-        self.scores = [Score(**line) for line in lines[1:]]
+        self.scores = scores
         if torn:
             os.truncate(self.path, len(whole) + bool(whole))
 
-    def add(self, value: int, seed: int, score: float) -> None:
+    @staticmethod
+    def key(setting: Mapping[str, Any]) -> str:
+        """What names a setting: the same for one that a file holds."""
+        return json.dumps(dict(setting), default=_named, sort_keys=True)
+
+    def add(
+        self, value: int, seed: int, score: float, setting: Mapping[str, Any] | None = None
+    ) -> None:
         """Write a score, durably."""
-        added = Score(value, seed, score)
+        added = Score(value, seed, score, json.loads(self.key(setting or {})))
         self.scores.append(added)
         if self.path is None:
             return
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        lines = [added._asdict()]
+        line = added._asdict()
+        lines = [line if setting else {key: line[key] for key in ("value", "seed", "score")}]
         if not self.path.exists() or not self.path.stat().st_size:
             lines.insert(0, self.about)
         with self.path.open("ab") as file:

@@ -73,11 +73,17 @@ class ThresholdSearcher(Searcher):
             return
         lost = error or self.portfolio.is_wanted(probe)  # some trials end in silence
         self.portfolio.release(probe)
-        self.errors[probe.cell, probe.key] += lost
+        self.errors[probe.cell, probe.key] += (
+            self.attempts if lost and self.is_final(trial_id) else lost
+        )
         if lost and self.errors[probe.cell, probe.key] >= self.attempts:
             self.portfolio.tell_failed(probe.cell, probe.key)
             if self.on_lost is not None:
                 self.on_lost(probe)
+
+    def is_final(self, trial_id: str) -> bool:
+        """Whether a lost trial would be lost again: its probe has then failed at once."""
+        return False
 
     def __getstate__(self) -> dict[str, Any]:
         """Nothing of a search is pickled: it is rebuilt from what it was told."""

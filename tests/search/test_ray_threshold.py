@@ -13,8 +13,7 @@ import ray
 from ray import tune
 
 from search.protocol import ProbeResult
-from search.tune.find_threshold import find_threshold
-from search.tune.score_file import ScoreFile
+from search.tune.find_threshold import find_threshold, find_thresholds
 
 THRESHOLD = 23
 
@@ -33,19 +32,27 @@ def accuracy(width: int, seed: int) -> float:
 
 
 def train(config: dict[str, Any]) -> None:
-    """Accuracy grows over three epochs, and with the width."""
-    for epoch in (1, 2, 3):
-        tune.report({"accuracy": accuracy(config["width"], config["seed"]) * epoch / 3})
+    """Accuracy grows over two epochs, and with the width; the last report has the loss alone."""
+    for epoch in (1, 2):
+        tune.report({"accuracy": accuracy(config["width"], config["seed"]) * epoch / 2})
+    tune.report({"loss": 0.0})
 
 
 class Loss(tune.Trainable):
-    """A class trainable whose loss shrinks with the width."""
+    """A class whose loss shrinks with the width, with a checkpoint; ends when it is told to."""
 
     def setup(self, config: dict[str, Any]) -> None:
         self.loss = 1 - accuracy(config["width"], config["seed"])
 
     def step(self) -> dict[str, Any]:
-        return {"loss": self.loss, "done": True}
+        return {"loss": self.loss + 1 / self.training_iteration if self.training_iteration else 9}
+
+    def save_checkpoint(self, checkpoint_dir: str) -> None:
+        (Path(checkpoint_dir) / "loss").write_text(f"{self.loss}")
+
+    @classmethod
+    def default_resource_request(cls, config: dict[str, Any]) -> tune.PlacementGroupFactory:
+        return tune.PlacementGroupFactory([{"CPU": 2}])
 
 
 def test_the_smallest_passing_value_with_its_certificate_and_resume(tmp_path: Path) -> None:
@@ -59,45 +66,76 @@ def test_the_smallest_passing_value_with_its_certificate_and_resume(tmp_path: Pa
     assert not any("d_k" in decision.reason for decision in found.decisions)
     written = store.read_text()
     assert len(written.splitlines()) < 1 + 3 * 10
-    again = find_threshold(train, values=range(1, 65), bounds=(0, 1), **search)
-    assert again == found
+    assert find_threshold(train, values=range(1, 65), bounds=(0, 1), **search) == found
     assert store.read_text() == written
     with pytest.raises(ValueError, match=r"holds scores of .*; give another file"):
         find_threshold(Loss, values=range(1, 65), bounds=(0, 1), **search)
-    store.write_text(written[: len(written) // 2])  # as a crash might leave it
+    lines = written.splitlines(keepends=True)
+    store.write_text("".join(lines[:-1]) + lines[-1][:9])  # as a crash might leave it
     mended = find_threshold(train, values=range(1, 65), bounds=(0, 1), **search)
     assert mended == found
 
 
-def test_a_class_trainable_whose_loss_is_to_be_small_on_an_uneven_axis() -> None:
-    found = find_threshold(Loss, "width", [8, 22, 24, 32], "loss", 0.1, mode="min", seeds=1)
+def test_a_class_with_its_own_resources_and_checkpoints_whose_loss_is_to_be_small() -> None:
+    found = find_threshold(
+        Loss, "width", [22, 24], "loss", 0.35, mode="min", seeds=1, stop={"training_iteration": 5}
+    )
     assert (found.value, found.failed.value) == (24, 22)
 
 
-@pytest.mark.parametrize("fault", ["raises", "nan", "silent"])
-def test_trials_that_give_no_score_leave_the_search_open(fault: str) -> None:
-    def broken(config: dict[str, Any]) -> None:
-        if fault == "raises":
+def test_settings_with_parameters_and_resources_of_which_large_values_raise(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def limited(config: dict[str, Any], offset: int) -> None:
+        if config["width"] > 40:
+            raise MemoryError(f"no room for {config['width']}")
+        width = config["width"] + offset - config["depth"]
+        tune.report({"eval": {"accuracy": accuracy(width, config["seed"])}})
+
+    trainable = tune.with_resources(tune.with_parameters(limited, offset=3), {"cpu": 2})
+    found = find_thresholds(
+        trainable,
+        "width",
+        [8, 20, 21, 50],
+        "eval/accuracy",
+        0.901,
+        over={"depth": [1, 9]},
+        cost=lambda value, setting: value * setting["depth"],
+        keep_within=0.1,
+        guess=50,
+        slots=1,
+        on_error="fail",
+    )
+    assert (found.best.value, found.best.cost) == (THRESHOLD - 2, THRESHOLD - 2)
+    assert found.at(depth=9).status == "pruned"
+    raised = [error for one in found for error in one.errors]
+    assert raised
+    assert all(error.value > 40 for error in raised)
+    assert {type(error.exception) for error in raised} == {MemoryError}
+    assert raised[0].message == f"MemoryError: no room for {raised[0].value}"
+    assert "in limited" in str(raised[0].exception.__cause__)
+    assert f"width={raised[0].value}, seed 0: MemoryError: no room" in caplog.text
+
+
+def test_what_setup_raises_ends_the_search_and_is_told() -> None:
+    class Broken(tune.Trainable):
+        def setup(self, config: dict[str, Any]) -> None:
             raise RuntimeError("no GPU")
-        if fault == "nan":
-            tune.report({"accuracy": float("nan")})
 
-    found = find_threshold(broken, "width", range(1, 5), "accuracy", 0.9, seeds=1, slots=1)
+    found = find_threshold(Broken, "width", range(1, 5), "accuracy", 0.9, seeds=1, slots=1)
     assert (found.status, found.value) == ("open", None)
+    assert found.because == "width = 3, seed 0: RuntimeError: no GPU"
+    assert len(found.errors) == 1
 
 
-def test_a_metric_outside_its_bounds_ends_the_search_and_says_so() -> None:
-    with pytest.raises(ValueError, match=r"score 1\.0: not in 0…0\.5"):
-        find_threshold(train, "width", [60], "accuracy", 0.4, bounds=(0, 0.5), seeds=1)
+def test_a_metric_that_is_never_reported_is_told_with_those_that_are() -> None:
+    with pytest.raises(
+        ValueError,
+        match=r"^metric: the trainable never reported 'acc'; it reported accuracy, loss$",
+    ):
+        find_threshold(train, "width", [60], "acc", 0.4, seeds=1)
 
 
-@pytest.mark.parametrize("values", [[], [0, 1], [3, 2], [2, 2]])
-def test_values_must_increase(values: list[int]) -> None:
-    with pytest.raises(ValueError, match="values: give positive integers"):
-        find_threshold(train, "width", values, "accuracy", 0.9)
-
-
-def test_scores_of_another_search_are_refused(tmp_path: Path) -> None:
-    ScoreFile(tmp_path / "scores", {"axis": "depth"}).add(1, 0, 0.5)
-    with pytest.raises(ValueError, match=r"holds scores of .*depth"):
-        find_threshold(train, "width", [1], "accuracy", 0.9, store=tmp_path / "scores")
+def test_a_trial_that_fits_nowhere_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^resources: a trial asks for 1 GPU, and Ray has 0; "):
+        find_threshold(train, "width", [60], "acc", 0.4, resources={"gpu": 1})

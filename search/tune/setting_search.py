@@ -1,0 +1,206 @@
+"""The search behind a question: one portfolio, its settings as cells or as arms of one cell."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import defaultdict
+from functools import partial
+
+from search.best_arm import rank
+from search.cell_state import CellState
+from search.portfolio import Portfolio
+from search.protocol import (
+    ArmResult,
+    CellPlan,
+    Decision,
+    Probe,
+    ProbeKey,
+    ProbeResult,
+    Words,
+)
+from search.tune.question import Question
+from search.tune.score_file import ScoreFile
+from search.tune.threshold import Threshold, Thresholds, TrialError, name
+
+logger = logging.getLogger(__name__)
+ONE_CELL = "all settings"
+
+
+class SettingSearch:
+    """Searches every setting, and keeps each score before the search learns of it.
+
+    Where every setting is searched to the end, each is a cell, so that none waits for another.
+    Where they are pruned by their cost, they are the arms of one cell.
+
+    Args:
+        question: what is asked.
+        kept: the scores that are known, and where others go.
+
+    Attributes:
+        portfolio: asks for probes.
+        errors: trials without a score, by the number of their setting.
+
+    Raises:
+        ValueError: a score that is kept lies outside the bounds.
+    """
+
+    def __init__(self, question: Question, kept: ScoreFile) -> None:
+        self.question = question
+        self.kept = kept
+        self.errors: dict[int, list[TrialError]] = defaultdict(list)
+        self.portfolio = Portfolio(self._plans(), question.test, together=1)
+        numbers = {kept.key(setting): n for n, setting in enumerate(question.settings)}
+        for score in kept.scores:
+            if (number := numbers.get(kept.key(score.setting))) is not None:
+                self._tell(number, score.value, score.seed, score.score)
+
+    def _plans(self) -> list[CellPlan]:
+        asked = self.question
+        plan = partial(
+            CellPlan,
+            keep_within=asked.keep_within,
+            intervals=False,
+            unrunnable="fail" if asked.on_error == "fail" else "open",
+            confirm_seeds=asked.confirm_seeds,
+            words=Words(value=asked.axis, arms="settings"),
+        )
+        if asked.keep_within is None:
+            return [
+                plan(f"{number}", {1: asked.values}, float(asked.guess))
+                for number in range(len(asked.settings))
+            ]  # fmt: skip
+        costs = asked.costs
+        assert costs is not None
+        return [
+            plan(
+                ONE_CELL,
+                {number + 1: asked.values for number in range(len(asked.settings))},
+                guess_cost=min(cost(asked.guess) for cost in costs),
+                cost=lambda arm, value: costs[arm - 1](value),
+            )
+        ]
+
+    def number_of(self, probe: Probe) -> int:
+        """Which of the settings a probe is of."""
+        return probe.arm - 1 if probe.cell == ONE_CELL else int(probe.cell)
+
+    def _arm(self, number: int) -> tuple[str, int]:
+        """The cell and the arm of a setting."""
+        return (ONE_CELL, number + 1) if ONE_CELL in self.portfolio.plans else (f"{number}", 1)
+
+    def config(self, probe: Probe) -> dict[str, object]:
+        """What a trial's config holds besides what all of them share."""
+        setting = self.question.settings[self.number_of(probe)]
+        return {**setting, self.question.axis: probe.value, "seed": probe.seeds[0]}
+
+    def take_in(self, probe: Probe, score: float) -> None:
+        """Keep the score of a probe's seed, then tell the search.
+
+        Raises:
+            ValueError: the score lies outside the bounds.
+            OSError: it could not be written.
+        """
+        number, seed = self.number_of(probe), probe.seeds[0]
+        self._check(probe.value, seed, score)
+        self.kept.add(probe.value, seed, score, self.question.settings[number])
+        self._tell(number, probe.value, seed, score)
+
+    def _tell(self, number: int, value: int, seed: int, score: float) -> None:
+        cell, arm = self._arm(number)
+        self._check(value, seed, score)
+        self.portfolio.tell(cell, arm, value, seed, score)
+
+    def _check(self, value: int, seed: int, score: float) -> None:
+        try:
+            self.question.test.check(score)
+        except ValueError as fault:
+            where = f"{self.question.axis} = {value}, seed {seed}"
+            raise ValueError(f"{where}: {self.question.metric}: {fault}") from None
+
+    def note(self, probe: Probe, exception: Exception) -> None:
+        """Take down what a trial gave instead of a score, and tell it in a line."""
+        error, number = TrialError(probe.value, probe.seeds[0], exception), self.number_of(probe)
+        self.errors[number].append(error)
+        setting = {**self.question.settings[number], self.question.axis: error.value}
+        policy = '; on_error="fail" would count it as failing'
+        if self.question.on_error == "fail":
+            policy = "; it counts as failing"
+        logger.warning("%s, seed %d: %s%s", name(setting), error.seed, error.message, policy)
+
+    def result(self) -> Thresholds:
+        """What has been found, and the best of it."""
+        found = tuple(self._threshold(number) for number in range(len(self.question.settings)))
+        minimise = self.question.test.minimise
+        priced = [
+            (rank(one.cost, one.passed.mean_score, number, minimise), one)
+            for number, one in enumerate(found)
+            if one.cost is not None and one.passed is not None
+        ]
+        return Thresholds(found, min(priced, key=lambda pair: pair[0])[1] if priced else None)
+
+    def _threshold(self, number: int) -> Threshold:
+        asked, (cell, arm) = self.question, self._arm(number)
+        state = self.portfolio.state(cell)
+        result = state.result(arm)
+        decisions = tuple(decision for decision in state.decisions if decision.arm == arm)
+        key = self.kept.key(asked.settings[number])
+        tried = {score.value for score in self.kept.scores if self.kept.key(score.setting) == key}
+        known = {
+            value: dict(sorted(self.portfolio.scores(cell, ProbeKey(arm, value)).items()))
+            for value in sorted(tried)
+            if value in asked.values
+        }
+        errors = tuple(sorted(self.errors[number], key=lambda error: (error.value, error.seed)))
+        cost = None
+        if asked.costs is not None and result.value is not None:
+            cost = asked.costs[number](result.value)
+        return Threshold(
+            axis=asked.axis,
+            metric=asked.metric,
+            target=asked.test.target,
+            mode=asked.mode,
+            seeds=asked.test.seeds,
+            setting=asked.settings[number],
+            status=result.status,
+            value=result.value,
+            cost=cost,
+            passed=result.passed,
+            failed=result.failed,
+            because=self._because(result, decisions, errors),
+            fresh=result.fresh,
+            fails_above=_fails_above(state, arm, known),
+            errors=errors,
+            scores=known,
+            decisions=decisions,
+        )
+
+    def _because(
+        self, result: ArmResult, decisions: tuple[Decision, ...], errors: tuple[TrialError, ...]
+    ) -> str:
+        """The reason of a status, with the error that is behind it, if one is."""
+        needed = {decision.value for decision in decisions if decision.verdict == "open"}
+        if result.value is not None:
+            needed = {max((value for value in needed if value < result.value), default=0)}
+        error = next((error for error in errors if error.value in needed), None)
+        if error is not None and result.status == "open":
+            where = f"{self.question.axis} = {error.value}, seed {error.seed}"
+            return f"{where}: {error.message}"
+        if error is not None and "could not be run" in result.because:
+            return f"{result.because} (at {error.value}: {error.message})"
+        return result.because
+
+
+def _fails_above(
+    state: CellState, arm: int, known: dict[int, dict[int, float]]
+) -> tuple[ProbeResult, ...]:
+    """The values that fail above the smallest that passes, and their means over all known seeds."""
+    test = state.test
+    verdicts = {value: test.verdict(scores) for value, scores in known.items()}
+    verdicts |= {key.value: "fail" for key in state.refuted if key.arm == arm}
+    least = min((value for value, verdict in verdicts.items() if verdict == "pass"), default=None)
+    return tuple(
+        ProbeResult(value, math.fsum(known[value].values()) / len(known[value]), len(known[value]))
+        for value, verdict in verdicts.items()
+        if least is not None and value > least and verdict == "fail"
+    )

@@ -1,0 +1,264 @@
+"""What a threshold search has found, to read, print and draw; knows nothing of Ray."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from search.protocol import Decision, ProbeResult, Status
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Mode = Literal["max", "min"]
+BLUE, RED = "tab:blue", "tab:red"
+Setting = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class TrialError:
+    """A trial that gave no score.
+
+    Attributes:
+        value, seed: what it trained.
+        exception: what it raised; a ``ValueError`` where its metric was no number; Ray's error
+            where its process died, or where a class raised in its ``setup``.
+    """
+
+    value: int
+    seed: int
+    exception: Exception
+
+    @property
+    def message(self) -> str:
+        """The exception in a line, such as ``RuntimeError: out of memory``."""
+        lines = [line.strip() for line in str(self.exception).splitlines() if line.strip()]
+        if getattr(self.exception, "actor_init_failed", False):  # what setup raised is Ray's last
+            return lines[-1]
+        return f"{type(self.exception).__name__}: {lines[0] if lines else ''}".rstrip(": ")
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """The smallest value of a setting's axis that passes, and what shows it.
+
+    Attributes:
+        axis, metric, target, mode: the question.
+        seeds: seeds of each value's mean.
+        setting: what was fixed, of the settings that ``over`` lists; empty for a single search.
+        status: ``found``; ``censored`` where no value passes; ``pruned`` where it cannot come near
+            the best setting's cost; ``open`` where an error ended the search.
+        value: None unless found.
+        cost: at the value; None unless found, or where no cost was asked for.
+        passed, failed: the certificate: mean metric at the value and at the one below it, over the
+            seeds that the verdict took. Failed is None if nothing lies below, or that value raised.
+        fresh: the mean over the fresh seeds that confirm the value; None where none were asked for.
+        because: the same in words.
+        fails_above: values that fail although a smaller one passes, of all that were tried: the
+            metric does not get better with every larger value, and a threshold may lie elsewhere.
+        errors: the trials of this run that gave no score.
+        scores: the metric of every seed that is known of a value. A failing value may have been
+            stopped at the seeds that sufficed to fail it: a mean over those is biased downwards.
+        decisions: every probe, why it was made and what it showed.
+    """
+
+    axis: str
+    metric: str
+    target: float
+    mode: Mode
+    seeds: int
+    status: Status
+    value: int | None
+    passed: ProbeResult | None
+    failed: ProbeResult | None
+    because: str
+    setting: Setting = field(default_factory=dict)
+    cost: float | None = None
+    fresh: ProbeResult | None = None
+    fails_above: tuple[ProbeResult, ...] = ()
+    errors: tuple[TrialError, ...] = field(default=(), compare=False)
+    scores: Mapping[int, Mapping[int, float]] = field(default_factory=dict, repr=False)
+    decisions: tuple[Decision, ...] = field(default=(), repr=False)
+
+    def __repr__(self) -> str:
+        """A line: the value and its certificate, or why there is none."""
+        where = f"{name(self.setting)}: " if self.setting else ""
+        return f"Threshold({where}{self.summary})"
+
+    @property
+    def summary(self) -> str:
+        """The value and its certificate, or why there is none, in a line."""
+        if self.status != "found" or self.passed is None:
+            text = f"{self.status}: {self.because}"
+        else:
+            sign = "≥" if self.mode == "max" else "≤"
+            text = f"{self.axis} = {self.value}: {self.metric} {_mean(self.passed)} {sign} "
+            text += f"{self.target:g}"
+            if self.fresh is not None:
+                text += f", on fresh seeds {_mean(self.fresh)}"
+            if self.failed is not None:
+                text += f"; at {self.failed.value}: {_mean(self.failed)}"
+            elif not self.because.endswith("the smallest there is"):
+                text += f"; {self.because.rpartition(', ')[2]}"
+        if self.cost is not None:
+            text += f"; cost {self.cost:.6g}"
+        if self.fails_above:
+            above = ", ".join(f"{probe.value}" for probe in self.fails_above)
+            text += f"; yet fails above it, at {above}"
+        return text
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw every seed's metric, the means, the target and the threshold.
+
+        A mean that lacks seeds is hollow: the search stopped once they could no longer change the
+        verdict. Values that raised are crosses at the lower edge.
+
+        Args:
+            ax: where to draw; a new figure's if not given.
+
+        Raises:
+            ImportError: matplotlib is not installed.
+        """
+        ax = ax or _new_axes()
+        _draw(ax, self, BLUE)
+        whole = [len(scores) >= self.seeds for scores in self.scores.values()]
+        for marker, fill, label, is_there in (
+            (".", BLUE, "a seed", bool(whole)),
+            ("o", BLUE, f"mean of {self.seeds} seeds or more", any(whole)),
+            ("o", "white", "mean of fewer", not all(whole)),
+            ("x", RED, "raised", bool(self.errors)),
+        ):
+            if is_there:
+                colour = RED if marker == "x" else BLUE
+                ax.plot([], [], marker, color=colour, mfc=fill, label=label)
+        ax.legend(fontsize="small", loc="center right")
+        ax.axhline(self.target, color="0.4", linewidth=0.8, linestyle="--")
+        ax.annotate(
+            f"target {self.target:g}", (1, self.target), (-2, 3), fontsize="small", color="0.3",
+            xycoords=("axes fraction", "data"), textcoords="offset points", ha="right",
+        )  # fmt: skip
+        if self.value is not None:
+            ax.axvline(self.value, color=BLUE, linewidth=0.8, linestyle=":")
+        ax.set(xlabel=self.axis, ylabel=self.metric, title=self.because)
+        return ax
+
+
+@dataclass(frozen=True)
+class Thresholds(Sequence[Threshold]):
+    """The thresholds of several settings, in the order of the grid.
+
+    Attributes:
+        thresholds: one for each setting.
+        best: the one of least cost, then of better mean, then the first; None where none is found,
+            or where no cost was asked for.
+    """
+
+    thresholds: tuple[Threshold, ...]
+    best: Threshold | None = None
+
+    def __len__(self) -> int:
+        """How many settings there are."""
+        return len(self.thresholds)
+
+    def __getitem__(self, index: Any) -> Any:
+        """The threshold of a setting by its place in the grid."""
+        return self.thresholds[index]
+
+    def __iter__(self) -> Iterator[Threshold]:
+        """The threshold of each setting."""
+        return iter(self.thresholds)
+
+    def at(self, **setting: Any) -> Threshold:
+        """The threshold of a setting, such as ``at(depth=2)``.
+
+        Raises:
+            KeyError: no setting, or more than one, has these values.
+        """
+        fits = [
+            one
+            for one in self.thresholds
+            if all(key in one.setting and one.setting[key] == setting[key] for key in setting)
+        ]
+        if len(fits) != 1:
+            known = "; ".join(name(one.setting) for one in self.thresholds)
+            raise KeyError(f"{len(fits)} settings have {name(setting)}; there are: {known}")
+        return fits[0]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each setting, for ``pandas.DataFrame``: its values, status, value and cost."""
+        return [
+            {
+                **one.setting,
+                one.axis: one.value,
+                "status": one.status,
+                "cost": one.cost,
+                "mean_passed": one.passed.mean_score if one.passed else None,
+                "mean_failed": one.failed.mean_score if one.failed else None,
+                "is_best": one is self.best,
+                "because": one.because,
+            }
+            for one in self.thresholds
+        ]
+
+    def __repr__(self) -> str:
+        """A line for each setting; the best is marked."""
+        lines = [
+            f"{'*' if one is self.best else ' '} {name(one.setting)}: {one.summary}"
+            for one in self.thresholds
+        ]
+        return "\n".join([f"{len(self)} thresholds{' (* the best)' * bool(self.best)}", *lines])
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the means of every setting, as ``Threshold.plot`` does for one.
+
+        Args:
+            ax: where to draw; a new figure's if not given.
+
+        Raises:
+            ImportError: matplotlib is not installed.
+        """
+        ax = ax or _new_axes()
+        for number, one in enumerate(self.thresholds):
+            colour = f"C{number % 10}"
+            found = f"{one.axis} = {one.value}" if one.value is not None else one.status
+            _draw(ax, one, colour, f"{name(one.setting)}: {found}")
+            if one.value is not None:
+                ax.axvline(one.value, color=colour, linewidth=0.8, linestyle=":")
+        first = self.thresholds[0]
+        ax.axhline(first.target, color="0.4", linewidth=0.8, linestyle="--")
+        ax.set(xlabel=first.axis, ylabel=first.metric)
+        ax.legend(fontsize="small")
+        return ax
+
+
+def name(setting: Setting) -> str:
+    """A setting in words, such as ``depth=2, heads=4``."""
+    return ", ".join(f"{key}={value}" for key, value in setting.items())
+
+
+def _mean(probe: ProbeResult) -> str:
+    return f"{probe.mean_score:.4g} ({probe.n_seeds} seed{'s' * (probe.n_seeds > 1)})"
+
+
+def _new_axes() -> Axes:
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise ImportError("plot() needs matplotlib: pip install matplotlib") from None
+    return pyplot.subplots(figsize=(6, 3.6), layout="constrained")[1]
+
+
+def _draw(ax: Axes, found: Threshold, colour: str, label: str | None = None) -> None:
+    """Draw one threshold's scores and means."""
+    values = sorted(found.scores)
+    means = [sum(found.scores[v].values()) / len(found.scores[v]) for v in values]
+    for value in values:
+        scores = list(found.scores[value].values())
+        ax.plot([value] * len(scores), scores, ".", color=colour, alpha=0.35, markersize=4)
+    ax.plot(values, means, "-", color=colour, linewidth=1, label=label)
+    for value, mean in zip(values, means, strict=True):
+        whole = len(found.scores[value]) >= found.seeds
+        ax.plot(value, mean, "o", color=colour, markersize=5, mfc=colour if whole else "white")
+    for value in sorted({error.value for error in found.errors}):
+        ax.plot(value, 0.02, "x", color=RED, transform=ax.get_xaxis_transform())

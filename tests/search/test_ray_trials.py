@@ -1,0 +1,204 @@
+"""How each end of a trial is taken in, driven by hand; no Ray started."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import ray
+from ray import tune
+from ray.exceptions import ActorDiedError
+from ray.tune.search import Searcher
+
+from search.tune.question import Question
+from search.tune.score_file import ScoreFile
+from search.tune.setting_search import SettingSearch
+from search.tune.trials import SeedSearcher, _can_be_reused, _own_resources
+
+
+def train(config: dict[str, Any]) -> None:
+    """Never called here."""
+
+
+def searcher(kept: ScoreFile | None = None, on_error: Any = "stop") -> SeedSearcher:
+    question = Question.checked(
+        train, "width", range(1, 9), "loss", 0.5, "min", (0, None), 1, 0, {"rate": 0.1}, None,
+        on_error, None,
+    )  # fmt: skip
+    search = SettingSearch(question, kept or ScoreFile(None, {}))
+    search.portfolio.look_ahead = 0
+    return SeedSearcher(search)
+
+
+def end(trials: SeedSearcher, name: str, *results: dict[str, Any]) -> None:
+    """A trial that reports these, as Tune hands them on."""
+    for result in results:
+        trials.on_trial_result(name, result)
+    trials.on_trial_complete(name, {**(results[-1] if results else {}), "done": True, "pid": 1})
+
+
+def test_the_last_metric_of_a_trial_is_its_score_whatever_it_reports_after() -> None:
+    trials = searcher()
+    assert trials.suggest("a") == {"width": 5, "seed": 0}
+    end(trials, "a", {"loss": 0.9}, {"loss": 0.4}, {"epoch": 2})
+    assert trials.search.kept.scores[0][:3] == (5, 0, 0.4)
+    assert trials.suggest("b")["width"] < 5
+
+
+@pytest.mark.parametrize(
+    ("results", "told"),
+    [([{"accuracy": 1, "eval/f1": 2, "config/rate": 0.1}], "accuracy, eval/f1"), ([], "nothing")],
+)
+def test_a_metric_that_no_trial_reports_ends_the_search(results: list, told: str) -> None:
+    trials = searcher()
+    trials.suggest("a")
+    end(trials, "a", *results)
+    assert str(trials.fault) == f"metric: the trainable never reported 'loss'; it reported {told}"
+    assert trials.suggest("b") == Searcher.FINISHED
+
+
+def test_a_metric_that_other_trials_report_is_an_error_of_the_one_that_does_not() -> None:
+    trials = searcher()
+    trials.suggest("a")
+    end(trials, "a", {"loss": 0.9})
+    trials.suggest("b")
+    end(trials, "b", {"accuracy": 1})
+    assert trials.fault is None
+    assert trials.suggest("c") == Searcher.FINISHED
+    found = trials.search.result()[0]
+    assert (found.status, found.because) == ("open", "width = 7, seed 0: ValueError: no loss")
+
+
+@pytest.mark.parametrize("loss", [math.nan, "high", None])
+def test_a_metric_that_is_no_number_is_an_error_of_its_value(loss: Any) -> None:
+    trials = searcher()
+    trials.suggest("a")
+    end(trials, "a", {"loss": loss})
+    assert trials.suggest("b") == Searcher.FINISHED
+    error = trials.search.result()[0].errors[0]
+    assert (error.value, error.message) == (5, f"ValueError: loss is {loss!r}, no number")
+
+
+def test_an_infinite_loss_is_a_fail() -> None:
+    trials = searcher()
+    trials.suggest("a")
+    end(trials, "a", {"loss": math.inf})
+    assert trials.suggest("b")["width"] > 5
+
+
+def test_a_score_out_of_bounds_ends_the_search_and_is_not_kept() -> None:
+    trials = searcher()
+    trials.suggest("a")
+    end(trials, "a", {"loss": -1})
+    assert str(trials.fault) == "width = 5, seed 0: loss: score -1.0: not in 0…inf"
+    assert trials.suggest("b") == Searcher.FINISHED
+    assert trials.search.kept.scores == []
+
+
+def test_a_score_that_cannot_be_written_ends_the_search(tmp_path: Path) -> None:
+    (tmp_path / "folder").write_text("in the way")
+    kept = ScoreFile(None, {})
+    kept.path, kept.about = tmp_path / "folder" / "scores", {}
+    trials = searcher(kept)
+    trials.suggest("a")
+    end(trials, "a", {"loss": 0.4})
+    assert isinstance(trials.fault, OSError)
+    assert trials.suggest("b") == Searcher.FINISHED
+
+
+def test_what_the_user_raises_is_not_tried_again_but_a_process_that_dies_is() -> None:
+    trials = searcher()
+    trials.suggest("a")
+    trials.raised["a"] = RuntimeError("mine")
+    trials.on_trial_complete("a", error=True)
+    assert trials.suggest("b") == Searcher.FINISHED
+    assert trials.search.result()[0].because == "width = 5, seed 0: RuntimeError: mine"
+    trials = searcher()
+    for name in "abc":
+        assert trials.suggest(name) == {"width": 5, "seed": 0}
+        trials.raised[name] = ActorDiedError()
+        trials.on_trial_complete(name, error=True)
+    assert trials.suggest("d") == Searcher.FINISHED
+    found = trials.search.result()[0]
+    assert (found.status, len(found.errors)) == ("open", 3)
+    assert found.errors[0].message.startswith("ActorDiedError: The actor died unexpectedly")
+
+
+def test_a_value_that_raises_fails_if_asked() -> None:
+    trials = searcher(on_error="fail")
+    trials.suggest("a")
+    trials.raised["a"] = RuntimeError("too large")
+    trials.on_trial_complete("a", error=True)
+    assert trials.suggest("b")["width"] < 5
+
+
+def test_a_trial_that_is_stopped_as_needless_is_no_error() -> None:
+    trials = searcher()
+    trials.suggest("a")
+    trials.spared.add("a")
+    trials.on_trial_complete("a", {"done": True})
+    assert trials.fault is None
+    assert trials.search.result()[0].errors == ()
+
+
+# ----- What wrappers hide
+
+
+class Model(tune.Trainable):
+    """A class that says what it needs."""
+
+    @classmethod
+    def default_resource_request(cls, config: dict[str, Any]) -> tune.PlacementGroupFactory:
+        return tune.PlacementGroupFactory([{"CPU": config["width"]}])
+
+
+class Reset(Model):
+    """A class whose process can train another value."""
+
+    def reset_config(self, new_config: dict[str, Any]) -> bool:
+        return True
+
+
+def test_resources_are_those_that_the_trainable_asks_for() -> None:
+    config = {"width": 3}
+
+    def copy(config: dict[str, Any]) -> None:
+        """Never called; ``with_resources`` writes on it."""
+
+    assert _own_resources(train, config) is None
+    assert _own_resources(Model, config).required_resources == {"CPU": 3}
+    assert _own_resources(tune.with_resources(Model, {"cpu": 2}), config).required_resources == {
+        "CPU": 2
+    }
+    assert _own_resources(tune.with_resources(copy, {"gpu": 2}), config).required_resources == {
+        "GPU": 2
+    }
+    by_config = tune.with_resources(
+        copy, lambda c: tune.PlacementGroupFactory([{"CPU": 2 * c["width"]}])
+    )
+    assert _own_resources(by_config, config).required_resources == {"CPU": 6}
+
+
+def test_a_class_is_reused_if_it_says_how() -> None:
+    wrapped = tune.with_resources(Reset, {"cpu": 2})
+    reused = [_can_be_reused(one) for one in (train, Model, Reset, wrapped)]
+    assert reused == [True, False, True, True]
+
+
+def test_a_file_knows_what_tunes_wrappers_hold(tmp_path: Path) -> None:
+    def other(config: dict[str, Any], **data: Any) -> None:
+        """Another function."""
+
+    def about(trainable: Any) -> Any:
+        return ScoreFile(tmp_path / "scores", {"trainable": trainable}).about
+
+    assert not ray.is_initialized()
+    assert about(tune.with_parameters(other, n=1)) == about(tune.with_parameters(other, n=1))
+    assert about(tune.with_parameters(other, n=1)) != about(tune.with_parameters(other, n=2))
+    assert about(tune.with_parameters(other, n=1)) != about(tune.with_parameters(train, n=1))
+    assert about(tune.with_resources(other, {"cpu": 2})) == about(other)
+    assert about(tune.with_resources(Model, {"cpu": 2})) == about(Model) != about(Reset)
+    assert about(tune.with_parameters(Model, n=1)) != about(tune.with_parameters(Reset, n=1))
+    assert about(tune.with_parameters(Model, n=1)) != about(tune.with_parameters(Model, n=2))
