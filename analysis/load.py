@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pandas as pd
@@ -25,6 +25,7 @@ class StudyResults:
         thresholds: columns of ``THRESHOLDS``, one row per (cell, h) that the search has touched.
         decisions: columns of ``DECISIONS``; None if the search's decisions are not known.
         asked: of ``asked_probes``, what the search asks for; None if not known.
+        store: where they come from, which may hold what theory is compared by; None if not known.
     """
 
     study: Study
@@ -32,6 +33,7 @@ class StudyResults:
     thresholds: pd.DataFrame
     decisions: pd.DataFrame | None = None
     asked: pd.DataFrame | None = None
+    store: Store | None = None
 
     @cached_property
     def searched(self) -> pd.DataFrame:
@@ -52,7 +54,7 @@ def open_results(study: Study, store: Store) -> StudyResults:
     Raises:
         StoreError: the store cannot be read, or the expectations kept in it are damaged.
     """
-    return results_of(study, stored_search(study, store))
+    return replace(results_of(study, stored_search(study, store)), store=store)
 
 
 def results_of(study: Study, search: StoredSearch) -> StudyResults:

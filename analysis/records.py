@@ -77,12 +77,16 @@ def graph_bits_per_parameter(row: Mapping[Any, Any]) -> float | None:
     return bits_per_parameter(graph_bits(m, m_edges, kind), int(row["d_model"]), int(row["D_K"]))
 
 
-def _records(table: pd.DataFrame, keys: Sequence[str]) -> list[dict[str, Any]]:
+def with_bits(table: pd.DataFrame) -> pd.DataFrame:
+    """A table of thresholds, or of cells, with ``bits_per_parameter`` as its last column."""
     bits = [graph_bits_per_parameter(row) for row in table.to_dict("records")]
-    table = table.assign(bits_per_parameter=pd.Series(bits, table.index, dtype="object"))
+    return table.assign(bits_per_parameter=pd.Series(bits, table.index, dtype="float64"))
+
+
+def _records(table: pd.DataFrame, keys: Sequence[str]) -> list[dict[str, Any]]:
     return [
         {key: _value(row, key) for key in keys}
-        for row in table[list(keys)].astype("object").to_dict("records")
+        for row in with_bits(table)[list(keys)].astype("object").to_dict("records")
     ]
 
 

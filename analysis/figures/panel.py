@@ -22,6 +22,7 @@ class Line:
         cell: the cell that it belongs to.
         label: what stands at its end, if anything.
         width_to_label: the panel's width in pixels from which there is room for the label.
+        level: whether the label stands level with the end, or below it, clear of a mark there.
         dodge: pixels to the right, as its points have it.
     """
 
@@ -31,6 +32,7 @@ class Line:
     cell: str | None = None
     label: str | None = None
     width_to_label: int = 0
+    level: bool = False
     dodge: float = 0
 
 

@@ -2,64 +2,105 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, LogLocator, NullLocator
+from analysis.figures.panel import Figure, Key, Line, Panel, Point
+from analysis.figures.scales import log2_axis, ratio_axis
 
-from analysis.figures.axes import FAINT, style
-from analysis.three_curves import BITS, Panel
+CAPTION = (
+    "Total key width D_K by the number of items m, a panel for each family of cells. Filled marks: "
+    "the trained threshold D_K*, with its interval over seeds. Hollow marks: the smallest width "
+    "that alternating projections were found exact with, on all pairs of every draw. Colour and "
+    "shape are the number of heads. Thin lines: the counting bound, each for a supposed number of "
+    "bits per parameter: the more a parameter holds, the less width is needed."
+)
 
-LOOKS = {
-    "trivial": ("#8a8a8a", "s", "one head an edge (trivial)"),
-    "trained": ("#b3402a", "o", "trained, mean F1 ≥ target"),
-    "constructed": ("#1f5a8a", "^", "constructed, exact in every draw"),
-}
-COLUMNS = 3
+Row = Mapping[str, Any]
+Bounds = Mapping[str, str]
 
 
-def draw_three_curves(panels: Sequence[Panel]) -> Figure:
-    """A panel for each family of cells, on logarithmic axes."""
-    rows, columns = -(-len(panels) // COLUMNS), min(COLUMNS, len(panels))
-    with style("three-curves"):
-        figure = Figure(figsize=(3.1 * columns + 0.4, 2.9 * rows + 0.8), layout="constrained")
-        axes = figure.subplots(rows, columns, squeeze=False)
-        for at, panel in zip(axes.flat, panels, strict=False):
-            _draw(at, panel)
-        for at in list(axes.flat)[len(panels) :]:
-            at.set_axis_off()
-        handles = dict(zip(*reversed(axes.flat[0].get_legend_handles_labels()), strict=True))
-        figure.legend(
-            handles.values(), handles.keys(), loc="outside lower center", ncols=3, frameon=False
+def draw_three_curves(
+    families: Sequence[tuple[str, Sequence[Row]]], bounds: Bounds, target: float
+) -> Figure:
+    """A panel for each family of cells, on logarithmic axes that all panels share.
+
+    Args:
+        families: title and rows of ``analysis.theory.curves_table`` with ``anchor``,
+            ``trained_text`` and ``constructed_text``, by growing m.
+        bounds: the columns of the bound's lines, and what stands at each.
+        target: mean score that a trained threshold reaches.
+    """
+    every = [row for _, rows in families for row in rows]
+    columns = [*bounds, "trained", "trained_high", "constructed", "trivial"]
+    widths = [row[name] for row in every for name in columns if row[name]]
+    x = log2_axis("m", [row["m"] for row in every], pad=1.25, above=2.1)
+    y = ratio_axis("D_K", widths, pad=1.25)
+    panels = tuple(
+        Panel(
+            key=f"f{i}",
+            title=(title,),
+            x=x,
+            y=y,
+            lines=tuple(_lines(rows, bounds)),
+            points=tuple(_points(rows, f"f{i}")),
+            height=230,
+            links=True,
         )
-    return figure
-
-
-def _draw(axes: Axes, panel: Panel) -> None:
-    title, x, rows = panel
-    at = rows[x].astype(float)
-    for b, line in zip(BITS, ("-", "--", ":"), strict=True):
-        axes.plot(
-            at, rows[f"bound_{b:g}"].astype(float), line, color=FAINT, linewidth=1,
-            label=f"bound at {b:g} bit a parameter",
-        )  # fmt: skip
-    for name, (colour, marker, label) in LOOKS.items():
-        known = rows[rows[name].notna()]
-        axes.plot(
-            known[x].astype(float), known[name].astype(float), color=colour, marker=marker,
-            markersize=4.5, linewidth=1.3, label=label,
-        )  # fmt: skip
-    axes.set(
-        xscale="log",
-        yscale="log",
-        title=title.replace("d_model", "$d_{model}$"),
-        xlabel=f"${x}$",
-        ylabel="$D_K$",
+        for i, (title, rows) in enumerate(families)
     )
-    axes.xaxis.set_major_locator(FixedLocator(at.tolist()))
-    axes.xaxis.set_major_formatter(FixedFormatter([f"{value:g}" for value in at]))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.yaxis.set_minor_locator(NullLocator())
+    made = any(row["constructed"] for row in every)
+    heads = {row["h_star"] for row in every} | {row["constructed_h"] for row in every}
+    legend = [Key(text=f"trained, mean F1 of {target:g} or more", line="ours")]
+    if made:
+        legend.append(Key(text="constructed, exact in every draw (hollow)", line="also"))
+    legend += [
+        Key(text="trivial: a head for each edge", line="paper"),
+        Key(text="counting bound, by bits per parameter", line="series"),
+        *(Key(text=f"h = {h}", h=h) for h in sorted(h for h in heads if h)),
+    ]
+    return Figure(
+        name="three-curves",
+        title="Bound, trained, constructed and trivial widths",
+        caption=CAPTION,
+        panels=panels,
+        legend=tuple(legend),
+        columns=3,
+    )
+
+
+def _lines(rows: Sequence[Row], bounds: Bounds) -> list[Line]:
+    drawn = [
+        Line(points=_places(rows, name), look="series", label=words, level=True)
+        for name, words in bounds.items()
+    ]
+    for name, look in ("trivial", "paper"), ("constructed", "also"), ("trained", "ours"):
+        drawn.append(Line(points=_places(rows, name), look=look))
+    return [line for line in drawn if len(line.points) > 1]
+
+
+def _places(rows: Sequence[Row], name: str) -> tuple[tuple[float, float], ...]:
+    return tuple((float(row["m"]), float(row[name])) for row in rows if row[name])
+
+
+def _points(rows: Sequence[Row], panel: str) -> list[Point]:
+    points = []
+    for row in rows:
+        if row["constructed"]:
+            points.append(_point(row, panel, "constructed", row["constructed_h"], hollow=True))
+        if row["trained"]:
+            ends = {"low": row["trained_low"], "high": row["trained_high"]}
+            points.append(_point(row, panel, "trained", row["h_star"], **ends))
+    return points
+
+
+def _point(row: Row, panel: str, name: str, h: int, **more: Any) -> Point:
+    return Point(
+        x=row["m"],
+        y=row[name],
+        key=f"{panel}-{name}-{row['anchor']}",
+        text=row[f"{name}_text"],
+        cell=row["anchor"],
+        h=h,
+        **more,
+    )

@@ -18,6 +18,7 @@ from analysis.report.sections import (
     repeat,
     side_by_side,
     summary,
+    theory,
     training_time,
     transitions,
 )
@@ -35,6 +36,7 @@ CONTENTS: dict[str, tuple[Make, ...]] = {
         heads.section,
         transitions.section,
         laws.section,
+        theory.section,
         cost.section,
         protocol.section,
         provenance.section,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from analysis.figures import svg
 from analysis.load import StudyResults
-from analysis.report import accuracy, findings, theory
+from analysis.report import accuracy, findings
 from analysis.report.contents import compared, sections
 from analysis.report.page import render
 from analysis.report.section import Section
@@ -34,7 +34,6 @@ def publish(tables: Tables, store: Store) -> str:
     page, files = report(tables)
     if "laws.json" in files:
         store.write_text(f"{home}/laws.json", files["laws.json"].decode())
-    files |= theory.files(tables.results, store)
     return place(page, files, store, f"{home}/report")
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.figures.panel import Figure
+from analysis.records import graph_bits_per_parameter
 from analysis.wording import MISSING
 
 Row = Mapping[str, Any]
@@ -102,3 +103,13 @@ class Section:
 def cell_column() -> Column:
     """The cell that a row is of."""
     return Column("cell", lambda row: row["short"], text=True, names=True)
+
+
+def bits_column() -> Column:
+    """Bits of the graph per parameter, at the threshold of a row."""
+
+    def shown(row: Row) -> str | None:
+        bits = graph_bits_per_parameter(row)
+        return None if bits is None else f"{bits:.2f}"
+
+    return Column("bits", shown)

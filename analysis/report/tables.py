@@ -20,6 +20,7 @@ from analysis.paper import published_figures
 from analysis.records import integer, real
 from analysis.report import findings
 from analysis.runs import cost
+from analysis.theory import Theory, theory
 from analysis.thresholds import best, head_pool
 from analysis.transitions import Collapse, collapses, mean_words, probes, transitions
 from rgr_dist.paper import PublishedLaw, capacity_scale, compression
@@ -108,6 +109,11 @@ class Tables:
         return cost(self.runs, self.study)
 
     @cached_property
+    def theory(self) -> Theory | None:
+        """Bounds and constructions beside training, if the store holds any."""
+        return theory(self.results, self.best)
+
+    @cached_property
     def fits(self) -> Fits:
         """Everything fitted to the thresholds."""
         return fits(self.best, self.results.searched, self.study)
@@ -157,7 +163,8 @@ class Tables:
     @cached_property
     def heads(self) -> list[Row]:
         """The rows of ``by_heads`` by size, with the rest of their threshold, names and words."""
-        kept = ("mean_score", "n_seeds", "d_k", "certificate", "limited_by", "confirmed")
+        kept = ("graph", "n_edges", "mean_score", "n_seeds", "d_k", "certificate", "limited_by",
+                "confirmed")  # fmt: skip
         rest, ends = {}, {}
         for row in rows_of(self.thresholds):
             key = row["cell_id"], row["h"]

@@ -12,12 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rgr_dist.cli.listing import Format, print_listing
-from rgr_dist.cli.options import How, Out, Set, StudyName, opened
+from rgr_dist.cli.options import CELL, How, Out, Set, StudyName, opened
 from rgr_dist.faults import UserError
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from analysis.load import StudyResults
+    from rgr_dist.store.store import Store
     from rgr_dist.study.construction import Construction
-    from rgr_dist.study.study import Cell
+    from rgr_dist.study.study import Cell, Run
     from rgr_dist.theory.draws import Constructor
 
 
@@ -39,6 +43,7 @@ class SignatureName(StrEnum):
 
     RADEMACHER = "rademacher"
     BERNOULLI = "bernoulli"
+    ORTHOGONAL = "orthogonal"
 
 
 class EmbeddingName(StrEnum):
@@ -70,7 +75,11 @@ class PrecisionName(StrEnum):
     FLOAT16 = "float16"
     BFLOAT16 = "bfloat16"
     INT8 = "int8"
+    INT7 = "int7"
+    INT6 = "int6"
+    INT5 = "int5"
     INT4 = "int4"
+    INT3 = "int3"
 
 
 ROW_COLUMNS = (
@@ -109,9 +118,14 @@ def construct(
     save: Annotated[
         str | None, typer.Option(metavar="FILE.safetensors", help="Keep the weights of draw 0.")
     ] = None,
+    out: Annotated[
+        str | None,
+        typer.Option("--out", help="Keep every draw as a run in this store, for its reports."),
+    ] = None,
     how: How = Format.TABLE,
 ) -> None:
     """Make a layer's weights by the paper's constructions, or ours, and test them on every pair."""
+    from rgr_dist.theory.bounds import softmax_floor
     from rgr_dist.theory.construct import signatures_of
     from rgr_dist.theory.draws import Constructor, tracked
 
@@ -125,6 +139,7 @@ def construct(
         raise UserError(f"--save {save}: give a name that ends in .safetensors")
     cell = _cell(algorithm, m, d_model, graph, embedding)
     made = Constructor(cell, algorithm.value, _options(signatures, p, tau, colouring), block_size)
+    store = None if out is None else _store_for(made, out)
     h, track = made.heads(), partial(tracked, shown=sys.stderr.isatty())
     facts: dict[str, Any] = {}
     width: int | None
@@ -134,6 +149,8 @@ def construct(
             facts["not_found"] = made.why_not_found(h)
     elif d_k is not None or algorithm in ("trivial", "limit"):
         width = d_k or 1
+    elif signatures == "orthogonal":
+        width = made.block
     else:
         if algorithm == "ours":
             raise UserError("--d-k: missing; ours has no printed width: give --d-k, or --find 1")
@@ -142,9 +159,44 @@ def construct(
     row = made.measure(h, width, draws, track) if width else made.not_found(h, draws)
     if algorithm == "5":
         facts |= made.promised_heads()
+    if algorithm == "2":
+        facts["softmax_floor"] = softmax_floor(cell.context.length)
+        facts["floor_of"] = "d_k of the template's scores alone (Lemma 8.2), not of softmax"
     if save is not None and width:
         made.save(Path(save), h, width)
+    if store is not None and width:
+        _keep(made.runs(h, width, draws), store)
     print_listing({"rows": [row]}, how, show=ROW_COLUMNS.split(), facts=facts)
+
+
+def _store_for(made: Constructor, out: str) -> Store:
+    """The store that draws are kept in.
+
+    Raises:
+        UserError: they cannot be kept as runs.
+    """
+    from rgr_dist.store.store import Store
+
+    if made.algorithm in ("trivial", "limit"):
+        raise UserError(
+            f"--out: {made.algorithm} has no d_k, so its draws are no runs; the limit is also "
+            "--algorithm 1 --signatures orthogonal --tau best"
+        )
+    if made.algorithm == "5" and made.options.colouring == "batched":
+        raise UserError("--out: runs of algorithm 5 take --colouring equitable")
+    store = Store(out)
+    store.check_writable()
+    return store
+
+
+def _keep(runs: list[Run], store: Store) -> None:
+    """Store the runs that it lacks, as a study of them would."""
+    from rgr_dist.engines.constructions import ConstructionEngine
+    from rgr_dist.running.worker import train_rows
+
+    held = store.runs({runs[0].cell.cell_id})
+    known = set(held[held["stop_reason"] != "failed"]["run_id"])
+    store.append(train_rows(ConstructionEngine(), [r for r in runs if r.run_id not in known]))
 
 
 def _find(made: Constructor, h: int, draws: int, share: float) -> int | None:
@@ -266,21 +318,25 @@ def all_pairs(
     precision: Annotated[
         list[PrecisionName] | None, typer.Option(help="Round the weights; every one if left out.")
     ] = None,
+    cell: Annotated[str | None, typer.Option(metavar=CELL, help="Only this cell.")] = None,
     set_: Set = None,
     how: How = Format.TABLE,
 ) -> None:
     """Score trained weights at each cell's threshold on all pairs, also rounded to fewer bits.
 
-    Weights are not stored: the runs are trained again, to the step at which they ended.
+    Weights are not stored: the runs are trained again, to the step at which they ended. What is
+    measured is kept in the store, for the study's report.
     """
+    import pandas as pd
+
     from analysis.load import open_results
     from analysis.records import graph_bits_per_parameter
-    from analysis.runs import scored
+    from analysis.rounding import rounded_means
     from analysis.thresholds import best_of
     from rgr_dist.engines.choose import make_engine
     from rgr_dist.engines.recovered import recovered
-    from rgr_dist.models.precision import BITS, PRECISIONS
-    from rgr_dist.study.study import Run
+    from rgr_dist.models.precision import PRECISIONS
+    from rgr_dist.study.select import cell_named
     from rgr_dist.theory.draws import tracked
 
     with opened(study, set_, out) as (resolved, store):
@@ -289,43 +345,55 @@ def all_pairs(
         results = open_results(resolved, store)
     best = best_of(results)
     best = best[best["D_K"].notna()]
-    if best.empty:
-        raise UserError(f"{out} holds no threshold of {study}; rgr run {study} finds them")
-    runs, cells = scored(results.runs, resolved), {c.cell_id: c for c in resolved.cells}
+    at = set(best["cell_id"])
+    if cell is not None:
+        at &= {cell_named(resolved, cell).cell_id}
+    if not at:
+        of = study if cell is None else f"{cell} of {study}"
+        raise UserError(f"{out} holds no threshold of {of}; rgr run {study} finds them")
+    store.check_writable()
+    standing = _runs_at(best, results)
+    runs = [(run, steps) for run, steps in standing if run.cell.cell_id in at]
     asked = {one.value for one in precision or PrecisionName}
     wanted = [name for name in PRECISIONS if name in asked]
     engine, rows = make_engine("auto"), []
-    thresholds = best.to_dict("records")
-    for at in tracked(range(len(thresholds)), shown=sys.stderr.isatty()):
-        row = thresholds[at]
-        cell, h, d_k = cells[row["cell_id"]], int(row["h_star"]), int(row["d_k"])
-        own = runs[
-            (runs["cell_id"] == cell.cell_id) & (runs["h"] == h) & (runs["d_k"] == d_k)
-        ].query("stop_reason != 'diverged'")
-        scores = [
-            one
-            for seed, steps in zip(own["seed"].tolist(), own["steps"].tolist(), strict=True)
-            for one in recovered(engine, Run(cell=cell, h=h, d_k=d_k, seed=seed), steps, wanted)
+    for i in tracked(range(len(runs)), shown=sys.stderr.isatty()):
+        run, steps = runs[i]
+        rows += [one.row() for one in recovered(engine, run, steps, wanted)]
+    kept = store.read_study_table(resolved.name, "all_pairs")
+    if kept is not None:  # what was measured before at thresholds that still stand
+        again = {(row["run_id"], row["precision"]) for row in rows}
+        now = {run.run_id for run, _ in standing}
+        rows += [
+            row
+            for row in _records(kept)
+            if row["run_id"] in now and (row["run_id"], row["precision"]) not in again
         ]
-        for name in wanted:
-            of = [one for one in scores if one.precision == name]
-            rows.append(
-                {
-                    "m": cell.m,
-                    "d_model": cell.d_model,
-                    "h": h,
-                    "d_k": d_k,
-                    "D_K": h * d_k,
-                    "precision": name,
-                    "bits": BITS[name],
-                    "seeds": len(of),
-                    "mean_score": sum(one.score for one in of) / len(of),
-                    "passes": sum(one.score for one in of) >= resolved.search.target * len(of),
-                    "exact": sum(one.pairs.exact for one in of),
-                    "mean_f1": sum(one.pairs.f1 for one in of) / len(of),
-                    "mean_failed_pairs": sum(one.pairs.failed_pairs for one in of) / len(of),
-                    "least_margin": min(one.pairs.margin for one in of),
-                    "bits_per_parameter": graph_bits_per_parameter(row),
-                }
-            )
-    print_listing({"rows": rows}, how)
+    store.write_study_table(resolved.name, "all_pairs", rows)
+    means = rounded_means(pd.DataFrame(rows), resolved.search.target)
+    means = means[means["precision"].isin(asked) & means["cell_id"].isin(at)]
+    bits = {row["cell_id"]: graph_bits_per_parameter(row) for row in best.to_dict("records")}
+    means["bits_per_parameter"] = means.pop("cell_id").map(bits)
+    print_listing({"rows": _records(means)}, how)
+
+
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    return [{str(key): value for key, value in row.items()} for row in table.to_dict("records")]
+
+
+def _runs_at(best: pd.DataFrame, results: StudyResults) -> list[tuple[Run, int]]:
+    """The runs at each cell's threshold, and the steps that each did."""
+    from analysis.runs import scored
+    from rgr_dist.study.study import Run
+
+    cells = {cell.cell_id: cell for cell in results.study.cells}
+    counted = scored(results.runs, results.study).query("stop_reason != 'diverged'")
+    at = best.assign(h=best["h_star"])[["cell_id", "h", "d_k"]].astype({"h": int, "d_k": int})
+    rows = at.merge(counted, on=["cell_id", "h", "d_k"])
+    return [
+        (
+            Run(cell=cells[row["cell_id"]], h=row["h"], d_k=row["d_k"], seed=row["seed"]),
+            row["steps"],
+        )
+        for row in rows.to_dict("records")
+    ]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from rgr_dist.engines.api import Engine, Weights
 from rgr_dist.models.max_heads import score_contexts
-from rgr_dist.models.precision import Precision, rounded
+from rgr_dist.models.precision import BITS, Precision, rounded
 from rgr_dist.problem.edge_task import Task
 from rgr_dist.study.study import Run
 from rgr_dist.theory.all_pairs import AllPairs, score_all_pairs
@@ -29,6 +30,26 @@ class Recovered:
     precision: Precision
     score: float
     pairs: AllPairs
+
+    def row(self) -> dict[str, Any]:
+        """Its row of ``ALL_PAIRS``."""
+        run, cell = self.run, self.run.cell
+        return {
+            "run_id": run.run_id,
+            "cell_id": cell.cell_id,
+            "m": cell.m,
+            "d_model": cell.d_model,
+            "h": run.h,
+            "d_k": run.d_k,
+            "D_K": run.D_K,
+            "seed": run.seed,
+            "precision": self.precision,
+            "bits": BITS[self.precision],
+            "score": self.score,
+            "f1": self.pairs.f1,
+            "failed_pairs": self.pairs.failed_pairs,
+            "margin": self.pairs.margin,
+        }
 
 
 def recovered(

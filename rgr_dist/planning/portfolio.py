@@ -68,14 +68,21 @@ def plan_cell(
 
 
 def _axes(cell: Cell, search: Search) -> Mapping[int, Sequence[int]]:
+    """The widths to search of each head count.
+
+    Alternating projections give heads wider than d_model nothing but zeros, so none is tried.
+    """
     default = 4 * capacity_scale(cell.m, cell.d_model, cell.n_edges)
+    widest = float(cell.d_model) if cell.record.algorithm == "ours" else math.inf
     if search.heads == "all":
         largest = max(1, math.floor(default if search.max_D_K is None else search.max_D_K))
-        return {h: range(1, largest // h + 1) for h in range(1, largest + 1)}
+        return {
+            h: range(1, math.floor(min(largest / h, widest)) + 1) for h in range(1, largest + 1)
+        }
     axes = {}
     for h in search.heads:
         limit = max(default, 4 * h) if search.max_D_K is None else search.max_D_K
-        axes[h] = range(1, max(1, math.floor(limit / h)) + 1)
+        axes[h] = range(1, max(1, math.floor(min(limit / h, widest))) + 1)
     return axes
 
 

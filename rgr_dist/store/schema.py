@@ -1,7 +1,8 @@
 """The stored tables: columns, units, version.
 
 ``RUNS`` is the raw record, one row per trained run. ``THRESHOLDS`` and ``DECISIONS``
-belong to one study and can be rebuilt from the runs and the study file alone.
+belong to one study and can be rebuilt from the runs and the study file alone. ``ALL_PAIRS`` is what
+``rgr all-pairs`` measured of the runs behind a study's thresholds.
 """
 
 from __future__ import annotations
@@ -126,4 +127,22 @@ DECISIONS = _table(
         pa.string(),
         "what decided it, such as the inequality that made more seeds unnecessary",
     ),
+)
+
+ALL_PAIRS = _table(
+    "all_pairs",
+    ("run_id", pa.string(), "the run that was trained again"),
+    ("cell_id", pa.string(), "hash of the cell's part of config"),
+    ("m", pa.int32(), "items"),
+    ("d_model", pa.int32(), "embedding width"),
+    ("h", pa.int32(), "heads"),
+    ("d_k", pa.int32(), "key width of a head"),
+    ("D_K", pa.int32(), "h * d_k"),
+    ("seed", pa.int32(), "seed"),
+    ("precision", pa.string(), "format that W_Q and W_K were rounded to"),
+    ("bits", pa.int32(), "bits of a parameter in that format"),
+    ("score", pa.float64(), "micro-F1 on the sampled test contexts"),
+    ("f1", pa.float64(), "micro-F1 on all m * m pairs"),
+    ("failed_pairs", pa.int64(), "wrong ones of all pairs"),
+    ("margin", pa.float64(), "distance of the score nearest to tau; negative if one is wrong"),
 )

@@ -2,7 +2,7 @@
 
     runs/part-*.parquet                one row per run, addressed by run_id
     studies/<name>/study.yaml          the study as resolved
-    studies/<name>/<table>.parquet     decisions, thresholds
+    studies/<name>/<table>.parquet     decisions, thresholds, all_pairs
     studies/<name>/report/             the report
 
 A file appears under its name only once it is complete: on a local disk it is written under
@@ -34,9 +34,9 @@ from rgr_dist.store.parts import (
     within,
     write_atomically,
 )
-from rgr_dist.store.schema import DECISIONS, RUNS, SCHEMA_VERSION, THRESHOLDS
+from rgr_dist.store.schema import ALL_PAIRS, DECISIONS, RUNS, SCHEMA_VERSION, THRESHOLDS
 
-STUDY_TABLES = {"thresholds": THRESHOLDS, "decisions": DECISIONS}
+STUDY_TABLES = {"thresholds": THRESHOLDS, "decisions": DECISIONS, "all_pairs": ALL_PAIRS}
 ANSWER_WITHIN = 60.0
 """Seconds to wait for object storage to answer."""
 COMPACT_ABOVE = 64
@@ -192,7 +192,7 @@ class Store:
         return sorted(i.base_name for i in folders if i.type == pafs.FileType.Directory)
 
     def write_study_table(self, name: str, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Replace a table of a study: ``thresholds`` or ``decisions``."""
+        """Replace a table of a study: one of ``STUDY_TABLES``."""
         schema = STUDY_TABLES[table]
         content = pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
         self._write_table(f"studies/{name}/{table}.parquet", content)

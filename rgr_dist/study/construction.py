@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from rgr_dist.study.spec import Count, Real, Spec
 
 Algorithm = Literal["1", "2", "3", "4", "5", "ours"]
 """The paper's algorithms by their number, and alternating projections (``theory.projections``)."""
-Kind = Literal["rademacher", "bernoulli"]
+Kind = Literal["rademacher", "bernoulli", "orthogonal"]
 
 
 class Construction(Spec):
@@ -18,6 +18,8 @@ class Construction(Spec):
 
     Attributes:
         signatures: law of their entries; Bernoulli in Algorithms 3 and 4, else Rademacher.
+            Orthogonal ones are not the paper's: at a d_k of the block size they have the scores of
+            the limit d_k → ∞. For Algorithms 1, 3 and 4.
         p: chance of a 1 in a Bernoulli entry: 1/4 in Algorithm 3, 1/20 in Algorithm 4.
         colouring: how Algorithm 5 packs edges into heads: König's classes cut into blocks, as
             printed, or matchings of even size, which take fewer heads (Corollary B.10).
@@ -41,3 +43,18 @@ class ConstructionModel(Construction):
     """``model`` as a study names a construction: ``{construction: 1, signatures: bernoulli}``."""
 
     construction: Annotated[Algorithm, BeforeValidator(_named)]
+
+    @model_validator(mode="after")
+    def _takes_its_signatures(self) -> Self:
+        if self.signatures == "orthogonal":
+            fault = orthogonal_fault(self.construction, self.p)
+            if fault is not None:
+                raise ValueError(f"signatures: {fault}")
+        return self
+
+
+def orthogonal_fault(algorithm: str, p: float | None) -> str | None:
+    """Why an algorithm does not take orthogonal signatures; None if it does."""
+    if algorithm not in ("1", "3", "4"):
+        return f"orthogonal is for algorithms 1, 3 and 4, not for {algorithm}"
+    return None if p is None else f"p = {p:g} is for bernoulli, not for orthogonal"

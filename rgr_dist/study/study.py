@@ -25,6 +25,9 @@ PROTOCOL = 1
 """Version of the training protocol. Raise it when the same study would give other numbers."""
 
 
+PROBLEM = ("graph", "m", "d_model", "embedding", "context")
+"""Keys of a cell that its task depends on, without the training."""
+
 CONFIRM_SEEDS = 20
 """Fresh seeds that confirm a winner where every head is searched."""
 
@@ -337,9 +340,7 @@ class Cell(Spec):
     @property
     def problem_json(self) -> str:
         """Canonical JSON of what the random streams are keyed by: the task without the training."""
-        return canonical_json(
-            self.model_dump(mode="json", include={"graph", "m", "d_model", "embedding", "context"})
-        )
+        return canonical_json(self.model_dump(mode="json", include=set(PROBLEM)))
 
     @property
     def cell_id(self) -> str:

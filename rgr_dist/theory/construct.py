@@ -8,7 +8,7 @@ from typing import Literal
 
 from rgr_dist.problem.graphs import Neighbours
 from rgr_dist.problem.streams import Stream
-from rgr_dist.study.construction import Algorithm, Construction
+from rgr_dist.study.construction import Algorithm, Construction, orthogonal_fault
 from rgr_dist.theory.layer import ConstructionError, FloatArray, Layer
 from rgr_dist.theory.matchings import (
     Matching,
@@ -19,7 +19,7 @@ from rgr_dist.theory.matchings import (
     max_degree,
 )
 from rgr_dist.theory.projections import project
-from rgr_dist.theory.signatures import Signatures
+from rgr_dist.theory.signatures import Signatures, orthogonal
 from rgr_dist.theory.template import limit_layer, template_layer, trivial_layer
 
 Baseline = Literal["trivial", "limit"]
@@ -65,6 +65,8 @@ def signatures_of(algorithm: str, options: Construction) -> Signatures:
         ConstructionError: p is not valid there.
     """
     kind = options.signatures or ("bernoulli" if algorithm in PRINTED_P else "rademacher")
+    if kind == "orthogonal":
+        raise ConstructionError("orthogonal signatures have no law; give a d_k, the block size")
     if kind == "rademacher":
         if options.p is not None:
             raise ConstructionError(f"p = {options.p:g} is for bernoulli signatures alone")
@@ -149,11 +151,16 @@ def build(
         return Built(limit_layer(X, matchings, problem.scale))
     if algorithm == "3" and not _is_one_hot(X):
         raise ConstructionError("algorithm 3 takes one-hot embeddings, so give d_model = m")
+    mu = problem.scale if algorithm == "4" else 1.0
+    matchings = matchings_of(algorithm, graph, h, block_size)
+    if options.signatures == "orthogonal":
+        fault = orthogonal_fault(algorithm, options.p)
+        if fault is not None:
+            raise ConstructionError(fault)
+        return Built(template_layer(X, matchings, orthogonal(matchings, graph.m, d_k), 0.5, mu))
     law = signatures_of(algorithm, options)
     w = law.draw(problem.stream("signatures"), graph.m, d_k)
     tau = 0.5 if algorithm == "2" else law.printed_tau(d_k)
-    mu = problem.scale if algorithm == "4" else 1.0
-    matchings = matchings_of(algorithm, graph, h, block_size)
     return Built(template_layer(X, matchings, w, tau, mu))
 
 

@@ -20,7 +20,8 @@ from rgr_dist.problem.graphs import sample_graph
 from rgr_dist.problem.streams import Stream
 from rgr_dist.study.construction import Algorithm, Construction
 from rgr_dist.study.errors import StudyError
-from rgr_dist.study.study import Cell
+from rgr_dist.study.models import construction_name
+from rgr_dist.study.study import Cell, Run
 from rgr_dist.theory.all_pairs import AllPairs, find_tau, score_all_pairs
 from rgr_dist.theory.construct import (
     Baseline,
@@ -89,6 +90,14 @@ class Constructor:
         cut = self.options.colouring == "batched"
         block = self.block if cut else None
         return problem, build(self.algorithm, self.options, problem, h, d_k, block)
+
+    def runs(self, h: int, d_k: int, draws: int) -> list[Run]:
+        """The draws as runs of a study, which makes the same weights of them."""
+        assert self.algorithm != "trivial"
+        assert self.algorithm != "limit"
+        made = {"model": construction_name(self.algorithm), "construction": self.options}
+        cell = self.cell.model_copy(update=made)
+        return [Run(cell=cell, h=h, d_k=d_k, seed=seed) for seed in range(draws)]
 
     def score(self, seed: int, h: int, d_k: int) -> AllPairs | InContexts:
         """One draw, scored on all pairs, or on sampled contexts for Algorithm 2."""

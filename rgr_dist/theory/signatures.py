@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,6 +12,24 @@ import numpy.typing as npt
 from rgr_dist.problem.streams import Stream
 
 Kind = Literal["rademacher", "bernoulli"]
+
+
+def orthogonal(
+    matchings: Sequence[npt.NDArray[np.int64]], m: int, d_k: int
+) -> npt.NDArray[np.float64]:
+    """Signatures that are unit vectors within each head, [m, d_k]: no noise of signatures is left.
+
+    At a d_k of the largest block the scores are those of the limit d_k → ∞, whose signatures have
+    w_s · w_t / d_k = 0 for s ≠ t, and tau is 1/2. A smaller d_k gives several targets of a head
+    one signature.
+
+    Args:
+        matchings: the edges (source, target) of each head; a target is in one of them alone.
+    """
+    w = np.zeros((m, d_k))
+    for matching in matchings:
+        w[matching[:, 1], np.arange(len(matching)) % d_k] = 1
+    return w
 
 
 @dataclass(frozen=True)

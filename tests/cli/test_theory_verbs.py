@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ import pytest
 from safetensors.numpy import load_file
 
 from rgr_dist.cli import call
+from rgr_dist.store.store import Store
+from rgr_dist.study.from_yaml import parse_study
+from rgr_dist.study.study import Run
 
 
 def listed(capsys: pytest.CaptureFixture[str], *arguments: Any) -> dict[str, Any]:
@@ -60,6 +64,26 @@ def test_construct_saves_weights_that_recover_the_graph(
     np.testing.assert_array_equal(scores > saved["tau"], true)
 
 
+def test_construct_keeps_its_draws_as_the_runs_of_a_study(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    made = ("construct", "--algorithm", 1, "--m", 16, "--d-model", 8, "--tau", "best")
+    made = (*made, "--signatures", "orthogonal", "--out", tmp_path)
+    (row,) = listed(capsys, *made, "--draws", 2)["rows"]
+    assert (row["h"], row["d_k"]) == (2, 8)
+    (row,) = listed(capsys, *made, "--draws", 4)["rows"]
+    runs = Store(tmp_path).runs()
+    assert runs["seed"].tolist() == [0, 1, 2, 3]
+    assert runs["score"].mean() == pytest.approx(row["mean_f1"])
+    assert len(list((tmp_path / "runs").iterdir())) == 2  # two draws were there
+    options = {"construction": 1, "signatures": "orthogonal", "tau": "best"}
+    cells = [{"m": 16, "d_model": 8}]
+    (cell,) = parse_study({"name": "s", "model": options, "cells": cells}).cells
+    assert runs["run_id"].tolist() == [
+        Run(cell=cell, h=2, d_k=8, seed=seed).run_id for seed in range(4)
+    ]
+
+
 def test_algorithm_5_says_how_many_heads_were_promised(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -74,6 +98,14 @@ def test_algorithm_5_says_how_many_heads_were_promised(
     even = listed(capsys, *made, "--colouring", "equitable")
     assert even["rows"][0]["h"] == 5
     assert even["rows"][0]["success_rate"] == listing["rows"][0]["success_rate"] == 1
+
+
+def test_algorithm_2_names_the_floor_of_its_template(capsys: pytest.CaptureFixture[str]) -> None:
+    made = ("construct", "--algorithm", 2, "--m", 32, "--d-model", 16, "--d-k", 8, "--draws", 1)
+    listing = listed(capsys, *made)
+    assert listing["softmax_floor"] == pytest.approx(4 * math.log(15) ** 2)
+    assert "template" in listing["floor_of"]
+    assert 0 <= listing["rows"][0]["present_right"] <= 1
 
 
 def test_a_width_that_does_not_exist_is_null(capsys: pytest.CaptureFixture[str]) -> None:
@@ -122,6 +154,8 @@ def test_geometry_reads_vectors_of_any_kind(
         ("construct --algorithm 6 --m 16", "'6' is not one of"),
         ("construct --algorithm ours --m 16", "--d-k: missing"),
         ("construct --algorithm 1 --m 16 --find 0.9 --d-k 3", "leave --d-k"),
+        ("construct --algorithm limit --m 16 --out x", "--out: limit has no d_k"),
+        ("construct --algorithm 5 --m 16 --d-k 3 --out x", "take --colouring equitable"),
         ("construct --algorithm 1 --m 16 --find 2", "--find 2: not a share"),
         ("construct --algorithm 1 --m 16 --graph none.csv", "--graph none.csv: cannot be read"),
         ("construct --algorithm 1 --m 16 --d-k 3 --save w.npz", "ends in .safetensors"),
@@ -149,9 +183,12 @@ def test_a_graph_that_is_no_permutation_is_refused_by_algorithm_1(
 
 
 def test_all_pairs_scores_the_stored_thresholds(
-    finished: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    finished: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.chdir(finished)
+    monkeypatch.chdir(shutil.copytree(finished, tmp_path / "copy"))
     rows = listed(
         capsys, "all-pairs", "small.yaml", "--precision", "float32", "--precision", "int4"
     )
@@ -163,5 +200,19 @@ def test_all_pairs_scores_the_stored_thresholds(
         assert cell["float32"]["mean_f1"] >= cell["int4"]["mean_f1"]
         assert 0 <= cell["float32"]["exact"] <= cell["float32"]["seeds"] == 3
         assert cell["float32"]["bits_per_parameter"] > 0
+    table = Store("results").read_study_table("small", "all_pairs")
+    assert table is not None
+    assert len(table) == 2 * 3 * len(by_cell)
+    listed(capsys, "all-pairs", "small.yaml", "--precision", "int4", "--precision", "int6")
+    table = Store("results").read_study_table("small", "all_pairs")
+    assert table is not None
+    assert not table.duplicated(["run_id", "precision"]).any()
+    assert set(table["precision"]) == {"float32", "int4", "int6"}
+    chosen = ("--cell", "m=16,d_model=8", "--precision", "int8")
+    (one,) = listed(capsys, "all-pairs", "small.yaml", *chosen)["rows"]
+    assert (one["m"], one["d_model"], one["precision"]) == (16, 8, "int8")
+    table = Store("results").read_study_table("small", "all_pairs")
+    assert table is not None
+    assert set(table["precision"]) == {"float32", "int4", "int6", "int8"}
     assert call(["all-pairs", "softmax"]) == 2
     assert "all-pairs is for model max" in capsys.readouterr().err

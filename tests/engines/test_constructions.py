@@ -75,6 +75,10 @@ def test_a_study_names_a_construction_and_its_parameters() -> None:
         ({"construction": "ours", "p": 0.7}, "model.p: 0.7 is not valid; give a value below 0.5"),
         ({"construktion": 1}, "model.construktion: unknown key; did you mean 'construction'"),
         ({"construction": 3}, "algorithm 3 takes onehot"),
+        (
+            {"construction": 5, "signatures": "orthogonal"},
+            "model.signatures: orthogonal is for algorithms 1, 3 and 4, not for 5",
+        ),
     ],
 )
 def test_what_a_construction_does_not_take_is_told(model: object, said: str) -> None:

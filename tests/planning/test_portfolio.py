@@ -17,7 +17,7 @@ from rgr_dist.planning.tables import asked_probes, decision_rows, threshold_rows
 from rgr_dist.store.schema import DECISIONS, RUNS, THRESHOLDS
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.from_yaml import parse_study
-from rgr_dist.study.study import Cell, Run, Study
+from rgr_dist.study.study import Cell, Run, Search, Study
 from search.protocol import Probe, ProbeKey
 
 WIDTHS = {1: 9, 2: 4, 8: 2}
@@ -178,6 +178,17 @@ def test_limits_follow_the_law_unless_they_are_given() -> None:
     assert limits == {1: 96, 3: 32, 64: 4}  # at least 4 widths a head
     plan = plan_cell(cell, study_of(max_D_K=50, heads=[1, 3]).search)
     assert plan.axes == {1: range(1, 51), 3: range(1, 17)}
+
+
+def test_projected_heads_are_searched_up_to_d_model_alone() -> None:
+    cell = Cell(m=512, d_model=16, model="ours")
+    heads = Search(heads=(1, 32, 64))
+    limits = {h: axis[-1] for h, axis in plan_cell(cell, heads).axes.items()}
+    assert limits == {1: 16, 32: 16, 64: 16}
+    narrow = Search(heads=(1, 32, 64), max_D_K=640)
+    assert plan_cell(cell, narrow).axes[64] == range(1, 11)
+    every = plan_cell(cell, Search(heads="all", max_D_K=40)).axes
+    assert (every[1], every[40]) == (range(1, 17), range(1, 2))
 
 
 def test_a_grid_trains_the_listed_widths_that_a_head_divides() -> None:

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rgr_dist.store.schema import DECISIONS, RUNS, SCHEMA_VERSION, THRESHOLDS
-from rgr_dist.store.store import Store
+from rgr_dist.store.schema import RUNS, SCHEMA_VERSION
+from rgr_dist.store.store import STUDY_TABLES, Store
 from rgr_dist.study.study import Run
 from tests.store.made_up_runs import run_row
 
@@ -22,7 +22,7 @@ DESIGNED = [
 """Columns that a row of runs has at least."""
 
 
-@pytest.mark.parametrize("schema", [RUNS, THRESHOLDS, DECISIONS])
+@pytest.mark.parametrize("schema", [RUNS, *STUDY_TABLES.values()])
 def test_every_column_says_what_it_is_about(schema: pa.Schema) -> None:
     assert len(set(schema.names)) == len(schema.names)
     for field in schema:
@@ -53,7 +53,7 @@ def test_a_stored_row_can_be_addressed_from_its_own_config(tmp_path: Path) -> No
     assert Run.model_validate_json(json.dumps(config)).run_id == row["run_id"]
 
 
-@pytest.mark.parametrize("name", ["thresholds", "decisions"])
+@pytest.mark.parametrize("name", ["thresholds", "decisions", "all_pairs"])
 def test_a_table_of_a_study_is_replaced_whole(tmp_path: Path, name: str) -> None:
     store = Store(tmp_path)
     assert store.read_study_table("study", name) is None
@@ -63,7 +63,7 @@ def test_a_table_of_a_study_is_replaced_whole(tmp_path: Path, name: str) -> None
     assert table[["cell_id", "h"]].to_dict("records") == [{"cell_id": "c", "h": 4}]
     files = [path.name for path in (tmp_path / "studies/study").iterdir()]
     assert files == [f"{name}.parquet"]
-    schema = {"thresholds": THRESHOLDS, "decisions": DECISIONS}[name]
+    schema = STUDY_TABLES[name]
     stored = pq.read_schema(tmp_path / f"studies/study/{name}.parquet")
     assert stored.equals(schema, check_metadata=True)
     older = pq.read_table(tmp_path / f"studies/study/{name}.parquet").select(["cell_id", "h"])

@@ -104,6 +104,26 @@ def test_the_template_tends_to_its_limit(h: int) -> None:
     np.testing.assert_allclose(scores[1], scores[0], atol=0.06)
 
 
+@pytest.mark.parametrize("h", [4, 8])
+def test_orthogonal_signatures_of_a_block_are_the_limit(h: int) -> None:
+    problem = problem_of(cell(32, 8), 1)
+    options = Construction(signatures="orthogonal")
+    layers = [
+        build("1", options, problem, h, 32 // h).layer,
+        build("limit", PRINTED, problem, h, 1).layer,
+    ]
+    assert layers[0].tau == layers[1].tau == 0.5
+    scores = []
+    for layer in layers:
+        Q, K = ((problem.X @ W).reshape(32, h, -1) for W in (layer.W_Q, layer.W_K))
+        scores.append(np.einsum("ihk,jhk->hij", Q, K).max(axis=0))
+    np.testing.assert_allclose(scores[0], scores[1] * problem.scale, atol=1e-12)
+    narrow = build("1", options, problem, h, 32 // h - 1).layer
+    assert score_all_pairs(narrow, problem.X, problem.graph).tau == 0.5
+    with pytest.raises(ConstructionError, match="algorithms 1, 3 and 4"):
+        build("5", options, problem, h, 4)
+
+
 def test_noise_has_a_mean_that_width_does_not_remove() -> None:
     """N_1 and N_2 of App. B.2 are d_k δ_j(π(i)) and d_k δ_i(π⁻¹(j)) on average, not 0."""
     problem = problem_of(cell(16, 4), 0)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from analysis.records import with_bits
 from analysis.report.findings import STATUS
-from analysis.report.section import Column, Section, Table, cell_column
+from analysis.report.section import Column, Section, Table, bits_column, cell_column
 from analysis.report.tables import Tables
 
 
@@ -21,6 +22,7 @@ def section(tables: Tables) -> Section:
         Column("D_K*", lambda row: row["D_K_words"], lambda row: row["D_K"]),
         Column("h*", lambda row: row["h_words"], lambda row: row["h_star"]),
         Column("d_k", lambda row: row["d_k"]),
+        bits_column(),
     ]
     if "max_steps" in tables.best and tables.best["max_steps"].nunique() > 1:
         columns.insert(1, Column("max_steps", lambda row: row["max_steps"]))
@@ -35,12 +37,16 @@ def section(tables: Tables) -> Section:
         name="table-cells",
         caption=(
             "In brackets: D_K* from optimistic to conservative, h* from the fewest to the most "
-            "heads not told apart."
+            "heads not told apart. Bits: of the graph, per parameter at D_K*."
         ),
         columns=columns,
         rows=cells,
         anchored=True,
     )
     return Section(
-        name="cells", title="Cells", words=words, shown=(table,), files={"best": tables.best}
+        name="cells",
+        title="Cells",
+        words=words,
+        shown=(table,),
+        files={"best": with_bits(tables.best)},
     )

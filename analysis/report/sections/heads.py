@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from analysis.figures.heads import draw_best_heads, draw_thresholds_by_head
 from analysis.laws import Law, by_name
-from analysis.report.section import Column, Section, Table, cell_column
+from analysis.records import with_bits
+from analysis.report.section import Column, Section, Table, bits_column, cell_column
 from analysis.report.sections.law import Curve, published
 from analysis.report.tables import Tables
 from analysis.wording import three_digits
@@ -24,7 +25,11 @@ def section(tables: Tables) -> Section:
         title="Heads",
         figures=figures,
         shown=shown,
-        files={"thresholds": tables.thresholds, "heads": tables.by_heads, "head_pool": tables.pool},
+        files={
+            "thresholds": with_bits(tables.thresholds),
+            "heads": tables.by_heads,
+            "head_pool": tables.pool,
+        },
     )
 
 
@@ -63,6 +68,7 @@ def _thresholds(tables: Tables) -> Table:
         Column("h", lambda row: row["h"]),
         Column("D_K", lambda row: row["D_K_words"], lambda row: row["D_K"]),
         Column("d_k", lambda row: row["d_k"]),
+        bits_column(),
         Column(
             "mean", lambda row: None if row["mean_score"] is None else f"{row['mean_score']:.4f}"
         ),
@@ -73,7 +79,10 @@ def _thresholds(tables: Tables) -> Table:
         columns.append(Column("limited by", lambda row: row["limited_by"] or "", text=True))
     return Table(
         name="table-heads",
-        caption="The threshold of every head count. ≥: a lower bound, where none is known.",
+        caption=(
+            "The threshold of every head count. ≥: a lower bound, where none is known. Bits: of "
+            "the graph, per parameter at that D_K."
+        ),
         columns=columns,
         rows=rows,
         folded=f"Thresholds of every head count: {len(rows)} rows",

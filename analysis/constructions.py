@@ -1,0 +1,126 @@
+"""What a store holds of weights that were made, not trained, for the graphs of a study."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import pandas as pd
+from scipy import stats
+
+from rgr_dist.store.store import Store
+from rgr_dist.study.models import MODELS
+from rgr_dist.study.study import PROBLEM, Study, canonical_json
+
+CONFIDENCE = 0.95
+ALGORITHM_1 = "algorithm-1"
+OURS = "ours"
+MADE = [record.name for record in MODELS.values() if record.task == "construction"]
+KEYS = ("run_id", "cell_id", "model", "graph", "degree", "m", "d_model", "h", "d_k", "seed",
+        "stop_reason", "finished_at")  # fmt: skip
+SIZES = {"m", "d_model"}
+
+
+@dataclass(frozen=True)
+class Width:
+    """The smallest D_K that a search found exact in every draw, its heads, and those draws."""
+
+    D_K: int
+    h: int
+    draws: int
+
+
+def construction_runs(store: Store) -> pd.DataFrame:
+    """Every stored run of a construction: columns of ``RUNS``, the score being F1 on all pairs."""
+    kinds = store.runs(columns=KEYS)
+    made = kinds[kinds["model"].isin(MADE)]
+    columns = [*KEYS, "score", "config"]
+    return store.runs(set(made["cell_id"]), columns) if len(made) else made.assign(config=[])
+
+
+def constructed_widths(store: Store, runs: pd.DataFrame) -> dict[str, Width]:
+    """The smallest D_K of ``ours`` that is exact in every draw, by the problem of its cell.
+
+    From the tables of every study in the store that searched for it; of several with another
+    number of draws, those with the most.
+
+    Args:
+        runs: those of ``construction_runs``; they tell which problem a cell is.
+    """
+    problem_of = _problems(runs)
+    found: dict[str, Width] = {}
+    for name in store.studies():
+        table = store.read_study_table(name, "thresholds")
+        if table is None:
+            continue
+        is_exact = (table["status"] == "found") & (table["mean_score"] == 1)
+        own = table[(table["model"] == OURS) & is_exact][["cell_id", "D_K", "h", "n_seeds"]]
+        for cell_id, D_K, h, draws in own.itertuples(index=False):
+            width, problem = Width(int(D_K), int(h), int(draws)), problem_of.get(cell_id)
+            if problem is not None:
+                known = found.setdefault(problem, width)
+                found[problem] = min(known, width, key=lambda one: (-one.draws, one.D_K, one.h))
+    return found
+
+
+def rates_of_algorithm_1(study: Study, runs: pd.DataFrame) -> pd.DataFrame:
+    """How often Algorithm 1 with its printed blocks of d_model recovers graphs, at every size.
+
+    Args:
+        runs: those of ``construction_runs``; counted are those on graphs, embeddings and contexts
+            as in the study, of any m and d_model.
+
+    Returns:
+        A row for each size, d_k and choice of signatures and tau: ``m, d_model, h, d_k,
+        signatures, tau, draws, exact, success_low, success_high, mean_f1``, with a 95 %
+        Clopper-Pearson interval of the share of exact draws. Orthogonal signatures are the limit
+        d_k → ∞.
+    """
+    kinds = {_kind(cell.problem_json) for cell in study.cells}
+    kind_of = {cell_id: _kind(problem) for cell_id, problem in _problems(runs).items()}
+    own = runs[
+        (runs["model"] == ALGORITHM_1)
+        & (runs["h"] == -(-runs["m"] // runs["d_model"]))
+        & (runs["stop_reason"] != "failed")
+        & runs["cell_id"].map(kind_of).isin(kinds)
+    ]
+    rows = []
+    for _, draws in own.groupby(["cell_id", "h", "d_k"], sort=False):
+        first = draws.iloc[0]
+        options = json.loads(first["config"])["cell"].get("construction", {})
+        exact, n = int((draws["score"] == 1).sum()), len(draws)
+        interval = stats.binomtest(exact, n).proportion_ci(CONFIDENCE, method="exact")
+        rows.append(
+            {
+                "m": int(first["m"]),
+                "d_model": int(first["d_model"]),
+                "h": int(first["h"]),
+                "d_k": int(first["d_k"]),
+                "signatures": options.get("signatures") or "rademacher",
+                "tau": options.get("tau", "printed"),
+                "draws": n,
+                "exact": exact,
+                "success_low": float(interval.low),
+                "success_high": float(interval.high),
+                "mean_f1": float(draws["score"].mean()),
+            }
+        )
+    columns = ["m", "d_model", "h", "d_k", "signatures", "tau", "draws", "exact", "success_low",
+               "success_high", "mean_f1"]  # fmt: skip
+    table = pd.DataFrame(rows, columns=columns)
+    return table.sort_values(["m", "d_model", "signatures", "d_k", "tau"], ignore_index=True)
+
+
+def _problems(runs: pd.DataFrame) -> dict[str, str]:
+    """The problem of each cell by its cell_id."""
+    firsts = runs.drop_duplicates("cell_id")
+    return {
+        cell_id: canonical_json({key: json.loads(config)["cell"][key] for key in PROBLEM})
+        for cell_id, config in zip(firsts["cell_id"], firsts["config"], strict=True)
+    }
+
+
+def _kind(problem: str) -> str:
+    """A problem without its sizes."""
+    keys = json.loads(problem)
+    return canonical_json({key: keys[key] for key in keys if key not in SIZES})

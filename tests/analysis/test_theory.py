@@ -1,0 +1,208 @@
+"""Theory beside training: its tables against arithmetic by hand, the figure, the section."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.constructions import constructed_widths, construction_runs, rates_of_algorithm_1
+from analysis.figures.three_curves import draw_three_curves
+from analysis.load import StudyResults
+from analysis.report.publish import report, write_report
+from analysis.report.tables import rows_of
+from analysis.rounding import bits_needed, rounded_means
+from analysis.theory import curves_table, families, growths, theory
+from analysis.thresholds import best_of
+from rgr_dist.store.store import Store
+from rgr_dist.study.from_yaml import parse_study
+from rgr_dist.study.study import Study
+
+TRAINED = {(32, 8): (4, 6), (64, 8): (8, 7), (64, 16): (2, 9), (128, 16): (8, 7)}
+MADE = {(32, 8): 18, (64, 8): 40, (64, 16): 15}
+
+
+def study_of(model: object, **more: Any) -> Study:
+    cells = [{"m": [32, 64], "d_model": 8}, {"m": [64, 128], "d_model": 16}]
+    return parse_study({"name": "s", "model": model, "cells": cells, **more})
+
+
+@pytest.fixture
+def store(made_up: SimpleNamespace, tmp_path: Path) -> Store:
+    """Constructed widths; wider ones, ones of three draws or not exact, and another embedding's."""
+    store = Store(str(tmp_path))
+    iterations = {"made": 400, "wider": 300, "few": 200, "inexact": 100, "narrow": 50}
+    for name in iterations:
+        model = {"construction": "ours", "iterations": iterations[name]}
+        more = {"embedding": {"family": "binary"}} if name == "narrow" else {}
+        study, rows = study_of(model, **more), []
+        for cell in study.cells:
+            width = MADE.get((cell.m, cell.d_model))
+            if width is not None:
+                width += {"made": 0, "wider": 5}.get(name, -5)
+                seeds, mean = 3 if name == "few" else 30, 0.995 if name == "inexact" else 1.0
+                one = made_up.threshold_row(cell, 1, width, n_seeds=seeds, mean_score=mean)
+                rows.append(one)
+                store.append([made_up.run_row(cell, 1, width, 0, 1.0)])
+        store.write_study_table(name, "thresholds", rows)
+    return store
+
+
+@pytest.fixture
+def results(made_up: SimpleNamespace, store: Store) -> StudyResults:
+    study = study_of("max")
+    at = {(cell.m, cell.d_model): cell for cell in study.cells}
+    rows = [made_up.threshold_row(at[size], *width) for size, width in TRAINED.items()]
+    trained = [
+        made_up.run_row(at[size], *width, seed, 0.996)
+        for size, width in TRAINED.items()
+        for seed in range(10)
+    ]
+    made = made_up.results_of(study, trained, rows)
+    return StudyResults(study, made.runs, made.thresholds, store=store)
+
+
+@pytest.fixture
+def curves(results: StudyResults, store: Store) -> pd.DataFrame:
+    widths = constructed_widths(store, construction_runs(store))
+    return curves_table(best_of(results), results.study, widths)
+
+
+def test_a_row_is_what_arithmetic_gives(curves: pd.DataFrame) -> None:
+    row = curves[(curves["m"] == 64) & (curves["d_model"] == 16)].iloc[0]
+    bits = math.log2(math.factorial(64))
+    assert row["bound_1"] == pytest.approx((bits - 1) / 32)
+    assert row["bound_0.5"] == pytest.approx((2 * bits - 1) / 32)
+    assert row["bits_per_parameter"] == pytest.approx(bits / (2 * 16 * 18 + 1))
+    assert (row["trained"], row["constructed"], row["trivial"]) == (18, 15, 64)
+    assert (row["constructed_h"], row["constructed_draws"]) == (1, 30)
+    assert row["constructed_over_trained"] == pytest.approx(15 / 18)
+    assert row["trivial_over_trained"] == pytest.approx(64 / 18)
+    assert row["trained_over_bound"] == pytest.approx(18 / ((bits - 1) / 32))
+    last = curves[curves["m"] == 128].iloc[0]
+    assert pd.isna(last["constructed"])
+    assert pd.isna(last["constructed_over_trained"])
+
+
+def test_growth_recovers_a_power_law() -> None:
+    x = np.array([2.0, 4, 8, 16, 32])
+    made = {"compression": x, "trivial_over_trained": 3 * x**-0.7}
+    frame = pd.DataFrame(made | dict.fromkeys(("trained_over_bound", "constructed_over_trained")))
+    (fit,) = growths(frame)
+    assert fit.power == pytest.approx(-0.7)
+    assert fit.low <= fit.power <= fit.high
+    assert fit.n == 5
+
+
+def test_the_figure_draws_the_table(curves: pd.DataFrame) -> None:
+    rows = rows_of(curves.assign(d_model=8, m=[32, 64, 128, 256]))
+    rows = [row | {"anchor": f"a{row['m']}"} for row in rows]
+    texts = {"trained_text": "trained", "constructed_text": "made"}
+    shown = families([row | texts for row in rows])
+    assert [title for title, _ in shown] == ["d_model = 8"]
+    figure = draw_three_curves(shown, {"bound_1": "1 bit"}, 0.99)
+    (panel,) = figure.panels
+    lines = {line.look: [y for _, y in line.points] for line in panel.lines}
+    assert lines["ours"] == [24, 56, 18, 56]
+    assert lines["also"] == [18, 40, 15]
+    assert lines["paper"] == [32, 64, 64, 128]
+    assert lines["series"] == pytest.approx(curves["bound_1"].tolist())
+    hollow = {point.key: point.y for point in panel.points if point.hollow}
+    assert set(hollow.values()) == {18, 40, 15}
+    assert len(panel.points) == 7
+    assert {key.h for key in figure.legend} == {None, 1, 2, 4, 8}
+
+
+def test_rates_are_counts_of_stored_draws(
+    made_up: SimpleNamespace, results: StudyResults, store: Store
+) -> None:
+    far = [{"m": 64, "d_model": 16}, {"m": 512, "d_model": 256}]
+    options = {"limit": {"signatures": "orthogonal", "tau": "best"}, "finite": {}}
+    scores = {"limit": {64: [0.6, 1.0, 0.8], 512: [1.0] * 4}, "finite": {64: [0.2] * 2}}
+    for name, more in options.items():
+        made = parse_study({"name": name, "model": {"construction": 1, **more}, "cells": far})
+        for cell in made.cells:
+            h = cell.m // cell.d_model
+            rows = [
+                made_up.run_row(cell, h, 16, seed, score)
+                for seed, score in enumerate(scores[name].get(cell.m, []))
+            ]
+            store.append([*rows, made_up.run_row(cell, 2 * h, 16, 0, 1.0)])  # not as printed
+    binary = parse_study(
+        {"name": "b", "model": {"construction": 1}, "embedding": {"family": "binary"}, "cells": far}
+    )
+    store.append([made_up.run_row(binary.cells[0], 4, 16, 0, 1.0)])
+    table = rates_of_algorithm_1(results.study, construction_runs(store))
+    told = [
+        (row["m"], row["signatures"], row["tau"], row["exact"], row["draws"])
+        for row in table.to_dict("records")
+    ]
+    assert told == [
+        (64, "orthogonal", "best", 1, 3),
+        (64, "rademacher", "printed", 0, 2),
+        (512, "orthogonal", "best", 4, 4),
+    ]
+    assert table["mean_f1"].tolist() == pytest.approx([0.8, 0.2, 1.0])
+    assert table["success_high"].tolist()[1] == pytest.approx(1 - 0.025**0.5)  # 0 of 2
+    page = report(results)[0]
+    assert "have not begun at 0 of 2 sizes" in page
+    assert "It recovers every draw at (512, 256)" in page
+    assert "1 of 3" in page
+
+
+def all_pairs_rows(cell: Any, h: int, d_k: int, means: dict[str, float]) -> list[dict[str, Any]]:
+    return [
+        {
+            "run_id": f"{cell.cell_id}-{seed}", "cell_id": cell.cell_id, "m": cell.m,
+            "d_model": cell.d_model, "h": h, "d_k": d_k, "D_K": h * d_k, "seed": seed,
+            "precision": precision, "bits": int(precision.lstrip("floatin")), "score": mean,
+            "f1": mean, "failed_pairs": seed, "margin": 0.1,
+        }
+        for precision, mean in means.items()
+        for seed in range(2)
+    ]  # fmt: skip
+
+
+def test_the_bits_needed_are_the_fewest_from_which_on_all_pass(results: StudyResults) -> None:
+    cell = results.study.cells[0]
+    means = {"float32": 0.995, "int8": 0.995, "int6": 0.992, "int5": 0.98, "int4": 0.991}
+    table = rounded_means(pd.DataFrame(all_pairs_rows(cell, 3, 8, means)), 0.99)
+    assert table["passes"].tolist() == [True, True, True, False, True]
+    (row,) = bits_needed(table).to_dict("records")
+    assert (row["bits"], row["tried_below"], row["exact"], row["seeds"]) == (6, 5, 1, 2)
+
+
+def test_the_section_is_in_the_report_of_a_study_with_something_to_compare(
+    results: StudyResults, store: Store, tmp_path: Path
+) -> None:
+    best, cells = best_of(results), {(c.m, c.d_model): c for c in results.study.cells}
+    first = cells[32, 8]
+    stale = all_pairs_rows(cells[64, 16], 2, 8, {"float32": 1.0})  # not at the threshold
+    now = all_pairs_rows(first, 4, 6, {"float32": 0.995, "int8": 0.995, "int4": 0.5})
+    store.write_study_table("elsewhere", "all_pairs", [*now, *stale])
+    found = theory(results, best)
+    assert found is not None
+    assert set(found.rounded["cell_id"]) == {first.cell_id}
+    page = write_report(results, tmp_path / "report").read_text("utf-8")
+    assert "0.71 to 0.83 times the trained width (3 cells, each over 30 draws" in page
+    assert "none of them is the bound" in page
+    assert "need 8 bits per parameter" in page
+    assert 'id="table-theory"' in page
+    for name in ("theory.csv", "all-pairs.csv"):
+        assert (tmp_path / "report" / name).exists()
+
+
+def test_without_anything_to_compare_a_report_is_as_it_was(
+    results: StudyResults, made_up: SimpleNamespace, tmp_path: Path
+) -> None:
+    bare = StudyResults(results.study, results.runs, results.thresholds)
+    empty = StudyResults(
+        results.study, results.runs, results.thresholds, store=Store(str(tmp_path / "empty"))
+    )
+    assert "Theory beside training" not in report(bare)[0]
+    assert report(empty) == report(bare)
