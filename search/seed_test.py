@@ -101,7 +101,8 @@ class SeedTest:
 
         Two seeds settle most failing probes. If they pass, the rest go together; if they do
         not, three more, then the rest. Where seeds are dear, one goes first; if it passes, two
-        more, then the rest; if not, as many as would settle a fail, were they no better. A wave
+        more, then the rest; if not, as many as would settle a fail, were they no better. Where
+        the target is the best of all scores, one seed below it settles a fail: waves double. A wave
         counts when all its seeds have a score, so that what a verdict rests on does not depend
         on which of them came first.
 
@@ -134,6 +135,8 @@ class SeedTest:
     def _wave_end(self, run: Mapping[int, float]) -> int:
         """How many seeds there are to be when the next wave has run."""
         known = len(run)
+        if self.target == (self.low if self.minimise else self.high):
+            return min(self.seeds, max(1, 2 * known))
         promising = known > 0 and self.reaches(self.mean(run))
         if not self.one_by_one:
             return (

@@ -113,6 +113,18 @@ def test_a_hopeless_probe_costs_two_seeds_and_a_promising_one_no_extra_wave() ->
     assert test.next_wave({0: 1.0, 1: 0.99}) == (2, 3, 4, 5, 6, 7, 8, 9)
 
 
+def test_where_one_seed_settles_a_fail_waves_double() -> None:
+    test, known, ends = SeedTest(1.0, 30), dict[int, float](), []
+    while wave := test.next_wave(known):
+        known |= dict.fromkeys(wave, 1.0)
+        ends.append(len(known))
+    assert ends == [1, 2, 4, 8, 16, 30]
+    assert test.verdict(known) == "pass"
+    assert test.next_wave({0: 1.0, 1: 0.9999}) == ()
+    no_error = SeedTest(0.0, 3, minimise=True, high=None)
+    assert no_error.next_wave({0: 0.0}) == (1,)
+
+
 def test_dear_seeds_go_one_by_one_and_then_as_many_as_would_settle_a_fail() -> None:
     test = SeedTest(0.99, 10, one_by_one=True)
     assert test.next_wave({}) == (0,)
