@@ -15,7 +15,8 @@ from analysis.constructions import constructed_widths, construction_runs, rates_
 from analysis.figures.three_curves import draw_three_curves
 from analysis.load import StudyResults
 from analysis.report.publish import report, write_report
-from analysis.report.tables import rows_of
+from analysis.report.sections.theory import section
+from analysis.report.tables import Tables, rows_of
 from analysis.rounding import bits_needed, rounded_means
 from analysis.theory import curves_table, families, growths, theory
 from analysis.thresholds import best_of
@@ -197,12 +198,16 @@ def test_the_section_is_in_the_report_of_a_study_with_something_to_compare(
         assert (tmp_path / "report" / name).exists()
 
 
-def test_without_anything_to_compare_a_report_is_as_it_was(
-    results: StudyResults, made_up: SimpleNamespace, tmp_path: Path
+def test_without_anything_to_compare_there_is_no_section(
+    results: StudyResults, store: Store, tmp_path: Path
 ) -> None:
-    bare = StudyResults(results.study, results.runs, results.thresholds)
-    empty = StudyResults(
-        results.study, results.runs, results.thresholds, store=Store(str(tmp_path / "empty"))
-    )
-    assert "Theory beside training" not in report(bare)[0]
-    assert report(empty) == report(bare)
+    best = best_of(results)
+    for study, held in (
+        (results.study, None),
+        (results.study, Store(str(tmp_path / "empty"))),
+        (study_of("softmax"), store),
+        (study_of("max", search={"mode": "grid", "D_K": [64]}), store),
+    ):
+        told = StudyResults(study, results.runs, results.thresholds, store=held)
+        assert theory(told, best) is None
+        assert section(Tables(told)) is None
