@@ -150,7 +150,7 @@ def test_rates_are_counts_of_stored_draws(
     ]
     assert table["mean_f1"].tolist() == pytest.approx([0.8, 0.2, 1.0])
     assert table["success_high"].tolist()[1] == pytest.approx(1 - 0.025**0.5)  # 0 of 2
-    page = report(results)[0]
+    page = report(Tables(results))[0]
     assert "have not begun at 0 of 2 sizes" in page
     assert "It recovers every draw at (512, 256)" in page
     assert "1 of 3" in page
