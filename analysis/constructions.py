@@ -6,7 +6,6 @@ import json
 from dataclasses import dataclass
 
 import pandas as pd
-from scipy import stats
 
 from rgr_dist.store.store import Store
 from rgr_dist.study.models import MODELS
@@ -89,6 +88,8 @@ def rates_of_algorithm_1(study: Study, runs: pd.DataFrame) -> pd.DataFrame:
         first = draws.iloc[0]
         options = json.loads(first["config"])["cell"].get("construction", {})
         exact, n = int((draws["score"] == 1).sum()), len(draws)
+        from scipy import stats  # which takes half a second to import
+
         interval = stats.binomtest(exact, n).proportion_ci(CONFIDENCE, method="exact")
         rows.append(
             {

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from analysis.constructions import (
     Width,
@@ -152,6 +151,8 @@ def growths(curves: pd.DataFrame) -> list[Growth]:
         known = curves[curves[gap].notna() & (curves[gap] != 0)]
         if len(known) < LEAST_CELLS or known["compression"].nunique() < 2:
             continue
+        from scipy import stats  # which takes half a second to import
+
         fit = stats.linregress(
             np.log(known["compression"].astype(float)), np.log(known[gap].astype(float))
         )

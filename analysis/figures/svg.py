@@ -69,7 +69,7 @@ class _Fluid:
 
     def x(self, share: float) -> str:
         """A place across the panel."""
-        return f"{100 * share:.2f}".rstrip("0").rstrip(".") + "%"
+        return f"{100 * share:.1f}".rstrip("0").rstrip(".") + "%"
 
     def group(self, kind: str, inner: str, x: float = 0, y: float = 0) -> str:
         """A group with its origin at a share of the width and pixels from the top."""

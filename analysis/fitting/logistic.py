@@ -42,8 +42,8 @@ def fit(x: Array, good: Array, bad: Array) -> Curve:
         x: log₂ D_K of each probe.
         good, bad: how many of its seeds pass and fail.
     """
-    middles = np.linspace(x.min() - 0.5, x.max() + 0.5, 81)
-    log_widths = np.linspace(math.log(LEAST_WIDTH), math.log(LARGEST_WIDTH), 61)
+    middles = np.linspace(x.min() - 0.5, x.max() + 0.5, 61)
+    log_widths = np.linspace(math.log(LEAST_WIDTH), math.log(LARGEST_WIDTH), 41)
     for _ in range(1 + REFINEMENTS):
         grid = np.meshgrid(middles, log_widths, indexing="ij")
         deviance = _deviance(x, good, bad, *grid)

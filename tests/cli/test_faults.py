@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from rgr_dist.cli import call
-from tests.small_study import RGR, Rgr, rgr, tables, write_study
+from tests.small_study import RGR, Rgr, tables, write_study
 
 
 def test_a_torn_part_is_told_set_aside_and_trained_again(
@@ -82,14 +82,14 @@ def in_mid_study(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def test_killing_the_driver_loses_nothing_and_changes_nothing(
-    finished: Path, tmp_path: Path
+    finished: Path, tmp_path: Path, rgr_here: Rgr
 ) -> None:
     write_study(tmp_path)
     with in_mid_study(tmp_path) as driver:
         driver.kill()
     stored = pd.read_parquet(tmp_path / "results/runs")
     assert 0 < len(stored) < len(pd.read_parquet(finished / "results/runs"))
-    done = rgr("run", "small.yaml", cwd=tmp_path)
+    done = rgr_here("run", "small.yaml", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     runs = pd.read_parquet(tmp_path / "results/runs")
     kept = runs.merge(stored, on="run_id", suffixes=("", "_before"))

@@ -51,6 +51,7 @@ def ports() -> Iterator[tuple[int, int]]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.mark.slow
 def test_a_study_runs_on_a_cluster_and_from_outside_it(
     ports: tuple[int, int], tmp_path: Path
 ) -> None:

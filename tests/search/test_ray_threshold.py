@@ -20,6 +20,7 @@ THRESHOLD = 23
 
 @pytest.fixture(scope="module", autouse=True)
 def _ray() -> Iterator[None]:
+    ray.shutdown()  # that of other tests in this process, if there is one
     os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     options: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False}
     ray.init(address="local", num_cpus=2, logging_level="error", **options)
