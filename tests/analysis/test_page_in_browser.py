@@ -234,7 +234,7 @@ def test_a_page_with_little_to_show_says_so(
     assert set(sizes) <= {"11px", "12px"}, "one cell has the type of twelve"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_axe_finds_no_serious_fault(finished: Path, visit: Visit, scheme: str) -> None:
     page = visit(finished, scheme=scheme)
     page.locator("details").evaluate_all("all => all.forEach((one) => { one.open = true; })")
@@ -369,7 +369,7 @@ def test_the_main_figure_zooms_and_goes_back(finished: Path, visit: Visit) -> No
     page.mouse.move(left + 180, top + 150, steps=3)
     page.mouse.up()
     middle = place()
-    assert middle["width"] == pytest.approx(before["width"]), "marks keep their size"
+    assert middle["width"] == pytest.approx(before["width"], abs=1e-3), "marks keep their size"
     share = (before["x"] + before["width"] / 2 - left) / 180
     assert middle["x"] + middle["width"] / 2 == pytest.approx(
         box["x"] + share * box["width"], abs=2

@@ -50,6 +50,7 @@ def rows(script: str, folder: Path, *options: object) -> list[Row]:
     return listed
 
 
+@pytest.mark.slow
 def test_search_cost_counts_the_steps_of_every_way(stored: Path) -> None:
     before = content(stored / "results")
     options = ("--measure", "m=16,d_model=8", "--seeds", 3)

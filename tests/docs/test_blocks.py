@@ -107,9 +107,7 @@ def script(page: Path) -> str:
 
 
 SCRIPTS = [
-    pytest.param(page, marks=[] if page == README else [pytest.mark.slow], id=page.name)
-    for page in PAGES
-    if script(page)
+    pytest.param(page, marks=[pytest.mark.slow], id=page.name) for page in PAGES if script(page)
 ]
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import ray
 from ray import tune
 from ray.exceptions import ActorDiedError
 from ray.tune.search import Searcher
@@ -194,7 +193,6 @@ def test_a_file_knows_what_tunes_wrappers_hold(tmp_path: Path) -> None:
     def about(trainable: Any) -> Any:
         return ScoreFile(tmp_path / "scores", {"trainable": trainable}).about
 
-    assert not ray.is_initialized()
     assert about(tune.with_parameters(other, n=1)) == about(tune.with_parameters(other, n=1))
     assert about(tune.with_parameters(other, n=1)) != about(tune.with_parameters(other, n=2))
     assert about(tune.with_parameters(other, n=1)) != about(tune.with_parameters(train, n=1))

@@ -80,7 +80,7 @@ def every_arm_cells(draw: st.DrawFn) -> SimulatedCell:
     return SimulatedCell(plan, SeedTest(0.99, 2), step(thresholds))
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(every_arm_cells())
 def test_every_arm_is_searched_as_by_trying_each(cell: SimulatedCell) -> None:
     state, _ = search(cell)

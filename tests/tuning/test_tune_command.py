@@ -100,6 +100,7 @@ def test_several_cells_are_tuned_together_in_the_studys_order(
     assert answer["tuned"] == before["tuned"]
 
 
+@pytest.mark.slow
 def test_trials_and_runs_are_kept_and_running_again_goes_on(
     tuned: tuple[Path, dict[str, Any]],
 ) -> None:

@@ -236,6 +236,7 @@ for m in (16, 150):
 """
 
 
+@pytest.mark.slow
 def test_nothing_is_compiled_while_a_runs_seconds_are_counted() -> None:
     done = subprocess.run(
         [sys.executable, "-c", COMPILED_MEANWHILE], capture_output=True, text=True, timeout=240
