@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rgr_dist.library import OpenStudy, load, run
+    from rgr_dist.open_study import OpenStudy, load, run
     from rgr_dist.store.store import Store
     from rgr_dist.study.study import Study
     from search.tune.find_threshold import find_threshold, find_thresholds
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 __all__ = ["OpenStudy", "Store", "Study", "find_threshold", "find_thresholds", "load", "run"]
 
 _NAMES = {
-    "OpenStudy": ("rgr_dist.library", "OpenStudy"),
+    "OpenStudy": ("rgr_dist.open_study", "OpenStudy"),
     "Store": ("rgr_dist.store.store", "Store"),
     "Study": ("rgr_dist.study.study", "Study"),
     "find_threshold": ("search.tune.find_threshold", "find_threshold"),
     "find_thresholds": ("search.tune.find_threshold", "find_thresholds"),
-    "load": ("rgr_dist.library", "load"),
-    "run": ("rgr_dist.library", "run"),
+    "load": ("rgr_dist.open_study", "load"),
+    "run": ("rgr_dist.open_study", "run"),
 }
 
 
