@@ -35,6 +35,7 @@ KEPT = {"staticmethod", "classmethod"}  # mutmut knows these
 RUN_AT_IMPORT = Path("run-at-import.json")  # functions, beside the mutants
 AT_IMPORT = pytest.StashKey[set[str]]()
 ALIVE = {0, 33, None}  # exit codes: survived, no test reaches it, not run
+EXAMPLES = 15  # of a property, where its test draws more: most mutants fail on the first few
 
 
 def main(rooms: tuple[str, ...]) -> int:
@@ -198,7 +199,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run quick tests first: most mutants fail in the first."""
+    """Run quick tests first, and few examples of each: most mutants fail in the first."""
+    for test in (getattr(item, "obj", None) for item in items):
+        drawn: settings | None = getattr(test, "_hypothesis_internal_use_settings", None)
+        if drawn and drawn.max_examples > EXAMPLES:
+            quick = settings(drawn, max_examples=EXAMPLES)
+            setattr(test, "_hypothesis_internal_use_settings", quick)  # noqa: B010
     stats = Path("mutmut-stats.json")
     seconds = json.loads(stats.read_text())["duration_by_test"] if stats.exists() else {}
     items.sort(key=lambda item: seconds.get(item.nodeid, 0.0))
