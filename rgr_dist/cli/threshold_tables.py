@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -51,16 +52,25 @@ def threshold_rows(records: Sequence[Row], several_limits: bool) -> list[dict[st
 
 
 def certificate_text(certificate: Mapping[str, Any] | None) -> str | None:
-    """``9 ✓ .995 | 8 ✗ .984``: the d_k that passes and the one that fails, with their means."""
+    """``9 ✓ .995 | 8 ✗ .984``: the d_k that passes and the one that fails, with their means.
+
+    A failing mean is rounded away from the passing side, so that .9999 is not told as 1.
+    """
     if certificate is None:
         return None
+    passed, failed = (certificate.get(key) or {} for key in ("pass", "fail"))
     parts = []
-    for key, sign in (("pass", "✓"), ("fail", "✗")):
-        probe = certificate.get(key)
-        if probe is not None and probe.get("d_k") is not None:
-            mean = f"{probe['mean_score']:.3f}".removeprefix("0")
-            parts.append(f"{probe['d_k']} {sign} {mean}")
+    if passed.get("d_k") is not None:
+        parts.append(f"{passed['d_k']} ✓ {_mean(round(1000 * passed['mean_score']))}")
+    if failed.get("d_k") is not None:
+        mean = 1000 * failed["mean_score"]
+        is_above = mean > 1000 * passed.get("mean_score", 1.0)  # a score that is minimised
+        parts.append(f"{failed['d_k']} ✗ {_mean(math.ceil(mean) if is_above else int(mean))}")
     return " | ".join(parts) or None
+
+
+def _mean(thousandths: int) -> str:
+    return f"{thousandths / 1000:.3f}".removeprefix("0")
 
 
 def _cell(row: Row, several_limits: bool) -> dict[str, Any]:

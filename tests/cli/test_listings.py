@@ -136,3 +136,11 @@ def test_a_certificate_in_short() -> None:
     assert certificate_text(both) == "9 ✓ .995 | 8 ✗ .984"
     assert certificate_text({"pass": {"d_k": 1, "mean_score": 1.0}, "fail": None}) == "1 ✓ 1.000"
     assert certificate_text(None) is None
+
+
+def test_a_fail_is_never_told_by_a_mean_that_would_pass() -> None:
+    short = {"pass": {"d_k": 6, "mean_score": 1.0}, "fail": {"d_k": 5, "mean_score": 0.99998}}
+    assert certificate_text(short) == "6 ✓ 1.000 | 5 ✗ .999"
+    assert certificate_text({"fail": {"d_k": 5, "mean_score": 0.98996}}) == "5 ✗ .989"
+    error = {"pass": {"d_k": 6, "mean_score": 0.1}, "fail": {"d_k": 5, "mean_score": 0.10001}}
+    assert certificate_text(error) == "6 ✓ .100 | 5 ✗ .101"
