@@ -33,6 +33,12 @@ def test_a_larger_table_begins_with_the_smaller_one_and_both_share_null() -> Non
     assert len(np.unique(large, axis=0)) == 31
 
 
+def test_stored_runs_keep_their_vectors() -> None:
+    first, null = stand_in_table(3, 4)[[0, 3], :2].tolist()
+    assert first == pytest.approx([-0.300754020999521, 0.018158052023864224], rel=1e-12)
+    assert null == pytest.approx([-1.222124669832094, -2.201950191227819], rel=1e-12)
+
+
 def test_a_cell_of_it_has_the_same_vectors_at_every_seed_and_is_named_by_it() -> None:
     cell = Cell(m=20, d_model=8, embedding={"family": "stand-in"})
     np.testing.assert_array_equal(sample_embedding(cell, 0), sample_embedding(cell, 7))

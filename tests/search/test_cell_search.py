@@ -88,6 +88,35 @@ def test_intervals_are_those_of_a_walk_over_every_value(cell: SimulatedCell) -> 
             assert result.cost_low <= arm * result.value <= (result.cost_high or arm * result.value)
 
 
+@settings(max_examples=40)
+@given(st.data(), rising_cells(keep_within=None))
+def test_intervals_of_the_best_arm_and_the_kept_ones_alone(
+    data: st.DataObject, cell: SimulatedCell
+) -> None:
+    kept = data.draw(st.frozensets(st.sampled_from(sorted(cell.plan.axes))), "kept")
+    plan = replace(cell.plan, intervals="best", keep_arms=kept)
+    state, _ = search(replace(cell, plan=plan))
+    for arm in plan.axes:
+        result = state.result(arm)
+        if result.status == "found":
+            wanted = arm in kept or arm == state.best.arm
+            interval = cell.interval(arm, result.value) if wanted and cell.test.seeds > 1 else None
+            assert (result.cost_low, result.cost_high) == (interval or (None, None))
+
+
+@settings(max_examples=40)
+@given(st.one_of(sharp_cells(), rising_cells(), noisy_cells()))
+def test_the_probes_that_a_search_asked_for_and_their_seeds(cell: SimulatedCell) -> None:
+    state, evidence = search(cell)
+    assert state.asked == {key: len(scores) for key, scores in evidence.items()}
+    unused = {key: {**dict.fromkeys(range(9), 1.0), **known} for key, known in evidence.items()}
+    more = replay(cell.plan, cell.test, unused | {ProbeKey(99, 1): {0: 1.0}})
+    assert more.asked == state.asked
+    grid = replace(cell.plan, every_value=True)
+    every = {ProbeKey(arm, value) for arm, axis in grid.axes.items() for value in axis}
+    assert replay(grid, cell.test, evidence).asked == dict.fromkeys(every, cell.test.seeds)
+
+
 def hanging(arm: int, value: int, seed: int) -> float:
     """A mean that creeps through the target over hundreds of values, under the seeds' spread."""
     return round(min(1.0, 0.985 + value * 2e-5 + (seed - 1) * 0.002), 6)

@@ -137,6 +137,7 @@ def test_dear_seeds_go_one_by_one_and_then_as_many_as_would_settle_a_fail() -> N
     error = SeedTest(0.1, 10, minimise=True, one_by_one=True)  # a share of errors
     assert error.next_wave({0: 0.6}) == (1,)
     assert error.next_wave({0: 0.6, 1: 0.3}) == (2,)
+    assert error.next_wave({0: 0.15}) == (1, 2, 3, 4, 5, 6)  # seven such exceed the 1 allowed
     unbounded = SeedTest(0.1, 10, minimise=True, high=None, one_by_one=True)
     assert unbounded.next_wave({0: 3.0}) == ()
     free = SeedTest(0.1, 10, low=None, high=None, one_by_one=True)
