@@ -68,6 +68,22 @@ def test_algorithm_3_is_as_printed() -> None:
     assert layer.tau == pytest.approx((0.25 + 0.25**2) / 2 * 11)
 
 
+@pytest.mark.parametrize(("kind", "d_k"), [("rademacher", 60), ("bernoulli", 180)])
+def test_algorithm_3_is_exact_on_the_draws_whose_signatures_are_apart(kind: str, d_k: int) -> None:
+    """With one-hot rows the scores are the products of two signatures; the draws are the same."""
+    made = Constructor(
+        cell(64, 64, "onehot"), "3", Construction.model_validate({"signatures": kind})
+    )
+    law = Signatures(kind, 0.25)
+    tau = d_k / 2 if kind == "rademacher" else (0.25 + 0.25**2) / 2 * d_k
+    exact = []
+    for seed in range(60):
+        w = law.draw(problem_of(made.cell, seed).stream("signatures"), 64, d_k)
+        exact.append(bool(((w @ w.T > tau) == np.eye(64, dtype=bool)).all()))
+    assert [made.score(seed, 1, d_k).f1 == 1 for seed in range(60)] == exact
+    assert 0.1 < np.mean(exact) < 0.98
+
+
 def test_algorithm_4_divides_by_the_scale_and_takes_sparse_signatures() -> None:
     problem = problem_of(cell(24, 24, "onehot"), 0)
     twice = Problem(2 * problem.X, problem.graph, problem.stream)
