@@ -22,23 +22,21 @@ def curves(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
         (contexts) and seconds (wall time) are summed over seeds; complete says whether every seed
         of a verdict ran. Near a threshold ``search.transition_seeds`` adds more.
     """
-    rows = []
-    for key, probe in scored(runs, study, transition=True).groupby(PROBE, sort=False):
-        scores = probe["score"].to_list()
-        low, high = t_interval(scores) or (None, None)
-        rows.append(
-            {
-                **dict(zip(PROBE, key, strict=True)),
-                "n_seeds": len(scores),
-                "mean_score": float(np.mean(scores)),
-                "low": low,
-                "high": high,
-                "steps": int(probe["steps"].sum()),
-                "seconds": float(probe["seconds"].sum()),
-                "complete": len(scores) >= study.search.seeds,
-            }
-        )
+    good = scored(runs, study, transition=True)
+    probes = good.groupby(PROBE, sort=False)
+    table = probes[["steps", "seconds"]].sum().reset_index()
+    starts = np.flatnonzero(~good.duplicated(PROBE))  # the runs of a probe stand together
+    scores = [part.tolist() for part in np.split(good["score"].to_numpy(), starts)[1:]]
+    ends = [t_interval(own) or (np.nan, np.nan) for own in scores]
+    n_seeds = [len(own) for own in scores]
+    table = table.assign(
+        n_seeds=n_seeds,
+        mean_score=[float(np.mean(own)) for own in scores],
+        low=[low for low, _ in ends],
+        high=[high for _, high in ends],
+        complete=[n >= study.search.seeds for n in n_seeds],
+    )
     kinds = dict.fromkeys([*PROBE[1:], "n_seeds", "steps"], "int64")
     kinds |= dict.fromkeys(["mean_score", "low", "high", "seconds"], "float64")
     columns = [*PROBE, "n_seeds", "mean_score", "low", "high", "steps", "seconds", "complete"]
-    return pd.DataFrame(rows, columns=columns).astype({**kinds, "complete": "bool"})
+    return table[columns].astype({**kinds, "complete": "bool"})

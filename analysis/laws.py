@@ -256,7 +256,8 @@ def _power(
         return dataclasses.replace(law, reason=f"{have}{alike}; a fit needs {need}")
     design = np.column_stack([np.ones_like(x), x])
     fitted = fit(lower, upper, design)
-    limits = [[float(end) for end in profile_interval(lower, upper, design, i)] for i in (0, 1)]
+    low_ends, high_ends = profile_interval(lower, upper, design, np.arange(2))
+    limits = list(zip(low_ends.tolist(), high_ends.tolist(), strict=True))
     again = None if draws is None else bootstrap_coefficient(draws, design)
     n = int(bounded.sum())
     return dataclasses.replace(

@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.special import chdtrc
 
 from analysis.fitting import logistic
-from analysis.transitions import share_fit
+from analysis.fitting.interval_likelihood import Array
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,10 +46,11 @@ class Narrowing:
 CELLS_OF_A_POWER = 3
 """Fewest sizes m that a power is fitted to."""
 
-EXPONENTS = np.linspace(-4, 4, 1601)
+EXPONENTS, STRIDE = np.linspace(-4, 4, 1601), 16
+"""Exponents that are tried; every so many first, then all near the best of these."""
 
 
-def narrowing(table: pd.DataFrame, best: pd.DataFrame) -> Narrowing | None:
+def narrowing(table: pd.DataFrame, fits: pd.DataFrame, best: pd.DataFrame) -> Narrowing | None:
     """The power of m by which the transitions at h* narrow; None below three sizes.
 
     Cells whose seeds all pass or all fail at every D_K, or switch all at one, have no width and are
@@ -57,24 +58,23 @@ def narrowing(table: pd.DataFrame, best: pd.DataFrame) -> Narrowing | None:
 
     Args:
         table: of ``analysis.transitions.probes``.
+        fits: of ``analysis.transitions.transitions``.
         best: of ``analysis.thresholds.best``.
     """
+    stars = best.loc[best["D_K"].notna(), ["cell_id", "h_star"]]
+    stars = stars.rename(columns={"h_star": "h"}).astype({"h": "int64"})
+    fitted = stars.merge(fits, on=["cell_id", "h"])
     profiles, rows = [], []
-    for _, cell in best[best["D_K"].notna()].iterrows():
-        own = table[(table["cell_id"] == cell["cell_id"]) & (table["h"] == cell["h_star"])]
-        found = share_fit(own) if len(own) else {"share_status": "never"}
-        if found["share_status"] != "fitted" or found["share_width_low"] is None:
-            continue
+    for row in fitted[fitted["share_width_low"].notna()].to_dict("records"):
+        own = table[(table["cell_id"] == row["cell_id"]) & (table["h"] == row["h"])]
         x = np.log2(own["D_K"].to_numpy(dtype=np.float64))
         good = own["passing"].to_numpy(dtype=np.float64)
         bad = own["n_seeds"].to_numpy(dtype=np.float64) - good
         profiles.append(logistic.width_profile(x, good, bad, logistic.fit(x, good, bad)))
-        first = own.iloc[0]
         rows.append(
-            {name: first[name] for name in ("cell_id", "m", "d_model", "degree", "h")}
-            | {"width": found["share_width"], "width_low": found["share_width_low"]}
-            | {"width_high": found["share_width_high"], "n_probes": len(own)}
-            | {"n_runs": int(own["n_seeds"].sum())}
+            {name: row[name] for name in ("cell_id", "m", "d_model", "degree", "h")}
+            | {name: row[f"share_{name}"] for name in ("width", "width_low", "width_high")}
+            | {name: row[name] for name in ("n_probes", "n_runs")}
         )
     if len({row["m"] for row in rows}) < CELLS_OF_A_POWER:
         return None
@@ -82,18 +82,27 @@ def narrowing(table: pd.DataFrame, best: pd.DataFrame) -> Narrowing | None:
     offset = log_m - log_m.mean()
     own_widths = np.log([row["width"] for row in rows])
     levels = np.linspace(own_widths.min() - 1, own_widths.max() + 1, 401)
-    total = np.zeros((len(EXPONENTS), len(levels)))
-    for at, (log_widths, deviance) in zip(offset, profiles, strict=True):
-        asked = levels[None, :] + EXPONENTS[:, None] * at
-        # Beyond the profile its end counts and a slope: no interior point is as good.
-        beyond = np.maximum(log_widths[0] - asked, 0) + np.maximum(asked - log_widths[-1], 0)
-        total += np.interp(asked, log_widths, deviance) + 100 * beyond
+
+    def lost(exponents: Array) -> Array:
+        """Deviance of all cells at each exponent and level."""
+        total = np.zeros((len(exponents), len(levels)))
+        for at, (log_widths, deviance) in zip(offset, profiles, strict=True):
+            asked = levels[None, :] + exponents[:, None] * at
+            # Beyond the profile its end counts and a slope: no interior point is as good.
+            beyond = np.maximum(log_widths[0] - asked, 0) + np.maximum(asked - log_widths[-1], 0)
+            total += np.interp(asked, log_widths, deviance) + 100 * beyond
+        return total
+
+    coarse = lost(EXPONENTS[::STRIDE]).min(axis=1)
+    near = STRIDE * np.flatnonzero(coarse <= coarse.min() + 2 * logistic.CUT)
+    exponents = EXPONENTS[max(near[0] - STRIDE, 0) : near[-1] + STRIDE + 1]
+    total = lost(exponents)
     i, j = np.unravel_index(int(total.argmin()), total.shape)
     by_exponent = total.min(axis=1)
-    inside = EXPONENTS[by_exponent <= total.min() + logistic.CUT]
+    inside = exponents[by_exponent <= total.min() + logistic.CUT]
     return Narrowing(
         cells=pd.DataFrame(rows),
-        exponent=float(EXPONENTS[i]),
+        exponent=float(exponents[i]),
         exponent_low=float(inside.min()),
         exponent_high=float(inside.max()),
         width=float(np.exp(levels[j])),

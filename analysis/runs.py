@@ -65,10 +65,13 @@ def cost(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
         spared the seeds of its probes that were not run. steps are contexts; seconds are wall time
         of one core or device, divided among the runs that trained together.
     """
+    counted = ["h", "d_k", "seed", "stop_reason", "steps", "trained_to", "max_steps", "seconds"]
     ours = asked(runs, study)
+    by_cell = dict(list(ours[counted].groupby(ours["cell_id"])))
+    nothing = ours[counted].iloc[:0]
     rows = []
     for cell in study.cells:
-        own = ours[ours["cell_id"] == cell.cell_id]
+        own = by_cell.get(cell.cell_id, nothing)
         good = own[own["stop_reason"] != "failed"]
         plain = good[good["seed"] < study.search.seeds]
         probes = plain.groupby(["h", "d_k"])["seed"].nunique()

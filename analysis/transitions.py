@@ -13,12 +13,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import optimize
-from scipy.special import expit
 
 from analysis.curves import PROBE, curves
 from analysis.fits import Fits
-from analysis.fitting import logistic
+from analysis.fitting import logistic, score_curves
 from analysis.fitting.candidates import predict
 from analysis.fitting.interval_likelihood import Array
 from analysis.runs import asked, scored
@@ -32,6 +30,8 @@ WIDTHS_OF_A_FIT = 4
 
 WIDEST = 3.0
 """Width, in doublings of D_K, from which a curve of scores is called flat."""
+
+HEAD = ["cell_id", "h"]
 
 PROBE_KINDS = {
     "passing": "int64", "diverged": "int64", "collapsed": "int64", "failed": "int64",
@@ -63,11 +63,9 @@ def probes(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
     minimised = study.cells[0].minimised
     score = good["score"]
     reaches = score <= study.search.target if minimised else score >= study.search.target
-    median = good.groupby(PROBE, sort=False)["score"].transform("median")
     diverged = good["stop_reason"] == "diverged"
-    low = diverged | (False if minimised else score < COLLAPSED * median)
     counts = (
-        good.assign(passing=reaches, diverged=diverged, collapsed=low)
+        good.assign(passing=reaches, diverged=diverged, collapsed=_collapsed(good, minimised))
         .groupby(PROBE, sort=False)[["passing", "diverged", "collapsed"]]
         .sum()
     )
@@ -120,73 +118,85 @@ def transitions(
         ``cell_id, m, d_model, degree, h, n_probes, n_runs, collapsed, failed``; ``score_status``:
         ``fitted``, with ``top`` (the plateau), ``score_middle, score_width``; ``flat``, where no
         rise lies within a doubling of the widths that ran, with the median score as ``top``; ``too
-        few widths``; ``no fit``; ``an error``. ``share_status``: ``fitted``, with ``share_middle``,
-        its 95 % profile-likelihood limits ``share_low, share_high``, and ``share_width`` with
+        few widths``; ``an error``. ``share_status``: ``fitted``, with ``share_middle``,
+        its 95 % profile-likelihood limits ``share_low, share_high``, null where the probes set
+        none, and ``share_width`` with
         ``share_width_low, share_width_high``;
         ``sharp``, where every seed fails up to share_low and passes from share_high on; ``never``;
         ``always``; ``not rising``; ``too few widths``.
     """
-    own = scored(runs, study, transition=True)
     table = probes(runs, study) if table is None else table
-    minimised = study.cells[0].minimised
+    scores = _score_fits(runs, study)
+    D_K, good, ran = (
+        table[name].to_numpy(dtype=np.float64) for name in ("D_K", "passing", "n_seeds")
+    )
+    counts = table[["n_seeds", "collapsed", "failed"]].to_numpy()
     rows = []
-    for (cell_id, h), part in table.groupby(["cell_id", "h"], sort=False):
-        first = part.iloc[0]
-        of_head = own[(own["cell_id"] == cell_id) & (own["h"] == h)]
+    for key, at in table.groupby(HEAD, sort=False).indices.items():
+        first = table.iloc[at[0]]
+        n_runs, collapsed, failed = counts[at].sum(axis=0).tolist()
         rows.append(
             {
                 **{name: first[name] for name in ("cell_id", "m", "d_model", "degree", "h")},
-                "n_probes": len(part),
-                "n_runs": int(part["n_seeds"].sum()),
-                "collapsed": int(part["collapsed"].sum()),
-                "failed": int(part["failed"].sum()),
-                **_score_fit(of_head, minimised),
-                **share_fit(part),
+                "n_probes": len(at),
+                "n_runs": n_runs,
+                "collapsed": collapsed,
+                "failed": failed,
+                **scores.get(key, {"score_status": "too few widths"}),
+                **_share_fit(D_K[at], good[at], ran[at] - good[at]),
             }
         )
     frame = pd.DataFrame(rows, columns=list(TRANSITION_KINDS), dtype="object")
     return frame.astype({k: kind for k, kind in TRANSITION_KINDS.items() if kind != "object"})
 
 
-def _score_fit(runs: pd.DataFrame, minimised: bool) -> dict[str, Any]:
+def _collapsed(scored_runs: pd.DataFrame, minimised: bool) -> pd.Series[bool]:
+    """Which runs diverged or score less than a share of their probe's median."""
+    diverged = scored_runs["stop_reason"] == "diverged"
     if minimised:
-        return {"score_status": "an error"}
-    median = runs.groupby("D_K")["score"].transform("median")
-    kept = runs[(runs["stop_reason"] != "diverged") & (runs["score"] >= COLLAPSED * median)]
-    x, y = np.log2(kept["D_K"].to_numpy(dtype=np.float64)), kept["score"].to_numpy(dtype=np.float64)
-    if len(np.unique(x)) < WIDTHS_OF_A_FIT:
-        return {"score_status": "too few widths"}
-    start = [max(float(y.max()), 0.05), float(np.interp(0.5, [0, 1], [x.min(), x.max()])), 0.3]
-    bounds = ([0.0, x.min() - 6, 0.01], [1.0, x.max() + 6, 6.0])
-    try:
-        (top, middle, width), _ = optimize.curve_fit(
-            _score, x, y, p0=np.clip(start, *bounds), bounds=bounds, jac=_score_slopes
-        )
-    except (RuntimeError, optimize.OptimizeWarning):
-        return {"score_status": "no fit"}
-    if not x.min() - 1 <= middle <= x.max() + 1 or width > WIDEST:
-        return {"score_status": "flat", "top": float(np.median(y))}
-    found = {"top": top, "score_middle": 2.0**middle, "score_width": width}
-    return {"score_status": "fitted", **{name: float(value) for name, value in found.items()}}
+        return diverged
+    median = scored_runs.groupby(PROBE, sort=False)["score"].transform("median")
+    return diverged | (scored_runs["score"] < COLLAPSED * median)
 
 
-def _score(x: Array, top: float, middle: float, width: float) -> Array:
-    return np.asarray(top * expit((x - middle) / width))
+def _score_fits(runs: pd.DataFrame, study: Study) -> dict[Any, dict[str, Any]]:
+    """The fits to scores by (cell_id, h): columns ``top`` and ``score_*``."""
+    own = scored(runs, study, transition=True)
+    minimised = study.cells[0].minimised
+    if minimised:
+        heads = own.groupby(HEAD, sort=False).indices
+        return {key: {"score_status": "an error"} for key in heads}
+    kept = own[~_collapsed(own, minimised)]
+    means = kept.groupby([*HEAD, "D_K"], sort=False)["score"].agg(["size", "mean"]).reset_index()
+    heads = means.groupby(HEAD, sort=False).indices
+    heads = {key: at for key, at in heads.items() if len(at) >= WIDTHS_OF_A_FIT}
+    if not heads:
+        return {}
+    x, y, weight = np.zeros((3, len(heads), max(map(len, heads.values()))))
+    for i, at in enumerate(heads.values()):
+        part = means.iloc[at]
+        x[i, : len(at)] = np.log2(part["D_K"].to_numpy(dtype=np.float64))
+        y[i, : len(at)], weight[i, : len(at)] = part["mean"], part["size"]
+    curves = score_curves.fit(x, y, weight)
+    medians = kept.groupby(HEAD, sort=False)["score"].median().to_dict()
+    found: dict[Any, dict[str, Any]] = {}
+    for i, (key, at) in enumerate(heads.items()):
+        widths = x[i, : len(at)]
+        middle, width = float(curves.middle[i]), float(curves.width[i])
+        if not widths.min() - 1 <= middle <= widths.max() + 1 or width > WIDEST:
+            found[key] = {"score_status": "flat", "top": medians[key]}
+            continue
+        found[key] = {
+            "score_status": "fitted",
+            "top": float(curves.top[i]),
+            "score_middle": 2.0**middle,
+            "score_width": width,
+        }
+    return found
 
 
-def _score_slopes(x: Array, top: float, middle: float, width: float) -> Array:
-    """Derivatives of ``_score`` by its three unknowns, shape (n, 3)."""
-    z = (x - middle) / width
-    share = expit(z)
-    bend = top * share * (1 - share) / width
-    return np.column_stack([share, -bend, -bend * z])
-
-
-def share_fit(table: pd.DataFrame) -> dict[str, Any]:
+def _share_fit(D_K: Array, good: Array, bad: Array) -> dict[str, Any]:
     """The fit to the shares of passing seeds of one head count's probes: columns ``share_*``."""
-    D_K = table["D_K"].to_numpy(dtype=np.float64)
-    good = table["passing"].to_numpy(dtype=np.float64)
-    bad = table["n_seeds"].to_numpy(dtype=np.float64) - good
     if not good.any():
         return {"share_status": "never", "share_low": float(D_K.max())}
     if not bad.any():
@@ -207,8 +217,8 @@ def share_fit(table: pd.DataFrame) -> dict[str, Any]:
     return {
         "share_status": "fitted",
         "share_middle": 2.0**curve.middle,
-        "share_low": 2.0**low,
-        "share_high": 2.0**high,
+        "share_low": None if low is None else 2.0**low,
+        "share_high": None if high is None else 2.0**high,
         "share_width": curve.width,
         "share_width_low": narrowest,
         "share_width_high": widest,
@@ -265,10 +275,10 @@ def collapses(table: pd.DataFrame, fits: Fits) -> list[Collapse]:
         table: of ``probes``.
     """
     cells = fits.cells[fits.cells["D_K"].notna()]
-    if len(cells) < 2:
-        return []
     keys = cells.assign(h=cells["h_star"].astype("int64"))[["cell_id", "h"]]
     own = table.merge(keys, on=["cell_id", "h"])
+    if len(cells) < 2 or own.empty:
+        return []
     laws = {OWN: ("each cell's own D_K*", cells["D_K"].to_numpy(dtype=np.float64))}
     for candidate in fits.candidates:
         if candidate.status == "fitted":

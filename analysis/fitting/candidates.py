@@ -186,9 +186,12 @@ def rank_candidates(cells: pd.DataFrame) -> list[Candidate]:
         simpler = {name for name in form.extends if name not in same}
         return any(gaps.get(name, math.inf) <= gaps[form.name] + EXTENSION_GAP for name in simpler)
 
+    limits = _limits(fitted, cells)
     ranked = [
         dataclasses.replace(
             candidate,
+            low=limits[form.name][0],
+            high=limits[form.name][1],
             gap=gaps[form.name],
             weight=math.exp(-gaps[form.name] / 2) / total,
             supported=gaps[form.name] <= LEAST_GAP and not merely_extends(form),
@@ -203,7 +206,7 @@ def _design(form: Form, cells: pd.DataFrame) -> Array:
 
 
 def fit_form(form: Form, cells: pd.DataFrame, earlier: Sequence[Form] = ()) -> Candidate:
-    """One candidate by itself, without its gap, weight and support.
+    """One candidate by itself, without its limits, gap, weight and support.
 
     Args:
         earlier: candidates fitted before; a form that is one of them in these cells is not fitted.
@@ -229,14 +232,11 @@ def fit_form(form: Form, cells: pd.DataFrame, earlier: Sequence[Form] = ()) -> C
     log_likelihood = float(fits.log_likelihood[0])
     penalty = 2 * n_parameters * n / (n - n_parameters - 1)
     parameters = dict(zip(form.unknowns, _plain(form, coefficients, k), strict=True))
-    low, high = _limits(form, cells, lower, upper, k)
     return dataclasses.replace(
         plain,
         status="fitted",
         n_parameters=n_parameters,
         parameters=parameters,
-        low=low,
-        high=high,
         sigma=float(fits.sigma[0]) * math.sqrt(bounded / (bounded - unknowns)),
         log_likelihood=log_likelihood,
         aicc=penalty - 2 * log_likelihood,
@@ -313,22 +313,45 @@ def _maximise(
     return IntervalFit(*(part[rows, at] for part in parts)), k
 
 
+Limits = dict[str, float | None]
+
+
 def _limits(
-    form: Form, cells: pd.DataFrame, lower: Array, upper: Array, k: float
-) -> tuple[dict[str, float | None], dict[str, float | None]]:
-    """95 % profile-likelihood limits of every unknown; those of c given k, of k by its grid."""
-    offset, design = form.offset(cells, k), _design(form, cells)
-    low: dict[str, float | None] = {}
-    high: dict[str, float | None] = {}
-    for i, name in enumerate(unknown for unknown in form.unknowns if unknown != "k"):
-        ends = profile_interval(lower - offset, upper - offset, design, i)
-        real = [float(end) for end in ends]
-        if i == 0:
-            real = [math.exp(min(end, 700.0)) for end in real]
-        low[name], high[name] = (value if math.isfinite(value) else None for value in real)
-    if form.has_k:
-        low["k"], high["k"] = _limits_of_k(form, cells, lower, upper, k)
-    return low, high
+    fitted: Sequence[tuple[Form, Candidate]], cells: pd.DataFrame
+) -> dict[str, tuple[Limits, Limits]]:
+    """95 % profile-likelihood limits of every unknown; those of c given k, of k by its grid.
+
+    Returns:
+        By the form's name, the lower and the upper ones.
+    """
+    lower, upper = log_ends(cells["D_K_fails"], cells["D_K_passes"])
+    limits: dict[str, tuple[Limits, Limits]] = {}
+    designs = {form.name: _design(form, cells) for form, _ in fitted}
+    for p in {design.shape[1] for design in designs.values()}:  # those of p unknowns in one call
+        alike = [(form, one) for form, one in fitted if designs[form.name].shape[1] == p]
+        offset = np.array([form.offset(cells, one.parameters.get("k", 0.0)) for form, one in alike])
+        design = np.array([designs[form.name] for form, _ in alike])
+        both = profile_interval(
+            (lower - offset)[:, None], (upper - offset)[:, None], design[:, None], np.arange(p)
+        )
+        for (form, one), *ends in zip(alike, *(end.tolist() for end in both), strict=True):
+            names = [name for name in form.unknowns if name != "k"]
+            low, high = (
+                {
+                    name: _finite(math.exp(min(end, 700.0)) if name == "c" else end)
+                    for name, end in zip(names, own, strict=True)
+                }
+                for own in ends
+            )
+            if form.has_k:
+                k = one.parameters["k"]
+                low["k"], high["k"] = _limits_of_k(form, cells, lower, upper, k)
+            limits[form.name] = low, high
+    return limits
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def _limits_of_k(

@@ -72,23 +72,31 @@ def fit(lower: Any, upper: Any, design: Any, weights: Any = 1.0) -> IntervalFit:
     if not (low < high).all():
         raise ValueError("an interval is empty: its lower end is not below its upper end")
     x = np.broadcast_to(design, (*shape, p)).reshape(rows, n, p)
-    state = _start(low, high, x, weight)
-    value = np.empty(rows)
-    going = np.arange(rows)  # fits that still climb; finished ones are left alone
     data = (low, high, x, weight)
+    state = _start(*data)
+    value, gradient, hessian = _derivatives(state, *data)
+    going = np.arange(rows)  # fits that still climb; finished ones are left alone
     for _ in range(STEPS):
-        now = state[going]
-        value[going], gradient, hessian = _derivatives(now, *data)
-        capped = (now[:, p] >= CAP * (1 - 1e-9)) & (gradient[:, p] > 0)
-        step = _newton_step(gradient, hessian, capped)
-        promise = (step * gradient).sum(axis=-1)
-        state[going], reached = _ascend(now, value[going], step, promise, data)
-        climbs = (promise >= TOLERANCE) & (reached > value[going])
-        value[going] = reached
-        if not climbs.any():
+        now, slope = state[going], gradient[going]
+        capped = (now[:, p] >= CAP * (1 - 1e-9)) & (slope[:, p] > 0)
+        step = _newton_step(slope, hessian[going], capped)
+        climbs = (step * slope).sum(axis=-1) >= TOLERANCE
+        going, now, step = going[climbs], now[climbs], step[climbs]
+        share, left = _full_share(now, step), np.ones(len(going), dtype=bool)
+        for _ in range(HALVINGS):  # of the steps after which the likelihood has not grown
+            if not left.any():
+                break
+            at, trial = going[left], now[left] + share[left, None] * step[left]
+            reached, *others = _derivatives(trial, *(part[at] for part in data))
+            better = reached > value[at]
+            up = at[better]
+            state[up], value[up] = trial[better], reached[better]
+            gradient[up], hessian[up] = (part[better] for part in others)
+            left[left] = ~better
+            share[left] /= 2
+        going = going[~left]
+        if not len(going):
             break
-        if not climbs.all():
-            going, data = going[climbs], (*(part[climbs] for part in data),)
     theta = state[:, p]
     return IntervalFit(
         (state[:, :p] / theta[:, None]).reshape(*lead, p),
@@ -98,42 +106,48 @@ def fit(lower: Any, upper: Any, design: Any, weights: Any = 1.0) -> IntervalFit:
 
 
 def profile_interval(
-    lower: Any, upper: Any, design: Any, index: int, weights: Any = 1.0
+    lower: Any, upper: Any, design: Any, index: Any, weights: Any = 1.0
 ) -> tuple[Array, Array]:
-    """95 % profile-likelihood limits of one coefficient; infinite where the data set none.
+    """95 % profile-likelihood limits of coefficients; infinite where the data set none.
 
     The cut-off is n log(1 + t²/ν), with t the quantile of Student's t at ν = n - p degrees of
     freedom: for values without intervals that gives exactly the t-interval of least squares, where
     the usual χ² cut-off is too narrow for a dozen cells. n counts values with a finite end.
 
     Args:
-        index: which column of the design.
+        index: which column of the design, shape (...).
     """
-    x = np.asarray(design, dtype=np.float64)
+    design = np.asarray(design, dtype=np.float64)
     lower, upper, weights = (np.asarray(a, dtype=np.float64) for a in (lower, upper, weights))
-    shape = np.broadcast_shapes(lower.shape, upper.shape, weights.shape, x.shape[:-1])
-    n, p = shape[-1], x.shape[-1]
+    shape = np.broadcast_shapes(
+        (*np.shape(index), 1), lower.shape, upper.shape, weights.shape, design.shape[:-1]
+    )
+    n, p = shape[-1], design.shape[-1]
     lead, rows = shape[:-1], math.prod(shape[:-1])
     low, high, weight = (
         np.broadcast_to(a, shape).reshape(rows, n) for a in (lower, upper, weights)
     )
-    x = np.broadcast_to(x, (*shape, p)).reshape(rows, n, p)
+    x = np.broadcast_to(design, (*shape, p)).reshape(rows, n, p)
     whole = fit(low, high, x, weight)
+    own = np.broadcast_to(index, lead).reshape(rows, 1)
+    others = np.arange(p - 1) + (np.arange(p - 1) >= own)
+    column = np.take_along_axis(x, own[:, None], axis=2)[:, :, 0]
+    rest = np.take_along_axis(x, others[:, None], axis=2)
+    best = np.take_along_axis(whole.coefficients, own, axis=1)[:, 0]
     root = np.sqrt(cut_off(low, high, weight, p))
-    spread = np.sqrt((x[:, :, index] ** 2 * weight).sum(axis=1) / np.maximum(weight.sum(axis=1), 1))
+    spread = np.sqrt((column**2 * weight).sum(axis=1) / np.maximum(weight.sum(axis=1), 1))
     first = 2 * np.maximum(whole.sigma, 0.01) / np.maximum(spread, 1e-12)
     # Both ends at once: the data twice over, one half for each way.
-    low, high, weight, x = (np.concatenate([part, part]) for part in (low, high, weight, x))
-    root, best, most = (
-        np.tile(part, 2) for part in (root, whole.coefficients[:, index], whole.log_likelihood)
+    low, high, weight, column, rest, root, best, most = (
+        np.concatenate([part, part])
+        for part in (low, high, weight, column, rest, root, best, whole.log_likelihood)
     )
-    column, rest = x[:, :, index], np.delete(x, index, axis=2)
 
-    def excess(value: Array) -> Array:
+    def excess(value: Array, at: npt.NDArray[np.int64]) -> Array:
         """Signed root of the fall less that of the cut-off: nearly linear in the coefficient."""
-        moved = value[:, None] * column
-        held = fit(low - moved, high - moved, rest, weight).log_likelihood
-        return np.asarray(np.sqrt(2 * np.maximum(most - held, 0.0)) - root)
+        moved = value[:, None] * column[at]
+        held = fit(low[at] - moved, high[at] - moved, rest[at], weight[at]).log_likelihood
+        return np.asarray(np.sqrt(2 * np.maximum(most[at] - held, 0.0)) - root[at])
 
     ends = _edge(excess, best, -root, np.concatenate([-first, first]))
     return ends[:rows].reshape(lead), ends[rows:].reshape(lead)
@@ -205,11 +219,6 @@ def _likelihood(
     return np.maximum(log_p, -1e300), a, b, centre
 
 
-def _value(state: Array, low: Array, high: Array, x: Array, weight: Array) -> Array:
-    log_p = _likelihood(state, low, high, x)[0]
-    return np.asarray((weight * log_p).sum(axis=1), dtype=np.float64)
-
-
 def _derivatives(
     state: Array, low: Array, high: Array, x: Array, weight: Array
 ) -> tuple[Array, Array, Array]:
@@ -257,57 +266,56 @@ def _newton_step(gradient: Array, hessian: Array, capped: npt.NDArray[np.bool_])
     return np.asarray(np.where(downhill[:, None], gradient / scale**2, step), dtype=np.float64)
 
 
-def _ascend(
-    state: Array, value: Array, step: Array, promise: Array, data: tuple[Array, ...]
-) -> tuple[Array, Array]:
-    """Halve each step until the likelihood grows; θ at most quadruples, up to its cap."""
+def _full_share(state: Array, step: Array) -> Array:
+    """The share of each step that may be taken: θ at most quadruples, up to its cap."""
     theta, change = state[:, -1], step[:, -1]
     room = np.where(change > 0, np.minimum(3 * theta, CAP - theta), 0.75 * theta)
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.minimum(1.0, np.where(change == 0, 1.0, room / np.abs(change)))
-    now, best = state.copy(), value.copy()
-    waiting = np.flatnonzero(promise >= TOLERANCE)
-    for _ in range(HALVINGS):
-        if not len(waiting):
-            break
-        trial = state[waiting] + share[waiting, None] * step[waiting]
-        reached = _value(trial, *(part[waiting] for part in data))
-        better = reached > value[waiting]
-        now[waiting[better]], best[waiting[better]] = trial[better], reached[better]
-        waiting = waiting[~better]
-        share[waiting] /= 2
-    return now, best
+        return np.minimum(1.0, np.where(change == 0, 1.0, room / np.abs(change)))
 
 
-def _edge(excess: Callable[[Array], Array], best: Array, at_best: Array, first: Array) -> Array:
+def _edge(
+    excess: Callable[[Array, npt.NDArray[np.int64]], Array],
+    best: Array,
+    at_best: Array,
+    first: Array,
+) -> Array:
     """Where ``excess`` rises through 0, from ``best`` on in the direction of ``first``.
 
     The step doubles until the end is passed, then regula falsi with Illinois's halving closes in.
+
+    Args:
+        excess: at values of the rows that are named.
     """
     good, at_good, step = best.copy(), at_best.copy(), first.copy()
-    bad = best + step
-    at_bad = excess(bad)
+    bad, at_bad = best + step, np.full(len(best), -np.inf)
+    left = np.arange(len(best))
     for _ in range(DOUBLINGS):
-        inside = at_bad < 0
-        if not inside.any():
+        at_bad[left] = excess(bad[left], left)
+        left = left[at_bad[left] < 0]
+        if not len(left):
             break
-        good, at_good = np.where(inside, bad, good), np.where(inside, at_bad, at_good)
-        step = np.where(inside, 2 * step, step)
-        bad = np.where(inside, best + step, bad)
-        at_bad = np.where(inside, excess(bad), at_bad)
-    endless = at_bad < 0
-    value_good, value_bad = at_good.copy(), at_bad.copy()  # halved by Illinois's rule
+        good[left], at_good[left] = bad[left], at_bad[left]
+        step[left] *= 2
+        bad[left] = best[left] + step[left]
+    end = np.sign(first) * np.inf
+    left = np.flatnonzero(at_bad >= 0)
     last = np.zeros(len(best))
     for _ in range(CLOSINGS):
-        share = value_good / np.where(value_good == value_bad, -1.0, value_good - value_bad)
-        middle = good + np.clip(share, 0.0, 1.0) * (bad - good)
-        value = excess(middle)
-        inside = value < 0
-        good, bad = np.where(inside, middle, good), np.where(inside, bad, middle)
-        value_bad = np.where(inside, value_bad / np.where(last < 0, 2, 1), value)
-        value_good = np.where(inside, value, value_good / np.where(last > 0, 2, 1))
-        last = np.where(inside, -1.0, 1.0)
-        if (np.abs(value)[~endless] < 1e-5).all():
-            good = bad = middle
+        if not len(left):
             break
-    return np.asarray(np.where(endless, np.sign(first) * np.inf, (good + bad) / 2))
+        low, high = at_good[left], at_bad[left]  # halved by Illinois's rule
+        share = low / np.where(low == high, -1.0, low - high)
+        middle = good[left] + np.clip(share, 0.0, 1.0) * (bad[left] - good[left])
+        value = excess(middle, left)
+        inside = value < 0
+        good[left], bad[left] = (
+            np.where(inside, middle, good[left]),
+            np.where(inside, bad[left], middle),
+        )
+        at_bad[left] = np.where(inside, high / np.where(last[left] < 0, 2, 1), value)
+        at_good[left] = np.where(inside, value, low / np.where(last[left] > 0, 2, 1))
+        last[left] = np.where(inside, -1.0, 1.0)
+        end[left] = middle
+        left = left[np.abs(value) >= 1e-5]
+    return end

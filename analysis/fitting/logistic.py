@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import chdtri, log_expit, xlogy
+from scipy.special import chdtri, xlogy
 
 from analysis.fitting.interval_likelihood import Array
 from search.confidence_interval import CONFIDENCE
@@ -38,10 +38,18 @@ class Curve:
 def fit(x: Array, good: Array, bad: Array) -> Curve:
     """The curve of least deviance, on a grid that is drawn closer about its best point.
 
+    Where one probe alone has both, below it all fail and above it all pass, the narrower a curve
+    the better: it is of the least width.
+
     Args:
         x: log₂ D_K of each probe.
         good, bad: how many of its seeds pass and fail.
     """
+    last_fail, first_pass = x[bad > 0].max(), x[good > 0].min()
+    if last_fail == first_pass:
+        there = x == first_pass
+        odds = float(good[there].sum() / bad[there].sum())
+        return Curve(float(first_pass) - LEAST_WIDTH * math.log(odds), LEAST_WIDTH, 0.0)
     middles = np.linspace(x.min() - 0.5, x.max() + 0.5, 61)
     log_widths = np.linspace(math.log(LEAST_WIDTH), math.log(LARGEST_WIDTH), 41)
     for _ in range(1 + REFINEMENTS):
@@ -56,18 +64,21 @@ def fit(x: Array, good: Array, bad: Array) -> Curve:
     return Curve(float(middle), width, float(least))
 
 
-def middle_limits(x: Array, good: Array, bad: Array, curve: Curve) -> tuple[float, float]:
+def middle_limits(
+    x: Array, good: Array, bad: Array, curve: Curve
+) -> tuple[float | None, float | None]:
     """95 % profile-likelihood limits of the middle, on a grid of 1/100 of the span of x.
 
-    A limit beyond the probes is told as the outermost probe, or as the middle if that lies beyond.
+    A limit that lies beyond the probes, where they say nothing, is None.
     """
     log_widths = np.linspace(math.log(LEAST_WIDTH), math.log(LARGEST_WIDTH), 120)
     ends = min(x.min(), curve.middle), max(x.max(), curve.middle)
     middles = np.unique(np.append(np.linspace(*ends, 101), curve.middle))
     grid = np.broadcast_to(middles[:, None], (len(middles), 120))
     lowest = _deviance(x, good, bad, grid, np.broadcast_to(log_widths, grid.shape)).min(axis=1)
-    inside = middles[(lowest <= curve.deviance + CUT) | (middles == curve.middle)]
-    return float(inside.min()), float(inside.max())
+    inside = (lowest <= curve.deviance + CUT) | (middles == curve.middle)
+    low, high = (float(end) for end in middles[np.flatnonzero(inside)[[0, -1]]])
+    return None if inside[0] else low, None if inside[-1] else high
 
 
 SPREAD = math.log(16)
@@ -93,15 +104,24 @@ def width_profile(x: Array, good: Array, bad: Array, curve: Curve) -> tuple[Arra
     return log_widths, deviance.min(axis=0)
 
 
-def width_limits(x: Array, good: Array, bad: Array, curve: Curve) -> tuple[float | None, float]:
+def width_limits(
+    x: Array, good: Array, bad: Array, curve: Curve
+) -> tuple[float | None, float | None]:
     """95 % profile-likelihood limits of the width, in doublings; None where none is seen."""
     log_widths, deviance = width_profile(x, good, bad, curve)
+    while deviance[-1] <= deviance.min() + CUT and log_widths[-1] < math.log(LARGEST_WIDTH):
+        wider = Curve(curve.middle, math.exp(log_widths[-1]), curve.deviance)
+        more = width_profile(x, good, bad, wider)
+        log_widths, deviance = (
+            np.append(part, own[len(own) // 2 + 1 :])
+            for part, own in zip((log_widths, deviance), more, strict=True)
+        )
     above = deviance - deviance.min() - CUT
     best = int(deviance.argmin())
     below = np.flatnonzero(above[:best] > 0)
     beyond = np.flatnonzero(above[best:] > 0)
     low = _crossing(log_widths, above, int(below[-1])) if len(below) else None
-    high = _crossing(log_widths, above, best + int(beyond[0]) - 1) if len(beyond) else LARGEST_WIDTH
+    high = _crossing(log_widths, above, best + int(beyond[0]) - 1) if len(beyond) else None
     return low, high
 
 
@@ -116,6 +136,6 @@ def _deviance(x: Array, good: Array, bad: Array, middle: Any, log_width: Any) ->
     total = good + bad
     seen = (xlogy(good, good / total) + xlogy(bad, bad / total)).sum()
     width = np.exp(np.clip(log_width, math.log(LEAST_WIDTH), math.log(LARGEST_WIDTH)))
-    centre = (x - np.expand_dims(middle, -1)) / np.expand_dims(width, -1)
-    fitted = (good * log_expit(centre) + bad * log_expit(-centre)).sum(axis=-1)
-    return np.asarray(2 * (seen - fitted), dtype=np.float64)
+    z = (x - np.expand_dims(middle, -1)) / np.expand_dims(width, -1)
+    log_share = np.minimum(z, 0) - np.log1p(np.exp(-np.abs(z)))  # z less is that of 1 - share
+    return np.asarray(2 * (seen - log_share @ total + z @ bad), dtype=np.float64)

@@ -15,7 +15,6 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from scipy import optimize
 from scipy.special import fdtrc, stdtr
 
 from analysis.fitting.interval_likelihood import Array, fit, p_value
@@ -91,15 +90,14 @@ def line_test(name: str, law: PublishedLaw, x: Array, y: Array) -> PublishedTest
     if len(x) < LEAST_CELLS or np.ptp(x) == 0:
         return result
     design = x[:, None] if through_origin else np.column_stack([x, np.ones_like(x)])
-    beta, *_ = np.linalg.lstsq(design, y, rcond=None)
+    beta: Array = np.asarray(np.linalg.lstsq(design, y, rcond=None)[0], dtype=np.float64)
     degrees = len(x) - unknowns
     variance = float(((y - design @ beta) ** 2).sum()) / degrees
     ends = [rounding(law.slope)] + ([] if through_origin else [rounding(law.intercept)])
     normal: Array = np.asarray(design.T @ design, dtype=np.float64)
-    root = np.linalg.cholesky(normal).T  # |root (candidate - β)|² is what the F test measures
     low, high = zip(*ends, strict=True)
-    nearest = optimize.lsq_linear(root, root @ beta, bounds=(low, high), method="bvls").x
-    square = float(((root @ (nearest - beta)) ** 2).sum())
+    nearest = _nearest(normal, beta, np.array(low), np.array(high))
+    square = float((nearest - beta) @ normal @ (nearest - beta))
     if square <= 1e-20 * float((y**2).sum()):
         statistic = 0.0
     else:
@@ -110,11 +108,28 @@ def line_test(name: str, law: PublishedLaw, x: Array, y: Array) -> PublishedTest
         ours=float(beta[0]),
         statistic=statistic if math.isfinite(statistic) else None,
         p_value=p,
-        p_value_with_theirs=_with_theirs(law, nearest, np.asarray(beta), variance, normal, degrees)
+        p_value_with_theirs=_with_theirs(law, nearest, beta, variance, normal, degrees)
         if through_origin
         else None,
         compatible=p > 1 - CONFIDENCE,
     )
+
+
+def _nearest(normal: Array, beta: Array, low: Array, high: Array) -> Array:
+    """The point of a box with the least (point - β)ᵀ normal (point - β), of one or two unknowns."""
+    if ((low <= beta) & (beta <= high)).all():
+        return beta
+    if len(beta) == 1:
+        return np.clip(beta, low, high)
+    points = []
+    for i, j in ((0, 1), (1, 0)):  # else it lies on an edge: at its least there, or at a corner
+        for end in (low[i], high[i]):
+            point = beta.copy()
+            point[i] = end
+            least = beta[j] - normal[j, i] / normal[j, j] * (end - beta[i])
+            point[j] = np.clip(least, low[j], high[j])
+            points.append(point)
+    return min(points, key=lambda point: float((point - beta) @ normal @ (point - beta)))
 
 
 def _with_theirs(
@@ -146,15 +161,11 @@ def proportional_test(name: str, law: PublishedLaw, cells: pd.DataFrame) -> Publ
     if law.intercept != 0 or n < LEAST_CELLS or np.ptp(x[bounded]) < 1e-12:
         return result
     free = fit(lower, upper, np.column_stack([np.ones_like(x), x]))
-    low, high = map(math.log, rounding(law.slope))
-
-    def loss(log_slope: float) -> float:
-        offset = log_slope + x
-        nothing = np.empty((len(x), 0))
-        return -float(fit(lower - offset, upper - offset, nothing).log_likelihood)
-
-    held = optimize.minimize_scalar(loss, bounds=(low, high), method="bounded")
-    fall = 2 * (float(free.log_likelihood) + float(held.fun))
+    best = fit(lower - x, upper - x, np.ones((len(x), 1))).coefficients[0]
+    # The likelihood has one maximum, so of what rounds to the slope the nearest to it is best.
+    offset = x + np.clip(best, *np.log(rounding(law.slope)))
+    held = fit(lower - offset, upper - offset, np.empty((len(x), 0)))
+    fall = 2 * float(free.log_likelihood - held.log_likelihood)
     p = p_value(fall, n, 2, 2)
     return dataclasses.replace(
         result,

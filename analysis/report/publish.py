@@ -121,13 +121,13 @@ def write_page(page: str, files: dict[str, bytes], folder: Path) -> Path:
     """Write files into a folder, and then the page; returns its path.
 
     Each file is written under a temporary name and renamed: anyone who reads the folder meanwhile
-    sees whole files.
+    sees whole files. None is synced, since a report can be written again.
 
     Raises:
         OSError: the folder cannot be made or written to.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for name, file in files.items():
-        write_atomically(folder / name, file)
-    write_atomically(folder / "index.html", page.encode())
+        write_atomically(folder / name, file, sync=False)
+    write_atomically(folder / "index.html", page.encode(), sync=False)
     return folder / "index.html"

@@ -91,7 +91,7 @@ class Tables:
     @cached_property
     def narrowing(self) -> Narrowing | None:
         """How the transitions at h* narrow with the size of a cell."""
-        return narrowing(self.curves, self.best)
+        return narrowing(self.curves, self.transitions, self.best)
 
     @cached_property
     def pool(self) -> pd.DataFrame:

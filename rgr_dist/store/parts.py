@@ -22,16 +22,22 @@ class StoreError(UserError, RuntimeError):
     """The store cannot be read or written; the message says where and why."""
 
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write a local file under a hidden name, sync it, and give it its own name."""
+def write_atomically(path: Path, data: bytes, sync: bool = True) -> None:
+    """Write a local file under a hidden name and give it its own name.
+
+    Args:
+        sync: wait until it is on the disk: for what a power cut must not lose.
+    """
     hidden = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
     try:
         with hidden.open("wb") as file:
             file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
         hidden.replace(path)
-        sync_folder(path.parent)
+        if sync:
+            sync_folder(path.parent)
     finally:
         hidden.unlink(missing_ok=True)
 

@@ -14,7 +14,7 @@ from analysis.conclusions import narrowing as sentence
 from analysis.narrowing import Narrowing, narrowing
 from analysis.runs import scored
 from analysis.thresholds import best
-from analysis.transitions import probes
+from analysis.transitions import probes, transitions
 
 PLACES = {(64, 16): 16, (128, 32): 20, (256, 64): 26}
 SEEDS = 100
@@ -36,7 +36,8 @@ def made(made_up: SimpleNamespace, exponent: float, chance: int, places: dict = 
         thresholds.append(made_up.threshold_row(cell, 1, D_K))
     results = made_up.results_of(study, runs, thresholds)
     table = probes(results.runs, study)
-    return table, narrowing(table, best(results.thresholds, results.runs, results.study))
+    fits = transitions(results.runs, study, table)
+    return table, narrowing(table, fits, best(results.thresholds, results.runs, study))
 
 
 def scipys(table, found: Narrowing) -> float:

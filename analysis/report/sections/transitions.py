@@ -116,18 +116,18 @@ def _table(rows: list[dict[str, Any]]) -> Table:
     def number(name: str, head: str, form: str = ".1f") -> Column:
         return Column(head, lambda row: None if row[name] is None else format(row[name], form))
 
-    def middle(row: Any) -> str | None:
-        if row["share_middle"] is None:
+    def with_limits(row: Any, name: str, low: str, high: str, form: str) -> str | None:
+        if row[name] is None:
             return None
-        if row["share_low"] is None:
-            return f"{row['share_middle']:.1f}"
-        return f"{row['share_middle']:.1f} [{row['share_low']:.1f}–{row['share_high']:.1f}]"
+        ends = ("?" if row[end] is None else format(row[end], form) for end in (low, high))
+        return f"{format(row[name], form)} [{'–'.join(ends)}]"
+
+    def middle(row: Any) -> str | None:
+        return with_limits(row, "share_middle", "share_low", "share_high", ".1f")
 
     def width(row: Any) -> str | None:
-        if row["share_width"] is None:
-            return None
-        low = "0" if row["share_width_low"] is None else f"{row['share_width_low']:.2f}"
-        return f"{row['share_width']:.2f} [{low}–{row['share_width_high']:.2f}]"
+        shown = with_limits(row, "share_width", "share_width_low", "share_width_high", ".2f")
+        return None if shown is None else shown.replace("[?", "[0")
 
     return Table(
         name="table-transitions",
@@ -136,7 +136,7 @@ def _table(rows: list[dict[str, Any]]) -> Table:
             "least squares over runs, collapsed ones left out. Passing: the share of passing "
             "seeds, with 95 % intervals of its width and of the D_K at which half of them pass. "
             "Widths are in doublings of D_K; intervals take probes for independent, though they "
-            "share seeds."
+            "share seeds, and have a ? where the probes set no limit."
         ),
         columns=[
             cell_column(),

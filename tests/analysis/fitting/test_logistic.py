@@ -42,11 +42,36 @@ def test_the_limits_of_the_width_are_where_the_profile_has_risen_by_the_quantile
     assert [low, high] == pytest.approx(wanted, rel=0.01)
 
 
-def test_one_mixed_probe_gives_no_lower_limit() -> None:
+@pytest.mark.parametrize("widths", [(10.0, 20, 40), (16.0, 20, 24)])
+def test_one_mixed_probe_gives_no_lower_limit(widths: tuple[float, ...]) -> None:
     """As narrow a curve as one likes goes through it, between a fail and a pass."""
-    x = np.log2([10.0, 20, 40])
+    x = np.log2(widths)
     good = np.array([0.0, 3, 10])
     curve = logistic.fit(x, good, 10 - good)
+    assert (curve.width, curve.deviance) == (logistic.LEAST_WIDTH, 0)
+    assert curve.middle == pytest.approx(x[1], abs=2e-3)
     low, high = logistic.width_limits(x, good, 10 - good, curve)
     assert low is None
-    assert 0.2 < high < 1
+
+    def lost(log_width: float) -> float:
+        def at(middle: float) -> float:
+            z = (x - middle) / math.exp(log_width)
+            seen = stats.binom.logpmf(good, 10, good / 10).sum()
+            return float(2 * (seen - stats.binom.logpmf(good, 10, expit(z)).sum()))
+
+        found = optimize.minimize_scalar(at, bounds=(x[1] - 1, x[1] + 1), method="bounded")
+        return float(found.fun)
+
+    wanted = optimize.brentq(lambda at: lost(at) - stats.chi2.ppf(0.95, 1), math.log(0.02), 0)
+    assert high == pytest.approx(math.exp(wanted), rel=0.02)
+
+
+def test_where_nothing_passes_every_time_there_is_no_limit_above() -> None:
+    x = np.log2([60.0, 68.0])
+    good = np.array([0.0, 1.0])
+    curve = logistic.fit(x, good, 10 - good)
+    low, high = logistic.middle_limits(x, good, 10 - good, curve)
+    assert low is not None
+    assert 60 < 2**low <= 68.2
+    assert high is None
+    assert logistic.width_limits(x, good, 10 - good, curve) == (None, None)

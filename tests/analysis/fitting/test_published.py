@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import statsmodels.api as sm
+from scipy import optimize
 
 from analysis.fitting.published import line_test, proportional_test, rounding
 from rgr_dist.paper import PublishedLaw
@@ -43,6 +44,23 @@ def test_a_line_is_tested_with_its_intercept() -> None:
     assert test.compatible
     assert (test.p_value or 0) >= float(exact.pvalue)
     assert (test.p_value or 0) == pytest.approx(float(exact.pvalue), abs=0.05)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_nearest_line_is_that_of_a_bounded_least_squares(seed: int) -> None:
+    """scipy's ``lsq_linear`` over the box of what rounds to slope and intercept."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(0, 32, 8)
+    y = 1.65 * x - 6.64 + rng.normal(0, 0.3 * (seed % 3), 8)
+    test = line_test("h", PublishedLaw(1.7, -6.6, None, "here"), x, y)
+    X = np.column_stack([x, np.ones(8)])
+    ols = sm.OLS(y, X).fit()
+    root = np.linalg.cholesky(X.T @ X).T
+    ends = list(zip(rounding(1.7), rounding(-6.6), strict=True))
+    nearest = optimize.lsq_linear(root, root @ ols.params, bounds=ends, method="bvls", tol=1e-14)
+    if ols.mse_resid > 1e-12:
+        expected = 2 * nearest.cost / 2 / ols.mse_resid
+        assert test.statistic == pytest.approx(expected, rel=1e-6, abs=1e-9)
 
 
 def test_the_error_of_theirs_makes_a_test_milder() -> None:
