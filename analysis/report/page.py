@@ -26,8 +26,7 @@ def render(title: str, sections: Sequence[Section], files: Mapping[str, bytes]) 
     Args:
         title: of the document.
         sections: in order; the first is the head, without a heading of its own in the contents.
-        files: what lies beside the page, by name; the page holds all but the figures once more in
-            an archive, and its script saves the figures as they are shown.
+        files: what lies beside the page, by name; the page holds them once more in an archive.
     """
     environment = _environment()
     heads = sorted(
@@ -48,9 +47,8 @@ def render(title: str, sections: Sequence[Section], files: Mapping[str, bytes]) 
         colours={theme: colours.variables(heads, theme) for theme in ("light", "dark")},
         shapes=svg.shapes(),
         script=Markup(_source("page.js")),
-        figures=[name for name in files if name.endswith(".svg")],
-        tables=[name for name in files if not name.endswith(".svg")],
-        archive=_archive({n: content for n, content in files.items() if not n.endswith(".svg")}),
+        files=list(files),
+        archive=_archive(files),
     )
 
 

@@ -144,118 +144,53 @@
     plot.addEventListener("focusout", hide);
   }
 
-  // A figure as a file, as it is shown: SVG, or PNG at twice its size
-  const asSvg = (figure) => {
-    const frame = figure.getBoundingClientRect();
-    const parts = [];
-    const place = (box) => `x="${box.left - frame.left}" y="${box.top - frame.top}"`;
-    const escape = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;");
-    const shift = { SUB: 3, SUP: -4 };
-    const words = (node) => [...node.childNodes].map((child) => {
-      const [text, dy] = [escape(child.textContent), shift[child.nodeName]];
-      return dy ? `<tspan dy="${dy}" font-size="80%">${text}</tspan><tspan dy="${-dy}">&#8203;</tspan>` : text;
-    }).join("");
-    let bottom = 0;
-    for (const key of all(".key", figure)) {
-      const [mark, text] = [key.querySelector("svg"), key.querySelector("span")];
-      const box = mark.getBoundingClientRect();
-      parts.push(`<svg ${place(box)} width="26" height="14">${mark.innerHTML}</svg>`);
-      parts.push(`<text x="${box.left - frame.left + 32}" y="${box.top - frame.top + 11}">${words(text)}</text>`);
-    }
-    for (const line of all(".panel .title span", figure)) {
-      const box = line.getBoundingClientRect();
-      parts.push(`<text x="${box.left - frame.left}" y="${box.bottom - frame.top - 4}">${words(line)}</text>`);
-    }
-    for (const plot of all("svg.plot", figure)) {
-      const box = plot.getBoundingClientRect();
-      const inner = plot.innerHTML.replace(/<a href="[^"]*"/g, "<a"); // no row to lead to
-      parts.push(`<svg ${place(box)} class="${plot.getAttribute("class")}" width="${box.width}" height="${box.height}">${inner}</svg>`);
-      bottom = Math.max(bottom, box.bottom - frame.top + 42);
-    }
-    const colours = getComputedStyle(root);
-    const style = document.getElementById("marks").textContent + "svg{overflow:visible}.lines{overflow:hidden}";
-    const plain = style.replace(/var\((--\w+)\)/g, (_, name) => colours.getPropertyValue(name));
-    const defs = document.querySelector(".defs").innerHTML;
-    const sheet = `<rect width="100%" height="100%" fill="${colours.getPropertyValue("--page")}"/>`;
-    const size = `width="${frame.width}" height="${bottom}"`;
-    const text = `<svg xmlns="http://www.w3.org/2000/svg" ${size}><style>${plain}</style>${defs}${sheet}${parts.join("")}</svg>`;
-    return { text, width: frame.width, height: bottom };
-  };
-  const save = (blob, name) => {
-    const link = make("a", { href: URL.createObjectURL(blob), download: name });
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 1e4);
-  };
+  // Zoom: the part of the width that is shown, the same in all panels, and that of each height
   const button = (text, label, onclick) => {
     const node = make("button", { type: "button", textContent: text, onclick });
     node.setAttribute("aria-label", label);
     return node;
   };
-  for (const figure of all("figure[id]")) {
-    const name = figure.id.replace(/-figure$/, "");
-    const svg = button("SVG", `Save the figure ${name} as SVG`, () => {
-      save(new Blob([asSvg(figure).text], { type: "image/svg+xml" }), `${name}.svg`);
-    });
-    const png = button("PNG", `Save the figure ${name} as PNG`, async () => {
-      const { text, width, height } = asSvg(figure);
-      const image = new Image();
-      image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
-      await image.decode();
-      const canvas = make("canvas", { width: 2 * width, height: 2 * height });
-      canvas.getContext("2d").drawImage(image, 0, 0, 2 * width, 2 * height);
-      canvas.toBlob((blob) => save(blob, `${name}.png`));
-    });
-    figure.querySelector("figcaption").before(make("div", { className: "buttons save" }, "Save as ", svg, png));
-  }
-
-  // Zoom: shares of the width, the same for all panels, and of the height of each
   for (const figure of all("figure[data-zoom]")) {
-    const plots = all("svg.plot", figure).map((plot) => ({
-      plot,
-      height: plot.height.baseVal.value,
-      y: [0, 1],
-      parts: all(".pt > svg, svg.pt, .xt, .yt", plot).map((node) => ({
+    const plots = all("svg.plot", figure).map((plot) => {
+      const height = plot.height.baseVal.value;
+      const share = (node, name, whole) => parseFloat(node.getAttribute(name) || 0) / whole;
+      const parts = all(".pt > svg, svg.pt, .xt, .yt", plot).map((node) => [
         node,
-        shown: node.closest(".pt, .xt, .yt"),
-        bar: node.querySelector(".bar"),
-        share: node.matches(".yt") ? null : parseFloat(node.getAttribute("x") || 0) / 100,
-        down: node.matches(".xt") ? null : parseFloat(node.getAttribute("y") || 0),
-      })),
-    }));
-    let x = [0, 1];
-    const part = ([low, high], from, to) => [low + from * (high - low), low + to * (high - low)];
+        node.matches(".yt") ? null : share(node, "x", 100),
+        node.matches(".xt") ? null : share(node, "y", height),
+      ]);
+      return { plot, height, parts };
+    });
+    const whole = [...plots, 0].map(() => [0, 1]);
+    let [x, ...heights] = whole;
     const draw = () => {
+      const within = ([low, high], share) => (share === null ? 0.5 : (share - low) / (high - low));
       const wide = x[1] - x[0];
-      for (const { plot, height, y, parts } of plots) {
-        const tall = y[1] - y[0];
-        const top = height * (1 - y[1]);
-        for (const { node, shown, bar, share, down } of parts) {
-          const [across, below] = [(share - x[0]) / wide, (down - top) / tall];
-          if (share !== null) node.setAttribute("x", `${100 * across}%`);
-          if (down !== null) node.setAttribute("y", below);
-          const outside = (at, size) => at < -0.005 * size || at > 1.005 * size;
-          const out = (share !== null && outside(across, 1)) || (down !== null && outside(below, height));
-          shown.classList.toggle("out", out);
-          if (bar) bar.style.transform = `scaleY(${1 / tall})`;
+      plots.forEach(({ plot, height, parts }, i) => {
+        const [top, bottom] = heights[i];
+        const tall = bottom - top;
+        for (const [node, across, down] of parts) {
+          const at = [within(x, across), within(heights[i], down)];
+          if (across !== null) node.setAttribute("x", `${100 * at[0]}%`);
+          if (down !== null) node.setAttribute("y", height * at[1]);
+          node.closest(".pt, .xt, .yt").classList.toggle("out", at.some((n) => n < -0.005 || n > 1.005));
         }
+        for (const bar of all(".pt .bar", plot)) bar.style.transform = `scaleY(${1 / tall})`;
         for (const box of all(".lines", plot)) {
-          box.setAttribute("viewBox", `${1000 * x[0]} ${top} ${1000 * wide} ${height * tall}`);
+          box.setAttribute("viewBox", `${1000 * x[0]} ${height * top} ${1000 * wide} ${height * tall}`);
         }
         for (const end of all(".end", plot)) end.classList.toggle("out", wide < 1);
         plot.classList.toggle("zoomed", wide < 0.6 || tall < 0.6);
-      }
+      });
       out.disabled = back.disabled = wide >= 1;
-      const numbers = [x, ...plots.map((one) => one.y)].flat().map((n) => Math.round(n * 1000) / 1000);
-      keep("zoom", wide < 1 ? numbers.join(",") : "");
+      keep("zoom", wide < 1 ? [x, ...heights].flat().map((n) => +n.toFixed(3)).join() : "");
     };
     const by = (factor) => {
-      const scale = (range) => {
-        const size = Math.min(1, (range[1] - range[0]) * factor);
-        const start = Math.min(Math.max((range[0] + range[1] - size) / 2, 0), 1 - size);
+      [x, ...heights] = [x, ...heights].map(([low, high]) => {
+        const size = Math.min(1, (high - low) * factor);
+        const start = Math.min(Math.max((low + high - size) / 2, 0), 1 - size);
         return [start, start + size];
-      };
-      x = scale(x);
-      for (const one of plots) one.y = scale(one.y);
+      });
       draw();
     };
     const into = button("Zoom in", "Zoom in", () => by(0.5));
@@ -263,47 +198,40 @@
     const back = button("Whole figure", "Show the whole figure", () => by(Infinity));
     const hint = make("span", { className: "soft", textContent: "or drag over a part of it" });
     figure.prepend(make("div", { className: "buttons" }, into, out, back, hint));
-    for (const one of plots) {
-      one.plot.addEventListener("pointerdown", (down) => {
-        if (down.pointerType !== "mouse" || down.button) return;
-        down.preventDefault();
-        const area = one.plot.getBoundingClientRect();
-        const clamp = (n) => Math.min(Math.max(n, 0), 1);
-        const share = (event) => [
-          clamp((event.clientX - area.left) / area.width),
-          clamp((event.clientY - area.top) / area.height),
-        ];
-        const from = share(down);
-        const ends = (event) => share(event).map((to, i) => [Math.min(from[i], to), Math.max(from[i], to)]);
-        const box = document.createElementNS("http://www.w3.org/2000/svg", "path");
-        box.setAttribute("class", "drag");
-        const drag = new AbortController();
-        const move = (event) => {
-          const [[l, r], [t, b]] = ends(event);
-          const [width, height] = [area.width * (r - l), area.height * (b - t)];
-          box.setAttribute("d", `M${area.width * l} ${area.height * t}h${width}v${height}h${-width}z`);
-          one.plot.append(box);
-        };
-        const up = (event) => {
-          drag.abort();
-          box.remove();
-          const [[l, r], [t, b]] = ends(event);
-          if (r - l < 0.03 || b - t < 0.03) return;
-          x = part(x, l, r);
-          one.y = part(one.y, 1 - b, 1 - t);
-          draw();
-          const swallow = (click) => click.stopPropagation(); // the drag's end is no choice of a cell
-          addEventListener("click", swallow, { capture: true, once: true });
-          setTimeout(() => removeEventListener("click", swallow, { capture: true }), 0);
-        };
-        addEventListener("pointermove", move, drag);
-        addEventListener("pointerup", up, drag);
-      });
-    }
+    plots.forEach(({ plot }, i) => plot.addEventListener("pointerdown", (down) => {
+      if (down.pointerType !== "mouse" || down.button) return;
+      down.preventDefault();
+      const area = plot.getBoundingClientRect();
+      const drag = new AbortController();
+      const box = document.createElementNS("http://www.w3.org/2000/svg", "path");
+      box.setAttribute("class", "drag");
+      plot.append(box);
+      let across, along; // what the drag has covered, in shares
+      addEventListener("pointermove", (event) => {
+        const span = (from, to, start, size) =>
+          [from, to].map((n) => Math.min(Math.max((n - start) / size, 0), 1)).sort((a, b) => a - b);
+        across = span(down.clientX, event.clientX, area.left, area.width);
+        along = span(down.clientY, event.clientY, area.top, area.height);
+        const [[l, r], [t, b]] = [across.map((n) => n * area.width), along.map((n) => n * area.height)];
+        box.setAttribute("d", `M${l} ${t}H${r}V${b}H${l}z`);
+      }, drag);
+      addEventListener("pointerup", () => {
+        drag.abort();
+        box.remove();
+        const size = (range) => (range ? range[1] - range[0] : 0);
+        if (size(across) < 0.03 || size(along) < 0.03) return;
+        const part = ([low, high], shares) => shares.map((share) => low + share * (high - low));
+        x = part(x, across);
+        heights[i] = part(heights[i], along);
+        draw();
+        const swallow = (click) => click.stopPropagation(); // the drag's end is no choice of a cell
+        addEventListener("click", swallow, { capture: true, once: true });
+        setTimeout(() => removeEventListener("click", swallow, { capture: true }), 0);
+      }, drag);
+    }));
     const saved = (state.get("zoom") || "").split(",").map(Number);
-    if (saved.length === 2 + 2 * plots.length && saved.every(Number.isFinite)) {
-      x = saved.slice(0, 2);
-      plots.forEach((one, i) => (one.y = saved.slice(2 + 2 * i, 4 + 2 * i)));
+    if (saved.length === 2 * whole.length && saved.every(Number.isFinite)) {
+      [x, ...heights] = whole.map((_, i) => saved.slice(2 * i, 2 * i + 2));
     }
     draw();
   }
