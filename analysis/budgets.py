@@ -226,6 +226,12 @@ def families(study: Study) -> list[tuple[Cell, ...]]:
     return [family for family in distinct if len(family) > 1]
 
 
+ONE_LIMIT = (
+    "Each threshold is one of its cell's step limit: whether more training would lower it, this "
+    "study does not ask."
+)
+
+
 def sentences(table: pd.DataFrame, results: StudyResults) -> list[str]:
     """What a study says of capacity and training time, in words.
 
@@ -233,8 +239,7 @@ def sentences(table: pd.DataFrame, results: StudyResults) -> list[str]:
         table: the rows of ``limits``; without any, every cell has one step limit.
     """
     if table.empty:
-        asked = "whether more training would lower it, this study does not ask"
-        return [f"Each threshold is one of its cell's step limit: {asked}."]
+        return []
     named = {row["cell_id"]: f"({row['m']}, {row['d_model']})" for _, row in table.iterrows()}
     lines = []
     known = table[table["limited_by"].notna()]

@@ -10,7 +10,7 @@ from analysis.fitting.published import PublishedTest
 from analysis.laws import CELLS_OF_A_LAW, Law, by_name
 from analysis.narrowing import Narrowing
 from analysis.transitions import OWN, Collapse
-from analysis.wording import plural, three_digits
+from analysis.wording import fixed, plural, three_digits
 
 
 def growth(fits: Fits) -> str:
@@ -23,14 +23,14 @@ def growth(fits: Fits) -> str:
         f"D_K* grows as (m′ log₂ m / d_model) to the power {three_digits(power.exponent)} "
         f"({ends} over {plural(power.n, 'cell')}{_censored(power)})"
     )
-    verdict = ": the data reject proportionality." if _rejects_one(power) else (
-        ", which is compatible with proportionality."
+    verdict = ": the data reject proportionality" if _rejects_one(power) else (
+        ", which is compatible with proportionality"
     )  # fmt: skip
     wide = by_name(fits.laws).get("D_K_power_wide")
     if wide is None or wide.exponent is None or wide.n == power.n:
-        return line + verdict
+        return f"{line}{verdict}."
     more = (
-        f" Without the cells of d_model = 16, m > 64 the power is {three_digits(wide.exponent)} "
+        f"; without the cells of d_model = 16, m > 64 the power is {three_digits(wide.exponent)} "
         f"({_interval(wide)} over {plural(wide.n, 'cell')})."
     )
     return line + verdict + more
@@ -178,7 +178,8 @@ def narrowing(found: Narrowing) -> str:
     verdict = "narrow with" if high < 0 else "widen with" if low > 0 else "need not depend on"
     line = (
         f"The transitions {verdict} m, {where}: their width at h*, in doublings of D_K, goes as "
-        f"m^{found.exponent:.2f} with the exponent in [{low:.2f}, {high:.2f}] (95 %), from "
+        f"m^{fixed(found.exponent, 2)} with the exponent in [{fixed(low, 2)}, {fixed(high, 2)}] "
+        f"(95 %), from "
         f"{plural(len(found.cells), 'cell')} of m = {sizes[0]} to {sizes[-1]} with "
         f"{found.cells['n_runs'].min()} to {found.cells['n_runs'].max()} runs each"
     )

@@ -45,6 +45,12 @@ def three_digits(value: float | None) -> str:
     return MISSING if value is None else f"{value:#.3g}".rstrip(".").replace("-", "−")
 
 
+def fixed(value: float, digits: int) -> str:
+    """So many digits after the point, ``−0.21``; what rounds to zero has no sign."""
+    text = f"{value:.{digits}f}"
+    return text.lstrip("-") if float(text) == 0 else text.replace("-", "−")
+
+
 def cell_name(row: Mapping[Any, Any]) -> str:
     """``m = 64, d_model = 16``, with ``r = 4`` if the degree is not 1, or m' of a graph file."""
     if row.get("graph") == "edges":

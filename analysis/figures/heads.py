@@ -12,7 +12,8 @@ from analysis.figures.scales import log2_axis
 
 BEST = (
     "The head count h* that needs the smallest D_K, against the compression m′ / d_model. Bars "
-    "span the head counts within 10 % of D_K* that a paired t-test does not distinguish from h*. "
+    "span the head counts within 10 % of D_K*, or one step of their d_k, that a paired t-test does "
+    "not distinguish from h*. "
     "Cells of equal compression stand side by side."
 )
 SPLITS = (

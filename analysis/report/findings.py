@@ -31,15 +31,22 @@ def target_words(study: Study) -> str:
     return f"a mean test score of {study.search.target}"
 
 
+def score_words(study: Study) -> str:
+    """What a run's score is."""
+    if study.cells[0].minimised:
+        return "A run's error is that of the messages that it retrieves in test contexts."
+    return "A run's score is the micro-F1 of the relations that it finds in test contexts."
+
+
 MODELS = {
     "max": "an attention layer that takes the maximum over its heads (Sec. 4)",
     "softmax": "an attention layer with softmax, summed over its heads (Sec. 7.1)",
     "value": "an attention layer that retrieves a message through its values (Sec. 7.2)",
 }
 GRAPHS = {
-    "permutation": "a random permutation",
-    "regular": "a random regular graph of degree r",
-    "edges": "a graph given as a list of edges",
+    "permutation": "a random permutation of them (m′ = m relations)",
+    "regular": "a random regular graph of degree r on them (m′ = r m relations)",
+    "edges": "a graph on them, given as a list of m′ edges",
 }
 
 
@@ -52,7 +59,9 @@ def asked(study: Study, cells: Sequence[Mapping[str, Any]]) -> str:
     first = study.cells[0]
     family = first.graph.family
     graph = (
-        GRAPHS.get(family, family) if len({c.graph.family for c in study.cells}) == 1 else "a graph"
+        GRAPHS.get(family, family)
+        if len({c.graph.family for c in study.cells}) == 1
+        else "a graph of m′ relations"
     )
     limits = sorted({cell.training.max_steps for cell in study.cells})
     if study.has_budgets:

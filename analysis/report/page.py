@@ -26,7 +26,8 @@ def render(title: str, sections: Sequence[Section], files: Mapping[str, bytes]) 
     Args:
         title: of the document.
         sections: in order; the first is the head, without a heading of its own in the contents.
-        files: what lies beside the page, by name; the page holds them once more in an archive.
+        files: what lies beside the page, by name; the page holds all but the figures once more in
+            an archive, and its script saves the figures as they are shown.
     """
     environment = _environment()
     heads = sorted(
@@ -47,8 +48,9 @@ def render(title: str, sections: Sequence[Section], files: Mapping[str, bytes]) 
         colours={theme: colours.variables(heads, theme) for theme in ("light", "dark")},
         shapes=svg.shapes(),
         script=Markup(_source("page.js")),
-        files=list(files),
-        archive=_archive(files),
+        figures=[name for name in files if name.endswith(".svg")],
+        tables=[name for name in files if not name.endswith(".svg")],
+        archive=_archive({n: content for n, content in files.items() if not n.endswith(".svg")}),
     )
 
 

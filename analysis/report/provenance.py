@@ -63,6 +63,7 @@ def differences(study: Study) -> list[tuple[str, str, str]]:
     for name, value, paper in (
         ("search.target", search.target, study.cells[0].record.target or Search().target),
         ("search.seeds", search.seeds, Search().seeds),
+        ("search.confirm_seeds", search.confirm_seeds, 0),
     ):
         if judged and value != paper:
             ours[name] = {_text(value): []}
@@ -144,7 +145,7 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
 
 
 def _text(value: Any) -> str:
-    if value is None:
+    if value is None or value == []:
         return "none"
     if isinstance(value, list):
         return ", ".join(_text(item) for item in value)

@@ -13,7 +13,8 @@ import pytest
 from scipy import optimize
 
 from analysis.budgets import families, gains, limit_of, limits, sentences, verdict
-from analysis.report.publish import write_report
+from analysis.report.publish import report, write_report
+from analysis.report.tables import Tables
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
 
@@ -102,8 +103,9 @@ def test_a_study_of_one_limit_says_that_it_does_not_ask(made_up: SimpleNamespace
     results = made_up.results_of(study, [], [made_up.threshold_row(study.cells[0], 1, 20)])
     table = limits(results)
     assert table.empty
-    (line,) = sentences(table, results)
-    assert line.endswith("whether more training would lower it, this study does not ask.")
+    assert sentences(table, results) == []
+    page, _ = report(Tables(results))
+    assert "whether more training would lower it, this study does not ask." in page
 
 
 def curve(limit: float, a: float, b: float, n: int = 8) -> tuple[list[float], list[float]]:

@@ -136,8 +136,9 @@ def test_what_was_asked(made_up: SimpleNamespace) -> None:
     assert findings.asked(study, CELLS) == (
         "For 3 cells of m items in d_model dimensions, from (m, d_model) = (64, 16) to (256, "
         "16), we asked for the smallest total key width D_K = h · d_k at which an attention "
-        "layer that takes the maximum over its heads (Sec. 4) holds a random permutation: a mean "
-        "test score of 0.99 over 10 seeds, with the best number of heads h."
+        "layer that takes the maximum over its heads (Sec. 4) holds a random permutation of them "
+        "(m′ = m relations): a mean test score of 0.99 over 10 seeds, with the best number of "
+        "heads h."
     )
     one = findings.asked(made_up.study_of([(64, 16)]), CELLS[:1])
     assert one.startswith("At (m, d_model) = (64, 16), m items in d_model dimensions, we asked")

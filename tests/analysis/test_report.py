@@ -136,18 +136,17 @@ def test_every_point_has_an_id_and_says_what_it_is(finished: Any) -> None:
     assert len(points) >= len(curves) + 2 * len(GRID)
 
 
-def test_the_files_can_be_saved_from_the_page(finished: Any) -> None:
+def test_the_tables_can_be_saved_from_the_page(finished: Any) -> None:
     _, folder = finished
     page = (folder / "index.html").read_text("utf-8")
     ((name, content),) = re.findall(
         r'download="([^"]+)" href="data:application/zip;base64,([^"]*)"', page
     )
-    assert name == "files.zip"
+    assert name == "tables.zip"
     with zipfile.ZipFile(io.BytesIO(base64.b64decode(content))) as archive:
         assert archive.testzip() is None
         held = {name: archive.read(name) for name in archive.namelist()}
-    wanted = {"best.csv", "thresholds.csv", "probes.csv", "laws.json", "study.yaml", "law.svg"}
-    assert wanted <= set(held)
+    assert {"best.csv", "thresholds.csv", "probes.csv", "laws.json", "study.yaml"} <= set(held)
     for name, text in held.items():
         assert text == (folder / name).read_bytes()
         assert f"<li>{name}</li>" in page

@@ -34,6 +34,7 @@ def summary(tables: Tables) -> Section:
             "sentences": [sentence for sentence in words if sentence],
             "tiles": tiles,
             "target": None,
+            "limit": "",
         },
     )
 

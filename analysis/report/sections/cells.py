@@ -25,7 +25,7 @@ def section(tables: Tables) -> Section:
         bits_column(),
     ]
     if "max_steps" in tables.best and tables.best["max_steps"].nunique() > 1:
-        columns.insert(1, Column("max_steps", lambda row: row["max_steps"]))
+        columns.insert(1, Column("step limit", lambda row: row["max_steps"]))
     if "confirmed" in tables.best and tables.best["confirmed"].notna().any():
         said = {True: "yes", False: "no", None: None}
         columns.append(Column("confirmed", lambda row: said[row["confirmed"]], text=True))

@@ -8,7 +8,7 @@ from analysis.records import with_bits
 from analysis.report.section import Column, Section, Table, bits_column, cell_column
 from analysis.report.sections.law import Curve, published
 from analysis.report.tables import Tables
-from analysis.wording import three_digits
+from analysis.wording import fixed, three_digits
 from rgr_dist.paper import PublishedLaw
 
 
@@ -94,13 +94,13 @@ def _pool(tables: Tables) -> Table:
 
     def digits(name: str, places: int) -> Column:
         head = {"mean_score": "mean", "mean_difference": "mean difference", "p_value": "p"}[name]
-        return Column(head, lambda row: None if row[name] is None else f"{row[name]:.{places}f}")
+        return Column(head, lambda row: None if row[name] is None else fixed(row[name], places))
 
     return Table(
         name="table-pool",
         caption=(
-            "Heads that pass within 10 % of D_K*, each compared with h* by a paired t-test on the "
-            "seeds that both ran."
+            "Heads that pass within 10 % of D_K*, or one step of their d_k above it, each compared "
+            "with h* by a paired t-test on the seeds that both ran."
         ),
         columns=[
             cell_column(),

@@ -10,7 +10,7 @@ from analysis.laws import distinct
 from analysis.report import findings
 from analysis.report.section import Column, Section, Table, cell_column
 from analysis.report.tables import Tables
-from analysis.wording import three_digits
+from analysis.wording import fixed, three_digits
 
 
 def section(tables: Tables) -> Section:
@@ -97,7 +97,7 @@ def _fits(tables: Tables) -> Table:
     ]
 
     def share(name: str, head: str) -> Column:
-        return Column(head, lambda row: None if row[name] is None else f"{row[name]:.3f}")
+        return Column(head, lambda row: None if row[name] is None else fixed(row[name], 3))
 
     columns = [
         Column("of", lambda row: row["response"], text=True),

@@ -6,6 +6,10 @@ from analysis.report.provenance import differences, settings
 from analysis.report.section import Section
 from analysis.report.tables import Tables
 
+CONFIRMED = (
+    " The thresholds of the best head count and of those near it must pass once more, on {} fresh "
+    "seeds; the paper asks for no such thing."
+)
 SEARCH = (
     "The paper trains a coarse grid of widths. Here the search trains every d_k next to a "
     "threshold, so that a threshold is exact to one d_k: it passes, and d_k − 1 was trained and "
@@ -18,7 +22,10 @@ def section(tables: Tables) -> Section:
     """Every setting; those that are not the paper's stand first."""
     study = tables.study
     values = {"differences": differences(study), "settings": settings(study)}
-    words = [SEARCH] if study.search.mode == "threshold" else []
+    words = []
+    if study.search.mode == "threshold":
+        fresh = study.search.confirm_seeds
+        words.append(SEARCH + (CONFIRMED.format(fresh) if fresh else ""))
     return Section(
         name="protocol", title="Protocol", words=words, template="protocol", values=values
     )

@@ -45,6 +45,8 @@ def summary(pair: Pair, names: Names) -> Section:
             "sentences": [asked, *said],
             "tiles": tiles,
             "target": None if by_accuracy else findings.target_words(pair[0].study),
+            "score": findings.score_words(pair[0].study),
+            "limit": "",
         },
     )
 

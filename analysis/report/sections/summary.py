@@ -27,6 +27,8 @@ def section(tables: Tables) -> Section:
             "sentences": [sentence for sentence in words if sentence],
             "tiles": _tiles(tables),
             "target": findings.target_words(study),
+            "score": findings.score_words(study),
+            "limit": budgets.ONE_LIMIT if tables.limits.empty else "",
         },
     )
 

@@ -127,13 +127,13 @@ def test_how_it_grows(page: str, every: Data, wide: Data) -> None:
         if data is every:
             rejects = low > 1 or high < 1
     verdict = (
-        ": the data reject proportionality."
+        ": the data reject proportionality"
         if rejects
-        else ", which is compatible with proportionality."
+        else ", which is compatible with proportionality"
     )
     assert (
         f"DK* grows as (m′ log₂ m / dmodel) to the power {powers[0][0]} ({powers[0][1]} over 12 "
-        f"cells){verdict} Without the cells of dmodel = 16, m > 64 the power is {powers[1][0]} "
+        f"cells){verdict}; without the cells of dmodel = 16, m > 64 the power is {powers[1][0]} "
         f"({powers[1][1]} over 9 cells)."
     ) in words(page, "summary")
 
