@@ -181,10 +181,25 @@ class Cell:
     def load(self) -> float:
         return self.size[0] / self.size[1]
 
+    def margin(self, h: int) -> int:
+        """The widest d_k of a head count within 10 % of D_K*, or one step above it."""
+        no_dearer = self.D_K // h
+        return max(math.floor(1.1 * self.D_K + 1e-9) // h, no_dearer + 1 if no_dearer else 0)
+
     def near(self, h: int) -> bool:
-        """Whether a head count's width is within 10 % of D_K*, or one step above it."""
-        d_k, no_dearer = self.heads[h].passed.d_k, self.D_K // h
-        return d_k <= max(math.floor(1.1 * self.D_K + 1e-9) // h, no_dearer + 1 if no_dearer else 0)
+        """Whether a head count's width is within that margin."""
+        return self.heads[h].passed.d_k <= self.margin(h)
+
+    def bound(self, h: int) -> int:
+        """The least D_K that a pruned head count may have.
+
+        It is beyond the margin, but for a probe within it whose interval reaches the target.
+        """
+        margin = self.margin(h)
+        own = [p for p in self.probes if p.h == h and p.d_k <= margin]
+        assert margin == 0 or any(not p.passes for p in own if p.d_k == margin)
+        may = [p.d_k for p in own if p.is_whole and p.interval[1] >= TARGET]
+        return h * min([margin + 1, *may])
 
     @cached_property
     def low(self) -> int:

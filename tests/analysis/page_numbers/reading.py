@@ -6,6 +6,7 @@ import html
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 Record = dict[str, str]
 
@@ -35,6 +36,53 @@ def points(page: str, figure: str) -> dict[str, str]:
     assert own is not None, figure
     found = re.findall(rf'id="{figure}-([^"]+)"[^>]*><title>([^<]*)</title>', own[0])
     return {name: html.unescape(text) for name, text in found}
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Where a point stands: a share of the panel's width, and pixels from its top."""
+
+    x: float
+    y: float
+    ends: tuple[float, float] | None
+
+
+@dataclass(frozen=True)
+class Plot:
+    """One panel: where its ticks stand, by what they say, and its points by id."""
+
+    across: dict[float, float]
+    down: dict[float, float]
+    marks: dict[str, Mark]
+
+
+def plots(page: str, figure: str) -> list[Plot]:
+    """The panels of a figure as they are drawn."""
+    own = re.search(rf'<figure id="{figure}-figure".*?</figure>', page, flags=re.S)
+    assert own is not None, figure
+    root = ET.fromstring(own[0].replace(" data-zoom>", ">"))
+    return [_plot(node, figure) for node in root.iter("svg") if "plot" in node.get("class", "")]
+
+
+def _plot(svg: ET.Element, figure: str) -> Plot:
+    ticks: dict[str, dict[float, float]] = {"xt": {}, "yt": {}}
+    marks = {}
+    for node in svg:
+        kind = node.get("class", "").split()
+        name = node.get("id", "").removeprefix(f"{figure}-")
+        if kind and kind[0] in ticks:
+            value = float("".join(node.itertext()).replace(",", ""))
+            at = node.get("x", "0").rstrip("%") if kind[0] == "xt" else node.get("y", "0")
+            ticks[kind[0]][value] = float(at) / (100 if kind[0] == "xt" else 1)
+        elif name:
+            inner = node.find("svg") if node.tag == "a" else node
+            assert inner is not None
+            y = float(inner.get("y", "0"))
+            bar = inner.find(".//path[@class='bar']")
+            drawn = None if bar is None else re.fullmatch(r"M0 (\S+)V(\S+)", bar.get("d", ""))
+            ends = None if drawn is None else (y + float(drawn[1]), y + float(drawn[2]))
+            marks[name] = Mark(float(inner.get("x", "0").rstrip("%")) / 100, y, ends)
+    return Plot(ticks["xt"], ticks["yt"], marks)
 
 
 def words(page: str, section: str) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import statistics
 from collections.abc import Mapping
 
+import numpy as np
 import pandas as pd
 
 from rgr_dist.paper import IMPLIED, TABLE_1_D_K_OF_A_HEAD
@@ -68,6 +70,34 @@ def test_the_whole_grid(page: str, cells: Cells) -> None:
     said = words(page, "agreement")
     count = f"Of {len(verdicts)} numbers of the paper that this study measures, "
     assert f"{count}{verdicts.count('agrees')} agree." in said
+
+
+def test_where_the_papers_numbers_do_not_fit_together(page: str) -> None:
+    """Σ x D_K* of all cells less that of the wide ones, by the two slopes, and by Table 1."""
+    said = words(page, "agreement")
+    widths = list(TABLE_1_D_K_OF_A_HEAD.values())
+    assert (
+        f"The text gives a median dk* of 11 on the base grid (Sec. 6.1); the twelve values of its "
+        f"Table 1, from {min(widths)} to {max(widths)}, have a median of "
+        f"{statistics.median(widths):g}."
+    ) in said
+    scale = {(m, d): m * math.log2(m) / d for m, d in TABLE_1_D_K_OF_A_HEAD}
+    narrow = {size: x for size, x in scale.items() if size[1] == 16 and size[0] > 64}
+    every = sum(x**2 for x in scale.values())
+    wide = every - sum(x**2 for x in narrow.values())
+    needed = [(1.19 + e) * every - (0.966 - e / 10) * wide for e in (-0.005, 0.005)]
+    each = [
+        np.array([h * TABLE_1_D_K_OF_A_HEAD[size] * x for h in (1, 2, 4, 8, 16, 32, 64)])
+        for size, x in narrow.items()
+    ]
+    sums = np.add.outer(np.add.outer(each[0], each[1]), each[2]).ravel()
+    assert not ((needed[0] <= sums) & (sums <= needed[1])).any()
+    nearest = sums[np.abs(sums - np.mean(needed)).argmin()]
+    assert (
+        f"they fix Σ x DK* of the three narrow cells at {needed[0]:,.0f} to {needed[1]:,.0f}, and "
+        f"of the {len(sums)} ways to give these cells the paper's head counts, 1 to 64, none gives "
+        f"that; the nearest is {nearest:,.0f}."
+    ) in said
 
 
 def test_the_protocol_beside_the_papers(page: str, rows: pd.DataFrame) -> None:
