@@ -100,11 +100,19 @@ def integer_ticks(low: float, high: float, most: int = 9) -> list[int]:
 
 
 def round_ticks(low: float, high: float) -> list[float]:
-    """At most nine round numbers in [low, high], in the coarsest steps of which three fit."""
-    for steps in ((1,), (1, 2, 5), range(1, 10), range(10, 100)):
+    """At most nine round numbers in [low, high]: 1, 2, 5 of each decade, or in even steps."""
+    for steps in ((1,), (1, 2, 5), range(1, 10)):
         decades = range(-30, 31)
         ticks = sorted({float(f"{step}e{k}") for k in decades for step in steps})
         ticks = [tick for tick in ticks if low <= tick <= high]
         if len(ticks) >= 3:
-            break
-    return ticks[:: max(1, (len(ticks) + 8) // 9)]
+            return ticks[:: max(1, (len(ticks) + 8) // 9)]
+    for k in range(math.floor(math.log10(high)), -31, -1):  # a narrow range
+        for step in (5, 2, 1):
+            unit = step * 10.0**k
+            counts = range(math.ceil(low / unit - 1e-9), math.floor(high / unit + 1e-9) + 1)
+            ticks = [float(f"{step * n}e{k}") for n in counts]
+            ticks = [tick for tick in ticks if low <= tick <= high]
+            if len(ticks) >= 3:
+                return ticks
+    return ticks

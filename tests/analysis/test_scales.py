@@ -48,7 +48,8 @@ def test_ticks_are_few_and_inside(low: float, ratio: float) -> None:
         (0.004, 0.9, [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5]),
         (1e-4, 0.5, [1e-4, 1e-3, 1e-2, 1e-1]),
         (0.31, 0.62, [0.4, 0.5, 0.6]),
-        (0.4, 0.46, [0.4, 0.41, 0.42, 0.43, 0.44, 0.45, 0.46]),
+        (0.4, 0.46, [0.4, 0.42, 0.44, 0.46]),
+        (0.84, 1.3, [0.9, 1, 1.1, 1.2, 1.3]),
     ],
 )
 def test_ticks_of_real_values_are_round(low: float, high: float, ticks: list[float]) -> None:

@@ -66,6 +66,11 @@ def test_the_mean_ratio_is_geometric_with_its_interval_over_cells(
     assert section.values["sentences"][2].startswith("The ratio goes from 1.00 at (m, d_model) = ")
 
 
+def test_equal_thresholds_are_told_as_such(pair: tuple[Tables, Tables]) -> None:
+    section = side_by_side.summary((pair[0], pair[0]), NAMES)
+    assert section.values["sentences"][1:] == ["D_K* is the same in 5 cells."]
+
+
 def test_only_what_differs_is_told(pair: tuple[Tables, Tables]) -> None:
     (table,) = side_by_side.differences(pair, NAMES).shown
     assert {row["name"]: (row["a"], row["b"]) for row in table.rows} == {

@@ -229,6 +229,8 @@ def _ratio_words(rows: Sequence[dict[str, Any]], names: Names) -> list[str]:
     known = [row for row in rows if row["ratio"] is not None]
     if not known:
         return ["No cell has a threshold in both."]
+    if all(row["ratio"] == 1 for row in known):
+        return [f"D_K* is the same in {plural(len(known), 'cell')}."]
     logs = [math.log(row["ratio"]) for row in known]
     mean = math.exp(float(np.mean(logs)))
     line = f"{names[1]} needs {three_digits(mean)} times the D_K* of {names[0]}"

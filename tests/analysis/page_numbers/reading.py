@@ -38,6 +38,14 @@ def points(page: str, figure: str) -> dict[str, str]:
     return {name: html.unescape(text) for name, text in found}
 
 
+def legend(page: str, figure: str) -> list[str]:
+    """The entries of a figure's legend."""
+    own = re.search(rf'<figure id="{figure}-figure".*?</figure>', page, flags=re.S)
+    assert own is not None, figure
+    found = re.findall(r'<span class="key"[^>]*><svg.*?</svg><span>(.*?)</span></span>', own[0])
+    return [html.unescape(re.sub(r"<[^>]+>", "", text)) for text in found]
+
+
 @dataclass(frozen=True)
 class Mark:
     """Where a point stands: a share of the panel's width, and pixels from its top."""

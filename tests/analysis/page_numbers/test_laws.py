@@ -25,7 +25,15 @@ from tests.analysis.page_numbers.by_hand import (
     profile,
     shown,
 )
-from tests.analysis.page_numbers.reading import agree, all_agree, flat, numbers, table, words
+from tests.analysis.page_numbers.reading import (
+    agree,
+    all_agree,
+    flat,
+    legend,
+    numbers,
+    table,
+    words,
+)
 
 Cells = Mapping[Size, Cell]
 
@@ -116,6 +124,22 @@ def test_every_fit(page: str, every: Data, wide: Data) -> None:
         assert all_agree(numbers(row["fit"]), expected), (row, expected)
         assert agree(row["R²"], fit.rsquared)
         assert agree(row["R², centred"], 1 - fit.ssr / ((y - y.mean()) ** 2).sum())
+
+
+def test_the_curves_in_the_figures(page: str, every: Data) -> None:
+    """The legends name the laws that are drawn."""
+    power, heads = every.power.fit()[0], heads_law(every).fit()[0]
+    line = sm.OLS(every.D_K, every.scale[:, None]).fit()
+    straight = sm.OLS(every.h, sm.add_constant(every.load)).fit()
+    for figure, (fit, own, papers) in {
+        "law": ([math.exp(power[0]), power[1]], list(line.params), [1.19]),
+        "heads": ([math.exp(heads[0]), heads[1]], list(straight.params[::-1]), [1.65, -6.64]),
+    }.items():
+        told = legend(page, figure)
+        assert all_agree(numbers(re.sub(r"x(?=\d)", " ", told[0])), fit), told
+        for text, values in zip(told[1:3], (own, papers), strict=True):
+            text = text.replace("− ", "-").replace("+ ", "")
+            assert all_agree(numbers(text), values), told
 
 
 def test_how_it_grows(page: str, every: Data, wide: Data) -> None:

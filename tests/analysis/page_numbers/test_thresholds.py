@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from tests.analysis.page_numbers.by_hand import (
     FRESH,
     HEADS,
@@ -28,6 +30,12 @@ def D_K_words(cell: Cell, h: int) -> str:
     return with_ends(found.passed.D_K, h * found.optimistic, high)
 
 
+def bits(cell: Cell, D_K: int) -> float:
+    """log₂ m! over the entries of queries and keys and the threshold."""
+    m, d_model = cell.size
+    return math.lgamma(m + 1) / math.log(2) / (2 * d_model * D_K + 1)
+
+
 def test_the_store_has_what_can_go_wrong(cells: Cells) -> None:
     """Or the tests below would prove little."""
     assert len(cells) == 12
@@ -47,6 +55,7 @@ def test_the_cells(page: str, cells: Cells) -> None:
     assert [row["cell"] for row in rows] == [shown(size) for size in cells]
     for row, cell in zip(rows, cells.values(), strict=True):
         assert row["m′/dmodel"] == f"{cell.load:g}"
+        assert agree(row["bits"], bits(cell, cell.D_K))
         assert row["DK*"] == with_ends(cell.D_K, cell.low, cell.high)
         assert row["h*"] == with_ends(cell.h, min(cell.kept), max(cell.kept))
         assert row["dk"] == str(cell.star.passed.d_k)
@@ -68,6 +77,7 @@ def test_the_threshold_of_every_head(page: str, cells: Cells) -> None:
                 assert row["dk"] == str(cell.heads[h].passed.d_k)
                 assert row["mean"] == f"{cell.heads[h].passed.mean:.4f}"
                 assert row["certificate, in dk"] == certificate(cell.heads[h])
+                assert agree(row["bits"], bits(cell, cell.heads[h].passed.D_K))
             else:
                 assert row["status"] == "pruned"
                 assert row["dk"] == row["mean"] == "–"
