@@ -11,6 +11,7 @@ from scipy import optimize
 from scipy.special import expit, log_expit
 
 from analysis.conclusions import narrowing as sentence
+from analysis.load import StudyResults
 from analysis.narrowing import Narrowing, narrowing
 from analysis.runs import scored
 from analysis.thresholds import best
@@ -20,24 +21,33 @@ PLACES = {(64, 16): 16, (128, 32): 20, (256, 64): 26}
 SEEDS = 100
 
 
-def made(made_up: SimpleNamespace, exponent: float, chance: int, places: dict = PLACES) -> tuple:
-    """Seeds that pass by a logistic curve of width 0.1 (m / 128)^exponent about each D_K*."""
-    draw = np.random.default_rng(chance)
+def searched(made_up: SimpleNamespace, places: dict) -> StudyResults:
+    """Runs of every width within an octave of each D_K*, without their scores."""
     study = made_up.study_of(list(places), heads=[1], seeds=SEEDS)
     runs, thresholds = [], []
     for cell in study.cells:
         D_K = places[cell.m, cell.d_model]
-        width = 0.1 * (cell.m / 128) ** exponent
         for d_k in range(D_K // 2, 2 * D_K):
-            share = expit((math.log2(d_k) - math.log2(D_K) + 2 * width) / width)
-            for seed in range(SEEDS):
-                score = 1.0 if draw.random() < share else 0.9
-                runs.append(made_up.run_row(cell, 1, d_k, seed, score))
+            runs += [made_up.run_row(cell, 1, d_k, seed, 0.9) for seed in range(SEEDS)]
         thresholds.append(made_up.threshold_row(cell, 1, D_K))
-    results = made_up.results_of(study, runs, thresholds)
-    table = probes(results.runs, study)
-    fits = transitions(results.runs, study, table)
-    return table, narrowing(table, fits, best(results.thresholds, results.runs, study))
+    return made_up.results_of(study, runs, thresholds)
+
+
+def drawn(results: StudyResults, exponent: float, chance: int, places: dict) -> tuple:
+    """Seeds that pass by a logistic curve of width 0.1 (m / 128)^exponent about each D_K*."""
+    draw, study, runs = np.random.default_rng(chance), results.study, results.runs
+    D_K = np.array([places[size] for size in zip(runs["m"], runs["d_model"], strict=True)])
+    width = 0.1 * (runs["m"].to_numpy() / 128) ** exponent
+    share = expit((np.log2(runs["d_k"].to_numpy() / D_K) + 2 * width) / width)
+    runs = runs.assign(score=np.where(draw.random(len(runs)) < share, 1.0, 0.9))
+    table = probes(runs, study)
+    fits = transitions(runs, study, table)
+    return table, narrowing(table, fits, best(results.thresholds, runs, study))
+
+
+def made(made_up: SimpleNamespace, exponent: float, chance: int, places: dict = PLACES) -> tuple:
+    """One draw with its own runs."""
+    return drawn(searched(made_up, places), exponent, chance, places)
 
 
 def scipys(table, found: Narrowing) -> float:
@@ -72,9 +82,9 @@ def test_the_exponent_is_that_of_the_joint_likelihood(made_up: SimpleNamespace) 
 @pytest.mark.slow
 def test_its_interval_covers(made_up: SimpleNamespace) -> None:
     """Of 100 draws, the 95 % interval misses the truth in 13 or more with probability 0.0015."""
-    missed = 0
+    missed, results = 0, searched(made_up, PLACES)
     for chance in range(100):
-        _, found = made(made_up, -0.3, chance)
+        _, found = drawn(results, -0.3, chance, PLACES)
         missed += not found.exponent_low <= -0.3 <= found.exponent_high
     assert missed < 13
 

@@ -248,6 +248,7 @@ def test_an_unfinished_study_says_so(made_up: SimpleNamespace, tmp_path: Path) -
 def test_an_empty_study_has_a_report(made_up: SimpleNamespace, tmp_path: Path) -> None:
     text = written(made_up.results_of(made_up.study_of(GRID), [], []), tmp_path)
     assert "No threshold yet: the search of 6 cells is not finished." in text
+    assert "No cell has a threshold to set beside the paper" in text
     assert "Nothing has been trained yet." in text
 
 

@@ -25,6 +25,8 @@ def section(tables: Tables) -> Section | None:
         agree = sum(row["verdict"] == "agrees" for row in results)
         numbers = plural(len(results), "number")
         words.append(f"Of {numbers} of the paper that this study measures, {agree} agree.")
+    elif tables.best["D_K"].isna().all():
+        words.append("No cell has a threshold to set beside the paper's.")
     else:
         words.append("The paper gives no number for cells of this model, size and protocol.")
     if tables.thresholds["limited_by"].notna().any():

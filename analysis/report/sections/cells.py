@@ -14,7 +14,10 @@ def section(tables: Tables) -> Section:
     unfinished = [row for row in cells if row["status"] != "found"]
     words = []
     if unfinished:
-        each = "; ".join(f"{row['short']} {STATUS[row['status']]}" for row in unfinished)
+        alike: dict[str, list[str]] = {}
+        for row in unfinished:
+            alike.setdefault(row["status"], []).append(row["short"])
+        each = "; ".join(f"{', '.join(own)} {STATUS[status]}" for status, own in alike.items())
         words.append(f"Cells without a threshold, or not finished: {each}.")
     columns = [
         cell_column(),
