@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -139,11 +140,14 @@ def _width(row: Mapping[str, Any]) -> int:
     return int(row["D_K"])
 
 
-def certificate_words(text: object, seeds: int, minimised: bool = False) -> str:
+def certificate_words(
+    text: object, seeds: int, minimised: bool = False, target: float = math.nan
+) -> str:
     """``passes at 6 (10 seeds, mean 0.9961), fails at 5 (mean ≤ 0.9824 after 2 seeds)``.
 
     Widths are d_k. For a failing probe that stopped early, the mean is the best that all of the
-    study's ``seeds`` could have given.
+    study's ``seeds`` could have given. A mean that fails has as many digits as tell it from the
+    target.
     """
     certificate = parse_certificate(text) or {}
     passed, failed = certificate.get("pass"), certificate.get("fail")
@@ -154,7 +158,7 @@ def certificate_words(text: object, seeds: int, minimised: bool = False) -> str:
         mean = _mean(passed["mean_score"])
         words.append(f"passes at {passed['d_k']} ({_seeds(passed['n_seeds'])}, mean {mean})")
     if failed:
-        words.append(f"fails at {failed['d_k']} ({_failure(failed, seeds, minimised)})")
+        words.append(f"fails at {failed['d_k']} ({_failure(failed, seeds, minimised, target)})")
     elif passed:
         at_one = integer(passed["d_k"]) == 1
         words.append("nothing is narrower" if at_one else "no failing probe below")
@@ -220,21 +224,22 @@ def limits(thresholds: pd.DataFrame) -> str:
     )
 
 
-def _failure(failed: Mapping[str, Any], seeds: int, minimised: bool) -> str:
+def _failure(failed: Mapping[str, Any], seeds: int, minimised: bool, target: float) -> str:
     n, mean = int(failed["n_seeds"]), real(failed["mean_score"])
     if mean is None:
         return _seeds(n)
     if n >= seeds:
-        return f"{_seeds(n)}, mean {_mean(mean)}"
+        return f"{_seeds(n)}, mean {_mean(mean, target)}"
     if minimised:
-        return f"mean ≥ {_mean(n * mean / seeds)} after {_seeds(n)}"
+        return f"mean ≥ {_mean(n * mean / seeds, target)} after {_seeds(n)}"
     ceiling = (n * mean + seeds - n) / seeds
-    return f"mean ≤ {_mean(ceiling)} after {_seeds(n)}"
+    return f"mean ≤ {_mean(ceiling, target)} after {_seeds(n)}"
 
 
 def _seeds(number: Any) -> str:
     return plural(int(number), "seed")
 
 
-def _mean(score: Any) -> str:
-    return f"{float(score):.4f}"
+def _mean(score: Any, target: float = math.nan) -> str:
+    told = (f"{float(score):.{digits}f}" for digits in range(4, 13))
+    return next((text for text in told if float(text) != target), str(score))

@@ -222,7 +222,10 @@ class Tables:
 
     def _certificate(self, row: Mapping[str, Any]) -> str:
         minimised = self.study.cells[0].minimised
-        return findings.certificate_words(row["certificate"], self.study.search.seeds, minimised)
+        search = self.study.search
+        return findings.certificate_words(
+            row["certificate"], search.seeds, minimised, search.target
+        )
 
     def _cell_text(self, row: Row) -> str:
         lines = [row["full"]]

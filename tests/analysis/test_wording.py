@@ -43,6 +43,12 @@ def test_a_certificate_in_words(fail: dict | None, words: str) -> None:
     assert certificate_words(json.dumps({"pass": PASS, "fail": fail}), 10) == words
 
 
+def test_a_mean_that_fails_is_told_from_the_target() -> None:
+    fail = {"d_k": 5, "D_K": 5, "mean_score": 0.98998, "n_seeds": 10}
+    words = certificate_words(json.dumps({"fail": fail}), 10, target=0.99)
+    assert words == "fails at 5 (10 seeds, mean 0.98998)"
+
+
 def test_a_threshold_of_one_has_nothing_below() -> None:
     text = json.dumps({"pass": {**PASS, "d_k": 1}, "fail": None})
     assert certificate_words(text, 10).endswith(", nothing is narrower")
