@@ -86,10 +86,10 @@ class Fits:
         cells: one row per cell that counts, in the order of the study, all of one protocol, that
             of most cells: the columns of
             ``fitting.points.points`` and ``ratio_fails`` (ratio at the failing D_K), ``seed_sd``
-            (of log D_K*, seeds drawn again), ``resolution`` (of log D_K*), ``predicted`` (D_K* by
-            ``D_K_power``), ``residual`` (log D_K* - law, at the interval's middle), ``leverage``
-            (of the log scale, sums to 2), ``leverage_paper`` (of the line through the origin, sums
-            to 1), ``exponent_without`` (the exponent fitted to the others).
+            (of log D_K*, seeds drawn again; null with one seed), ``resolution`` (of log D_K*),
+            ``predicted`` (D_K* by ``D_K_power``), ``residual`` (log D_K* - law, at the interval's
+            middle), ``leverage`` (of the log scale, sums to 2), ``leverage_paper`` (of the line
+            through the origin, sums to 1), ``exponent_without`` (the exponent of the others).
         left_out: cells of that protocol without a row there, with their status.
         laws: of ``analysis.laws.fit_laws``.
         candidates: of ``fitting.candidates``, best first; candidates_wide without the narrow cells.
@@ -137,7 +137,7 @@ def fits(best: pd.DataFrame, runs: pd.DataFrame, study: Study) -> Fits:
     draws = draw_seeds(cells, runs, study)
     laws = fit_laws(best, study.search.heads, draws)
     wide = cells[~cells["narrow"]]
-    told = _per_cell(cells, draws, by_name(laws)["D_K_power"])
+    told = _per_cell(cells, draws, by_name(laws)["D_K_power"], study.search.seeds)
     return Fits(
         cells=told,
         left_out=largest[~largest["status"].isin(["found", "censored"])][
@@ -173,8 +173,8 @@ def published_tests(cells: pd.DataFrame, study: Study) -> list[PublishedTest]:
     return tests
 
 
-def _per_cell(cells: pd.DataFrame, draws: Draws, power: Law) -> pd.DataFrame:
-    """The cells with their part in the laws."""
+def _per_cell(cells: pd.DataFrame, draws: Draws, power: Law, seeds: int) -> pd.DataFrame:
+    """The cells with their part in the laws; one seed does not tell its own noise."""
     lower, upper = log_ends(cells["D_K_fails"], cells["D_K_passes"])
     scale = cells["scale"].to_numpy(dtype=np.float64)
     x, middle = np.log(scale), middles(lower, upper)
@@ -183,7 +183,8 @@ def _per_cell(cells: pd.DataFrame, draws: Draws, power: Law) -> pd.DataFrame:
         resolution = np.where(bounded, (upper - lower) / math.sqrt(12), np.nan)
     told: dict[str, Any] = dict.fromkeys(CELL_KINDS, np.full(len(cells), np.nan))
     told["ratio_fails"] = cells["D_K_fails"].to_numpy() / scale
-    told["seed_sd"] = np.where(cells["D_K"].notna(), draws.seed_sd, np.nan)
+    known = cells["D_K"].notna() & (seeds > 1)
+    told["seed_sd"] = np.where(known, draws.seed_sd, np.nan)
     told["resolution"] = resolution
     told["leverage_paper"] = _leverage_paper(scale, cells["D_K"].notna().to_numpy())
     if power.exponent is not None and power.factor is not None:

@@ -32,6 +32,9 @@ def target_words(study: Study) -> str:
     return f"a mean test score of {study.search.target}"
 
 
+ONE_SEED = "With one seed nothing says how far another would move a threshold."
+
+
 def score_words(study: Study) -> str:
     """What a run's score is."""
     if study.cells[0].minimised:

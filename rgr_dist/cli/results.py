@@ -96,7 +96,10 @@ def print_thresholds(
         f"D_K* [its interval over {study.search.seeds} seeds], h* [the head counts not told apart]"
     )
     if not best_alone:
-        line += f"; certificate: d_k that passes ✓ and fails ✗, with its mean {word}"
+        line += (
+            f"; certificate: d_k that passes ✓ and fails ✗, with its mean {word}, of N seeds where "
+            "it stopped early"
+        )
     print(line)
 
 

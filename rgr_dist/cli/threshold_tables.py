@@ -54,7 +54,8 @@ def threshold_rows(records: Sequence[Row], several_limits: bool) -> list[dict[st
 def certificate_text(certificate: Mapping[str, Any] | None) -> str | None:
     """``9 ✓ .995 | 8 ✗ .984``: the d_k that passes and the one that fails, with their means.
 
-    A failing mean is rounded away from the passing side, so that .9999 is not told as 1.
+    A failing mean is rounded away from the passing side, so that .9999 is not told as 1. That of a
+    probe that stopped early names its seeds, ``2 ✗ .550 of 2``.
     """
     if certificate is None:
         return None
@@ -65,7 +66,9 @@ def certificate_text(certificate: Mapping[str, Any] | None) -> str | None:
     if failed.get("d_k") is not None:
         mean = 1000 * failed["mean_score"]
         is_above = mean > 1000 * passed.get("mean_score", 1.0)  # a score that is minimised
-        parts.append(f"{failed['d_k']} ✗ {_mean(math.ceil(mean) if is_above else int(mean))}")
+        stopped = failed.get("n_seeds", 0) < passed.get("n_seeds", 0)
+        of = f" of {failed['n_seeds']}" if stopped else ""
+        parts.append(f"{failed['d_k']} ✗ {_mean(math.ceil(mean) if is_above else int(mean))}{of}")
     return " | ".join(parts) or None
 
 

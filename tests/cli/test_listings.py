@@ -142,5 +142,10 @@ def test_a_fail_is_never_told_by_a_mean_that_would_pass() -> None:
     short = {"pass": {"d_k": 6, "mean_score": 1.0}, "fail": {"d_k": 5, "mean_score": 0.99998}}
     assert certificate_text(short) == "6 ✓ 1.000 | 5 ✗ .999"
     assert certificate_text({"fail": {"d_k": 5, "mean_score": 0.98996}}) == "5 ✗ .989"
+    early = {
+        "pass": {"d_k": 3, "mean_score": 0.999, "n_seeds": 10},
+        "fail": {"d_k": 2, "mean_score": 0.55, "n_seeds": 2},
+    }
+    assert certificate_text(early) == "3 ✓ .999 | 2 ✗ .550 of 2"
     error = {"pass": {"d_k": 6, "mean_score": 0.1}, "fail": {"d_k": 5, "mean_score": 0.10001}}
     assert certificate_text(error) == "6 ✓ .100 | 5 ✗ .101"

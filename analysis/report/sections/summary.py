@@ -28,7 +28,12 @@ def section(tables: Tables) -> Section:
             "tiles": _tiles(tables),
             "target": findings.target_words(study),
             "score": findings.score_words(study),
-            "limit": budgets.ONE_LIMIT if tables.limits.empty else "",
+            "limit": " ".join(
+                [
+                    *([budgets.ONE_LIMIT] if tables.limits.empty else []),
+                    *([findings.ONE_SEED] if study.search.seeds == 1 else []),
+                ]
+            ),
         },
     )
 
