@@ -15,8 +15,8 @@ from analysis.figures.scales import Axis, log2_axis, ratio_axis, share_axis
 SHARES = (
     "The share of seeds whose own score reaches the target, against D_K. Lines are logistic "
     "curves in log₂ D_K, fitted by maximum likelihood; a head count without a line passes with "
-    "every seed or none, or at once from one width to the next. Dotted: D_K*, where the mean "
-    "score passes."
+    "every seed or none, or at once from one width to the next. A curve is upright where one "
+    "width alone has seeds of both kinds. Dotted: D_K*, where the mean score passes."
 )
 COLLAPSE = (
     "The transitions of all cells at h*, with D_K divided by each cell’s own D_K*, by the law "
@@ -132,8 +132,8 @@ def draw_collapse(collapses: Sequence[tuple[str, float, float, float, Sequence[R
 
 def _logistic(x: Axis, middle: float, width: float) -> tuple[Place, ...]:
     """1 / (1 + exp(-(log₂ x - log₂ middle) / width)) across the axis, in even steps of its bend."""
-    bend = np.log2(middle) + width * np.linspace(-5.5, 5.5, 17)
-    inside = bend[(bend > np.log2(x.low)) & (bend < np.log2(x.high))]
-    at = np.concatenate([[np.log2(x.low)], inside, [np.log2(x.high)]])
+    low, high = np.log2([x.low, x.high])
+    first, last = np.clip(np.log2(middle) + width * np.array([-5.5, 5.5]), low, high)
+    at = np.unique(np.concatenate([[low], np.linspace(first, last, 17), [high]]))
     share = expit((at - np.log2(middle)) / width)
     return tuple((float(a), float(b)) for a, b in zip(2.0**at, share, strict=True))
