@@ -26,6 +26,7 @@ class StudyResults:
         decisions: columns of ``DECISIONS``; None if the search's decisions are not known.
         asked: of ``asked_probes``, what the search asks for; None if not known.
         store: where they come from, which may hold what theory is compared by; None if not known.
+        version: the store's, as its runs were read; None if not known.
     """
 
     study: Study
@@ -34,6 +35,7 @@ class StudyResults:
     decisions: pd.DataFrame | None = None
     asked: pd.DataFrame | None = None
     store: Store | None = None
+    version: str | None = None
 
     @cached_property
     def searched(self) -> pd.DataFrame:
@@ -54,7 +56,8 @@ def open_results(study: Study, store: Store) -> StudyResults:
     Raises:
         StoreError: the store cannot be read, or the expectations kept in it are damaged.
     """
-    return replace(results_of(study, stored_search(study, store)), store=store)
+    version = store.version()  # first: runs that are stored meanwhile make it another
+    return replace(results_of(study, stored_search(study, store)), store=store, version=version)
 
 
 def results_of(study: Study, search: StoredSearch) -> StudyResults:

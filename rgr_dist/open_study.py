@@ -207,7 +207,7 @@ class OpenStudy:
         """Write the report into the store; returns the address of its page."""
         from analysis.report.publish import publish
 
-        return publish(self._tables, self.store)
+        return publish(self._tables, self.store).address
 
     def _named(self, records: list[dict[str, Any]], table: pd.DataFrame) -> pd.DataFrame:
         names = [self.study.cell_names[cell] for cell in table["cell_id"]]

@@ -13,6 +13,7 @@ from analysis.report.contents import compared, sections
 from analysis.report.page import render
 from analysis.report.section import Section
 from analysis.report.tables import Tables
+from analysis.report.written import Written, origin_of, page_of, stamp
 from rgr_dist.store.parts import write_atomically
 from rgr_dist.store.store import Store
 
@@ -24,17 +25,24 @@ def headline(tables: Tables) -> str:
     return findings.headline(tables.fits, tables.best)
 
 
-def publish(tables: Tables, store: Store) -> str:
-    """Write the report and ``laws.json`` into the store; returns the address of the page.
+def publish(tables: Tables, store: Store) -> Written:
+    """Write the report and ``laws.json`` into the store, and what they were written from.
 
     Raises:
         StoreError: the store cannot be written to.
     """
-    home = f"studies/{tables.study.name}"
+    study, origin = tables.study.name, origin_of(tables.results, store)
+    home = f"studies/{study}"
     page, files = report(tables)
+    placed = {f"{home}/report/{name}": file for name, file in files.items()}
+    placed[f"{home}/report/index.html"] = page.encode()
     if "laws.json" in files:
+        placed[f"{home}/laws.json"] = files["laws.json"]
         store.write_text(f"{home}/laws.json", files["laws.json"].decode())
-    return place(page, files, store, f"{home}/report")
+    place(page, files, store, f"{home}/report")
+    written = Written(page_of(study, store), headline(tables))
+    stamp(study, store, origin, written.headline, placed)
+    return written
 
 
 def write_report(results: StudyResults, folder: Path) -> Path:

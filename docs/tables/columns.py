@@ -7,7 +7,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from rgr_dist.store.schema import DECISIONS, RUNS, THRESHOLDS
+from rgr_dist.store.schema import ALL_PAIRS, DECISIONS, RUNS, THRESHOLDS
 from tables.markdown import plain, table
 
 
@@ -24,4 +24,5 @@ PIECES: dict[str, Callable[[], str]] = {
     "columns runs": partial(columns, RUNS),
     "columns thresholds": partial(columns, THRESHOLDS),
     "columns decisions": partial(columns, DECISIONS),
+    "columns all_pairs": partial(columns, ALL_PAIRS),
 }

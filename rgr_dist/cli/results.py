@@ -232,7 +232,7 @@ def report(
         if set_:
             check_same_question(results.study, store)
         store.check_writable()
-        print(publish(Tables(results), store))
+        print(publish(Tables(results), store).address)
         return
     first, store = _with_runs(studies[0], set_, stores[0])
     second, _ = _with_runs(studies[-1], set_, stores[-1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,6 +22,11 @@ from rgr_dist.cli.options import (
     opened,
     say_error,
 )
+
+if TYPE_CHECKING:
+    from analysis.load import StudyResults
+    from analysis.report.written import Written
+    from rgr_dist.store.store import Store
 
 
 def studies(how: How = Format.TABLE) -> None:
@@ -84,8 +89,7 @@ def run(
     from rich.console import Console
 
     from analysis.load import open_results
-    from analysis.report.publish import headline, publish
-    from analysis.report.tables import Tables
+    from analysis.report.written import written_before
     from analysis.wording import duration, plural
     from rgr_dist.cli.live import LiveView
     from rgr_dist.cli.results import print_thresholds, threshold_sections
@@ -108,20 +112,21 @@ def run(
     with LiveView(console) as view:
         summary = run_study(resolved, store, view, cpus, address, engine, gpus)
     results = open_results(resolved, store)
-    tables = Tables(results)
-    page = publish(tables, store)
+    before = written_before(results, store)
+    written = before or _publish(results, store)
     if resolved.cells[0].record.report == "thresholds":
         print()
         print_thresholds(resolved, threshold_sections(results), best_alone=True)
     console.print()
-    console.print(headline(tables), highlight=False, soft_wrap=True)
+    console.print(written.headline, highlight=False, soft_wrap=True)
     trained = (
         f"{plural(summary.runs - summary.failed, 'run')} trained in {duration(summary.seconds)} "
         f"({plural(summary.workers, 'worker')}, {summary.utilisation:.0%} utilised)"
     )
     if not summary.runs:
         trained = "nothing was left to train"
-    console.print(f"{trained}; report: {page}", highlight=False, soft_wrap=True)
+    report = "report, unchanged" if before else "report"
+    console.print(f"{trained}; {report}: {written.address}", highlight=False, soft_wrap=True)
     asked = shlex.join([study, *(word for one in set_ or () for word in ("--set", one))])
     asked += "" if out == "results" else f" --out {shlex.quote(out)}"
     first = resolved.cell_names[resolved.cells[0].cell_id]
@@ -138,6 +143,13 @@ def run(
             f"(rgr runs {asked} --failed)"
         )
         raise typer.Exit(EXIT_FAILED_RUNS)
+
+
+def _publish(results: StudyResults, store: Store) -> Written:
+    from analysis.report.publish import publish  # with everything that is fitted and drawn
+    from analysis.report.tables import Tables
+
+    return publish(Tables(results), store)
 
 
 def status(

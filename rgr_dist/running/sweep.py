@@ -72,10 +72,11 @@ def run_study(
                 gpus,
             )
             summary.stop()
+        # From the store alone, so that whoever reads it later finds the same.
+        search = stored_search(study, store)
     record(study, store, search.expected)
     store.compact()
-    # From the store alone, so that whoever reads it later finds the same.
-    write_tables(study, store, stored_search(study, store).portfolio)
+    write_tables(study, store, search.portfolio)
     return summary
 
 

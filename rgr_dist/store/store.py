@@ -179,11 +179,16 @@ class Store:
 
     def read_text(self, relative: str) -> str | None:
         """A stored text file, or None if there is none."""
+        content = self.read_bytes(relative)
+        return None if content is None else content.decode()
+
+    def read_bytes(self, relative: str) -> bytes | None:
+        """A stored file, or None if there is none."""
         path = f"{self._path}/{relative}"
         if not self._exists(path):
             return None
         with self._fs.open_input_file(path) as file:
-            return bytes(file.read()).decode()
+            return bytes(file.read())
 
     def studies(self) -> list[str]:
         """Names of the studies that have been run."""

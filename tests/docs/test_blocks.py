@@ -112,9 +112,11 @@ SCRIPTS = [
 
 
 @pytest.mark.parametrize("page", SCRIPTS)
-def test_the_script_of_a_page_runs(page: Path, tmp_path: Path) -> None:
+@pytest.mark.timeout(1200)  # a minute on a quiet machine
+def test_the_script_of_a_page_runs_and_prints_what_it_shows(page: Path, tmp_path: Path) -> None:
     write_small(tmp_path, "quickstart")
-    (tmp_path / "page.py").write_text(small_script(script(page)))
+    text = small_script(script(page))
+    (tmp_path / "page.py").write_text(text)
     alone = {"RAY_ADDRESS": "local", "RAY_AUTH_TOKEN": secrets.token_hex(32), "MPLBACKEND": "agg"}
     done = subprocess.run(
         [sys.executable, "page.py"],
@@ -125,10 +127,19 @@ def test_the_script_of_a_page_runs(page: Path, tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+    told = "".join(block.text for block in blocks("text", page))
+    assert not told or shape(told) == shape(done.stdout)
+    for name in re.findall(r"save(?:fig)?\(\"(.+?)\"\)", text):
+        assert (tmp_path / name).stat().st_size > 1_000
     shown = [block for block in blocks("python", page) if "found.passed" in block.text]
     found = re.findall(rf"^\d+ {PROBE} {PROBE}$", done.stdout, re.MULTILINE)
     for block, (*passed, failed, poor) in zip(shown, found, strict=True):
         assert_certified(block.text, (passed[0], passed[1]), (failed, poor))
+
+
+def shape(text: str) -> list[str]:
+    """The lines without their numbers, which another processor may round otherwise."""
+    return re.sub(r"\d+(\.\d+)?", "#", text).strip().splitlines()
 
 
 def assert_certified(script: str, passed: tuple[str, str], failed: tuple[str, str]) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 import write
 from rgr_dist.cli import app
+from rgr_dist.store.store import STUDY_TABLES
 from rgr_dist.study.shipped import shipped_studies
 from tables import studies
 from tests.docs.pages import OTHERS, PAGES, README, ROOT, anchors, blocks, prose
@@ -52,6 +53,12 @@ def test_the_readme_is_short_and_leads_to_every_page() -> None:
         assert f" {page.name}\n" in (ROOT / "mkdocs.yml").read_text("utf-8")
     for block in [*blocks("python", README), *blocks("yaml", README), *blocks("sh", README)]:
         assert len([line for line in block.text.splitlines() if line]) <= 10
+
+
+def test_every_stored_table_has_its_columns_told() -> None:
+    told = (ROOT / "docs/schema.md").read_text("utf-8")
+    for table in ("runs", *STUDY_TABLES):
+        assert f"<!-- written: columns {table} -->" in told
 
 
 def test_every_shipped_study_has_its_line_among_the_figures() -> None:
