@@ -21,8 +21,9 @@ HOST = "127.0.0.1"
 REFRESH = """
 setInterval(async () => {
   try {
-    const now = await (await fetch("/version")).text();
-    if (now !== document.documentElement.dataset.version) location.reload();
+    const answer = await fetch("/version");
+    const now = await answer.text();
+    if (answer.ok && now !== document.documentElement.dataset.version) location.reload();
   } catch (gone) { document.title = "not watched any more"; }
 }, 2000);
 """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import xml.etree.ElementTree as ET
 import zipfile
 from collections.abc import Callable, Iterator
@@ -12,28 +11,16 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from analysis.report.publish import comparison, write_page, write_report
 from rgr_dist.study.from_yaml import parse_study
+from tests.chromium import chromium, needs_chromium
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
-CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
-ARGUMENTS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
 WIDTHS = (400, 1000, 1600)
 GRID = [(m, d_model) for m in (64, 128) for d_model in (16, 32, 64)]
 
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None, reason=f"no browser: none of {', '.join(NAMES)} is on the path"
-)
+pytestmark = needs_chromium
 
 Visit = Callable[..., Page]
 
@@ -76,10 +63,8 @@ MISPLACED = """() => [...document.querySelectorAll("svg.plot")].flatMap((plot) =
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+    with chromium() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture

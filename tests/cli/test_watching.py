@@ -12,12 +12,14 @@ from pathlib import Path
 from urllib.error import HTTPError
 
 import pytest
+from playwright.sync_api import Browser, Page, Request
 
 from rgr_dist.cli import call
 from rgr_dist.cli.watching import make_server
 from rgr_dist.planning.brackets import MEANINGS
 from rgr_dist.store.store import Store
 from rgr_dist.study.from_yaml import load_study
+from tests.chromium import chromium, needs_chromium
 
 
 @pytest.fixture
@@ -54,6 +56,49 @@ def test_the_page_fills_in_as_runs_are_stored(watched: tuple[str, Path], finishe
     assert after.count("finished</td>") == 2
     assert "Scores so far" in after
     assert not list(store.glob("studies")), "it writes nothing"
+
+
+@needs_chromium
+def test_a_browser_shows_the_curves_fill_in_and_keeps_them_at_the_end(
+    watched: tuple[str, Path], finished: Path
+) -> None:
+    address, store = watched
+    faults: list[str] = []
+
+    def asked(request: Request) -> None:
+        if not request.url.startswith((f"{address}/", "data:")):
+            faults.append(f"asked for {request.url}")
+
+    def opened(browser: Browser, width: int) -> Page:
+        page = browser.new_page(viewport={"width": width, "height": 900})
+        page.on("console", lambda message: faults.append(message.text))
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("request", asked)
+        page.clock.install()
+        page.goto(f"{address}/")
+        return page
+
+    def asks_again(page: Page) -> int:
+        """Points that a page draws once it has asked for news and shows every run."""
+        with page.expect_response(f"{address}/version"):
+            page.clock.run_for(2_000)
+        page.get_by_text(f"{len(Store(store).runs())} runs stored").wait_for()
+        assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]
+        return page.locator("svg.plot .pt").count()
+
+    parts = sorted((finished / "results/runs").iterdir())
+    with chromium() as browser:
+        pages = [opened(browser, width) for width in (400, 1200)]
+        drawn = [[asks_again(page)] for page in pages]
+        for some in parts[: len(parts) // 2], parts:
+            for part in some:
+                shutil.copy(part, store / "runs" / part.name)
+            for page, points in zip(pages, drawn, strict=True):
+                points.append(asks_again(page))
+        for page, points in zip(pages, drawn, strict=True):
+            assert points[0] < points[1] < points[2] == asks_again(page), "it stays at the end"
+            assert page.get_by_text("nothing is left").is_visible()
+    assert faults == []
 
 
 def test_only_this_machine_by_its_own_name_is_answered(watched: tuple[str, Path]) -> None:

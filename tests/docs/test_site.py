@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import threading
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.chromium import chromium, needs_chromium
 from tests.docs.pages import ROOT
 
 pytestmark = pytest.mark.slow
@@ -49,12 +49,8 @@ def test_pages_ask_nothing_of_the_network_and_have_their_math_set(site: Path) ->
     assert "<math" in (site / "index.html").read_text("utf-8")
 
 
+@needs_chromium
 def test_it_is_searched(site: Path) -> None:
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("needs chromium")
-    from playwright.sync_api import sync_playwright
-
     class Handler(SimpleHTTPRequestHandler):
         def log_message(self, *_: object) -> None:
             """Nothing."""
@@ -62,8 +58,7 @@ def test_it_is_searched(site: Path) -> None:
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(site)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     here = f"http://127.0.0.1:{server.server_port}/"
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+    with chromium() as browser:
         page = browser.new_page(viewport={"width": 1400, "height": 900})
         asked: list[str] = []
         page.on("request", lambda request: asked.append(request.url))
@@ -72,7 +67,6 @@ def test_it_is_searched(site: Path) -> None:
         page.keyboard.type("keep_within")
         page.wait_for_selector(".md-search-result__item h2")
         found = page.locator(".md-search-result__item a").first.get_attribute("href")
-        browser.close()
     server.shutdown()
     server.server_close()
     assert found is not None
