@@ -27,9 +27,9 @@ def duration(seconds: float) -> str:
 
 
 def rough_time(seconds: float) -> str:
-    """``under a minute``, ``4 minutes``, ``1 hour and 20 minutes``: as fine as an estimate is."""
+    """``20 seconds``, ``4 minutes``, ``1 hour and 20 minutes``: as fine as an estimate is."""
     if seconds < 60:
-        return "under a minute"
+        return f"{max(10, 10 * round(seconds / 10))} seconds"
     return str(humanize.precisedelta(seconds, minimum_unit="minutes", format="%.0f"))
 
 

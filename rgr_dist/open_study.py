@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from analysis.fits import Fits
     from analysis.load import StudyResults
 
+WHOLE = ("d_k", "D_K", "D_K_low", "D_K_high", "D_K_first", "n_seeds", "h_star", "h_low", "h_high")
+"""Columns of whole numbers that may be missing."""
+
 
 def load(
     source: str | Path, overrides: Sequence[str] = (), out: str | Path = "results"
@@ -212,6 +215,8 @@ class OpenStudy:
     def _named(self, records: list[dict[str, Any]], table: pd.DataFrame) -> pd.DataFrame:
         names = [self.study.cell_names[cell] for cell in table["cell_id"]]
         frame = pd.DataFrame(records)
+        whole = [name for name in frame if name in WHOLE]
+        frame = frame.astype(dict.fromkeys(whole, "Int64"))
         frame.insert(0, "cell", pd.Series(names, dtype="object"))
         return frame
 
@@ -275,6 +280,9 @@ class Drawing:
         from analysis.figures import svg
 
         self.svg = svg.file(figure)
+
+    def __repr__(self) -> str:
+        return f"<figure: {len(self.svg):,} characters of SVG>"
 
     def _repr_svg_(self) -> str:
         return self.svg

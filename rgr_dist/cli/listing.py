@@ -10,11 +10,16 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
-from rich.console import Console
+from rich.cells import cell_len
+from rich.console import Console, JustifyMethod
 from rich.table import Table
 
 Row = Mapping[str, Any]
 
+WIDE, NARROW = 2, 1
+"""Blanks between columns; the second where the terminal is narrow."""
+SHORTEST = 12
+"""Characters of a text that a column must have room for; the rest may be broken."""
 USUAL = {"degree": 1}
 """What a column need not say: a table leaves it out where every row says just that, or nothing."""
 
@@ -46,12 +51,22 @@ def print_listing(
     elif how is Format.CSV:
         _print_csv(sections)
     else:
-        console = Console() if sys.stdout.isatty() else Console(width=160)
+        console = _console()
         for name, rows in sections.items():
-            console.print(_table(name, rows, show))
-        for name, value in (facts or {}).items():
-            line = f"{name.replace('_', ' ')}: {_cell(value)}"
-            console.print(line, highlight=False, soft_wrap=True)
+            console.print(_table(name, rows, show, console.width))
+        for fact, value in (facts or {}).items():
+            say(f"{fact.replace('_', ' ')}: {_cell(value)}")
+
+
+def say(text: str) -> None:
+    """Print a line; a terminal has it broken between words, unless it is a command to copy."""
+    console = _console()
+    whole = not console.is_terminal or "rgr " in text
+    console.print(text, highlight=False, markup=False, soft_wrap=whole)
+
+
+def _console() -> Console:
+    return Console() if sys.stdout.isatty() else Console(width=160)
 
 
 def _print_csv(sections: Mapping[str, Sequence[Row]]) -> None:
@@ -83,27 +98,79 @@ def _flat(row: Row, prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _table(name: str, rows: Sequence[Row], show: Sequence[str]) -> Table:
-    table = Table(title=name, box=None, title_justify="left", header_style="bold", pad_edge=False)
+def _columns(rows: Sequence[Row], show: Sequence[str]) -> list[str]:
+    """The columns to show: those that say something, in order."""
     columns = [column for column in (show or rows[0]) if column in rows[0]] if rows else []
-    columns = [
-        column for column in columns if any(row[column] != USUAL.get(column) for row in rows)
-    ]
+    return [column for column in columns if any(row[column] != USUAL.get(column) for row in rows)]
+
+
+def _table(name: str, rows: Sequence[Row], show: Sequence[str], width: int) -> Table:
+    """The rows as a table that breaks no number; as lists where it would be too wide for that."""
+    columns = _columns(rows, show)
+    cells = {column: [_cell(row[column]) for row in rows] for column in columns}
+    numeric = {
+        column: all(isinstance(row[column], int | float | None) for row in rows)
+        for column in columns
+    }
+    least, whole = {}, {}
     for column in columns:
-        numeric = all(isinstance(row[column], int | float | None) for row in rows)
-        header = re.sub(r"_(?!K|k\b|model)", " ", column)  # D_K, d_k and d_model stay
-        table.add_column(header, justify="right" if numeric else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(_cell(row[column]) for column in columns))
+        texts = cells[column]
+        starts = texts if numeric[column] else [text[:SHORTEST] for text in texts]
+        words = _header(column).split() + starts
+        least[column] = max(map(cell_len, words))
+        whole[column] = max(map(cell_len, [_header(column), *texts]))
+    gap = WIDE if sum(least.values()) + WIDE * len(columns) <= width else NARROW
+    room = width - gap * len(columns)
+    if sum(least.values()) > room:
+        return _one_below_the_other(name, rows, show)
+    widths = _shared_out(room, least, whole)
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, gap, 0, 0))
+    table.title, table.title_justify = name, "left"
+    for column in columns:
+        justify: JustifyMethod = "right" if numeric[column] else "left"
+        table.add_column(_header(column), justify=justify, overflow="fold", width=widths[column])
+    for shown in zip(*cells.values(), strict=True):
+        table.add_row(*shown)
     return table
+
+
+def _shared_out(room: int, least: Mapping[str, int], whole: Mapping[str, int]) -> dict[str, int]:
+    """The widths of columns: what each needs whole, as far as there is room, the least at least."""
+    left = room - sum(least.values())
+    widths = {}
+    by_need = sorted(least, key=lambda column: whole[column] - least[column])
+    for i, column in enumerate(by_need):
+        more = min(whole[column] - least[column], left // (len(by_need) - i))
+        widths[column] = least[column] + more
+        left -= more
+    return widths
+
+
+def _one_below_the_other(name: str, rows: Sequence[Row], show: Sequence[str]) -> Table:
+    """The rows as a list each, where a table would be too wide."""
+    table = Table(title=name, box=None, title_justify="left", pad_edge=False, show_header=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for row in rows:
+        for column in _columns(rows, show):
+            if row[column] is not None:
+                table.add_row(_header(column), _cell(row[column]))
+        table.add_row()
+    return table
+
+
+def _header(column: str) -> str:
+    return re.sub(r"_(?!K|k\b|model)", " ", column)  # D_K, d_k and d_model stay
 
 
 def _cell(value: Any) -> str:
     if value is None:
         return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, int):
         return f"{value:,}"
     return _plain(value)
 

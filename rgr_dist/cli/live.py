@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import time
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -32,16 +33,17 @@ class LiveView:
     """Draws a study as it runs; use it as a context manager.
 
     Args:
-        console: where to draw; a table if it is a terminal, else a line for each finding.
+        console: where to draw; a table if it is a terminal or a notebook, else a line for each
+            finding.
     """
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        self._live = (
-            Live(console=console, auto_refresh=False)
-            if console.is_terminal or console.is_jupyter
-            else None
-        )
+        self._live: Live | NotebookCell | None = None
+        if console.is_jupyter:
+            self._live = NotebookCell()
+        elif console.is_terminal:
+            self._live = Live(console=console, auto_refresh=False)
         self._drawn, self._said = 0.0, time.monotonic()
         self._settled: set[str] = set()
         self._played: Played = {}
@@ -77,7 +79,8 @@ class LiveView:
         if self._live is not None:
             progress = self._bar(study, portfolio, summary)
             by_accuracy = study.cells[0].record.report == "accuracy"
-            legend = Text(ACCURACY_LEGEND) if by_accuracy else _legend()
+            width = NotebookCell.WIDTH if self.console.is_jupyter else self.console.width
+            legend = Text(ACCURACY_LEGEND) if by_accuracy else _legend(width)
             table = bracket_table(study, portfolio)
             self._live.update(Group(table, progress, legend), refresh=True)
         else:
@@ -144,6 +147,39 @@ class LiveView:
         return "   ".join(parts)
 
 
+class NotebookCell:
+    """Draws in the output of a notebook's cell, in place; rich's own needs ipywidgets for that."""
+
+    WIDTH = 120
+    """Characters of a line; the cell scrolls sideways where it is narrower."""
+
+    def __init__(self) -> None:
+        self._shown: Any = None
+
+    def start(self) -> None:
+        """Draw nothing yet."""
+
+    def stop(self) -> None:
+        """Leave the last drawing."""
+
+    def update(self, drawing: RenderableType, refresh: bool = True) -> None:
+        """Draw, in place of what was drawn before."""
+        from IPython.display import display
+
+        page = Console(file=io.StringIO(), record=True, width=self.WIDTH, force_jupyter=False)
+        page.print(drawing)
+        text = page.export_text(clear=False)
+        html = page.export_html(inline_styles=True, code_format=NOTEBOOK_FORMAT)
+        data = {"text/html": html, "text/plain": text}
+        if self._shown is None:
+            self._shown = display(data, raw=True, display_id=True)
+        else:
+            self._shown.update(data, raw=True)
+
+
+NOTEBOOK_FORMAT = '<pre style="white-space:pre;overflow-x:auto;line-height:normal">{code}</pre>'
+
+
 def bracket_table(study: Study, portfolio: Portfolio) -> Table:
     """One row per cell, one column per head: brackets on d_k as they close."""
     table = Table(box=None, pad_edge=False, header_style="bold", title_justify="left")
@@ -191,8 +227,14 @@ def _text(sign: Sign) -> Text:
     return Text(sign.text, style=LOOKS[sign.look])
 
 
-def _legend() -> Text:
-    """What every sign means."""
+def _legend(width: int) -> Text:
+    """What every sign means, broken between meanings."""
     parts = [_text(sign).append(f" {meaning}", style="default") for sign, meaning in MEANINGS]
-    line = Text("d_k by head count: ").append_text(Text("   ").join(parts))
-    return line.append("   D_K* = h d_k at the best head count h*; ≤ so far")
+    last = Text("D_K* = h d_k at the best head count h*; ≤ so far")
+    lines = [Text("d_k by head count:")]
+    for part in [*parts, last]:
+        if lines[-1].cell_len + 3 + part.cell_len > width:
+            lines.append(part)
+        else:
+            lines[-1].append("   ").append_text(part)
+    return Text("\n").join(lines)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rgr_dist.cli.listing import Format, print_listing
+from rgr_dist.cli.listing import Format, print_listing, say
 from rgr_dist.cli.options import (
     CELL,
     Heads,
@@ -100,7 +100,7 @@ def print_thresholds(
             f"; certificate: d_k that passes ✓ and fails ✗, with its mean {word}, of N seeds where "
             "it stopped early"
         )
-    print(line)
+    say(line)
 
 
 def runs(
@@ -124,6 +124,9 @@ def runs(
         rows, known = run_rows(resolved, store, chosen, heads_named(resolved, heads or ()), failed)
     if not known:
         say_error(no_runs(study, out))
+    elif failed and not rows and how is Format.TABLE:
+        say(f"no run of {study} failed")
+        return
     print_listing({"runs": rows}, how, show=RUN_COLUMNS.split())
 
 
@@ -159,7 +162,7 @@ def fit(study: StudyName, out: Out = "results", set_: Set = None, how: How = For
     shown = {name: rows for name, rows in shown.items() if rows}
     print_listing(shown, how, show=LAW_COLUMNS.split())
     for sentence in conclusions.sentences(fits):
-        print(sentence)
+        say(sentence)
 
 
 def _enough(candidates: Sequence[Candidate]) -> list[dict[str, Any]]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rgr_dist.cli.listing import Format, print_listing
+from rgr_dist.cli.listing import Format, print_listing, say
 from rgr_dist.cli.options import (
     EXIT_FAILED_RUNS,
     Address,
@@ -24,9 +25,13 @@ from rgr_dist.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from analysis.load import StudyResults
     from analysis.report.written import Written
+    from rgr_dist.running.progress import Summary
     from rgr_dist.store.store import Store
+    from rgr_dist.study.study import Study
 
 
 def studies(how: How = Format.TABLE) -> None:
@@ -88,15 +93,7 @@ def run(
     """Run what is missing of a study, then write its report. Run it again to resume or extend."""
     from rich.console import Console
 
-    from analysis.load import open_results
-    from analysis.report.written import written_before
-    from analysis.wording import duration, plural
-    from rgr_dist.cli.live import LiveView
-    from rgr_dist.cli.results import print_thresholds, threshold_sections
     from rgr_dist.engines.choose import check_engine
-    from rgr_dist.planning.listing import failures
-    from rgr_dist.planning.same_question import check_same_question
-    from rgr_dist.running.sweep import run_study
     from rgr_dist.store.store import Store
     from rgr_dist.study.from_yaml import load_study
 
@@ -104,21 +101,67 @@ def run(
     check_engine(engine, [cell.model for cell in resolved.cells], gpus)
     store = Store(out)
     if set_:
+        from rgr_dist.planning.same_question import check_same_question
+
         check_same_question(resolved, store)
     store.check_writable()
     console = Console()
     for part in store.set_damaged_aside():
         say_error(f"{part} was damaged: moved to damaged/ in {out}; its runs are trained again")
-    with LiveView(console) as view:
-        summary = run_study(resolved, store, view, cpus, address, engine, gpus)
-    results = open_results(resolved, store)
+    summary = _train(resolved, store, console, cpus, address, engine, gpus)
+    asked = shlex.join([study, *(word for one in set_ or () for word in ("--set", one))])
+    asked += "" if out == "results" else f" --out {shlex.quote(out)}"
+    _tell(resolved, store, console, summary, asked)
+
+
+def _train(
+    study: Study,
+    store: Store,
+    console: Console,
+    cpus: int | None,
+    address: str,
+    engine: str,
+    gpus: float,
+) -> Summary:
+    """Train what is missing, shown live; an empty store lets Ray start before all is imported."""
+    from analysis.wording import plural
+    from rgr_dist.running.cluster import connect
+
+    with ExitStack() as early:
+        if address == "local" and store.is_empty:
+            count = plural(len(study.cells), "cell")
+            console.print(f"{study.name}: {count}; starting Ray", highlight=False)
+            early.enter_context(connect(address, cpus, gpus, meanwhile=_import_the_rest))
+        from rgr_dist.cli.live import LiveView
+        from rgr_dist.running.sweep import run_study
+
+        with LiveView(console) as view:
+            return run_study(study, store, view, cpus, address, engine, gpus)
+
+
+def _tell(study: Study, store: Store, console: Console, summary: Summary, asked: str) -> None:
+    """Write the report if it is another by now, and say what was found and what to type next.
+
+    Args:
+        asked: the study with its options, as they are typed.
+
+    Raises:
+        Exit: some runs failed.
+    """
+    from analysis.load import open_results
+    from analysis.report.written import written_before
+    from analysis.wording import duration, plural
+    from rgr_dist.cli.results import print_thresholds, threshold_sections
+    from rgr_dist.planning.listing import failures
+
+    results = open_results(study, store)
     before = written_before(results, store)
     written = before or _publish(results, store)
-    if resolved.cells[0].record.report == "thresholds":
+    if study.cells[0].record.report == "thresholds":
         print()
-        print_thresholds(resolved, threshold_sections(results), best_alone=True)
+        print_thresholds(study, threshold_sections(results), best_alone=True)
     console.print()
-    console.print(written.headline, highlight=False, soft_wrap=True)
+    say(written.headline)
     trained = (
         f"{plural(summary.runs - summary.failed, 'run')} trained in {duration(summary.seconds)} "
         f"({plural(summary.workers, 'worker')}, {summary.utilisation:.0%} utilised)"
@@ -127,9 +170,7 @@ def run(
         trained = "nothing was left to train"
     report = "report, unchanged" if before else "report"
     console.print(f"{trained}; {report}: {written.address}", highlight=False, soft_wrap=True)
-    asked = shlex.join([study, *(word for one in set_ or () for word in ("--set", one))])
-    asked += "" if out == "results" else f" --out {shlex.quote(out)}"
-    first = resolved.cell_names[resolved.cells[0].cell_id]
+    first = study.cell_names[study.cells[0].cell_id]
     console.print(
         f"next: rgr fit {asked}, or rgr explain {asked} --cell {first}",
         highlight=False,
@@ -143,6 +184,11 @@ def run(
             f"(rgr runs {asked} --failed)"
         )
         raise typer.Exit(EXIT_FAILED_RUNS)
+
+
+def _import_the_rest() -> None:
+    """Load what a study's end needs, which takes about a second, and nothing that imports Ray."""
+    import rgr_dist.cli.live  # noqa: F401
 
 
 def _publish(results: StudyResults, store: Store) -> Written:

@@ -8,8 +8,10 @@ import os
 import secrets
 import signal
 import socket
+import sys
 import threading
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -29,13 +31,19 @@ class ClusterError(UserError, RuntimeError):
 
 
 @contextmanager
-def connect(address: str, cpus: int | None = None, gpus: float = 0.0) -> Iterator[int]:
+def connect(
+    address: str,
+    cpus: int | None = None,
+    gpus: float = 0.0,
+    meanwhile: Callable[[], None] | None = None,
+) -> Iterator[int]:
     """A Ray to run on, and how many probes it can run at once.
 
     Args:
         address: ``local`` starts one; else that of a running cluster.
         cpus: at most so many slots; all by default.
         gpus: share of a GPU that a slot needs.
+        meanwhile: called in another thread while Ray starts; must not import Ray.
 
     Raises:
         ClusterError: no Ray cluster answers at the address.
@@ -54,6 +62,9 @@ def connect(address: str, cpus: int | None = None, gpus: float = 0.0) -> Iterato
     # Tune logs a missing result.json for each trial, since its loggers are off, and a
     # traceback for each failure, which the study keeps as a row and tells at the end.
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
+    # In a notebook, Ray and its tqdm ask for widgets that nothing here draws with.
+    logging.getLogger("ray.widgets").setLevel(logging.WARNING)
+    warnings.filterwarnings("ignore", message="IProgress not found")
 
     if address not in ("local", "auto"):
         _check_reachable(address)
@@ -67,6 +78,8 @@ def connect(address: str, cpus: int | None = None, gpus: float = 0.0) -> Iterato
         # A token of its own keeps Ray from writing one under the home folder.
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
         options |= {"num_cpus": cpus, "include_dashboard": False}
+    beside = threading.Thread(target=meanwhile, daemon=True)
+    beside.start()
     on_sigterm = signal.getsignal(signal.SIGTERM)
     for attempt in range(1, ATTEMPTS + 1):
         try:
@@ -85,9 +98,15 @@ def connect(address: str, cpus: int | None = None, gpus: float = 0.0) -> Iterato
         # Ray's own would print a stack and end this process before it can say how to resume.
         signal.signal(signal.SIGTERM, on_sigterm)
     try:
+        beside.join()
         yield _slots(ray.cluster_resources(), cpus, gpus)
     finally:
         ray.shutdown()
+
+
+def is_connected() -> bool:
+    """Whether this process has a Ray already."""
+    return "ray" in sys.modules and bool(sys.modules["ray"].is_initialized())
 
 
 def _slots(resources: dict[str, float], cpus: int | None, gpus: float) -> int:

@@ -12,7 +12,7 @@ from rgr_dist.planning.listing import reason
 from rgr_dist.planning.portfolio import Feed, stored_search
 from rgr_dist.planning.tables import write_tables
 from rgr_dist.running.client import drive_from_inside
-from rgr_dist.running.cluster import connect
+from rgr_dist.running.cluster import connect, is_connected
 from rgr_dist.running.progress import Silent, Summary, View
 from rgr_dist.store.row import lost_rows
 from rgr_dist.store.store import Store
@@ -56,7 +56,7 @@ def run_study(
     search = stored_search(study, store)
     summary = Summary(started=time.monotonic())
     if not search.portfolio.is_done:
-        if address == "local":
+        if address == "local" and not is_connected():
             count = len(study.cells)
             view.say(f"{study.name}: {count} cell{'s' if count > 1 else ''}; starting Ray")
         with connect(address, cpus, gpus) as workers:  # first: without a Ray, nothing is written

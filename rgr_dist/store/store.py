@@ -152,6 +152,11 @@ class Store:
         """
         return hashlib.sha256("\n".join(sorted(self._list_parts())).encode()).hexdigest()[:16]
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it holds no run at all."""
+        return not self._list_parts()
+
     def compact(self, above: int = COMPACT_ABOVE) -> None:
         """Merge the parts into one if there are more than ``above`` or one has an older schema.
 

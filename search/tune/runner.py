@@ -10,6 +10,7 @@ from typing import Any
 from ray.tune import (
     Callback,
     CheckpointConfig,
+    CLIReporter,
     FailureConfig,
     PlacementGroupFactory,
     RunConfig,
@@ -67,6 +68,7 @@ def run_trials(
                 stop=stop,
                 checkpoint_config=CheckpointConfig(checkpoint_frequency=0, checkpoint_at_end=False),
                 callbacks=list(callbacks),
+                progress_reporter=CLIReporter(),  # silent; a notebook's clears the cell's output
             ),
         ).fit()
     finally:
