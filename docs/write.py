@@ -3,6 +3,7 @@
     python docs/write.py                        # write them anew
     python docs/write.py --plans                # first ask rgr plan of every shipped study again
     python docs/write.py --results STORE STUDY  # first read a study's again from a store
+    python docs/write.py --notebook             # first execute notebook.ipynb anew
 
 A block stands between ``<!-- written: NAME -->`` and ``<!-- / -->``, a number within a sentence
 between ``<!-- =NAME -->`` and ``<!-- / -->``. NAME is a key of ``PIECES``.
@@ -15,7 +16,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tables import columns, keys, pictures, results, studies
+from tables import columns, keys, notebook, pictures, results, studies
 
 ROOT = Path(__file__).parent.parent
 
@@ -60,6 +61,8 @@ def main(arguments: list[str]) -> None:
         results.read(store, study)
         if study == pictures.STUDY:
             pictures.take(store)
+    elif arguments == ["--notebook"]:
+        notebook.write()
     elif arguments:
         raise SystemExit(__doc__)
     for page in pages():

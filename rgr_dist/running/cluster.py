@@ -53,6 +53,9 @@ def connect(
     os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"
     os.environ["TUNE_DISABLE_SIGINT_HANDLER"] = "1"
     os.environ["RAY_AIR_NEW_OUTPUT"] = "0"  # the newer one prints a banner even when silent
+    # In a notebook, Ray and its tqdm ask for widgets that nothing here draws with.
+    logging.getLogger("ray.widgets").setLevel(logging.WARNING)
+    warnings.filterwarnings("ignore", message="IProgress not found")
     import ray
 
     # Ray warns that its own default, a token, is in use.
@@ -62,9 +65,6 @@ def connect(
     # Tune logs a missing result.json for each trial, since its loggers are off, and a
     # traceback for each failure, which the study keeps as a row and tells at the end.
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
-    # In a notebook, Ray and its tqdm ask for widgets that nothing here draws with.
-    logging.getLogger("ray.widgets").setLevel(logging.WARNING)
-    warnings.filterwarnings("ignore", message="IProgress not found")
 
     if address not in ("local", "auto"):
         _check_reachable(address)

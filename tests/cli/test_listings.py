@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+from contextlib import chdir
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from rich.cells import cell_len
+from rich.console import Console
 
-from rgr_dist.cli import call
+from rgr_dist.cli import call, listing
 from rgr_dist.cli.threshold_tables import best_rows, certificate_text, threshold_rows
 from rgr_dist.planning.listing import failures
 from rgr_dist.study.shipped import shipped_studies
@@ -149,3 +153,51 @@ def test_a_fail_is_never_told_by_a_mean_that_would_pass() -> None:
     assert certificate_text(early) == "3 ✓ .999 | 2 ✗ .550 of 2"
     error = {"pass": {"d_k": 6, "mean_score": 0.1}, "fail": {"d_k": 5, "mean_score": 0.10001}}
     assert certificate_text(error) == "6 ✓ .100 | 5 ✗ .101"
+
+
+ROWS = [
+    {
+        "m": 64,
+        "steps_left": 1_234_567,
+        "score": 0.98765,
+        "why": "one word after another",
+        "ok": True,
+    },
+    {"m": 512, "steps_left": None, "score": 0.5, "why": "none", "ok": False},
+]
+
+
+@pytest.mark.parametrize("width", [25, 40, 60, 200])
+def test_a_narrow_terminal_breaks_no_number_and_no_line_is_cut(
+    width: int, capsys: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    console = Console(width=width, force_terminal=True, no_color=True, legacy_windows=False)
+    monkeypatch.setattr(listing, "_console", lambda: console)
+    listing.print_listing({"rows": ROWS}, listing.Format.TABLE)
+    lines = re.sub(r"\x1b\[[\d;]*m", "", capsys.readouterr().out).splitlines()
+    assert max(map(cell_len, lines)) <= width
+    told = " ".join(" ".join(lines).split())
+    for number in ("64", "512", "1,234,567", "0.9877", "0.5", "yes", "no"):
+        assert re.search(rf"(?<!\S){number}(?!\S)", told), number
+    assert [word for word in ["one", "word", "after", "another"] if word not in told] == []
+    assert ("steps left 1,234,567" in told) == (width == 25), "lists where a table has no room"
+
+
+def test_a_sentence_is_broken_between_words_and_a_command_not_at_all(
+    capsys: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    console = Console(width=20, force_terminal=True, no_color=True, legacy_windows=False)
+    monkeypatch.setattr(listing, "_console", lambda: console)
+    listing.say("a sentence of several words")
+    listing.say("next: rgr explain quickstart --cell m=64,d_model=16")
+    assert [line.rstrip() for line in capsys.readouterr().out.splitlines()] == [
+        "a sentence of",
+        "several words",
+        "next: rgr explain quickstart --cell m=64,d_model=16",
+    ]
+
+
+def test_no_failed_run_is_told_in_words(finished: Path, capsys: Told) -> None:
+    with chdir(finished):
+        assert call(["runs", "small.yaml", "--failed"]) == 0
+    assert capsys.readouterr().out == "no run of small.yaml failed\n"

@@ -73,9 +73,9 @@ def test_the_base_grid_is_the_papers_with_table_2s_limits() -> None:
 
 def test_quickstart_has_small_cells_of_the_base_grid() -> None:
     quickstart, base = load_study("quickstart"), load_study("base-grid")
-    assert len(quickstart.cells) == 5
+    assert len(quickstart.cells) == 6
     assert set(quickstart.cells) <= set(base.cells)
-    assert max(cell.m for cell in quickstart.cells) == 128
+    assert max(cell.m for cell in quickstart.cells) == 256
     less = {"confirm_seeds": 0, "intervals": "best"}
     assert quickstart.search == base.search.model_copy(update=less)
 
