@@ -53,6 +53,8 @@ def print_listing(
     else:
         console = _console()
         for name, rows in sections.items():
+            if not rows and facts:  # they say what there is to say
+                continue
             console.print(_table(name, rows, show, console.width))
         for fact, value in (facts or {}).items():
             say(f"{fact.replace('_', ' ')}: {_cell(value)}")
@@ -168,6 +170,8 @@ def _cell(value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return "; ".join(value)
     if isinstance(value, float):
         return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
     if isinstance(value, int):

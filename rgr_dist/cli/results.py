@@ -83,6 +83,7 @@ def print_thresholds(
     Args:
         best_alone: leave out the thresholds of each head count.
     """
+    from analysis.wording import plural
     from rgr_dist.cli.threshold_tables import best_rows, threshold_rows
 
     several = study.has_budgets
@@ -93,7 +94,8 @@ def print_thresholds(
     if study.cells[0].record.report == "accuracy":
         word = "accuracy"
     line = (
-        f"D_K* [its interval over {study.search.seeds} seeds], h* [the head counts not told apart]"
+        f"D_K* [its interval over {plural(study.search.seeds, 'seed')}], "
+        "h* [the head counts not told apart]"
     )
     if not best_alone:
         line += (
@@ -116,7 +118,7 @@ def runs(
 
     A probe whose verdict was clear early has not run every seed: a mean over its runs is biased.
     """
-    from rgr_dist.planning.listing import run_rows
+    from rgr_dist.planning.listing import reason, run_rows
     from rgr_dist.study.select import cell_named, heads_named
 
     with opened(study, set_, out) as (resolved, store):
@@ -127,6 +129,8 @@ def runs(
     elif failed and not rows and how is Format.TABLE:
         say(f"no run of {study} failed")
         return
+    if how is Format.TABLE:  # the last line of an error alone; JSON and CSV have it all
+        rows = [row | {"error": row["error"] and reason(row["error"])} for row in rows]
     print_listing({"runs": rows}, how, show=RUN_COLUMNS.split())
 
 
@@ -291,6 +295,6 @@ def explain(
         listed = heads_named(resolved, heads or ())
         sections, facts = explain_cell(resolved, chosen, store, listed)
         facts["repeat"] = command_to_repeat(study, set_ or (), chosen, store)
-    if not sections["decisions"]:
+    if not sections["decisions"] and "failures" not in facts:
         say_error(no_runs(study, out))
     print_listing(sections, how, show=DECISION_COLUMNS.split(), facts=facts)

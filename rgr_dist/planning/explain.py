@@ -47,7 +47,7 @@ def explain_cell(
     counted = shown if heads else decisions
     facts = {
         "start": f"D_K near {own.D_K:.0f}, h near {own.h:.1f}, from {own.source}",
-        "test": f"mean of {state.test.seeds} seeds {_sign(state)} {state.test.target}",
+        "test": f"mean of {_seeds(state.test.seeds)} {_sign(state)} {state.test.target}",
         "finished": state.is_done,
         "probes": len({(row["h"], row["d_k"]) for row in counted}),
         "runs": sum(row["new_seeds"] for row in counted),
@@ -84,6 +84,10 @@ def command_to_repeat(source: str, overrides: Sequence[str], cell: Cell, store: 
     engine = ["--engine", *names] if len(names) == 1 else []
     settings = [word for setting in chosen for word in ("--set", setting)]
     return shlex.join(["rgr", "run", source, *settings, *engine, "--out", "repeat"])
+
+
+def _seeds(count: int) -> str:
+    return "1 seed" if count == 1 else f"{count} seeds"
 
 
 def _sign(state: CellState) -> str:
