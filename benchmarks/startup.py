@@ -5,11 +5,15 @@
 The commands take turns, each in a process of its own; caches of compiled code are warm from a first
 round that is not counted. ``run, empty store`` trains the whole study with a store of its own each
 time; ``run, unchanged`` and ``thresholds`` have one that is finished. ``python`` and ``import ray``
-are what nothing of ours could be faster than. Seconds of wall time; ``aim`` is the most we want.
+are what nothing of ours could be faster than. ``seconds`` are of wall time; ``processor`` is the
+time of the process itself, without that of Ray's and its workers; ``aim`` is the most we want.
+``load`` is how many programs wanted a core before: on quiet cores it is near 0.
 """
 
 from __future__ import annotations
 
+import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -27,11 +31,16 @@ RGR = "from rgr_dist.cli import main; main()"
 AIMS = {"help": 0.4, "thresholds": 1.0, "run, unchanged": 3.0, "run, empty store": 22.0}
 
 
-def seconds(*arguments: str) -> float:
-    """How long Python takes for a command."""
-    before = time.perf_counter()
+def seconds(*arguments: str) -> tuple[float, float]:
+    """How long Python takes for a command: wall time, and its own processor time."""
+    before, used = time.perf_counter(), _processor()
     subprocess.run([sys.executable, "-c", *arguments], capture_output=True, check=True)
-    return time.perf_counter() - before
+    return time.perf_counter() - before, _processor() - used
+
+
+def _processor() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def main(
@@ -40,6 +49,7 @@ def main(
     how: How = Format.TABLE,
 ) -> None:
     """Print the median, least and largest time of each command."""
+    load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder:
         done = str(Path(folder, "done"))
         seconds(RGR, "run", study, "--out", done)
@@ -50,7 +60,9 @@ def main(
             "thresholds": (RGR, "thresholds", study, "--out", done),
             "run, unchanged": (RGR, "run", study, "--out", done),
         }
-        times: dict[str, list[float]] = {name: [] for name in (*commands, "run, empty store")}
+        times: dict[str, list[tuple[float, float]]] = {
+            name: [] for name in (*commands, "run, empty store")
+        }
         for turn in range(repeats + 1):
             taken = {name: seconds(*command) for name, command in commands.items()}
             empty = str(Path(folder, f"empty-{turn}"))
@@ -61,14 +73,15 @@ def main(
     rows = [
         {
             "command": name,
-            "seconds": round(statistics.median(values), 2),
-            "least": round(min(values), 2),
-            "largest": round(max(values), 2),
+            "seconds": round(statistics.median(wall for wall, _ in values), 2),
+            "least": round(min(wall for wall, _ in values), 2),
+            "largest": round(max(wall for wall, _ in values), 2),
+            "processor": round(statistics.median(own for _, own in values), 2),
             "aim": AIMS.get(name),
         }
         for name, values in times.items()
     ]
-    print_listing({"rows": rows}, how)
+    print_listing({"rows": rows}, how, facts={"load": round(load, 2), "rounds": repeats})
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tables import columns, keys, notebook, pictures, results, studies
+from tables import columns, keys, notebook, pictures, results, startup, studies
 
 ROOT = Path(__file__).parent.parent
 
@@ -25,6 +25,7 @@ PIECES: dict[str, Callable[[], str]] = {
     **columns.PIECES,
     **studies.PIECES,
     **results.PIECES,
+    **startup.PIECES,
 }
 """The text of each piece, by its name."""
 
