@@ -50,6 +50,7 @@ def run(
     engine: str = "auto",
     gpus: float = 0.0,
     show: bool = True,
+    retry_failed: bool = False,
 ) -> OpenStudy:
     """Train what is missing of a study, then return it.
 
@@ -57,7 +58,7 @@ def run(
         study: a name, a path, or a study that is loaded.
         store: where its runs are; by default that of a loaded study, else ``out``.
         overrides, out: as in ``load``, for a name or a path.
-        cpus, address, engine, gpus: as of ``rgr run``.
+        cpus, address, engine, gpus, retry_failed: as of ``rgr run``.
         show: draw the brackets as they close.
 
     Raises:
@@ -72,7 +73,7 @@ def run(
         opened = load(study, overrides, out)
     if store is not None:
         opened = OpenStudy(opened.study, store)
-    return opened.run(cpus=cpus, address=address, engine=engine, gpus=gpus, show=show)
+    return opened.run(cpus, address, engine, gpus, show, retry_failed)
 
 
 class OpenStudy:
@@ -119,6 +120,7 @@ class OpenStudy:
         engine: str = "auto",
         gpus: float = 0.0,
         show: bool = True,
+        retry_failed: bool = False,
     ) -> Self:
         """Train what is missing; see the function ``run``."""
         from rich.console import Console
@@ -128,9 +130,9 @@ class OpenStudy:
 
         if show:
             with LiveView(Console()) as view:
-                run_study(self.study, self.store, view, cpus, address, engine, gpus)
+                run_study(self.study, self.store, view, cpus, address, engine, gpus, retry_failed)
         else:
-            run_study(self.study, self.store, None, cpus, address, engine, gpus)
+            run_study(self.study, self.store, None, cpus, address, engine, gpus, retry_failed)
         self.refresh()
         return self
 

@@ -2,7 +2,7 @@
 
 ``running`` has the verbs that plan and run a study, ``watching`` the page that shows one as it
 runs, ``results`` those that tell what it found, ``tuning`` the one that tunes its protocol,
-``theory`` those that hold the paper against it.
+``checking`` the one that checks a store, ``theory`` those that hold the paper against it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rgr_dist.cli import results, running, theory, tuning, watching
+from rgr_dist.cli import checking, results, running, theory, tuning, watching
 from rgr_dist.cli.options import EXIT_BAD_INPUT, EXIT_INTERRUPTED, say_error
 from rgr_dist.faults import UserError
 
@@ -34,6 +34,7 @@ EXAMPLES: dict[Callable[..., Any], str] = {
     results.predict: "rgr predict --m 300 --d-model 48",
     results.report: "rgr report base-grid   |   rgr report base-grid softmax",
     results.explain: "rgr explain base-grid --cell m=64,d_model=16 --heads 2",
+    checking.verify: "rgr verify --out results",
     tuning.tune: "rgr tune quickstart --cell m=64,d_model=16 --trials 20",
     theory.construct: "rgr construct --algorithm ours --m 64 --d-model 16 --find 0.99",
     theory.bounds: "rgr bounds --m 256 --d-model 32",

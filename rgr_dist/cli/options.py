@@ -46,8 +46,8 @@ def opened(study: str, overrides: Sequence[str] | None, out: str) -> Iterator[tu
 
     store = Store(out)
     yield load_study(study, overrides or ()), store
-    for path in store.damaged:
-        say_error(f"{Path(path).name} in {store.root} is damaged and was left out")
+    for path, why in store.damaged.items():
+        say_error(f"{Path(path).name} in {store.root} is damaged and was left out: {why}")
 
 
 def no_runs(study: str, out: str) -> str:

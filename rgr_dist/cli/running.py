@@ -89,6 +89,9 @@ def run(
     engine: EngineName = "auto",
     gpus: Annotated[float, typer.Option(min=0, help="Share of a GPU for each worker.")] = 0.0,
     set_: Set = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Try failed runs again.")
+    ] = False,
 ) -> None:
     """Run what is missing of a study, then write its report. Run it again to resume or extend."""
     from rich.console import Console
@@ -106,9 +109,9 @@ def run(
         check_same_question(resolved, store)
     store.check_writable()
     console = Console()
-    for part in store.set_damaged_aside():
-        say_error(f"{part} was damaged: moved to damaged/ in {out}; its runs are trained again")
-    summary = _train(resolved, store, console, cpus, address, engine, gpus)
+    for part, why in store.set_damaged_aside().items():
+        say_error(f"{part}: {why}; moved to damaged/ in {out}, and its runs are trained again")
+    summary = _train(resolved, store, console, cpus, address, engine, gpus, retry_failed)
     asked = shlex.join([study, *(word for one in set_ or () for word in ("--set", one))])
     asked += "" if out == "results" else f" --out {shlex.quote(out)}"
     _tell(resolved, store, console, summary, asked)
@@ -122,6 +125,7 @@ def _train(
     address: str,
     engine: str,
     gpus: float,
+    retry_failed: bool,
 ) -> Summary:
     """Train what is missing, shown live; an empty store lets Ray start before all is imported."""
     from analysis.wording import plural
@@ -136,7 +140,7 @@ def _train(
         from rgr_dist.running.sweep import run_study
 
         with LiveView(console) as view:
-            return run_study(study, store, view, cpus, address, engine, gpus)
+            return run_study(study, store, view, cpus, address, engine, gpus, retry_failed)
 
 
 def _tell(study: Study, store: Store, console: Console, summary: Summary, asked: str) -> None:
@@ -176,12 +180,13 @@ def _tell(study: Study, store: Store, console: Console, summary: Summary, asked:
         highlight=False,
         soft_wrap=True,
     )
-    if summary.failed:
+    if summary.failed or summary.left_failed:
         for line in failures(results.runs):
             say_error(line)
+        failed = plural(summary.failed or summary.left_failed, "run")
         say_error(
-            f"{plural(summary.failed, 'run')} failed; run it again to retry them "
-            f"(rgr runs {asked} --failed)"
+            f"{failed} failed{'' if summary.failed else ' before'}; "
+            f"rgr run {asked} --retry-failed tries again (rgr runs {asked} --failed lists them)"
         )
         raise typer.Exit(EXIT_FAILED_RUNS)
 

@@ -157,7 +157,7 @@ def open_portfolio(
 ) -> Portfolio:
     """The study's search, told every stored run; cells that cost most come first.
 
-    A run that failed is not evidence; it will be tried again.
+    A run that failed is not evidence: ``tell_failures`` keeps its probe from being tried again.
 
     Args:
         expected: where each cell's search starts, by cell_id; the paper's constants if not given.
@@ -176,6 +176,18 @@ def open_portfolio(
     for values in zip(*columns, strict=True):
         feed.tell(dict(zip(Feed.COLUMNS, values, strict=True)))
     return portfolio
+
+
+def tell_failures(search: StoredSearch) -> int:
+    """Tell a search which of its probes have failed runs, so that they are not tried again.
+
+    Returns:
+        How many runs failed.
+    """
+    failed = search.runs[search.runs["stop_reason"] == "failed"]
+    for cell, h, d_k in failed[["cell_id", "h", "d_k"]].drop_duplicates().itertuples(index=False):
+        search.portfolio.tell_failed(cell, ProbeKey(int(h), int(d_k)))
+    return len(failed)
 
 
 def _expected_cost(cell: Cell) -> float:

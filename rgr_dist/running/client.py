@@ -28,6 +28,7 @@ def drive_from_inside(
     address: str,
     engine: str,
     gpus: float,
+    retry_failed: bool,
 ) -> Summary:
     """Let a task on the cluster run the study; show what the store holds meanwhile.
 
@@ -55,6 +56,7 @@ def drive_from_inside(
             workers,
             engine,
             gpus,
+            retry_failed,
         )
 
         def watch() -> None:
@@ -106,8 +108,9 @@ def _drive(
     workers: int,
     engine: str,
     gpus: float,
+    retry_failed: bool,
 ) -> Summary:
     """Drive a study from inside the cluster."""
     assets.take(arrays)
     study = Study.model_validate_json(study_json)
-    return run_study(study, Store(root), Silent(), workers, "auto", engine, gpus)
+    return run_study(study, Store(root), Silent(), workers, "auto", engine, gpus, retry_failed)

@@ -16,6 +16,7 @@ class Summary:
 
     Attributes:
         runs, failed: runs trained now, and those of them that failed.
+        left_failed: runs that had failed before and were not tried again.
         steps: training steps taken now.
         work: multiply-adds of those steps.
         train_seconds: seconds of training, summed over runs.
@@ -29,6 +30,7 @@ class Summary:
 
     runs: int = 0
     failed: int = 0
+    left_failed: int = 0
     steps: int = 0
     work: float = 0.0
     train_seconds: float = 0.0

@@ -9,7 +9,7 @@ from rgr_dist.planning.budgets import smaller_limits
 from rgr_dist.planning.expectations import record
 from rgr_dist.planning.forecast import step_cost
 from rgr_dist.planning.listing import reason
-from rgr_dist.planning.portfolio import Feed, stored_search
+from rgr_dist.planning.portfolio import Feed, stored_search, tell_failures
 from rgr_dist.planning.tables import write_tables
 from rgr_dist.running.client import drive_from_inside
 from rgr_dist.running.cluster import connect, is_connected
@@ -33,6 +33,7 @@ def run_study(
     address: str = "local",
     engine: str = "auto",
     gpus: float = 0.0,
+    retry_failed: bool = False,
 ) -> Summary:
     """Train what the study still needs, and leave its tables in the store.
 
@@ -45,6 +46,7 @@ def run_study(
         address: ``local`` for an embedded Ray; ``auto`` or HOST:PORT on a node of a cluster;
             ray://HOST:PORT from outside it, where the store must be a URI both can open.
         gpus: share of a GPU that each worker trains on; 0 trains on CPUs.
+        retry_failed: try runs again that are stored as failed; else their probes are left alone.
 
     Raises:
         StoreError: a row could not be stored; the study was stopped.
@@ -52,9 +54,13 @@ def run_study(
     """
     view = view or Silent()
     if address.startswith("ray://"):
-        return drive_from_inside(run_study, study, store, view, cpus, address, engine, gpus)
+        return drive_from_inside(
+            run_study, study, store, view, cpus, address, engine, gpus, retry_failed
+        )
     search = stored_search(study, store)
     summary = Summary(started=time.monotonic())
+    if not retry_failed and not search.portfolio.is_done:
+        summary.left_failed = tell_failures(search)
     if not search.portfolio.is_done:
         if address == "local" and not is_connected():
             count = len(study.cells)

@@ -10,7 +10,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from rgr_dist.study.study import Run
+from rgr_dist.store.schema import RUNS
+from rgr_dist.study.study import Cell, Run
 
 LOST = "the worker died on every attempt: killed, out of memory, or it could not start"
 FAILED: dict[str, Any] = {
@@ -42,22 +43,13 @@ def run_row(
         trained_to: step limit of the run that this one was read off; its own if not given.
     """
     cell, ended = run.cell, {**FAILED, **ended}
-    return {
+    row = {
         "run_id": run.run_id,
-        "cell_id": cell.cell_id,
-        "model": cell.model,
-        "graph": cell.graph.family,
-        "degree": cell.graph.degree,
-        "embedding": cell.embedding.family,
-        "m": cell.m,
-        "d_model": cell.d_model,
+        **cell_columns(cell),
         "h": run.h,
         "d_k": run.d_k,
         "D_K": run.D_K,
         "seed": run.seed,
-        "context_length": cell.context.length,
-        "positive_rate": cell.context.positive_rate,
-        "max_steps": cell.training.max_steps,
         "trained_to": trained_to or cell.training.max_steps,
         "score": ended["score"],
         "val_score": ended["val_score"],
@@ -73,6 +65,23 @@ def run_row(
         "versions": _versions(),
         "git_revision": git_revision(Path(__file__)),
         "config": run.config_json,
+    }
+    return {name: row[name] for name in RUNS.names}
+
+
+def cell_columns(cell: Cell) -> dict[str, Any]:
+    """What a row says of its cell."""
+    return {
+        "cell_id": cell.cell_id,
+        "model": cell.model,
+        "graph": cell.graph.family,
+        "degree": cell.graph.degree,
+        "embedding": cell.embedding.family,
+        "m": cell.m,
+        "d_model": cell.d_model,
+        "context_length": cell.context.length,
+        "positive_rate": cell.context.positive_rate,
+        "max_steps": cell.training.max_steps,
     }
 
 

@@ -74,6 +74,21 @@ RUNS = _table(
     ("config", pa.string(), "canonical JSON of everything the numbers depend on"),
 )
 
+KEYS = (
+    "run_id", "cell_id", "model", "graph", "degree", "embedding", "m", "d_model", "h", "d_k",
+    "D_K", "seed", "max_steps", "steps", "stop_reason", "seconds", "finished_at", "config",
+)  # fmt: skip
+"""Columns of ``RUNS`` that are null in no row."""
+STOP_REASONS = ("converged", "max_steps", "diverged", "failed")
+SINCE_VERSION = {"null_rate": 2, "trained_to": 3}
+"""The version that added a column to ``RUNS``; the others were in the first."""
+
+
+def columns_of_version(version: int) -> list[pa.Field]:
+    """The columns that a part of a schema version has."""
+    return [field for field in RUNS if SINCE_VERSION.get(field.name, 1) <= version]
+
+
 THRESHOLDS = _table(
     "thresholds",
     ("cell_id", pa.string(), "hash of the cell's part of a run's config"),

@@ -1,6 +1,6 @@
 """The store: a folder or bucket of Parquet files that holds every run ever trained.
 
-    runs/part-*.parquet                one row per run, addressed by run_id
+    runs/part-TIME-DIGEST.parquet      one row per run, addressed by run_id
     studies/<name>/study.yaml          the study as resolved
     studies/<name>/<table>.parquet     decisions, thresholds, all_pairs
     studies/<name>/report/             the report
@@ -13,9 +13,8 @@ files counts once. One process writes; many may read.
 from __future__ import annotations
 
 import hashlib
-import io
 import uuid
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -27,12 +26,14 @@ import pyarrow.parquet as pq
 
 from rgr_dist.store.parts import (
     StoreError,
+    has_digest,
     parse,
     part_name,
     short,
     version_of,
     within,
     write_atomically,
+    written,
 )
 from rgr_dist.store.schema import ALL_PAIRS, DECISIONS, RUNS, SCHEMA_VERSION, THRESHOLDS
 
@@ -45,6 +46,10 @@ COMPACT_ABOVE = 64
 
 class Store:
     """A store at a local path or at any URI that pyarrow opens.
+
+    Attributes:
+        damaged: why each part was left out that could not be read, by its path in the store, when
+            the parts were last read.
 
     Args:
         root: such as ``results/`` or ``s3://bucket/prefix``.
@@ -66,7 +71,7 @@ class Store:
                 self._fs, self._path = pafs.LocalFileSystem(), str(Path(self.root).absolute())
         except (OSError, pa.ArrowInvalid, ValueError) as error:
             raise StoreError(f"--out {self.root}: cannot be opened: {short(error)}") from None
-        self.damaged: list[str] = []
+        self.damaged: dict[str, str] = {}
         self._is_outdated = False
 
     @property
@@ -101,17 +106,29 @@ class Store:
         self._write(probe, b"")
         self._fs.delete_file(f"{self._path}/{probe}")
 
-    def set_damaged_aside(self) -> list[str]:
+    def set_damaged_aside(self) -> dict[str, str]:
         """Move unreadable parts to ``damaged/``, so that other tools can read the folder again.
 
         Returns:
-            The names of the files that were moved.
+            Why each was unreadable, by the name of its file.
         """
         self._parts()
         for path in self.damaged:
+            self.set_aside(path)
+        return {Path(path).name: why for path, why in self.damaged.items()}
+
+    def set_aside(self, relative: str) -> None:
+        """Move a file to ``damaged/``, under its path with dashes for slashes.
+
+        Raises:
+            StoreError: it could not be moved.
+        """
+        name = relative.removeprefix("runs/").replace("/", "-")
+        try:
             self._fs.create_dir(f"{self._path}/damaged")
-            self._fs.move(path, f"{self._path}/damaged/{Path(path).name}")
-        return [Path(path).name for path in self.damaged]
+            self._fs.move(f"{self._path}/{relative}", f"{self._path}/damaged/{name}")
+        except OSError as error:
+            raise StoreError(f"{self.root}: cannot move {relative}: {short(error)}") from None
 
     def append(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Store runs durably, as one new part.
@@ -120,8 +137,16 @@ class Store:
             StoreError: nothing was stored.
         """
         if rows:
-            table = pa.Table.from_pylist([dict(row) for row in rows], schema=RUNS)
-            self._write_table(f"runs/{part_name()}", table)
+            self.write_part(pa.Table.from_pylist([dict(row) for row in rows], schema=RUNS))
+
+    def write_part(self, table: pa.Table) -> None:
+        """Store a table of runs durably, as one new part.
+
+        Raises:
+            StoreError: nothing was stored.
+        """
+        content = written(table)
+        self._store(f"runs/{part_name(content)}", content)
 
     def runs(
         self, cell_ids: Iterable[str] | None = None, columns: Sequence[str] | None = None
@@ -144,6 +169,14 @@ class Store:
         order = ["model", "graph", "degree", "m", "d_model", "h", "d_k", "seed"]
         return _once_each(frame).sort_values(order, ignore_index=True)
 
+    def parts(self) -> Iterator[tuple[str, pa.Table]]:
+        """Path in the store and rows of every readable part; the others are in ``damaged``."""
+        yield from self._parts()
+
+    def has(self, relative: str) -> bool:
+        """Whether there is a file of that path."""
+        return self._exists(f"{self._path}/{relative}")
+
     def version(self) -> str:
         """A text that changes whenever runs are stored: a digest of the names of the parts.
 
@@ -158,21 +191,22 @@ class Store:
         return not self._list_parts()
 
     def compact(self, above: int = COMPACT_ABOVE) -> None:
-        """Merge the parts into one if there are more than ``above`` or one has an older schema.
+        """Merge the parts into one if there are more than ``above`` or one is of an older kind.
 
         Tools that read the folder may take its columns from the first part, so all must have the
-        same. A crash loses nothing: the merged part is complete before the first old one is
-        deleted, and a run in both counts once.
+        same; and what an older rgr-dist wrote has no checksum over the whole file. A crash loses
+        nothing: the merged part is complete before the first old one is deleted, and a run in
+        both counts once.
         """
         parts = self._parts()
         if len(parts) <= above and not self._is_outdated:
             return
         merged = pa.concat_tables([table for _, table in parts])
         kept = _once_each(merged.to_pandas()).index
-        self._write_table(f"runs/{part_name()}", merged.take(sorted(kept)))
+        self.write_part(merged.take(sorted(kept)))
         for path, _ in parts:
             with suppress(FileNotFoundError):  # another driver compacts too
-                self._fs.delete_file(path)
+                self._fs.delete_file(f"{self._path}/{path}")
 
     def write_text(self, relative: str, text: str) -> None:
         """Store a text file, such as ``studies/<name>/study.yaml``.
@@ -205,7 +239,7 @@ class Store:
         """Replace a table of a study: one of ``STUDY_TABLES``."""
         schema = STUDY_TABLES[table]
         content = pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
-        self._write_table(f"studies/{name}/{table}.parquet", content)
+        self._store(f"studies/{name}/{table}.parquet", written(content))
 
     def read_study_table(self, name: str, table: str) -> pd.DataFrame | None:
         """A table of a study; None if it has not been written, or cannot be read."""
@@ -214,7 +248,10 @@ class Store:
             return None
         try:
             with self._fs.open_input_file(path) as file:
-                frame: pd.DataFrame = pq.read_table(file, schema=STUDY_TABLES[table]).to_pandas()
+                read = pq.read_table(
+                    file, schema=STUDY_TABLES[table], page_checksum_verification=True
+                )
+            frame: pd.DataFrame = read.to_pandas()
         except (pa.ArrowException, OSError):  # it is derived from the runs and will be rewritten
             return None
         return frame
@@ -230,19 +267,24 @@ class Store:
     def _parts(
         self, cell_ids: Collection[str] | None = None, schema: pa.Schema = RUNS
     ) -> list[tuple[str, pa.Table]]:
-        """Path and rows of every readable part; starts over if one is compacted away meanwhile."""
+        """Path in the store and rows of every readable part.
+
+        Starts over if one is compacted away meanwhile.
+        """
         for _ in range(5):
-            self.damaged, self._is_outdated = [], False
+            self.damaged, self._is_outdated = {}, False
             parts = []
             try:
                 for path in self._list_parts():
                     with self._fs.open_input_file(path) as file:
                         content = file.read()
+                    name = Path(path).name
                     try:
-                        parts.append((path, parse(content, cell_ids, schema)))
+                        parts.append((f"runs/{name}", parse(content, name, cell_ids, schema)))
                         self._is_outdated |= version_of(content) < SCHEMA_VERSION
-                    except (pa.ArrowException, OSError):
-                        self.damaged.append(path)
+                        self._is_outdated |= not has_digest(name)
+                    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+                        self.damaged[f"runs/{name}"] = short(error)
                 return parts
             except FileNotFoundError:
                 continue
@@ -258,11 +300,6 @@ class Store:
             if info.type == pafs.FileType.File and info.base_name.endswith(".parquet")
         ]
         return sorted(path for path in names if not Path(path).name.startswith((".", "_")))
-
-    def _write_table(self, relative: str, table: pa.Table) -> None:
-        buffer = io.BytesIO()
-        pq.write_table(table, buffer, compression="zstd", write_page_checksum=True)
-        self._store(relative, buffer.getvalue())
 
     def _store(self, relative: str, data: bytes) -> None:
         try:

@@ -42,21 +42,24 @@ def test_a_torn_part_is_told_set_aside_and_trained_again(
         pd.testing.assert_frame_equal(tables(finished)[name], tables(tmp_path)[name])
 
 
-def test_a_study_with_failed_runs_ends_with_status_3_and_tries_them_again(
+def test_a_study_with_failed_runs_ends_with_status_3_and_tries_them_again_when_told(
     tmp_path: Path, rgr_here: Rgr
 ) -> None:
     cells = [{"m": 16, "d_model": 8}, {"m": 2**20, "d_model": 2**24}]  # more than any memory
     write_study(tmp_path, cells=cells, search={"heads": [1], "seeds": 1, "max_D_K": 2})
-    for _ in range(2):
-        done = rgr_here("run", "small.yaml", "--cpus", 1, cwd=tmp_path)
+    ended = []
+    for flag in ((), (), ("--retry-failed",)):
+        done = rgr_here("run", "small.yaml", "--cpus", 1, *flag, cwd=tmp_path)
         assert done.returncode == 3, done.stderr
-        assert "run it again to retry them" in done.stderr
+        assert "rgr run small.yaml --retry-failed tries again" in done.stderr
         assert "allocate" in done.stderr
+        ended.append("nothing was left to train" in done.stdout)
         runs = pd.read_parquet(tmp_path / "results/runs").drop_duplicates("run_id")
         failed = runs[runs["stop_reason"] == "failed"]
         assert set(failed["m"]) == {2**20}
         assert failed["error"].str.contains("allocate").all()
         assert (runs[runs["m"] == 16]["stop_reason"] != "failed").all()
+    assert ended == [False, True, False]
 
 
 def runs_on(driver: subprocess.Popen[bytes]) -> bool:

@@ -115,7 +115,7 @@ def test_a_uri_that_names_no_location_is_refused_in_one_line(root: str, told: st
 
 
 def test_a_store_that_has_not_been_read_names_no_damage(tmp_path: Path) -> None:
-    assert Store(tmp_path).damaged == []
+    assert Store(tmp_path).damaged == {}
 
 
 @pytest.mark.parametrize("below", ["", "x", "x/y/z"])

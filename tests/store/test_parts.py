@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import io
+import math
+import re
 import threading
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rgr_dist.store.parts import parse, part_name, short, version_of, within
-from rgr_dist.store.schema import RUNS, SCHEMA_VERSION
+from rgr_dist.store.parts import (
+    has_digest,
+    parse,
+    part_name,
+    short,
+    version_of,
+    within,
+    written,
+)
+from rgr_dist.store.schema import KEYS, RUNS, SCHEMA_VERSION
 from tests.store.made_up_runs import CELL, run_row
 
 
@@ -20,10 +32,75 @@ def content(table: pa.Table) -> bytes:
     return buffer.getvalue()
 
 
-def test_a_row_without_its_address_is_damage() -> None:
-    rows = [run_row(), run_row(run_id=None)]
-    with pytest.raises(pa.ArrowInvalid, match=r"^a row without run_id$"):
-        parse(content(pa.Table.from_pylist(rows, RUNS)))
+OLDER = "part-00000000000000000001-0123abcd.parquet"
+"""The name of a part from before names told a checksum."""
+TWO = pa.Table.from_pylist([run_row(), run_row(seed=1)], RUNS)
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_row_without_a_key_is_damage(key: str) -> None:
+    rows = [run_row(), {**run_row(seed=1), key: None}]
+    with pytest.raises(pa.ArrowInvalid, match=rf"^a row without {key}$"):
+        parse(content(pa.Table.from_pylist(rows, RUNS)), OLDER)
+
+
+@pytest.mark.parametrize("name", RUNS.names)
+def test_a_column_that_is_missing_or_renamed_is_damage(name: str) -> None:
+    renamed = [f"{column}x" if column == name else column for column in RUNS.names]
+    for table in TWO.drop_columns([name]), TWO.rename_columns(renamed):
+        table = table.replace_schema_metadata(RUNS.metadata)
+        with pytest.raises(pa.ArrowInvalid, match=rf"^the column {name} is missing$"):
+            parse(content(table), OLDER)
+
+
+def test_a_column_of_another_type_is_damage() -> None:
+    other = TWO.set_column(TWO.column_names.index("seed"), "seed", TWO["seed"].cast(pa.int64()))
+    with pytest.raises(pa.ArrowInvalid, match=r"^the column seed is not of type int32$"):
+        parse(content(other), OLDER)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"score": 1.5}, "a score is outside its bounds"),
+        ({"score": -0.1}, "a score is outside its bounds"),
+        ({"score": math.nan}, "a score is outside its bounds"),
+        ({"score": None}, "a run that ended has no score"),
+        ({"D_K": 21}, "D_K is not h * d_k"),
+        ({"d_k": 0, "D_K": 0}, "d_k is below 1"),
+        ({"steps": -1}, "steps is negative"),
+        ({"seconds": math.nan}, "seconds is negative"),
+        ({"stop_reason": "convergee"}, "a stop_reason that does not exist"),
+    ],
+)
+def test_a_value_out_of_bounds_is_damage(change: dict[str, Any], told: str) -> None:
+    table = pa.Table.from_pylist([run_row(), {**run_row(seed=1), **change}], RUNS)
+    with pytest.raises(pa.ArrowInvalid, match=rf"^{re.escape(told)}$"):
+        parse(content(table), OLDER)
+
+
+def test_an_error_has_no_upper_bound_and_a_run_that_diverged_no_score() -> None:
+    rows = [run_row(model="value", score=3.5), run_row(score=None, stop_reason="diverged")]
+    assert parse(content(pa.Table.from_pylist(rows, RUNS)), OLDER).num_rows == 2
+
+
+def test_bytes_that_are_not_those_of_the_name_are_damage() -> None:
+    part = written(TWO)
+    assert parse(part, part_name(part)) == TWO
+    with pytest.raises(pa.ArrowInvalid, match=r"^its bytes are not those of its checksum$"):
+        parse(part, part_name(part + b"x"))
+
+
+def test_a_part_of_an_earlier_version_is_read() -> None:
+    (part,) = (Path(__file__).parent / "parts").glob("*.parquet")
+    assert not has_digest(part.name)
+    rows = parse(part.read_bytes(), part.name).to_pylist()
+    assert [row["score"] for row in rows] == [
+        0.4084656084656085,
+        0.3841698841698842,
+        0.4969097651421508,
+        0.46564885496183206,
+    ]
 
 
 def test_a_part_says_which_version_wrote_it_and_says_nothing_in_version_1() -> None:
@@ -31,21 +108,25 @@ def test_a_part_says_which_version_wrote_it_and_says_nothing_in_version_1() -> N
     assert version_of(content(table)) == SCHEMA_VERSION
     assert version_of(content(table.replace_schema_metadata(None))) == 1
     assert version_of(content(table.replace_schema_metadata({"other": "x"}))) == 1
+    for version in ("", "0", "-3", "three"):
+        with pytest.raises(pa.ArrowInvalid, match=r"^its schema version is no number$"):
+            version_of(content(table.replace_schema_metadata({"version": version})))
 
 
 def test_only_the_wanted_cells_are_read() -> None:
     part = content(pa.Table.from_pylist([run_row(), run_row(cell_id="other")], RUNS))
-    assert parse(part)["cell_id"].to_pylist() == [CELL.cell_id, "other"]
-    assert parse(part, {"other"})["cell_id"].to_pylist() == ["other"]
-    assert parse(part, []).num_rows == 0
-    assert parse(part, []).schema == RUNS
+    assert parse(part, OLDER)["cell_id"].to_pylist() == [CELL.cell_id, "other"]
+    assert parse(part, OLDER, {"other"})["cell_id"].to_pylist() == ["other"]
+    assert parse(part, OLDER, []).num_rows == 0
+    assert parse(part, OLDER, []).schema == RUNS
 
 
 def test_names_of_parts_sort_by_time_and_are_all_different() -> None:
-    names = [part_name() for _ in range(100)]
+    names = [part_name(bytes([number])) for number in range(100)]
     assert [name[:25] for name in names] == sorted(name[:25] for name in names)
     assert len({name[25:] for name in names}) == len(names)
-    assert all(len(name) == len("part--.parquet") + 20 + 8 for name in names)
+    assert all(has_digest(name) for name in names)
+    assert not has_digest(OLDER)
 
 
 @pytest.mark.parametrize(

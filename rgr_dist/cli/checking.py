@@ -1,0 +1,54 @@
+"""The verb that checks a store: ``verify``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rgr_dist.cli.listing import Format, print_listing
+from rgr_dist.cli.options import EXIT_FAILED_RUNS, How, Out, say_error
+from rgr_dist.faults import UserError
+
+
+def verify(
+    out: Out = "results",
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Set aside in damaged/ what fails the check.")
+    ] = False,
+    how: How = Format.TABLE,
+) -> None:
+    """Check a store whole: checksums, columns, keys, addresses. Exit status 3 if anything fails."""
+    from analysis.wording import plural
+    from rgr_dist.store import verify as check
+    from rgr_dist.store.store import Store
+
+    store = Store(out)
+    found = check.verify(store)
+    if not (found.parts or found.problems or store.studies()):
+        raise UserError(f"--out {out}: there is no store; give the folder or URI of one")
+    if repair:
+        check.repair(store, found)
+    rows = [vars(problem) for problem in found.problems]
+    facts = {
+        "parts": found.parts,
+        "rows": found.rows,
+        "parts_without_checksum": found.without_checksum,
+        "repeated_rows": found.repeated,
+        "repaired": repair,
+    }
+    print_listing({"problems": rows}, how, facts=facts)
+    if not rows:
+        return
+    files = len({row["file"] for row in rows})
+    if repair:
+        say_error(
+            f"{plural(files, 'file')} moved to damaged/ in {out}; rgr run trains or writes again "
+            "what was in them"
+        )
+        return
+    say_error(
+        f"{plural(files, 'file')} would be set aside, and the sound rows kept: "
+        f"rgr verify --out {out} --repair"
+    )
+    raise typer.Exit(EXIT_FAILED_RUNS)

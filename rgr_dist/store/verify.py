@@ -1,0 +1,159 @@
+"""Checks a store whole, and puts right what can be: the verb ``rgr verify``.
+
+Reading a store already leaves out each part that is damaged as a file. This looks at the rows: a
+row must be stored at the address of its own config, and its columns must say what its config does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import yaml
+
+from rgr_dist.store.parts import has_digest
+from rgr_dist.store.row import cell_columns
+from rgr_dist.store.store import STUDY_TABLES, Store
+from rgr_dist.study.study import PROTOCOL, Cell, canonical_json
+
+COLUMNS = (
+    "cell_id", "model", "graph", "degree", "embedding", "m", "d_model", "context_length",
+    "positive_rate", "max_steps", "h", "d_k", "seed",
+)  # fmt: skip
+"""Columns that follow from a row's config."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something that a store should not hold.
+
+    Attributes:
+        file: its path in the store.
+        problem: what is wrong, in words.
+        rows: how many rows of the file; None where it is the whole file.
+    """
+
+    file: str
+    problem: str
+    rows: int | None = None
+
+
+@dataclass
+class Verified:
+    """What a check of a store found.
+
+    Attributes:
+        parts, rows: how many were read.
+        without_checksum: parts that an older rgr-dist wrote: the next run merges them into one.
+        repeated: rows of runs that are stored already: harmless, since a run counts once.
+        problems: what ``repair`` sets aside.
+        sound: the rows that are left of a part some rows of which are wrong, by its path.
+    """
+
+    parts: int = 0
+    rows: int = 0
+    without_checksum: int = 0
+    repeated: int = 0
+    problems: list[Problem] = field(default_factory=list)
+    sound: dict[str, pa.Table] = field(default_factory=dict)
+
+
+def verify(store: Store) -> Verified:
+    """Check every part, every row, and what is kept of every study.
+
+    Raises:
+        StoreError: the store cannot be read, or a newer rgr-dist wrote it.
+    """
+    found = Verified()
+    addresses = _Addresses()
+    ids: set[str] = set()
+    for file, table in store.parts():
+        found.parts += 1
+        found.rows += table.num_rows
+        found.without_checksum += not has_digest(file)
+        faults = addresses.faults(table)
+        known = table["run_id"].to_pylist()
+        found.repeated += len(known) - len(set(known) - ids)
+        ids.update(known)
+        for fault in sorted(set(faults) - {""}):
+            found.problems.append(Problem(file, fault, faults.count(fault)))
+        if any(faults):
+            found.sound[file] = table.filter(pa.array([not fault for fault in faults]))
+    found.problems[:0] = [Problem(file, why) for file, why in store.damaged.items()]
+    found.problems += _broken_of_studies(store)
+    return found
+
+
+def repair(store: Store, found: Verified) -> None:
+    """Move what is wrong to ``damaged/``, and keep the sound rows of a part in a new one.
+
+    Rows that stand twice are merged. What was set aside is trained or written again by the next
+    run of its study.
+
+    Raises:
+        StoreError: a file could not be moved or written.
+    """
+    for sound in found.sound.values():
+        if sound.num_rows:
+            store.write_part(sound)
+    for file in dict.fromkeys(problem.file for problem in found.problems):
+        store.set_aside(file)
+    if found.repeated:
+        store.compact(above=1)
+
+
+class _Addresses:
+    """Says of each row whether it is where its config puts it; keeps the cells that it has seen."""
+
+    def __init__(self) -> None:
+        self._cells: dict[str, dict[str, Any] | None] = {}
+
+    def faults(self, table: pa.Table) -> list[str]:
+        """What is wrong with each row; empty where nothing is."""
+        columns = {name: table[name].to_pylist() for name in ("run_id", "config", *COLUMNS)}
+        rows = zip(*columns.values(), strict=True)
+        return [self._fault(dict(zip(columns, row, strict=True))) for row in rows]
+
+    def _fault(self, row: dict[str, Any]) -> str:
+        text = row["config"]
+        if hashlib.sha256(text.encode()).hexdigest()[:32] != row["run_id"]:
+            return "its config does not hash to its run_id"
+        config = json.loads(text)
+        if config["protocol"] != PROTOCOL:
+            return ""  # no study asks for it, and its columns cannot be worked out
+        of_cell = self._columns_of(canonical_json(config["cell"]))
+        if of_cell is None:
+            return "its config no longer hashes to its run_id: this rgr-dist writes it otherwise"
+        expected = {**of_cell, **{key: config[key] for key in ("h", "d_k", "seed")}}
+        wrong = [key for key in COLUMNS if row[key] != expected[key]]
+        return f"its {wrong[0]} is not that of its config" if wrong else ""
+
+    def _columns_of(self, text: str) -> dict[str, Any] | None:
+        """What a cell's rows say of it; None where its JSON is not what is hashed today."""
+        if text not in self._cells:
+            try:
+                cell = Cell.model_validate_json(text)
+            except ValueError:
+                self._cells[text] = None
+            else:
+                is_same = canonical_json(cell.model_dump(mode="json")) == text
+                self._cells[text] = cell_columns(cell) if is_same else None
+        return self._cells[text]
+
+
+def _broken_of_studies(store: Store) -> Iterator[Problem]:
+    """What is kept of a study beside its runs and cannot be read."""
+    for name in store.studies():
+        for table in STUDY_TABLES:
+            file = f"studies/{name}/{table}.parquet"
+            if store.has(file) and store.read_study_table(name, table) is None:
+                yield Problem(file, "cannot be read")
+        for file, parse in (("study.yaml", yaml.safe_load), ("prior.json", json.loads)):
+            try:
+                parse(store.read_text(f"studies/{name}/{file}") or "{}")
+            except (ValueError, yaml.YAMLError):
+                yield Problem(f"studies/{name}/{file}", "cannot be read")

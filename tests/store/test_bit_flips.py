@@ -1,0 +1,61 @@
+"""One bit of a part is flipped: it is noticed, or what is read is the same to the last bit."""
+
+from __future__ import annotations
+
+import math
+import random
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from rgr_dist.store.store import Store
+from tests.store.made_up_runs import failed_row, run_row
+
+
+def outcomes(store: Store, part: Path, flips: int) -> Counter[str]:
+    """What became of single-bit flips of a part, each at a place drawn from a seed."""
+    whole, before = part.read_bytes(), store.runs()
+    n_rows = pq.read_metadata(part).num_rows
+    found: Counter[str] = Counter()
+    for place in random.Random(0).sample(range(8 * len(whole)), flips):
+        flipped = bytearray(whole)
+        flipped[place // 8] ^= 1 << place % 8
+        part.write_bytes(flipped)
+        after = store.runs()
+        if store.damaged:
+            assert list(store.damaged) == [f"runs/{part.name}"]
+            assert len(after) == len(before) - n_rows
+            found["detected"] += 1
+        else:
+            found["harmless" if after.equals(before) else "silent"] += 1
+    return found
+
+
+HOW_MANY = pytest.mark.parametrize(
+    "flips", [pytest.param(50, id="some"), pytest.param(3000, id="3000", marks=pytest.mark.slow)]
+)
+
+
+@HOW_MANY
+def test_every_flipped_bit_is_noticed(tmp_path: Path, flips: int) -> None:
+    store = Store(tmp_path)
+    store.append([run_row(seed=seed, d_k=9) for seed in range(10)])
+    (untouched,) = (tmp_path / "runs").iterdir()
+    scores = [math.sin(seed) ** 2 for seed in range(38)]
+    rows = [run_row(seed=seed, score=score) for seed, score in enumerate(scores)]
+    store.append([*rows, failed_row(seed=38), run_row(seed=39, null_rate=0.5)])
+    (part,) = set((tmp_path / "runs").iterdir()) - {untouched}
+    assert outcomes(store, part, flips) == {"detected": flips}
+
+
+@HOW_MANY
+def test_in_a_part_of_an_earlier_version_none_changes_a_value(tmp_path: Path, flips: int) -> None:
+    store = Store(tmp_path)
+    store.append([run_row(seed=seed) for seed in range(10)])
+    (older,) = (Path(__file__).parent / "parts").glob("*.parquet")
+    found = outcomes(store, Path(shutil.copy(older, tmp_path / "runs")), flips)
+    assert found["detected"] > 0
+    assert found["silent"] == 0
