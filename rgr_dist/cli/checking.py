@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Annotated
 
 import typer
@@ -24,11 +25,12 @@ def verify(
     from rgr_dist.store.store import Store
 
     store = Store(out)
-    found = check.verify(store)
+    with store.held(f"rgr verify --out {out} --repair") if repair else nullcontext():
+        found = check.verify(store)
+        if repair:
+            check.repair(store, found)
     if not (found.parts or found.problems or store.studies()):
         raise UserError(f"--out {out}: there is no store; give the folder or URI of one")
-    if repair:
-        check.repair(store, found)
     rows = [vars(problem) for problem in found.problems]
     facts = {
         "parts": found.parts,

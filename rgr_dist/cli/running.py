@@ -109,7 +109,9 @@ def run(
         check_same_question(resolved, store)
     store.check_writable()
     console = Console()
-    for part, why in store.set_damaged_aside().items():
+    with store.held(f"rgr run {study}"):
+        damaged = store.set_damaged_aside()
+    for part, why in damaged.items():
         say_error(f"{part}: {why}; moved to damaged/ in {out}, and its runs are trained again")
     summary = _train(resolved, store, console, cpus, address, engine, gpus, retry_failed)
     asked = shlex.join([study, *(word for one in set_ or () for word in ("--set", one))])

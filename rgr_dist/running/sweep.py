@@ -49,7 +49,8 @@ def run_study(
         retry_failed: try runs again that are stored as failed; else their probes are left alone.
 
     Raises:
-        StoreError: a row could not be stored; the study was stopped.
+        StoreError: another driver writes the store; or a row could not be stored, and the study
+            was stopped.
         ClusterError: no Ray cluster answers at the address.
     """
     view = view or Silent()
@@ -57,6 +58,21 @@ def run_study(
         return drive_from_inside(
             run_study, study, store, view, cpus, address, engine, gpus, retry_failed
         )
+    with store.held(f"rgr run {study.name}"):
+        return _run_here(study, store, view, cpus, address, engine, gpus, retry_failed)
+
+
+def _run_here(
+    study: Study,
+    store: Store,
+    view: View,
+    cpus: int | None,
+    address: str,
+    engine: str,
+    gpus: float,
+    retry_failed: bool,
+) -> Summary:
+    """Run a study from this process, which holds the store."""
     search = stored_search(study, store)
     summary = Summary(started=time.monotonic())
     if not retry_failed and not search.portfolio.is_done:

@@ -7,7 +7,7 @@
 
 A file appears under its name only once it is complete: on a local disk it is written under
 a hidden name, synced and renamed; on object storage a write is one PUT. A run found in two
-files counts once. One process writes; many may read.
+files counts once. One driver writes, and says so in ``drivers/``; many may read.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
+from rgr_dist.store.lease import Lease, leased
 from rgr_dist.store.parts import (
     StoreError,
     has_digest,
@@ -73,6 +75,62 @@ class Store:
             raise StoreError(f"--out {self.root}: cannot be opened: {short(error)}") from None
         self.damaged: dict[str, str] = {}
         self._is_outdated = False
+        self._lease: Lease | None = None
+
+    @contextmanager
+    def held(self, does: str) -> Iterator[None]:
+        """Be the one driver that writes runs here.
+
+        Args:
+            does: the command, for whoever comes meanwhile: ``rgr run base-grid``.
+
+        Raises:
+            StoreError: another driver holds the store, or it cannot be written.
+        """
+        before = [folder for folder in self._folders("drivers") if not self._exists(folder)]
+        try:
+            with leased(self, self.root, does) as self._lease:
+                self._sweep()
+                yield
+        finally:
+            self._lease = None
+            for folder in before:
+                self._remove_if_empty(folder)
+
+    def _sweep(self) -> None:
+        """Remove what drivers left that were killed as they wrote a part."""
+        if self.local_path is not None:
+            for half in self.local_path.glob("runs/.part-*.parquet.*"):
+                half.unlink(missing_ok=True)
+
+    def write_driver(self, name: str, text: str) -> None:
+        """Say who writes the store.
+
+        Raises:
+            StoreError: it could not be stored.
+        """
+        with suppress(OSError, pa.ArrowException):  # another driver may just remove the folder
+            self._write(f"drivers/{name}", text.encode())
+            return
+        self._store(f"drivers/{name}", text.encode())
+
+    def remove_driver(self, name: str) -> None:
+        """Take back who writes the store, if it was said."""
+        with suppress(FileNotFoundError):
+            self._fs.delete_file(f"{self._path}/drivers/{name}")
+
+    def drivers(self) -> dict[str, datetime | None]:
+        """Who said so: the names of their files, and when each was last written."""
+        selector = pafs.FileSelector(f"{self._path}/drivers", allow_not_found=True)
+        files = self._fs.get_file_info(selector)
+        return {i.base_name: i.mtime for i in files if i.base_name.endswith(".json")}
+
+    def read_driver(self, name: str) -> str | None:
+        """What one of them said; None if it was taken back."""
+        try:
+            return self.read_text(f"drivers/{name}")
+        except FileNotFoundError:
+            return None
 
     @property
     def local_path(self) -> Path | None:
@@ -145,6 +203,8 @@ class Store:
         Raises:
             StoreError: nothing was stored.
         """
+        if self._lease is not None:
+            self._lease.check()
         content = written(table)
         self._store(f"runs/{part_name(content)}", content)
 

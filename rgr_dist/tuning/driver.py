@@ -54,7 +54,8 @@ def tune_protocol(
         cpus, address: as of ``run_study``.
 
     Raises:
-        StoreError: the journal cannot be read, or a row could not be stored.
+        StoreError: another driver writes the store, the journal cannot be read, or a row could
+            not be stored.
         ClusterError: no Ray cluster answers at the address.
     """
     if address.startswith("ray://"):
@@ -62,6 +63,22 @@ def tune_protocol(
             tune_protocol, study, store, probes, trials, seed, say, cpus, address, engine
         )
     store.check_writable()
+    with store.held(f"rgr tune {study.name}"):
+        return _tune_here(study, store, probes, trials, seed, say, cpus, address, engine)
+
+
+def _tune_here(
+    study: Study,
+    store: Store,
+    probes: Sequence[TunedProbe],
+    trials: int,
+    seed: int,
+    say: Callable[[str], None],
+    cpus: int | None,
+    address: str,
+    engine: str,
+) -> Tuned:
+    """Run trials from this process, which holds the store."""
     journal, name = open_journal(store, study), trials_name(study, probes)
     present = present_protocol(probes[0].cell)
     test = seed_test(study)

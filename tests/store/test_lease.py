@@ -1,0 +1,191 @@
+"""Two drivers and one store: one writes, the other is told who does."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow.fs as pafs
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+
+from rgr_dist.cli import call
+from rgr_dist.store import lease as lease_module
+from rgr_dist.store.lease import SILENT_AFTER, Driver
+from rgr_dist.store.parts import StoreError
+from rgr_dist.store.store import Store
+from tests.small_study import write_study
+from tests.store.made_up_runs import run_row
+
+HOLD = """
+import sys
+from rgr_dist.store.store import Store
+with Store(sys.argv[1]).held("rgr run other"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def holder(root: Path) -> subprocess.Popen[str]:
+    """A process that holds a store until its standard input is closed."""
+    command = [sys.executable, "-c", HOLD, str(root)]
+    process = subprocess.Popen(command, stdin=-1, stdout=-1, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+def tree(root: Path) -> list[str]:
+    return sorted(path.relative_to(root).as_posix() for path in root.rglob("*"))
+
+
+def test_a_second_driver_is_told_who_holds_the_store_and_the_first_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_study(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    Store("results").append([run_row()])
+    with holder(tmp_path / "results") as first:
+        before = tree(tmp_path)
+        assert call(["run", "small.yaml"]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert re.fullmatch(
+            rf"rgr: --out results: rgr run other writes it \(process {first.pid} on \S+, since "
+            r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\); wait for it, end it, or give another --out; "
+            r"the next run takes it over once that process has ended\n",
+            err,
+        )
+        assert call(["tune", "small.yaml", "--cell", "d_model=8", "--trials", "1"]) == 2
+        assert call(["verify", "--repair"]) == 2
+        assert tree(tmp_path) == before
+        # Reading needs no lease.
+        assert call(["status", "small.yaml"]) == call(["verify"]) == 0
+        assert first.poll() is None
+        first.communicate("")
+    assert first.returncode == 0
+    assert not (tmp_path / "results/drivers").exists()
+
+
+def test_a_driver_that_was_killed_holds_nothing(tmp_path: Path) -> None:
+    half = tmp_path / "runs/.part-0-0.parquet.1234"
+    with holder(tmp_path) as first:
+        half.parent.mkdir()
+        half.write_bytes(b"half")
+        first.kill()
+        first.wait()
+        with Store(tmp_path).held("rgr run mine"):
+            assert len(list((tmp_path / "drivers").iterdir())) == 1
+            assert not half.exists(), "nobody will finish it"
+    assert list((tmp_path / "drivers").iterdir()) == []
+
+
+def test_a_process_that_was_given_the_number_of_a_dead_driver_holds_nothing(tmp_path: Path) -> None:
+    mine = Driver.here("rgr run mine")
+    assert not mine.has_died
+    assert replace(mine, born="1").has_died
+    store = Store(tmp_path)
+    store.write_driver("a.json", json.dumps(asdict(replace(mine, born="1", holds=True))))
+    with store.held("rgr run mine"):
+        assert "a.json" not in store.drivers()
+
+
+def leave(store: Store, driver: Driver, seconds_ago: float) -> None:
+    """A file of a driver, last renewed some time ago."""
+    store.write_driver("a.json", json.dumps(asdict(driver)))
+    assert store.local_path is not None
+    at = (datetime.now(UTC) - timedelta(seconds=seconds_ago)).timestamp()
+    os.utime(store.local_path / "drivers/a.json", (at, at))
+
+
+@pytest.mark.parametrize("text", [None, "no JSON", "[]", '{"does": "x"}'])
+def test_a_driver_elsewhere_holds_the_store_while_it_gives_signs_of_life(
+    tmp_path: Path, text: str | None
+) -> None:
+    store = Store(tmp_path)
+    elsewhere = replace(Driver.here("rgr run far"), machine="other", host="node7", holds=True)
+    leave(store, elsewhere, SILENT_AFTER - 20)
+    if text is not None:
+        (tmp_path / "drivers/a.json").write_text(text)
+    with pytest.raises(StoreError) as caught, store.held("rgr run mine"):
+        pass
+    assert "if that has died, the next run takes it over 60 s later" in str(caught.value)
+    if text is None:
+        assert "rgr run far writes it (process" in str(caught.value)
+        assert "on node7" in str(caught.value)
+    assert list(store.drivers()) == ["a.json"]
+    at = (datetime.now(UTC) - timedelta(seconds=SILENT_AFTER + 20)).timestamp()
+    os.utime(tmp_path / "drivers/a.json", (at, at))
+    with store.held("rgr run mine"):
+        assert "a.json" not in store.drivers()
+
+
+def test_a_driver_that_was_taken_over_stores_nothing_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease_module, "RENEW_EVERY", 0.01)
+    store = Store(tmp_path)
+    with store.held("rgr run mine"):
+        store.append([run_row(seed=0)])
+        (name,) = store.drivers()
+        written = [store.drivers()[name]]
+        while store.drivers()[name] == written[0]:
+            pass  # until it is renewed
+        store.remove_driver(name)
+        with pytest.raises(StoreError, match="another driver has taken the store over"):
+            append_for_ever(store)
+    assert 0 in set(Store(tmp_path).runs()["seed"])
+
+
+def append_for_ever(store: Store) -> None:
+    while True:
+        store.append([run_row(seed=1)])
+
+
+def in_memory() -> Callable[[], Store]:
+    """Stores at one place of an object storage in memory."""
+    shared = pafs.PyFileSystem(pafs.FSSpecHandler(MemoryFileSystem()))
+
+    class Remote(Store):
+        def __init__(self) -> None:
+            super().__init__("mock://bucket/store")
+            self._fs, self._path = shared, f"bucket/{id(shared)}"
+
+    return Remote
+
+
+@pytest.mark.parametrize("place", ["disk", "object storage"])
+def test_of_many_drivers_at_once_at_most_one_holds_the_store(
+    tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_store = in_memory() if place == "object storage" else lambda: Store(tmp_path / "store")
+    monkeypatch.setattr(lease_module.random, "uniform", lambda *ends: random.random() / 100)
+    start, tried = threading.Barrier(4), threading.Barrier(4)
+    entered: list[int] = []
+
+    def drive() -> None:
+        for turn in range(10):
+            start.wait()
+            try:
+                with open_store().held("rgr run mine"):
+                    entered.append(turn)
+                    tried.wait()  # nobody leaves before all have tried
+            except StoreError:
+                tried.wait()
+
+    threads = [threading.Thread(target=drive) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert entered == list(range(10)), "one of them holds it each time, and no other"
+    assert open_store().drivers() == {}
