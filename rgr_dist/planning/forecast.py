@@ -129,11 +129,12 @@ def _forecast_cell(
 
 def work_done(runs: pd.DataFrame, study: Study) -> float:
     """Multiply-adds of the study's runs."""
-    work = 0.0
-    for cell in study.cells:
-        own = runs[runs["cell_id"] == cell.cell_id]
-        for D_K, steps in zip(own["D_K"].tolist(), trained_steps(own).tolist(), strict=True):
-            work += step_cost(cell, D_K) * steps
+    taken = runs[["cell_id", "D_K"]].assign(steps=trained_steps(runs))
+    total = taken.groupby(["cell_id", "D_K"], as_index=False, sort=False)["steps"].sum()
+    cells, work = {cell.cell_id: cell for cell in study.cells}, 0.0
+    for cell_id, D_K, steps in zip(*(total[name].tolist() for name in total), strict=True):
+        if cell_id in cells:
+            work += step_cost(cells[cell_id], D_K) * steps
     return work
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,7 +27,7 @@ def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
     """
     search = stored_search(study, store)
     runs, portfolio = search.runs, search.portfolio
-    pace = seconds_per_work(runs, study)
+    pace, stored = seconds_per_work(runs, study), Counter(runs["cell_id"])
     rows, total = [], Forecast()
     for cell, left in zip(study.cells, forecast(study, portfolio), strict=True):
         state = portfolio.state(cell.cell_id)
@@ -39,7 +40,7 @@ def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
                 "max_D_K": max(h * axis[-1] for h, axis in state.plan.axes.items()),
                 "next_h": first.key.arm if first else None,
                 "next_d_k": first.key.value if first else None,
-                "stored_runs": int((runs["cell_id"] == cell.cell_id).sum()),
+                "stored_runs": stored[cell.cell_id],
                 "probes_left": left.probes,
                 "runs_left": left.runs,
                 "steps_left": round(left.steps),
@@ -66,11 +67,16 @@ def study_status(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
     runs, portfolio = search.runs, search.portfolio
     rows = []
     left = sum(forecast(study, portfolio), Forecast())
+    has_failed = runs["stop_reason"] == "failed"
+    counted = [
+        Counter(zip(some["cell_id"], some["h"].tolist(), strict=True))
+        for some in (runs[~has_failed], runs[has_failed])
+    ]
     for cell in study.cells:
         state = portfolio.state(cell.cell_id)
         for h in shown_heads(state):
             bracket = state.brackets[h]
-            done = runs[(runs["cell_id"] == cell.cell_id) & (runs["h"] == h)]
+            done, failed = (count[cell.cell_id, h] for count in counted)
             rows.append(
                 {
                     **_sizes(study, cell),
@@ -78,11 +84,11 @@ def study_status(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
                     "status": state.result(h).status,
                     "fails_at": bracket.low or None,
                     "passes_at": bracket.high,
-                    "runs_done": int((done["stop_reason"] != "failed").sum()),
-                    "runs_failed": int((done["stop_reason"] == "failed").sum()),
+                    "runs_done": done,
+                    "runs_failed": failed,
                 }
             )
-    failed = int((runs["stop_reason"] == "failed").sum())
+    failed = int(has_failed.sum())
     facts: dict[str, Any] = {
         "finished": portfolio.is_done,
         "runs_done": len(runs) - failed,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import (
     AfterValidator,
@@ -39,6 +40,13 @@ class Spec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     later: ClassVar[frozenset[str]] = frozenset()
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with some values changed, without what was worked out of the old ones."""
+        copied = super().model_copy(update=update, deep=deep)
+        for name in copied.__dict__.keys() - type(self).model_fields.keys():
+            del copied.__dict__[name]
+        return copied
 
     @model_serializer(mode="wrap")
     def _without_later_defaults(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:

@@ -342,7 +342,7 @@ class Cell(Spec):
         """Canonical JSON of what the random streams are keyed by: the task without the training."""
         return canonical_json(self.model_dump(mode="json", include=set(PROBLEM)))
 
-    @property
+    @cached_property
     def cell_id(self) -> str:
         """Address of the cell: hash of its science configuration and the protocol version."""
         return digest({"protocol": PROTOCOL, "cell": self.model_dump(mode="json")}, 16)
@@ -435,7 +435,7 @@ class Study(Spec):
         """The name by which the command line knows a cell of this study."""
         return self.cell_names[cell.cell_id]
 
-    @property
+    @cached_property
     def differences(self) -> dict[str, str]:
         """What the name of each cell adds to its size and degree, by its cell_id."""
         return {
@@ -443,7 +443,7 @@ class Study(Spec):
             for cell in self.cells
         }
 
-    @property
+    @cached_property
     def has_alike_cells(self) -> bool:
         """Whether size and degree do not tell the cells apart."""
         return any(self.differences.values())
