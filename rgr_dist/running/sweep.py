@@ -146,10 +146,10 @@ class Recorder:
             self._tables_written = time.monotonic()
         self.show()
 
-    def record_lost(self, probe: Probe, engine: str, device: str) -> None:
+    def record_lost(self, probe: Probe, engine: str, device: str, out_of_memory: bool) -> None:
         """Store the runs of a probe whose worker died on every attempt."""
         runs = self.feed.runs_of(probe)
-        rows = lost_rows(runs, engine, device)
+        rows = lost_rows(runs, engine, device, out_of_memory)
         self.store.append(rows)
         self.summary.runs += len(runs)
         self.summary.failed += len(runs)
@@ -188,7 +188,9 @@ def _train(
     searcher = ThresholdSearcher(
         portfolio,
         config_of,
-        lambda probe: recorder.record_lost(probe, engine, device),
+        lambda probe: recorder.record_lost(
+            probe, engine, device, (probe.cell, probe.key) in searcher.out_of_memory
+        ),
     )
     scheduler = SeedScheduler(searcher, recorder.record)
     run_trials(

@@ -13,7 +13,11 @@ from typing import Any
 from rgr_dist.store.schema import RUNS
 from rgr_dist.study.study import Cell, Run
 
-LOST = "the worker died on every attempt: killed, out of memory, or it could not start"
+LOST = "the worker died on every attempt: killed, or it could not start"
+OUT_OF_MEMORY = (
+    "the worker died on every attempt: Ray killed it, as the memory of its machine ran out; "
+    "give fewer --cpus, or a machine with more memory"
+)
 FAILED: dict[str, Any] = {
     "score": None,
     "val_score": None,
@@ -85,20 +89,24 @@ def cell_columns(cell: Cell) -> dict[str, Any]:
     }
 
 
-def lost_rows(runs: Iterable[Run], engine: str, device: str) -> list[dict[str, Any]]:
+def lost_rows(
+    runs: Iterable[Run], engine: str, device: str, out_of_memory: bool = False
+) -> list[dict[str, Any]]:
     """Rows of runs whose worker died on every attempt.
 
     Args:
         engine: the engine that was asked for. ``auto`` is stored as the engine that would have
             trained the run: the fastest of its model on a CPU, ``lanes`` elsewhere.
         device: ``cpu``, or a torch device such as ``cuda``.
+        out_of_memory: whether a worker was killed for its memory.
     """
+    error = OUT_OF_MEMORY if out_of_memory else LOST
     rows = []
     for run in runs:
         engines = run.cell.record.engines
         fastest = "lanes" if device != "cpu" and "lanes" in engines else engines[0]
         name = fastest if engine == "auto" else engine
-        rows.append(run_row(run, {"error": LOST}, name, device=None))
+        rows.append(run_row(run, {"error": error}, name, device=None))
     return rows
 
 

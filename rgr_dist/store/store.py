@@ -71,6 +71,9 @@ class Store:
                     raise ValueError("it names no folder or bucket")
             else:
                 self._fs, self._path = pafs.LocalFileSystem(), str(Path(self.root).absolute())
+            if self.local_path is not None:
+                with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+                    self.local_path.stat()  # refuses what is no path: too long, or a zero byte
         except (OSError, pa.ArrowInvalid, ValueError) as error:
             raise StoreError(f"--out {self.root}: cannot be opened: {short(error)}") from None
         self.damaged: dict[str, str] = {}

@@ -16,6 +16,9 @@ from rgr_dist.faults import UserError
 MOST_FAULTS = 3
 """Faults of a study that are told at once."""
 
+DEEPEST = 50
+"""Lists and mappings in brackets, one in the other, of the deepest study."""
+
 MOST_VALUES = 1_000_000
 """Values of the largest study."""
 
@@ -196,6 +199,12 @@ def _families_of(annotation: Any) -> dict[Any, type[BaseModel]]:
 
 class _OneOfEachKey(yaml.SafeLoader):
     """Loads YAML, but refuses a key that is written twice, of which YAML keeps the last."""
+
+    def fetch_flow_collection_start(self, token: Any) -> None:
+        """Enter a list or a mapping in brackets; the parser's time grows by the depth squared."""
+        if self.flow_level >= DEEPEST:
+            raise ValueError(f"nested too deeply: more than {DEEPEST} levels")
+        super().fetch_flow_collection_start(token)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]

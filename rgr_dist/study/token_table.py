@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,6 +19,7 @@ import numpy.typing as npt
 from pydantic import Field, StrictStr, model_validator
 
 from rgr_dist.study.errors import StudyError
+from rgr_dist.study.input_file import check_file
 from rgr_dist.study.spec import Count, Spec
 
 WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
@@ -26,6 +28,10 @@ HUB = "https://huggingface.co"
 GPT_2 = "openai-community/gpt2"
 INSTALL = "pip install 'rgr-dist[gpt2]'"
 
+FLOATS = ("F16", "F32", "F64")
+"""Formats of number that a table may have; numpy has no others."""
+HUB_WITHIN = 5.0
+"""Seconds that the hub has to answer."""
 LINES_AT_ONCE = 10_000
 """Lines of text that are split into tokens at once; a bound on memory."""
 MISSING = {
@@ -127,6 +133,7 @@ def read_table(path: Path) -> Table:
         from safetensors import SafetensorError, safe_open
     except ImportError:
         raise StudyError(f"source: {path}: needs the package safetensors; {INSTALL}") from None
+    check_file(path, "give a safetensors file")
     try:
         with safe_open(path, framework="numpy") as file:
             names = list(file.keys())
@@ -135,6 +142,11 @@ def read_table(path: Path) -> Table:
                 raise StudyError(
                     f"source: {path}: has no tensor {' or '.join(TENSORS)}; "
                     "give the weights of a GPT-2"
+                )
+            kind = file.get_slice(name).get_dtype()
+            if kind not in FLOATS:
+                raise StudyError(
+                    f"source: {path}: {name} is of type {kind}; valid: {', '.join(FLOATS)}"
                 )
             values = np.asarray(file.get_tensor(name), dtype=np.float32)
     except (SafetensorError, OSError) as error:
@@ -162,10 +174,14 @@ def _locate(source: str, home: Path, names: Sequence[str]) -> list[Path]:
             raise StudyError(f"source: {folder}: has no {none}; {_fetch(GPT_2, missing, folder)}")
         return paths
     try:
-        from huggingface_hub import hf_hub_download
+        from huggingface_hub import hf_hub_download, model_info
+        from huggingface_hub.errors import LocalEntryNotFoundError
 
         # It tells of every retry; one line will say what failed.
         logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
+        with suppress(LocalEntryNotFoundError):
+            return [Path(hf_hub_download(source, name, local_files_only=True)) for name in names]
+        model_info(source, timeout=HUB_WITHIN)  # a download alone would try for minutes
         return [Path(hf_hub_download(source, name)) for name in names]
     except ImportError:
         reason = f"the hub needs {INSTALL}"
@@ -244,6 +260,8 @@ def count_tokens(text: Path, tokenizer: Path, limit: int, vocabulary: int) -> Co
 
 def _lines(key: str, path: Path) -> Iterator[str]:
     try:
+        if path.exists():
+            check_file(path, "give a text file")
         with path.open(encoding="utf-8") as file:
             yield from file
     except FileNotFoundError:

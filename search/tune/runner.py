@@ -22,6 +22,8 @@ from ray.tune import (
 from ray.tune.schedulers import TrialScheduler
 from ray.tune.search import Searcher
 
+from search.tune.memory_kill import memory_kills_end_one_trial
+
 Resources = dict[str, float] | PlacementGroupFactory
 
 
@@ -50,7 +52,7 @@ def run_trials(
     """
     folder = tempfile.mkdtemp(prefix="rgr-")
     try:
-        Tuner(
+        tuner = Tuner(
             trainable if resources is None else with_resources(trainable, resources),
             param_space=dict(config or {}),
             tune_config=TuneConfig(
@@ -70,6 +72,8 @@ def run_trials(
                 callbacks=list(callbacks),
                 progress_reporter=CLIReporter(),  # silent; a notebook's clears the cell's output
             ),
-        ).fit()
+        )
+        with memory_kills_end_one_trial():
+            tuner.fit()
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 
+from search.tune.memory_kill import KilledForMemory
 from search.tune.searcher import ThresholdSearcher
 
 
@@ -31,6 +33,13 @@ class SeedScheduler(FIFOScheduler):
     def __getstate__(self) -> dict[str, Any]:
         """Nothing of a study is pickled: running it again resumes it."""
         return {}
+
+    def on_trial_error(self, tune_controller: Any, trial: Trial) -> None:
+        """Note a trial whose worker was killed for its memory."""
+        probe = self.asked_by.probes.get(trial.trial_id)
+        told = Path(trial.error_file or "")
+        if probe is not None and told.is_file() and KilledForMemory.__name__ in told.read_text():
+            self.asked_by.out_of_memory.add((probe.cell, probe.key))
 
     def on_trial_result(self, tune_controller: Any, trial: Trial, result: dict[str, Any]) -> str:
         """Record a result and decide whether the trial goes on."""

@@ -25,6 +25,7 @@ class ThresholdSearcher(Searcher):
     Attributes:
         probes: what each running trial trains.
         spared: trials stopped because nothing more could be learnt from them.
+        out_of_memory: probes a worker of which was killed for its memory.
 
     Args:
         portfolio: the search.
@@ -47,6 +48,7 @@ class ThresholdSearcher(Searcher):
         self.attempts = attempts
         self.probes: dict[str, Probe] = {}
         self.spared: set[str] = set()
+        self.out_of_memory: set[tuple[str, ProbeKey]] = set()
         self.errors: Counter[tuple[str, ProbeKey]] = Counter()
         self.is_stopped = False
 

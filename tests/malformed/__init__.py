@@ -1,0 +1,1 @@
+"""Malformed inputs from a seed, and whether the command line refuses each as it should."""
