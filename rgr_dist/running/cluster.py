@@ -52,6 +52,7 @@ def connect(
     os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
     os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"
     os.environ["TUNE_DISABLE_SIGINT_HANDLER"] = "1"
+    os.environ["TUNE_GLOBAL_CHECKPOINT_S"] = "inf"  # a study goes on from its store, not from Tune
     os.environ["RAY_AIR_NEW_OUTPUT"] = "0"  # the newer one prints a banner even when silent
     # In a notebook, Ray and its tqdm ask for widgets that nothing here draws with.
     logging.getLogger("ray.widgets").setLevel(logging.WARNING)
