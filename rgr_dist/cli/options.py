@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 EXIT_BAD_INPUT, EXIT_FAILED_RUNS, EXIT_INTERRUPTED = 2, 3, 130
 CELL = "m=64,d_model=16"
+LARGEST = 2**31 - 1
+"""The largest size, as in a study."""
 
 StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="A shipped study, or a YAML file.")]
 Out = Annotated[str, typer.Option("--out", help="The store: a folder, or a URI pyarrow opens.")]

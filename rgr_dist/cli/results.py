@@ -10,6 +10,7 @@ import typer
 from rgr_dist.cli.listing import Format, print_listing, say
 from rgr_dist.cli.options import (
     CELL,
+    LARGEST,
     Heads,
     How,
     Out,
@@ -186,8 +187,8 @@ def _with_limits(candidate: Candidate) -> str:
 
 
 def predict(
-    m: Annotated[int, typer.Option("--m", min=2, help="Items.")],
-    d_model: Annotated[int, typer.Option("--d-model", min=1, help="Embedding width.")],
+    m: Annotated[int, typer.Option("--m", min=2, max=LARGEST, help="Items.")],
+    d_model: Annotated[int, typer.Option("--d-model", min=1, max=LARGEST, help="Embedding width.")],
     edges: Annotated[int | None, typer.Option(min=1, help="Relations m'; m if not given.")] = None,
     study: Annotated[str, typer.Option(metavar="STUDY", help="Whose laws.")] = "base-grid",
     out: Out = "results",

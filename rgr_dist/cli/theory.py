@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rgr_dist.cli.listing import Format, print_listing
-from rgr_dist.cli.options import CELL, How, Out, Set, StudyName, opened
+from rgr_dist.cli.options import CELL, LARGEST, How, Out, Set, StudyName, opened
 from rgr_dist.faults import UserError
 
 if TYPE_CHECKING:
@@ -90,9 +90,9 @@ ROW_COLUMNS = (
 
 def construct(
     algorithm: Annotated[AlgorithmName, typer.Option(help="Which construction.")],
-    m: Annotated[int, typer.Option("--m", min=2, help="Items.")],
+    m: Annotated[int, typer.Option("--m", min=2, max=LARGEST, help="Items.")],
     d_model: Annotated[
-        int | None, typer.Option(min=1, help="Embedding width; m if left out.")
+        int | None, typer.Option(min=1, max=LARGEST, help="Embedding width; m if left out.")
     ] = None,
     graph: Annotated[
         str | None, typer.Option(metavar="FILE", help="An edge list; a permutation if left out.")
@@ -240,8 +240,8 @@ def _options(signatures: str | None, p: float | None, tau: str, colouring: str) 
 
 
 def bounds(
-    m: Annotated[int, typer.Option("--m", min=2, help="Items.")],
-    d_model: Annotated[int, typer.Option(min=1, help="Embedding width.")],
+    m: Annotated[int, typer.Option("--m", min=2, max=LARGEST, help="Items.")],
+    d_model: Annotated[int, typer.Option(min=1, max=LARGEST, help="Embedding width.")],
     edges: Annotated[int | None, typer.Option(min=0, help="Relations m'; m if left out.")] = None,
     how: How = Format.TABLE,
 ) -> None:

@@ -9,6 +9,9 @@ from typing import Any
 from ray.air.execution._internal.actor_manager import RayActorManager
 from ray.exceptions import OutOfMemoryError, RayActorError
 
+LOW_ON_MEMORY = "running low on memory"
+"""What Ray says of a worker that it killed for its memory."""
+
 
 class KilledForMemory(RayActorError):
     """Ray's memory monitor killed the worker of a trial."""

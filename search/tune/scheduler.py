@@ -9,7 +9,7 @@ from typing import Any
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 
-from search.tune.memory_kill import KilledForMemory
+from search.tune.memory_kill import LOW_ON_MEMORY
 from search.tune.searcher import ThresholdSearcher
 
 
@@ -38,7 +38,7 @@ class SeedScheduler(FIFOScheduler):
         """Note a trial whose worker was killed for its memory."""
         probe = self.asked_by.probes.get(trial.trial_id)
         told = Path(trial.error_file or "")
-        if probe is not None and told.is_file() and KilledForMemory.__name__ in told.read_text():
+        if probe is not None and told.is_file() and LOW_ON_MEMORY in told.read_text():
             self.asked_by.out_of_memory.add((probe.cell, probe.key))
 
     def on_trial_result(self, tune_controller: Any, trial: Trial, result: dict[str, Any]) -> str:
