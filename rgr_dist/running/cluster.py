@@ -14,7 +14,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from rgr_dist.faults import UserError
@@ -58,8 +57,7 @@ def connect(
     # In a notebook, Ray and its tqdm ask for widgets that nothing here draws with.
     logging.getLogger("ray.widgets").setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", message="IProgress not found")
-    with interrupts_kept():
-        import ray
+    import ray
 
     # Ray warns that its own default, a token, is in use.
     token_setup = "ray._private.authentication.authentication_token_setup"
@@ -88,7 +86,7 @@ def connect(
         try:
             # Ray would put the working directory first on every worker's path, where a file
             # named search.py would hide our package of that name.
-            with contextlib.chdir(NOTHING_TO_IMPORT), interrupts_kept():
+            with contextlib.chdir(NOTHING_TO_IMPORT):
                 ray.init(address=address, **options)
             break
         except (ConnectionError, RuntimeError, ValueError) as error:
@@ -101,32 +99,10 @@ def connect(
         # Ray's own would print a stack and end this process before it can say how to resume.
         signal.signal(signal.SIGTERM, on_sigterm)
     try:
-        with interrupts_kept():
-            beside.join()
+        beside.join()
         yield _slots(ray.cluster_resources(), cpus, gpus)
     finally:
         ray.shutdown()
-
-
-@contextmanager
-def interrupts_kept() -> Iterator[None]:
-    """Raise an interrupt again that came inside: imports and Ray's C code can swallow one."""
-    came: list[int] = []
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        came.append(number)
-        raise KeyboardInterrupt
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if came:
-        raise KeyboardInterrupt
 
 
 def is_connected() -> bool:
