@@ -139,6 +139,11 @@ def test_a_killed_worker_loses_nothing_and_changes_nothing(finished: Path, tmp_p
         pd.testing.assert_frame_equal(table, disturbed[name], check_exact=True)
 
 
+def hears_interrupts() -> None:
+    """Undo what a shell does to a command in the background, this test run perhaps."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_an_interrupted_study_says_how_to_resume(tmp_path: Path) -> None:
     write_study(tmp_path)
     command = [*RGR, "run", "small.yaml"]
@@ -149,6 +154,7 @@ def test_an_interrupted_study_says_how_to_resume(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=hears_interrupts,
     ) as driver:
         assert driver.stdout is not None
         next(iter(driver.stdout))
