@@ -30,6 +30,7 @@ import random
 import statistics
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -202,6 +203,11 @@ WAYS: dict[str, Callable[[CountedRuns, SeedTest, int], Iterator[Answer]]] = {
 }
 
 
+def _shifted(run: Run, first: int, key: ProbeKey, seed: int) -> SimulatedRun:
+    """A run with the seeds from ``first`` on."""
+    return run(key, first + seed)
+
+
 def compare(run: Run, repeats: int, ways: Sequence[str]) -> list[dict[str, Any]]:
     """A row for each way and budget.
 
@@ -213,7 +219,7 @@ def compare(run: Run, repeats: int, ways: Sequence[str]) -> list[dict[str, Any]]
     truth = next(by_grid(CountedRuns(run), whole, 0))[0]
     answers: dict[tuple[str, int], list[tuple[int, Answer]]] = {}
     for number in range(repeats):
-        own: Run = lambda key, seed, first=number * SEEDS: run(key, first + seed)  # type: ignore[misc]  # noqa: E731
+        own = partial(_shifted, run, number * SEEDS)
         spent = 0
         for way in ways:
             budgets = [1] if way in ("grid", "search") else [spent, 2 * spent]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from analysis.report.section import Column, Section, Table
@@ -30,10 +32,9 @@ def section(tables: Tables, search: StoredSearch) -> Section:
         row["h_star"] = None if by_accuracy or state.best is None else state.best.arm
         row["done"] = "finished" if state.is_done else "waits" if state.is_waiting else "open"
         rows.append(row)
-    heads = [
-        Column(f"h = {h}", lambda row, h=h: row["signs"][h].text, text=True)  # type: ignore[misc]
-        for h in listed
-    ] or [Column("heads in question", _in_question, text=True)]
+    heads = [Column(f"h = {h}", partial(_sign_of, h), text=True) for h in listed] or [
+        Column("heads in question", _in_question, text=True)
+    ]
     signs = "; ".join(f"{sign.text} {meaning}" for sign, meaning in MEANINGS)
     done = len(tables.runs)
     about = "at least" if left.at_least else "about"
@@ -55,6 +56,10 @@ def section(tables: Tables, search: StoredSearch) -> Section:
     )
     title = f"Study {study.name}"
     return Section(name="state", title=title, words=words, shown=(table,), template="state")
+
+
+def _sign_of(h: int, row: Mapping[str, Any]) -> str:
+    return str(row["signs"][h].text)
 
 
 def _in_question(row: Any) -> str:
