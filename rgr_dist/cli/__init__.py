@@ -7,6 +7,8 @@ runs, ``results`` those that tell what it found, ``tuning`` the one that tunes i
 
 from __future__ import annotations
 
+import atexit
+import os
 import shlex
 import signal
 import sys
@@ -68,10 +70,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run ``rgr`` and leave the process with its exit status."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
+    ended: list[int] = []
+    atexit.register(_leave, ended)  # before Ray's own, so that it runs after them
     status = call(sys.argv[1:] if arguments is None else arguments)
     if status == EXIT_INTERRUPTED:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one would end Ray half-way
+        ended.append(status)
     sys.exit(status)
+
+
+def _leave(ended: Sequence[int]) -> None:
+    """Leave an interrupted process at once: what Ray's threads still do can crash its end."""
+    if ended:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(ended[0])
 
 
 def call(arguments: Sequence[str]) -> int:
