@@ -9,11 +9,12 @@ import math
 from collections.abc import Callable, Mapping
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from rgr_dist.paper import IMPLIED
 from tests.analysis.page_numbers.by_hand import HEADS, Cell, Size, anchor
-from tests.analysis.page_numbers.reading import Mark, Plot, plots, table
+from tests.analysis.page_numbers.reading import Mark, Plot, flat, plots, table
 from tests.analysis.page_numbers.test_laws import PAPERS, Data, candidates
 
 Cells = Mapping[Size, Cell]
@@ -124,18 +125,27 @@ def test_the_shares_of_passing_seeds(page: str, cells: Cells) -> None:
         stands(plot, name, probe.D_K, share, scales=(math.log, linear))
 
 
+def predicted(data: Data, formula: str) -> npt.NDArray[np.float64]:
+    """The width of each cell by a law, fitted to all."""
+    law = candidates(data)[formula]
+    values, _ = law.fit()
+    p = law.X.shape[1]
+    log = law.offset + law.X @ values[:p]
+    return np.exp(log if law.load is None else log + np.log1p(values[p] * law.load))
+
+
 def test_the_collapse(page: str, cells: Cells) -> None:
-    """The first panel divides by each cell's own D_K*, the last by the paper's law."""
-    first, *_, last = plots(page, "collapse")
+    """Panels divide by each cell's own D_K*, by the law that collapses best, by the paper's."""
     data = Data(tuple(cells.values()))
-    paper = candidates(data)[PAPERS]
-    laws = np.exp(paper.offset + paper.X @ paper.fit()[0][:1])
-    for (size, cell), law in zip(cells.items(), laws, strict=True):
-        for probe in cell.probes:
-            if probe.h != cell.h:
-                continue
-            name, share = f"{anchor(size)}-k{probe.d_k}", probe.passing / len(probe.scores)
-            scales = (math.log, linear)
-            stands(first, f"0-{name}", probe.D_K / cell.D_K, share, scales=scales)
-            number = next(iter(last.marks)).partition("-")[0]
-            stands(last, f"{number}-{name}", probe.D_K / law, share, scales=scales)
+    rows = table(page, "table-collapse")
+    by_law = [row for row in rows if not row["DK divided by"].startswith("each cell")]
+    best = min(by_law, key=lambda row: float(row["reduced χ²"]))["DK divided by"]
+    formula = next(name for name in candidates(data) if flat(name) == best)
+    divisors = (data.D_K, predicted(data, formula), predicted(data, PAPERS))
+    for i, (plot, by) in enumerate(zip(plots(page, "collapse"), divisors, strict=True)):
+        for (size, cell), divisor in zip(cells.items(), by, strict=True):
+            for probe in cell.probes:
+                if probe.h == cell.h:
+                    name = f"{i}-{anchor(size)}-k{probe.d_k}"
+                    share = probe.passing / len(probe.scores)
+                    stands(plot, name, probe.D_K / divisor, share, scales=(math.log, linear))
