@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tables import columns, keys, notebook, pictures, results, startup, studies
+from tables import columns, keys, notebook, pictures, results, startup, studies, training_time
 
 ROOT = Path(__file__).parent.parent
 
@@ -26,6 +26,7 @@ PIECES: dict[str, Callable[[], str]] = {
     **studies.PIECES,
     **results.PIECES,
     **startup.PIECES,
+    **training_time.PIECES,
 }
 """The text of each piece, by its name."""
 
@@ -59,7 +60,10 @@ def main(arguments: list[str]) -> None:
         studies.PLANS.write_text(studies.planned(), "utf-8")
     elif len(arguments) == 3 and arguments[0] == "--results":
         _, store, study = arguments
-        results.read(store, study)
+        if study == training_time.STUDY:
+            training_time.read(store)
+        else:
+            results.read(store, study)
         if study == pictures.STUDY:
             pictures.take(store)
     elif arguments == ["--notebook"]:

@@ -1,0 +1,178 @@
+"""What ``rgr run budget`` found: thresholds at each step limit, and the gain of several heads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from analysis.wording import MISSING, with_range
+from tables.markdown import table
+from tables.results import printed
+
+STUDY = "budget"
+PATH = Path(__file__).parent.parent / "results" / f"{STUDY}.training-time.json"
+"""The tables ``gains`` and ``limits`` of the study's report, and what it trained."""
+TABLE_2 = 20_000
+"""Step limit of the paper's Table 2, but for m = 256 and 512 at d_model = 16."""
+ADVANTAGE = {
+    "survives": "survives",
+    "shrinks": "shrinks",
+    "vanishes": "vanishes",
+    "none": "never seen",
+    "cannot tell": "cannot be told",
+}
+
+NUMBERS = [
+    "no",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+]
+
+Record = dict[str, Any]
+
+
+def read(store: str) -> None:
+    """Keep the tables of a store in which the study is finished.
+
+    Raises:
+        StudyError, StoreError: the store cannot be read.
+    """
+    from analysis.budgets import gains, limits
+    from analysis.load import open_results
+    from rgr_dist.store.store import Store
+    from rgr_dist.study.from_yaml import load_study
+
+    study = load_study(STUDY)
+    results = open_results(study, Store(store))
+    limit = results.runs["cell_id"].map(
+        {cell.cell_id: cell.training.max_steps for cell in study.cells}
+    )
+    trained = results.runs[results.runs["trained_to"].fillna(limit) == limit]
+    kept = {
+        "study": STUDY,
+        "rows": len(results.runs),
+        "runs": len(trained),
+        "steps": int(trained["steps"].sum()),
+        "gains": json.loads(gains(results).to_json(orient="records")),
+        "limits": json.loads(limits(results).to_json(orient="records")),
+    }
+    PATH.write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
+
+
+@cache
+def _kept() -> Record:
+    result: Record = json.loads(PATH.read_text("utf-8"))
+    return result
+
+
+def _cells() -> Iterator[tuple[str, list[Record]]]:
+    """The rows of each cell by growing limit, with its name."""
+
+    def size(row: Record) -> tuple[int, int]:
+        return row["m"], row["d_model"]
+
+    rows = sorted(_kept()["gains"], key=lambda row: (*size(row), row["max_steps"]))
+    for (m, d_model), own in groupby(rows, size):
+        yield f"({m}, {d_model})", list(own)
+
+
+def thresholds() -> str:
+    """D_K* with its interval, and h*, a row for each cell and a column for each limit."""
+    cells = list(_cells())
+    steps = [row["max_steps"] for row in cells[0][1]]
+    header = [f"{limit:,}{' (Table 2)' if limit == TABLE_2 else ''}" for limit in steps]
+    return table(["cell", *header], [[name, *map(_threshold, rows)] for name, rows in cells])
+
+
+def _threshold(row: Record) -> str:
+    if row["D_K"] is None:
+        return "none"
+    return f"{with_range(row['D_K'], row['D_K_low'], row['D_K_high'])}, {row['h_star']}"
+
+
+def gain() -> str:
+    """One head beside the best head count, at Table 2's limit and at the largest."""
+    limits = {(row["m"], row["d_model"]): row for row in _kept()["limits"]}
+    rows = []
+    for name, own in _cells():
+        at = {row["max_steps"]: row for row in own}
+        ends, limit = (at[TABLE_2], own[-1]), limits[own[0]["m"], own[0]["d_model"]]
+        rows.append(
+            [
+                name,
+                *map(_alone, ends),
+                *map(_gain, ends),
+                ADVANTAGE[limit["gain"]],
+                "yes" if limit["limited_by"] == "budget" else "no",
+                _endless(limit),
+            ]
+        )
+    last = f"{next(_cells())[1][-1]['max_steps']:,}"
+    header = [f"{what} at {at}" for what in ("one head", "gain") for at in (f"{TABLE_2:,}", last)]
+    asked = ["the advantage of several heads", "does D_K* still fall?", "D_K(∞)"]
+    return table(["cell", *header, *asked], rows)
+
+
+def _alone(row: Record) -> str:
+    if row["D_K_one"] is None:
+        return "none"
+    return with_range(row["D_K_one"], row["one_low"], row["one_high"])
+
+
+def _gain(row: Record) -> str:
+    if row["gain"] is None:
+        return MISSING if row["gain_low"] is None else f"> {row['gain_low']:.1f}"
+    return f"{row['gain']:.2f} [{row['gain_low']:.2f}–{row['gain_high']:.2f}]"
+
+
+def _endless(limit: Record) -> str:
+    if limit["D_K_limit"] is None:
+        return MISSING
+    return f"{limit['D_K_limit']:.1f} [{limit['limit_low']:.1f}–{limit['limit_high']:.1f}]"
+
+
+def _ends() -> list[tuple[Record, Record]]:
+    """Each cell as ``base-grid`` has it, within Table 2's step limit, and at the largest limit."""
+    found = {(row["m"], row["d_model"]): row for row in printed("base-grid", "thresholds")["best"]}
+    return [(found[rows[-1]["m"], rows[-1]["d_model"]], rows[-1]) for _, rows in _cells()]
+
+
+def falls() -> str:
+    """``14 to 46 %``: by how much D_K* is lower at the largest limit, each over ten seeds."""
+    shares = [100 * (1 - last["D_K"] / first["D_K_first"]) for first, last in _ends()]
+    return f"{min(shares):.0f} to {max(shares):.0f} %"
+
+
+def apart() -> str:
+    """At how many cells the intervals do not touch."""
+    return NUMBERS[sum(last["D_K_high"] < first["D_K_low"] for first, last in _ends())]
+
+
+def number(name: str, per: int = 1) -> str:
+    """A count, with commas."""
+    return f"{round(_kept()[name] / per):,}"
+
+
+PIECES: dict[str, Callable[[], str]] = {
+    "budget thresholds": thresholds,
+    "budget gain": gain,
+    "budget falls": falls,
+    "budget apart": apart,
+    "budget runs": partial(number, "runs"),
+    "budget rows": partial(number, "rows"),
+    "budget steps": partial(number, "steps", 1_000_000),
+}
