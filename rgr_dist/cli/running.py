@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -113,10 +114,13 @@ def run(
         damaged = store.set_damaged_aside()
     for part, why in damaged.items():
         say_error(f"{part}: {why}; moved to damaged/ in {out}, and its runs are trained again")
-    summary = _train(resolved, store, console, cpus, address, engine, gpus, retry_failed)
     asked = shlex.join([study, *(word for one in set_ or () for word in ("--set", one))])
     asked += "" if out == "results" else f" --out {shlex.quote(out)}"
-    _tell(resolved, store, console, summary, asked)
+    with ThreadPoolExecutor(1) as beside:  # Ray ends there while the report is written
+        summary = _train(
+            resolved, store, console, cpus, address, engine, gpus, retry_failed, beside
+        )
+        _tell(resolved, store, console, summary, asked)
 
 
 def _train(
@@ -128,8 +132,13 @@ def _train(
     engine: str,
     gpus: float,
     retry_failed: bool,
+    beside: Executor,
 ) -> Summary:
-    """Train what is missing, shown live; an empty store lets Ray start before all is imported."""
+    """Train what is missing, shown live; an empty store lets Ray start before all is imported.
+
+    Args:
+        beside: where an early Ray ends.
+    """
     from analysis.wording import plural
     from rgr_dist.running.cluster import connect
 
@@ -137,7 +146,7 @@ def _train(
         if address == "local" and store.is_empty:
             count = plural(len(study.cells), "cell")
             console.print(f"{study.name}: {count}; starting Ray", highlight=False)
-            early.enter_context(connect(address, cpus, gpus, meanwhile=_import_the_rest))
+            early.enter_context(connect(address, cpus, gpus, _import_the_rest, beside))
         from rgr_dist.cli.live import LiveView
         from rgr_dist.running.sweep import run_study
 

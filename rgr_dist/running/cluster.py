@@ -12,6 +12,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ def connect(
     cpus: int | None = None,
     gpus: float = 0.0,
     meanwhile: Callable[[], None] | None = None,
+    ended_by: Executor | None = None,
 ) -> Iterator[int]:
     """A Ray to run on, and how many probes it can run at once.
 
@@ -44,6 +46,7 @@ def connect(
         cpus: at most so many slots; all by default.
         gpus: share of a GPU that a slot needs.
         meanwhile: called in another thread while Ray starts; must not import Ray.
+        ended_by: ends Ray while the caller goes on, which takes a second; by default it waits.
 
     Raises:
         ClusterError: no Ray cluster answers at the address.
@@ -102,7 +105,10 @@ def connect(
         beside.join()
         yield _slots(ray.cluster_resources(), cpus, gpus)
     finally:
-        ray.shutdown()
+        if ended_by is None:
+            ray.shutdown()
+        else:
+            ended_by.submit(ray.shutdown)
 
 
 def is_connected() -> bool:
