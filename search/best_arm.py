@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import cache
 
 
 def rank(
@@ -26,6 +27,13 @@ def largest_kept(best_cost: int, arm: int, keep_within: float) -> int:
     step of the arm's value above the largest that is no dearer than the best: where a step is more
     than the share, no comparison is finer than a step.
     """
-    within = math.floor(best_cost * (1 + Fraction(repr(float(keep_within))))) // arm
+    share = _decimal(keep_within)
+    within = best_cost * (share.numerator + share.denominator) // share.denominator // arm
     no_dearer = best_cost // arm
     return max(within, no_dearer + 1 if no_dearer else 0)
+
+
+@cache
+def _decimal(value: float) -> Fraction:
+    """The decimal number that a float prints as, exactly."""
+    return Fraction(repr(float(value)))

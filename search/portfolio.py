@@ -64,11 +64,23 @@ class Portfolio:
             ValueError: the score is no number, or outside its bounds.
             KeyError: no plan has that cell.
         """
-        try:
-            self.test.check(score)
-        except ValueError as error:
-            raise ValueError(f"{cell}, arm {arm}, value {value}, seed {seed}: {error}") from None
-        self._evidence[cell].setdefault(ProbeKey(arm, value), {}).setdefault(seed, score)
+        self.tell_probe(cell, ProbeKey(arm, value), {seed: score})
+
+    def tell_probe(self, cell: str, key: ProbeKey, scores: Mapping[int, float]) -> None:
+        """Take in the scores of several runs of a probe, by seed, as ``tell`` does that of one.
+
+        Raises:
+            ValueError: a score is no number, or outside its bounds.
+            KeyError: no plan has that cell.
+        """
+        known = self._evidence[cell].setdefault(key, {})
+        for seed, score in scores.items():
+            try:
+                self.test.check(score)
+            except ValueError as error:
+                at = f"{cell}, arm {key.arm}, value {key.value}, seed {seed}"
+                raise ValueError(f"{at}: {error}") from None
+            known.setdefault(seed, score)
         self._changed(cell)
 
     def tell_failed(self, cell: str, key: ProbeKey) -> None:

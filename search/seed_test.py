@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -51,8 +52,9 @@ class SeedTest:
         """The same test over so many seeds that follow those of this one."""
         return replace(self, first=self.first + self.seeds, seeds=seeds, extra=0)
 
-    @property
-    def _seeds(self) -> range:
+    @cached_property
+    def in_order(self) -> range:
+        """The seeds, in the order in which they run."""
         return range(self.first, self.first + self.seeds)
 
     def check(self, score: float) -> None:
@@ -81,7 +83,7 @@ class SeedTest:
         return worst, best, sign * self.seeds * _decimal(self.target)
 
     def _known(self, scores: Mapping[int, float]) -> list[float]:
-        return [scores[seed] for seed in self._seeds if seed in scores]
+        return [scores[seed] for seed in self.in_order if seed in scores]
 
     def verdict(self, scores: Mapping[int, float]) -> Verdict | None:
         """Pass or fail if certain, whatever the missing seeds score; else None."""
@@ -117,23 +119,15 @@ class SeedTest:
         Other studies, or speculation, may have trained more seeds of a probe than its verdict
         takes; what is reported must not depend on that.
         """
-        return self._waves(scores, complete)[0]
+        return {seed: scores[seed] for seed in self._waves(scores, complete)[0]}
 
     def _waves(
         self, scores: Mapping[int, float], complete: bool
-    ) -> tuple[dict[int, float], tuple[int, ...]]:
-        """The scores of the waves so far, and the seeds that the present one lacks."""
-        run: dict[int, float] = {}
-        while len(run) < self.seeds and (complete or self.verdict(run) is None):
-            whole = complete or (self.low is None and self.high is None)
-            wave = self._seeds[len(run) : self.seeds if whole else self._wave_end(run)]
-            run |= {seed: scores[seed] for seed in wave if seed in scores}
-            if lacking := tuple(seed for seed in wave if seed not in scores):
-                return run, lacking
-        return run, ()
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        return _waves(self, tuple(map(scores.get, self.in_order)), complete)
 
-    def _wave_end(self, run: Mapping[int, float]) -> int:
-        """How many seeds there are to be when the next wave has run."""
+    def wave_end(self, run: Mapping[int, float]) -> int:
+        """How many seeds there are to be when the next wave has run, if a score has bounds."""
         known = len(run)
         if self.target == (self.low if self.minimise else self.high):
             return min(self.seeds, max(1, 2 * known))
@@ -202,20 +196,51 @@ def _shown(value: float) -> str:
 
 
 @lru_cache(maxsize=200_000)
+def _waves(
+    test: SeedTest, scores: tuple[float | None, ...], complete: bool
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The seeds of the waves so far, and those that the present one lacks.
+
+    A search asks for those of the same probe at every replay, and several times in each.
+
+    Args:
+        scores: of each seed of the test, None where it has not run.
+    """
+    at = dict(zip(test.in_order, scores, strict=True))
+    run: dict[int, float] = {}
+    while len(run) < test.seeds and (complete or test.verdict(run) is None):
+        whole = complete or (test.low is None and test.high is None)
+        wave = test.in_order[len(run) : test.seeds if whole else test.wave_end(run)]
+        run |= {seed: score for seed in wave if (score := at[seed]) is not None}
+        if lacking := tuple(seed for seed in wave if at[seed] is None):
+            return tuple(run), lacking
+    return tuple(run), ()
+
+
+@lru_cache(maxsize=200_000)
 def _verdict(test: SeedTest, known: tuple[float, ...]) -> Verdict | None:
-    """The verdict on so many scores. A search asks for the same ones at every replay."""
-    if any(math.isinf(score) for score in known):
+    """The verdict on so many scores."""
+    if any(map(math.isinf, known)):
         return "fail"
-    worst, best, wanted = test.signed_bounds
-    total = sum(map(_decimal, known), Fraction()) * (-1 if test.minimise else 1)
-    missing = test.seeds - len(known)
-    if not missing:
-        return "pass" if total >= wanted else "fail"
-    if worst is not None and total + missing * worst >= wanted:
+    worst, best, _ = test.signed_bounds
+    if len(known) == test.seeds:
+        return "pass" if _reaches(test, known, Fraction()) else "fail"
+    if worst is not None and _reaches(test, known, worst):
         return "pass"
-    if best is not None and total + missing * best < wanted:
+    if best is not None and not _reaches(test, known, best):
         return "fail"
     return None
+
+
+def _reaches(test: SeedTest, known: tuple[float, ...], bound: Fraction) -> bool:
+    """Whether the scores reach the wanted sum where each that is missing is at a bound."""
+    sign, missing = -1 if test.minimise else 1, test.seeds - len(known)
+    total, goal = sign * sum(known), sign * test.seeds * test.target - missing * float(bound)
+    rounding = (test.seeds + 4) * sys.float_info.epsilon * (sum(map(abs, known)) + abs(goal))
+    if abs(total - goal) > rounding:  # no rounding can have changed this; fractions are slow
+        return total > goal
+    exact = sum(map(_decimal, known), Fraction()) * sign
+    return exact + missing * bound >= test.signed_bounds[2]
 
 
 @lru_cache(maxsize=200_000)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import pandas as pd
@@ -171,10 +173,7 @@ def open_portfolio(
         for cell in by_cost
     ]
     portfolio = Portfolio(plans, seed_test(study), slots)
-    feed = Feed(study, portfolio)
-    columns = (runs[name].tolist() for name in Feed.COLUMNS)
-    for values in zip(*columns, strict=True):
-        feed.tell(dict(zip(Feed.COLUMNS, values, strict=True)))
+    Feed(study, portfolio).tell_all(runs)
     return portfolio
 
 
@@ -201,8 +200,6 @@ class Feed:
 
     A run that diverged did not recover the graph and has the worst score there is.
     """
-
-    COLUMNS = ("cell_id", "h", "d_k", "seed", "score", "stop_reason")
 
     def __init__(self, study: Study, portfolio: Portfolio) -> None:
         self.study, self.portfolio = study, portfolio
@@ -236,6 +233,19 @@ class Feed:
         diverged = row["stop_reason"] == "diverged"
         score = self.portfolio.test.worst if diverged else row["score"]
         self.portfolio.tell(row["cell_id"], row["h"], row["d_k"], row["seed"], score)
+
+    def tell_all(self, runs: pd.DataFrame) -> None:
+        """Tell the search of every run of a table, as ``tell`` does of one."""
+        ended = runs["stop_reason"]
+        told = runs[(ended != "failed") & runs["cell_id"].isin(list(self._cells))]
+        score = told["score"].where(told["stop_reason"] != "diverged", self.portfolio.test.worst)
+        probe = zip(*(told[name].tolist() for name in ("cell_id", "h", "d_k")), strict=True)
+        rows = zip(probe, told["seed"].tolist(), score.tolist(), strict=True)
+        for (cell, h, d_k), same in groupby(rows, key=itemgetter(0)):
+            scores: dict[int, float] = {}
+            for _, seed, one in same:
+                scores.setdefault(seed, one)
+            self.portfolio.tell_probe(cell, ProbeKey(h, d_k), scores)
 
 
 def shown_heads(state: CellState) -> list[int]:

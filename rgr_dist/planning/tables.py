@@ -35,7 +35,8 @@ def threshold_rows(study: Study, portfolio: Portfolio) -> Rows:
         state = portfolio.state(cell.cell_id)
         budgets = [portfolio.state(one.cell_id) for one in study.budgets[cell.cell_id]]
         for h in shown_heads(state):
-            result, fresh = state.result(h), state.result(h).fresh
+            result = state.result(h)
+            fresh = result.fresh
             rows.append(
                 {
                     "cell_id": cell.cell_id,
@@ -54,7 +55,9 @@ def threshold_rows(study: Study, portfolio: Portfolio) -> Rows:
                     "n_seeds": result.passed.n_seeds if result.passed else None,
                     "certificate": _certificate(result, _passes_from(study, cell, result, budgets)),
                     "because": result.because,
-                    "limited_by": limited_by(result, [one.result(h) for one in budgets]),
+                    "limited_by": limited_by(
+                        result, [result if one is state else one.result(h) for one in budgets]
+                    ),
                     "n_edges": cell.n_edges,
                     "max_steps": cell.training.max_steps,
                     "confirmed": result.confirmed,

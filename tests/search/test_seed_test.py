@@ -73,6 +73,22 @@ def test_a_mean_exactly_at_the_target_passes_and_one_just_below_fails(
     assert test.verdict({**scores, seeds - 1: target - 1e-6}) == "fail"
 
 
+@given(probes(), st.data(), st.sampled_from([-np.inf, np.inf]))
+def test_a_score_counts_to_its_last_bit(probe: tuple, data: st.DataObject, way: float) -> None:
+    test, scores = probe
+    seed = data.draw(st.integers(0, test.seeds - 1))
+    scores[seed] = min(1.0, max(0.0, float(np.nextafter(scores[seed], way))))
+    assert test.verdict(dict(enumerate(scores))) == (
+        "pass" if passes(scores, test.target) else "fail"
+    )
+
+
+def test_scores_too_large_to_add_are_compared_all_the_same() -> None:
+    test = SeedTest(1e308, 3, low=None, high=None)
+    assert test.verdict({0: 1.1e308, 1: 1.1e308, 2: 0.9e308}) == "pass"
+    assert test.verdict({0: 1.1e308, 1: 1.1e308, 2: 0.7e308}) == "fail"
+
+
 def test_numpy_scores_count_as_the_same_numbers() -> None:
     scores = dict(enumerate(np.full(10, 0.99)))
     assert SeedTest(0.99, 10).verdict(scores) == "pass"
