@@ -1,0 +1,1 @@
+"""What ``faults.py`` is made of: the study, who kills, what was killed, what a store then holds."""

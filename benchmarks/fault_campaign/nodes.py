@@ -1,0 +1,63 @@
+"""A Ray cluster of several nodes on this machine: they are killed, and others join."""
+
+from __future__ import annotations
+
+import os
+import random
+import secrets
+import signal
+from contextlib import suppress
+from typing import Any
+
+
+class Nodes:
+    """A head without workers, and nodes of one worker each.
+
+    Args:
+        workers: how many nodes beside the head.
+        settings: what the nodes have in their environment beside the campaign's own.
+    """
+
+    def __init__(self, workers: int, settings: dict[str, str]) -> None:
+        from ray.cluster_utils import Cluster
+
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+        self.workers, self.settings = workers, settings
+        self.cluster: Any = Cluster(
+            initialize_head=True, head_node_args={"num_cpus": 0, **self._options()}
+        )
+        self.nodes = [self._added() for _ in range(workers)]
+
+    @property
+    def address(self) -> str:
+        """What ``rgr run --address`` takes."""
+        return str(self.cluster.address)
+
+    def kill_one(self, draw: random.Random, whole: bool) -> int:
+        """Kill a node, or its raylet alone; returns the number of the process."""
+        node = self.nodes.pop(draw.randrange(len(self.nodes)))
+        raylet = int(node.all_processes["raylet"][0].process.pid)
+        if not whole:
+            with suppress(ProcessLookupError):
+                os.kill(raylet, signal.SIGKILL)
+        self.cluster.remove_node(node, allow_graceful=False)
+        return raylet
+
+    def add_one(self) -> None:
+        """Let another node join."""
+        self.nodes.append(self._added())
+
+    def end(self) -> None:
+        """Kill what is left of it."""
+        with suppress(Exception):  # Ray complains of nodes that were killed
+            self.cluster.shutdown()
+
+    def _added(self) -> Any:
+        return self.cluster.add_node(num_cpus=1, **self._options())
+
+    def _options(self) -> dict[str, Any]:
+        return {
+            "include_dashboard": False,
+            "object_store_memory": 100 * 2**20,
+            "env_vars": self.settings,
+        }
