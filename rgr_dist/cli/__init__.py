@@ -13,6 +13,7 @@ import os
 import shlex
 import signal
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Annotated, Any
@@ -21,7 +22,7 @@ import typer
 
 from rgr_dist.cli import checking, results, running, theory, tuning, watching
 from rgr_dist.cli.options import EXIT_BAD_INPUT, EXIT_INTERRUPTED, say_error
-from rgr_dist.faults import UserError
+from rgr_dist.faults import UNANSWERED, UserError
 
 app = typer.Typer(name="rgr", pretty_exceptions_enable=False)
 
@@ -83,11 +84,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if status == EXIT_INTERRUPTED:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one would end Ray half-way
         ended.append(status)
+    elif any(thread.name == UNANSWERED for thread in threading.enumerate()):
+        ended.append(status)  # pyarrow would wait for the answer
     sys.exit(status)
 
 
 def _leave(ended: Sequence[int]) -> None:
-    """Leave an interrupted process at once: what Ray's threads still do can crash its end."""
+    """Leave at once where what other threads still do would crash the end, or keep it waiting."""
     if ended:
         sys.stdout.flush()
         sys.stderr.flush()

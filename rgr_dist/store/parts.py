@@ -14,14 +14,16 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from rgr_dist.faults import UserError
+from rgr_dist.faults import UNANSWERED, UserError
 from rgr_dist.store.schema import (
     KEYS,
     RUNS,
@@ -30,6 +32,8 @@ from rgr_dist.store.schema import (
     columns_of_version,
 )
 from rgr_dist.study.models import MODELS
+
+T = TypeVar("T")
 
 DIGEST_IN_NAME = re.compile(r"-([0-9a-f]{32})\.parquet$")
 """The first 32 hex digits of the SHA-256 of a part, in its name."""
@@ -180,24 +184,27 @@ def _demand(holds: pa.ChunkedArray, fault: str) -> None:
         raise pa.ArrowInvalid(fault)
 
 
-def within(seconds: float, call: Callable[[], None]) -> None:
-    """Run a call that may hang beyond the reach of signals; TimeoutError if it takes longer."""
-    outcome: list[BaseException | None] = []
+def within(seconds: float, call: Callable[[], T]) -> T:
+    """What a call returns that may hang beyond the reach of signals.
+
+    Raises:
+        TimeoutError: it takes longer. Its thread, named ``UNANSWERED``, then goes on waiting.
+    """
+    answer: Future[T] = Future()
 
     def run() -> None:
         try:
-            call()
-            outcome.append(None)
-        except (OSError, pa.ArrowException) as error:
-            outcome.append(error)
+            answer.set_result(call())
+        except Exception as error:
+            answer.set_exception(error)
 
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if not outcome:
-        raise TimeoutError(f"no answer within {seconds:.0f} s")
-    if outcome[0] is not None:
-        raise outcome[0]
+    threading.Thread(target=run, name=UNANSWERED, daemon=True).start()
+    try:
+        return answer.result(seconds)
+    except TimeoutError:
+        if answer.done():  # the call's own
+            raise
+        raise TimeoutError(f"no answer within {seconds:.0f} s") from None
 
 
 def sync_folder(folder: Path) -> None:

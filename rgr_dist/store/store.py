@@ -66,7 +66,7 @@ class Store:
             raise StoreError("--out: empty; give a folder or URI")
         try:
             if "://" in self.root:
-                self._fs, self._path = pafs.FileSystem.from_uri(self.root)
+                self._fs, self._path = within(ANSWER_WITHIN, lambda: _opened(self.root))
                 if not self._path:
                     raise ValueError("it names no folder or bucket")
             else:
@@ -78,6 +78,7 @@ class Store:
             raise StoreError(f"--out {self.root}: cannot be opened: {short(error)}") from None
         self.damaged: dict[str, str] = {}
         self._is_outdated = False
+        self._made: set[str] = set()  # folders of object storage
         self._lease: Lease | None = None
 
     @contextmanager
@@ -125,7 +126,8 @@ class Store:
     def drivers(self) -> dict[str, datetime | None]:
         """Who said so: the names of their files, and when each was last written."""
         selector = pafs.FileSelector(f"{self._path}/drivers", allow_not_found=True)
-        files = self._fs.get_file_info(selector)
+        with self._reading():
+            files = self._fs.get_file_info(selector)
         return {i.base_name: i.mtime for i in files if i.base_name.endswith(".json")}
 
     def read_driver(self, name: str) -> str | None:
@@ -289,13 +291,14 @@ class Store:
         path = f"{self._path}/{relative}"
         if not self._exists(path):
             return None
-        with self._fs.open_input_file(path) as file:
+        with self._reading(), self._fs.open_input_file(path) as file:
             return bytes(file.read())
 
     def studies(self) -> list[str]:
         """Names of the studies that have been run."""
         selector = pafs.FileSelector(f"{self._path}/studies", allow_not_found=True)
-        folders = self._fs.get_file_info(selector)
+        with self._reading():
+            folders = self._fs.get_file_info(selector)
         return sorted(i.base_name for i in folders if i.type == pafs.FileType.Directory)
 
     def write_study_table(self, name: str, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -325,7 +328,8 @@ class Store:
             if path.is_file():
                 relative = path.relative_to(folder).as_posix()
                 self._store(f"{destination}/{relative}", path.read_bytes())
-        return f"{self.root.rstrip('/')}/{destination}"
+        root, mark, options = self.root.partition("?")
+        return f"{root.rstrip('/')}/{destination}{mark}{options}"
 
     def _parts(
         self, cell_ids: Collection[str] | None = None, schema: pa.Schema = RUNS
@@ -339,7 +343,7 @@ class Store:
             parts = []
             try:
                 for path in self._list_parts():
-                    with self._fs.open_input_file(path) as file:
+                    with self._reading(), self._fs.open_input_file(path) as file:
                         content = file.read()
                     name = Path(path).name
                     try:
@@ -351,15 +355,15 @@ class Store:
                 return parts
             except FileNotFoundError:
                 continue
-            except OSError as error:
-                raise StoreError(f"--out {self.root}: cannot be read: {short(error)}") from None
         raise StoreError(f"{self.root}: its parts keep changing; is another study compacting it?")
 
     def _list_parts(self) -> list[str]:
         selector = pafs.FileSelector(f"{self._path}/runs", allow_not_found=True)
+        with self._reading():
+            files = self._fs.get_file_info(selector)
         names = [
             info.path
-            for info in self._fs.get_file_info(selector)
+            for info in files
             if info.type == pafs.FileType.File and info.base_name.endswith(".parquet")
         ]
         return sorted(path for path in names if not Path(path).name.startswith((".", "_")))
@@ -372,12 +376,16 @@ class Store:
 
     def _write(self, relative: str, data: bytes) -> None:
         path = f"{self._path}/{relative}"
-        self._fs.create_dir(path.rsplit("/", 1)[0])
-        if self.local_path is None:
-            with self._fs.open_output_stream(path) as stream:
-                stream.write(data)
+        folder = path.rsplit("/", 1)[0]
+        if self.local_path is not None:
+            self._fs.create_dir(folder)
+            write_atomically(Path(path), data)
             return
-        write_atomically(Path(path), data)
+        if folder not in self._made:  # each would be several requests more, every time
+            self._fs.create_dir(folder)
+            self._made.add(folder)
+        with self._fs.open_output_stream(path) as stream:
+            stream.write(data)
 
     def _folders(self, relative: str) -> list[str]:
         """A local folder and all its parents, deepest first; none on object storage."""
@@ -387,11 +395,35 @@ class Store:
         return [str(folder) for folder in (deepest, *deepest.parents)]
 
     def _exists(self, path: str) -> bool:
-        return bool(self._fs.get_file_info(path).type != pafs.FileType.NotFound)
+        with self._reading():
+            return bool(self._fs.get_file_info(path).type != pafs.FileType.NotFound)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Say what cannot be read, unless it is just not there.
+
+        Raises:
+            StoreError: the storage does not answer, or refuses.
+        """
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise StoreError(f"--out {self.root}: cannot be read: {short(error)}") from None
 
     def _remove_if_empty(self, folder: str) -> None:
         with suppress(OSError):  # it is no longer empty
             Path(folder).rmdir()
+
+
+def _opened(uri: str) -> tuple[pafs.FileSystem, str]:
+    """The storage that a URI names, once it has answered, and the path there."""
+    storage, path = pafs.FileSystem.from_uri(uri)
+    if path and not isinstance(storage, pafs.LocalFileSystem):
+        with suppress(OSError):  # whatever is asked of it next will say so
+            storage.get_file_info(path)
+    return storage, path
 
 
 def _once_each(runs: pd.DataFrame) -> pd.DataFrame:

@@ -181,3 +181,9 @@ def test_an_uploaded_folder_keeps_its_shape(tmp_path: Path) -> None:
     assert where == f"{tmp_path}/store/studies/s/report"
     assert (Path(where) / "index.html").read_text() == "<p>"
     assert (Path(where) / "figures/one.svg").read_bytes() == b"\x00\xff"
+
+
+def test_where_an_upload_lies_in_a_bucket_is_told_with_its_options(tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text("<p>")
+    where = Store("mock://bucket/prefix?now=0").upload(tmp_path, "studies/s/report")
+    assert where == "mock://bucket/prefix/studies/s/report?now=0"

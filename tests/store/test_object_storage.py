@@ -1,0 +1,189 @@
+"""A store on S3: moto's server, over real requests, some of them late or refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from rgr_dist.cli import call
+from rgr_dist.store.parts import StoreError
+from rgr_dist.store.store import ANSWER_WITHIN, Store
+from rgr_dist.study.from_yaml import load_study
+from tests.run_here import search_here
+from tests.small_study import RGR, write_study
+from tests.store.made_up_runs import run_row
+from tests.store.object_storage import Gate, black_hole, has_credentials, s3_server, uri
+
+Told = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[tuple[Gate, int]]:
+    with s3_server() as running:
+        yield running
+
+
+@pytest.fixture
+def gate(server: tuple[Gate, int], monkeypatch: pytest.MonkeyPatch) -> Gate:
+    """The gate of the server, open."""
+    has_credentials(monkeypatch)
+    gate = server[0]
+    gate.latency = gate.refuses = 0.0
+    return gate
+
+
+@pytest.fixture
+def root(gate: Gate, server: tuple[Gate, int], request: pytest.FixtureRequest) -> str:
+    """A place in the bucket that is this test's own."""
+    return uri(server[1], str(abs(hash(request.node.name))))
+
+
+def test_a_bucket_holds_what_a_disk_would(root: str) -> None:
+    store = Store(root)
+    assert store.is_empty
+    assert store.runs().empty
+    store.check_writable()
+    for seed in range(3):
+        store.append([run_row(seed=seed)])
+    before = store.runs()
+    assert list(before["seed"]) == [0, 1, 2]
+    store.compact(above=1)
+    pd.testing.assert_frame_equal(Store(root).runs(), before)
+    store.write_text("studies/s/study.yaml", "name: ∫\n")
+    assert Store(root).read_text("studies/s/study.yaml") == "name: ∫\n"
+    assert Store(root).studies() == ["s"]
+
+
+def test_a_study_is_taken_up_from_a_bucket(root: str, tmp_path: Path) -> None:
+    search = {"heads": [1], "seeds": 2, "intervals": False}
+    cells = [{"m": 16, "d_model": 16}]
+    study = load_study(str(write_study(tmp_path, cells=cells, search=search)))
+    search_here(study, Store(root), probes=2)
+    first = Store(root).runs()
+    assert len(first)
+    search_here(study, Store(root))
+    runs = Store(root).runs()
+    kept = runs.merge(first, on="run_id", suffixes=("", "_before"))
+    assert len(kept) == len(first)
+    assert (kept["finished_at"] == kept["finished_at_before"]).all()
+    search_here(study, Store(tmp_path / "disk"))
+    columns = ["run_id", "score", "steps"]
+    pd.testing.assert_frame_equal(runs[columns], Store(tmp_path / "disk").runs()[columns])
+
+
+def test_requests_that_are_late_or_refused_lose_nothing(gate: Gate, root: str) -> None:
+    gate.latency, gate.refuses, before = 0.01, 0.1, gate.refused
+    store = Store(root)
+    for seed in range(5):
+        store.append([run_row(seed=seed)])
+    store.compact(above=1)
+    assert list(store.runs()["seed"]) == list(range(5))
+    assert gate.refused > before
+
+
+@pytest.mark.slow
+def test_a_bucket_that_refuses_everything_is_told_in_one_line(gate: Gate, root: str) -> None:
+    Store(root).append([run_row()])
+    gate.refuses = 1.0
+    with pytest.raises(StoreError) as caught:
+        Store(root).runs()
+    assert "\n" not in str(caught.value)
+    assert "cannot be read" in str(caught.value)
+    with pytest.raises(StoreError, match="cannot store"):
+        Store(root).append([run_row(seed=1)])
+
+
+def test_one_driver_holds_a_bucket(root: str) -> None:
+    with (
+        Store(root).held("rgr run first"),
+        pytest.raises(StoreError, match="rgr run first writes it"),
+        Store(root).held("rgr run second"),
+    ):
+        pass
+    with Store(root).held("rgr run second"):
+        assert len(Store(root).drivers()) == 1
+    assert Store(root).drivers() == {}
+
+
+def test_a_bucket_whose_driver_was_killed_is_taken_over(root: str) -> None:
+    hold = (
+        "import sys, os; from rgr_dist.store.store import Store\n"
+        "with Store(sys.argv[1]).held('rgr run dead'): os.kill(os.getpid(), 9)"
+    )
+    died = subprocess.run([RGR[0], "-c", hold, root])
+    assert died.returncode == -signal.SIGKILL
+    assert len(Store(root).drivers()) == 1
+    with Store(root).held("rgr run next"):
+        assert len(Store(root).drivers()) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("accepts", [True, False])
+@pytest.mark.parametrize("verb", ["run", "status", "thresholds", "verify"])
+def test_storage_that_never_answers_is_told_in_time(
+    verb: str, accepts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    has_credentials(monkeypatch)
+    write_study(tmp_path)
+    study = [] if verb == "verify" else ["small.yaml"]
+    with black_hole(accepts) as port:
+        began = time.monotonic()
+        command = [*RGR, verb, *study, "--out", uri(port)]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        took = time.monotonic() - began
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert "no answer within 60 s" in done.stderr
+    assert took < ANSWER_WITHIN + 15
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_driver_that_is_killed_again_and_again_loses_nothing(
+    gate: Gate, root: str, finished: Path, tmp_path: Path, capsys: Told
+) -> None:
+    gate.latency, gate.refuses = 0.02, 0.02
+    write_study(tmp_path)
+    draw, kills = random.Random(0), 0
+    rows: dict[str, object] = {}
+    while True:
+        with subprocess.Popen(
+            [*RGR, "run", "small.yaml", "--cpus", "2", "--out", root],
+            cwd=tmp_path,
+            env=dict(os.environ),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        ) as driver:
+            if kills < 12:
+                while driver.poll() is None and Store(root).runs().shape[0] <= len(rows):
+                    pass
+                with suppress(subprocess.TimeoutExpired):
+                    driver.wait(draw.uniform(0, 1))
+                kills += driver.poll() is None
+                driver.kill()
+        now = Store(root).runs().set_index("run_id")["finished_at"].to_dict()
+        assert {run: now.get(run) for run in rows} == rows
+        rows = now
+        if driver.returncode == 0:
+            break
+    assert kills >= 5
+    found = []
+    for out in (root, str(finished / "results")):
+        capsys.readouterr()
+        assert (
+            call(["thresholds", str(tmp_path / "small.yaml"), "--out", out, "--format", "json"])
+            == 0
+        )
+        found.append(json.loads(capsys.readouterr().out))
+    assert found[0] == found[1]
