@@ -84,8 +84,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if status == EXIT_INTERRUPTED:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one would end Ray half-way
         ended.append(status)
-    elif any(thread.name == UNANSWERED for thread in threading.enumerate()):
-        ended.append(status)  # pyarrow would wait for the answer
+    if any(thread.name == UNANSWERED for thread in threading.enumerate()):
+        _leave([status])  # now: as it ends, pyarrow would wait for the answer
     sys.exit(status)
 
 

@@ -1,0 +1,207 @@
+"""How many probes one driver hands out: Ray Tune's loop with probes that cost nothing.
+
+    python benchmarks/scale.py [--probes 10000] [--slots 2] [--format table|json|csv]
+
+A search over made-up cells is carried out as a study's is, by the same loop, searcher and
+scheduler, on workers that answer at once: all the time that passes is overhead. It
+prints, after 1,000, 5,000 and all probes, the probes of a second since the row before, the driver's resident memory, and
+the files and folders in the temporary folders of Tune and Ray.
+
+The second table is what follows from that for a cluster. A driver hands out one probe after
+another, so that it keeps ``most_workers`` busy where a probe takes ``probe_seconds``: as many as it
+can hand probes to in that time. ``utilisation`` is the share of the time of ``workers`` in which
+they train: ``by_model`` it is the smaller of 1 and most_workers / workers, ``simulated`` it comes
+from a queue of events, with the driver's times as they were measured and probes of exponentially
+distributed length.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import random
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from rgr_dist.cli.listing import Format, print_listing
+from rgr_dist.cli.options import How
+from search.portfolio import Portfolio
+from search.protocol import CellPlan, Probe
+from search.seed_test import SeedTest
+
+PROBES_PER_CELL = 12
+"""About as many as a made-up cell takes."""
+PROBE_SECONDS = (1.0, 10.0, 100.0)
+WORKERS = (10, 100, 1000, 10_000)
+SIMULATED_ROUNDS = 20
+"""Probes of each worker in a simulation."""
+
+
+def made_up(cells: int) -> Portfolio:
+    """A search over cells whose thresholds lie at random."""
+    axes = {arm: range(1, 512 // arm) for arm in (1, 2, 4)}
+    plans = [
+        CellPlan(f"cell {n}", axes, guess_cost=64.0, keep_within=None, intervals=False)
+        for n in range(cells)
+    ]
+    return Portfolio(plans, SeedTest(0.99, 2))
+
+
+def passes(cell: str, arm: int, value: int) -> bool:
+    """Whether a made-up probe passes."""
+    return arm * value >= random.Random(cell).randrange(20, 200)
+
+
+class Watch:
+    """Notes the time of every probe, and what the driver holds now and then."""
+
+    def __init__(self, marks: Sequence[int], temporary: Path) -> None:
+        self.marks, self.temporary = sorted(marks), temporary
+        self.at: list[float] = []
+        self.rows: list[dict[str, Any]] = []
+
+    def probe(self) -> None:
+        """A probe has ended."""
+        self.at.append(time.perf_counter())
+        if len(self.at) in self.marks:
+            before = self.rows[-1]["probes"] if self.rows else 1
+            seconds = self.at[-1] - self.at[before - 1]
+            self.rows.append(
+                {
+                    "probes": len(self.at),
+                    "probes_per_second": round((len(self.at) - before) / seconds, 1),
+                    "driver_MiB": round(resident_mib(), 1),
+                    "files": sum(1 for _ in self.temporary.rglob("*")),
+                }
+            )
+
+    @property
+    def gaps(self) -> list[float]:
+        """Seconds between the ends of one probe and the next."""
+        return [after - before for before, after in zip(self.at, self.at[1:], strict=False)]
+
+
+def resident_mib() -> float:
+    """Resident memory of this process."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def run(probes: int, slots: int, temporary: Path) -> Watch:
+    """Carry so many probes out on a Ray of our own."""
+    from ray import tune
+
+    from rgr_dist.running.cluster import connect
+    from search.tune.runner import run_trials
+    from search.tune.scheduler import SeedScheduler
+    from search.tune.searcher import ThresholdSearcher
+    from search.tune.stopper import UntilDone
+
+    class NoCost(tune.Trainable):
+        """Answers at once."""
+
+        def setup(self, config: dict[str, Any]) -> None:
+            """Take a probe."""
+            self.answer = config
+
+        def reset_config(self, new_config: dict[str, Any]) -> bool:
+            """Take another one."""
+            self.answer = new_config
+            return True
+
+        def step(self) -> dict[str, Any]:
+            """Its scores."""
+            return {"scores": dict.fromkeys(self.answer["seeds"], float(self.answer["passes"]))}
+
+    watch = Watch([mark for mark in (1000, 5000) if mark < probes] + [probes], temporary)
+    portfolio = made_up(-(-probes // PROBES_PER_CELL) + slots)
+    portfolio.slots = slots
+
+    def config_of(probe: Probe) -> dict[str, Any]:
+        passing = passes(probe.cell, probe.arm, probe.value)
+        return {"seeds": list(probe.seeds), "passes": passing}
+
+    def record(probe: Probe, result: dict[str, Any]) -> None:
+        for seed, score in result["scores"].items():
+            portfolio.tell(probe.cell, probe.arm, probe.value, seed, score)
+        watch.probe()
+
+    searcher = ThresholdSearcher(portfolio, config_of)
+    with connect("local", slots):
+        run_trials(
+            NoCost,
+            searcher,
+            slots,
+            {"cpu": 1},
+            scheduler=SeedScheduler(searcher, record),
+            stop=UntilDone(lambda: len(watch.at) >= probes or portfolio.is_done),
+        )
+    return watch
+
+
+def utilisation(workers: int, probe_seconds: float, driver_seconds: Sequence[float]) -> float:
+    """Simulated share of the workers' time in which they train.
+
+    A worker that ends a probe waits until the driver, one worker after another, gives it the next.
+    """
+    draw = random.Random(0)
+    ends: list[float] = [0.0] * workers
+    heapq.heapify(ends)
+    free_at = trained = 0.0
+    for _ in range(workers * SIMULATED_ROUNDS):
+        asked = heapq.heappop(ends)
+        free_at = max(free_at, asked) + draw.choice(driver_seconds)
+        length = draw.expovariate(1 / probe_seconds)
+        trained += length
+        heapq.heappush(ends, free_at + length)
+    return trained / (workers * free_at)
+
+
+def cluster_rows(driver_seconds: Sequence[float]) -> list[dict[str, Any]]:
+    """Which clusters a driver of these times keeps busy."""
+    mean = sum(driver_seconds) / len(driver_seconds)
+    return [
+        {
+            "probe_seconds": seconds,
+            "most_workers": int(seconds / mean),
+            "workers": workers,
+            "by_model": round(min(1.0, seconds / mean / workers), 3),
+            "simulated": round(utilisation(workers, seconds, driver_seconds), 3),
+        }
+        for seconds in PROBE_SECONDS
+        for workers in WORKERS
+    ]
+
+
+def main(
+    probes: Annotated[int, typer.Option(min=10, help="Probes to hand out.")] = 10_000,
+    slots: Annotated[int, typer.Option(min=1, help="Workers.")] = 2,
+    how: How = Format.TABLE,
+) -> None:
+    """Hand out probes that cost nothing; print what that took, and what it means for a cluster."""
+    messages = Console(stderr=True)
+    before = os.environ.get("TMPDIR")
+    with tempfile.TemporaryDirectory(prefix="scale-") as folder:
+        os.environ["TMPDIR"] = tempfile.tempdir = folder  # Ray's and Tune's folders are made there
+        try:
+            watch = run(probes, slots, Path(folder))
+        finally:
+            tempfile.tempdir = None
+            with suppress(KeyError):
+                del os.environ["TMPDIR"]
+            if before is not None:
+                os.environ["TMPDIR"] = before
+    took = watch.at[-1] - watch.at[0]
+    messages.print(f"{len(watch.at)} probes in {took:.1f} s")
+    print_listing({"driver": watch.rows, "clusters": cluster_rows(watch.gaps)}, how)
+
+
+if __name__ == "__main__":
+    typer.run(main)
