@@ -3,9 +3,9 @@
     python benchmarks/scale.py [--probes 10000] [--slots 2] [--format table|json|csv]
 
 A search over made-up cells is carried out as a study's is, by the same loop, searcher and
-scheduler, on workers that answer at once: all the time that passes is overhead. It
-prints, after 1,000, 5,000 and all probes, the probes of a second since the row before, the driver's resident memory, and
-the files and folders in the temporary folders of Tune and Ray.
+scheduler, on workers that answer at once: all the time that passes is overhead. It prints, after
+1,000, 5,000 and all probes, the probes of a second since the row before, the driver's resident
+memory, and the files and folders in the temporary folders of Tune and Ray.
 
 The second table is what follows from that for a cluster. A driver hands out one probe after
 another, so that it keeps ``most_workers`` busy where a probe takes ``probe_seconds``: as many as it
@@ -96,15 +96,14 @@ def resident_mib() -> float:
 
 def run(probes: int, slots: int, temporary: Path) -> Watch:
     """Carry so many probes out on a Ray of our own."""
-    from ray import tune
-
     from rgr_dist.running.cluster import connect
+    from search.tune.forgetting import TidyTrainable
     from search.tune.runner import run_trials
     from search.tune.scheduler import SeedScheduler
     from search.tune.searcher import ThresholdSearcher
     from search.tune.stopper import UntilDone
 
-    class NoCost(tune.Trainable):
+    class NoCost(TidyTrainable):
         """Answers at once."""
 
         def setup(self, config: dict[str, Any]) -> None:
@@ -118,7 +117,7 @@ def run(probes: int, slots: int, temporary: Path) -> Watch:
 
         def step(self) -> dict[str, Any]:
             """Its scores."""
-            return {"scores": dict.fromkeys(self.answer["seeds"], float(self.answer["passes"]))}
+            return {"seeds": self.answer["seeds"], "score": float(self.answer["passes"])}
 
     watch = Watch([mark for mark in (1000, 5000) if mark < probes] + [probes], temporary)
     portfolio = made_up(-(-probes // PROBES_PER_CELL) + slots)
@@ -129,20 +128,23 @@ def run(probes: int, slots: int, temporary: Path) -> Watch:
         return {"seeds": list(probe.seeds), "passes": passing}
 
     def record(probe: Probe, result: dict[str, Any]) -> None:
-        for seed, score in result["scores"].items():
-            portfolio.tell(probe.cell, probe.arm, probe.value, seed, score)
+        for seed in result["seeds"]:
+            portfolio.tell(probe.cell, probe.arm, probe.value, seed, result["score"])
         watch.probe()
 
     searcher = ThresholdSearcher(portfolio, config_of)
+    scheduler = SeedScheduler(searcher, record)
     with connect("local", slots):
         run_trials(
             NoCost,
             searcher,
             slots,
             {"cpu": 1},
-            scheduler=SeedScheduler(searcher, record),
+            scheduler=scheduler,
             stop=UntilDone(lambda: len(watch.at) >= probes or portfolio.is_done),
         )
+    if scheduler.fault is not None:
+        raise scheduler.fault
     return watch
 
 
@@ -152,16 +154,17 @@ def utilisation(workers: int, probe_seconds: float, driver_seconds: Sequence[flo
     A worker that ends a probe waits until the driver, one worker after another, gives it the next.
     """
     draw = random.Random(0)
-    ends: list[float] = [0.0] * workers
-    heapq.heapify(ends)
-    free_at = trained = 0.0
+    ends = [0.0] * workers  # a heap
+    free_at, trained = 0.0, []
     for _ in range(workers * SIMULATED_ROUNDS):
         asked = heapq.heappop(ends)
         free_at = max(free_at, asked) + draw.choice(driver_seconds)
-        length = draw.expovariate(1 / probe_seconds)
-        trained += length
-        heapq.heappush(ends, free_at + length)
-    return trained / (workers * free_at)
+        end = free_at + draw.expovariate(1 / probe_seconds)
+        trained.append((free_at, end))
+        heapq.heappush(ends, end)
+    since = trained[len(trained) // 2][0]  # all workers have started by then
+    within = sum(max(0.0, min(end, free_at) - max(start, since)) for start, end in trained)
+    return within / (workers * (free_at - since))
 
 
 def cluster_rows(driver_seconds: Sequence[float]) -> list[dict[str, Any]]:

@@ -53,7 +53,7 @@ def drive_from_inside(
             study.model_dump_json(),
             assets.needed(study.cells),
             store.root,
-            workers,
+            cpus,
             engine,
             gpus,
             retry_failed,
@@ -105,7 +105,7 @@ def _drive(
     study_json: str,
     arrays: dict[str, assets.Array],
     root: str,
-    workers: int,
+    cpus: int | None,
     engine: str,
     gpus: float,
     retry_failed: bool,
@@ -113,4 +113,4 @@ def _drive(
     """Drive a study from inside the cluster."""
     assets.take(arrays)
     study = Study.model_validate_json(study_json)
-    return run_study(study, Store(root), Silent(), workers, "auto", engine, gpus, retry_failed)
+    return run_study(study, Store(root), Silent(), cpus, "auto", engine, gpus, retry_failed)

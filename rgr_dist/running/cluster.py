@@ -73,7 +73,7 @@ def connect(
     if address not in ("local", "auto"):
         _check_reachable(address)
     if ray.is_initialized():
-        yield _slots(ray.cluster_resources(), cpus, gpus)
+        yield slots_of(ray.cluster_resources(), cpus, gpus)
         return
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "warning"}
     if address.startswith("ray://"):
@@ -103,7 +103,7 @@ def connect(
         signal.signal(signal.SIGTERM, on_sigterm)
     try:
         beside.join()
-        yield _slots(ray.cluster_resources(), cpus, gpus)
+        yield slots_of(ray.cluster_resources(), cpus, gpus)
     finally:
         if ended_by is None:
             ray.shutdown()
@@ -116,7 +116,7 @@ def is_connected() -> bool:
     return "ray" in sys.modules and bool(sys.modules["ray"].is_initialized())
 
 
-def _slots(resources: dict[str, float], cpus: int | None, gpus: float) -> int:
+def slots_of(resources: dict[str, float], cpus: int | None, gpus: float) -> int:
     """How many probes can run at once, each on one CPU and its share of a GPU."""
     slots = max(1, int(resources.get("CPU", 1)))
     slots = min(slots, cpus or slots)

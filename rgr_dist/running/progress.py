@@ -21,7 +21,8 @@ class Summary:
         work: multiply-adds of those steps.
         train_seconds: seconds of training, summed over runs.
         seconds: from ``started`` to the end of the last probe.
-        workers: probes that can run at once.
+        workers: probes that can run at once, by now.
+        worker_seconds: seconds in which workers could have trained, summed over them.
         failures: each run that failed, with its reason in a line.
         started: when the first probe could start, on ``time.monotonic``'s clock.
         paced_from: when the first run that is told began to train, on the same clock: after
@@ -36,23 +37,32 @@ class Summary:
     train_seconds: float = 0.0
     seconds: float = 0.0
     workers: int = 0
+    worker_seconds: float = 0.0
     started: float = 0.0
     paced_from: float | None = None
     failures: list[str] = field(default_factory=list)
+    _counted: float = 0.0
 
     @property
     def utilisation(self) -> float:
         """Share of the workers' time in which they trained."""
-        whole = self.workers * self.seconds
-        return self.train_seconds / whole if whole else 0.0
+        return self.train_seconds / self.worker_seconds if self.worker_seconds else 0.0
 
     def start(self, workers: int) -> None:
         """Note that the first probe can start now."""
         self.workers, self.started = workers, time.monotonic()
+        self._counted = self.started
+
+    def resize(self, workers: int) -> None:
+        """Note that there are so many workers now."""
+        now = time.monotonic()
+        self.worker_seconds += self.workers * (now - self._counted)
+        self.workers, self._counted = workers, now
 
     def stop(self) -> None:
         """Note that the last probe has ended."""
         self.seconds = time.monotonic() - self.started
+        self.resize(self.workers)
 
 
 class View(Protocol):

@@ -14,6 +14,7 @@ from rgr_dist.planning.tables import write_tables
 from rgr_dist.running.client import drive_from_inside
 from rgr_dist.running.cluster import connect, is_connected
 from rgr_dist.running.progress import Silent, Summary, View
+from rgr_dist.running.slots import ClusterSlots
 from rgr_dist.store.row import lost_rows
 from rgr_dist.store.store import Store
 from rgr_dist.study import assets
@@ -86,12 +87,18 @@ def _run_here(
             record(study, store, search.expected)
             store.append(search.implied)
             search.portfolio.slots = 1 if gpus else workers  # on a GPU, lanes are fast side by side
+
+            def resize(now: int) -> None:
+                summary.resize(now)
+                search.portfolio.slots = 1 if gpus else now
+
             _train(
                 study,
                 search.portfolio,
                 Recorder(study, store, search.portfolio, summary, view),
                 engine,
                 gpus,
+                None if address == "local" else ClusterSlots(cpus, gpus, resize),
             )
             summary.stop()
         # From the store alone, so that whoever reads it later finds the same.
@@ -167,9 +174,18 @@ class Recorder:
 
 
 def _train(
-    study: Study, portfolio: Portfolio, recorder: Recorder, engine: str, gpus: float
+    study: Study,
+    portfolio: Portfolio,
+    recorder: Recorder,
+    engine: str,
+    gpus: float,
+    slots: ClusterSlots | None,
 ) -> None:
-    """Train what the search asks for, until it needs nothing more."""
+    """Train what the search asks for, until it needs nothing more.
+
+    Args:
+        slots: says how many probes can run at once; as many as at the start if not given.
+    """
     from ray.tune import with_parameters
 
     from rgr_dist.running.callbacks import Heartbeat
@@ -196,7 +212,7 @@ def _train(
     run_trials(
         with_parameters(ProbeTrainable, arrays=assets.needed(study.cells)),
         searcher,
-        recorder.summary.workers,
+        slots or recorder.summary.workers,
         {"cpu": 1, "gpu": gpus},
         scheduler=scheduler,
         stop=UntilDone(lambda: portfolio.is_done),

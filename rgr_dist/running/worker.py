@@ -10,14 +10,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ray import tune
-
 from rgr_dist.engines.api import Engine, Outcome
 from rgr_dist.engines.choose import make_engine
 from rgr_dist.store.row import run_row
 from rgr_dist.study import assets
 from rgr_dist.study.study import Cell, Run
 from search.protocol import Probe
+from search.tune.forgetting import TidyTrainable
 
 
 def probe_config(
@@ -39,7 +38,7 @@ def probe_config(
     }
 
 
-class ProbeTrainable(tune.Trainable):
+class ProbeTrainable(TidyTrainable):
     """One trial trains the seeds it is given of one probe, together, in its only step.
 
     Its result holds ``rows``, one stored run each. A step that raises is reported as failed

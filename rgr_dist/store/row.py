@@ -112,8 +112,14 @@ def lost_rows(
 
 @cache
 def _versions() -> str:
-    packages = ("rgr-dist", "torch", "numpy", "numba")
-    return " ".join(f"{package}={metadata.version(package)}" for package in packages)
+    return " ".join(f"{name}={_version(name)}" for name in ("rgr-dist", "torch", "numpy", "numba"))
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:  # ours, shipped to a cluster as source
+        return "source"
 
 
 @cache

@@ -9,6 +9,7 @@ from typing import Any
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 
+from search.tune.forgetting import forget
 from search.tune.memory_kill import LOW_ON_MEMORY
 from search.tune.searcher import ThresholdSearcher
 
@@ -29,13 +30,28 @@ class SeedScheduler(FIFOScheduler):
         self.asked_by = searcher
         self.record = record
         self.fault: Exception | None = None
+        self._ended: list[tuple[Any, Trial]] = []
 
     def __getstate__(self) -> dict[str, Any]:
         """Nothing of a study is pickled: running it again resumes it."""
         return {}
 
+    def choose_trial_to_run(self, tune_controller: Any) -> None:
+        """None: Tune starts those that wait by itself, in order. Drops the trials that have ended.
+
+        The choice of ``FIFOScheduler`` looks at every trial that there ever was.
+        """
+        for controller, trial in self._ended:
+            forget(controller, trial)
+        self._ended.clear()
+
+    def on_trial_complete(self, tune_controller: Any, trial: Trial, result: dict[str, Any]) -> None:
+        """Note a trial that has ended."""
+        self._ended.append((tune_controller, trial))
+
     def on_trial_error(self, tune_controller: Any, trial: Trial) -> None:
         """Note a trial whose worker was killed for its memory."""
+        self._ended.append((tune_controller, trial))
         probe = self.asked_by.probes.get(trial.trial_id)
         told = Path(trial.error_file or "")
         if probe is not None and told.is_file() and LOW_ON_MEMORY in told.read_text():
