@@ -235,10 +235,11 @@ def _verdict(test: SeedTest, known: tuple[float, ...]) -> Verdict | None:
 def _reaches(test: SeedTest, known: tuple[float, ...], bound: Fraction) -> bool:
     """Whether the scores reach the wanted sum where each that is missing is at a bound."""
     sign, missing = -1 if test.minimise else 1, test.seeds - len(known)
-    total, goal = sign * sum(known), sign * test.seeds * test.target - missing * float(bound)
-    rounding = (test.seeds + 4) * sys.float_info.epsilon * (sum(map(abs, known)) + abs(goal))
-    if abs(total - goal) > rounding:  # no rounding can have changed this; fractions are slow
-        return total > goal
+    total, wanted, rest = sign * sum(known), sign * test.seeds * test.target, missing * float(bound)
+    size = sum(map(abs, known)) + abs(wanted) + abs(rest)
+    gap = total + rest - wanted
+    if abs(gap) > (test.seeds + 4) * sys.float_info.epsilon * size:
+        return gap > 0  # no rounding can have changed this; fractions are slow
     exact = sum(map(_decimal, known), Fraction()) * sign
     return exact + missing * bound >= test.signed_bounds[2]
 

@@ -52,7 +52,7 @@ for verb, example in EXAMPLES.items():
 
 
 COLLECT_AFTER = 50_000
-"""New objects after which garbage is looked for. What is imported makes hundreds of thousands, which
+"""New objects after which garbage is looked for. What is imported makes hundreds of thousands that
 stay; with Python's 700, looking through them takes a tenth of the time of a short command."""
 
 

@@ -89,6 +89,14 @@ def test_scores_too_large_to_add_are_compared_all_the_same() -> None:
     assert test.verdict({0: 1.1e308, 1: 1.1e308, 2: 0.7e308}) == "fail"
 
 
+@pytest.mark.parametrize(("target", "missing"), [(0.07, 7), (0.57, 57), (0.29, 29), (0.14, 14)])
+def test_a_target_times_the_seeds_is_not_rounded(target: float, missing: int) -> None:
+    """100 * 0.07 is above 7 in floating point, and 100 * 0.57 below 57."""
+    zeros = dict.fromkeys(range(100 - missing), 0.0)
+    assert SeedTest(target, 100).verdict(zeros) is None
+    assert SeedTest(target, 100).verdict({**zeros, 99: 1 - 1e-15}) == "fail"
+
+
 def test_numpy_scores_count_as_the_same_numbers() -> None:
     scores = dict(enumerate(np.full(10, 0.99)))
     assert SeedTest(0.99, 10).verdict(scores) == "pass"
