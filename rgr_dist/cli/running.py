@@ -139,13 +139,13 @@ def _train(
     Args:
         beside: where an early Ray ends.
     """
-    from analysis.wording import plural
-    from rgr_dist.running.cluster import connect
+    from rgr_dist.running.cluster import connect  # nothing here may import pandas: Ray goes first
 
     with ExitStack() as early:
         if address == "local" and store.is_empty:
-            count = plural(len(study.cells), "cell")
-            console.print(f"{study.name}: {count}; starting Ray", highlight=False)
+            count = len(study.cells)
+            cells = f"{count} cell{'' if count == 1 else 's'}"
+            console.print(f"{study.name}: {cells}; starting Ray", highlight=False)
             early.enter_context(connect(address, cpus, gpus, _import_the_rest, beside))
         from rgr_dist.cli.live import LiveView
         from rgr_dist.running.sweep import run_study
@@ -204,6 +204,7 @@ def _tell(study: Study, store: Store, console: Console, summary: Summary, asked:
 
 def _import_the_rest() -> None:
     """Load what a study's end needs, which takes about a second, and nothing that imports Ray."""
+    import analysis.report.publish  # noqa: F401
     import rgr_dist.cli.live  # noqa: F401
 
 

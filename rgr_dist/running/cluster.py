@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from rgr_dist.faults import UserError
+from rgr_dist.running.idle_processes import without_idle_processes
 
 ATTEMPTS = 3
 """Times to try a ray:// address."""
@@ -89,7 +90,7 @@ def connect(
         try:
             # Ray would put the working directory first on every worker's path, where a file
             # named search.py would hide our package of that name.
-            with contextlib.chdir(NOTHING_TO_IMPORT):
+            with contextlib.chdir(NOTHING_TO_IMPORT), without_idle_processes():
                 ray.init(address=address, **options)
             break
         except (ConnectionError, RuntimeError, ValueError) as error:

@@ -78,7 +78,8 @@ def _run_here(
     summary = Summary(started=time.monotonic())
     if not retry_failed and not search.portfolio.is_done:
         summary.left_failed = tell_failures(search)
-    if not search.portfolio.is_done:
+    is_left = not search.portfolio.is_done
+    if is_left:
         if address == "local" and not is_connected():
             count = len(study.cells)
             view.say(f"{study.name}: {count} cell{'s' if count > 1 else ''}; starting Ray")
@@ -101,10 +102,10 @@ def _run_here(
                 None if address == "local" else ClusterSlots(cpus, gpus, resize),
             )
             summary.stop()
-        # From the store alone, so that whoever reads it later finds the same.
+    store.compact()  # first: one part is read sooner than many
+    if is_left:  # from the store alone, so that whoever reads it later finds the same
         search = stored_search(study, store)
     record(study, store, search.expected)
-    store.compact()
     write_tables(study, store, search.portfolio)
     return summary
 

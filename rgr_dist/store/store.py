@@ -18,9 +18,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
@@ -38,6 +37,9 @@ from rgr_dist.store.parts import (
     written,
 )
 from rgr_dist.store.schema import ALL_PAIRS, DECISIONS, RUNS, SCHEMA_VERSION, THRESHOLDS
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 STUDY_TABLES = {"thresholds": THRESHOLDS, "decisions": DECISIONS, "all_pairs": ALL_PAIRS}
 ANSWER_WITHIN = 60.0
