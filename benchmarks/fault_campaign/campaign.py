@@ -51,6 +51,10 @@ INJECTED = "Inject RPC"
 """What Ray logs of such a call."""
 SPARE_MEMORY = 1500
 """MiB beyond what is in use when a driver starts, after which Ray's memory monitor kills."""
+CLUSTERS = 3
+"""Clusters whose nodes are killed: each takes a third of the kills."""
+KILLS_EVERY = 0.3
+"""Mean seconds from a new row to the death of a node."""
 NO_PROGRESS = 25
 """Drivers in a row that store nothing, after which a study counts as stuck."""
 
@@ -116,38 +120,49 @@ class Campaign:
     def workers_killed(self, times: int, hows: str) -> None:
         """Let workers die until so many have."""
         target = self.faults.count("worker") + times
-        while self.faults.count("worker") < target:
-            self._through(None, self._deaths(hows))
+        while (before := self.faults.count("worker")) < target:
+            self._through(None, self._deaths(hows, target))
+            if self.faults.count("worker") == before:
+                self.wrong.append(f"no worker died in a study in which they should: {hows}")
+                break
 
     def nodes_killed(self, times: int) -> None:
-        """Kill raylets and nodes of a cluster in turn until so many have died; others join."""
-        target = self.faults.count("raylet", "node") + times
-        while self.faults.count("raylet", "node") < target:
-            failing = self._is_third("nodes")
+        """Kill raylets and nodes of clusters in turn until so many have died; others join.
+
+        There are three clusters; between the processes of the last, calls fail.
+        """
+        first = self.faults.count("raylet", "node")
+        before = set(self.temporary.glob("ray/session_2*"))
+        for cluster in range(CLUSTERS):
+            target = first + times * (cluster + 1) // CLUSTERS
+            failing = cluster == CLUSTERS - 1
             nodes = Nodes(WORKERS, {"RAY_testing_rpc_failure": RPC_FAULTS} if failing else {})
+            disturb = partial(self._kill_nodes, nodes, target)
             try:
-                disturb = partial(self._kill_nodes, nodes, target)
-                self._through(disturb, address=nodes.address, failing=failing)
+                while (killed := self.faults.count("raylet", "node")) < target:
+                    self._through(disturb, address=nodes.address, failing=failing)
+                    if self.faults.count("raylet", "node") == killed:
+                        self.wrong.append("no node was killed in a study in which one should be")
+                        break
             finally:
                 self._count_rpc_faults()
                 nodes.end()
-        for session in self.temporary.glob("ray/session_2*"):  # the cluster was the campaign's own
-            shutil.rmtree(session, ignore_errors=True)
+        for session in set(self.temporary.glob("ray/session_2*")) - before:
+            shutil.rmtree(session, ignore_errors=True)  # the clusters were the campaign's own
 
     def _kill_nodes(
         self, nodes: Nodes, target: int, driver: Driver, ledger: Ledger, failing: bool
     ) -> None:
-        while self.faults.count("raylet", "node") < target:
-            more, wait = ledger.stored() + 1, self.draw.expovariate(1.0)
+        while (killed := self.faults.count("raylet", "node")) < target:
+            more, wait = ledger.stored() + 1, self.draw.expovariate(1 / KILLS_EVERY)
             if not driver.wait_until(lambda least=more: ledger.stored() >= least):
                 return
             end = time.monotonic() + wait
             if not driver.wait_until(lambda then=end: time.monotonic() >= then):
                 return
-            what = "node" if self.faults.count("raylet", "node") % 2 else "raylet"
-            pid = nodes.kill_one(self.draw, whole=what == "node")
+            what = "node" if killed % 2 else "raylet"
+            pid = nodes.replace_one(self.draw, whole=what == "node")
             self.faults.note(what, "SIGKILL", failing, pid=pid)
-            nodes.add_one()
 
     def disk_full(self) -> None:
         """Fill the disk of a store while a driver writes it; give room again; take it up."""
@@ -267,9 +282,9 @@ class Campaign:
             end = time.monotonic() + self.draw.uniform(0, 0.3)
         return driver.wait_until(lambda: time.monotonic() >= end, every=0.01)
 
-    def _deaths(self, hows: str) -> Callable[[], dict[str, str]]:
+    def _deaths(self, hows: str, most: int) -> Callable[[], dict[str, str]]:
         """The environment in which workers die."""
-        inside = Path(__file__).parent / "fault_campaign" / "in_workers"
+        inside = Path(__file__).parent / "in_workers"
 
         def environment() -> dict[str, str]:
             path = [str(inside), *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -277,6 +292,7 @@ class Campaign:
                 "PYTHONPATH": os.pathsep.join(path),
                 "RGR_DEATHS": hows,
                 "RGR_DEATHS_AFTER": "1.0",
+                "RGR_DEATHS_MOST": str(most),
                 "RGR_DEATHS_SEED": str(self.seed),
                 "RGR_DEATHS_TO": str(self.faults.path),
                 "RGR_DEATHS_MEBIBYTES": str(2 * SPARE_MEMORY),

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import secrets
 import signal
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
+
+
+TRIES = 9
+"""Times to start a node before that counts as an error."""
 
 
 class Nodes:
@@ -22,37 +28,51 @@ class Nodes:
         from ray.cluster_utils import Cluster
 
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+        logging.getLogger("ray").setLevel(logging.CRITICAL)  # it tells of each node that ends
         self.workers, self.settings = workers, settings
         self.cluster: Any = Cluster(
             initialize_head=True, head_node_args={"num_cpus": 0, **self._options()}
         )
         self.nodes = [self._added() for _ in range(workers)]
+        self._thread = ThreadPoolExecutor(1)
+        self._joining: Future[None] = self._thread.submit(lambda: None)
 
     @property
     def address(self) -> str:
         """What ``rgr run --address`` takes."""
         return str(self.cluster.address)
 
-    def kill_one(self, draw: random.Random, whole: bool) -> int:
-        """Kill a node, or its raylet alone; returns the number of the process."""
+    def replace_one(self, draw: random.Random, whole: bool) -> int:
+        """Kill a node, or its raylet alone; returns the number of that process.
+
+        Another node joins meanwhile, which takes seconds.
+        """
+        self._joining.result()
         node = self.nodes.pop(draw.randrange(len(self.nodes)))
         raylet = int(node.all_processes["raylet"][0].process.pid)
         if not whole:
             with suppress(ProcessLookupError):
                 os.kill(raylet, signal.SIGKILL)
         self.cluster.remove_node(node, allow_graceful=False)
+        self._joining = self._thread.submit(lambda: self.nodes.append(self._added()))
         return raylet
-
-    def add_one(self) -> None:
-        """Let another node join."""
-        self.nodes.append(self._added())
 
     def end(self) -> None:
         """Kill what is left of it."""
+        self._thread.shutdown()
         with suppress(Exception):  # Ray complains of nodes that were killed
             self.cluster.shutdown()
 
     def _added(self) -> Any:
+        """A node that has joined; where calls fail, it may take several tries."""
+        for _ in range(TRIES):
+            try:
+                return self._tried()
+            except Exception:  # whatever Ray raises
+                continue
+        return self._tried()
+
+    def _tried(self) -> Any:
         return self.cluster.add_node(num_cpus=1, **self._options())
 
     def _options(self) -> dict[str, Any]:

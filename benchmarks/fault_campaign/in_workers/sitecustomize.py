@@ -2,13 +2,15 @@
 
 Each worker lives for an exponentially distributed time after it has loaded what trains, then ends
 in one of the ways named in ``RGR_DEATHS``: exit, segfault, kill, memory. It says so first, in the
-file ``RGR_DEATHS_TO``. The ``memory`` that it takes is more than Ray's memory monitor lets it have.
+file ``RGR_DEATHS_TO``, and lives on if that tells of ``RGR_DEATHS_MOST`` deaths already. The
+``memory`` that it takes is more than Ray's memory monitor lets it have.
 """
 
 import os
 import sys
 import threading
 import time
+from pathlib import Path
 
 
 def die() -> None:
@@ -23,6 +25,10 @@ def die() -> None:
         time.sleep(0.05)
     time.sleep(draw.expovariate(1 / float(os.environ["RGR_DEATHS_AFTER"])))
     how = draw.choice(os.environ["RGR_DEATHS"].split())
+    told = Path(os.environ["RGR_DEATHS_TO"])
+    died = told.read_text().count('"what": "worker"') if told.exists() else 0
+    if died >= int(os.environ["RGR_DEATHS_MOST"]):
+        return
     line = {"what": "worker", "how": how, "pid": os.getpid(), "at": time.time()}
     line["rpc_faults"] = "RAY_testing_rpc_failure" in os.environ
     handle = os.open(os.environ["RGR_DEATHS_TO"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
