@@ -11,7 +11,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
-
 TRIES = 9
 """Times to start a node before that counts as an error."""
 
