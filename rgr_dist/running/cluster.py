@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import os
 import secrets
@@ -109,7 +110,23 @@ def connect(
         if ended_by is None:
             ray.shutdown()
         else:
-            ended_by.submit(ray.shutdown)
+            gc.collect()
+            gc.disable()
+            ended_by.submit(_end_apart)
+
+
+def _end_apart() -> None:
+    """End Ray in a thread of its own.
+
+    No garbage may be collected meanwhile: what Tune leaves in circles tells Ray of its end, and a
+    Ray that is about to end then ends the process.
+    """
+    import ray
+
+    try:
+        ray.shutdown()
+    finally:
+        gc.enable()
 
 
 def is_connected() -> bool:
