@@ -134,7 +134,7 @@ def _train(
     retry_failed: bool,
     beside: Executor,
 ) -> Summary:
-    """Train what is missing, shown live; an empty store lets Ray start before all is imported.
+    """Train what is missing, shown live; a new store lets Ray start before all is imported.
 
     Args:
         beside: where an early Ray ends.
@@ -142,7 +142,7 @@ def _train(
     from rgr_dist.running.cluster import connect  # nothing here may import pandas: Ray goes first
 
     with ExitStack() as early:
-        if address == "local" and store.is_empty:
+        if address == "local" and store.is_empty and not store.studies():
             count = len(study.cells)
             cells = f"{count} cell{'' if count == 1 else 's'}"
             console.print(f"{study.name}: {cells}; starting Ray", highlight=False)
