@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from search.bracket import Bracket
-from search.cell_state import Assumed, CellState, Scores, shown
+from search.cell_state import Assumed, CellState, Outcome, Scores, shown
 from search.protocol import CellPlan, Decision, Need, ProbeKey
 from search.seed_test import SeedTest
 
@@ -46,18 +46,19 @@ def replay(
     if state.is_waiting:
         return state
     for needs in _grid(state) if plan.every_value else _search(state):
-        missing = tuple(need for need in needs if state.outcome(need) is None)
-        if missing:
-            state.needs = missing
+        outcomes = [(need, state.outcome(need)) for need in needs]
+        state.needs = tuple(need for need, outcome in outcomes if outcome is None)
+        if state.needs:
             break
-        for need in needs:
-            _record(state, need)
+        for need, outcome in outcomes:
+            if outcome is not None:
+                _record(state, need, outcome)
     return state
 
 
-def _record(state: CellState, need: Need) -> None:
+def _record(state: CellState, need: Need, outcome: Outcome) -> None:
     """Note a probe whose outcome is known."""
-    outcome, key = state.outcome(need), need.key
+    key = need.key
     if need.want == "every seed":
         state.every_seed.add(key)
     if need.want == "extra seeds":
