@@ -23,12 +23,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from functools import cache
-from pathlib import Path
 from typing import Protocol
 
 import pyarrow as pa
 
+from rgr_dist.store.owner import born, is_running, machine
 from rgr_dist.store.parts import StoreError
 
 RENEW_EVERY = 10.0
@@ -84,12 +83,12 @@ class Driver:
         """This process."""
         since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         pid = os.getpid()
-        return Driver(does, platform.node(), _machine(), pid, _born(pid), since)
+        return Driver(does, platform.node(), machine(), pid, born(pid), since)
 
     @property
     def has_died(self) -> bool:
         """Whether it is a process of this machine that has ended."""
-        return self.machine == _machine() and not _is_running(self.process, self.born)
+        return self.machine == machine() and not is_running(self.process, self.born)
 
 
 UNKNOWN = Driver("another rgr", "unknown", "", 0, "", "unknown", holds=True)
@@ -172,7 +171,7 @@ def _acquire(folder: Folder, root: str, name: str, own: Driver) -> None:
         time.sleep(random.uniform(0.05, 0.5))  # two came at once: let one of them be first
     who = next((one for one in others.values() if one.holds), next(iter(others.values())))
     gives_up = "the next run takes it over once that process has ended"
-    if who.machine != _machine():
+    if who.machine != machine():
         gives_up = f"if that has died, the next run takes it over {SILENT_AFTER:.0f} s later"
     raise StoreError(
         f"--out {root}: {who.does} writes it (process {who.process} on {who.host}, since "
@@ -190,7 +189,7 @@ def _living_others(folder: Folder, name: str) -> dict[str, Driver]:
             continue
         driver = _parsed(text)
         is_silent = bool(now and at and (now - at).total_seconds() > SILENT_AFTER)
-        if driver.has_died or (driver.machine != _machine() and is_silent):
+        if driver.has_died or (driver.machine != machine() and is_silent):
             folder.remove_driver(other)
         else:
             living[other] = driver
@@ -206,34 +205,3 @@ def _parsed(text: str) -> Driver:
         return Driver(**json.loads(text))
     except (ValueError, TypeError):
         return UNKNOWN
-
-
-@cache
-def _machine() -> str:
-    """What tells this machine and container apart from others, until it is started anew."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
-    except OSError:
-        return f"{platform.node()} {uuid.getnode()}"
-
-
-def _is_running(process: int, born: str) -> bool:
-    """Whether a process of this machine runs that started then."""
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # it is another user's
-        pass
-    found = _born(process)
-    return not (found and born) or found == born
-
-
-def _born(process: int) -> str:
-    """When a process started, in clock ticks since the machine did; empty where nothing tells."""
-    try:
-        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return ""
-    return "ended" if fields[0] == "Z" else fields[19]

@@ -13,6 +13,7 @@ files counts once. One driver writes, and says so in ``drivers/``; many may read
 from __future__ import annotations
 
 import hashlib
+import time
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 STUDY_TABLES = {"thresholds": THRESHOLDS, "decisions": DECISIONS, "all_pairs": ALL_PAIRS}
 ANSWER_WITHIN = 60.0
 """Seconds to wait for object storage to answer."""
+HALF_WRITTEN_FOR = 600.0
+"""Seconds after which a file that somebody was writing under a hidden name is left over."""
 COMPACT_ABOVE = 64
 """More parts than this are merged into one at the end of a study."""
 
@@ -104,10 +107,16 @@ class Store:
                 self._remove_if_empty(folder)
 
     def _sweep(self) -> None:
-        """Remove what drivers left that were killed as they wrote a part."""
-        if self.local_path is not None:
-            for half in self.local_path.glob("runs/.part-*.parquet.*"):
-                half.unlink(missing_ok=True)
+        """Remove what drivers left that were killed as they wrote."""
+        if self.local_path is None:
+            return
+        for half in self.local_path.glob("runs/.part-*.parquet.*"):
+            half.unlink(missing_ok=True)  # parts are written by drivers alone
+        for pattern in ("runs/.probe-*", "drivers/.*.json.*", "studies/*/.*"):
+            for half in self.local_path.glob(pattern):
+                with suppress(OSError):  # others may be writing such files just now
+                    if half.is_file() and time.time() - half.stat().st_mtime > HALF_WRITTEN_FOR:
+                        half.unlink()
 
     def write_driver(self, name: str, text: str) -> None:
         """Say who writes the store.
@@ -143,6 +152,11 @@ class Store:
     def local_path(self) -> Path | None:
         """The store's folder, if it is on a local disk."""
         return Path(self._path) if isinstance(self._fs, pafs.LocalFileSystem) else None
+
+    @property
+    def log_folder(self) -> Path | None:
+        """Where logs of runs that broke belong: beside the runs, if there is such a folder yet."""
+        return self.local_path / "logs" if self.local_path and self.local_path.is_dir() else None
 
     def check_writable(self) -> None:
         """Check that files can be written here; leaves none behind.
