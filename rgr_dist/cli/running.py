@@ -139,10 +139,12 @@ def _train(
     Args:
         beside: where an early Ray ends.
     """
+    from rgr_dist.planning.memory import check_memory, machine_memory
     from rgr_dist.running.cluster import connect  # nothing here may import pandas: Ray goes first
 
     with ExitStack() as early:
         if address == "local" and store.is_empty and not store.studies():
+            check_memory(study, study.cells, machine_memory(), "this machine")
             count = len(study.cells)
             cells = f"{count} cell{'' if count == 1 else 's'}"
             console.print(f"{study.name}: {cells}; starting Ray", highlight=False)

@@ -11,7 +11,8 @@ import pandas as pd
 
 from rgr_dist.planning.budgets import trained_steps
 from rgr_dist.planning.forecast import BYTES_PER_RUN, Forecast, forecast, seconds_per_work
-from rgr_dist.planning.portfolio import shown_heads, stored_runs, stored_search
+from rgr_dist.planning.memory import check_memory, machine_memory
+from rgr_dist.planning.portfolio import open_cells, shown_heads, stored_runs, stored_search
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Cell, Study
 
@@ -24,9 +25,13 @@ def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
     Steps and times suppose that every threshold lies where the paper's law expects it. They are
     ``at_least`` what is left where the seeds beside a threshold decide how many more are wanted,
     which can double or triple them.
+
+    Raises:
+        MemoryFault: a run that is left would not fit in the memory of this machine.
     """
     search = stored_search(study, store)
     runs, portfolio = search.runs, search.portfolio
+    check_memory(study, open_cells(study, portfolio), machine_memory(), "this machine")
     pace, stored = seconds_per_work(runs, study), Counter(runs["cell_id"])
     rows, total = [], Forecast()
     for cell, left in zip(study.cells, forecast(study, portfolio), strict=True):

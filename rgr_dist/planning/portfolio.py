@@ -189,6 +189,11 @@ def tell_failures(search: StoredSearch) -> int:
     return len(failed)
 
 
+def open_cells(study: Study, portfolio: Portfolio) -> list[Cell]:
+    """The cells whose search still needs a run."""
+    return [cell for cell in study.cells if not portfolio.state(cell.cell_id).is_done]
+
+
 def _expected_cost(cell: Cell) -> float:
     """Multiply-adds of a run at the scale of the cell's threshold."""
     scale = capacity_scale(cell.m, cell.d_model, cell.n_edges)
@@ -199,15 +204,18 @@ class Feed:
     """Between a study's runs and its search: which runs a probe is, and which probe a run tells.
 
     A run that diverged did not recover the graph and has the worst score there is.
+
+    Attributes:
+        cells: the study's, by their cell_id.
     """
 
     def __init__(self, study: Study, portfolio: Portfolio) -> None:
         self.study, self.portfolio = study, portfolio
-        self._cells = {cell.cell_id: cell for cell in study.cells}
+        self.cells = {cell.cell_id: cell for cell in study.cells}
 
     def cell_of(self, probe: Probe) -> Cell:
         """The cell that a probe trains."""
-        return self._cells[probe.cell]
+        return self.cells[probe.cell]
 
     def runs_of(self, probe: Probe) -> list[Run]:
         """The runs of a probe, one for each of its seeds."""
@@ -228,7 +236,7 @@ class Feed:
 
     def tell(self, row: Mapping[str, Any]) -> None:
         """Tell the search of a run, if it is one of the study's and did not fail."""
-        if row["stop_reason"] == "failed" or row["cell_id"] not in self._cells:
+        if row["stop_reason"] == "failed" or row["cell_id"] not in self.cells:
             return
         diverged = row["stop_reason"] == "diverged"
         score = self.portfolio.test.worst if diverged else row["score"]
@@ -237,7 +245,7 @@ class Feed:
     def tell_all(self, runs: pd.DataFrame) -> None:
         """Tell the search of every run of a table, as ``tell`` does of one."""
         ended = runs["stop_reason"]
-        told = runs[(ended != "failed") & runs["cell_id"].isin(list(self._cells))]
+        told = runs[(ended != "failed") & runs["cell_id"].isin(list(self.cells))]
         score = told["score"].where(told["stop_reason"] != "diverged", self.portfolio.test.worst)
         probe = zip(*(told[name].tolist() for name in ("cell_id", "h", "d_k")), strict=True)
         rows = zip(probe, told["seed"].tolist(), score.tolist(), strict=True)

@@ -134,6 +134,15 @@ def is_connected() -> bool:
     return "ray" in sys.modules and bool(sys.modules["ray"].is_initialized())
 
 
+def node_memory() -> float | None:
+    """Bytes that the largest living node of the cluster has for workers and objects."""
+    import ray
+
+    found = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    sizes = [node.get("memory", 0) + node.get("object_store_memory", 0) for node in found]
+    return max(sizes, default=None)
+
+
 def slots_of(resources: dict[str, float], cpus: int | None, gpus: float) -> int:
     """How many probes can run at once, each on one CPU and its share of a GPU."""
     slots = max(1, int(resources.get("CPU", 1)))

@@ -9,10 +9,11 @@ from rgr_dist.planning.budgets import smaller_limits
 from rgr_dist.planning.expectations import record
 from rgr_dist.planning.forecast import step_cost
 from rgr_dist.planning.listing import reason
-from rgr_dist.planning.portfolio import Feed, stored_search, tell_failures
+from rgr_dist.planning.memory import check_memory, machine_memory
+from rgr_dist.planning.portfolio import Feed, open_cells, stored_search, tell_failures
 from rgr_dist.planning.tables import write_tables
 from rgr_dist.running.client import drive_from_inside
-from rgr_dist.running.cluster import connect, is_connected
+from rgr_dist.running.cluster import connect, is_connected, node_memory
 from rgr_dist.running.progress import Silent, Summary, View
 from rgr_dist.running.slots import ClusterSlots
 from rgr_dist.store.row import lost_rows
@@ -53,6 +54,7 @@ def run_study(
         StoreError: another driver writes the store; or a row could not be stored, and the study
             was stopped.
         ClusterError: no Ray cluster answers at the address.
+        MemoryFault: a run that is left would not fit in memory; nothing was written.
     """
     view = view or Silent()
     if address.startswith("ray://"):
@@ -80,10 +82,15 @@ def _run_here(
         summary.left_failed = tell_failures(search)
     is_left = not search.portfolio.is_done
     if is_left:
+        cells = open_cells(study, search.portfolio)
+        if address == "local":
+            check_memory(study, cells, machine_memory(), "this machine")
         if address == "local" and not is_connected():
             count = len(study.cells)
             view.say(f"{study.name}: {count} cell{'s' if count > 1 else ''}; starting Ray")
         with connect(address, cpus, gpus) as workers:  # first: without a Ray, nothing is written
+            if address != "local":
+                check_memory(study, cells, node_memory(), "the largest node of the cluster")
             summary.start(workers)
             record(study, store, search.expected)
             store.append(search.implied)

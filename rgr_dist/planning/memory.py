@@ -1,0 +1,125 @@
+"""The memory that a run takes, by its sizes, and whether a machine has it.
+
+Counted are arrays that grow with the cell: embeddings, the graph, contexts, parameters with their
+optimiser, and what the engines hold as they score. What a worker takes however small its run is
+(Python and its libraries) is left out.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from rgr_dist.faults import UserError
+from rgr_dist.paper import capacity_scale
+from rgr_dist.study.study import Cell, Study
+
+SINGLE, DOUBLE = 4, 8
+"""Bytes of a number."""
+SAMPLING = 2 * DOUBLE
+"""Bytes for each entry of an embedding as it is drawn: its rows, and the same as unit vectors."""
+CGROUP_LIMITS = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
+"""Where Linux tells what a container may take."""
+D_FF = 16
+"""Width of the transformer's hidden layer."""
+SCORED_AT_ONCE = 256
+"""Examples of the transformer that are scored at once."""
+
+
+class MemoryFault(UserError, ValueError):
+    """A run would not fit in memory; the message says what it needs and what there is."""
+
+
+def check_memory(study: Study, cells: Iterable[Cell], available: float | None, where: str) -> None:
+    """Make sure that one run of each cell fits in memory, at the width where it is first expected.
+
+    Args:
+        available: bytes; None if nobody knows, which passes.
+        where: whose memory, in words.
+
+    Raises:
+        MemoryFault: naming the first cell that does not fit.
+    """
+    if available is None:
+        return
+    for cell in cells:
+        needed = run_memory(cell, _first_width(cell, study))
+        if needed > available:
+            raise MemoryFault(
+                f"{study.name_of(cell)}: a run needs about {_shown(needed)} of memory, and {where} "
+                f"has {_shown(available)}; give smaller sizes, or a larger machine"
+            )
+
+
+def run_memory(cell: Cell, D_K: float) -> float:
+    """Bytes at the peak of one run of a cell whose layer has this total key width."""
+    if cell.record.task == "matching":
+        return _matching(cell, D_K)
+    m, d = cell.m, cell.d_model
+    graph = _graph(cell)
+    if cell.record.task == "construction":
+        factors = DOUBLE * m * (5 * d + 4 * D_K)  # embeddings, their SVD, queries and keys
+        return max(SAMPLING * m * d, factors) + graph
+    task = DOUBLE * m * d + SINGLE * m * d  # as drawn, and as the engine takes it
+    if cell.record.loss == "messages":
+        task += (DOUBLE + SINGLE) * m * d
+    # As drawn, twice, and half of the weights, gradient and moments, for which the draws make room.
+    layer = 2 * d * D_K * (2 * DOUBLE + 2 * SINGLE)
+    contexts = cell.training.validation_contexts, cell.training.test_contexts
+    scorers = sum(_scorer(cell, D_K, count) for count in contexts)
+    return max(SAMPLING * m * d, task + layer + scorers) + graph
+
+
+def machine_memory() -> float | None:
+    """Bytes of memory of this machine, or of this container if it may have less."""
+    limits: list[int] = []
+    with suppress(OSError, ValueError, AttributeError):
+        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    for limit in CGROUP_LIMITS:
+        with suppress(OSError, ValueError):  # not Linux, or "max": no limit
+            limits.append(int(limit.read_text()))
+    return min(limits, default=None)
+
+
+def _first_width(cell: Cell, study: Study) -> float:
+    """Total key width of the first probe, roughly; of a grid, all of which is trained, the most."""
+    search = study.search
+    if search.mode == "grid":
+        return max(search.D_K or (1,))
+    return max(
+        1.0, min(capacity_scale(cell.m, cell.d_model, cell.n_edges), search.max_D_K or math.inf)
+    )
+
+
+def _graph(cell: Cell) -> float:
+    """Bytes of a graph as it is drawn: sorting what orders a permutation, or a matrix of pairs."""
+    if cell.graph.family == "regular":
+        return 2 * cell.m**2
+    return 5 * DOUBLE * cell.m + 3 * SINGLE * cell.n_edges
+
+
+def _scorer(cell: Cell, D_K: float, contexts: int) -> float:
+    """Bytes that scoring over some contexts takes: all pairs, or queries and keys of all items."""
+    m, length = cell.m, cell.context.length
+    by_pairs = cell.record.heads == "max" and m**2 <= contexts * length**2
+    table = m**2 + m * (cell.d_model + 2 * D_K) if by_pairs else m * 2 * D_K
+    return SINGLE * (table + contexts * length)
+
+
+def _matching(cell: Cell, D_K: float) -> float:
+    """Bytes of the transformer's run: the table, the block's weights, the logits of a batch."""
+    d, answers = cell.d_model, cell.m + 1
+    weights = 2 * d * d + 2 * d * D_K + 2 * D_FF * d
+    batch = max(3 * (cell.training.batch_size or 1), 2 * SCORED_AT_ONCE) * answers
+    steady = (DOUBLE + SINGLE) * answers * d + 5 * SINGLE * weights + SINGLE * batch
+    return max(SAMPLING * answers * d, steady) + _graph(cell)
+
+
+def _shown(size: float) -> str:
+    return f"{size / 1e9:,.1f} GB"

@@ -1,0 +1,104 @@
+"""The memory that a run takes, as estimated and as measured; and what does not fit is refused."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rgr_dist.cli import call
+from rgr_dist.planning.memory import run_memory
+from rgr_dist.study.study import Cell, Run
+from tests.small_study import write_study
+
+BRIEF = {"max_steps": 2, "check_every": 1}
+MEASURE = """
+import sys
+from pathlib import Path
+from rgr_dist.engines.choose import make_engine
+from rgr_dist.study.study import Cell, Run
+
+def kilobytes(key):
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(key))
+
+small, large = map(Run.model_validate_json, sys.argv[1:3])
+engine = make_engine(model=large.cell.model)
+engine.train([small])  # with all that is compiled and loaded
+Path("/proc/self/clear_refs").write_text("5")  # the peak is what is resident now
+before = kilobytes("VmHWM")
+engine.train([large])
+print(kilobytes("VmHWM") - before)
+"""
+"""How much a large run adds to the peak of a process that has done a small one, in KiB."""
+
+
+@pytest.mark.parametrize(
+    ("model", "m", "d_model", "h", "d_k"),
+    [
+        ("max", 200_000, 64, 2, 4),  # embeddings as they are drawn
+        pytest.param("max", 4000, 64, 8, 128, marks=pytest.mark.slow),  # scores of all pairs
+        pytest.param("max", 300_000, 16, 8, 20, marks=pytest.mark.slow),  # queries and keys
+        pytest.param("max", 1000, 2048, 2, 1024, marks=pytest.mark.slow),  # the layer
+        pytest.param("softmax", 100_000, 64, 8, 4, marks=pytest.mark.slow),
+        pytest.param("value", 100_000, 128, 8, 4, marks=pytest.mark.slow),
+        pytest.param("transformer", 20_000, 512, 8, 64, marks=pytest.mark.slow),
+        pytest.param("ours", 8000, 256, 2, 32, marks=pytest.mark.slow),
+    ],
+)
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="reads the peak in /proc")
+def test_the_estimate_is_within_a_factor_of_two_of_the_measured_peak(
+    model: str, m: int, d_model: int, h: int, d_k: int
+) -> None:
+    training = {
+        **BRIEF,
+        **({"batch_size": 64, "weight_decay": 0.1} if model == "transformer" else {}),
+    }
+    made = {"construction": {"iterations": 2}} if model == "ours" else {"training": training}
+    runs = [
+        Run(cell=Cell.model_validate({"model": model, "m": m, "d_model": d_model} | made), **shape)
+        for m, d_model, shape in (
+            (64, 32, {"h": 2, "d_k": 2, "seed": 0}),
+            (m, d_model, {"h": h, "d_k": d_k, "seed": 0}),
+        )
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE, *(run.model_dump_json() for run in runs)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    measured = 1024 * int(done.stdout)
+    assert measured > 50e6  # else it would say nothing
+    assert measured / 2 < run_memory(runs[1].cell, h * d_k) < 2 * measured
+
+
+@pytest.mark.parametrize("verb", ["plan", "run"])
+def test_a_cell_whose_one_run_would_not_fit_is_refused_in_one_line(
+    verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    cells = [{"m": 16, "d_model": 8}, {"m": 2_000_000_000, "d_model": 2000}]
+    write_study(tmp_path, cells=cells, search={"heads": [1], "max_D_K": 2})
+    assert call([verb, "small.yaml"]) == 2
+    out, errors = capsys.readouterr()
+    assert out == ""
+    (line,) = errors.splitlines()
+    assert line.startswith("rgr: m=2000000000,d_model=2000: a run needs about 64,1")
+    assert "this machine has" in line
+    assert {path.name for path in tmp_path.iterdir()} == {"small.yaml"}
+
+
+def test_a_cell_that_is_done_is_reported_on_a_machine_that_could_not_train_it(
+    finished: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(finished)
+    for module in ("planning.listing", "running.sweep", "planning.memory"):  # the source last
+        monkeypatch.setattr(f"rgr_dist.{module}.machine_memory", lambda: 1.0)
+    assert call(["plan", "small.yaml", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["runs_left"] == 0
+    assert call(["run", "small.yaml"]) == 0
+    assert "nothing was left to train" in capsys.readouterr().out
