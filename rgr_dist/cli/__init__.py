@@ -7,22 +7,33 @@ runs, ``results`` those that tell what it found, ``tuning`` the one that tunes i
 
 from __future__ import annotations
 
-import atexit
 import gc
 import os
 import shlex
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from types import FrameType
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from rgr_dist.cli import checking, results, running, theory, tuning, watching
-from rgr_dist.cli.options import EXIT_BAD_INPUT, EXIT_INTERRUPTED, say_error
-from rgr_dist.faults import UNANSWERED, UserError
+from rgr_dist.cli.options import (
+    EXIT_BAD_INPUT,
+    EXIT_BROKEN,
+    EXIT_INTERRUPTED,
+    error_line,
+    say_error,
+)
+from rgr_dist.faults import LAST_RESORT, UNANSWERED, RunBroken, UserError
+
+TOGETHER = 1.0
+"""Seconds after a signal in which others are the same one."""
+SHOW_CURSOR = b"\x1b[?25h\n"
+"""Tells a terminal to show the cursor, which a live table hides."""
 
 app = typer.Typer(name="rgr", pretty_exceptions_enable=False)
 
@@ -76,31 +87,31 @@ def _rgr(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run ``rgr`` and leave the process with its exit status."""
     gc.set_threshold(COLLECT_AFTER)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _interrupt)
-    ended: list[int] = []
-    atexit.register(_leave, ended)  # before Ray's own, so that it runs after them
-    status = call(sys.argv[1:] if arguments is None else arguments)
-    if status == EXIT_INTERRUPTED:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one would end Ray half-way
-        ended.append(status)
-    if any(thread.name == UNANSWERED for thread in threading.enumerate()):
-        _leave([status])  # now: as it ends, pyarrow would wait for the answer
+    arguments = sys.argv[1:] if arguments is None else arguments
+    interrupt = _Interrupt(arguments)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as it is after nohup
+            signal.signal(number, interrupt)
+    LAST_RESORT[:] = [lambda broken: _leave_now(_broken(broken, arguments), EXIT_BROKEN)]
+    status = call(arguments)
+    is_waiting = any(thread.name == UNANSWERED for thread in threading.enumerate())
+    if status in (EXIT_INTERRUPTED, EXIT_BROKEN) or is_waiting:
+        _leave(status)
     sys.exit(status)
 
 
-def _leave(ended: Sequence[int]) -> None:
-    """Leave at once where what other threads still do would crash the end, or keep it waiting."""
-    if ended:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(ended[0])
+def _leave(status: int) -> NoReturn:
+    """Leave at once: Ray's end and pyarrow's would wait for what gives no answer, or crash."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
 
 
 def call(arguments: Sequence[str]) -> int:
     """Run ``rgr`` with these arguments; returns the exit status.
 
-    0 done; 2 bad input, explained in one line; 3 finished, but some runs failed; 130 interrupted.
+    0 done; 2 bad input, explained in one line; 3 finished, but some runs failed; 4 what a study
+    ran on broke half-way; 130 interrupted.
     """
     result: Any = None
     try:
@@ -109,12 +120,15 @@ def call(arguments: Sequence[str]) -> int:
             return result if isinstance(result, int) else 0
     except typer.TyperException as error:
         say_error(" ".join(_message(error).split()))
+    except RunBroken as error:
+        say_error(_broken(error, arguments))
+        return EXIT_BROKEN
     except UserError as error:
         say_error(" ".join(str(error).split()))
     except (KeyboardInterrupt, typer.Abort):
         result = EXIT_INTERRUPTED
     if result == EXIT_INTERRUPTED:
-        say_error(f"interrupted; resume with: rgr {shlex.join(arguments)}")
+        say_error(_interrupted(arguments))
         return EXIT_INTERRUPTED
     return EXIT_BAD_INPUT
 
@@ -125,7 +139,37 @@ def _message(error: typer.TyperException) -> str:
     return str(shown()).replace("Value error, ", "")
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    for another in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(another, signal.SIG_IGN)  # it would end Ray half-way
-    raise KeyboardInterrupt
+class _Interrupt:
+    """Ends a run at a signal: at the first in good order, which takes seconds; at the next at once.
+
+    What is stored stays stored either way; what the second leaves lying about, the next run sweeps.
+    Of signals that come together, as when a terminal is closed, only the first counts.
+    """
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        self._arguments = arguments
+        self._first: float | None = None
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if self._first is None:
+            self._first = now
+            raise KeyboardInterrupt
+        if now - self._first > TOGETHER:
+            _leave_now(_interrupted(self._arguments), EXIT_INTERRUPTED)
+
+
+def _leave_now(text: str, status: int) -> NoReturn:
+    """Say one last line and leave, from whatever was going on."""
+    if sys.stdout.isatty():
+        os.write(sys.stdout.fileno(), SHOW_CURSOR)
+    os.write(sys.stderr.fileno(), f"{error_line(text)}\n".encode())
+    os._exit(status)
+
+
+def _broken(error: RunBroken, arguments: Sequence[str]) -> str:
+    return f"{' '.join(str(error).split())}; resume with: rgr {shlex.join(arguments)}"
+
+
+def _interrupted(arguments: Sequence[str]) -> str:
+    return f"interrupted; resume with: rgr {shlex.join(arguments)}"

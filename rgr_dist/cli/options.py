@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rgr_dist.store.store import Store
     from rgr_dist.study.study import Study
 
-EXIT_BAD_INPUT, EXIT_FAILED_RUNS, EXIT_INTERRUPTED = 2, 3, 130
+EXIT_BAD_INPUT, EXIT_FAILED_RUNS, EXIT_BROKEN, EXIT_INTERRUPTED = 2, 3, 4, 130
 CELL = "m=64,d_model=16"
 LARGEST = 2**31 - 1
 """The largest size, as in a study."""
@@ -61,9 +61,14 @@ LONGEST_LINE = 500
 """Characters of a line on standard error."""
 
 
-def say_error(text: str) -> None:
-    """One line on standard error: what could command a terminal is escaped, what is long is cut."""
+def error_line(text: str) -> str:
+    """One line of a message: what could command a terminal is escaped, what is long is cut."""
     line = "".join(char if char.isprintable() else repr(char)[1:-1] for char in f"rgr: {text}")
     if len(line) > LONGEST_LINE:
         line = f"{line[: LONGEST_LINE // 2]} … {line[-LONGEST_LINE // 2 + 3 :]}"
-    print(line, file=sys.stderr)
+    return line
+
+
+def say_error(text: str) -> None:
+    """One line on standard error."""
+    print(error_line(text), file=sys.stderr)

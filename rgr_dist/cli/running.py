@@ -148,7 +148,9 @@ def _train(
             count = len(study.cells)
             cells = f"{count} cell{'' if count == 1 else 's'}"
             console.print(f"{study.name}: {cells}; starting Ray", highlight=False)
-            early.enter_context(connect(address, cpus, gpus, _import_the_rest, beside))
+            early.enter_context(
+                connect(address, cpus, gpus, _import_the_rest, beside, store.log_folder)
+            )
         from rgr_dist.cli.live import LiveView
         from rgr_dist.running.sweep import run_study
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from rgr_dist.faults import RunBroken, UserError
 from rgr_dist.planning.forecast import work_done
 from rgr_dist.planning.portfolio import open_portfolio, stored_runs, stored_search
 from rgr_dist.running.cluster import ClusterError, connect
@@ -87,17 +88,21 @@ def wait_for(task: Any, address: str, watch: Callable[[], None]) -> Any:
     """What a task on the cluster returns; ``watch`` is called every few seconds meanwhile.
 
     Raises:
-        ClusterError: the task failed.
+        ClusterError: the task refused what it was given.
+        RunBroken: it died, or the cluster did.
     """
     import ray
 
-    while not ray.wait([task], timeout=WATCH_EVERY)[0]:
-        watch()
     try:
+        while not ray.wait([task], timeout=WATCH_EVERY)[0]:
+            watch()
         return ray.get(task)
-    except ray.exceptions.RayError as error:
+    except (ray.exceptions.RayError, ConnectionError) as error:
         cause = getattr(error, "cause", error)
-        raise ClusterError(f"--address {address}: the driver there ended: {cause!r}") from None
+        is_fault_of_input = isinstance(cause, UserError) and not isinstance(cause, RunBroken)
+        raise (ClusterError if is_fault_of_input else RunBroken)(
+            f"--address {address}: the driver there ended: {cause!r}"
+        ) from None
 
 
 def _drive(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import gc
 import logging
 import os
@@ -18,8 +19,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rgr_dist.faults import UserError
+from rgr_dist.faults import LAST_RESORT, UserError
+from rgr_dist.running.broken import kill_ray, told_in_one_line
 from rgr_dist.running.idle_processes import without_idle_processes
+from rgr_dist.running.leftovers import claim_session, remove_session, session_folder, sweep
+from rgr_dist.running.ray_output import RayOutput
 
 ATTEMPTS = 3
 """Times to try a ray:// address."""
@@ -40,8 +44,11 @@ def connect(
     gpus: float = 0.0,
     meanwhile: Callable[[], None] | None = None,
     ended_by: Executor | None = None,
+    log_to: Path | None = None,
 ) -> Iterator[int]:
     """A Ray to run on, and how many probes it can run at once.
+
+    What Ray prints meanwhile is kept from the terminal.
 
     Args:
         address: ``local`` starts one; else that of a running cluster.
@@ -49,9 +56,11 @@ def connect(
         gpus: share of a GPU that a slot needs.
         meanwhile: called in another thread while Ray starts; must not import Ray.
         ended_by: ends Ray while the caller goes on, which takes a second; by default it waits.
+        log_to: folder for what Ray printed, should it break; the temporary folder by default.
 
     Raises:
         ClusterError: no Ray cluster answers at the address.
+        RunBroken: Ray did not start, died or failed; the message names a log.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
@@ -74,24 +83,84 @@ def connect(
 
     if address not in ("local", "auto"):
         _check_reachable(address)
+    from ray._common.utils import get_default_ray_temp_dir
+
+    sweep(Path(get_default_ray_temp_dir()))
     if ray.is_initialized():
-        yield slots_of(ray.cluster_resources(), cpus, gpus)
+        with told_in_one_line(RayOutput.latest or RayOutput(), log_to):
+            yield slots_of(ray.cluster_resources(), cpus, gpus)
         return
-    options: dict[str, Any] = {"log_to_driver": False, "logging_level": "warning"}
+    output = RayOutput()
+    output.take()
+    is_own = address == "local"
+    try:
+        with told_in_one_line(output, log_to):
+            _start(address, cpus, meanwhile)
+            if is_own:
+                claim_session()
+            yield slots_of(ray.cluster_resources(), cpus, gpus)
+    except KeyboardInterrupt:
+        output.is_cut_short = bool(LAST_RESORT)  # else this process, a notebook's, goes on
+        raise
+    finally:
+        if ended_by is None or output.is_cut_short:
+            _end(output, is_own)
+        else:
+            gc.collect()
+            gc.disable()
+            ended_by.submit(_end, output, is_own)
+
+
+def _end(output: RayOutput, is_own: bool) -> None:
+    """End Ray, or leave the cluster.
+
+    In a thread of its own, no garbage may be collected meanwhile: what Tune leaves in circles tells
+    Ray of its end, and a Ray that is about to end then ends the process.
+    """
+    import ray
+
+    try:
+        session = session_folder() if is_own else None
+        if output.is_cut_short:
+            kill_ray()
+        else:
+            with _sigterm_kept():
+                ray.shutdown()
+        if session is not None:
+            remove_session(session)
+    finally:
+        output.give_back()
+        gc.enable()
+
+
+def _start(address: str, cpus: int | None, meanwhile: Callable[[], None] | None) -> None:
+    """Start a Ray, or join one.
+
+    Raises:
+        ClusterError: no Ray cluster answers at the address.
+    """
+    import ray
+
+    options: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
     if address.startswith("ray://"):
         options = {}
     if address == "local":
+        _check_token()
         # A token of its own keeps Ray from writing one under the home folder.
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
         options |= {"num_cpus": cpus, "include_dashboard": False}
     beside = threading.Thread(target=meanwhile, daemon=True)
     beside.start()
-    on_sigterm = signal.getsignal(signal.SIGTERM)
     for attempt in range(1, ATTEMPTS + 1):
         try:
             # Ray would put the working directory first on every worker's path, where a file
             # named search.py would hide our package of that name.
-            with contextlib.chdir(NOTHING_TO_IMPORT), without_idle_processes():
+            with (
+                contextlib.chdir(NOTHING_TO_IMPORT),
+                _set_for_start(address == "local"),
+                _sigterm_kept(),
+                without_idle_processes(),
+            ):
                 ray.init(address=address, **options)
             break
         except (ConnectionError, RuntimeError, ValueError) as error:
@@ -100,33 +169,57 @@ def connect(
             # A client's server is started when the client comes, and can be late on a busy head.
             if attempt == ATTEMPTS or not address.startswith("ray://"):
                 raise _no_cluster(address, str(error)) from None
-    if callable(on_sigterm) and threading.current_thread() is threading.main_thread():
-        # Ray's own would print a stack and end this process before it can say how to resume.
-        signal.signal(signal.SIGTERM, on_sigterm)
-    try:
-        beside.join()
-        yield slots_of(ray.cluster_resources(), cpus, gpus)
-    finally:
-        if ended_by is None:
-            ray.shutdown()
-        else:
-            gc.collect()
-            gc.disable()
-            ended_by.submit(_end_apart)
+    beside.join()
 
 
-def _end_apart() -> None:
-    """End Ray in a thread of its own.
+@contextmanager
+def _set_for_start(is_own: bool) -> Iterator[None]:
+    """Set what Ray has no argument for while it starts.
 
-    No garbage may be collected meanwhile: what Tune leaves in circles tells Ray of its end, and a
-    Ray that is about to end then ends the process.
+    A Ray of our own listens on the loopback alone if it takes that for its node's address; given as
+    an argument, that is replaced by the machine's own address wherever clusters are possible. And
+    Ray must not take SIGTERM: it would end this process before that says how to resume.
     """
-    import ray
+    from ray._private import ray_constants, utils
 
+    possible, takes_sigterm = ray_constants.ENABLE_RAY_CLUSTER, utils.set_sigterm_handler
+    ray_constants.ENABLE_RAY_CLUSTER = possible and not is_own
+    utils.set_sigterm_handler = lambda handler: None
     try:
-        ray.shutdown()
+        yield
     finally:
-        gc.enable()
+        ray_constants.ENABLE_RAY_CLUSTER = possible
+        utils.set_sigterm_handler = takes_sigterm
+
+
+@contextmanager
+def _sigterm_kept() -> Iterator[None]:
+    """Put back what SIGTERM does, in any thread.
+
+    Ray's compiled code takes the signal as it starts, and leaves it to end the process as it ends.
+    """
+    get, put = ctypes.pythonapi.PyOS_getsig, ctypes.pythonapi.PyOS_setsig
+    get.restype = put.restype = ctypes.c_void_p
+    put.argtypes = [ctypes.c_int, ctypes.c_void_p]
+    before = get(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        put(signal.SIGTERM, before)
+
+
+def _check_token() -> None:
+    """Make sure that a Ray of our own asks for its token, whoever reaches it on this machine.
+
+    Raises:
+        ClusterError: the environment switches that off.
+    """
+    mode = os.environ.get("RAY_AUTH_MODE", "token")
+    if mode.lower() != "token":
+        raise ClusterError(
+            f"RAY_AUTH_MODE={mode}: whoever can reach Ray on this machine could run code as you; "
+            "unset it, or give the --address of a cluster"
+        )
 
 
 def is_connected() -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any
 
 from rgr_dist.planning.budgets import smaller_limits
@@ -14,6 +15,7 @@ from rgr_dist.planning.portfolio import Feed, open_cells, stored_search, tell_fa
 from rgr_dist.planning.tables import write_tables
 from rgr_dist.running.client import drive_from_inside
 from rgr_dist.running.cluster import connect, is_connected, node_memory
+from rgr_dist.running.leftovers import scratch_folder
 from rgr_dist.running.progress import Silent, Summary, View
 from rgr_dist.running.slots import ClusterSlots
 from rgr_dist.store.row import lost_rows
@@ -55,6 +57,7 @@ def run_study(
             was stopped.
         ClusterError: no Ray cluster answers at the address.
         MemoryFault: a run that is left would not fit in memory; nothing was written.
+        RunBroken: Ray broke half-way; the message names a log.
     """
     view = view or Silent()
     if address.startswith("ray://"):
@@ -88,7 +91,8 @@ def _run_here(
         if address == "local" and not is_connected():
             count = len(study.cells)
             view.say(f"{study.name}: {count} cell{'s' if count > 1 else ''}; starting Ray")
-        with connect(address, cpus, gpus) as workers:  # first: without a Ray, nothing is written
+        logs = store.log_folder
+        with connect(address, cpus, gpus, log_to=logs) as workers:  # first: else nothing is written
             if address != "local":
                 check_memory(study, cells, node_memory(), "the largest node of the cluster")
             summary.start(workers)
@@ -100,14 +104,9 @@ def _run_here(
                 summary.resize(now)
                 search.portfolio.slots = 1 if gpus else now
 
-            _train(
-                study,
-                search.portfolio,
-                Recorder(study, store, search.portfolio, summary, view),
-                engine,
-                gpus,
-                None if address == "local" else ClusterSlots(cpus, gpus, resize),
-            )
+            recorder = Recorder(study, store, search.portfolio, summary, view)
+            slots = None if address == "local" else ClusterSlots(cpus, gpus, resize)
+            _train(study, search.portfolio, recorder, engine, gpus, slots)
             summary.stop()
     store.compact()  # first: one part is read sooner than many
     if is_left:  # from the store alone, so that whoever reads it later finds the same
@@ -196,7 +195,9 @@ def _train(
     """
     from ray.tune import with_parameters
 
+    from rgr_dist.running.broken import leave_stuck
     from rgr_dist.running.callbacks import Heartbeat
+    from rgr_dist.running.ray_health import RayHealth
     from rgr_dist.running.worker import ProbeTrainable, probe_config
     from search.tune.runner import run_trials
     from search.tune.scheduler import SeedScheduler
@@ -209,22 +210,30 @@ def _train(
         cell = recorder.feed.cell_of(probe)
         return probe_config(probe, cell, smaller_limits(study, cell), engine, device)
 
-    searcher = ThresholdSearcher(
-        portfolio,
-        config_of,
-        lambda probe: recorder.record_lost(
-            probe, engine, device, (probe.cell, probe.key) in searcher.out_of_memory
-        ),
-    )
+    def lost(probe: Probe) -> None:
+        health.check()  # a Ray that died takes every worker with it: that is no failed run
+        out_of_memory = (probe.cell, probe.key) in searcher.out_of_memory
+        recorder.record_lost(probe, engine, device, out_of_memory)
+
+    def beat() -> None:
+        health.check()
+        for line in health.news():
+            recorder.view.say(line)
+        recorder.show()
+
+    searcher = ThresholdSearcher(portfolio, config_of, lost)
     scheduler = SeedScheduler(searcher, recorder.record)
-    run_trials(
-        with_parameters(ProbeTrainable, arrays=assets.needed(study.cells)),
-        searcher,
-        slots or recorder.summary.workers,
-        {"cpu": 1, "gpu": gpus},
-        scheduler=scheduler,
-        stop=UntilDone(lambda: portfolio.is_done),
-        callbacks=[Heartbeat(recorder.show)],
-    )
+    on_stuck = partial(leave_stuck, recorder.store.log_folder)
+    with RayHealth(on_stuck) as health, scratch_folder() as folder:
+        run_trials(
+            with_parameters(ProbeTrainable, arrays=assets.needed(study.cells)),
+            searcher,
+            slots or recorder.summary.workers,
+            {"cpu": 1, "gpu": gpus},
+            scheduler=scheduler,
+            stop=UntilDone(lambda: portfolio.is_done),
+            callbacks=[Heartbeat(beat)],
+            folder=folder,
+        )
     if scheduler.fault is not None:
         raise scheduler.fault

@@ -7,13 +7,18 @@ before Optuna is told.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from optuna.distributions import FloatDistribution
 from ray.tune import with_parameters
 
 from rgr_dist.planning.portfolio import seed_test
+from rgr_dist.running.broken import leave_stuck
+from rgr_dist.running.callbacks import Heartbeat
 from rgr_dist.running.cluster import connect
+from rgr_dist.running.leftovers import scratch_folder
+from rgr_dist.running.ray_health import RayHealth
 from rgr_dist.store.store import Store
 from rgr_dist.study import assets
 from rgr_dist.study.study import Study
@@ -57,6 +62,7 @@ def tune_protocol(
         StoreError: another driver writes the store, the journal cannot be read, or a row could
             not be stored.
         ClusterError: no Ray cluster answers at the address.
+        RunBroken: Ray broke half-way.
     """
     if address.startswith("ray://"):
         return tune_from_inside(
@@ -125,10 +131,16 @@ def _tune_here(
         return tuned_by(open_search(), study, store, probes)
     if address == "local":
         say("starting Ray")
-    with connect(address, cpus) as slots:  # first: without a Ray, nothing is written
+    # First: without a Ray, nothing is written.
+    with connect(address, cpus, log_to=store.log_folder) as slots:
         search = open_search()
-        arrays = assets.needed(probe.cell for probe in probes)
-        run_trials(with_parameters(ProtocolTrainable, arrays=arrays), search, slots, {"cpu": 1})
+        trainable = with_parameters(
+            ProtocolTrainable, arrays=assets.needed(probe.cell for probe in probes)
+        )
+        on_stuck = partial(leave_stuck, store.log_folder)
+        with RayHealth(on_stuck) as health, scratch_folder() as folder:
+            beat = Heartbeat(health.check)
+            run_trials(trainable, search, slots, {"cpu": 1}, callbacks=[beat], folder=folder)
     if search.fault is not None:
         raise search.fault
     return tuned_by(search, study, store, probes)

@@ -6,12 +6,14 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from ray._common.utils import get_default_ray_temp_dir
 
 from rgr_dist.cli import call
 from tests.small_study import RGR, Rgr, tables, write_study
@@ -64,6 +66,11 @@ def test_a_study_with_failed_runs_ends_with_status_3_and_tries_them_again_when_t
     assert ended == [False, True, False]
 
 
+def hears_interrupts() -> None:
+    """Undo what a shell does to a command in the background, this test run perhaps."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def runs_on(driver: subprocess.Popen[bytes]) -> bool:
     """Whether a process has not ended, after giving it a moment."""
     with suppress(subprocess.TimeoutExpired):
@@ -80,10 +87,18 @@ def in_mid_study(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         start_new_session=True,
+        preexec_fn=hears_interrupts,
     ) as driver:
         while not list(folder.glob("results/runs/**/*.parquet")) and runs_on(driver):
             pass
         yield driver
+
+
+def left_by(process: int) -> list[Path]:
+    """Scratch folders, and session folders of Ray, that a driver has in the temporary folder."""
+    rays = Path(get_default_ray_temp_dir())
+    scratch = Path(tempfile.gettempdir()).glob(f"rgr-*-{process}-*")
+    return [*scratch, *rays.glob(f"session_*_{process}")]
 
 
 def test_killing_the_driver_loses_nothing_and_changes_nothing(
@@ -92,11 +107,13 @@ def test_killing_the_driver_loses_nothing_and_changes_nothing(
     write_study(tmp_path)
     with in_mid_study(tmp_path) as driver:
         driver.kill()
+    assert len(left_by(driver.pid)) == 2
     stored = pd.read_parquet(tmp_path / "results/runs")
     assert 0 < len(stored) < len(pd.read_parquet(finished / "results/runs"))
     done = rgr_here("run", "small.yaml", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     runs = pd.read_parquet(tmp_path / "results/runs")
+    assert not left_by(driver.pid)
     kept = runs.merge(stored, on="run_id", suffixes=("", "_before"))
     assert len(kept) == len(stored)
     assert (kept["finished_at"] == kept["finished_at_before"]).all()
@@ -141,11 +158,6 @@ def test_a_killed_worker_loses_nothing_and_changes_nothing(finished: Path, tmp_p
         pd.testing.assert_frame_equal(table, disturbed[name], check_exact=True)
 
 
-def hears_interrupts() -> None:
-    """Undo what a shell does to a command in the background, this test run perhaps."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 def test_an_interrupted_study_says_how_to_resume(tmp_path: Path) -> None:
     write_study(tmp_path)
     command = [*RGR, "run", "small.yaml"]
@@ -166,11 +178,35 @@ def test_an_interrupted_study_says_how_to_resume(tmp_path: Path) -> None:
     assert errors.strip().splitlines()[-1].endswith("resume with: rgr run small.yaml")
 
 
-def test_a_study_that_is_told_to_end_in_mid_training_says_how_to_resume(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "signals",
+    [
+        (signal.SIGHUP, signal.SIGTERM, signal.SIGINT),
+        pytest.param((signal.SIGTERM,), marks=pytest.mark.slow),
+        pytest.param((signal.SIGHUP,), marks=pytest.mark.slow),
+        pytest.param((signal.SIGINT, signal.SIGTERM), marks=pytest.mark.slow),
+    ],
+)
+def test_a_study_that_is_told_to_end_in_mid_training_says_how_to_resume(
+    signals: tuple[signal.Signals, ...], tmp_path: Path
+) -> None:
     write_study(tmp_path, search={"heads": [1, 2, 4], "seeds": 100})
     with in_mid_study(tmp_path) as driver:
-        driver.terminate()
+        for number in signals:  # as a terminal that is closed sends them, or an impatient user
+            driver.send_signal(number)
         _, errors = driver.communicate(timeout=60)
+    assert driver.returncode == 130
+    assert errors.decode() == "rgr: interrupted; resume with: rgr run small.yaml --cpus 2\n"
+    assert pd.read_parquet(tmp_path / "results/runs")["run_id"].is_unique
+    assert not left_by(driver.pid)
+
+
+def test_a_study_that_is_told_again_and_again_ends_at_once(tmp_path: Path) -> None:
+    write_study(tmp_path, search={"heads": [1, 2, 4], "seeds": 100})
+    with in_mid_study(tmp_path) as driver:
+        while runs_on(driver):
+            driver.terminate()
+        _, errors = driver.communicate()
     assert driver.returncode == 130
     assert errors.decode() == "rgr: interrupted; resume with: rgr run small.yaml --cpus 2\n"
     assert pd.read_parquet(tmp_path / "results/runs")["run_id"].is_unique

@@ -1,0 +1,147 @@
+"""Ray dies under a study, does not start, or fills its disk: one line, and nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from tests.small_study import RGR, Rgr, rgr, tables, write_study
+
+in_proc = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds them in /proc")
+
+
+def processes(mark: str, program: str) -> list[int]:
+    """Living processes of a program that have ``mark`` in their environment."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            name = (process / "cmdline").read_bytes().split(b"\0")[0].rpartition(b"/")[2]
+            if name == program.encode() and mark.encode() in (process / "environ").read_bytes():
+                found.append(int(process.name))
+    return found
+
+
+@in_proc
+@pytest.mark.parametrize("program", ["raylet", "gcs_server"])
+def test_death_of_ray_is_one_line_and_nothing_stored_is_lost(
+    program: str, finished: Path, tmp_path: Path, rgr_here: Rgr
+) -> None:
+    write_study(tmp_path)
+    mark = f"RGR_MARK={tmp_path}"
+    with subprocess.Popen(
+        [*RGR, "run", "small.yaml", "--cpus", "2"],
+        cwd=tmp_path,
+        env={**os.environ, "RGR_MARK": str(tmp_path)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as driver:
+        while not list(tmp_path.glob("results/runs/*.parquet")) and driver.poll() is None:
+            pass
+        (victim,) = processes(mark, program)
+        os.kill(victim, signal.SIGKILL)
+        _, errors = driver.communicate(timeout=60)
+    assert driver.returncode == 4, errors
+    (line,) = errors.splitlines()
+    told = re.fullmatch(
+        rf"rgr: Ray died: its .*, process {victim}, was killed by signal 9; "
+        r"details in (\S+); resume with: rgr run small.yaml --cpus 2",
+        line,
+    )
+    assert told, line
+    assert "What Ray printed" in (tmp_path / told[1]).read_text()
+    assert not processes(mark, "raylet") + processes(mark, "gcs_server")
+
+    stored = pd.read_parquet(tmp_path / "results/runs")
+    assert (stored["stop_reason"] != "failed").all()
+    done = rgr_here("run", "small.yaml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    kept = pd.read_parquet(tmp_path / "results/runs").merge(stored, on=["run_id", "finished_at"])
+    assert len(kept) == len(stored)  # none was trained again
+    for name, table in tables(finished).items():
+        pd.testing.assert_frame_equal(table, tables(tmp_path)[name], check_exact=True)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="mounts a small disk of its own")
+def test_a_full_temporary_folder_is_told_in_one_line(tmp_path: Path) -> None:
+    write_study(tmp_path)
+    full = tmp_path / "full"
+    full.mkdir()
+    mount = f"mount -t tmpfs -o size=64k tmpfs {full} && exec " + shlex.join(
+        [*RGR, "run", "small.yaml"]
+    )
+    done = subprocess.run(
+        ["unshare", "--map-root-user", "--mount", "sh", "-c", mount],
+        cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(full), "RAY_TMPDIR": str(full)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "unshare" in done.stderr or "mount" in done.stderr.split("rgr:")[0]:
+        pytest.skip(done.stderr)
+    assert done.returncode == 4
+    (line,) = done.stderr.splitlines()
+    told = f"rgr: the temporary folder {full} is full; make room there, or set TMPDIR; "
+    assert line.startswith(told)
+    assert line.endswith("; resume with: rgr run small.yaml")
+
+
+LISTENING = """
+from rgr_dist.running.cluster import connect
+import ray, subprocess
+
+with connect("local", 1):
+    ray.get(ray.remote(lambda: None).remote())
+    sockets = subprocess.run(["ss", "-Hltnp"], capture_output=True, text=True).stdout
+    node = ray._private.worker._global_node
+    for kind in node.all_processes.values():
+        for process in kind:
+            print("process", process.process.pid)
+print(sockets)
+"""
+
+
+@pytest.mark.skipif(shutil.which("ss") is None, reason="asks ss what listens")
+def test_a_ray_of_our_own_listens_on_the_loopback_alone(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LISTENING],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    started = re.findall(r"process (\d+)", done.stdout)
+    lines = [
+        line
+        for line in done.stdout.splitlines()
+        if any(f"pid={process}," in line for process in started)
+    ]
+    assert len(lines) >= 3, done.stdout  # gcs_server, and two of the raylet
+    addresses = {line.split()[3].rpartition(":")[0] for line in lines}
+    assert addresses <= {"127.0.0.1", "[::ffff:127.0.0.1]"}, done.stdout
+
+
+def test_a_ray_that_would_ask_for_no_token_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_study(tmp_path)
+    done = rgr("run", "small.yaml", cwd=tmp_path, environment={"RAY_AUTH_MODE": "disabled"})
+    assert done.returncode == 2
+    assert done.stderr == (
+        "rgr: RAY_AUTH_MODE=disabled: whoever can reach Ray on this machine could run code as "
+        "you; unset it, or give the --address of a cluster\n"
+    )
+    assert not (tmp_path / "results").exists()

@@ -1,0 +1,103 @@
+"""What killed runs leave is swept by the next one; what belongs to others is not touched."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from rgr_dist.running.leftovers import OWNER, scratch_folder, sweep
+from rgr_dist.store.owner import is_abandoned, mark
+
+MARK = "from rgr_dist.store.owner import mark; print(mark(), flush=True); input()"
+
+
+@contextmanager
+def another_process() -> Iterator[str]:
+    """The mark of a process that lives until the end."""
+    with subprocess.Popen(
+        [sys.executable, "-c", MARK], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+        process.kill()
+
+
+def left_by(owner: str, folder: Path) -> tuple[Path, Path]:
+    """A scratch folder and a session folder of Ray with something in them."""
+    scratch, session = folder / f"rgr-{owner}-abcd", folder / "ray" / f"session_{owner}"
+    for place in (scratch / "inner", session / "logs"):
+        place.mkdir(parents=True)
+        (place / "file").write_text("something")
+    (session / OWNER).write_text(owner)
+    return scratch, session
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def test_what_a_process_leaves_is_swept_once_it_has_ended(temporary: Path) -> None:
+    with another_process() as owner:
+        scratch, session = left_by(owner, temporary)
+        assert not is_abandoned(owner)
+        sweep(temporary / "ray")
+        assert (scratch / "inner/file").exists()
+        assert (session / "logs/file").exists()
+    assert is_abandoned(owner)
+    sweep(temporary / "ray")
+    assert not scratch.exists()
+    assert not session.exists()
+
+
+def test_nothing_of_others_is_swept(temporary: Path) -> None:
+    with another_process() as owner:
+        pass
+    machine, process, born = owner.split("-")
+    elsewhere = left_by(
+        f"{'0' if machine[0] != '0' else '1'}{machine[1:]}-{process}-{born}", temporary
+    )
+    unmarked = temporary / "ray/session_of_somebody"
+    unmarked.mkdir()
+    named_alike = temporary / "rgr-notes"
+    named_alike.mkdir()
+    linked = temporary / f"rgr-{owner}-link"
+    linked.symlink_to(named_alike)
+    sweep(temporary / "ray")
+    assert all(path.exists() for path in (*elsewhere, unmarked, named_alike, linked))
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder to another user")
+def test_nothing_of_another_user_is_swept(temporary: Path) -> None:
+    with another_process() as owner:
+        pass
+    scratch, session = left_by(owner, temporary)
+    for path in (scratch, session / OWNER):
+        os.chown(path, 12345, 12345)
+    sweep(temporary / "ray")
+    assert scratch.exists()
+    assert session.exists()
+
+
+def test_a_number_given_to_another_process_does_not_keep_what_the_first_left(
+    temporary: Path,
+) -> None:
+    machine, process, born = mark().split("-")
+    assert not is_abandoned(mark())
+    assert is_abandoned(f"{machine}-{process}-{int(born) - 1}")
+
+
+def test_a_scratch_folder_says_whose_it_is_and_goes(temporary: Path) -> None:
+    with scratch_folder() as folder:
+        assert mark() in folder.name
+        sweep(temporary / "ray")
+        assert folder.exists()
+    assert list(temporary.iterdir()) == []

@@ -1,0 +1,88 @@
+"""A study on several nodes, which die and join as it runs: the bits of one node, nothing twice."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from rgr_dist.planning.tables import write_tables
+from rgr_dist.store.store import Store
+from rgr_dist.study.from_yaml import load_study
+from tests.run_here import search_here
+from tests.running.nodes import ENVIRONMENT, Nodes, running
+from tests.small_study import RGR, tables, write_study
+
+MEASURED = ["run_id", "h", "d_k", "seed", "score", "val_score", "threshold_tau", "steps"]
+"""Columns that tell what was found, not when or where."""
+
+
+def stored(folder: Path) -> pd.DataFrame:
+    return pd.read_parquet(folder / "results/runs")
+
+
+def run_on(nodes: Nodes, folder: Path, orders: list[str]) -> str:
+    """Run the small study on a cluster, giving it an order after each part stored; its output."""
+    with subprocess.Popen(
+        [*RGR, "run", "small.yaml", "--address", nodes.address],
+        cwd=folder,
+        env={**os.environ, **ENVIRONMENT},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as driver:
+        for count, order in enumerate(orders, start=1):
+            while len(list(folder.glob("results/runs/*.parquet"))) < count:
+                assert driver.poll() is None, "the study ended before it could be disturbed"
+            assert nodes.order(order) in ("added", "killed")
+        output, errors = driver.communicate(timeout=120)
+    assert (driver.returncode, errors) == (0, "")
+    return output
+
+
+def check_same(disturbed: Path, undisturbed: Path) -> None:
+    """The same thresholds and decisions; each run once, with the same numbers to the bit."""
+    for name, table in tables(undisturbed).items():
+        pd.testing.assert_frame_equal(table, tables(disturbed)[name], check_exact=True)
+    runs, alone = stored(disturbed), stored(undisturbed)
+    assert runs["run_id"].is_unique
+    assert (runs["stop_reason"] != "failed").all()
+    both = runs[MEASURED].merge(alone[MEASURED], on="run_id", suffixes=("", "_alone"))
+    assert len(both) > len(alone) / 2  # which runs are tried ahead of need depends on timing
+    for column in MEASURED[1:]:
+        pd.testing.assert_series_equal(
+            both[column], both[f"{column}_alone"], check_exact=True, check_names=False
+        )
+
+
+def alone(folder: Path) -> Path:
+    """The study of a folder, trained in this process without Ray."""
+    here = folder / "alone"
+    study, store = load_study(str(folder / "small.yaml")), Store(here / "results")
+    write_tables(study, store, search_here(study, store))
+    return here
+
+
+def test_two_nodes_one_of_which_is_killed(tmp_path: Path) -> None:
+    write_study(tmp_path, search={"heads": [1, 2, 4], "seeds": 20})
+    with running(1, 1) as nodes:
+        output = run_on(nodes, tmp_path, ["kill 1"])
+    lost = [line for line in output.splitlines() if "a node is lost" in line]
+    assert len(lost) == 1, output
+    assert "1 CPU); what it trained is trained elsewhere" in lost[0]
+    assert len(output.splitlines()) < 20  # nothing of Ray's own
+    check_same(tmp_path, alone(tmp_path))
+
+
+@pytest.mark.slow
+def test_three_nodes_one_killed_and_one_added_on_the_way(tmp_path: Path) -> None:
+    cells = [{"m": 16, "d_model": [8, 16]}, {"m": [24, 32], "d_model": 8}]
+    write_study(tmp_path, cells=cells, search={"heads": [1, 2, 4], "seeds": 20})
+    with running(1, 1, 1) as nodes:
+        output = run_on(nodes, tmp_path, ["kill 1", "add 2"])
+    assert output.count("a node is lost") == 1, output
+    assert output.count("a node has joined") == 1, output
+    check_same(tmp_path, alone(tmp_path))
