@@ -141,9 +141,11 @@ def _train(
     """
     from rgr_dist.planning.memory import check_memory, machine_memory
     from rgr_dist.running.cluster import connect  # nothing here may import pandas: Ray goes first
+    from rgr_dist.running.lease_setting import shortest_lease
 
     with ExitStack() as early:
         if address == "local" and store.is_empty and not store.studies():
+            shortest_lease()  # what is not valid is told before Ray starts
             check_memory(study, study.cells, machine_memory(), "this machine")
             count = len(study.cells)
             cells = f"{count} cell{'' if count == 1 else 's'}"

@@ -150,6 +150,31 @@ def seconds_per_work(runs: pd.DataFrame, study: Study) -> float:
     return 1 / pace
 
 
+LEASE_TIMES = 10.0
+"""A worker counts as hung after so many times the time that its probe takes at most."""
+UNMEASURED_TIMES = 100.0
+"""So much slower than the guess is the slowest engine; for leases while no run tells the pace."""
+
+
+def most_work(cell: Cell, D_K: float, runs: int) -> float:
+    """Multiply-adds of so many runs that all go on to their limit."""
+    is_made = cell.record.task == "construction"
+    steps = cell.construction.iterations if is_made else cell.training.max_steps
+    return runs * steps * step_cost(cell, D_K)
+
+
+def lease_seconds(work: float, seconds_per_work: float | None) -> float:
+    """Seconds after which a worker that has so much to do counts as hung.
+
+    Args:
+        work: multiply-adds, at most.
+        seconds_per_work: of one core, for each of them; None if nothing has been measured.
+    """
+    if seconds_per_work is None:
+        seconds_per_work = UNMEASURED_TIMES / MULTIPLY_ADDS_PER_SECOND
+    return LEASE_TIMES * work * seconds_per_work
+
+
 def _look_ahead(state: CellState, assumed: Assumed, guides: Mapping[str, CellState]) -> CellState:
     return replay(state.plan, state.test, state.evidence, state.failed_probes, assumed, guides)
 

@@ -16,12 +16,17 @@ LOOK_EVERY = 1.0
 LEAVE_WITHIN = 3.0
 """Seconds that the study has to end by itself once Ray died. Calls of Ray that wait for its control
 store end this process without a word after 60."""
-SILENT_FOR = 15.0
-"""Seconds without an answer after which a cluster counts as dead."""
+SILENT_FOR = {"raylet": 3.0, "gcs_server": 15.0}
+"""Seconds without an answer after which a process of a cluster counts as dead. A raylet on this
+machine that refuses is dead; once the cluster knows that, it ends this process without a word."""
 ANSWER_WITHIN = 5.0
 """Seconds that each look waits."""
 DIED = "Ray died"
 OWN_PROCESSES = {"raylet": "its raylet", "gcs_server": "its control store (GCS)"}
+CLUSTERS_PROCESSES = {
+    "raylet": "the raylet of this machine",
+    "gcs_server": "the control store (GCS) of the cluster",
+}
 """Processes of Ray without which nothing goes on, and what they are."""
 
 
@@ -115,8 +120,9 @@ class RayHealth:
             silent = None if self._own else self._look()
             if silent is None:
                 answered = time.monotonic()
-            elif time.monotonic() - answered > SILENT_FOR:
-                self._dead = f"{silent} has given no answer for {SILENT_FOR:.0f} s"
+            elif time.monotonic() - answered > SILENT_FOR[silent]:
+                which = CLUSTERS_PROCESSES[silent]
+                self._dead = f"{which} has given no answer for {SILENT_FOR[silent]:.0f} s"
             try:
                 self.check()
             except RayDied as died:
@@ -129,11 +135,11 @@ class RayHealth:
         try:
             socket.create_connection(self._raylet, timeout=ANSWER_WITHIN).close()
         except OSError:
-            return "the raylet of this machine"
+            return "raylet"
         try:
             found = self._gcs.get_all_node_info(timeout=ANSWER_WITHIN)
         except Exception:  # of Ray's compiled code, of several kinds
-            return "the control store (GCS) of the cluster"
+            return "gcs_server"
         self.nodes = {
             key.hex(): Node(
                 node.node_manager_address,

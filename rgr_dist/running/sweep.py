@@ -15,10 +15,12 @@ from rgr_dist.planning.portfolio import Feed, open_cells, stored_search, tell_fa
 from rgr_dist.planning.tables import write_tables
 from rgr_dist.running.client import drive_from_inside
 from rgr_dist.running.cluster import connect, is_connected, node_memory
+from rgr_dist.running.lease_setting import shortest_lease
 from rgr_dist.running.leftovers import scratch_folder
+from rgr_dist.running.overdue import Leases, Pace
 from rgr_dist.running.progress import Silent, Summary, View
 from rgr_dist.running.slots import ClusterSlots
-from rgr_dist.store.row import lost_rows
+from rgr_dist.store.row import LOST, OUT_OF_MEMORY, OVERDUE, lost_rows
 from rgr_dist.store.store import Store
 from rgr_dist.study import assets
 from rgr_dist.study.study import Study
@@ -79,6 +81,7 @@ def _run_here(
     retry_failed: bool,
 ) -> Summary:
     """Run a study from this process, which holds the store."""
+    shortest_lease()  # an invalid one is told before anything starts
     search = stored_search(study, store)
     summary = Summary(started=time.monotonic())
     if not retry_failed and not search.portfolio.is_done:
@@ -105,6 +108,7 @@ def _run_here(
                 search.portfolio.slots = 1 if gpus else now
 
             recorder = Recorder(study, store, search.portfolio, summary, view)
+            recorder.pace.learn_stored(search.runs)
             slots = None if address == "local" else ClusterSlots(cpus, gpus, resize)
             _train(study, search.portfolio, recorder, engine, gpus, slots)
             summary.stop()
@@ -129,6 +133,7 @@ class Recorder:
         self.study, self.store, self.view = study, store, view
         self.portfolio, self.summary = portfolio, summary
         self.feed = Feed(study, portfolio)
+        self.pace = Pace(self.feed)
         self._tables_written = time.monotonic()
 
     def record(self, probe: Probe, result: dict[str, Any]) -> None:
@@ -139,6 +144,7 @@ class Recorder:
         """
         own, others = self.feed.sorted_out(result["rows"])
         self.store.append([*own, *others])
+        self.pace.learn(own)
         summary = self.summary
         if summary.paced_from is None:
             summary.paced_from = time.monotonic() - sum(row["seconds"] for row in own)
@@ -160,10 +166,10 @@ class Recorder:
             self._tables_written = time.monotonic()
         self.show()
 
-    def record_lost(self, probe: Probe, engine: str, device: str, out_of_memory: bool) -> None:
-        """Store the runs of a probe whose worker died on every attempt."""
+    def record_lost(self, probe: Probe, engine: str, device: str, why: str) -> None:
+        """Store the runs of a probe whose worker died or was ended on every attempt."""
         runs = self.feed.runs_of(probe)
-        rows = lost_rows(runs, engine, device, out_of_memory)
+        rows = lost_rows(runs, engine, device, why)
         self.store.append(rows)
         self.summary.runs += len(runs)
         self.summary.failed += len(runs)
@@ -212,17 +218,25 @@ def _train(
 
     def lost(probe: Probe) -> None:
         health.check()  # a Ray that died takes every worker with it: that is no failed run
-        out_of_memory = (probe.cell, probe.key) in searcher.out_of_memory
-        recorder.record_lost(probe, engine, device, out_of_memory)
+        which, why = (probe.cell, probe.key), LOST
+        if which in searcher.out_of_memory:
+            why = OUT_OF_MEMORY
+        elif which in searcher.overdue:
+            why = OVERDUE
+        recorder.record_lost(probe, engine, device, why)
 
     def beat() -> None:
         health.check()
+        leases.check()
         for line in health.news():
             recorder.view.say(line)
         recorder.show()
 
     searcher = ThresholdSearcher(portfolio, config_of, lost)
     scheduler = SeedScheduler(searcher, recorder.record)
+    leases = Leases(
+        recorder.feed, recorder.pace, searcher, scheduler, shortest_lease(), recorder.view.say
+    )
     on_stuck = partial(leave_stuck, recorder.store.log_folder)
     with RayHealth(on_stuck) as health, scratch_folder() as folder:
         run_trials(

@@ -18,6 +18,10 @@ OUT_OF_MEMORY = (
     "the worker died on every attempt: Ray killed it, as the memory of its machine ran out; "
     "give fewer --cpus, or a machine with more memory"
 )
+OVERDUE = (
+    "the worker gave no answer in time on every attempt, and was ended: stopped, cut off, or far "
+    "slower than before; RGR_LEASE_SECONDS gives it longer"
+)
 FAILED: dict[str, Any] = {
     "score": None,
     "val_score": None,
@@ -90,23 +94,22 @@ def cell_columns(cell: Cell) -> dict[str, Any]:
 
 
 def lost_rows(
-    runs: Iterable[Run], engine: str, device: str, out_of_memory: bool = False
+    runs: Iterable[Run], engine: str, device: str, why: str = LOST
 ) -> list[dict[str, Any]]:
-    """Rows of runs whose worker died on every attempt.
+    """Rows of runs whose worker died or was ended on every attempt.
 
     Args:
         engine: the engine that was asked for. ``auto`` is stored as the engine that would have
             trained the run: the fastest of its model on a CPU, ``lanes`` elsewhere.
         device: ``cpu``, or a torch device such as ``cuda``.
-        out_of_memory: whether a worker was killed for its memory.
+        why: ``LOST``, ``OUT_OF_MEMORY`` or ``OVERDUE``.
     """
-    error = OUT_OF_MEMORY if out_of_memory else LOST
     rows = []
     for run in runs:
         engines = run.cell.record.engines
         fastest = "lanes" if device != "cpu" and "lanes" in engines else engines[0]
         name = fastest if engine == "auto" else engine
-        rows.append(run_row(run, {"error": error}, name, device=None))
+        rows.append(run_row(run, {"error": why}, name, device=None))
     return rows
 
 

@@ -21,6 +21,10 @@ class SeedScheduler(FIFOScheduler):
         searcher: whose probes the trials are.
         record: stores a result and tells the portfolio of it. An error it raises ends the
             whole study: what cannot be stored must not be trained.
+
+    Attributes:
+        fault: what ended the study, if anything did.
+        live: the trials that have not ended, by their id.
     """
 
     def __init__(
@@ -31,6 +35,7 @@ class SeedScheduler(FIFOScheduler):
         self.record = record
         self.fault: Exception | None = None
         self._ended: list[tuple[Any, Trial]] = []
+        self.live: dict[str, Trial] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Nothing of a study is pickled: running it again resumes it."""
@@ -45,12 +50,22 @@ class SeedScheduler(FIFOScheduler):
             forget(controller, trial)
         self._ended.clear()
 
+    def on_trial_add(self, tune_controller: Any, trial: Trial) -> None:
+        """Note that a trial lives."""
+        self.live[trial.trial_id] = trial
+
     def on_trial_complete(self, tune_controller: Any, trial: Trial, result: dict[str, Any]) -> None:
         """Note a trial that has ended."""
+        self.live.pop(trial.trial_id, None)
         self._ended.append((tune_controller, trial))
+
+    def on_trial_remove(self, tune_controller: Any, trial: Trial) -> None:
+        """Note a trial that will not be run."""
+        self.live.pop(trial.trial_id, None)
 
     def on_trial_error(self, tune_controller: Any, trial: Trial) -> None:
         """Note a trial whose worker was killed for its memory."""
+        self.live.pop(trial.trial_id, None)
         self._ended.append((tune_controller, trial))
         probe = self.asked_by.probes.get(trial.trial_id)
         told = Path(trial.error_file or "")

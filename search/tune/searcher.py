@@ -26,6 +26,7 @@ class ThresholdSearcher(Searcher):
         probes: what each running trial trains.
         spared: trials stopped because nothing more could be learnt from them.
         out_of_memory: probes a worker of which was killed for its memory.
+        overdue: probes a worker of which was killed as it gave no answer in time.
 
     Args:
         portfolio: the search.
@@ -49,6 +50,7 @@ class ThresholdSearcher(Searcher):
         self.probes: dict[str, Probe] = {}
         self.spared: set[str] = set()
         self.out_of_memory: set[tuple[str, ProbeKey]] = set()
+        self.overdue: set[tuple[str, ProbeKey]] = set()
         self.errors: Counter[tuple[str, ProbeKey]] = Counter()
         self.is_stopped = False
 

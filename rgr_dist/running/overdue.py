@@ -1,0 +1,116 @@
+"""Workers that give no answer: each probe in training has a lease. One that is overdue is told, its
+worker is ended, and another trains the probe.
+
+A worker may be stopped, swapped out or cut off by the network; Ray waits for it without end. Ending
+it is Ray's ``kill``, after which the trial is lost as that of any worker that dies. Should the
+worker still answer, nobody listens: Ray has given its trial up, and the same probe has the same
+scores wherever it is trained.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from rgr_dist.planning.forecast import lease_seconds, most_work, step_cost
+from rgr_dist.planning.portfolio import Feed
+from search.protocol import Probe
+
+if TYPE_CHECKING:
+    from search.tune.scheduler import SeedScheduler
+    from search.tune.searcher import ThresholdSearcher
+
+LONGEST_LOOK_AWAY = 5.0
+"""Seconds between two looks, of which more are not counted: this process was stopped itself."""
+
+
+class Pace:
+    """Seconds of a core for a multiply-add, as the runs of each cell show it."""
+
+    def __init__(self, feed: Feed) -> None:
+        self._feed = feed
+        self._work: dict[str, float] = defaultdict(float)
+        self._seconds: dict[str, float] = defaultdict(float)
+
+    def learn(self, rows: Iterable[Mapping[Any, Any]]) -> None:
+        """Take in runs that have ended."""
+        for row in rows:
+            cell = self._feed.cells.get(row["cell_id"])
+            if cell is not None and row["steps"] and row["seconds"]:
+                self._work[row["cell_id"]] += row["steps"] * step_cost(cell, row["D_K"])
+                self._seconds[row["cell_id"]] += row["seconds"]
+
+    def learn_stored(self, runs: pd.DataFrame) -> None:
+        """Take in stored runs."""
+        timed = runs[runs["seconds"] > 0].groupby(["cell_id", "D_K"], as_index=False)
+        self.learn(timed[["steps", "seconds"]].sum().to_dict("records"))
+
+    def of(self, cell_id: str) -> float | None:
+        """The pace of a cell, or else that of the slowest; None while there is none."""
+        known = [cell_id] if cell_id in self._work else list(self._work)
+        return max((self._seconds[one] / self._work[one] for one in known), default=None)
+
+
+class Leases:
+    """Ends workers that are overdue.
+
+    Time counts while this process looks: after it was stopped itself, answers may be waiting.
+
+    Args:
+        feed: which cell a probe trains.
+        pace: how fast.
+        shortest: seconds that every probe is given.
+        say: is told of each one that is overdue, in a line.
+    """
+
+    def __init__(
+        self,
+        feed: Feed,
+        pace: Pace,
+        searcher: ThresholdSearcher,
+        scheduler: SeedScheduler,
+        shortest: float,
+        say: Callable[[str], None],
+    ) -> None:
+        self._feed, self._pace, self._say = feed, pace, say
+        self._searcher, self._scheduler, self._shortest = searcher, scheduler, shortest
+        self._waited: dict[str, float] = {}
+        self._looked = time.monotonic()
+
+    def check(self) -> None:
+        """End the worker of every trial that is overdue."""
+        import ray
+
+        now = time.monotonic()
+        passed, self._looked = min(now - self._looked, LONGEST_LOOK_AWAY), now
+        waited, self._waited = self._waited, {}
+        for trial_id, trial in list(self._scheduler.live.items()):
+            probe, worker = self._searcher.probes.get(trial_id), trial.temporary_state.ray_actor
+            if probe is None or worker is None:  # it has no worker yet
+                continue
+            self._waited[trial_id] = waited.get(trial_id, 0.0) + passed
+            lease = self.lease(probe)
+            if self._waited[trial_id] > lease:
+                self._waited[trial_id] = float("-inf")
+                self._searcher.overdue.add((probe.cell, probe.key))
+                self._say(self._overdue(probe, lease))
+                ray.kill(worker)
+
+    def lease(self, probe: Probe) -> float:
+        """Seconds that a probe is given, twice as many after each worker that it has lost."""
+        cell = self._feed.cell_of(probe)
+        work = most_work(cell, probe.arm * probe.value, len(probe.seeds))
+        lease = max(self._shortest, lease_seconds(work, self._pace.of(probe.cell)))
+        return float(lease * 2 ** self._searcher.errors[probe.cell, probe.key])
+
+    def _overdue(self, probe: Probe, lease: float) -> str:
+        name = self._feed.study.name_of(self._feed.cell_of(probe))
+        seeds = ", ".join(map(str, probe.seeds))
+        return (
+            f"overdue: {name}, h={probe.arm}, d_k={probe.value}, seeds {seeds}: no answer for "
+            f"{lease:,.0f} s; its worker is ended, and another one trains them"
+        )

@@ -1,0 +1,81 @@
+"""A worker that gives no answer: told, ended, and its probe given to another."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from rgr_dist.cli import call
+from rgr_dist.planning.forecast import LEASE_TIMES, UNMEASURED_TIMES, lease_seconds, most_work
+from rgr_dist.running.lease_setting import shortest_lease
+from rgr_dist.study.study import Cell
+from tests.cli.test_faults import runs_on, workers_marked
+from tests.small_study import RGR, tables, write_study
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds workers in /proc")
+def test_stopped_workers_are_told_and_their_probes_trained_by_others(
+    finished: Path, tmp_path: Path
+) -> None:
+    write_study(tmp_path)
+    stopped: list[int] = []
+    with subprocess.Popen(
+        [*RGR, "run", "small.yaml", "--cpus", "2"],
+        cwd=tmp_path,
+        env={**os.environ, "RGR_MARK": str(tmp_path), "RGR_LEASE_SECONDS": "4"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as driver:
+        while not stopped and runs_on(driver):
+            stopped = workers_marked(f"RGR_MARK={tmp_path}")
+        for worker in stopped:
+            os.kill(worker, signal.SIGSTOP)
+        output, errors = driver.communicate(timeout=120)
+    for worker in stopped:  # one that lives on may answer now; nobody listens
+        with suppress(ProcessLookupError):
+            os.kill(worker, signal.SIGCONT)
+    assert stopped, "no worker was there to be stopped"
+    assert (driver.returncode, errors) == (0, "")
+    told = [line for line in output.splitlines() if line.startswith("overdue: ")]
+    assert len(told) >= len(stopped)
+    assert "no answer for 4 s; its worker is ended, and another one trains them" in told[0]
+    runs = pd.read_parquet(tmp_path / "results/runs")
+    assert runs["run_id"].is_unique
+    assert (runs["stop_reason"] != "failed").all()
+    for name, table in tables(finished).items():
+        pd.testing.assert_frame_equal(table, tables(tmp_path)[name], check_exact=True)
+
+
+def test_a_lease_is_ten_times_what_a_probe_takes_at_most() -> None:
+    cell = Cell(m=64, d_model=16)
+    work = most_work(cell, D_K=8, runs=3)
+    assert work == 3 * cell.training.max_steps * 6 * cell.context.length * 16 * 8
+    assert lease_seconds(work, 1e-9) == pytest.approx(LEASE_TIMES * work * 1e-9)
+    assert lease_seconds(work, None) == pytest.approx(LEASE_TIMES * UNMEASURED_TIMES * work / 2e10)
+
+
+@pytest.mark.parametrize("text", ["soon", "-1", "0", "nan", "inf", ""])
+def test_a_shortest_lease_that_is_no_time_is_refused_in_one_line(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RGR_LEASE_SECONDS", text)
+    monkeypatch.chdir(tmp_path)
+    write_study(tmp_path)
+    assert call(["run", "small.yaml", "--cpus", "1"]) == 2
+    assert capsys.readouterr().err == (
+        f"rgr: RGR_LEASE_SECONDS: '{text}' is not valid; give seconds, by default 600\n"
+    )
+    assert not (tmp_path / "results").exists()
+
+
+def test_the_shortest_lease_is_ten_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RGR_LEASE_SECONDS", raising=False)
+    assert shortest_lease() == 600
