@@ -7,7 +7,6 @@ import os
 import random
 import secrets
 import signal
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
@@ -33,8 +32,6 @@ class Nodes:
             initialize_head=True, head_node_args={"num_cpus": 0, **self._options()}
         )
         self.nodes = [self._added() for _ in range(workers)]
-        self._thread = ThreadPoolExecutor(1)
-        self._joining: Future[None] = self._thread.submit(lambda: None)
 
     @property
     def address(self) -> str:
@@ -44,21 +41,19 @@ class Nodes:
     def replace_one(self, draw: random.Random, whole: bool) -> int:
         """Kill a node, or its raylet alone; returns the number of that process.
 
-        Another node joins meanwhile, which takes seconds.
+        Another node joins while the study goes on, which takes seconds.
         """
-        self._joining.result()
         node = self.nodes.pop(draw.randrange(len(self.nodes)))
         raylet = int(node.all_processes["raylet"][0].process.pid)
         if not whole:
             with suppress(ProcessLookupError):
                 os.kill(raylet, signal.SIGKILL)
         self.cluster.remove_node(node, allow_graceful=False)
-        self._joining = self._thread.submit(lambda: self.nodes.append(self._added()))
+        self.nodes.append(self._added())
         return raylet
 
     def end(self) -> None:
         """Kill what is left of it."""
-        self._thread.shutdown()
         with suppress(Exception):  # Ray complains of nodes that were killed
             self.cluster.shutdown()
 
