@@ -48,11 +48,10 @@ def leave_stuck(log_to: Path | None, died: RayDied) -> None:
     """End this process, if it is the command line's: its main thread waits for a Ray that died."""
     if LAST_RESORT:
         broken = _told(died, RayOutput.latest or RayOutput(), log_to)
-        kill_ray()
         LAST_RESORT[0](broken)
 
 
-def kill_ray() -> None:
+def _kill_ray() -> None:
     """Kill the processes of a Ray of our own; ``shutdown`` would wait for those that have died."""
     node = getattr(sys.modules.get("ray._private.worker"), "_global_node", None)
     if node is not None:
@@ -63,8 +62,10 @@ def kill_ray() -> None:
 def _told(error: Exception, output: RayOutput, log_to: Path | None) -> RunBroken:
     """The one line of an error, whose details are saved."""
     what = _what_broke(error)
-    output.is_cut_short |= what.startswith(DIED)
     log = output.save(error, log_to, session_folder())
+    if what.startswith(DIED):
+        output.is_cut_short = True
+        _kill_ray()
     return RunBroken(f"{what}; {f'details in {log}' if log else 'no log could be written'}")
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from rgr_dist.faults import LAST_RESORT, UserError
-from rgr_dist.running.broken import kill_ray, told_in_one_line
+from rgr_dist.running.broken import told_in_one_line
 from rgr_dist.running.idle_processes import without_idle_processes
 from rgr_dist.running.leftovers import claim_session, remove_session, session_folder, sweep
 from rgr_dist.running.ray_output import RayOutput
@@ -121,9 +121,7 @@ def _end(output: RayOutput, is_own: bool) -> None:
 
     try:
         session = session_folder() if is_own else None
-        if output.is_cut_short:
-            kill_ray()
-        else:
+        if not output.is_cut_short:  # else it has been killed, or dies with this process
             with _sigterm_kept():
                 ray.shutdown()
         if session is not None:

@@ -27,7 +27,7 @@ class RayOutput:
 
     Attributes:
         latest: the one that takes now.
-        is_cut_short: whether Ray is to be killed, not shut down: it died, or this process leaves.
+        is_cut_short: whether Ray is not to be shut down: it died, or this process leaves at once.
     """
 
     latest: ClassVar[RayOutput | None] = None
