@@ -36,7 +36,7 @@ from rgr_dist.theory.softmax_contexts import InContexts, score_contexts_softmax
 
 LARGEST_D_K = 2**15
 """Widest head that the search for a width tries."""
-LOOK_BELOW = 0.1
+LOOK_BELOW = 0.25
 """Share of the width found by bisection down to which every width is tried too, at least 8 widths.
 A sum of d_k signs is compared with d_k / 2, one of zeros and ones with (p + p²) d_k / 2: as d_k
 grows, success rises and falls with the rounding of that threshold to the next integer."""
