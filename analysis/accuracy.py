@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.runs import scored
-from rgr_dist.study.study import Cell, Study
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.study import Study
 from search.confidence_interval import t_interval
 
 MOSTLY = 0.5

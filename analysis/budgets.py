@@ -21,7 +21,8 @@ from analysis.load import StudyResults
 from analysis.records import integer
 from analysis.thresholds import best_of
 from analysis.wording import plural
-from rgr_dist.study.study import Cell, Study
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.study import Study
 
 Floats = npt.NDArray[np.float64]
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from rgr_dist.study.cell import Cell
 from rgr_dist.study.families import Edges
-from rgr_dist.study.study import Cell, Study
+from rgr_dist.study.study import Study
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,10 @@ from rgr_dist.paper import (
     PublishedLaw,
     is_narrow,
 )
-from rgr_dist.study.study import Cell, Search, Study, Training
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.search import Search
+from rgr_dist.study.study import Study
+from rgr_dist.study.training import Training
 
 
 def laws_for(study: Study) -> dict[str, PublishedLaw]:

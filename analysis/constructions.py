@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import pandas as pd
 
 from rgr_dist.store.store import Store
+from rgr_dist.study.cell import PROBLEM, canonical_json
 from rgr_dist.study.models import MODELS
-from rgr_dist.study.study import PROBLEM, Study, canonical_json
+from rgr_dist.study.study import Study
 
 CONFIDENCE = 0.95
 ALGORITHM_1 = "algorithm-1"

@@ -24,7 +24,8 @@ from analysis.records import integer
 from analysis.wording import three_digits
 from rgr_dist import paper
 from rgr_dist.paper import IMPLIED, LAWS, TABLE_1_D_K_OF_A_HEAD, TABLE_2_MAX_STEPS, capacity_scale
-from rgr_dist.study.study import Cell, Study
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.study import Study
 
 Verdict = Literal["agrees", "differs", "as the paper", "not as the paper", "not measured here"]
 

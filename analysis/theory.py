@@ -18,7 +18,8 @@ from analysis.constructions import (
 from analysis.load import StudyResults
 from analysis.rounding import rounded_thresholds
 from analysis.wording import plural
-from rgr_dist.study.study import Cell, Study
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.study import Study
 from rgr_dist.theory.bounds import Graphs, bits_per_parameter, counting_bound, graph_bits
 
 BITS = (2.0, 1.0, 0.5, 0.25)

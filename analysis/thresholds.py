@@ -13,7 +13,8 @@ from scipy.special import stdtr  # scipy.stats takes half a second to import
 from analysis.load import StudyResults
 from analysis.records import integer, parse_certificate, real
 from analysis.runs import scored
-from rgr_dist.study.study import Cell, Study
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.study import Study
 from search.best_arm import largest_kept, rank
 
 SIGNIFICANCE = 0.05

@@ -36,8 +36,9 @@ from rgr_dist.planning.tables import write_tables
 from rgr_dist.store.row import FAILED, cell_columns
 from rgr_dist.store.schema import RUNS
 from rgr_dist.store.store import Store
+from rgr_dist.study.cell import PROTOCOL, Cell, canonical_json
 from rgr_dist.study.from_yaml import load_study
-from rgr_dist.study.study import PROTOCOL, Cell, Study, canonical_json
+from rgr_dist.study.study import Study
 from search.protocol import Probe
 
 LIMIT_SECONDS = 3.0

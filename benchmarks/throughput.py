@@ -32,7 +32,7 @@ from rich.console import Console
 from cores import Cores, pin
 from rgr_dist.cli.listing import Format, print_listing
 from rgr_dist.cli.options import How
-from rgr_dist.study.study import Cell, Run
+from rgr_dist.study.cell import Cell, Run
 
 SHAPES = [
     # m, d_model, h, D_K

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, Self
 import pandas as pd
 
 from rgr_dist.store.store import Store
+from rgr_dist.study.cell import Cell
 from rgr_dist.study.from_yaml import load_study
+from rgr_dist.study.search import Search
 from rgr_dist.study.select import cell_named, heads_named
-from rgr_dist.study.study import Cell, Search, Study
+from rgr_dist.study.study import Study
 
 if TYPE_CHECKING:
     from analysis.figures.panel import Figure

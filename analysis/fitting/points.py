@@ -13,7 +13,9 @@ import pandas as pd
 
 from analysis.records import integer, parse_certificate, real
 from rgr_dist.paper import capacity_scale, compression, is_narrow
-from rgr_dist.study.study import Cell, Search, Study
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.search import Search
+from rgr_dist.study.study import Study
 
 Array = npt.NDArray[np.float64]
 

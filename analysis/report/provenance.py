@@ -10,9 +10,12 @@ import pandas as pd
 from analysis.runs import asked
 from analysis.wording import MISSING, duration, plural
 from rgr_dist.paper import TABLE_2_MAX_STEPS
+from rgr_dist.study.cell import PROTOCOL, Cell
 from rgr_dist.study.construction import Construction
 from rgr_dist.study.families import Gaussian
-from rgr_dist.study.study import PROTOCOL, Cell, Context, Search, Study, Training
+from rgr_dist.study.search import Search
+from rgr_dist.study.study import Study
+from rgr_dist.study.training import Context, Training
 
 
 def settings(study: Study) -> list[tuple[str, str]]:

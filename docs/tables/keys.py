@@ -17,9 +17,10 @@ from rgr_dist.study.edge_list import EdgesFile
 from rgr_dist.study.families import Binary, Gaussian, OneHot, Permutation, Regular, StandIn
 from rgr_dist.study.from_yaml import CellItem, StudyFile
 from rgr_dist.study.models import RECORDS, Model
+from rgr_dist.study.search import Search
 from rgr_dist.study.spec import LARGEST_COUNT, Spec
-from rgr_dist.study.study import Context, Search, Training
 from rgr_dist.study.token_table import TableFile
+from rgr_dist.study.training import Context, Training
 from tables.markdown import plain, table
 
 GRAPHS: tuple[type[Spec], ...] = (Permutation, Regular, EdgesFile)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from analysis.load import StudyResults
     from rgr_dist.store.store import Store
+    from rgr_dist.study.cell import Cell, Run
     from rgr_dist.study.construction import Construction
-    from rgr_dist.study.study import Cell, Run
     from rgr_dist.theory.draws import Constructor
 
 
@@ -212,9 +212,9 @@ def _find(made: Constructor, h: int, draws: int, share: float) -> int | None:
 def _cell(
     algorithm: str, m: int, d_model: int | None, graph: str | None, embedding: str | None
 ) -> Cell:
+    from rgr_dist.study.cell import Cell
     from rgr_dist.study.edge_list import load_edges
     from rgr_dist.study.errors import validated
-    from rgr_dist.study.study import Cell
 
     family = embedding or ("onehot" if algorithm == "3" else "gaussian")
     keys: dict[str, Any] = {
@@ -384,7 +384,7 @@ def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
 def _runs_at(best: pd.DataFrame, results: StudyResults) -> list[tuple[Run, int]]:
     """The runs at each cell's threshold, and the steps that each did."""
     from analysis.runs import scored
-    from rgr_dist.study.study import Run
+    from rgr_dist.study.cell import Run
 
     cells = {cell.cell_id: cell for cell in results.study.cells}
     counted = scored(results.runs, results.study).query("stop_reason != 'diverged'")

@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from rgr_dist.study.study import Run
+from rgr_dist.study.cell import Run
 
 StopReason = Literal["converged", "max_steps", "diverged"]
 

@@ -16,7 +16,7 @@ from rgr_dist.engines.api import Outcome, Weights
 from rgr_dist.models.max_heads import max_scores, score_contexts
 from rgr_dist.models.softmax_sum import summed_attention
 from rgr_dist.problem.edge_task import Task
-from rgr_dist.study.study import Run
+from rgr_dist.study.cell import Run
 from rgr_dist.theory.all_pairs import find_tau, score_all_pairs
 from rgr_dist.theory.construct import Built, build
 from rgr_dist.theory.draws import problem_of

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rgr_dist.engines.api import StopReason
-from rgr_dist.study.study import Cell
+from rgr_dist.study.cell import Cell
 
 
 @dataclass

@@ -12,7 +12,7 @@ from rgr_dist.engines.api import Engine, Weights
 from rgr_dist.models.max_heads import score_contexts
 from rgr_dist.models.precision import BITS, Precision, rounded
 from rgr_dist.problem.edge_task import Task
-from rgr_dist.study.study import Run
+from rgr_dist.study.cell import Run
 from rgr_dist.theory.all_pairs import AllPairs, score_all_pairs
 from rgr_dist.theory.layer import Layer
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from rgr_dist.study.study import Training
+from rgr_dist.study.training import Training
 
 
 def learning_rates(training: Training, done: int, count: int) -> npt.NDArray[np.float64]:

@@ -13,7 +13,8 @@ from typing import Any
 
 import pandas as pd
 
-from rgr_dist.study.study import Cell, Run, Study
+from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.study import Study
 
 Row = dict[str, Any]
 

@@ -17,7 +17,8 @@ from pydantic import TypeAdapter
 from rgr_dist.paper import DENSE_LAW, LAWS, capacity_scale, compression
 from rgr_dist.store.parts import StoreError
 from rgr_dist.store.store import Store
-from rgr_dist.study.study import Cell, Study
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.study import Study
 from search.prior import fit_power, fit_ratio
 
 PAPER_SPREAD = 1.5

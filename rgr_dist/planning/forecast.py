@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import pandas as pd
 
 from rgr_dist.planning.budgets import trained_steps
-from rgr_dist.study.study import Cell, Study
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.study import Study
 from search.cell_search import replay
 from search.cell_state import Assumed, CellState
 from search.portfolio import Portfolio

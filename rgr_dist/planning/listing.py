@@ -14,7 +14,8 @@ from rgr_dist.planning.forecast import BYTES_PER_RUN, Forecast, forecast, second
 from rgr_dist.planning.memory import check_memory, machine_memory
 from rgr_dist.planning.portfolio import open_cells, shown_heads, stored_runs, stored_search
 from rgr_dist.store.store import Store
-from rgr_dist.study.study import Cell, Study
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.study import Study
 
 Rows = list[dict[str, Any]]
 

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from rgr_dist.faults import UserError
 from rgr_dist.paper import capacity_scale
-from rgr_dist.study.study import Cell, Study
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.study import Study
 
 SINGLE, DOUBLE = 4, 8
 """Bytes of a number."""

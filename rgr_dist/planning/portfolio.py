@@ -17,8 +17,10 @@ from rgr_dist.planning.expectations import Expectation, expectations, papers_exp
 from rgr_dist.planning.forecast import step_cost
 from rgr_dist.store.schema import RUNS
 from rgr_dist.store.store import Store
+from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.errors import StudyError
-from rgr_dist.study.study import Cell, Run, Search, Study
+from rgr_dist.study.search import Search
+from rgr_dist.study.study import Study
 from search.cell_state import CellState
 from search.portfolio import Portfolio
 from search.protocol import CellPlan, Probe, ProbeKey, Words

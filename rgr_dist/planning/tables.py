@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 from rgr_dist.planning.portfolio import shown_heads
 from rgr_dist.store.store import Store
-from rgr_dist.study.study import Cell, Study
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.study import Study
 from search.cell_state import CellState
 from search.portfolio import Portfolio
 from search.protocol import ArmResult, ProbeKey, ProbeResult

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from rgr_dist.problem.stand_in import stand_in_table
 from rgr_dist.problem.streams import Stream
 from rgr_dist.study import assets
+from rgr_dist.study.cell import Cell
 from rgr_dist.study.families import Binary, OneHot, StandIn, Table
-from rgr_dist.study.study import Cell
 
 
 def sample_embedding(cell: Cell, seed: int) -> npt.NDArray[np.float64]:

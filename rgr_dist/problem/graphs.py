@@ -10,8 +10,8 @@ import numpy.typing as npt
 from rgr_dist.kernel_cache import cached_kernel
 from rgr_dist.problem.streams import SHIFT_32, Stream
 from rgr_dist.study import assets
+from rgr_dist.study.cell import Cell
 from rgr_dist.study.families import Edges, Regular
-from rgr_dist.study.study import Cell
 
 Int32Array = npt.NDArray[np.int32]
 

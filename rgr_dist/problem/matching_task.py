@@ -22,7 +22,7 @@ from rgr_dist.problem.edge_task import initial_projections
 from rgr_dist.problem.embeddings import sample_with_null
 from rgr_dist.problem.graphs import sample_graph
 from rgr_dist.problem.streams import LOW_32, SHIFT_32, Stream, philox
-from rgr_dist.study.study import Cell, Run
+from rgr_dist.study.cell import Cell, Run
 
 Examples = npt.NDArray[np.int32]
 """One example a row: the query, the 2l items of the slots, the answer."""

@@ -14,7 +14,7 @@ from rgr_dist.engines.api import Engine, Outcome
 from rgr_dist.engines.choose import make_engine
 from rgr_dist.store.row import run_row
 from rgr_dist.study import assets
-from rgr_dist.study.study import Cell, Run
+from rgr_dist.study.cell import Cell, Run
 from search.protocol import Probe
 from search.tune.forgetting import TidyTrainable
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rgr_dist.store.schema import RUNS
-from rgr_dist.study.study import Cell, Run
+from rgr_dist.study.cell import Cell, Run
 
 LOST = "the worker died on every attempt: killed, or it could not start"
 OUT_OF_MEMORY = (

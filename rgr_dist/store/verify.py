@@ -18,7 +18,7 @@ import yaml
 from rgr_dist.store.parts import has_digest
 from rgr_dist.store.row import cell_columns
 from rgr_dist.store.store import STUDY_TABLES, Store
-from rgr_dist.study.study import PROTOCOL, Cell, canonical_json
+from rgr_dist.study.cell import PROTOCOL, Cell, canonical_json
 
 COLUMNS = (
     "cell_id", "model", "graph", "degree", "embedding", "m", "d_model", "context_length",

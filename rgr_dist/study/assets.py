@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rgr_dist.study.study import Cell
+from rgr_dist.study.cell import Cell
 
 Array = npt.NDArray[Any]
 

@@ -15,15 +15,18 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BeforeValidator, Field, StrictInt
 
 from rgr_dist.study import assets
+from rgr_dist.study.cell import Cell
 from rgr_dist.study.construction import ConstructionModel
 from rgr_dist.study.edge_list import EdgesFile, load_edges
 from rgr_dist.study.errors import StudyError, load_yaml, validated
 from rgr_dist.study.input_file import LARGEST_STUDY, check_file
 from rgr_dist.study.models import MODELS, construction_name
+from rgr_dist.study.search import Search
 from rgr_dist.study.shipped import shipped_studies, shipped_text
 from rgr_dist.study.spec import LARGEST_COUNT, Spec
-from rgr_dist.study.study import Cell, Context, Search, Study, Training
+from rgr_dist.study.study import Study
 from rgr_dist.study.token_table import TableFile, Vocabulary
+from rgr_dist.study.training import Context, Training
 
 Keys = dict[str, Any]
 Files = dict[str, dict[str, Any]]

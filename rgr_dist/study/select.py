@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rgr_dist.study.cell import Cell
 from rgr_dist.study.errors import StudyError
-from rgr_dist.study.study import Cell, Study
+from rgr_dist.study.study import Study
 
 
 def cells_named(study: Study, text: str) -> list[Cell]:

@@ -18,10 +18,10 @@ from rgr_dist.problem.contexts import draw_contexts
 from rgr_dist.problem.embeddings import sample_embedding
 from rgr_dist.problem.graphs import sample_graph
 from rgr_dist.problem.streams import Stream
+from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.construction import Algorithm, Construction
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.models import construction_name
-from rgr_dist.study.study import Cell, Run
 from rgr_dist.theory.all_pairs import AllPairs, find_tau, score_all_pairs
 from rgr_dist.theory.construct import (
     Baseline,

@@ -10,7 +10,8 @@ from rgr_dist.running.client import check_shared, wait_for
 from rgr_dist.running.cluster import connect
 from rgr_dist.store.store import Store
 from rgr_dist.study import assets
-from rgr_dist.study.study import Cell, Study
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.study import Study
 from rgr_dist.tuning.journal import finished_trials, open_journal, trials_name
 from rgr_dist.tuning.training_protocol import TunedProbe
 from rgr_dist.tuning.tuned import Tuned, ended

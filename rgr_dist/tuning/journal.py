@@ -17,7 +17,8 @@ from optuna.trial import FrozenTrial
 
 from rgr_dist.store.parts import StoreError
 from rgr_dist.store.store import Store
-from rgr_dist.study.study import Study, digest
+from rgr_dist.study.cell import digest
+from rgr_dist.study.study import Study
 from rgr_dist.tuning.training_protocol import TunedProbe, described
 from search.tune.optuna import FINISHED
 

@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from rgr_dist.planning.portfolio import check_heads
+from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.errors import StudyError
-from rgr_dist.study.study import Cell, Run, Study, Training
+from rgr_dist.study.study import Study
+from rgr_dist.study.training import Training
 from search.cell_state import CellState
 from search.portfolio import Portfolio
 

@@ -10,7 +10,7 @@ from ray import tune
 from rgr_dist.engines.choose import make_engine
 from rgr_dist.running.worker import train_rows
 from rgr_dist.study import assets
-from rgr_dist.study.study import Cell
+from rgr_dist.study.cell import Cell
 from rgr_dist.tuning.training_protocol import Standing, TunedProbe
 
 

@@ -18,8 +18,9 @@ from analysis.load import StudyResults
 from analysis.report.publish import write_report
 from rgr_dist.paper import IMPLIED
 from rgr_dist.store.schema import RUNS, THRESHOLDS
+from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.from_yaml import parse_study
-from rgr_dist.study.study import Cell, Run, Study
+from rgr_dist.study.study import Study
 
 HEADS = [1, 2, 4, 8, 16, 32, 64]
 

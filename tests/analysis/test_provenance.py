@@ -8,8 +8,8 @@ import pandas as pd
 
 from analysis.report.provenance import cost_words, differences, origins, settings
 from analysis.report.tables import by_size, rows_of
+from rgr_dist.study.cell import PROTOCOL
 from rgr_dist.study.from_yaml import parse_study
-from rgr_dist.study.study import PROTOCOL
 
 
 def costs(**values: float) -> pd.DataFrame:

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from rgr_dist.engines.reference.edges import ReferenceEngine
-from rgr_dist.study.study import Cell, Run
+from rgr_dist.study.cell import Cell, Run
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 RUNS = [Run(cell=Cell(m=64, d_model=16), h=4, d_k=5, seed=seed) for seed in range(2)]

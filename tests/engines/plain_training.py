@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rgr_dist.problem.edge_task import Task, initial_projections
-from rgr_dist.study.study import Run
+from rgr_dist.study.cell import Run
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 

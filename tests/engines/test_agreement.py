@@ -18,8 +18,8 @@ from rgr_dist.models.labels import labels
 from rgr_dist.models.max_heads import weighted_logistic_loss
 from rgr_dist.models.value_retrieval import retrieval_loss
 from rgr_dist.study import assets
+from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.models import MODELS
-from rgr_dist.study.study import Cell, Run
 from tests.engines.lane_state import unpadded
 from tests.engines.plain_training import PlainTraining
 

@@ -8,8 +8,8 @@ import pytest
 
 from rgr_dist.engines.choose import ENGINES, EngineError, check_engine, make_engine
 from rgr_dist.engines.early_stopping import EarlyStop
+from rgr_dist.study.cell import Cell
 from rgr_dist.study.models import MODELS
-from rgr_dist.study.study import Cell
 
 
 def stops_at(cell: Cell, scores: Sequence[float | None]) -> int | None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rgr_dist.engines.api import Engine, Outcome
 from rgr_dist.engines.choose import make_engine
 from rgr_dist.engines.early_stopping import Checks
-from rgr_dist.study.study import Cell, Run
+from rgr_dist.study.cell import Cell, Run
 
 BUDGETS = [7, 20, 31, 60, 150]
 """Multiples of the interval between checks and others, and one beyond convergence."""

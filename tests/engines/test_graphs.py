@@ -22,7 +22,7 @@ from rgr_dist.engines.lanes.state import Lanes
 from rgr_dist.engines.reference.edges import ReferenceEngine
 from rgr_dist.models.max_heads import score_contexts
 from rgr_dist.problem.edge_task import Task
-from rgr_dist.study.study import Cell, Run
+from rgr_dist.study.cell import Cell, Run
 from search.seed_test import SeedTest
 from tests.engines.test_agreement import SHAPES, assert_same_weights, graph_of, runs_of
 

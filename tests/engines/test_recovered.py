@@ -8,7 +8,7 @@ import pytest
 from rgr_dist.engines.choose import make_engine
 from rgr_dist.engines.recovered import recovered
 from rgr_dist.models.precision import BITS, PRECISIONS, rounded
-from rgr_dist.study.study import Cell, Run
+from rgr_dist.study.cell import Cell, Run
 
 
 def test_weights_trained_again_have_the_score_of_their_run() -> None:

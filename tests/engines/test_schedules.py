@@ -16,7 +16,7 @@ from rgr_dist.engines.lanes.engine import LanesEngine
 from rgr_dist.engines.reference.edges import ReferenceEngine
 from rgr_dist.engines.reference.schedule import make_schedule
 from rgr_dist.engines.schedule import learning_rates
-from rgr_dist.study.study import Training
+from rgr_dist.study.training import Training
 from tests.engines.plain_training import PlainTraining
 from tests.engines.test_agreement import assert_same_weights, runs_of
 

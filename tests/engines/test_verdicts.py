@@ -8,7 +8,7 @@ import statistics
 import pytest
 
 from rgr_dist.engines.choose import make_engine
-from rgr_dist.study.study import Cell, Run
+from rgr_dist.study.cell import Cell, Run
 from search.seed_test import SeedTest
 
 SEEDS = 3

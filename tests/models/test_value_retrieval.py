@@ -11,7 +11,7 @@ import torch
 from rgr_dist.models.max_heads import labels, max_scores
 from rgr_dist.models.value_retrieval import retrieval_error_over, retrieval_errors, retrieval_loss
 from rgr_dist.problem.edge_task import Task, initial_projections
-from rgr_dist.study.study import Cell, Run
+from rgr_dist.study.cell import Cell, Run
 from tests.models.test_max_heads import layer, loop_score
 
 

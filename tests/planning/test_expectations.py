@@ -13,8 +13,9 @@ from rgr_dist.planning.expectations import expectations, record
 from rgr_dist.planning.portfolio import plan_cell
 from rgr_dist.store.parts import StoreError
 from rgr_dist.store.store import Store
+from rgr_dist.study.cell import Cell
 from rgr_dist.study.from_yaml import parse_study
-from rgr_dist.study.study import Cell, Study
+from rgr_dist.study.study import Study
 
 
 def study_of(*cells: tuple[int, int], name: str = "prior", **other: Any) -> Study:

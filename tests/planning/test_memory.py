@@ -11,7 +11,7 @@ import pytest
 
 from rgr_dist.cli import call
 from rgr_dist.planning.memory import run_memory
-from rgr_dist.study.study import Cell, Run
+from rgr_dist.study.cell import Cell, Run
 from tests.small_study import write_study
 
 BRIEF = {"max_steps": 2, "check_every": 1}
@@ -19,7 +19,7 @@ MEASURE = """
 import sys
 from pathlib import Path
 from rgr_dist.engines.choose import make_engine
-from rgr_dist.study.study import Cell, Run
+from rgr_dist.study.cell import Cell, Run
 
 def kilobytes(key):
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(key))

@@ -7,7 +7,7 @@ import pytest
 
 from rgr_dist.problem.embeddings import sample_embedding, sample_with_null
 from rgr_dist.problem.stand_in import MEAN_NORM, NORM, stand_in_table
-from rgr_dist.study.study import Cell
+from rgr_dist.study.cell import Cell
 
 
 @pytest.mark.parametrize("d_model", [64, 256])

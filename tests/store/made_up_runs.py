@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from rgr_dist.store.schema import RUNS
-from rgr_dist.study.study import Cell, Run
+from rgr_dist.study.cell import Cell, Run
 
 CELL = Cell(m=64, d_model=16)
 START = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)

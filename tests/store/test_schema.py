@@ -12,7 +12,7 @@ import pytest
 
 from rgr_dist.store.schema import RUNS, SCHEMA_VERSION
 from rgr_dist.store.store import STUDY_TABLES, Store
-from rgr_dist.study.study import Run
+from rgr_dist.study.cell import Run
 from tests.store.made_up_runs import run_row
 
 DESIGNED = [

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from rgr_dist.store.parts import StoreError
 from rgr_dist.store.schema import RUNS, SCHEMA_VERSION
 from rgr_dist.store.store import Store
-from rgr_dist.study.study import Cell
+from rgr_dist.study.cell import Cell
 from tests.store.made_up_runs import CELL, failed_row, run_row
 
 OTHER = Cell(m=128, d_model=16)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from rgr_dist.study import assets
-from rgr_dist.study.study import Cell
+from rgr_dist.study.cell import Cell
 
 KINDS = st.sampled_from([np.int32, np.int64, np.float32, np.float64])
 

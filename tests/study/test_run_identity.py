@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rgr_dist.study.study import canonical_json
+from rgr_dist.study.cell import canonical_json
 from tests.written_studies import PAPER, run_of
 
 

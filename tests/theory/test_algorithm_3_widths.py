@@ -10,8 +10,8 @@ import statistics
 import numpy as np
 import pytest
 
+from rgr_dist.study.cell import Cell
 from rgr_dist.study.construction import Construction
-from rgr_dist.study.study import Cell
 from rgr_dist.theory.draws import Constructor
 
 DRAWS, SHARE = 400, 0.99

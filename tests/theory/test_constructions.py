@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from rgr_dist.problem.graphs import Neighbours
 from rgr_dist.problem.streams import Stream
+from rgr_dist.study.cell import Cell
 from rgr_dist.study.construction import Construction
-from rgr_dist.study.study import Cell
 from rgr_dist.theory.all_pairs import score_all_pairs
 from rgr_dist.theory.construct import Problem, build, signatures_of
 from rgr_dist.theory.draws import Constructor, problem_of

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rgr_dist.problem.embeddings import sample_embedding
-from rgr_dist.study.study import Cell
+from rgr_dist.study.cell import Cell
 from rgr_dist.theory.geometry import geometry
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rgr_dist.problem.graphs import Neighbours
 from rgr_dist.problem.streams import Stream
-from rgr_dist.study.study import Cell
+from rgr_dist.study.cell import Cell
 from rgr_dist.theory import projections
 from rgr_dist.theory.all_pairs import score_all_pairs
 from rgr_dist.theory.draws import problem_of

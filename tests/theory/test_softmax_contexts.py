@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from rgr_dist.problem.graphs import Neighbours
+from rgr_dist.study.cell import Cell
 from rgr_dist.study.construction import Construction
-from rgr_dist.study.study import Cell
 from rgr_dist.theory.draws import Constructor
 from rgr_dist.theory.layer import Layer
 from rgr_dist.theory.softmax_contexts import score_contexts_softmax

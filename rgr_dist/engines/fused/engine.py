@@ -18,8 +18,9 @@ from rgr_dist.engines.api import Outcome, StopReason, Weights
 from rgr_dist.engines.early_stopping import Checks
 from rgr_dist.engines.fused.evaluation import make_scorer
 from rgr_dist.engines.fused.lane import Lane
+from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.families import Permutation, Regular
-from rgr_dist.study.study import Cell, Run, Training
+from rgr_dist.study.training import Training
 
 Result = TypeVar("Result")
 

@@ -16,8 +16,8 @@ from rgr_dist.engines.fused.step import (
 )
 from rgr_dist.engines.schedule import learning_rates
 from rgr_dist.problem.edge_task import Task, initial_projections
+from rgr_dist.study.cell import Run
 from rgr_dist.study.models import Model
-from rgr_dist.study.study import Run
 
 BLOCK = 1024
 """Contexts drawn at once: as many as stay in cache."""

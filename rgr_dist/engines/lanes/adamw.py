@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from rgr_dist.engines.api import BETA_1, BETA_2, EPSILON
-from rgr_dist.study.study import Training
+from rgr_dist.study.training import Training
 
 
 class AdamW:

@@ -18,7 +18,7 @@ from rgr_dist.engines.api import Outcome, Weights
 from rgr_dist.engines.early_stopping import Checks
 from rgr_dist.engines.lanes.evaluation import Evaluation
 from rgr_dist.engines.lanes.state import Lanes
-from rgr_dist.study.study import Run
+from rgr_dist.study.cell import Run
 
 
 class LanesEngine:

@@ -26,7 +26,7 @@ from rgr_dist.engines.lanes.capture import Repeated
 from rgr_dist.engines.lanes.gradients import HEADS, LOSSES
 from rgr_dist.engines.schedule import learning_rates
 from rgr_dist.problem.edge_task import Task, initial_projections
-from rgr_dist.study.study import Run
+from rgr_dist.study.cell import Run
 
 WIDTHS = 8
 """d_k is padded to a multiple of this."""

@@ -16,7 +16,7 @@ import torch
 from rgr_dist.engines.api import BlockWeights, Outcome, train_apart
 from rgr_dist.engines.lanes.transformer_state import BlockLanes
 from rgr_dist.problem.matching_task import Examples
-from rgr_dist.study.study import Run
+from rgr_dist.study.cell import Run
 
 AT_ONCE = 256
 """Examples of each lane that are scored at once, so that scores do not depend on the lanes."""

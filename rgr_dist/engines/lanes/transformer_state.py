@@ -26,7 +26,7 @@ from rgr_dist.engines.lanes.capture import Repeated
 from rgr_dist.engines.schedule import learning_rates
 from rgr_dist.models.transformer import norm
 from rgr_dist.problem.matching_task import MatchingTask, initial_block
-from rgr_dist.study.study import Run
+from rgr_dist.study.cell import Run
 
 BATCHES = 32
 """Batches of each task that are drawn and sent to the device at once."""

@@ -22,7 +22,7 @@ from rgr_dist.models.max_heads import Scores, max_scores, score_contexts, weight
 from rgr_dist.models.softmax_sum import summed_attention
 from rgr_dist.models.value_retrieval import retrieval_error_over, retrieval_loss
 from rgr_dist.problem.edge_task import Task, initial_projections
-from rgr_dist.study.study import Run
+from rgr_dist.study.cell import Run
 
 SCORES: Mapping[str | None, Scores] = {"max": max_scores, "softmax": summed_attention}
 """Scores of the pairs of a context, by how the model's heads are combined."""

@@ -17,7 +17,7 @@ from rgr_dist.engines.api import BlockWeights, Outcome, train_apart
 from rgr_dist.engines.reference.schedule import make_schedule
 from rgr_dist.models.transformer import block_logits, count_answers, superpose
 from rgr_dist.problem.matching_task import Examples, MatchingTask, initial_block
-from rgr_dist.study.study import Run
+from rgr_dist.study.cell import Run
 
 AT_ONCE = 250
 """Examples scored at once; a bound on memory, not part of the result."""

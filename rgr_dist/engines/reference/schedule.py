@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR, LRScheduler
 
-from rgr_dist.study.study import Training
+from rgr_dist.study.training import Training
 
 
 def make_schedule(optimizer: Optimizer, training: Training) -> LRScheduler | None:

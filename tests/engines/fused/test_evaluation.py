@@ -18,7 +18,7 @@ from rgr_dist.engines.fused.evaluation import (
 from rgr_dist.engines.fused.lane import Lane
 from rgr_dist.engines.reference.edges import Trainer
 from rgr_dist.models.max_heads import score_contexts
-from rgr_dist.study.study import Run
+from rgr_dist.study.cell import Run
 from tests.engines.shapes import flat, make_run
 
 kinds = pytest.mark.parametrize("kind", [F1ByPairs, F1ByContexts])

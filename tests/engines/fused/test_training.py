@@ -15,7 +15,7 @@ from rgr_dist.engines.fused.engine import FusedEngine
 from rgr_dist.engines.fused.lane import Lane
 from rgr_dist.engines.lanes.engine import LanesEngine
 from rgr_dist.engines.reference.edges import ReferenceEngine, Trainer
-from rgr_dist.study.study import Run
+from rgr_dist.study.cell import Run
 from tests.engines.shapes import BENCHMARK_SHAPES, ODD_SHAPES, flat, make_run
 
 ENGINES: list[Engine] = [FusedEngine(), LanesEngine()]
@@ -211,7 +211,8 @@ import gc
 from numba.core.dispatcher import Dispatcher
 from rgr_dist.engines.fused import engine as fused
 from rgr_dist.study.families import Permutation, Regular
-from rgr_dist.study.study import Cell, Run, Training
+from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.training import Training
 
 def compiled():
     kernels = [one for one in gc.get_objects() if isinstance(one, Dispatcher)]

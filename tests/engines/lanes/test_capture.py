@@ -11,7 +11,7 @@ import torch
 from rgr_dist.engines.lanes import state as lanes_state
 from rgr_dist.engines.lanes.engine import LanesEngine
 from rgr_dist.engines.lanes.state import Lanes
-from rgr_dist.study.study import Cell, Run
+from rgr_dist.study.cell import Cell, Run
 from tests.engines.recorded_graphs import Recorded
 
 CPU = torch.device("cpu")

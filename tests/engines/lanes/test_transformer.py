@@ -18,8 +18,8 @@ from rgr_dist.engines.lanes.transformer_state import NAMES, BlockLanes
 from rgr_dist.engines.reference.matching import TransformerReference
 from rgr_dist.models.transformer import block_logits, superpose
 from rgr_dist.problem.matching_task import MatchingTask, initial_block
+from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.from_yaml import load_study
-from rgr_dist.study.study import Cell, Run
 from tests.models.test_transformer import plain_logits
 
 CPU = torch.device("cpu")

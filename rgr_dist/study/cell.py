@@ -1,0 +1,181 @@
+"""What is measured, and where: a cell, a run of it, and their addresses.
+
+Frozen specs whose defaults are the paper's values (Sec. 6 and App. A.1). The canonical
+JSON of a ``Run`` is what its identity is made of.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import Field, StrictInt, model_validator
+
+from rgr_dist.study.construction import Construction
+from rgr_dist.study.families import Edges, Embedding, Gaussian, Graph, Permutation
+from rgr_dist.study.models import MODELS, Model, ModelName
+from rgr_dist.study.spec import Count, Spec
+from rgr_dist.study.training import Context, Training
+
+PROTOCOL = 1
+"""Version of the training protocol. Raise it when the same study would give other numbers."""
+
+PROBLEM = ("graph", "m", "d_model", "embedding", "context")
+"""Keys of a cell that its task depends on, without the training."""
+
+
+class Cell(Spec):
+    """One point of the law: a model variant on a graph family with m items and d_model."""
+
+    later: ClassVar[frozenset[str]] = frozenset({"construction"})
+
+    model: ModelName = "max"
+    graph: Graph = Permutation()
+    m: Annotated[Count, Field(ge=2)]
+    d_model: Count
+    embedding: Embedding = Gaussian()
+    context: Context = Context()
+    training: Training = Training()
+    construction: Construction = Construction()
+
+    @model_validator(mode="after")
+    def _suits_the_model(self) -> Self:
+        record = self.record
+        if record.algorithm is None and self.construction != Construction():
+            raise ValueError(f"construction: model {self.model} is trained; leave it out")
+        for key in record.unused_keys:
+            part, name = key.split(".")
+            spec = getattr(self, part)
+            if getattr(spec, name) != type(spec).model_fields[name].default:
+                raise ValueError(f"{key}: model {self.model} does not use it; leave it out")
+        if record.one_target and self.graph.family != "permutation":
+            raise ValueError(
+                f"graph.family: model {self.model} has one target to each item; "
+                "give permutation, or leave it out"
+            )
+        for name in record.required_keys:
+            if getattr(self.training, name) is None:
+                raise ValueError(f"training.{name}: missing; model {self.model} needs a number")
+        items = 2 * self.context.length + 1
+        if record.task == "matching" and items > self.m:
+            raise ValueError(
+                f"context.length: {self.context.length} pairs and the query of cell {self.name} "
+                f"take {items} distinct items of m = {self.m}; valid are 2 to {(self.m - 1) // 2}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _context_fits(self) -> Self:
+        if self.context.length > self.m:
+            raise ValueError(
+                f"context.length: {self.context.length} exceeds m = {self.m} of cell {self.name}; "
+                f"a context holds distinct items, so valid are 2 to {self.m}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _families_fit(self) -> Self:
+        self.graph.check(self.m)
+        self.embedding.check(self.m, self.d_model)
+        return self
+
+    def with_limit(self, max_steps: int) -> Cell:
+        """The cell with another step limit."""
+        training = self.training.model_copy(update={"max_steps": max_steps})
+        return self.model_copy(update={"training": training})
+
+    @property
+    def record(self) -> Model:
+        """What is particular to the cell's model."""
+        return MODELS[self.model]
+
+    @property
+    def written_model(self) -> str | dict[str, Any]:
+        """Its model as a study file has it: a name, or a construction with its parameters."""
+        if self.record.algorithm is None:
+            return self.model
+        chosen = self.construction.model_dump(mode="json", exclude_none=True)
+        return {"construction": self.record.algorithm, **chosen}
+
+    @property
+    def minimised(self) -> bool:
+        """Whether a lower score is better."""
+        return self.record.minimised
+
+    @property
+    def n_edges(self) -> int:
+        """Number of relations m'."""
+        return self.graph.n_edges(self.m)
+
+    @property
+    def assets(self) -> tuple[str, ...]:
+        """Digests of the arrays that the graph and the embedding load from files."""
+        digests = (getattr(part, "digest", None) for part in (self.graph, self.embedding))
+        return tuple(digest for digest in digests if digest is not None)
+
+    @property
+    def name(self) -> str:
+        """How the command line names the cell: ``m=64,d_model=16``, or with ``,degree=4``.
+
+        A graph from a file is named by its number of edges, ``,edges=300``.
+        """
+        sizes = f"m={self.m},d_model={self.d_model}"
+        if isinstance(self.graph, Edges):
+            return f"{sizes},edges={self.graph.edges}"
+        return sizes if self.graph.degree == 1 else f"{sizes},degree={self.graph.degree}"
+
+    @property
+    def problem_json(self) -> str:
+        """Canonical JSON of what the random streams are keyed by: the task without the training."""
+        return canonical_json(self.model_dump(mode="json", include=set(PROBLEM)))
+
+    @cached_property
+    def cell_id(self) -> str:
+        """Address of the cell: hash of its science configuration and the protocol version."""
+        return digest({"protocol": PROTOCOL, "cell": self.model_dump(mode="json")}, 16)
+
+
+class Run(Spec):
+    """One training run: a cell at h heads of width d_k, from one seed."""
+
+    cell: Cell
+    h: Count
+    d_k: Count
+    seed: Annotated[StrictInt, Field(ge=0)]
+
+    @model_validator(mode="after")
+    def _heads_share_the_values(self) -> Self:
+        if self.cell.record.splits_values and self.cell.d_model % self.h:
+            raise ValueError(f"h: {self.h} does not divide d_model = {self.cell.d_model}")
+        return self
+
+    def with_limit(self, max_steps: int) -> Run:
+        """The run with another step limit."""
+        return self.model_copy(update={"cell": self.cell.with_limit(max_steps)})
+
+    @property
+    def D_K(self) -> int:
+        """Total key width h * d_k."""
+        return self.h * self.d_k
+
+    @property
+    def config_json(self) -> str:
+        """Canonical JSON of everything that the run's numbers depend on."""
+        return canonical_json({"protocol": PROTOCOL, **self.model_dump(mode="json")})
+
+    @property
+    def run_id(self) -> str:
+        """Address of the run: hash of ``config_json``."""
+        return hashlib.sha256(self.config_json.encode()).hexdigest()[:32]
+
+
+def canonical_json(value: Any) -> str:
+    """JSON with sorted keys and no spaces: equal values give equal text."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def digest(value: Any, length: int) -> str:
+    """First ``length`` hex digits of the SHA-256 of the canonical JSON of ``value``."""
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()[:length]

@@ -1,0 +1,122 @@
+"""How a study is searched."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, StrictInt, field_validator, model_validator
+
+from rgr_dist.study.spec import Count, Real, Spec
+
+CONFIRM_SEEDS = 20
+"""Fresh seeds that confirm a winner where every head is searched."""
+
+
+class Search(Spec):
+    """Which widths are tried, and what passes.
+
+    Attributes:
+        mode: ``threshold`` finds the smallest passing d_k of each head count; ``grid`` trains every
+            listed D_K that the head count divides.
+        heads: head counts to search. ``all`` searches every integer and confirms its winners; heads
+            that may be equally wide go by their largest: if that fails, so do fewer heads of its
+            width, which are a part of it.
+        target: mean score over the seeds to reach; the paper's, or the model's own.
+        seeds: of a probe, numbered from 0.
+        keep_within: heads up to this share above the best D_K, or up to one step of their d_k above
+            it, are searched to the end; ``none`` searches every head.
+        max_D_K: largest total width; by default 4 m' log2(m) / d_model, at least 4 h.
+        intervals: top up the probes beside a threshold to all seeds (App. A.2): those of every head
+            near the best, or, with ``best``, of the best head and of ``keep_heads`` alone;
+            ``false`` for none.
+        extra_seeds: where a pass lies below a fail, both are trained with so many more seeds before
+            they are called ``inconsistent``.
+        confirm_seeds: fresh seeds on which the thresholds of the best head and of every head within
+            the margin must pass again; one that does not is a fail from then on. 0 is the paper's
+            protocol; 20 with ``heads: all``.
+        keep_heads: heads that are searched to the end however far above the best they lie.
+        transition_seeds: seeds to train at every width near a threshold, 0 for none.
+        transition_window: how near: up to this share of the threshold away from it.
+        retest_steps: search every cell at so many times its step limit too: ``limited_by`` then
+            says whether a threshold is one of ``capacity``, or of the training ``budget``. A
+            loaded study has those cells, and no such key.
+        D_K: total widths of mode grid.
+    """
+
+    mode: Literal["threshold", "grid"] = "threshold"
+    heads: tuple[Count, ...] | Literal["all"] = (1, 2, 4, 8, 16, 32, 64)
+    target: Annotated[Real, Field(gt=0, le=1)] = 0.99
+    seeds: Annotated[Count, Field(le=10_000)] = 10
+    keep_within: Annotated[Real, Field(ge=0)] | None = 0.10
+    max_D_K: Count | None = None
+    intervals: bool | Literal["best"] = True
+    extra_seeds: Annotated[StrictInt, Field(ge=0)] = 10
+    confirm_seeds: Annotated[StrictInt, Field(ge=0, le=10_000)] = 0
+    keep_heads: tuple[Count, ...] = ()
+    transition_seeds: Annotated[StrictInt, Field(ge=0, le=10_000)] = 0
+    transition_window: Annotated[Real, Field(ge=0, le=10)] = 0.5
+    retest_steps: Annotated[StrictInt, Field(ge=2)] | None = None
+    D_K: tuple[Count, ...] | None = None
+
+    def lists(self, h: int) -> bool:
+        """Whether a head count is one of those to be searched."""
+        return self.heads == "all" or h in self.heads
+
+    @field_validator("keep_within", mode="before")
+    @classmethod
+    def _none_is_null(cls, share: Any) -> Any:
+        """``none`` reads like YAML's null, which keeps every head."""
+        return None if share == "none" else share
+
+    @model_validator(mode="before")
+    @classmethod
+    def _confirm_every_head(cls, keys: Any) -> Any:
+        """With every head a winner is the least of very many, so that it is confirmed."""
+        if isinstance(keys, dict) and keys.get("heads") == "all" and "confirm_seeds" not in keys:
+            return {**keys, "confirm_seeds": CONFIRM_SEEDS}
+        return keys
+
+    @model_validator(mode="after")
+    def _for_thresholds_alone(self) -> Self:
+        if self.mode == "grid":
+            for name in ("confirm_seeds", "keep_heads", "transition_seeds"):
+                if getattr(self, name):
+                    raise ValueError(f"{name}: only for mode threshold; leave it out of a grid")
+        unknown = [h for h in self.keep_heads if not self.lists(h)]
+        if unknown:
+            raise ValueError(f"keep_heads: {unknown[0]} is not one of heads; list it there too")
+        return self
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.heads == "all":
+            if self.mode == "grid":
+                raise ValueError("heads: all; mode grid needs a list of heads, such as [1, 2, 4]")
+            return self
+        if not self.heads:
+            raise ValueError("heads: empty; give at least one head count, such as [1, 2, 4]")
+        if len(set(self.heads)) != len(self.heads):
+            raise ValueError(f"heads: {list(self.heads)} repeats a head count; list each once")
+        if self.mode == "grid" and not self.D_K:
+            raise ValueError("D_K: missing; mode grid needs a list of total widths")
+        if self.mode == "threshold" and self.D_K is not None:
+            raise ValueError("D_K: only for mode grid; for a threshold give max_D_K, or neither")
+        if self.mode == "grid" and self.max_D_K is not None:
+            raise ValueError("max_D_K: only for mode threshold; in mode grid the D_K list limits")
+        if self.D_K and len(set(self.D_K)) != len(self.D_K):
+            raise ValueError(f"D_K: {list(self.D_K)} repeats a width; list each once")
+        largest = self.max_D_K if self.mode == "threshold" else max(self.D_K or (0,))
+        if largest is not None:
+            over = [h for h in self.heads if h > largest]
+            if over:
+                raise ValueError(
+                    f"heads: {over[0]} exceeds the largest D_K, {largest}; "
+                    f"every head needs a width of at least 1, so valid are 1 to {largest}"
+                )
+        for h in self.heads if self.D_K else ():
+            if all(width % h for width in self.D_K or ()):
+                raise ValueError(
+                    f"heads: {h} divides none of D_K {list(self.D_K or ())}; "
+                    f"list a multiple of {h}, or leave the head out"
+                )
+        return self

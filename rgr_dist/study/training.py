@@ -1,0 +1,104 @@
+"""How one run is trained: its contexts, its optimiser and when it stops."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import Field, StrictInt, model_validator
+
+from rgr_dist.study.spec import Count, Real, Share, Spec
+
+
+class Context(Spec):
+    """How contexts are drawn (App. A.1).
+
+    Attributes:
+        length: items in a context, l; pairs of items for model transformer.
+        positive_rate: target-in-context rate, rho: the chance that an item is a source, whose
+            target is brought into the context.
+    """
+
+    length: Annotated[StrictInt, Field(ge=2)] = 16
+    positive_rate: Share = 0.5
+
+
+class Training(Spec):
+    """Optimisation by AdamW, and stopping (App. A.1); steps are contexts of one run.
+
+    The transformer (Sec. 7.3) takes a batch a step, decays its weights and does not stop early.
+
+    Attributes:
+        learning_rate: of AdamW; the highest that a schedule reaches.
+        sharpness: alpha of the logits alpha (S - tau).
+        initial_scale: multiplies the standard deviation of the first W_Q and W_K, in either
+            reading of ``initial``.
+        initial: the paper draws W_Q and W_K from N(0, 1/sqrt(d_model)) and does not say which the
+            second number is: read as their standard ``deviation`` or as their ``variance``.
+        schedule: of the learning rate (``engines.schedule``), which the paper keeps ``constant``:
+            ``warmup`` rises linearly for ``warmup_steps`` and stays, ``cosine`` falls to zero at
+            ``max_steps``.
+        warmup_steps: with ``warmup`` alone: steps until the full rate. The default,
+            2 / (1 - beta_2), is the untuned warm-up of Ma and Yarats (arXiv:1910.04209).
+        max_steps: step limit; a list asks for a threshold at each.
+        check_every: steps between two checks on the validation contexts.
+        patience: so many checks in a row above ``stop_score`` end a run as converged; in model
+            value, so many that do not bring the error down.
+        stop_score: score on the validation contexts that a check must exceed to count.
+        validation_contexts: contexts that a check scores, or queries of model transformer.
+        test_contexts: contexts that the final score is of, or queries of model transformer.
+        batch_size: queries in a step of model transformer.
+        weight_decay: of AdamW in model transformer; the others have none.
+        tolerance: in model value, by how large a share of the best error a check must be below it
+            to count as better; the paper does not give it (Sec. 7.2).
+    """
+
+    later: ClassVar[frozenset[str]] = frozenset(
+        {
+            "initial_scale",
+            "initial",
+            "schedule",
+            "warmup_steps",
+            "batch_size",
+            "weight_decay",
+            "tolerance",
+        }
+    )
+
+    learning_rate: Annotated[Real, Field(gt=0, le=1e30)] = 1e-3
+    sharpness: Annotated[Real, Field(gt=0, le=1e30)] = 10.0
+    initial_scale: Annotated[Real, Field(gt=0, le=1e30)] = 1.0
+    initial: Literal["deviation", "variance"] = "deviation"
+    schedule: Literal["constant", "cosine", "warmup"] = "constant"
+    warmup_steps: Count = 2_000
+    max_steps: Count = 20_000
+    check_every: Count = 500
+    patience: Count = 5
+    stop_score: Share = 0.995
+    validation_contexts: Count = 500
+    test_contexts: Count = 2_000
+    batch_size: Count | None = None
+    weight_decay: Annotated[Real, Field(ge=0, le=1e30)] | None = None
+    tolerance: Share = 0.001
+
+    @property
+    def path_depends_on_limit(self) -> bool:
+        """Whether another ``max_steps`` changes a run before it gets there.
+
+        If not, the state of a run at a smaller limit is one that it passes through at a larger.
+        """
+        return self.schedule == "cosine"
+
+    @model_validator(mode="after")
+    def _warms_up(self) -> Self:
+        if self.schedule == "warmup":
+            if self.warmup_steps > self.max_steps:
+                raise ValueError(
+                    f"warmup_steps: {self.warmup_steps} exceeds max_steps = {self.max_steps}; "
+                    f"valid are 1 to {self.max_steps}"
+                )
+        elif self.warmup_steps != type(self).model_fields["warmup_steps"].default:
+            raise ValueError(
+                f"warmup_steps: schedule {self.schedule} does not use it; leave it out, or give "
+                "schedule: warmup"
+            )
+        return self
