@@ -107,7 +107,7 @@ class OpenStudy:
     def __repr__(self) -> str:
         count = len(self.cells)
         cells = f"{count} cell{'' if count == 1 else 's'}"
-        runs = f"{len(self._results.runs):,} runs"
+        runs = f"{len(self._results.searched):,} runs"
         return f"<study {self.name}: {cells}, {runs} in {self.store.root}>"
 
     def _repr_html_(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -54,7 +55,8 @@ def opened(study: str, overrides: Sequence[str] | None, out: str) -> Iterator[tu
 
 def no_runs(study: str, out: str) -> str:
     """That the store holds nothing of a study, and what to do: the same words in every verb."""
-    return f"{out} holds no run of {study}; rgr run {study} trains them"
+    there = "" if out == "results" else f" --out {shlex.quote(out)}"
+    return f"{out} holds no run of {study}; rgr run {study}{there} trains them"
 
 
 LONGEST_LINE = 500

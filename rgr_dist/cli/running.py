@@ -173,7 +173,7 @@ def _tell(study: Study, store: Store, console: Console, summary: Summary, asked:
     from analysis.report.written import written_before
     from analysis.wording import duration, plural
     from rgr_dist.cli.results import print_thresholds, threshold_sections
-    from rgr_dist.planning.listing import failures
+    from rgr_dist.planning.listing import divergence, failures
 
     results = open_results(study, store)
     before = written_before(results, store)
@@ -190,13 +190,16 @@ def _tell(study: Study, store: Store, console: Console, summary: Summary, asked:
     if not summary.runs:
         trained = "nothing was left to train"
     report = "report, unchanged" if before else "report"
-    console.print(f"{trained}; {report}: {written.address}", highlight=False, soft_wrap=True)
+    console.print(f"{trained}\n{report}:", highlight=False, soft_wrap=True)
+    console.print(written.address, highlight=False, soft_wrap=True)  # alone, to be copied whole
     first = study.cell_names[study.cells[0].cell_id]
     console.print(
         f"next: rgr fit {asked}, or rgr explain {asked} --cell {first}",
         highlight=False,
         soft_wrap=True,
     )
+    if diverged := divergence(results.searched):
+        say_error(diverged)
     if summary.failed or summary.left_failed:
         for line in failures(results.runs):
             say_error(line)

@@ -104,6 +104,8 @@ def study_status(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
     }
     if failed:
         facts["failures"] = failures(runs)
+    if diverged := divergence(runs):
+        facts["diverged"] = diverged
     return rows, facts
 
 
@@ -152,6 +154,17 @@ def failures(runs: pd.DataFrame, most: int = 3) -> list[str]:
         f"{count} run{'s' if count > 1 else ''} failed: {error}"
         for error, count in counts.head(most).items()
     ]
+
+
+def divergence(runs: pd.DataFrame) -> str | None:
+    """That runs diverged, each of which counts as the worst score there is; None if none did."""
+    diverged = int((runs["stop_reason"] == "diverged").sum())
+    if not diverged:
+        return None
+    return (
+        f"{diverged:,} of {len(runs):,} runs diverged: their loss was no longer finite, and each "
+        "counts as the worst score; is training.learning_rate too high?"
+    )
 
 
 def reason(error: str) -> str:

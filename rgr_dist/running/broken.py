@@ -95,7 +95,7 @@ def _what_broke(error: Exception) -> str:
     lines = [line for line in str(error).splitlines() if line.strip()] or [""]
     # Tune gives the text of a traceback, whose last line says what was wrong.
     line = lines[-1] if lines[0].startswith("Traceback") else lines[0]
-    return f"Ray failed: {type(error).__name__}: {line.strip()[:200]}"
+    return f"Ray failed: {type(error).__name__}: {line.strip().rstrip('.')[:200]}"
 
 
 def _what_died() -> str | None:

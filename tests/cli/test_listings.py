@@ -49,7 +49,7 @@ def test_a_study_that_the_store_does_not_know_is_told_alike(
     cell = ["--cell", "m=16,d_model=8"] if verb == "explain" else []
     assert call([verb, str(study), "--out", str(out), *cell]) == 0
     told = capsys.readouterr().err
-    assert told == f"rgr: {out} holds no run of {study}; rgr run {study} trains them\n"
+    assert told == f"rgr: {out} holds no run of {study}; rgr run {study} --out {out} trains them\n"
 
 
 def with_a_failed_run(finished: Path, folder: Path) -> Path:

@@ -51,7 +51,7 @@ def test_an_unchanged_study_keeps_its_report_and_says_so(capsys: Told) -> None:
     capsys.readouterr()
     assert not run()
     told = capsys.readouterr().out
-    assert f"nothing was left to train; report, unchanged: {PAGE.absolute()}" in told
+    assert f"nothing was left to train\nreport, unchanged:\n{PAGE.absolute()}\n" in told
     assert "D_K*" in told, "the table of results is there all the same"
 
 

@@ -104,7 +104,7 @@ def test_a_report_of_no_run_is_refused_and_nothing_is_written(
 ) -> None:
     study, out = write_study(tmp_path), tmp_path / "results"
     assert call(["report", str(study), "--out", str(out)]) == 2
-    assert f"holds no run of {study}; rgr run {study} trains them" in capsys.readouterr().err
+    assert f"holds no run of {study}; rgr run {study} --out " in capsys.readouterr().err
     assert not out.exists()
 
 

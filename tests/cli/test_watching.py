@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
+import socket
+import struct
 import threading
 import urllib.request
 from collections.abc import Iterator
@@ -56,6 +58,20 @@ def test_the_page_fills_in_as_runs_are_stored(watched: tuple[str, Path], finishe
     assert after.count("finished</td>") == 2
     assert "Scores so far" in after
     assert not list(store.glob("studies")), "it writes nothing"
+
+
+def test_a_reader_who_leaves_is_nothing_to_tell(
+    watched: tuple[str, Path], capfd: pytest.CaptureFixture[str]
+) -> None:
+    address, _ = watched
+    host, port = address.removeprefix("http://").split(":")
+    for _ in range(3):
+        with socket.create_connection((host, int(port))) as reader:
+            reader.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            reader.sendall(f"GET / HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
+        assert read(f"{address}/version")
+    assert read(f"{address}/")
+    assert capfd.readouterr().err == ""
 
 
 @needs_chromium
