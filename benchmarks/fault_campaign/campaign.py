@@ -244,7 +244,8 @@ class Campaign:
                 break
             if status not in (0, EXIT_FAILED_RUNS, EXIT_INTERRUPTED, -signal.SIGKILL):
                 self.say(f"a driver ended with status {status}: {self._tail()}")
-            if tear and self.draw.random() < 0.1 and (parts := ledger.parts()):
+            may_tear = tear and status != 0  # a store that is done is compared as it is
+            if may_tear and self.draw.random() < 0.1 and (parts := ledger.parts()):
                 part = self.draw.choice(parts)
                 ledger.tear(part, self.draw.randrange(part.stat().st_size))
                 self.faults.note("part", "torn", fail)
