@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack
+from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -213,8 +214,8 @@ def _tell(study: Study, store: Store, console: Console, summary: Summary, asked:
 
 def _import_the_rest() -> None:
     """Load what a study's end needs, which takes about a second, and nothing that imports Ray."""
-    import analysis.report.publish  # noqa: F401
-    import rgr_dist.cli.live  # noqa: F401
+    for name in ("analysis.report.publish", "rgr_dist.cli.live"):
+        import_module(name)
 
 
 def _publish(results: StudyResults, store: Store) -> Written:
