@@ -107,8 +107,7 @@ class OpenStudy:
     def __repr__(self) -> str:
         count = len(self.cells)
         cells = f"{count} cell{'' if count == 1 else 's'}"
-        runs = f"{len(self._results.searched):,} runs"
-        return f"<study {self.name}: {cells}, {runs} in {self.store.root}>"
+        return f"<study {self.name}: {cells}, stored in {self.store.root}>"
 
     def _repr_html_(self) -> str:
         from html import escape

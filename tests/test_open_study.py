@@ -66,8 +66,7 @@ def test_curves_are_of_the_heads_and_the_cell_that_are_asked_for(
 
 
 def test_it_shows_itself(study: rgr.OpenStudy) -> None:
-    count = len(study.runs())
-    assert repr(study) == f"<study small: 2 cells, {count} runs in {study.store.root}>"
+    assert repr(study) == f"<study small: 2 cells, stored in {study.store.root}>"
     page = study._repr_html_()
     assert page.startswith("<p>&lt;study small")
     assert page.count("<tr") == 3
