@@ -12,6 +12,7 @@ from rgr_dist.planning.tables import asked_probes, decision_rows, threshold_rows
 from rgr_dist.store.schema import DECISIONS, THRESHOLDS
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Study
+from search.portfolio import Portfolio
 
 
 @dataclass(frozen=True)
@@ -23,19 +24,26 @@ class StudyResults:
         runs: columns of ``RUNS``; may hold more runs than the study asks for, since studies share
             a store.
         thresholds: columns of ``THRESHOLDS``, one row per (cell, h) that the search has touched.
-        decisions: columns of ``DECISIONS``; None if the search's decisions are not known.
         asked: of ``asked_probes``, what the search asks for; None if not known.
         store: where they come from, which may hold what theory is compared by; None if not known.
         version: the store's, as its runs were read; None if not known.
+        search: the search itself; None if not known.
     """
 
     study: Study
     runs: pd.DataFrame
     thresholds: pd.DataFrame
-    decisions: pd.DataFrame | None = None
     asked: pd.DataFrame | None = None
     store: Store | None = None
     version: str | None = None
+    search: Portfolio | None = None
+
+    @cached_property
+    def decisions(self) -> pd.DataFrame | None:
+        """Columns of ``DECISIONS``; None if the search is not known."""
+        if self.search is None:
+            return None
+        return pd.DataFrame(decision_rows(self.study, self.search), columns=DECISIONS.names)
 
     @cached_property
     def searched(self) -> pd.DataFrame:
@@ -66,8 +74,8 @@ def results_of(study: Study, search: StoredSearch) -> StudyResults:
         study=study,
         runs=search.runs,
         thresholds=pd.DataFrame(threshold_rows(study, search.portfolio), columns=THRESHOLDS.names),
-        decisions=pd.DataFrame(decision_rows(study, search.portfolio), columns=DECISIONS.names),
         asked=pd.DataFrame(
             asked_probes(study, search.portfolio), columns=["cell_id", "h", "d_k", "n_seeds"]
         ).astype({"h": "int64", "d_k": "int64", "n_seeds": "int64"}),
+        search=search.portfolio,
     )

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.special import stdtr  # scipy.stats takes half a second to import
 
 from analysis.load import StudyResults
 from analysis.records import integer, parse_certificate, real
@@ -177,6 +176,8 @@ def _compare(gap: npt.NDArray[np.float64]) -> tuple[str, float | None, bool]:
     if np.ptp(gap) <= SAME_SCORE:
         return "constant gap", None, False
     t = float(gap.mean() / (gap.std(ddof=1) / np.sqrt(len(gap))))
+    from scipy.special import stdtr  # a quarter of a second, and many commands test nothing
+
     p_value = float(2 * stdtr(len(gap) - 1, -abs(t)))
     return "paired t-test", p_value, p_value > SIGNIFICANCE
 

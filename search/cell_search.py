@@ -14,8 +14,8 @@ from dataclasses import replace
 from itertools import groupby
 
 from search.bracket import Bracket
-from search.cell_state import Assumed, CellState, Outcome, Scores, shown
-from search.protocol import CellPlan, Decision, Need, ProbeKey
+from search.cell_state import Assumed, CellState, Decided, Outcome, Scores, shown
+from search.protocol import CellPlan, Need, ProbeKey
 from search.seed_test import SeedTest
 
 Steps = Generator[tuple[Need, ...], None, None]
@@ -75,19 +75,7 @@ def _record(state: CellState, need: Need, outcome: Outcome) -> None:
         state.used[key] = outcome
     if key in state.refuted:
         state.used[key] = "fail"
-    state.decisions.append(
-        Decision(
-            arm=key.arm,
-            value=key.value,
-            want=need.want,
-            first_seed=test.first,
-            reason=need.reason,
-            verdict=outcome if outcome == "pass" or outcome == "fail" else "open",
-            mean_score=test.mean(scores) if scores else None,
-            n_seeds=len(scores),
-            evidence="a run of this probe failed" if outcome == "failed" else test.explain(scores),
-        )
-    )
+    state.decided.append(Decided(need, outcome, test, scores))
 
 
 def _search(state: CellState) -> Steps:

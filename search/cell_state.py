@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from search.best_arm import rank
 from search.bracket import Bracket
@@ -29,6 +29,30 @@ NEAR = 1.15
 """How far the first steps go from a threshold found at the next larger budget."""
 
 
+class Decided(NamedTuple):
+    """A probe whose outcome is known, and the scores that it rests on."""
+
+    need: Need
+    outcome: Outcome
+    test: SeedTest
+    scores: Scores
+
+    def told(self) -> Decision:
+        """It as one reads it."""
+        need, outcome, test, scores = self
+        return Decision(
+            arm=need.key.arm,
+            value=need.key.value,
+            want=need.want,
+            first_seed=test.first,
+            reason=need.reason,
+            verdict=outcome if outcome == "pass" or outcome == "fail" else "open",
+            mean_score=test.mean(scores) if scores else None,
+            n_seeds=len(scores),
+            evidence="a run of this probe failed" if outcome == "failed" else test.explain(scores),
+        )
+
+
 @dataclass
 class CellState:
     """A cell's search as far as the evidence carries it.
@@ -36,7 +60,7 @@ class CellState:
     Attributes:
         needs: probes that must be run before the search can go on; empty when finished.
         brackets: of each arm, from the probes of this search alone.
-        decisions: every probe of the search so far, in order.
+        decided: every probe of the search so far, in order.
         used: verdicts of the probes of this search.
         every_seed, retested: probes that all seeds, or the extra ones too, were wanted of.
         confirmed, refuted: probes that passed, and then passed or failed on fresh seeds.
@@ -57,7 +81,7 @@ class CellState:
     guides: Mapping[str, CellState] = field(default_factory=dict)
     needs: tuple[Need, ...] = ()
     brackets: dict[int, Bracket] = field(default_factory=dict)
-    decisions: list[Decision] = field(default_factory=list)
+    decided: list[Decided] = field(default_factory=list)
     used: dict[ProbeKey, Verdict] = field(default_factory=dict)
     every_seed: set[ProbeKey] = field(default_factory=set)
     retested: set[ProbeKey] = field(default_factory=set)
@@ -80,6 +104,11 @@ class CellState:
         """Take an arm for contradicted: it no longer bounds the others."""
         self.contradicted.add(arm)
         self.bound = min(self._passing(closed=True), default=None)
+
+    @property
+    def decisions(self) -> list[Decision]:
+        """Every probe of the search so far, in order, with its reason and evidence."""
+        return [one.told() for one in self.decided]
 
     @property
     def is_waiting(self) -> bool:
@@ -110,7 +139,7 @@ class CellState:
         if self.plan.every_value:
             axes, seeds = self.plan.axes.items(), self.test.seeds
             return {ProbeKey(arm, value): seeds for arm, axis in axes for value in axis}
-        wanted = [(ProbeKey(one.arm, one.value), one.want) for one in self.decisions]
+        wanted = [(one.need.key, one.need.want) for one in self.decided]
         wanted += [(need.key, need.want) for need in self.needs]
         used: dict[ProbeKey, int] = {}
         for key, want in wanted:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from scipy.special import stdtrit  # scipy.stats takes half a second to import
-
 CONFIDENCE = 0.95
 """Coverage of every interval (App. A.2)."""
 
@@ -33,4 +31,6 @@ def t_interval(scores: Sequence[float]) -> tuple[float, float] | None:
 
 def t_quantile(degrees: float) -> float:
     """Student's t that a deviation stays below, on both sides, with ``CONFIDENCE``."""
+    from scipy.special import stdtrit  # a quarter of a second, and not every command has intervals
+
     return float(stdtrit(degrees, (1 + CONFIDENCE) / 2))

@@ -208,7 +208,7 @@ def _waves(
     """
     at = dict(zip(test.in_order, scores, strict=True))
     run: dict[int, float] = {}
-    while len(run) < test.seeds and (complete or test.verdict(run) is None):
+    while len(run) < test.seeds and (complete or _verdict(test, tuple(run.values())) is None):
         whole = complete or (test.low is None and test.high is None)
         wave = test.in_order[len(run) : test.seeds if whole else test.wave_end(run)]
         run |= {seed: score for seed in wave if (score := at[seed]) is not None}
