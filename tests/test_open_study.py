@@ -9,8 +9,12 @@ import pandas as pd
 import pytest
 
 import rgr_dist as rgr
+from analysis.load import open_results
+from analysis.report.publish import write_report
 from rgr_dist.cli import call
+from rgr_dist.store.store import Store
 from rgr_dist.study.errors import StudyError
+from rgr_dist.study.from_yaml import load_study
 
 
 @pytest.fixture(scope="module")
@@ -83,3 +87,12 @@ def test_a_finished_study_is_returned_without_training(finished: Path, tmp_path:
     elsewhere = rgr.run(done.study, rgr.Store(str(out)), show=False)
     assert elsewhere.best().equals(done.best())
     assert Path(done.report()).is_file()
+
+
+def test_the_decisions_of_a_search_are_written(finished: Path, tmp_path: Path) -> None:
+    study = load_study(str(finished / "small.yaml"))
+    write_report(open_results(study, Store(finished / "results")), tmp_path)
+    stored = pd.read_parquet(finished / "results/studies/small/decisions.parquet")
+    written = pd.read_csv(tmp_path / "decisions.csv")
+    assert len(stored) > 10
+    pd.testing.assert_frame_equal(written, stored, check_dtype=False)

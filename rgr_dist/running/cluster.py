@@ -22,7 +22,7 @@ from typing import Any
 from rgr_dist.faults import LAST_RESORT, UserError
 from rgr_dist.running.broken import told_in_one_line
 from rgr_dist.running.idle_processes import without_idle_processes
-from rgr_dist.running.leftovers import claim_session, remove_session, session_folder, sweep
+from rgr_dist.running.leftovers import claimed_session, remove_session, session_folder, sweep
 from rgr_dist.running.ray_output import RayOutput
 
 ATTEMPTS = 3
@@ -96,8 +96,6 @@ def connect(
     try:
         with told_in_one_line(output, log_to):
             _start(address, cpus, meanwhile)
-            if is_own:
-                claim_session()
             yield slots_of(ray.cluster_resources(), cpus, gpus)
     except KeyboardInterrupt:
         output.is_cut_short = bool(LAST_RESORT)  # else this process, a notebook's, goes on
@@ -158,6 +156,7 @@ def _start(address: str, cpus: int | None, meanwhile: Callable[[], None] | None)
                 _set_for_start(address == "local"),
                 _sigterm_kept(),
                 without_idle_processes(),
+                claimed_session(),
             ):
                 ray.init(address=address, **options)
             break

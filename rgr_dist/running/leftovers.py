@@ -13,7 +13,10 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 from rgr_dist.store.owner import is_abandoned, mark
 
@@ -37,12 +40,34 @@ def session_folder() -> Path | None:
     return None if node is None else Path(node.get_session_dir_path())
 
 
-def claim_session() -> None:
-    """Say that Ray's folder of this session is that of this process."""
-    session = session_folder()
-    if session is not None:
-        with suppress(OSError):  # a full disk: it will be left
-            (session / OWNER).write_text(mark())
+@contextmanager
+def claimed_session() -> Iterator[None]:
+    """Have every Ray that is started meanwhile say, from its folder's first moment, whose it is.
+
+    Ray has no argument for that. Were it said once Ray has started, what a run leaves that is
+    killed before would be nobody's.
+    """
+    from ray._common.utils import get_default_ray_temp_dir
+    from ray._private.node import Node
+
+    fill = Node._init_temp
+
+    def claim_and_fill(node: Any, *arguments: Any) -> None:
+        if node.head:
+            folder = Path(node._ray_params.temp_dir or get_default_ray_temp_dir())
+            with suppress(OSError):  # a full disk: it will be left
+                _create_claimed(folder / node._session_name)
+        fill(node, *arguments)
+
+    with patch.object(Node, "_init_temp", claim_and_fill):
+        yield
+
+
+def _create_claimed(session: Path) -> None:
+    session.parent.mkdir(parents=True, exist_ok=True)
+    unnamed = Path(tempfile.mkdtemp(prefix=f"rgr-{mark()}-", dir=session.parent))
+    (unnamed / OWNER).write_text(mark())
+    unnamed.rename(session)
 
 
 def remove_session(session: Path) -> None:
@@ -66,7 +91,8 @@ def sweep(rays_folder: Path) -> None:
         rays_folder: where Ray's session folders are.
     """
     with suppress(OSError):
-        for folder in Path(tempfile.gettempdir()).glob("rgr-*"):
+        temporary = Path(tempfile.gettempdir()).glob("rgr-*"), rays_folder.glob("rgr-*")
+        for folder in chain(*temporary):
             if folder.is_dir() and is_abandoned(folder.name) and _is_mine(folder):
                 shutil.rmtree(folder, ignore_errors=True)
         for owner in rays_folder.glob(f"session_*/{OWNER}"):

@@ -8,7 +8,6 @@ import json
 import re
 import xml.etree.ElementTree as ET
 import zipfile
-from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
@@ -310,14 +309,6 @@ def test_names_cannot_inject_markup(made_up: SimpleNamespace, tmp_path: Path) ->
     text = written(made_up.results_of(study, [row], []), tmp_path)
     assert text.count("<script") == 1
     assert "&lt;script&gt;" in text
-
-
-def test_decisions_are_written_where_there_are_any(
-    made_up: SimpleNamespace, tmp_path: Path
-) -> None:
-    results = made_up.results_of(made_up.study_of([(64, 16)]), [], [])
-    write_report(replace(results, decisions=pd.DataFrame({"step": [0], "h": [4]})), tmp_path)
-    assert (tmp_path / "decisions.csv").read_text() == "step,h\n0,4\n"
 
 
 def test_a_failed_write_leaves_the_old_page(

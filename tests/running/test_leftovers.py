@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from ray._common.utils import get_default_ray_temp_dir
 
 from rgr_dist.running.leftovers import OWNER, scratch_folder, sweep
 from rgr_dist.store.owner import is_abandoned, mark
@@ -101,3 +103,31 @@ def test_a_scratch_folder_says_whose_it_is_and_goes(temporary: Path) -> None:
         sweep(temporary / "ray")
         assert folder.exists()
     assert list(temporary.iterdir()) == []
+
+
+KILLED_AS_RAY_STARTS = """
+import os, signal
+from pathlib import Path
+from ray._common.utils import get_default_ray_temp_dir
+from rgr_dist.running.cluster import connect
+
+def kill():
+    while not list(Path(get_default_ray_temp_dir()).glob(f"session_*_{os.getpid()}")):
+        pass
+    os.kill(os.getpid(), signal.SIGKILL)
+
+with connect("local", meanwhile=kill):
+    pass
+"""
+
+
+def test_what_a_run_leaves_that_is_killed_as_ray_starts_is_swept(
+    temporary: Path,
+) -> None:
+    killed = subprocess.Popen([sys.executable, "-c", KILLED_AS_RAY_STARTS])
+    assert killed.wait() == -signal.SIGKILL
+    rays = Path(get_default_ray_temp_dir())
+    (session,) = rays.glob(f"session_*_{killed.pid}")
+    assert is_abandoned((session / OWNER).read_text())
+    sweep(rays)
+    assert not session.exists()
