@@ -20,9 +20,10 @@ def curves(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
         ``cell_id, m, d_model, degree, h, d_k, D_K, n_seeds, mean_score, low, high, steps, seconds,
         complete``: low and high bound the 95 % t-interval and are null for a single seed; steps
         (contexts) and seconds (wall time) are summed over seeds; complete says whether every seed
-        of a verdict ran. Near a threshold ``search.transition_seeds`` adds more.
+        of a verdict ran. Where a pass lies below a fail, ``search.extra_seeds`` adds more; near a
+        threshold ``search.transition_seeds`` does.
     """
-    good = scored(runs, study, transition=True)
+    good = scored(runs, study, every_seed=True)
     probes = good.groupby(PROBE, sort=False)
     table = probes[["steps", "seconds"]].sum().reset_index()
     starts = np.flatnonzero(~good.duplicated(PROBE))  # the runs of a probe stand together

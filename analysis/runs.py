@@ -15,7 +15,7 @@ COST_KINDS = {
 }  # fmt: skip
 
 
-def scored(runs: pd.DataFrame, study: Study, transition: bool = False) -> pd.DataFrame:
+def scored(runs: pd.DataFrame, study: Study, every_seed: bool = False) -> pd.DataFrame:
     """The runs that count for the study's scores, in the study's order of cells.
 
     These are the runs of its cells, heads and seeds (0 to ``search.seeds`` - 1), so that the tables
@@ -23,13 +23,16 @@ def scored(runs: pd.DataFrame, study: Study, transition: bool = False) -> pd.Dat
     the worst score, 0 or an infinite error; a failed run is left out.
 
     Args:
-        transition: count the seeds of ``search.transition_seeds`` too, which decide no verdict.
+        every_seed: count the seeds of ``search.extra_seeds`` too, which decide where a pass lies
+            below a fail, and of ``search.transition_seeds``, which decide no verdict.
 
     Returns:
         The columns of ``runs``, one row per (cell, h, d_k, seed).
     """
     order = {cell.cell_id: i for i, cell in enumerate(study.cells)}
-    seeds = max(study.search.seeds, study.search.transition_seeds if transition else 0)
+    search, seeds = study.search, study.search.seeds
+    if every_seed:
+        seeds = max(seeds + search.extra_seeds, search.transition_seeds)
     kept = runs[runs["cell_id"].isin(order) & _listed(runs, study) & (runs["seed"] < seeds)]
     score = pd.to_numeric(kept["score"]).astype("float64")
     worst = np.inf if study.cells[0].minimised else 0.0

@@ -59,7 +59,7 @@ def probes(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
         trained.
     """
     table = curves(runs, study)
-    good = scored(runs, study, transition=True)
+    good = scored(runs, study, every_seed=True)
     minimised = study.cells[0].minimised
     score = good["score"]
     reaches = score <= study.search.target if minimised else score >= study.search.target
@@ -161,7 +161,7 @@ def _collapsed(scored_runs: pd.DataFrame, minimised: bool) -> pd.Series[bool]:
 
 def _score_fits(runs: pd.DataFrame, study: Study) -> dict[Any, dict[str, Any]]:
     """The fits to scores by (cell_id, h): columns ``top`` and ``score_*``."""
-    own = scored(runs, study, transition=True)
+    own = scored(runs, study, every_seed=True)
     minimised = study.cells[0].minimised
     if minimised:
         heads = own.groupby(HEAD, sort=False).indices

@@ -184,7 +184,9 @@ def bracket_table(study: Study, portfolio: Portfolio) -> Table:
     """One row per cell, one column per head: brackets on d_k as they close."""
     table = Table(box=None, pad_edge=False, header_style="bold", title_justify="left")
     dense = any(cell.graph.degree != 1 for cell in study.cells)
-    columns = ["cell"] if study.has_alike_cells else ["m", "d_model", *(["r"] if dense else [])]
+    columns = (
+        ["cell"] if study.has_alike_cells else ["m", "d_model", *(["degree"] if dense else [])]
+    )
     for name in columns:
         table.add_column(name, justify="right")
     listed = () if study.search.heads == "all" else study.search.heads

@@ -85,12 +85,12 @@ def print_thresholds(
         best_alone: leave out the thresholds of each head count.
     """
     from analysis.wording import plural
-    from rgr_dist.cli.threshold_tables import best_rows, threshold_rows
+    from rgr_dist.cli.threshold_tables import best_rows, legend, threshold_rows
 
-    several = study.has_budgets
+    several, target = study.has_budgets, study.search.target
     best = best_rows(sections["best"], several)
-    shown = {} if best_alone else {"thresholds": threshold_rows(sections["thresholds"], several)}
-    print_listing({**shown, "best": best}, Format.TABLE)
+    heads = [] if best_alone else threshold_rows(sections["thresholds"], several, target)
+    print_listing({**({} if best_alone else {"thresholds": heads}), "best": best}, Format.TABLE)
     word = "error" if study.cells[0].minimised else "F1"
     if study.cells[0].record.report == "accuracy":
         word = "accuracy"
@@ -104,6 +104,8 @@ def print_thresholds(
             "it stopped early"
         )
     say(line)
+    if meanings := legend(heads, sections["best"]):
+        say(meanings)
 
 
 def runs(
@@ -119,15 +121,22 @@ def runs(
 
     A probe whose verdict was clear early has not run every seed: a mean over its runs is biased.
     """
-    from rgr_dist.planning.listing import reason, run_rows
+    import pandas as pd
+
+    from rgr_dist.planning.listing import divergence, reason, run_rows
     from rgr_dist.study.select import cell_named, heads_named
 
     with opened(study, set_, out) as (resolved, store):
         chosen = None if cell is None else cell_named(resolved, cell)
-        rows, known = run_rows(resolved, store, chosen, heads_named(resolved, heads or ()), failed)
+        rows, known = run_rows(resolved, store, chosen, heads_named(resolved, heads or ()))
+    diverged = divergence(pd.DataFrame(rows)) if rows and failed else None
+    if failed:
+        rows = [row for row in rows if row["stop_reason"] == "failed"]
     if not known:
         say_error(no_runs(study, out))
-    elif failed and not rows and how is Format.TABLE:
+    elif diverged:
+        say_error(diverged)
+    if known and failed and not rows and how is Format.TABLE:
         say(f"no run of {study} failed")
         return
     if how is Format.TABLE:  # the last line of an error alone; JSON and CSV have it all

@@ -193,21 +193,23 @@ def _tell(study: Study, store: Store, console: Console, summary: Summary, asked:
     report = "report, unchanged" if before else "report"
     console.print(f"{trained}\n{report}:", highlight=False, soft_wrap=True)
     console.print(written.address, highlight=False, soft_wrap=True)  # alone, to be copied whole
-    first = study.cell_names[study.cells[0].cell_id]
-    console.print(
-        f"next: rgr fit {asked}, or rgr explain {asked} --cell {first}",
-        highlight=False,
-        soft_wrap=True,
-    )
+    failed = summary.failed or summary.left_failed
+    if not failed:
+        first = study.cell_names[study.cells[0].cell_id]
+        console.print(
+            f"next: rgr fit {asked}, or rgr explain {asked} --cell {first}",
+            highlight=False,
+            soft_wrap=True,
+        )
     if diverged := divergence(results.searched):
         say_error(diverged)
-    if summary.failed or summary.left_failed:
+    if failed:
+        when = "" if summary.failed else " before"
         for line in failures(results.runs):
-            say_error(line)
-        failed = plural(summary.failed or summary.left_failed, "run")
+            say_error(line.replace(" failed:", f" failed{when}:", 1))
         say_error(
-            f"{failed} failed{'' if summary.failed else ' before'}; "
-            f"rgr run {asked} --retry-failed tries again (rgr runs {asked} --failed lists them)"
+            f"next: rgr run {asked} --retry-failed tries again; rgr runs {asked} --failed lists "
+            f"{'it' if failed == 1 else 'them'}"
         )
         raise typer.Exit(EXIT_FAILED_RUNS)
 

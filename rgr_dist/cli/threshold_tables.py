@@ -33,8 +33,14 @@ def best_rows(records: Sequence[Row], several_limits: bool) -> list[dict[str, An
     return rows
 
 
-def threshold_rows(records: Sequence[Row], several_limits: bool) -> list[dict[str, Any]]:
-    """The threshold of every (cell, h), from ``analysis.records.threshold_records``."""
+def threshold_rows(
+    records: Sequence[Row], several_limits: bool, target: float
+) -> list[dict[str, Any]]:
+    """The threshold of every (cell, h), from ``analysis.records.threshold_records``.
+
+    Args:
+        target: the passing score.
+    """
     return [
         {
             **_cell(row, several_limits),
@@ -42,7 +48,7 @@ def threshold_rows(records: Sequence[Row], several_limits: bool) -> list[dict[st
             "d_k": row["d_k"],
             "D_K": with_range(row["D_K"], row["D_K_low"], row["D_K_high"]),
             "status": row["status"],
-            "certificate": certificate_text(row["certificate"]),
+            "certificate": certificate_text(row["certificate"], target),
             "confirmed": _yes_or_no(row["confirmed"]),
             "limited by": row.get("limited_by"),
             "bits/parameter": row["bits_per_parameter"],
@@ -51,10 +57,10 @@ def threshold_rows(records: Sequence[Row], several_limits: bool) -> list[dict[st
     ]
 
 
-def certificate_text(certificate: Mapping[str, Any] | None) -> str | None:
+def certificate_text(certificate: Mapping[str, Any] | None, target: float) -> str | None:
     """``9 ✓ .995 | 8 ✗ .984``: the d_k that passes and the one that fails, with their means.
 
-    A failing mean is rounded away from the passing side, so that .9999 is not told as 1. That of a
+    A failing mean is never rounded to the passing score or beyond: .9899 is told as .989. That of a
     probe that stopped early names its seeds, ``2 ✗ .550 of 2``.
     """
     if certificate is None:
@@ -64,16 +70,38 @@ def certificate_text(certificate: Mapping[str, Any] | None) -> str | None:
     if passed.get("d_k") is not None:
         parts.append(f"{passed['d_k']} ✓ {_mean(round(1000 * passed['mean_score']))}")
     if failed.get("d_k") is not None:
-        mean = 1000 * failed["mean_score"]
-        is_above = mean > 1000 * passed.get("mean_score", 1.0)  # a score that is minimised
+        mean = failed["mean_score"]
+        shown = round(1000 * mean)
+        if mean < target <= shown / 1000:
+            shown = math.floor(1000 * mean)
+        elif shown / 1000 <= target < mean:  # an error, which is minimised
+            shown = math.ceil(1000 * mean)
         stopped = failed.get("n_seeds", 0) < passed.get("n_seeds", 0)
         of = f" of {failed['n_seeds']}" if stopped else ""
-        parts.append(f"{failed['d_k']} ✗ {_mean(math.ceil(mean) if is_above else int(mean))}{of}")
+        parts.append(f"{failed['d_k']} ✗ {_mean(shown)}{of}")
     return " | ".join(parts) or None
 
 
 def _mean(thousandths: int) -> str:
     return f"{thousandths / 1000:.3f}".removeprefix("0")
+
+
+MEANINGS = {
+    "censored": "no pass up to the largest D_K",
+    "pruned": "not searched further, too far above the best head",
+    "inconsistent": "passes below a fail",
+    "open": "not finished, or a run failed",
+}
+"""What the statuses mean that a reader cannot guess."""
+
+
+def legend(thresholds: Sequence[Row], best: Sequence[Row]) -> str | None:
+    """What is in the two tables where something was not found; None if all was."""
+    shown = {row["status"] for row in thresholds}
+    told = [f"{status}: {meaning}" for status, meaning in MEANINGS.items() if status in shown]
+    if any(row["D_K"] is None for row in best):
+        told.append("D_K* as [low–high] or ≥ low alone: no threshold found, or not yet")
+    return "; ".join(told) or None
 
 
 def _cell(row: Row, several_limits: bool) -> dict[str, Any]:

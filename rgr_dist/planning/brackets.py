@@ -19,7 +19,7 @@ class Sign(NamedTuple):
 MEANINGS = (
     (Sign("7", "found"), "threshold"),
     (Sign("4–9", "open"), "above 4, at most 9"),
-    (Sign("> 4", "open"), "above 4"),
+    (Sign("> 4 …", "open"), "above 4 so far"),
     (Sign("> 64", "censored"), "none up to 64, the largest allowed"),
     (Sign("–", "pruned"), "pruned"),
     (Sign("!", "contradiction"), "passes below a fail"),
@@ -44,7 +44,7 @@ def bracket_sign(state: CellState, h: int) -> Sign:
         return Sign("failed", "failed")
     if bracket.high is not None:
         return Sign(f"{bracket.low}–{bracket.high}", "open")
-    return Sign(f"> {bracket.low}", "open") if bracket.low else Sign("·", "untried")
+    return Sign(f"> {bracket.low} …", "open") if bracket.low else Sign("·", "untried")
 
 
 def accuracy_sign(state: CellState, h: int) -> Sign:

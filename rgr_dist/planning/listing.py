@@ -121,20 +121,17 @@ def run_rows(
     store: Store,
     cell: Cell | None = None,
     heads: Sequence[int] = (),
-    failed: bool = False,
 ) -> tuple[Rows, bool]:
     """The stored runs of a study's cells, and whether there is any.
 
     Args:
         cell, heads: these alone.
-        failed: failed runs alone.
     """
     runs = stored_runs(study, store)
     known = not runs.empty
     order = {one.cell_id: i for i, one in enumerate(study.cells)}
     kept = runs[runs["cell_id"] == cell.cell_id] if cell is not None else runs
     kept = kept[kept["h"].isin(heads)] if heads else kept
-    kept = kept[kept["stop_reason"] == "failed"] if failed else kept
     kept = kept.assign(_order=kept["cell_id"].map(order))
     kept = kept.sort_values(["_order", "h", "d_k", "seed"], kind="stable")
     rows = kept[list(RUN_KEYS)].astype("object")

@@ -40,7 +40,7 @@ def test_a_probe_is_one_row_with_its_seeds_steps_and_seconds(made_up: SimpleName
 
 def test_only_the_studys_cells_heads_and_seeds_count(made_up: SimpleNamespace) -> None:
     wide = made_up.study_of([(64, 16), (64, 32)], seeds=4)
-    study = made_up.study_of(PLACES, seeds=2, heads=[4])
+    study = made_up.study_of(PLACES, seeds=2, heads=[4], extra_seeds=0)
     runs = [
         made_up.run_row(cell, h, 5, seed, 0.9)
         for cell in wide.cells
@@ -49,6 +49,16 @@ def test_only_the_studys_cells_heads_and_seeds_count(made_up: SimpleNamespace) -
     ]
     table = curves(made_up.results_of(wide, runs, []).runs, study)
     assert table[["cell_id", "h", "n_seeds"]].values.tolist() == [[study.cells[0].cell_id, 4, 2]]
+
+
+def test_a_retest_counts_all_its_seeds(made_up: SimpleNamespace) -> None:
+    study = made_up.study_of(PLACES, seeds=2, extra_seeds=3, confirm_seeds=2)
+    cell, scores = study.cells[0], [1.0, 1.0, 0.7, 0.8, 0.9, 0.1, 0.1]
+    runs = [made_up.run_row(cell, 4, 5, seed, score) for seed, score in enumerate(scores)]
+    runs.append(made_up.run_row(cell, 4, 6, 0, 0.9))
+    table = curves(made_up.results_of(study, runs, []).runs, study)
+    assert table["n_seeds"].tolist() == [5, 1]
+    assert table["mean_score"].tolist() == pytest.approx([0.88, 0.9])
 
 
 def test_a_diverged_run_scores_zero_and_a_failed_one_is_left_out(made_up: SimpleNamespace) -> None:

@@ -132,27 +132,30 @@ def test_thresholds_are_told_as_people_write_them(finished: Path, capsys: Told) 
         elif row["D_K_low"]:
             assert f"≥ {row['D_K_low']}" in shown
     assert all("steps" not in row for row in best_rows(listed["best"], False))
-    assert all("steps" in row for row in threshold_rows(listed["thresholds"], True))
+    assert all("steps" in row for row in threshold_rows(listed["thresholds"], True, 0.99))
 
 
 def test_a_certificate_in_short() -> None:
     both = {"pass": {"d_k": 9, "mean_score": 0.9951}, "fail": {"d_k": 8, "mean_score": 0.98449}}
-    assert certificate_text(both) == "9 ✓ .995 | 8 ✗ .984"
-    assert certificate_text({"pass": {"d_k": 1, "mean_score": 1.0}, "fail": None}) == "1 ✓ 1.000"
-    assert certificate_text(None) is None
+    assert certificate_text(both, 0.99) == "9 ✓ .995 | 8 ✗ .984"
+    assert (
+        certificate_text({"pass": {"d_k": 1, "mean_score": 1.0}, "fail": None}, 0.99) == "1 ✓ 1.000"
+    )
+    assert certificate_text(None, 0.99) is None
 
 
 def test_a_fail_is_never_told_by_a_mean_that_would_pass() -> None:
     short = {"pass": {"d_k": 6, "mean_score": 1.0}, "fail": {"d_k": 5, "mean_score": 0.99998}}
-    assert certificate_text(short) == "6 ✓ 1.000 | 5 ✗ .999"
-    assert certificate_text({"fail": {"d_k": 5, "mean_score": 0.98996}}) == "5 ✗ .989"
+    assert certificate_text(short, 1.0) == "6 ✓ 1.000 | 5 ✗ .999"
+    assert certificate_text({"fail": {"d_k": 5, "mean_score": 0.98996}}, 0.99) == "5 ✗ .989"
     early = {
         "pass": {"d_k": 3, "mean_score": 0.999, "n_seeds": 10},
         "fail": {"d_k": 2, "mean_score": 0.55, "n_seeds": 2},
     }
-    assert certificate_text(early) == "3 ✓ .999 | 2 ✗ .550 of 2"
+    assert certificate_text({"fail": {"d_k": 5, "mean_score": 0.98797}}, 0.99) == "5 ✗ .988"
+    assert certificate_text(early, 0.99) == "3 ✓ .999 | 2 ✗ .550 of 2"
     error = {"pass": {"d_k": 6, "mean_score": 0.1}, "fail": {"d_k": 5, "mean_score": 0.10001}}
-    assert certificate_text(error) == "6 ✓ .100 | 5 ✗ .101"
+    assert certificate_text(error, 0.1) == "6 ✓ .100 | 5 ✗ .101"
 
 
 ROWS = [
