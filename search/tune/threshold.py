@@ -108,6 +108,14 @@ class Threshold:
             text += f"; yet fails above it, at {above}"
         return text
 
+    def explain(self) -> str:
+        """A line for every value tried, in order: why it was, its verdict, and what showed it."""
+        where = f"{name(self.setting)}, " if self.setting else ""
+        return "\n".join(
+            f"{where}{self.axis} = {one.value} ({one.reason}): {one.verdict}, {one.evidence}"
+            for one in self.decisions
+        )
+
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw every seed's metric, the means, the target and the threshold.
 
