@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from analysis.fits import Fits, LackOfFit
 from analysis.fitting.candidates import LEAST_GAP, Candidate
@@ -124,11 +125,17 @@ def leverage(fits: Fits) -> str:
 
 
 def published(tests: Sequence[PublishedTest]) -> list[str]:
-    """Whether the paper's laws are compatible with our cells, a sentence for each test."""
-    lines = []
+    """Whether the paper's laws are compatible with our cells, a sentence for each test.
+
+    Where a study has none of the cells that a law leaves out, its test is one made already.
+    """
+    lines: list[str] = []
+    made = set()
     for test in tests:
-        if test.p_value is None:
+        same = replace(test, name="")
+        if test.p_value is None or same in made:
             continue
+        made.add(same)
         can = "is compatible" if test.compatible else "is not compatible"
         of = "h*" if test.name == "h" else "D_K*"
         which = " without d_model = 16, m > 64" if test.name == "D_K_wide" else ""

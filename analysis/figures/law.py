@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.figures.panel import Figure, Key, Line, Panel, Point
+from analysis.figures.panel import Figure, Key, Line, Panel, Place, Point
 from analysis.figures.scales import Axis, log2_axis, ratio_axis
 
 CAPTION = (
@@ -53,7 +53,7 @@ def draw_law(
             y=axis,
             height=height,
             links=True,
-            lines=(*_fits(curves, across, each), *_series(cells, each)),
+            lines=(*_fits(curves, across, each), *_series(cells, across, axis, each)),
             points=(*_published(published, key, each), *_cells(cells, key, each)),
         )
         for key, axis, height, each in (
@@ -87,20 +87,42 @@ def _fits(curves: Sequence[tuple[str, str, Curve]], across: Axis, each: bool) ->
     return lines
 
 
-def _series(cells: Sequence[Row], each: bool) -> list[Line]:
+def _series(cells: Sequence[Row], across: Axis, up: Axis, each: bool) -> list[Line]:
     """Lines through the cells of one d_model, where several d_model have several cells."""
     found = [row for row in cells if row["D_K"]]
     widths = sorted({row["d_model"] for row in found})
     if len(widths) < 2:
         return []
+    places = [(across.at(_scale(row)), up.at(row["D_K"])) for row in found]
     lines = []
     for width in widths:
         own = sorted((row for row in found if row["d_model"] == width), key=_scale)
         points = tuple((_scale(row), row["D_K"] / (_scale(row) if each else 1)) for row in own)
         label = None if each else f"d_model = {width}"
+        end = across.at(_scale(own[-1])), up.at(own[-1]["D_K"])
         if len(own) > 1 or len(widths) <= 6:
-            lines.append(Line(points=points, look="series", label=label, width_to_label=480))
+            lines.append(
+                Line(
+                    points=points,
+                    look="series",
+                    label=label,
+                    width_to_label=480,
+                    before=_is_in_the_way(places, end, 1) and not _is_in_the_way(places, end, -1),
+                )
+            )
     return lines
+
+
+LABEL = 0.1, 0.08
+"""Width and height of a label, as shares of the panel's."""
+
+
+def _is_in_the_way(places: Sequence[Place], end: Place, side: int) -> bool:
+    """Whether another cell lies where a label would stand, beside the end and a little below."""
+    return any(
+        0 < side * (x - end[0]) < LABEL[0] and -LABEL[1] < y - end[1] < LABEL[1] / 2
+        for x, y in places
+    )
 
 
 def _scale(row: Row) -> float:

@@ -23,6 +23,7 @@ class Line:
         label: what stands at its end, if anything.
         width_to_label: the panel's width in pixels from which there is room for the label.
         level: whether the label stands level with the end, or below it, clear of a mark there.
+        before: whether the label stands left of the end.
         dodge: pixels to the right, as its points have it.
     """
 
@@ -33,6 +34,7 @@ class Line:
     label: str | None = None
     width_to_label: int = 0
     level: bool = False
+    before: bool = False
     dodge: float = 0
 
 

@@ -248,7 +248,8 @@ def _end(line: Line, panel: Panel, place: _Fluid | _Fixed) -> str:
     x, y = line.points[-1]
     kind = "end roomy" if line.width_to_label else "end"
     up = panel.height * (1 - panel.y.at(y))
-    at = f'x="{place.x(panel.x.at(x))}" y="{_pixels(up)}" dx="9" dy="{4 if line.level else 13}"'
+    beside = 'dx="-9" style="text-anchor:end"' if line.before else 'dx="9"'
+    at = f'x="{place.x(panel.x.at(x))}" y="{_pixels(up)}" {beside} dy="{4 if line.level else 13}"'
     return f'<text class="{kind}" {at}>{words(line.label or "")}</text>'
 
 

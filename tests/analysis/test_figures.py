@@ -70,6 +70,13 @@ def test_the_main_figure_has_the_cells_their_ratios_and_the_papers(
     assert width.x.label == "m′ log₂ m / d_model"
 
 
+def test_a_label_stands_where_no_cell_is_in_its_way(made_up: SimpleNamespace) -> None:
+    cells = (64, 64, 1), (64, 16, 5), (128, 32, 5), (256, 64, 6)
+    figure = figure_of(law.section(searched(made_up, *cells)), "law")
+    before = {line.label: line.before for line in figure.panels[0].lines if line.label}
+    assert before == {"d_model = 16": True, "d_model = 32": False, "d_model = 64": False}
+
+
 def test_a_law_is_drawn_as_it_is_fitted(made_up: SimpleNamespace) -> None:
     tables = searched(made_up, *FOUR)
     figure = figure_of(law.section(tables), "law")
