@@ -143,7 +143,7 @@ class LiveView:
         if left.runs and summary.work and summary.paced_from is not None:
             pace = (now - summary.paced_from) / summary.work
             parts.insert(0, f"{summary.work / (summary.work + left.work):.0%}")
-            parts.append(f"{about} {duration(left.work * pace)} left")
+            parts.append(f"{about} {rough_time(left.work * pace)} left")
         return "   ".join(parts)
 
 
