@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -59,3 +60,10 @@ def tables(folder: Path) -> dict[str, pd.DataFrame]:
     """The study's tables as stored."""
     home = folder / "results/studies/small"
     return {name: pd.read_parquet(home / f"{name}.parquet") for name in ("thresholds", "decisions")}
+
+
+def parts(folder: Path) -> list[Path]:
+    """The parts in the store of a folder, which a run may be making or taking away."""
+    with suppress(FileNotFoundError):
+        return [one for one in (folder / "results/runs").iterdir() if one.suffix == ".parquet"]
+    return []

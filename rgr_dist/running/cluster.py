@@ -22,7 +22,13 @@ from typing import Any
 from rgr_dist.faults import LAST_RESORT, UserError
 from rgr_dist.running.broken import told_in_one_line
 from rgr_dist.running.idle_processes import without_idle_processes
-from rgr_dist.running.leftovers import claimed_session, remove_session, session_folder, sweep
+from rgr_dist.running.leftovers import (
+    claimed_session,
+    give_up_session,
+    remove_session,
+    session_folder,
+    sweep,
+)
 from rgr_dist.running.ray_output import RayOutput
 
 ATTEMPTS = 3
@@ -123,7 +129,11 @@ def _end(output: RayOutput, is_own: bool) -> None:
             with _sigterm_kept():
                 ray.shutdown()
         if session is not None:
-            remove_session(session)
+            if output.is_cut_short:
+                remove_session(session)
+            else:
+                give_up_session(session)
+            sweep(session.parent)
     finally:
         output.give_back()
         gc.enable()

@@ -1,8 +1,9 @@
 """What runs keep outside the store, and what is left of it when they are killed.
 
-A run has a scratch folder in the temporary folder, and a Ray of our own a session folder in Ray's.
-Both say whose they are, and go when the run ends. The next run removes what belongs to a process
-of this machine that has ended; never another user's, and never a living one's.
+A run has a scratch folder in the temporary folder, and a Ray of our own a session folder in Ray's,
+with a claim beside it. The scratch folder and the claim say whose they are. All go when the run
+ends. The next run removes what belongs to a process of this machine that has ended; never another
+user's, and never a living one's.
 """
 
 from __future__ import annotations
@@ -13,15 +14,11 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from itertools import chain
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from rgr_dist.store.owner import is_abandoned, mark
-
-OWNER = "rgr-owner"
-"""The file in a session folder of Ray that says whose it is."""
+from rgr_dist.store.owner import MARK, is_abandoned, mark
 
 
 @contextmanager
@@ -42,7 +39,7 @@ def session_folder() -> Path | None:
 
 @contextmanager
 def claimed_session() -> Iterator[None]:
-    """Have every Ray that is started meanwhile say, from its folder's first moment, whose it is.
+    """Have every Ray that is started meanwhile say whose it is, before its session folder is made.
 
     Ray has no argument for that. Were it said once Ray has started, what a run leaves that is
     killed before would be nobody's.
@@ -56,27 +53,21 @@ def claimed_session() -> Iterator[None]:
         if node.head:
             folder = Path(node._ray_params.temp_dir or get_default_ray_temp_dir())
             with suppress(OSError):  # a full disk: it will be left
-                _create_claimed(folder / node._session_name)
+                folder.mkdir(parents=True, exist_ok=True)
+                _claim(folder / node._session_name).touch()
         fill(node, *arguments)
 
     with patch.object(Node, "_init_temp", claim_and_fill):
         yield
 
 
-def _create_claimed(session: Path) -> None:
-    session.parent.mkdir(parents=True, exist_ok=True)
-    unnamed = Path(tempfile.mkdtemp(prefix=f"rgr-{mark()}-", dir=session.parent))
-    (unnamed / OWNER).write_text(mark())
-    unnamed.rename(session)
+def _claim(session: Path) -> Path:
+    """The file that says that a session folder is that of this process."""
+    return session.with_name(f"rgr-{mark()}-{session.name}")
 
 
 def remove_session(session: Path) -> None:
-    """Remove a session folder of Ray, the file that says whose it is last."""
-    for inner in session.iterdir() if session.is_dir() else ():
-        if inner.is_dir() and not inner.is_symlink():
-            shutil.rmtree(inner, ignore_errors=True)
-        elif inner.name != OWNER:
-            inner.unlink(missing_ok=True)
+    """Remove a session folder of Ray, and the link to it."""
     shutil.rmtree(session, ignore_errors=True)
     latest = session.parent / "session_latest"
     with suppress(OSError):
@@ -84,20 +75,32 @@ def remove_session(session: Path) -> None:
             latest.unlink()
 
 
+def give_up_session(session: Path) -> None:
+    """Remove the session folder of a Ray of this process that has ended, and its claim."""
+    remove_session(session)
+    _claim(session).unlink(missing_ok=True)
+
+
 def sweep(rays_folder: Path) -> None:
     """Remove what killed runs left.
+
+    Processes of a Ray outlive their driver by a moment, and may write to a session folder that has
+    just been removed. So its claim goes only once the folder is found to be gone.
 
     Args:
         rays_folder: where Ray's session folders are.
     """
     with suppress(OSError):
-        temporary = Path(tempfile.gettempdir()).glob("rgr-*"), rays_folder.glob("rgr-*")
-        for folder in chain(*temporary):
+        for folder in Path(tempfile.gettempdir()).glob("rgr-*"):
             if folder.is_dir() and is_abandoned(folder.name) and _is_mine(folder):
                 shutil.rmtree(folder, ignore_errors=True)
-        for owner in rays_folder.glob(f"session_*/{OWNER}"):
-            if _is_mine(owner) and is_abandoned(owner.read_text()):
-                remove_session(owner.parent)
+        for claim in rays_folder.glob("rgr-*-session_*"):
+            if is_abandoned(claim.name) and _is_mine(claim):
+                session = rays_folder / MARK.sub("", claim.name, count=1).removeprefix("rgr--")
+                if session.is_dir():
+                    remove_session(session)
+                else:
+                    claim.unlink()
 
 
 def _is_mine(path: Path) -> bool:

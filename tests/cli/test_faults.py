@@ -16,7 +16,7 @@ import pytest
 from ray._common.utils import get_default_ray_temp_dir
 
 from rgr_dist.cli import call
-from tests.small_study import RGR, Rgr, tables, write_study
+from tests.small_study import RGR, Rgr, parts, tables, write_study
 
 
 def test_a_torn_part_is_told_set_aside_and_trained_again(
@@ -89,13 +89,13 @@ def in_mid_study(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
         start_new_session=True,
         preexec_fn=hears_interrupts,
     ) as driver:
-        while not list(folder.glob("results/runs/**/*.parquet")) and runs_on(driver):
+        while not parts(folder) and runs_on(driver):
             pass
         yield driver
 
 
 def left_by(process: int) -> list[Path]:
-    """Scratch folders, and session folders of Ray, that a driver has in the temporary folder."""
+    """Scratch folders of a driver, and session folders of its Ray."""
     rays = Path(get_default_ray_temp_dir())
     scratch = Path(tempfile.gettempdir()).glob(f"rgr-*-{process}-*")
     return [*scratch, *rays.glob(f"session_*_{process}")]

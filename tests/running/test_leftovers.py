@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from ray._common.utils import get_default_ray_temp_dir
 
-from rgr_dist.running.leftovers import OWNER, scratch_folder, sweep
+from rgr_dist.running.leftovers import give_up_session, scratch_folder, sweep
 from rgr_dist.store.owner import is_abandoned, mark
 
 MARK = "from rgr_dist.store.owner import mark; print(mark(), flush=True); input()"
@@ -31,14 +31,21 @@ def another_process() -> Iterator[str]:
         process.kill()
 
 
+NAME = "session_2026-11-22_02-51-03_824275_2204"
+
+
 def left_by(owner: str, folder: Path) -> tuple[Path, Path]:
-    """A scratch folder and a session folder of Ray with something in them."""
-    scratch, session = folder / f"rgr-{owner}-abcd", folder / "ray" / f"session_{owner}"
+    """A scratch folder and a session folder of Ray with something in them, and its claim."""
+    scratch, session = folder / f"rgr-{owner}-abcd", folder / "ray" / NAME
     for place in (scratch / "inner", session / "logs"):
         place.mkdir(parents=True)
         (place / "file").write_text("something")
-    (session / OWNER).write_text(owner)
+    claim_of(owner, session).touch()
     return scratch, session
+
+
+def claim_of(owner: str, session: Path) -> Path:
+    return session.parent / f"rgr-{owner}-{session.name}"
 
 
 @pytest.fixture
@@ -58,6 +65,11 @@ def test_what_a_process_leaves_is_swept_once_it_has_ended(temporary: Path) -> No
     sweep(temporary / "ray")
     assert not scratch.exists()
     assert not session.exists()
+    session.mkdir()  # as a process may that outlives its driver
+    sweep(temporary / "ray")
+    assert not session.exists()
+    sweep(temporary / "ray")
+    assert list((temporary / "ray").iterdir()) == []
 
 
 def test_nothing_of_others_is_swept(temporary: Path) -> None:
@@ -82,7 +94,7 @@ def test_nothing_of_another_user_is_swept(temporary: Path) -> None:
     with another_process() as owner:
         pass
     scratch, session = left_by(owner, temporary)
-    for path in (scratch, session / OWNER):
+    for path in (scratch, claim_of(owner, session)):
         os.chown(path, 12345, 12345)
     sweep(temporary / "ray")
     assert scratch.exists()
@@ -127,7 +139,17 @@ def test_what_a_run_leaves_that_is_killed_as_ray_starts_is_swept(
     killed = subprocess.Popen([sys.executable, "-c", KILLED_AS_RAY_STARTS])
     assert killed.wait() == -signal.SIGKILL
     rays = Path(get_default_ray_temp_dir())
-    (session,) = rays.glob(f"session_*_{killed.pid}")
-    assert is_abandoned((session / OWNER).read_text())
-    sweep(rays)
+    (claim,) = rays.glob(f"rgr-*-session_*_{killed.pid}")
+    session = rays / claim.name[claim.name.index("session_") :]
+    assert session.exists()
+    while claim.exists():  # what Ray has begun may go on for a moment
+        sweep(rays)
     assert not session.exists()
+
+
+def test_a_session_that_has_ended_leaves_nothing(tmp_path: Path) -> None:
+    session = tmp_path / NAME
+    session.mkdir()
+    claim_of(mark(), session).touch()
+    give_up_session(session)
+    assert list(tmp_path.iterdir()) == []

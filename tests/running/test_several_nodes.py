@@ -14,7 +14,7 @@ from rgr_dist.store.store import Store
 from rgr_dist.study.from_yaml import load_study
 from tests.run_here import search_here
 from tests.running.nodes import ENVIRONMENT, Nodes, running
-from tests.small_study import RGR, tables, write_study
+from tests.small_study import RGR, parts, tables, write_study
 
 MEASURED = ["run_id", "h", "d_k", "seed", "score", "val_score", "threshold_tau", "steps"]
 """Columns that tell what was found, not when or where."""
@@ -35,7 +35,7 @@ def run_on(nodes: Nodes, folder: Path, orders: list[str]) -> str:
         text=True,
     ) as driver:
         for count, order in enumerate(orders, start=1):
-            while len(list(folder.glob("results/runs/*.parquet"))) < count:
+            while len(parts(folder)) < count:
                 assert driver.poll() is None, "the study ended before it could be disturbed"
             assert nodes.order(order) in ("added", "killed")
         output, errors = driver.communicate(timeout=120)
@@ -86,3 +86,27 @@ def test_three_nodes_one_killed_and_one_added_on_the_way(tmp_path: Path) -> None
     assert output.count("a node is lost") == 1, output
     assert output.count("a node has joined") == 1, output
     check_same(tmp_path, alone(tmp_path))
+
+
+@pytest.mark.slow
+def test_death_of_a_cluster_is_one_line(tmp_path: Path) -> None:
+    write_study(tmp_path, search={"heads": [1, 2, 4], "seeds": 40})
+    with (
+        running(1, 1) as nodes,
+        subprocess.Popen(
+            [*RGR, "run", "small.yaml", "--address", nodes.address],
+            cwd=tmp_path,
+            env={**os.environ, **ENVIRONMENT},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as driver,
+    ):
+        while not parts(tmp_path):
+            assert driver.poll() is None, "the study ended before it could be disturbed"
+        assert nodes.order("kill 0") == "killed"  # with the control store
+        _, errors = driver.communicate(timeout=120)
+    assert driver.returncode == 4, errors
+    (line,) = errors.splitlines()
+    assert line.startswith("rgr: Ray died: the ")
+    assert line.endswith(f"resume with: rgr run small.yaml --address {nodes.address}")
