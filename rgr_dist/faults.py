@@ -1,6 +1,8 @@
 """What all errors have in common that a user can put right."""
 
+import os
 from collections.abc import Callable
+from contextlib import suppress
 
 
 class UserError(Exception):
@@ -18,3 +20,16 @@ class RunBroken(UserError, RuntimeError):
 LAST_RESORT: list[Callable[[RunBroken], None]] = []
 """How the command line leaves where a run broke in code that nothing can be raised in; for a thread
 to call."""
+RESUME: list[str] = []
+"""How the command line's run goes on, in words, once it has been ended."""
+WITNESSES: list[int] = []
+"""Pipes to who says so should this process end without a word (``running.witness``)."""
+
+
+def dismiss_witnesses() -> None:
+    """Let them say nothing: this process says itself why it ends."""
+    while WITNESSES:
+        with suppress(OSError):
+            os.write(WITNESSES[-1], b"dismissed\n")
+            os.close(WITNESSES[-1])
+        WITNESSES.pop()

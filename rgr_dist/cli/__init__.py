@@ -28,7 +28,14 @@ from rgr_dist.cli.options import (
     error_line,
     say_error,
 )
-from rgr_dist.faults import LAST_RESORT, UNANSWERED, RunBroken, UserError
+from rgr_dist.faults import (
+    LAST_RESORT,
+    RESUME,
+    UNANSWERED,
+    RunBroken,
+    UserError,
+    dismiss_witnesses,
+)
 
 TOGETHER = 1.0
 """Seconds after a signal in which others are the same one."""
@@ -93,6 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if signal.getsignal(number) is not signal.SIG_IGN:  # as it is after nohup
             signal.signal(number, interrupt)
     LAST_RESORT[:] = [lambda broken: _leave_now(_broken(broken, arguments), EXIT_BROKEN)]
+    RESUME[:] = [_resume(arguments)]
     status = call(arguments)
     is_waiting = any(thread.name == UNANSWERED for thread in threading.enumerate())
     if status in (EXIT_INTERRUPTED, EXIT_BROKEN) or is_waiting:
@@ -102,6 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _leave(status: int) -> NoReturn:
     """Leave at once: Ray's end and pyarrow's would wait for what gives no answer, or crash."""
+    dismiss_witnesses()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
@@ -161,6 +170,7 @@ class _Interrupt:
 
 def _leave_now(text: str, status: int) -> NoReturn:
     """Say one last line and leave, from whatever was going on."""
+    dismiss_witnesses()
     if sys.stdout.isatty():
         os.write(sys.stdout.fileno(), SHOW_CURSOR)
     os.write(sys.stderr.fileno(), f"{error_line(text)}\n".encode())
@@ -168,8 +178,12 @@ def _leave_now(text: str, status: int) -> NoReturn:
 
 
 def _broken(error: RunBroken, arguments: Sequence[str]) -> str:
-    return f"{' '.join(str(error).split())}; resume with: rgr {shlex.join(arguments)}"
+    return f"{' '.join(str(error).split())}; {_resume(arguments)}"
 
 
 def _interrupted(arguments: Sequence[str]) -> str:
-    return f"interrupted; resume with: rgr {shlex.join(arguments)}"
+    return f"interrupted; {_resume(arguments)}"
+
+
+def _resume(arguments: Sequence[str]) -> str:
+    return f"resume with: rgr {shlex.join(arguments)}"

@@ -97,7 +97,7 @@ def connect(
             yield slots_of(ray.cluster_resources(), cpus, gpus)
         return
     output = RayOutput()
-    output.take()
+    output.take(log_to)
     is_own = address == "local"
     try:
         with told_in_one_line(output, log_to):

@@ -13,6 +13,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, ClassVar, TextIO
 
+from rgr_dist.faults import RESUME, dismiss_witnesses
+from rgr_dist.running.witness import call_witness
+
 LAST_OF_A_LOG = 20_000
 """Bytes from the end of each of Ray's own logs that are saved."""
 RAYS_LOGS = ("raylet.out", "raylet.err", "gcs_server.out", "gcs_server.err")
@@ -39,9 +42,15 @@ class RayOutput:
         self._printer: Callable[..., None] = print
         self.is_cut_short = False
 
-    def take(self) -> None:
-        """Take everything from now on; Ray must be imported, whose loggers are there then."""
+    def take(self, log_to: Path | None = None) -> None:
+        """Take everything from now on; Ray must be imported, whose loggers are there then.
+
+        Args:
+            log_to: folder of the log, should Ray end the command line without a word.
+        """
         RayOutput.latest, self._file = self, _nameless_file()
+        if RESUME:
+            call_witness(RESUME[0], self._file.fileno(), log_to)
         self._handler = logging.StreamHandler(_written_to(self._file.fileno()))
         from ray._private import worker
 
@@ -71,6 +80,7 @@ class RayOutput:
             os.dup2(shown.fileno(), 2)
         if self._file is not None:
             self._file.close()
+        dismiss_witnesses()
 
     def _print(self, data: Any, print_file: Any, ignore_prefix: bool = False) -> None:
         if self._handler is not None and not self._handler.stream.closed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -107,6 +108,14 @@ def test_killing_the_driver_loses_nothing_and_changes_nothing(
     write_study(tmp_path)
     with in_mid_study(tmp_path) as driver:
         driver.kill()
+        _, errors = driver.communicate(timeout=60)
+    told = re.fullmatch(
+        r"rgr: this process was ended without a word, by Ray or from outside; details in (\S+); "
+        r"resume with: rgr run small.yaml --cpus 2\n",
+        errors.decode(),
+    )
+    assert told, errors
+    assert (tmp_path / told[1]).exists()
     assert len(left_by(driver.pid)) == 2
     stored = pd.read_parquet(tmp_path / "results/runs")
     assert 0 < len(stored) < len(pd.read_parquet(finished / "results/runs"))
