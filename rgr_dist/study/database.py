@@ -1,0 +1,128 @@
+"""Families of databases, as a study names them: facts are triples (key, query, value).
+
+Each family has its own keys, which are its identity. A database is a function: a pair of a key
+and a query has at most one value. Pairs that have one are asked.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from rgr_dist.study.families import Digest
+from rgr_dist.study.spec import LARGEST_COUNT, Count, Real, Spec
+
+
+class DatabaseFamily(Spec):
+    """A family of databases.
+
+    Attributes:
+        keys: number of keys, |K|.
+        queries: number of queries, |Q|.
+        values: number of values, |V|.
+    """
+
+    keys: Count
+    queries: Count
+    values: Annotated[Count, Field(ge=2)]
+
+    @property
+    def n_asked(self) -> int:
+        """Number of triples |D|."""
+        return self.keys * self.queries
+
+    def check(self) -> None:
+        """Raise ValueError, naming the key, if there is no such database."""
+        pairs = self.keys * self.queries
+        if pairs > LARGEST_COUNT:
+            raise ValueError(
+                f"database.keys: {self.keys} keys and {self.queries} queries make {pairs} pairs; "
+                f"valid are at most {LARGEST_COUNT}"
+            )
+
+
+class Function(DatabaseFamily):
+    """Every pair has one value, uniformly random."""
+
+    family: Literal["function"]
+
+
+class Partial(DatabaseFamily):
+    """A share of the pairs has a value, uniformly random; the others are not asked.
+
+    Attributes:
+        share: of the pairs that are asked, rounded to a whole number of them, at least one.
+    """
+
+    family: Literal["partial"]
+    share: Annotated[Real, Field(gt=0, le=1)]
+
+    @property
+    def n_asked(self) -> int:
+        """The share of all pairs."""
+        return max(1, round(self.share * self.keys * self.queries))
+
+
+class LowRank(DatabaseFamily):
+    """Every pair has a value, and the tensor's rank is stated (``problem.databases``).
+
+    Attributes:
+        rank: R, the rank of the 0/1 tensor: 1 up to |V| or to the number of pairs.
+    """
+
+    family: Literal["low-rank"]
+    rank: Count
+
+    def check(self) -> None:
+        """Each of the R blocks of pairs has a value of its own."""
+        super().check()
+        most = min(self.values, self.keys * self.queries)
+        if self.rank > most:
+            raise ValueError(
+                f"database.rank: {self.rank} is not valid with {self.keys} keys, {self.queries} "
+                f"queries and {self.values} values; give at most {most}"
+            )
+
+
+class Predicates(DatabaseFamily):
+    """Every pair has a value out of a small set of its query's own, uniformly random.
+
+    Attributes:
+        per_query: values in the set of each query.
+    """
+
+    family: Literal["predicates"]
+    per_query: Count
+
+    def check(self) -> None:
+        """A set holds distinct values."""
+        super().check()
+        if self.per_query > self.values:
+            raise ValueError(
+                f"database.per_query: {self.per_query} exceeds values: {self.values}; "
+                f"give at most {self.values}"
+            )
+
+
+class FactsFile(DatabaseFamily):
+    """The triples of a file, the same at every seed; identified by their content alone.
+
+    Attributes:
+        digest: address of the triples, int32 [|D|, 3], sorted (``study.triple_list``).
+        triples: |D|.
+    """
+
+    family: Literal["file"]
+    digest: Digest
+    triples: Count
+
+    @property
+    def n_asked(self) -> int:
+        """Those of the file."""
+        return self.triples
+
+
+Database = Annotated[
+    Function | Partial | LowRank | Predicates | FactsFile, Field(discriminator="family")
+]
