@@ -1,0 +1,139 @@
+"""Databases: sets of triples (key, query, value), a sparse 0/1 3-tensor D of |K| x |Q| x |V|.
+
+What a family draws comes from the counter-based streams: of a problem, a role and a seed. A
+uniform integer below n is (word * n) >> 32.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from rgr_dist.problem.streams import SHIFT_32, Stream
+from rgr_dist.study import assets
+from rgr_dist.study.database import Database, FactsFile, LowRank, Partial, Predicates
+
+Int32Array = npt.NDArray[np.int32]
+Block = tuple[Int32Array, Int32Array]
+"""Some keys and some queries: all pairs of one with the other."""
+
+
+class Counts(NamedTuple):
+    """How large a database is.
+
+    Attributes:
+        triples: |D|.
+        values_of_keys: sum over the keys of |V_k|, the values that a key has at some query.
+        values_of_queries: sum over the queries of |V_q|.
+    """
+
+    triples: int
+    values_of_keys: int
+    values_of_queries: int
+
+
+def sample_triples(database: Database, problem: str, seed: int) -> Int32Array:
+    """The triples of a database, int32 [|D|, 3]: key, query, value, in this order sorted.
+
+    Those of a file are the same at every seed.
+
+    Args:
+        problem: what the streams are keyed by (``Cell.problem_json``).
+
+    Raises:
+        AssetError: the triples of a file have not been loaded in this process.
+    """
+    if isinstance(database, FactsFile):
+        return assets.get(database.digest)
+    if isinstance(database, LowRank):
+        return _triples(database, np.arange(database.n_asked), _of_blocks(database, problem, seed))
+    pairs = np.arange(database.keys * database.queries)
+    if isinstance(database, Partial):
+        order = Stream.of(problem, "asked", seed).permutation(pairs.size)
+        pairs = np.sort(order[: database.n_asked])
+    words = Stream.of(problem, "values", seed).words(pairs.size)
+    if isinstance(database, Predicates):
+        sets = _value_sets(database, problem, seed)
+        return _triples(
+            database, pairs, sets[pairs % database.queries, _below(words, database.per_query)]
+        )
+    return _triples(database, pairs, _below(words, database.values))
+
+
+def count(triples: npt.NDArray[np.integer]) -> Counts:
+    """The sizes of a database from its triples, [|D|, 3]."""
+    return Counts(
+        len(triples),
+        len(np.unique(triples[:, [0, 2]], axis=0)),
+        len(np.unique(triples[:, 1:], axis=0)),
+    )
+
+
+def tensor(triples: npt.NDArray[np.integer], shape: tuple[int, int, int]) -> npt.NDArray[np.uint8]:
+    """D as a dense 0/1 array, uint8 [|K|, |Q|, |V|]."""
+    dense = np.zeros(shape, dtype=np.uint8)
+    dense[tuple(triples.T)] = 1
+    return dense
+
+
+def _triples(
+    database: Database, pairs: npt.NDArray[np.integer], values: npt.NDArray[np.integer]
+) -> Int32Array:
+    """Triples of some pairs, numbered key by key, and their values."""
+    keys, queries = np.divmod(pairs, database.queries)
+    return np.stack([keys, queries, values], axis=1).astype(np.int32)
+
+
+def _below(words: npt.NDArray[np.uint32], n: int) -> npt.NDArray[np.int64]:
+    return ((words.astype(np.uint64) * np.uint64(n)) >> SHIFT_32).astype(np.int64)
+
+
+def _value_sets(database: Predicates, problem: str, seed: int) -> Int32Array:
+    """The values of each query, uniform among the sets of that size, int32 [|Q|, per_query]."""
+    return np.stack(
+        [
+            Stream.of(problem, f"values of {q}", seed).permutation(database.values)
+            for q in range(database.queries)
+        ]
+    )[:, : database.per_query]
+
+
+def _of_blocks(database: LowRank, problem: str, seed: int) -> Int32Array:
+    """The value of every pair in a database whose tensor has rank R, int32 [|K| |Q|].
+
+    The pairs are cut into R blocks S_r x T_r of keys and queries, each with a value v_r of its
+    own, so that D is the sum over r of 1_{S_r} ⊗ 1_{T_r} ⊗ e_{v_r}.
+
+    *Its rank is R.* At most, since that is a sum of R terms of rank one. At least, since the
+    unfolding [|V|, |K| |Q|] has the rows 1_{S_r x T_r} at v_r and zeros elsewhere: R rows that are
+    not zero and have disjoint supports, so they are independent; and the rank of a tensor is at
+    least that of each of its unfoldings. That proof asks for R <= |V|.
+
+    A block is cut into halves by keys or by queries, as a word decides where both can be; the
+    largest is next, the oldest of equals first.
+    """
+    order = Stream.of(problem, "block values", seed).permutation(database.values)
+    coins = Stream.of(problem, "sides", seed).words(database.rank)
+    whole = np.arange(database.keys), np.arange(database.queries)
+    blocks: list[tuple[int, int, Block]] = [
+        (-database.n_asked, 0, (whole[0].astype(np.int32), whole[1].astype(np.int32)))
+    ]
+    for cut in range(database.rank - 1):
+        _, _, (keys, queries) = heapq.heappop(blocks)
+        by_keys = len(queries) == 1 or (len(keys) > 1 and coins[cut] >> 31 == 0)
+        side = keys if by_keys else queries
+        shuffled = side[Stream.of(problem, f"cut {cut}", seed).permutation(len(side))]
+        for part, half in enumerate((shuffled[: len(side) // 2], shuffled[len(side) // 2 :])):
+            block = (half, queries) if by_keys else (keys, half)
+            heapq.heappush(blocks, (-len(block[0]) * len(block[1]), 2 * cut + part + 1, block))
+    values = np.empty((database.keys, database.queries), dtype=np.int32)
+    for (_, _, (keys, queries)), value in zip(sorted(blocks, key=_age), order, strict=False):
+        values[np.ix_(keys, queries)] = value
+    return values.reshape(-1)
+
+
+def _age(block: tuple[int, int, Block]) -> int:
+    return block[1]
