@@ -53,7 +53,7 @@ class StudyResults:
         """
         if self.asked is None:
             return self.runs
-        own = self.runs.merge(self.asked, on=["cell_id", "h", "d_k"])
+        own = self.runs.merge(self.asked, on=[*self.asked.columns.drop("n_seeds")])
         used = (own["seed"] < own["n_seeds"]) | (own["stop_reason"] == "failed")
         return own[used].drop(columns="n_seeds").reset_index(drop=True)
 
@@ -70,12 +70,13 @@ def open_results(study: Study, store: Store) -> StudyResults:
 
 def results_of(study: Study, search: StoredSearch) -> StudyResults:
     """The study's tables, from its search as the store leaves it."""
+    sizes = list(study.search.sizes.config(1, 1))
     return StudyResults(
         study=study,
         runs=search.runs,
         thresholds=pd.DataFrame(threshold_rows(study, search.portfolio), columns=THRESHOLDS.names),
         asked=pd.DataFrame(
-            asked_probes(study, search.portfolio), columns=["cell_id", "h", "d_k", "n_seeds"]
-        ).astype({"h": "int64", "d_k": "int64", "n_seeds": "int64"}),
+            asked_probes(study, search.portfolio), columns=["cell_id", *sizes, "n_seeds"]
+        ).astype(dict.fromkeys([*sizes, "n_seeds"], "int64")),
         search=search.portfolio,
     )

@@ -27,8 +27,9 @@ def scored(runs: pd.DataFrame, study: Study, every_seed: bool = False) -> pd.Dat
             below a fail, and of ``search.transition_seeds``, which decide no verdict.
 
     Returns:
-        The columns of ``runs``, one row per (cell, h, d_k, seed).
+        The columns of ``runs``, one row per (cell, h, d_k, seed); of facts, per d_vo too.
     """
+    sizes = _sizes(study)
     order = {cell.cell_id: i for i, cell in enumerate(study.cells)}
     search, seeds = study.search, study.search.seeds
     if every_seed:
@@ -39,15 +40,22 @@ def scored(runs: pd.DataFrame, study: Study, every_seed: bool = False) -> pd.Dat
     score = score.mask(kept["stop_reason"] == "diverged", worst)
     kept = kept.assign(score=score, _order=kept["cell_id"].map(order))
     kept = kept[kept["score"].notna()]
-    kept = kept.sort_values(["_order", "h", "d_k", "seed"], kind="stable").drop(columns="_order")
-    return kept.drop_duplicates(["cell_id", "h", "d_k", "seed"]).reset_index(drop=True)
+    kept = kept.sort_values(["_order", *sizes, "seed"], kind="stable").drop(columns="_order")
+    return kept.drop_duplicates(["cell_id", *sizes, "seed"]).reset_index(drop=True)
+
+
+def _sizes(study: Study) -> list[str]:
+    """The columns that name a probe in its cell: ``h, d_k``, and ``d_vo`` of facts."""
+    return ["h", "d_k", *(["d_vo"] if study.search.axis == "d_vo" else [])]
 
 
 def _listed(runs: pd.DataFrame, study: Study) -> pd.Series[bool]:
-    """Which runs are of a head count that the study searches."""
-    heads = study.search.heads
-    every = pd.Series(True, index=runs.index)
-    return every if heads == "all" else runs["h"].isin(heads)
+    """Which runs are of a setting that the study searches."""
+    arms, sizes = study.search.arms, study.search.sizes
+    of_study = pd.Series(True, index=runs.index)
+    for column, size in sizes.fixed:
+        of_study &= runs[column] == size
+    return of_study if arms == "all" else of_study & runs[sizes.arm].isin(arms)
 
 
 def asked(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
@@ -68,7 +76,8 @@ def cost(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
         spared the seeds of its probes that were not run. steps are contexts; seconds are wall time
         of one core or device, divided among the runs that trained together.
     """
-    counted = ["h", "d_k", "seed", "stop_reason", "steps", "trained_to", "max_steps", "seconds"]
+    sizes = _sizes(study)
+    counted = [*sizes, "seed", "stop_reason", "steps", "trained_to", "max_steps", "seconds"]
     ours = asked(runs, study)
     by_cell = dict(list(ours[counted].groupby(ours["cell_id"])))
     nothing = ours[counted].iloc[:0]
@@ -77,7 +86,7 @@ def cost(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
         own = by_cell.get(cell.cell_id, nothing)
         good = own[own["stop_reason"] != "failed"]
         plain = good[good["seed"] < study.search.seeds]
-        probes = plain.groupby(["h", "d_k"])["seed"].nunique()
+        probes = plain.groupby(sizes)["seed"].nunique()
         rows.append(
             {
                 "cell_id": cell.cell_id,

@@ -16,8 +16,9 @@ from rich.text import Text
 from analysis.wording import duration, plural, rough_time
 from rgr_dist.planning.brackets import MEANINGS, Sign, accuracy_sign, bracket_sign
 from rgr_dist.planning.forecast import MULTIPLY_ADDS_PER_SECOND, Forecast, Played, forecast
-from rgr_dist.planning.portfolio import shown_heads
+from rgr_dist.planning.portfolio import shown_arms
 from rgr_dist.running.progress import Summary
+from rgr_dist.study.axis import SizeAxis
 from rgr_dist.study.study import Study
 from search.cell_state import CellState
 from search.portfolio import Portfolio
@@ -80,7 +81,7 @@ class LiveView:
             progress = self._bar(study, portfolio, summary)
             by_accuracy = study.cells[0].record.report == "accuracy"
             width = NotebookCell.WIDTH if self.console.is_jupyter else self.console.width
-            legend = Text(ACCURACY_LEGEND) if by_accuracy else _legend(width)
+            legend = Text(ACCURACY_LEGEND) if by_accuracy else _legend(width, study.search.sizes)
             table = bracket_table(study, portfolio)
             self._live.update(Group(table, progress, legend), refresh=True)
         else:
@@ -98,10 +99,12 @@ class LiveView:
                     continue
                 best = state.best
                 if best is None:
-                    status = state.result(shown_heads(state)[0]).status
+                    status = state.result(shown_arms(state)[0]).status
                     self.say(f"{study.name_of(cell)}: no threshold ({status})")
                 else:
-                    at = f"D_K* = {best.cost} at h={best.arm}, d_k={best.value}"
+                    sizes = study.search.sizes
+                    at = f"{sizes.total}* = {best.cost} at "
+                    at += sizes.probe_name(best.arm, best.value or 0)
                     if best.confirmed:
                         at += f", confirmed on {study.search.confirm_seeds} fresh seeds"
                     self.say(f"{study.name_of(cell)}: found {at}")
@@ -181,21 +184,21 @@ NOTEBOOK_FORMAT = '<pre style="white-space:pre;overflow-x:auto;line-height:norma
 
 
 def bracket_table(study: Study, portfolio: Portfolio) -> Table:
-    """One row per cell, one column per head: brackets on d_k as they close."""
+    """One row per cell, one column per setting: brackets on the searched width as they close."""
     table = Table(box=None, pad_edge=False, header_style="bold", title_justify="left")
     dense = any(cell.graph.degree != 1 for cell in study.cells)
-    columns = (
-        ["cell"] if study.has_alike_cells else ["m", "d_model", *(["degree"] if dense else [])]
-    )
+    sizes, arms = study.search.sizes, study.search.arms
+    named_whole = study.has_alike_cells or sizes.value == "d_vo"
+    columns = ["cell"] if named_whole else ["m", "d_model", *(["degree"] if dense else [])]
     for name in columns:
         table.add_column(name, justify="right")
-    listed = () if study.search.heads == "all" else study.search.heads
-    for h in listed:
-        table.add_column(f"h={h}", justify="right", min_width=5)
+    listed, of_arm = () if arms == "all" else arms, sizes.shown(sizes.arm)
+    for arm in listed:
+        table.add_column(f"{of_arm}={arm}", justify="right", min_width=5)
     if not listed:
         table.add_column("heads in question")
-    table.add_column("D_K*", justify="right", style="bold")
-    table.add_column("h*", justify="right")
+    table.add_column(f"{sizes.total}*", justify="right", style="bold")
+    table.add_column(f"{of_arm}*", justify="right")
     for cell in study.cells:
         state = portfolio.state(cell.cell_id)
         by_accuracy = cell.record.report == "accuracy"
@@ -204,9 +207,9 @@ def bracket_table(study: Study, portfolio: Portfolio) -> Table:
         shown = "" if best is None else f"{best}" if state.is_done else f"≤ {best}"
         head = state.best
         h_star = "" if by_accuracy or head is None else f"{head.arm}"
-        brackets = [_text(sign(state, h)) for h in listed] or [_heads_text(state)]
+        brackets = [_text(sign(state, arm)) for arm in listed] or [_heads_text(state)]
         named: list[int | str] = [cell.m, cell.d_model, cell.graph.degree]
-        if study.has_alike_cells:
+        if named_whole:
             named = [study.name_of(cell)]
         table.add_row(*map(str, named[: len(columns)]), *brackets, shown, h_star)
     return table
@@ -214,7 +217,7 @@ def bracket_table(study: Study, portfolio: Portfolio) -> Table:
 
 def _heads_text(state: CellState) -> Text:
     """The heads that are found or still open, where they are too many for a column each."""
-    heads = [h for h in shown_heads(state) if state.result(h).status not in ("pruned", "censored")]
+    heads = [h for h in shown_arms(state) if state.result(h).status not in ("pruned", "censored")]
     parts = [Text(f"h={h} ").append_text(_text(bracket_sign(state, h))) for h in heads]
     return Text("   ").join(parts)
 
@@ -229,11 +232,13 @@ def _text(sign: Sign) -> Text:
     return Text(sign.text, style=LOOKS[sign.look])
 
 
-def _legend(width: int) -> Text:
+def _legend(width: int, sizes: SizeAxis) -> Text:
     """What every sign means, broken between meanings."""
     parts = [_text(sign).append(f" {meaning}", style="default") for sign, meaning in MEANINGS]
-    last = Text("D_K* = h d_k at the best head count h*; ≤ so far")
-    lines = [Text("d_k by head count:")]
+    of_arm = sizes.shown(sizes.arm)
+    best = "the best head count h*" if of_arm == "h" else f"the best {of_arm}"
+    last = Text(f"{sizes.total}* = h {sizes.value} at {best}; ≤ so far")
+    lines = [Text(f"{sizes.value} by {'head count' if of_arm == 'h' else of_arm}:")]
     for part in [*parts, last]:
         if lines[-1].cell_len + 3 + part.cell_len > width:
             lines.append(part)

@@ -23,6 +23,8 @@ from search.prior import fit_power, fit_ratio
 
 PAPER_SPREAD = 1.5
 """How far the paper's constants may well be off, as a factor."""
+FACTS_SHARE, FACTS_SPREAD = 0.25, 2.0
+"""Of facts there is no published law: the search starts at this share of d_model."""
 LEAST_SOLVED = 3
 """Solved cells below which the paper's constants are the better guide."""
 
@@ -32,8 +34,8 @@ class Expectation:
     """What to expect of one cell; the keys of ``prior.json``.
 
     Attributes:
-        D_K: expected smallest passing total width.
-        h: head count at which it is expected.
+        D_K: expected smallest passing total width: D_K, or D_V of facts.
+        h: head count, or other setting, at which it is expected.
         spread: factor from ``D_K`` to the end of its 95 % prediction interval.
         source: what the expectation rests on.
 
@@ -51,8 +53,17 @@ class Expectation:
             raise ValueError(f"{self}: not all of its numbers are positive and finite")
 
 
+def width_scale(cell: Cell) -> float:
+    """What the searched total width of a cell is expected to be about: D_K, or D_V of facts."""
+    if cell.database is not None:
+        return max(1.0, FACTS_SHARE * cell.d_model)
+    return capacity_scale(cell.m, cell.d_model, cell.n_edges)
+
+
 def papers_expectation(cell: Cell) -> Expectation:
-    """What the paper's fits say of a cell."""
+    """What the paper's fits say of a cell; of facts there are none, so a guess of ours."""
+    if cell.database is not None:
+        return Expectation(width_scale(cell), 8.0, FACTS_SPREAD, "a share of d_model")
     law = LAWS["D_K"] if cell.graph.degree == 1 else DENSE_LAW
     heads = LAWS["h"]
     sizes = (cell.m, cell.d_model, cell.n_edges)
@@ -116,7 +127,7 @@ def _fitted(cell: Cell, solved: pd.DataFrame) -> Expectation:
     own = solved[(solved["model"] == cell.model) & (solved["graph"] == cell.graph.family)]
     own = own[own["cell_id"] != cell.cell_id]
     fallback = papers_expectation(cell)
-    if len(own) < LEAST_SOLVED:
+    if len(own) < LEAST_SOLVED or cell.database is not None:
         return fallback
     edges = own["n_edges"].fillna(own["m"] * own["degree"])
     loads = (edges / own["d_model"]).tolist()

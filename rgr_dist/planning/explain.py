@@ -11,9 +11,10 @@ import pandas as pd
 
 from rgr_dist.planning.budgets import trained_steps
 from rgr_dist.planning.listing import failures
-from rgr_dist.planning.portfolio import check_heads, shown_heads, stored_search
+from rgr_dist.planning.portfolio import check_heads, shown_arms, stored_search
 from rgr_dist.planning.tables import finite
 from rgr_dist.store.store import Store
+from rgr_dist.study.axis import SizeAxis
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.from_yaml import load_study
@@ -22,14 +23,12 @@ from search.cell_state import CellState
 from search.protocol import ProbeKey
 
 Rows = list[dict[str, Any]]
-KEY = ["h", "d_k", "seed"]
-"""What names a run in its cell."""
 
 
 def explain_cell(
     study: Study, cell: Cell, store: Store, heads: Sequence[int] = ()
 ) -> tuple[dict[str, Rows], dict[str, Any]]:
-    """The probes of a cell's search in order, what ended each head's, and the totals.
+    """The probes of a cell's search in order, what ended each setting's, and the totals.
 
     ``stored_before`` counts the seeds of a probe whose runs had ended before the search had
     seen enough to ask for it: an earlier study or session left them, or a slot took them
@@ -41,16 +40,18 @@ def explain_cell(
     search = stored_search(study, store)
     state = search.portfolio.state(cell.cell_id)
     check_heads(state, heads)
-    decisions = _decision_rows(state, _runs_by_key(cell, search.runs))
+    sizes = search.sizes
+    decisions = _decision_rows(state, sizes, _runs_by_key(cell, sizes, search.runs))
+    of_arm, of_value = sizes.shown(sizes.arm), sizes.value
     own = search.expected[cell.cell_id]
-    listed = heads or shown_heads(state)
-    shown = [row for row in decisions if row["h"] in listed]
+    listed = heads or shown_arms(state)
+    shown = [row for row in decisions if row[of_arm] in listed]
     counted = shown if heads else decisions
     facts = {
-        "start": f"D_K near {own.D_K:.0f}, h near {own.h:.1f}, from {own.source}",
+        "start": f"{sizes.total} near {own.D_K:.0f}, {of_arm} near {own.h:.1f}, from {own.source}",
         "test": f"mean of {_seeds(state.test.seeds)} {_sign(state)} {state.test.target}",
         "finished": state.is_done,
-        "probes": len({(row["h"], row["d_k"]) for row in counted}),
+        "probes": len({(row[of_arm], row[of_value]) for row in counted}),
         "runs": sum(row["new_seeds"] for row in counted),
         "steps": sum(row["steps"] for row in counted),
         "seconds": sum(row["seconds"] for row in counted),
@@ -58,7 +59,8 @@ def explain_cell(
     failed = search.runs[search.runs["cell_id"] == cell.cell_id]
     if lost := failures(failed):
         facts["failures"] = lost
-    return {"decisions": shown, "heads": [_head_row(state, h) for h in listed]}, facts
+    ends = [_end_row(state, sizes, arm) for arm in listed]
+    return {"decisions": shown, "heads" if sizes.arm == "h" else "settings": ends}, facts
 
 
 def command_to_repeat(source: str, overrides: Sequence[str], cell: Cell, store: Store) -> str:
@@ -70,9 +72,11 @@ def command_to_repeat(source: str, overrides: Sequence[str], cell: Cell, store: 
     Args:
         source, overrides: the study as the command line had it.
     """
-    item: dict[str, Any] = {"m": cell.m, "d_model": cell.d_model}
-    graph = {"graph": load_study(source, overrides).written(cell.graph)}
-    every_key = {part: dict(getattr(cell, part)) for part in ("context", "training")}
+    study = load_study(source, overrides)
+    item = study.written_sizes(cell)
+    graph = {} if cell.database is not None else {"graph": study.written(cell.graph)}
+    parts = ("context", "training", *(("facts",) if cell.database is not None else ()))
+    every_key = {part: dict(getattr(cell, part)) for part in parts}
     for own in ({}, graph, graph | every_key):
         chosen = [*overrides, f"cells={json.dumps([item | own])}"]
         try:
@@ -95,14 +99,15 @@ def _sign(state: CellState) -> str:
     return "at most" if state.test.minimise else "at least"
 
 
-def _runs_by_key(cell: Cell, runs: pd.DataFrame) -> pd.DataFrame:
-    """A cell's runs by (h, d_k, seed)."""
+def _runs_by_key(cell: Cell, sizes: SizeAxis, runs: pd.DataFrame) -> pd.DataFrame:
+    """A cell's runs by the arm and the value of their probe, and their seed."""
+    key = [sizes.arm, sizes.value, "seed"]
     own = runs[(runs["stop_reason"] != "failed") & (runs["cell_id"] == cell.cell_id)]
     own = own.assign(steps=trained_steps(own))
-    return own.drop_duplicates(KEY, keep="first").set_index(KEY)
+    return own.drop_duplicates(key, keep="first").set_index(key)
 
 
-def _decision_rows(state: CellState, stored: pd.DataFrame) -> Rows:
+def _decision_rows(state: CellState, sizes: SizeAxis, stored: pd.DataFrame) -> Rows:
     """One row for each probe, with the seeds that it took beyond those it had."""
     counted: set[tuple[int, int, int]] = set()
     known_until: pd.Timestamp | None = None
@@ -119,9 +124,9 @@ def _decision_rows(state: CellState, stored: pd.DataFrame) -> Rows:
         rows.append(
             {
                 "step": step,
-                "h": decision.arm,
-                "d_k": decision.value,
-                "D_K": decision.arm * decision.value,
+                sizes.shown(sizes.arm): decision.arm,
+                sizes.value: decision.value,
+                sizes.total: sizes.width(*probe),
                 "why": decision.reason,
                 "verdict": decision.verdict,
                 "mean_score": finite(decision.mean_score),
@@ -141,17 +146,17 @@ def _decision_rows(state: CellState, stored: pd.DataFrame) -> Rows:
     return rows
 
 
-def _head_row(state: CellState, h: int) -> dict[str, Any]:
-    """Where a head ended and what that rests on, with the means of its certificate."""
-    result = state.result(h)
+def _end_row(state: CellState, sizes: SizeAxis, arm: int) -> dict[str, Any]:
+    """Where a setting ended and what that rests on, with the means of its certificate."""
+    result = state.result(arm)
     passed, failed = result.contradiction or (result.passed, result.failed)
     return {
-        "h": h,
+        sizes.shown(sizes.arm): arm,
         "status": result.status,
-        "d_k": result.value,
-        "D_K": result.cost,
-        "D_K_low": result.cost_low,
-        "D_K_high": result.cost_high,
+        sizes.value: result.value,
+        sizes.total: result.cost,
+        f"{sizes.total}_low": result.cost_low,
+        f"{sizes.total}_high": result.cost_high,
         "because": result.because,
         "pass_mean": finite(passed.mean_score) if passed else None,
         "fail_mean": finite(failed.mean_score) if failed else None,

@@ -35,12 +35,19 @@ PROJECTIONS = 100
 """Projections that a construction usually takes where it passes; closed forms take one."""
 
 
-def step_cost(cell: Cell, D_K: float) -> float:
+def step_cost(cell: Cell, width: float) -> float:
     """Multiply-adds of a training step, roughly: projections and their gradient.
 
     Of the transformer, all but the attention's own; its output has no gradient for the weights.
-    A construction scores all pairs in each of its steps.
+    A construction scores all pairs in each of its steps. Of facts, the logits of every asked pair.
+
+    Args:
+        width: total over the heads of the searched width: D_K, or D_V of facts.
     """
+    D_K = width
+    if cell.database is not None:
+        facts = min(cell.m, cell.training.batch_size or cell.m)
+        return 6 * facts * (cell.database.values * (cell.d_model + 1) + width)
     if cell.record.task == "construction":
         return 2 * cell.m**2 * D_K
     if cell.record.task == "matching":
@@ -130,12 +137,13 @@ def _forecast_cell(
 
 def work_done(runs: pd.DataFrame, study: Study) -> float:
     """Multiply-adds of the study's runs."""
-    taken = runs[["cell_id", "D_K"]].assign(steps=trained_steps(runs))
-    total = taken.groupby(["cell_id", "D_K"], as_index=False, sort=False)["steps"].sum()
+    width = study.search.sizes.total
+    taken = runs[["cell_id", width]].assign(steps=trained_steps(runs))
+    total = taken.groupby(["cell_id", width], as_index=False, sort=False)["steps"].sum()
     cells, work = {cell.cell_id: cell for cell in study.cells}, 0.0
-    for cell_id, D_K, steps in zip(*(total[name].tolist() for name in total), strict=True):
+    for cell_id, wide, steps in zip(*(total[name].tolist() for name in total), strict=True):
         if cell_id in cells:
-            work += step_cost(cells[cell_id], D_K) * steps
+            work += step_cost(cells[cell_id], wide) * steps
     return work
 
 
@@ -157,11 +165,11 @@ UNMEASURED_TIMES = 100.0
 """So much slower than the guess is the slowest engine; for leases while no run tells the pace."""
 
 
-def most_work(cell: Cell, D_K: float, runs: int) -> float:
+def most_work(cell: Cell, width: float, runs: int) -> float:
     """Multiply-adds of so many runs that all go on to their limit."""
     is_made = cell.record.task == "construction"
     steps = cell.construction.iterations if is_made else cell.training.max_steps
-    return runs * steps * step_cost(cell, D_K)
+    return runs * steps * step_cost(cell, width)
 
 
 def lease_seconds(work: float, seconds_per_work: float | None) -> float:
@@ -187,7 +195,7 @@ def _expected_pass(state: CellState, need: Need) -> bool:
     bracket = state.brackets[key.arm]
     cost, arm, _ = state.start
     away = abs(math.log2(key.arm / arm))
-    expected = math.ceil(cost * (1 + HEAD_PENALTY * away) / key.arm)
+    expected = math.ceil(state.plan.value_at(key.arm, cost * (1 + HEAD_PENALTY * away)))
     expected = max(bracket.low + 1, min(expected, bracket.high or expected))
     return key.value >= expected
 
@@ -199,7 +207,7 @@ def _probe_work(cell: Cell, state: CellState, need: Need, passes: bool) -> Forec
     runs = max(0, (test.seeds if whole else min(FAIL_SEEDS, test.seeds)) - known)
     if cell.record.task == "construction":
         rounds = runs * (PROJECTIONS if passes else cell.construction.iterations)
-        return Forecast(1, runs, rounds, rounds * step_cost(cell, need.key.arm * need.key.value))
+        return Forecast(1, runs, rounds, rounds * step_cost(cell, state.plan.cost_of(*need.key)))
     stops_early = passes and cell.record.stops_early
     steps = runs * cell.training.max_steps * (PASS_SHARE if stops_early else 1.0)
-    return Forecast(1, runs, steps, steps * step_cost(cell, need.key.arm * need.key.value))
+    return Forecast(1, runs, steps, steps * step_cost(cell, state.plan.cost_of(*need.key)))

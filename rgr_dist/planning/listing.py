@@ -12,7 +12,7 @@ import pandas as pd
 from rgr_dist.planning.budgets import trained_steps
 from rgr_dist.planning.forecast import BYTES_PER_RUN, Forecast, forecast, seconds_per_work
 from rgr_dist.planning.memory import check_memory, machine_memory
-from rgr_dist.planning.portfolio import open_cells, shown_heads, stored_runs, stored_search
+from rgr_dist.planning.portfolio import open_cells, shown_arms, stored_runs, stored_search
 from rgr_dist.store.store import Store
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study
@@ -34,7 +34,8 @@ def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
     runs, portfolio = search.runs, search.portfolio
     check_memory(study, open_cells(study, portfolio), machine_memory(), "this machine")
     pace, stored = seconds_per_work(runs, study), Counter(runs["cell_id"])
-    rows, total = [], Forecast()
+    rows, total, sizes = [], Forecast(), study.search.sizes
+    arms = "heads" if sizes.arm == "h" else "settings"
     for cell, left in zip(study.cells, forecast(study, portfolio), strict=True):
         state = portfolio.state(cell.cell_id)
         total += left
@@ -42,10 +43,12 @@ def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
         rows.append(
             {
                 **_sizes(study, cell),
-                "heads": len(state.plan.axes),
-                "max_D_K": max(h * axis[-1] for h, axis in state.plan.axes.items()),
-                "next_h": first.key.arm if first else None,
-                "next_d_k": first.key.value if first else None,
+                arms: len(state.plan.axes),
+                f"max_{sizes.total}": max(
+                    sizes.width(arm, axis[-1]) for arm, axis in state.plan.axes.items()
+                ),
+                f"next_{sizes.shown(sizes.arm)}": first.key.arm if first else None,
+                f"next_{sizes.value}": first.key.value if first else None,
                 "stored_runs": stored[cell.cell_id],
                 "probes_left": left.probes,
                 "runs_left": left.runs,
@@ -68,26 +71,26 @@ def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
 
 
 def study_status(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
-    """One row per (cell, h) with its bracket on d_k; and runs done, failed and left."""
+    """One row per setting of a cell with its bracket; and runs done, failed and left."""
     search = stored_search(study, store)
     runs, portfolio = search.runs, search.portfolio
-    rows = []
+    rows, sizes = [], study.search.sizes
     left = sum(forecast(study, portfolio), Forecast())
     has_failed = runs["stop_reason"] == "failed"
     counted = [
-        Counter(zip(some["cell_id"], some["h"].tolist(), strict=True))
+        Counter(zip(some["cell_id"], some[sizes.arm].tolist(), strict=True))
         for some in (runs[~has_failed], runs[has_failed])
     ]
     for cell in study.cells:
         state = portfolio.state(cell.cell_id)
-        for h in shown_heads(state):
-            bracket = state.brackets[h]
-            done, failed = (count[cell.cell_id, h] for count in counted)
+        for arm in shown_arms(state):
+            bracket = state.brackets[arm]
+            done, failed = (count[cell.cell_id, arm] for count in counted)
             rows.append(
                 {
                     **_sizes(study, cell),
-                    "h": h,
-                    "status": state.result(h).status,
+                    sizes.shown(sizes.arm): arm,
+                    "status": state.result(arm).status,
                     "fails_at": bracket.low or None,
                     "passes_at": bracket.high,
                     "runs_done": done,
@@ -116,6 +119,21 @@ RUN_KEYS = (
 )  # fmt: skip
 
 
+RUN_KEYS_OF_FACTS = (
+    "run_id", "cell_id", "model", "graph", "m", "d_model", "h", "d_k", "d_vo", "D_V", "seed",
+    "max_steps", "trained_to", "stop_reason", "score", "val_score", "argmax_accuracy",
+    "softmax_accuracy", "rank_logits", "rank_argmax", "by_tau", "steps", "seconds", "engine",
+    "error",
+)  # fmt: skip
+WHOLE_OF_FACTS = ("d_vo", "D_V", "rank_logits", "rank_argmax")
+"""Columns of whole numbers that are missing in some rows."""
+
+
+def run_keys(study: Study) -> tuple[str, ...]:
+    """The columns that are listed of a study's runs."""
+    return RUN_KEYS if study.search.axis == "d_k" else RUN_KEYS_OF_FACTS
+
+
 def run_rows(
     study: Study,
     store: Store,
@@ -130,15 +148,18 @@ def run_rows(
     runs = stored_runs(study, store)
     known = not runs.empty
     order = {one.cell_id: i for i, one in enumerate(study.cells)}
+    sizes = study.search.sizes
     kept = runs[runs["cell_id"] == cell.cell_id] if cell is not None else runs
-    kept = kept[kept["h"].isin(heads)] if heads else kept
+    kept = kept[kept[sizes.arm].isin(heads)] if heads else kept
     kept = kept.assign(_order=kept["cell_id"].map(order))
-    kept = kept.sort_values(["_order", "h", "d_k", "seed"], kind="stable")
-    rows = kept[list(RUN_KEYS)].astype("object")
+    kept = kept.sort_values(["_order", sizes.arm, sizes.value, "seed"], kind="stable")
+    keys = run_keys(study)
+    whole = {key: "Int64" for key in keys if key in WHOLE_OF_FACTS}
+    rows = kept[list(keys)].astype(whole).astype("object")
     rows = rows.where(rows.notna(), None)
     return [
         {"study": study.name, "cell": study.cell_names[str(row["cell_id"])]}
-        | {str(key): value for key, value in row.items()}
+        | {sizes.shown(str(key)): value for key, value in row.items()}
         for row in rows.to_dict("records")
     ], known
 
@@ -171,5 +192,7 @@ def reason(error: str) -> str:
 
 def _sizes(study: Study, cell: Cell) -> dict[str, Any]:
     """What tells a cell from the study's others: its sizes, and its name where they do not."""
+    if cell.database is not None:
+        return {"cell": study.name_of(cell), "facts": cell.m, "d_model": cell.d_model}
     sizes = {"m": cell.m, "d_model": cell.d_model, "degree": cell.graph.degree}
     return {"cell": study.name_of(cell), **sizes} if study.has_alike_cells else sizes

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from rgr_dist.faults import UserError
 from rgr_dist.paper import capacity_scale
+from rgr_dist.planning.expectations import width_scale
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study
 
@@ -59,9 +60,11 @@ def check_memory(study: Study, cells: Iterable[Cell], available: float | None, w
 
 
 def run_memory(cell: Cell, D_K: float) -> float:
-    """Bytes at the peak of one run of a cell whose layer has this total key width."""
+    """Bytes at the peak of one run of a cell whose layer has this total key width; D_V of facts."""
     if cell.record.task == "matching":
         return _matching(cell, D_K)
+    if cell.database is not None:
+        return _facts(cell, D_K)
     m, d = cell.m, cell.d_model
     graph = _graph(cell)
     if cell.record.task == "construction":
@@ -91,6 +94,8 @@ def machine_memory() -> float | None:
 def _first_width(cell: Cell, study: Study) -> float:
     """Total key width of the first probe, roughly; of a grid, all of which is trained, the most."""
     search = study.search
+    if search.axis == "d_vo":
+        return max(search.d_vo or (width_scale(cell),))
     if search.mode == "grid":
         return max(search.D_K or (1,))
     return max(
@@ -120,6 +125,16 @@ def _matching(cell: Cell, D_K: float) -> float:
     batch = max(3 * (cell.training.batch_size or 1), 2 * SCORED_AT_ONCE) * answers
     steady = (DOUBLE + SINGLE) * answers * d + 5 * SINGLE * weights + SINGLE * batch
     return max(SAMPLING * answers * d, steady) + _graph(cell)
+
+
+def _facts(cell: Cell, D_V: float) -> float:
+    """Bytes of a run of facts: triples, parameters with moments, logits and their gradient."""
+    database = cell.database
+    assert database is not None
+    tokens = database.keys + database.queries + database.values
+    weights = cell.d_model * (tokens + 4 * D_V)
+    logits = 4 * DOUBLE * database.keys * database.queries * database.values
+    return 5 * DOUBLE * weights + logits + 3 * SINGLE * cell.m
 
 
 def _shown(size: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -13,21 +13,24 @@ import pandas as pd
 
 from rgr_dist.paper import capacity_scale
 from rgr_dist.planning.budgets import Row, at_larger_limits, missing_at_larger_limits
-from rgr_dist.planning.expectations import Expectation, expectations, papers_expectation
+from rgr_dist.planning.expectations import (
+    Expectation,
+    expectations,
+    papers_expectation,
+    width_scale,
+)
 from rgr_dist.planning.forecast import step_cost
-from rgr_dist.store.schema import RUNS
+from rgr_dist.store.schema import OF_FACTS, RUNS
 from rgr_dist.store.store import Store
+from rgr_dist.study.axis import SizeAxis
 from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.search import Search
 from rgr_dist.study.study import Study
 from search.cell_state import CellState
 from search.portfolio import Portfolio
-from search.protocol import CellPlan, Probe, ProbeKey, Words
+from search.protocol import CellPlan, Probe, ProbeKey
 from search.seed_test import SeedTest
-
-WORDS = Words(value="d_k", cost="D_K", arms="heads")
-"""What the search's texts say of ours: h heads of width d_k cost D_K = h * d_k."""
 
 
 def plan_cell(
@@ -36,7 +39,7 @@ def plan_cell(
     expected: Expectation | None = None,
     budgets: Sequence[Cell] = (),
 ) -> CellPlan:
-    """How a cell is searched: the widths of every head, first guesses, kept margin.
+    """How a cell is searched: the widths of every setting, first guesses, kept margin.
 
     Of several budgets the smallest is searched first, for little; its thresholds show where to
     begin at the largest. The others follow in falling order, since the runs of a larger budget
@@ -52,14 +55,15 @@ def plan_cell(
     longer = None if is_last or (at == 0 and not grid) else budgets[at + 1].cell_id
     return CellPlan(
         cell=cell.cell_id,
-        axes=_grid_axes(search) if grid else _axes(cell, search),
+        axes=_axes(cell, search),
         guess_cost=guess.D_K,
         guess_arm=guess.h,
+        cost=_cost(search),
         spread=guess.spread,
         keep_within=None if grid else search.keep_within,  # a grid is measured, not pruned
         intervals=search.intervals,
         every_value=grid,
-        every_arm=search.heads == "all",
+        every_arm=search.arms == "all",
         keep_arms=search.keep_heads,
         confirm_seeds=search.confirm_seeds,
         transition_seeds=search.transition_seeds,
@@ -67,11 +71,28 @@ def plan_cell(
         shorter=budgets[0].cell_id if is_last and at and not grid else None,
         longer=longer,
         budget=f"{cell.training.max_steps} steps",
-        words=WORDS,
+        words=search.sizes.words,
     )
 
 
+def _cost(search: Search) -> Callable[[int, int], float] | None:
+    """The total width of a probe; None where it is arm × value, as of head counts."""
+    sizes = search.sizes
+    return None if sizes.arm == "h" else sizes.width
+
+
 def _axes(cell: Cell, search: Search) -> Mapping[int, Sequence[int]]:
+    """The widths to search of each setting."""
+    grid = search.mode == "grid"
+    if search.axis == "d_vo":
+        listed = sorted(search.d_vo or ()) if grid else None
+        widths = listed or range(1, (search.max_d_vo or cell.d_model) + 1)
+        arms = () if search.arms == "all" else search.arms
+        return dict.fromkeys(arms, widths)
+    return _grid_axes(search) if grid else _head_axes(cell, search)
+
+
+def _head_axes(cell: Cell, search: Search) -> Mapping[int, Sequence[int]]:
     """The widths to search of each head count.
 
     Alternating projections give heads wider than d_model nothing but zeros, so none is tried.
@@ -121,12 +142,14 @@ class StoredSearch:
         implied: those of them that are not stored.
         expected: where each cell's search starts, by cell_id.
         portfolio: the search, told every run.
+        sizes: which sizes of a layer are its arms and values.
     """
 
     runs: pd.DataFrame
     implied: list[Row]
     expected: dict[str, Expectation]
     portfolio: Portfolio
+    sizes: SizeAxis
 
 
 def stored_search(study: Study, store: Store) -> StoredSearch:
@@ -141,15 +164,18 @@ def stored_search(study: Study, store: Store) -> StoredSearch:
     if implied:
         own = pd.DataFrame(implied)[list(stored)].astype(stored.dtypes)
         runs = pd.concat([stored, own], ignore_index=True)
-    return StoredSearch(runs, implied, expected, open_portfolio(study, runs, expected))
+    portfolio = open_portfolio(study, runs, expected)
+    return StoredSearch(runs, implied, expected, portfolio, study.search.sizes)
 
 
 def stored_runs(study: Study, store: Store) -> pd.DataFrame:
     """The stored runs of a study's cells.
 
     Their ``config`` is left out: it is most of a store's bytes, and nothing is computed from it.
+    So are the columns of facts in a study of relations.
     """
-    columns = [name for name in RUNS.names if name != "config"]
+    left_out = {"config", *(OF_FACTS if study.search.axis == "d_k" else ())}
+    columns = [name for name in RUNS.names if name not in left_out]
     return store.runs((cell.cell_id for cell in study.cells), columns)
 
 
@@ -185,9 +211,10 @@ def tell_failures(search: StoredSearch) -> int:
     Returns:
         How many runs failed.
     """
-    failed = search.runs[search.runs["stop_reason"] == "failed"]
-    for cell, h, d_k in failed[["cell_id", "h", "d_k"]].drop_duplicates().itertuples(index=False):
-        search.portfolio.tell_failed(cell, ProbeKey(int(h), int(d_k)))
+    failed, sizes = search.runs[search.runs["stop_reason"] == "failed"], search.sizes
+    probes = failed[["cell_id", sizes.arm, sizes.value]].drop_duplicates()
+    for cell, arm, value in probes.itertuples(index=False):
+        search.portfolio.tell_failed(cell, ProbeKey(int(arm), int(value)))
     return len(failed)
 
 
@@ -198,8 +225,7 @@ def open_cells(study: Study, portfolio: Portfolio) -> list[Cell]:
 
 def _expected_cost(cell: Cell) -> float:
     """Multiply-adds of a run at the scale of the cell's threshold."""
-    scale = capacity_scale(cell.m, cell.d_model, cell.n_edges)
-    return step_cost(cell, scale) * cell.training.max_steps
+    return step_cost(cell, width_scale(cell)) * cell.training.max_steps
 
 
 class Feed:
@@ -209,11 +235,13 @@ class Feed:
 
     Attributes:
         cells: the study's, by their cell_id.
+        sizes: which sizes of a layer a probe's arm and value are.
     """
 
     def __init__(self, study: Study, portfolio: Portfolio) -> None:
         self.study, self.portfolio = study, portfolio
         self.cells = {cell.cell_id: cell for cell in study.cells}
+        self.sizes = study.search.sizes
 
     def cell_of(self, probe: Probe) -> Cell:
         """The cell that a probe trains."""
@@ -221,13 +249,12 @@ class Feed:
 
     def runs_of(self, probe: Probe) -> list[Run]:
         """The runs of a probe, one for each of its seeds."""
-        cell = self.cell_of(probe)
-        return [Run(cell=cell, h=probe.arm, d_k=probe.value, seed=seed) for seed in probe.seeds]
+        cell, sizes = self.cell_of(probe), self.sizes.config(probe.arm, probe.value)
+        return [Run(cell=cell, seed=seed, **sizes) for seed in probe.seeds]
 
     def knows(self, row: Mapping[str, Any]) -> bool:
         """Whether the search has the score of a run."""
-        key = ProbeKey(row["h"], row["d_k"])
-        return row["seed"] in self.portfolio.scores(row["cell_id"], key)
+        return row["seed"] in self.portfolio.scores(row["cell_id"], self.sizes.key(row))
 
     def sorted_out(self, rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
         """The rows of a trial's own runs, and those at other step limits that the search lacks."""
@@ -242,24 +269,25 @@ class Feed:
             return
         diverged = row["stop_reason"] == "diverged"
         score = self.portfolio.test.worst if diverged else row["score"]
-        self.portfolio.tell(row["cell_id"], row["h"], row["d_k"], row["seed"], score)
+        self.portfolio.tell(row["cell_id"], *self.sizes.key(row), row["seed"], score)
 
     def tell_all(self, runs: pd.DataFrame) -> None:
         """Tell the search of every run of a table, as ``tell`` does of one."""
         ended = runs["stop_reason"]
         told = runs[(ended != "failed") & runs["cell_id"].isin(list(self.cells))]
         score = told["score"].where(told["stop_reason"] != "diverged", self.portfolio.test.worst)
-        probe = zip(*(told[name].tolist() for name in ("cell_id", "h", "d_k")), strict=True)
+        names = ("cell_id", self.sizes.arm, self.sizes.value)
+        probe = zip(*(told[name].tolist() for name in names), strict=True)
         rows = zip(probe, told["seed"].tolist(), score.tolist(), strict=True)
-        for (cell, h, d_k), same in groupby(rows, key=itemgetter(0)):
+        for (cell, arm, value), same in groupby(rows, key=itemgetter(0)):
             scores: dict[int, float] = {}
             for _, seed, one in same:
                 scores.setdefault(seed, one)
-            self.portfolio.tell_probe(cell, ProbeKey(h, d_k), scores)
+            self.portfolio.tell_probe(cell, ProbeKey(int(arm), int(value)), scores)
 
 
-def shown_heads(state: CellState) -> list[int]:
-    """The heads to report: those listed; of all heads, those that were or are to be tried."""
+def shown_arms(state: CellState) -> list[int]:
+    """The settings to report: those listed; of all heads, those that were or are to be tried."""
     if not state.plan.every_arm:
         return list(state.plan.axes)
     wanted = {need.key.arm for need in state.needs} | set(state.tried)

@@ -7,8 +7,9 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from rgr_dist.planning.portfolio import shown_heads
+from rgr_dist.planning.portfolio import shown_arms
 from rgr_dist.store.store import Store
+from rgr_dist.study.axis import SizeAxis
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study
 from search.cell_state import CellState
@@ -31,13 +32,13 @@ def write_tables(study: Study, store: Store, portfolio: Portfolio) -> None:
 
 def threshold_rows(study: Study, portfolio: Portfolio) -> Rows:
     """The thresholds table, one row per (cell, h), in the study's order."""
-    rows = []
+    rows, sizes = [], study.search.sizes
     for cell in study.cells:
         state = portfolio.state(cell.cell_id)
         budgets = [portfolio.state(one.cell_id) for one in study.budgets[cell.cell_id]]
-        for h in shown_heads(state):
-            result = state.result(h)
-            fresh = result.fresh
+        for arm in shown_arms(state):
+            result = state.result(arm)
+            fresh, first = result.fresh, result.first_value
             rows.append(
                 {
                     "cell_id": cell.cell_id,
@@ -46,25 +47,27 @@ def threshold_rows(study: Study, portfolio: Portfolio) -> Rows:
                     "degree": cell.graph.degree,
                     "m": cell.m,
                     "d_model": cell.d_model,
-                    "h": h,
-                    "d_k": result.value,
-                    "D_K": result.cost,
-                    "D_K_low": result.cost_low,
-                    "D_K_high": result.cost_high,
+                    **sizes.setting(arm),
+                    sizes.value: result.value,
+                    sizes.total: result.cost,
+                    f"{sizes.total}_low": result.cost_low,
+                    f"{sizes.total}_high": result.cost_high,
                     "status": result.status,
                     "mean_score": result.passed.mean_score if result.passed else None,
                     "n_seeds": result.passed.n_seeds if result.passed else None,
-                    "certificate": _certificate(result, _passes_from(study, cell, result, budgets)),
+                    "certificate": _certificate(
+                        sizes, result, _passes_from(study, cell, result, budgets)
+                    ),
                     "because": result.because,
                     "limited_by": limited_by(
-                        result, [result if one is state else one.result(h) for one in budgets]
+                        result, [result if one is state else one.result(arm) for one in budgets]
                     ),
                     "n_edges": cell.n_edges,
                     "max_steps": cell.training.max_steps,
                     "confirmed": result.confirmed,
                     "fresh_mean": finite(fresh.mean_score) if fresh else None,
                     "fresh_seeds": fresh.n_seeds if fresh else None,
-                    "D_K_first": None if result.first_value is None else h * result.first_value,
+                    f"{sizes.total}_first": None if first is None else sizes.width(arm, first),
                 }
             )
     return rows
@@ -72,6 +75,7 @@ def threshold_rows(study: Study, portfolio: Portfolio) -> Rows:
 
 def decision_rows(study: Study, portfolio: Portfolio) -> Rows:
     """The decisions table: every probe of every cell's search, in order, with its evidence."""
+    sizes = study.search.sizes
     return [
         {
             "cell_id": cell.cell_id,
@@ -79,8 +83,7 @@ def decision_rows(study: Study, portfolio: Portfolio) -> Rows:
             "d_model": cell.d_model,
             "degree": cell.graph.degree,
             "step": step,
-            "h": decision.arm,
-            "d_k": decision.value,
+            **sizes.config(decision.arm, decision.value),
             "max_steps": cell.training.max_steps,
             "want": decision.want,
             "first_seed": decision.first_seed,
@@ -89,7 +92,7 @@ def decision_rows(study: Study, portfolio: Portfolio) -> Rows:
             "mean_score": decision.mean_score,
             "n_seeds": decision.n_seeds,
             "evidence": decision.evidence,
-            "D_K": decision.arm * decision.value,
+            sizes.total: sizes.width(decision.arm, decision.value),
         }
         for cell in study.cells
         for step, decision in enumerate(portfolio.state(cell.cell_id).decisions)
@@ -97,12 +100,16 @@ def decision_rows(study: Study, portfolio: Portfolio) -> Rows:
 
 
 def asked_probes(study: Study, portfolio: Portfolio) -> Rows:
-    """The probes that the study's search asks for, run or not, as ``cell_id, h, d_k, n_seeds``.
+    """The probes that the study's search asks for, run or not, by the sizes of their layers.
 
     Of each it uses the first ``n_seeds``; other studies may have stored more, and other probes.
+
+    Returns:
+        ``cell_id, n_seeds`` and the sizes: ``h, d_k``, and ``d_vo`` where that is searched.
     """
+    sizes = study.search.sizes
     return [
-        {"cell_id": cell.cell_id, "h": key.arm, "d_k": key.value, "n_seeds": seeds}
+        {"cell_id": cell.cell_id, **sizes.config(*key), "n_seeds": seeds}
         for cell in study.cells
         for key, seeds in sorted(portfolio.state(cell.cell_id).asked.items())
     ]
@@ -141,25 +148,25 @@ def _passes_from(
     return next(passing)
 
 
-def _certificate(result: ArmResult, passes_from: int | None) -> str | None:
+def _certificate(sizes: SizeAxis, result: ArmResult, passes_from: int | None) -> str | None:
     passed, failed = result.contradiction or (result.passed, result.failed)
     if passed is None:
         return None
     since = {} if passes_from is None else {"passes_from_max_steps": passes_from}
-    sides = {"pass": _probe(result.arm, passed) | since, "fail": None}
+    sides = {"pass": _probe(sizes, result.arm, passed) | since, "fail": None}
     if failed is not None:
-        sides["fail"] = _probe(result.arm, failed)
+        sides["fail"] = _probe(sizes, result.arm, failed)
     if result.fresh is not None:
-        sides["fresh"] = _probe(result.arm, result.fresh)
+        sides["fresh"] = _probe(sizes, result.arm, result.fresh)
     return json.dumps(sides)
 
 
-def _probe(h: int, probe: ProbeResult) -> dict[str, Any]:
+def _probe(sizes: SizeAxis, arm: int, probe: ProbeResult) -> dict[str, Any]:
     return {
-        "d_k": probe.value,
+        sizes.value: probe.value,
         "mean_score": finite(probe.mean_score),
         "n_seeds": probe.n_seeds,
-        "D_K": h * probe.value,
+        sizes.total: sizes.width(arm, probe.value),
     }
 
 

@@ -41,12 +41,14 @@ class Pace:
         for row in rows:
             cell = self._feed.cells.get(row["cell_id"])
             if cell is not None and row["steps"] and row["seconds"]:
-                self._work[row["cell_id"]] += row["steps"] * step_cost(cell, row["D_K"])
+                width = row[self._feed.sizes.total]
+                self._work[row["cell_id"]] += row["steps"] * step_cost(cell, width)
                 self._seconds[row["cell_id"]] += row["seconds"]
 
     def learn_stored(self, runs: pd.DataFrame) -> None:
         """Take in stored runs."""
-        timed = runs[runs["seconds"] > 0].groupby(["cell_id", "D_K"], as_index=False)
+        width = self._feed.sizes.total
+        timed = runs[runs["seconds"] > 0].groupby(["cell_id", width], as_index=False)
         self.learn(timed[["steps", "seconds"]].sum().to_dict("records"))
 
     def of(self, cell_id: str) -> float | None:
@@ -103,7 +105,8 @@ class Leases:
     def lease(self, probe: Probe) -> float:
         """Seconds that a probe is given, twice as many after each worker that it has lost."""
         cell = self._feed.cell_of(probe)
-        work = most_work(cell, probe.arm * probe.value, len(probe.seeds))
+        width = self._feed.sizes.width(probe.arm, probe.value)
+        work = most_work(cell, width, len(probe.seeds))
         lease = max(self._shortest, lease_seconds(work, self._pace.of(probe.cell)))
         return float(lease * 2 ** self._searcher.errors[probe.cell, probe.key])
 
@@ -111,6 +114,6 @@ class Leases:
         name = self._feed.study.name_of(self._feed.cell_of(probe))
         seeds = ", ".join(map(str, probe.seeds))
         return (
-            f"overdue: {name}, h={probe.arm}, d_k={probe.value}, seeds {seeds}: no answer for "
-            f"{lease:,.0f} s; its worker is ended, and another one trains them"
+            f"overdue: {name}, {self._feed.sizes.probe_name(*probe.key)}, seeds {seeds}: no answer "
+            f"for {lease:,.0f} s; its worker is ended, and another one trains them"
         )

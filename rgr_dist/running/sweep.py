@@ -153,7 +153,8 @@ class Recorder:
         for row in own:
             summary.runs += 1
             summary.steps += row["steps"]
-            summary.work += row["steps"] * step_cost(self.feed.cell_of(probe), row["D_K"])
+            width = row[self.feed.sizes.total]
+            summary.work += row["steps"] * step_cost(self.feed.cell_of(probe), width)
             summary.train_seconds += row["seconds"]
             if row["stop_reason"] == "failed":
                 summary.failed += 1
@@ -179,7 +180,7 @@ class Recorder:
         """Which run failed, and the last line of its error."""
         name = self.study.name_of(self.feed.cell_of(probe))
         why = reason(str(row["error"]))
-        return f"{name}, h={row['h']}, d_k={row['d_k']}, seed {row['seed']}: {why}"
+        return f"{name}, {self.feed.sizes.probe_name(*probe.key)}, seed {row['seed']}: {why}"
 
     def show(self) -> None:
         """Update the view."""
@@ -214,7 +215,8 @@ def _train(
 
     def config_of(probe: Probe) -> dict[str, Any]:
         cell = recorder.feed.cell_of(probe)
-        return probe_config(probe, cell, smaller_limits(study, cell), engine, device)
+        sizes = study.search.sizes.config(probe.arm, probe.value)
+        return probe_config(probe, cell, sizes, smaller_limits(study, cell), engine, device)
 
     def lost(probe: Probe) -> None:
         health.check()  # a Ray that died takes every worker with it: that is no failed run

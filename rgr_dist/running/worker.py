@@ -20,17 +20,22 @@ from search.tune.forgetting import TidyTrainable
 
 
 def probe_config(
-    probe: Probe, cell: Cell, budgets: list[int], engine: str, device: str
+    probe: Probe,
+    cell: Cell,
+    sizes: dict[str, int],
+    budgets: list[int],
+    engine: str,
+    device: str,
 ) -> dict[str, Any]:
     """A probe as the config of a trial: plain values only.
 
     Args:
+        sizes: of the probe's layer, as a ``Run`` has them.
         budgets: smaller step limits at which the runs are wanted too.
     """
     return {
         "cell": cell.model_dump_json(),
-        "h": probe.arm,
-        "d_k": probe.value,
+        "sizes": sizes,
         "seeds": list(probe.seeds),
         "budgets": budgets,
         "engine": engine,
@@ -53,9 +58,7 @@ class ProbeTrainable(TidyTrainable):
         """
         assets.take(arrays or {})
         cell = Cell.model_validate_json(config["cell"])
-        self.runs = [
-            Run(cell=cell, h=config["h"], d_k=config["d_k"], seed=seed) for seed in config["seeds"]
-        ]
+        self.runs = [Run(cell=cell, seed=seed, **config["sizes"]) for seed in config["seeds"]]
         self.budgets: list[int] = config["budgets"]
         self.engine = _engine(config["engine"], config["device"], cell.model)
         self.device = config["device"]

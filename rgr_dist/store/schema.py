@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """Raise it whenever columns change, so that no older rgr-dist rewrites parts without the new ones.
 
 2 added ``null_rate`` to runs; it is null in parts of version 1. 3 added ``trained_to`` to runs,
 which is null before; ``max_steps``, ``confirmed``, ``fresh_mean``, ``fresh_seeds`` and
 ``D_K_first`` to thresholds; and ``max_steps``, ``want`` and ``first_seed`` to decisions, in place
-of ``longer``.
+of ``longer``. 4 added the columns of facts, which are null for every other model: ``d_vo``,
+``D_V``, the accuracies and the ranks to runs; the widths to thresholds and decisions.
 """
 
 
@@ -29,14 +30,16 @@ RUNS = _table(
     ("run_id", pa.string(), "hash of config; the run's address"),
     ("cell_id", pa.string(), "hash of the cell's part of config"),
     ("model", pa.string(), "model variant"),
-    ("graph", pa.string(), "graph family"),
+    ("graph", pa.string(), "graph family; of facts the database's"),
     ("degree", pa.int32(), "largest out-degree; r in an r-regular graph"),
     ("embedding", pa.string(), "embedding family"),
-    ("m", pa.int32(), "items"),
+    ("m", pa.int32(), "items; of facts the triples"),
     ("d_model", pa.int32(), "embedding width"),
     ("h", pa.int32(), "heads"),
-    ("d_k", pa.int32(), "key width of a head"),
+    ("d_k", pa.int32(), "key width of a head; d_qk of facts"),
     ("D_K", pa.int32(), "total key width, h * d_k"),
+    ("d_vo", pa.int32(), "value width of a head of facts"),
+    ("D_V", pa.int32(), "total value width of facts, h * d_vo"),
     ("seed", pa.int32(), "seed; pairs runs across h and d_k of a cell"),
     ("context_length", pa.int32(), "items in a context, l; pairs of items for the transformer"),
     ("positive_rate", pa.float64(), "target-in-context rate, rho; unused by the transformer"),
@@ -49,7 +52,7 @@ RUNS = _table(
     (
         "score",
         pa.float64(),
-        "test micro-F1, accuracy (transformer) or mean squared error (value), or null",
+        "test micro-F1, accuracy (transformer, facts) or mean squared error (value), or null",
     ),
     (
         "val_score",
@@ -58,6 +61,11 @@ RUNS = _table(
     ),
     ("threshold_tau", pa.float64(), "learned decision threshold tau; null without one"),
     ("null_rate", pa.float64(), "share of the transformer's test queries answered with NULL"),
+    ("argmax_accuracy", pa.float64(), "of facts: share of triples whose value has the top logit"),
+    ("softmax_accuracy", pa.float64(), "of facts: share whose value has a probability of tau"),
+    ("rank_logits", pa.int32(), "of facts: largest rank of an unfolding of the logits L"),
+    ("rank_argmax", pa.int32(), "of facts: the same of the 0/1 tensor argmax(L)"),
+    ("by_tau", pa.string(), "of facts, JSON: [tau, accuracy, the same of softmax>=tau(L)], each"),
     ("steps", pa.int64(), "training steps done: contexts, or batches for the transformer"),
     ("stop_reason", pa.string(), "converged | max_steps | diverged | failed"),
     ("error", pa.string(), "what failed; null unless stop_reason is failed"),
@@ -80,7 +88,11 @@ KEYS = (
 )  # fmt: skip
 """Columns of ``RUNS`` that are null in no row."""
 STOP_REASONS = ("converged", "max_steps", "diverged", "failed")
-SINCE_VERSION = {"null_rate": 2, "trained_to": 3}
+OF_FACTS = (
+    "d_vo", "D_V", "argmax_accuracy", "softmax_accuracy", "rank_logits", "rank_argmax", "by_tau",
+)  # fmt: skip
+"""Columns of ``RUNS`` that are null but for model facts."""
+SINCE_VERSION = {"null_rate": 2, "trained_to": 3} | dict.fromkeys(OF_FACTS, 4)
 """The version that added a column to ``RUNS``; the others were in the first."""
 
 
@@ -118,6 +130,11 @@ THRESHOLDS = _table(
     ("fresh_mean", pa.float64(), "mean test score on the fresh seeds"),
     ("fresh_seeds", pa.int32(), "fresh seeds behind fresh_mean"),
     ("D_K_first", pa.int32(), "smallest D_K that passes on the first seeds alone"),
+    ("d_vo", pa.int32(), "of facts: smallest passing value width; null unless found"),
+    ("D_V", pa.int32(), "of facts: h * d_vo; null unless found"),
+    ("D_V_low", pa.int32(), "of facts: as D_K_low"),
+    ("D_V_high", pa.int32(), "of facts: as D_K_high"),
+    ("D_V_first", pa.int32(), "of facts: as D_K_first"),
 )
 
 DECISIONS = _table(
@@ -142,6 +159,8 @@ DECISIONS = _table(
         pa.string(),
         "what decided it, such as the inequality that made more seeds unnecessary",
     ),
+    ("d_vo", pa.int32(), "of facts: value width probed"),
+    ("D_V", pa.int32(), "of facts: h * d_vo"),
 )
 
 ALL_PAIRS = _table(

@@ -247,7 +247,8 @@ class Store:
         tables.clear()
         frame: pd.DataFrame = whole.to_pandas(self_destruct=True)
         del whole
-        order = ["model", "graph", "degree", "m", "d_model", "h", "d_k", "seed"]
+        widths = ["d_vo"] if "d_vo" in frame and frame["d_vo"].notna().any() else []
+        order = ["model", "graph", "degree", "m", "d_model", "h", "d_k", *widths, "seed"]
         return _once_each(frame).sort_values(order, ignore_index=True)
 
     def parts(self) -> Iterator[tuple[str, pa.Table]]:

@@ -22,7 +22,7 @@ from rgr_dist.study.cell import PROTOCOL, Cell, canonical_json
 
 COLUMNS = (
     "cell_id", "model", "graph", "degree", "embedding", "m", "d_model", "context_length",
-    "positive_rate", "max_steps", "h", "d_k", "seed",
+    "positive_rate", "max_steps", "h", "d_k", "d_vo", "seed",
 )  # fmt: skip
 """Columns that follow from a row's config."""
 
@@ -128,7 +128,7 @@ class _Addresses:
         of_cell = self._columns_of(canonical_json(config["cell"]))
         if of_cell is None:
             return "its config no longer hashes to its run_id: this rgr-dist writes it otherwise"
-        expected = {**of_cell, **{key: config[key] for key in ("h", "d_k", "seed")}}
+        expected = {**of_cell, **{key: config.get(key) for key in ("h", "d_k", "d_vo", "seed")}}
         wrong = [key for key in COLUMNS if row[key] != expected[key]]
         return f"its {wrong[0]} is not that of its config" if wrong else ""
 

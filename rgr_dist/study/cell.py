@@ -14,6 +14,8 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import Field, StrictInt, model_validator
 
 from rgr_dist.study.construction import Construction
+from rgr_dist.study.database import Database
+from rgr_dist.study.facts import Facts
 from rgr_dist.study.families import Edges, Embedding, Gaussian, Graph, Permutation
 from rgr_dist.study.models import MODELS, Model, ModelName
 from rgr_dist.study.spec import Count, Spec
@@ -22,14 +24,17 @@ from rgr_dist.study.training import Context, Training
 PROTOCOL = 1
 """Version of the training protocol. Raise it when the same study would give other numbers."""
 
-PROBLEM = ("graph", "m", "d_model", "embedding", "context")
+PROBLEM = ("graph", "m", "d_model", "embedding", "context", "database")
 """Keys of a cell that its task depends on, without the training."""
 
 
 class Cell(Spec):
-    """One point of the law: a model variant on a graph family with m items and d_model."""
+    """One point of the law: a model variant on a graph family with m items and d_model.
 
-    later: ClassVar[frozenset[str]] = frozenset({"construction"})
+    Of model facts it is a database in place of a graph, and m is the number of its triples.
+    """
+
+    later: ClassVar[frozenset[str]] = frozenset({"construction", "database", "facts"})
 
     model: ModelName = "max"
     graph: Graph = Permutation()
@@ -39,6 +44,31 @@ class Cell(Spec):
     context: Context = Context()
     training: Training = Training()
     construction: Construction = Construction()
+    database: Database | None = None
+    facts: Facts = Facts()
+
+    @model_validator(mode="after")
+    def _has_its_database(self) -> Self:
+        if self.model != "facts":
+            for name in ("database", "facts"):
+                if getattr(self, name) != type(self).model_fields[name].default:
+                    raise ValueError(f"{name}: model {self.model} does not use it; leave it out")
+            return self
+        if self.database is None:
+            raise ValueError("database: missing; model facts needs one, such as {family: function}")
+        self.database.check()
+        if self.m != self.database.n_asked:
+            raise ValueError(f"m: {self.m} is not the {self.database.n_asked} triples of database")
+        for name in ("graph", "embedding"):
+            if getattr(self, name) != type(self).model_fields[name].default:
+                raise ValueError(f"{name}: model facts does not use it; leave it out")
+        batch = self.training.batch_size
+        if batch is not None and batch > self.m:
+            raise ValueError(
+                f"training.batch_size: {batch} exceeds the {self.m} triples of {self.name}; "
+                f"give at most {self.m}, or leave it out for full batches"
+            )
+        return self
 
     @model_validator(mode="after")
     def _suits_the_model(self) -> Self:
@@ -68,7 +98,7 @@ class Cell(Spec):
 
     @model_validator(mode="after")
     def _context_fits(self) -> Self:
-        if self.context.length > self.m:
+        if self.database is None and self.context.length > self.m:
             raise ValueError(
                 f"context.length: {self.context.length} exceeds m = {self.m} of cell {self.name}; "
                 f"a context holds distinct items, so valid are 2 to {self.m}"
@@ -106,21 +136,30 @@ class Cell(Spec):
 
     @property
     def n_edges(self) -> int:
-        """Number of relations m'."""
-        return self.graph.n_edges(self.m)
+        """Number of relations m'; of triples, of model facts."""
+        return self.m if self.database is not None else self.graph.n_edges(self.m)
+
+    @property
+    def family(self) -> str:
+        """The family of its graph, or of its database."""
+        return self.graph.family if self.database is None else self.database.family
 
     @property
     def assets(self) -> tuple[str, ...]:
-        """Digests of the arrays that the graph and the embedding load from files."""
-        digests = (getattr(part, "digest", None) for part in (self.graph, self.embedding))
+        """Digests of the arrays that its graph, embedding and database load from files."""
+        parts = (self.graph, self.embedding, self.database)
+        digests = (getattr(part, "digest", None) for part in parts)
         return tuple(digest for digest in digests if digest is not None)
 
     @property
     def name(self) -> str:
         """How the command line names the cell: ``m=64,d_model=16``, or with ``,degree=4``.
 
-        A graph from a file is named by its number of edges, ``,edges=300``.
+        A graph from a file is named by its number of edges, ``,edges=300``; a cell of facts by the
+        number of its triples, ``facts=512,d_model=32``.
         """
+        if self.database is not None:
+            return f"facts={self.m},d_model={self.d_model}"
         sizes = f"m={self.m},d_model={self.d_model}"
         if isinstance(self.graph, Edges):
             return f"{sizes},edges={self.graph.edges}"
@@ -138,12 +177,25 @@ class Cell(Spec):
 
 
 class Run(Spec):
-    """One training run: a cell at h heads of width d_k, from one seed."""
+    """One training run: a cell at h heads of width d_k, from one seed.
+
+    Attributes:
+        d_vo: value width of a head; of model facts alone.
+    """
+
+    later: ClassVar[frozenset[str]] = frozenset({"d_vo"})
 
     cell: Cell
     h: Count
     d_k: Count
     seed: Annotated[StrictInt, Field(ge=0)]
+    d_vo: Count | None = None
+
+    @model_validator(mode="after")
+    def _has_its_widths(self) -> Self:
+        if (self.d_vo is None) != (self.cell.record.axis == "d_k"):
+            raise ValueError(f"d_vo: {self.d_vo} is not valid for model {self.cell.model}")
+        return self
 
     @model_validator(mode="after")
     def _heads_share_the_values(self) -> Self:
@@ -159,6 +211,11 @@ class Run(Spec):
     def D_K(self) -> int:
         """Total key width h * d_k."""
         return self.h * self.d_k
+
+    @property
+    def D_V(self) -> int | None:
+        """Total value width h * d_vo; None but for facts."""
+        return None if self.d_vo is None else self.h * self.d_vo
 
     @property
     def config_json(self) -> str:

@@ -45,7 +45,7 @@ class DatabaseFamily(Spec):
 class Function(DatabaseFamily):
     """Every pair has one value, uniformly random."""
 
-    family: Literal["function"]
+    family: Literal["function"] = "function"
 
 
 class Partial(DatabaseFamily):
@@ -55,7 +55,7 @@ class Partial(DatabaseFamily):
         share: of the pairs that are asked, rounded to a whole number of them, at least one.
     """
 
-    family: Literal["partial"]
+    family: Literal["partial"] = "partial"
     share: Annotated[Real, Field(gt=0, le=1)]
 
     @property
@@ -71,7 +71,7 @@ class LowRank(DatabaseFamily):
         rank: R, the rank of the 0/1 tensor: 1 up to |V| or to the number of pairs.
     """
 
-    family: Literal["low-rank"]
+    family: Literal["low-rank"] = "low-rank"
     rank: Count
 
     def check(self) -> None:
@@ -92,7 +92,7 @@ class Predicates(DatabaseFamily):
         per_query: values in the set of each query.
     """
 
-    family: Literal["predicates"]
+    family: Literal["predicates"] = "predicates"
     per_query: Count
 
     def check(self) -> None:
@@ -113,7 +113,7 @@ class FactsFile(DatabaseFamily):
         triples: |D|.
     """
 
-    family: Literal["file"]
+    family: Literal["file"] = "file"
     digest: Digest
     triples: Count
 

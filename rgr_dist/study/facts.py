@@ -29,4 +29,4 @@ class Facts(Spec):
     residual: bool = True
     train_embedding: bool = True
     train_unembedding: bool = True
-    embedding_scale: Annotated[Real, Field(gt=0, le=1e30)] = 1.0
+    embedding_scale: Annotated[Real, Field(gt=0, le=1e30)] = 0.1

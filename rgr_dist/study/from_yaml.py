@@ -17,47 +17,48 @@ from pydantic import BeforeValidator, Field, StrictInt
 from rgr_dist.study import assets
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.construction import ConstructionModel
+from rgr_dist.study.database import Database
 from rgr_dist.study.edge_list import EdgesFile, load_edges
 from rgr_dist.study.errors import StudyError, load_yaml, validated
 from rgr_dist.study.input_file import LARGEST_STUDY, check_file
 from rgr_dist.study.models import MODELS, construction_name
 from rgr_dist.study.search import Search
 from rgr_dist.study.shipped import shipped_studies, shipped_text
-from rgr_dist.study.spec import LARGEST_COUNT, Spec
+from rgr_dist.study.spec import LARGEST_COUNT, Spec, listed
 from rgr_dist.study.study import Study
 from rgr_dist.study.token_table import TableFile, Vocabulary
 from rgr_dist.study.training import Context, Training
+from rgr_dist.study.triple_list import TriplesFile, load_triples
 
 Keys = dict[str, Any]
 Files = dict[str, dict[str, Any]]
 """The keys that named an array's files, by its digest."""
 Loaded = TypeVar("Loaded")
 
-OVERRIDES = ("context", "training", "graph")
+OVERRIDES = ("context", "training", "graph", "database", "facts")
 """Parts that an entry of ``cells`` may override key by key."""
-
-
-def _listed(value: Any) -> Any:
-    """A single value as a list of one."""
-    return value if isinstance(value, list | tuple) else [value]
 
 
 class CellItem(Spec):
     """One entry of ``cells``: lists of m and d_model, and what this entry overrides.
 
     Attributes:
-        m: items: a number, or a list of them.
+        m: items: a number, or a list of them; of model facts left out, as the triples are counted.
         d_model: width of an item's embedding: a number, or a list of them.
         context: keys of ``context`` for these cells.
         training: keys of ``training`` for these cells.
         graph: keys of ``graph`` for these cells, or another family.
+        database: keys of ``database`` for these cells, or another family.
+        facts: keys of ``facts`` for these cells.
     """
 
-    m: Annotated[tuple[StrictInt, ...], BeforeValidator(_listed), Field(min_length=1)]
-    d_model: Annotated[tuple[StrictInt, ...], BeforeValidator(_listed), Field(min_length=1)]
+    m: Annotated[tuple[StrictInt, ...], BeforeValidator(listed), Field(min_length=1)] = ()
+    d_model: Annotated[tuple[StrictInt, ...], BeforeValidator(listed), Field(min_length=1)]
     context: Keys = Field(default_factory=dict)
     training: Keys = Field(default_factory=dict)
     graph: Keys = Field(default_factory=dict)
+    database: Keys = Field(default_factory=dict)
+    facts: Keys = Field(default_factory=dict)
 
 
 class StudyFile(Spec):
@@ -68,6 +69,8 @@ class StudyFile(Spec):
         model: what is trained: a model's name, or a construction's keys.
         graph: the relations among the items.
         embedding: the items' vectors.
+        database: of model facts: the triples that are stored, in place of a graph.
+        facts: of model facts: what is trained and how it is judged.
         context: how contexts are drawn.
         training: how a run is trained, and when it stops.
         cells: what is measured: sizes, and what some of them override.
@@ -78,6 +81,8 @@ class StudyFile(Spec):
     model: Any = "max"
     graph: Keys = Field(default_factory=dict)
     embedding: Keys = Field(default_factory=dict)
+    database: Keys = Field(default_factory=dict)
+    facts: Keys = Field(default_factory=dict)
     context: Keys = Field(default_factory=dict)
     training: Keys = Field(default_factory=dict)
     cells: tuple[CellItem, ...] = Field(min_length=1)
@@ -123,16 +128,30 @@ def parse_study(
         prefix = {part: here for part in ("m", "d_model", *OVERRIDES) if getattr(item, part, None)}
         graph, at = _merged(written.graph, item.graph), f"{prefix.get('graph', '')}graph."
         graphs = _graphs(graph, where, at, home or Path(), vectors.files)
+        if record is not None and record.task == "facts":
+            if item.m:
+                raise StudyError(
+                    f"{where}: {here}m: of model facts the triples are counted; omit it"
+                )
+            stored = _databases(written, item, where, prefix, home or Path(), vectors.files)
+            facts = _each({**written.facts, **item.facts})
+            problems = [{**one, "facts": keys} for one in stored for keys in facts]
+        elif not item.m:
+            raise StudyError(f"{where}: {here}m: missing; it has no default")
+        else:
+            own = {"database": written.database, "facts": {**written.facts, **item.facts}}
+            given = {name: keys for name, keys in own.items() if keys}
+            problems = [{"m": m, **given} for m in item.m]
         training = {**papers, **written.training, **item.training}
         budgets = _budgets(training, where, prefix.get("training", ""))
-        sizes = itertools.product(item.m, item.d_model, graphs, budgets)
-        for m, d_model, one_graph, max_steps in sizes:
+        sizes = itertools.product(problems, item.d_model, graphs, budgets)
+        for problem, d_model, one_graph, max_steps in sizes:
             cell = {
                 **model,
+                **problem,
                 "graph": one_graph,
-                "m": m,
                 "d_model": d_model,
-                "embedding": vectors.of(m, d_model, null=has_null),
+                "embedding": vectors.of(problem["m"], d_model, null=has_null),
                 "context": {**written.context, **item.context},
                 "training": {**training, **max_steps},
             }
@@ -192,6 +211,15 @@ def _check_cell(cell: Cell, search: Search, where: str) -> None:
         raise StudyError(
             f"{where}: embedding.family: {cell.embedding.family} is not valid; "
             "algorithm 3 takes onehot"
+        )
+    if cell.record.axis != search.axis:
+        instead = (
+            "give axis: d_vo, with per: {d_qk: [1, 2, 4, 8]} or another list of settings"
+            if cell.record.axis == "d_vo"
+            else "only model facts takes d_vo"
+        )
+        raise StudyError(
+            f"{where}: search.axis: {search.axis} is not valid for model {cell.model}; {instead}"
         )
     if not cell.record.splits_values:
         return
@@ -297,6 +325,51 @@ def _graphs(keys: Keys, where: str, path: str, home: Path, files: Files) -> list
     if not isinstance(degrees, list) or not degrees:
         return [keys]
     return [{**keys, "degree": degree} for degree in degrees]
+
+
+class _OneDatabase(Spec):
+    """A database by itself, so that its faults are told before its triples are counted."""
+
+    database: Database
+
+
+def _databases(
+    written: StudyFile, item: CellItem, where: str, prefix: Keys, home: Path, files: Files
+) -> list[Keys]:
+    """One ``m`` and ``database`` for each combination of listed keys; a file's with its triples.
+
+    Raises:
+        StudyError: there is none, or it is not valid.
+    """
+    keys, at = _merged(written.database, item.database), prefix.get("database", "")
+    if not keys:
+        raise StudyError(
+            f"{where}: {at}database: missing; model facts needs one, such as "
+            "{family: function, keys: 64, queries: 8, values: 64}"
+        )
+    if keys.get("family") == "file":
+        file = validated(TriplesFile, keys, where, f"{at}database.")
+        try:
+            loaded = load_triples(file.located(home))
+        except StudyError as error:
+            raise StudyError(f"{where}: {at}database.file: {error}") from None
+        files[loaded["digest"]] = {"file": file.located(home)}
+        return [{"m": loaded["triples"], "database": loaded}]
+    found = []
+    for one in _each(keys):
+        stored = validated(_OneDatabase, {"database": one}, where, at).database
+        try:
+            stored.check()
+        except ValueError as error:
+            raise StudyError(f"{where}: {at}{error}") from None
+        found.append({"m": stored.n_asked, "database": one})
+    return found
+
+
+def _each(keys: Keys) -> list[Keys]:
+    """The keys with every combination of the values of those that list several."""
+    lists = [value if isinstance(value, list) and value else [value] for value in keys.values()]
+    return [dict(zip(keys, values, strict=True)) for values in itertools.product(*lists)]
 
 
 def _read(source: str) -> str:

@@ -2,20 +2,56 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, StrictInt, field_validator, model_validator
+from pydantic import BeforeValidator, Field, StrictInt, field_validator, model_validator
 
-from rgr_dist.study.spec import Count, Real, Spec
+from rgr_dist.study.axis import CAPACITY, SizeAxis
+from rgr_dist.study.spec import Count, Real, Spec, listed
 
+OF_D_K = ("heads", "max_D_K", "D_K", "keep_heads")
+"""Keys of a search on axis d_k alone."""
 CONFIRM_SEEDS = 20
 """Fresh seeds that confirm a winner where every head is searched."""
+
+
+Sizes = Annotated[tuple[Count, ...], BeforeValidator(listed), Field(min_length=1)]
+"""A size, or a list of them."""
+
+
+class Settings(Spec):
+    """The sizes of a layer of facts beside the searched one; one of them may be a list.
+
+    Attributes:
+        d_qk: key width of a head, d_head,qk.
+        h: heads.
+    """
+
+    d_qk: Sizes = (8,)
+    h: Sizes = (1,)
+
+    @model_validator(mode="after")
+    def _one_list(self) -> Self:
+        for name in ("d_qk", "h"):
+            sizes = getattr(self, name)
+            if len(set(sizes)) != len(sizes):
+                raise ValueError(f"{name}: {list(sizes)} repeats a size; list each once")
+        if len(self.d_qk) > 1 and len(self.h) > 1:
+            raise ValueError(
+                "h: a list beside that of d_qk; list the sizes of one, and give the other a number"
+            )
+        return self
 
 
 class Search(Spec):
     """Which widths are tried, and what passes.
 
     Attributes:
+        axis: the width whose smallest passing value is searched: ``d_k``, or ``d_vo`` of model
+            facts.
+        per: the settings in which d_vo is searched: a list of d_qk, or of h. For axis d_vo alone.
+        max_d_vo: largest d_vo; by default d_model, for a head's values have no more dimensions.
+        d_vo: widths of mode grid on axis d_vo.
         mode: ``threshold`` finds the smallest passing d_k of each head count; ``grid`` trains every
             listed D_K that the head count divides.
         heads: head counts to search. ``all`` searches every integer and confirms its winners; heads
@@ -43,7 +79,13 @@ class Search(Spec):
         D_K: total widths of mode grid.
     """
 
+    later: ClassVar[frozenset[str]] = frozenset({"axis", "per", "max_d_vo", "d_vo"})
+
     mode: Literal["threshold", "grid"] = "threshold"
+    axis: Literal["d_k", "d_vo"] = "d_k"
+    per: Settings | None = None
+    max_d_vo: Count | None = None
+    d_vo: tuple[Count, ...] | None = None
     heads: tuple[Count, ...] | Literal["all"] = (1, 2, 4, 8, 16, 32, 64)
     target: Annotated[Real, Field(gt=0, le=1)] = 0.99
     seeds: Annotated[Count, Field(le=10_000)] = 10
@@ -58,9 +100,31 @@ class Search(Spec):
     retest_steps: Annotated[StrictInt, Field(ge=2)] | None = None
     D_K: tuple[Count, ...] | None = None
 
-    def lists(self, h: int) -> bool:
-        """Whether a head count is one of those to be searched."""
-        return self.heads == "all" or h in self.heads
+    @property
+    def arms(self) -> tuple[int, ...] | Literal["all"]:
+        """The settings to search: head counts, or what ``per`` lists."""
+        if self.axis == "d_k":
+            return self.heads
+        per = self.per or Settings()
+        return per.h if self.sizes.arm == "h" else per.d_qk
+
+    @property
+    def sizes(self) -> SizeAxis:
+        """Which sizes are the arms and the values of the search."""
+        if self.axis == "d_k":
+            return CAPACITY
+        per = self.per or Settings()
+        if len(per.h) > 1:
+            return SizeAxis("h", "d_vo", (("d_k", per.d_qk[0]),))
+        return SizeAxis("d_k", "d_vo", (("h", per.h[0]),))
+
+    def written(self) -> dict[str, Any]:
+        """Its keys as a study file has them: those of its axis, with every default."""
+        return self.model_dump(mode="json", exclude=set(OF_D_K) if self.axis == "d_vo" else None)
+
+    def lists(self, arm: int) -> bool:
+        """Whether a setting is one of those to be searched."""
+        return self.arms == "all" or arm in self.arms
 
     @field_validator("keep_within", mode="before")
     @classmethod
@@ -76,6 +140,39 @@ class Search(Spec):
             return {**keys, "confirm_seeds": CONFIRM_SEEDS}
         return keys
 
+    @model_validator(mode="before")
+    @classmethod
+    def _every_setting_of_facts(cls, keys: Any) -> Any:
+        """On axis d_vo every setting is searched to its end, unless a margin is given."""
+        if isinstance(keys, dict) and keys.get("axis") == "d_vo" and "keep_within" not in keys:
+            return {**keys, "keep_within": None}
+        return keys
+
+    @model_validator(mode="after")
+    def _of_its_axis(self) -> Self:
+        other = ("per", "max_d_vo", "d_vo") if self.axis == "d_k" else OF_D_K
+        fields = type(self).model_fields
+        for name in other:
+            if getattr(self, name) != fields[name].default:
+                instead = "axis: d_vo" if self.axis == "d_k" else "the sizes under per"
+                raise ValueError(
+                    f"{name}: not for axis {self.axis}; leave it out, or give {instead}"
+                )
+        if self.axis == "d_vo":
+            self._check_values()
+        return self
+
+    def _check_values(self) -> None:
+        """Refuse widths d_vo that do not go with the mode."""
+        if self.mode == "grid" and not self.d_vo:
+            raise ValueError("d_vo: missing; mode grid needs a list of widths")
+        if self.mode == "threshold" and self.d_vo is not None:
+            raise ValueError("d_vo: only for mode grid; for a threshold give max_d_vo, or neither")
+        if self.mode == "grid" and self.max_d_vo is not None:
+            raise ValueError("max_d_vo: only for mode threshold; in mode grid the d_vo list limits")
+        if self.d_vo and len(set(self.d_vo)) != len(self.d_vo):
+            raise ValueError(f"d_vo: {list(self.d_vo)} repeats a width; list each once")
+
     @model_validator(mode="after")
     def _for_thresholds_alone(self) -> Self:
         if self.mode == "grid":
@@ -89,6 +186,8 @@ class Search(Spec):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        if self.axis == "d_vo":
+            return self
         if self.heads == "all":
             if self.mode == "grid":
                 raise ValueError("heads: all; mode grid needs a list of heads, such as [1, 2, 4]")

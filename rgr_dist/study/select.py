@@ -41,12 +41,13 @@ def cell_named(study: Study, text: str) -> Cell:
 
 
 def heads_named(study: Study, heads: Sequence[int]) -> tuple[int, ...]:
-    """Those head counts, in the study's order.
+    """Those head counts, or other settings, in the study's order.
 
     Raises:
         StudyError: one of them is not in the study.
     """
-    listed = sorted(set(heads)) if study.search.heads == "all" else study.search.heads
+    arms = study.search.arms
+    listed = sorted(set(heads)) if arms == "all" else arms
     for h in heads:
         if h not in listed:
             raise StudyError(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import resources
+from typing import Any
 
 import yaml
 
@@ -59,8 +61,26 @@ def _count_cells(text: str) -> int:
     study = yaml.safe_load(text)
     count = 0
     for item in study["cells"]:
+        if study.get("model") == "facts":
+            count += _count_databases(study, item)
+            continue
         of_graph = {**study.get("graph", {}), **item.get("graph", {})}
         of_training = {**study.get("training", {}), **item.get("training", {})}
         listed = (item["m"], item["d_model"], of_graph.get("degree"), of_training.get("max_steps"))
-        count += math.prod(len(values) if isinstance(values, list) else 1 for values in listed)
+        count += _product(listed)
     return count
+
+
+def _count_databases(study: Mapping[str, Any], item: Mapping[str, Any]) -> int:
+    """The cells of one entry of a study of facts; another family takes none of the common keys."""
+    own, common = item.get("database", {}), study.get("database", {})
+    same = own.get("family", common.get("family")) == common.get("family")
+    database = {**common, **own} if same else own
+    of_facts = {**study.get("facts", {}), **item.get("facts", {})}
+    of_training = {**study.get("training", {}), **item.get("training", {})}
+    listed = [item["d_model"], of_training.get("max_steps"), *database.values()]
+    return _product([*listed, *of_facts.values()])
+
+
+def _product(listed: Iterable[Any]) -> int:
+    return math.prod(len(values) if isinstance(values, list) else 1 for values in listed)

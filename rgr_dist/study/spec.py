@@ -24,6 +24,11 @@ def _number(value: Any) -> Any:
     return value
 
 
+def listed(value: Any) -> Any:
+    """A single value as a list of one."""
+    return value if isinstance(value, list | tuple) else [value]
+
+
 LARGEST_COUNT = 2**31 - 1
 Count = Annotated[StrictInt, Field(ge=1, le=LARGEST_COUNT)]
 Real = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False)]

@@ -11,6 +11,7 @@ import yaml
 from pydantic import Field
 
 from rgr_dist.study.cell import Cell
+from rgr_dist.study.database import Database, FactsFile
 from rgr_dist.study.families import Edges, Embedding, Graph
 from rgr_dist.study.search import Search
 from rgr_dist.study.spec import Spec
@@ -85,18 +86,19 @@ class Study(Spec):
     def _differences(self, alike: Sequence[Cell]) -> list[list[str]]:
         """For each of several cells, ``key=value`` where its value is not that of most."""
         flat = [self.keys_of(cell) for cell in alike]
-        keys = list(flat[0])
-        if len({one.get("graph.file") for one in flat}) == len(flat):
-            keys = [key for key in keys if key != "graph.digest"]
+        keys = list(dict.fromkeys(key for one in flat for key in one))
+        for part in ("graph", "database"):
+            if len({one.get(f"{part}.file") for one in flat}) == len(flat):
+                keys = [key for key in keys if key != f"{part}.digest"]
 
         def is_usual(key: str, value: Any) -> bool:
-            return 2 * [one[key] for one in flat].count(value) > len(flat)
+            return 2 * [one.get(key) for one in flat].count(value) > len(flat)
 
         return [
             [
                 f"{key.split('.')[-1]}={_plain(own[key])}"
                 for key in keys
-                if not is_usual(key, own[key])
+                if key in own and not is_usual(key, own[key])
             ]
             for own in flat
         ]
@@ -105,38 +107,61 @@ class Study(Spec):
         """The keys in which cells of one size can differ."""
         parts: dict[str, Any] = {"context": cell.context, "training": cell.training}
         flat = {f"{part}.{key}": v for part, spec in parts.items() for key, v in dict(spec).items()}
+        if cell.database is not None:
+            return self._keys_of_facts(cell, cell.database) | flat
         flat["graph.family"] = cell.graph.family
         if isinstance(cell.graph, Edges):
             file = Path(self.files.get(cell.graph.digest, {}).get("file", "")).name
             flat |= {"graph.file": file, "graph.digest": cell.graph.digest[:8]}
         return flat
 
+    def _keys_of_facts(self, cell: Cell, database: Database) -> dict[str, Any]:
+        """Keys of a database, less those that its number of triples tells of most families."""
+        own = database.model_dump(mode="json", exclude={"triples"})
+        flat = {f"database.{key}": value for key, value in own.items()}
+        if isinstance(database, FactsFile):
+            file = Path(self.files.get(database.digest, {}).get("file", "")).name
+            flat |= {"database.file": file, "database.digest": database.digest[:8]}
+        return flat | {f"facts.{key}": value for key, value in dict(cell.facts).items()}
+
     def to_yaml(self) -> str:
         """The study with every default written out; loading it gives the same study."""
         cells = []
         shared = self.cells[0]
         for cell in self.cells:
-            item: dict[str, Any] = {"m": cell.m, "d_model": cell.d_model}
+            item = self.written_sizes(cell)
             if cell.graph != shared.graph:
                 item["graph"] = self.written(cell.graph)
-            for part in ("context", "training"):
+            for part in ("context", "training", "facts"):
                 own, common = dict(getattr(cell, part)), dict(getattr(shared, part))
                 changed = {key: own[key] for key in own if own[key] != common[key]}
                 if changed:
                     item[part] = changed
             cells.append(item)
-        document = {
-            "name": self.name,
-            **shared.model_dump(mode="json", exclude={"m", "d_model", "construction"}),
-            "model": shared.written_model,
+        left_out = {"m", "d_model", "construction", "database"}
+        parts: dict[str, Any] = {
             "embedding": self.written(shared.embedding),
             "graph": self.written(shared.graph),
+        }
+        if shared.database is not None:
+            left_out, parts = left_out | {*parts, "context"}, {"facts": dict(shared.facts)}
+        document = {
+            "name": self.name,
+            **shared.model_dump(mode="json", exclude=left_out),
+            "model": shared.written_model,
+            **parts,
             "cells": cells,
-            "search": self.search.model_dump(mode="json", exclude_none=False),
+            "search": self.search.written(),
         }
         return yaml.safe_dump(document, sort_keys=False)
 
-    def written(self, part: Graph | Embedding) -> dict[str, Any]:
+    def written_sizes(self, cell: Cell) -> dict[str, Any]:
+        """A cell's item in a study file, as far as its sizes and its database go."""
+        if cell.database is None:
+            return {"m": cell.m, "d_model": cell.d_model}
+        return {"database": self.written(cell.database), "d_model": cell.d_model}
+
+    def written(self, part: Graph | Embedding | Database) -> dict[str, Any]:
         """A part as a study file has it: naming its files instead of what was read from them."""
         keys = part.model_dump(mode="json")
         digest = keys.get("digest")

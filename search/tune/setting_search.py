@@ -5,8 +5,12 @@ from __future__ import annotations
 import logging
 import math
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
+from search.axis import Axis
 from search.best_arm import rank
 from search.cell_state import CellState
 from search.portfolio import Portfolio
@@ -25,6 +29,23 @@ from search.tune.threshold import Threshold, Thresholds, TrialError, name
 
 logger = logging.getLogger(__name__)
 ONE_CELL = "all settings"
+
+
+@dataclass(frozen=True)
+class Settings(Axis):
+    """The settings of a question as the arms of a search, numbered from 1."""
+
+    value: str
+    settings: Sequence[Mapping[str, Any]]
+
+    @property
+    def words(self) -> Words:
+        """How the search's texts name them."""
+        return Words(value=self.value, arms="settings")
+
+    def setting(self, arm: int) -> Mapping[str, Any]:
+        """The keys of a setting, with their values."""
+        return self.settings[arm - 1]
 
 
 class SettingSearch:
@@ -47,6 +68,7 @@ class SettingSearch:
 
     def __init__(self, question: Question, kept: ScoreFile) -> None:
         self.question = question
+        self.axis = Settings(question.axis, question.settings)
         self.kept = kept
         self.errors: dict[int, list[TrialError]] = defaultdict(list)
         self.portfolio = Portfolio(self._plans(), question.test, together=1)
@@ -63,7 +85,7 @@ class SettingSearch:
             intervals=False,
             unrunnable="fail" if asked.on_error == "fail" else "open",
             confirm_seeds=asked.confirm_seeds,
-            words=Words(value=asked.axis, arms="settings"),
+            words=self.axis.words,
         )
         if asked.keep_within is None:
             return [
@@ -91,8 +113,8 @@ class SettingSearch:
 
     def config(self, probe: Probe) -> dict[str, object]:
         """What a trial's config holds besides what all of them share."""
-        setting = self.question.settings[self.number_of(probe)]
-        return {**setting, self.question.axis: probe.value, "seed": probe.seeds[0]}
+        keys = self.axis.config(self.number_of(probe) + 1, probe.value)
+        return {**keys, "seed": probe.seeds[0]}
 
     def take_in(self, probe: Probe, score: float) -> None:
         """Keep the score of a probe's seed, then tell the search.
@@ -122,7 +144,7 @@ class SettingSearch:
         """Take down what a trial gave instead of a score, and tell it in a line."""
         error, number = TrialError(probe.value, probe.seeds[0], exception), self.number_of(probe)
         self.errors[number].append(error)
-        setting = {**self.question.settings[number], self.question.axis: error.value}
+        setting = self.axis.config(number + 1, error.value)
         policy = '; on_error="fail" would count it as failing'
         if self.question.on_error == "fail":
             policy = "; it counts as failing"

@@ -69,7 +69,8 @@ def test_the_tables_have_the_columns_and_types_of_their_schemas() -> None:
     ):
         assert rows
         for row in rows:
-            assert set(schema.names) <= set(row)
+            of_facts = {"d_vo", *(name for name in schema.names if name.startswith("D_V"))}
+            assert set(schema.names) - of_facts <= set(row)
         pa.Table.from_pylist(rows, schema=schema)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from rgr_dist.store.schema import RUNS
+from rgr_dist.store.schema import OF_FACTS, RUNS
 from rgr_dist.study.cell import Cell, Run
 
 CELL = Cell(m=64, d_model=16)
@@ -48,10 +48,11 @@ def run_row(
         "versions": "rgr-dist=0.1.0",
         "git_revision": None,
         "config": run.config_json,
+        **dict.fromkeys(OF_FACTS),
     }
-    assert list(row) == RUNS.names
+    assert set(row) == set(RUNS.names)
     assert set(other) <= set(row)
-    return row | other
+    return {name: row[name] for name in RUNS.names} | other
 
 
 def failed_row(**run: Any) -> dict[str, Any]:

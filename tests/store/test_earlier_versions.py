@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rgr_dist.store.parts import has_digest, version_of, written
+from rgr_dist.store.schema import SCHEMA_VERSION
 from rgr_dist.store.store import Store
 from rgr_dist.store.verify import verify
 
@@ -62,7 +63,7 @@ def test_the_next_run_writes_it_anew_with_every_column_and_a_checksum(
     store.compact()
     (now,) = (tmp_path / "runs").iterdir()
     assert has_digest(now.name)
-    assert version_of(now.read_bytes()) == 3
+    assert version_of(now.read_bytes()) == SCHEMA_VERSION
     assert store.runs()[["run_id", "score", "finished_at"]].equals(
         before[["run_id", "score", "finished_at"]]
     )

@@ -12,7 +12,7 @@ from analysis.wording import plural
 from rgr_dist.planning.brackets import MEANINGS, accuracy_sign, bracket_sign
 from rgr_dist.planning.forecast import Forecast, forecast
 from rgr_dist.planning.listing import failures
-from rgr_dist.planning.portfolio import StoredSearch, shown_heads
+from rgr_dist.planning.portfolio import StoredSearch, shown_arms
 
 
 def section(tables: Tables, search: StoredSearch) -> Section:
@@ -21,18 +21,19 @@ def section(tables: Tables, search: StoredSearch) -> Section:
     left = sum(forecast(study, portfolio), Forecast())
     by_accuracy = study.cells[0].record.report == "accuracy"
     sign = accuracy_sign if by_accuracy else bracket_sign
-    listed = () if study.search.heads == "all" else study.search.heads
+    sizes, arms = study.search.sizes, study.search.arms
+    listed, of_arm = () if arms == "all" else arms, sizes.shown(sizes.arm)
     rows: list[dict[str, Any]] = []
     for cell in study.cells:
         state, name = portfolio.state(cell.cell_id), tables.names[cell.cell_id]
         best = None if by_accuracy else state.best_cost
-        shown = {h: sign(state, h) for h in listed or shown_heads(state)}
+        shown = {h: sign(state, h) for h in listed or shown_arms(state)}
         row: dict[str, Any] = {"anchor": name.anchor, "short": name.short, "signs": shown}
         row["D_K"] = None if best is None else f"{best}" if state.is_done else f"≤ {best}"
         row["h_star"] = None if by_accuracy or state.best is None else state.best.arm
         row["done"] = "finished" if state.is_done else "waits" if state.is_waiting else "open"
         rows.append(row)
-    heads = [Column(f"h = {h}", partial(_sign_of, h), text=True) for h in listed] or [
+    heads = [Column(f"{of_arm} = {h}", partial(_sign_of, h), text=True) for h in listed] or [
         Column("heads in question", _in_question, text=True)
     ]
     signs = "; ".join(f"{sign.text} {meaning}" for sign, meaning in MEANINGS)
@@ -44,12 +45,13 @@ def section(tables: Tables, search: StoredSearch) -> Section:
         name="table-state",
         caption="Mean accuracy at the largest D_K so far, of so many seeds."
         if by_accuracy
-        else f"Brackets on d_k: {signs}. D_K* = h d_k at the best head count h*.",
+        else f"Brackets on {sizes.value}: {signs}. {sizes.total}* = h {sizes.value} at the best "
+        + ("head count h*." if of_arm == "h" else f"{of_arm}."),
         columns=[
             Column("cell", lambda row: row["short"], text=True, names=True),
             *heads,
-            Column("D_K*", lambda row: row["D_K"], text=True),
-            Column("h*", lambda row: row["h_star"]),
+            Column(f"{sizes.total}*", lambda row: row["D_K"], text=True),
+            Column(f"{of_arm}*", lambda row: row["h_star"]),
             Column("search", lambda row: row["done"], text=True),
         ],
         rows=rows,

@@ -1,0 +1,118 @@
+"""The search of a study of facts: settings in place of head counts, d_vo in place of d_k."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from rgr_dist.planning.explain import explain_cell
+from rgr_dist.planning.listing import plan_study, study_status
+from rgr_dist.planning.portfolio import Feed, open_portfolio
+from rgr_dist.planning.tables import asked_probes, decision_rows, threshold_rows
+from rgr_dist.store.row import run_row
+from rgr_dist.store.schema import DECISIONS, RUNS, THRESHOLDS
+from rgr_dist.store.store import Store
+from rgr_dist.store.verify import verify
+from rgr_dist.study.from_yaml import parse_study
+from rgr_dist.study.study import Study
+from search.protocol import Probe
+
+WIDTHS = {1: 11, 2: 5, 8: 4}
+"""Smallest passing d_vo of each setting of the made-up cells."""
+SETTINGS = {"d_qk": {"d_qk": [1, 2, 8], "h": 3}, "h": {"h": [1, 2, 8], "d_qk": 3}}
+
+
+def study_of(arm: str) -> Study:
+    database = {"family": "function", "keys": [8, 16], "queries": 4, "values": 8}
+    search = {"axis": "d_vo", "per": SETTINGS[arm], "seeds": 2, "intervals": False}
+    cells = [{"d_model": 16}]
+    keys = {"name": "made-up", "model": "facts", "database": database, "cells": cells}
+    return parse_study({**keys, "search": search})
+
+
+def trained(study: Study) -> list[dict[str, Any]]:
+    """Rows of every run that the study asks for."""
+    portfolio = open_portfolio(study, pd.DataFrame(columns=RUNS.names))
+    feed, rows = Feed(study, portfolio), []
+    while isinstance(probe := portfolio.ask(), Probe):
+        score = 1.0 if probe.value >= WIDTHS[probe.arm] else 0.5
+        ended = {"score": score, "stop_reason": "max_steps", "steps": 20, "seconds": 0.1}
+        own = [run_row(run, ended, "made up", "cpu") for run in feed.runs_of(probe)]
+        assert not any(feed.knows(row) for row in own)
+        for row in own:
+            feed.tell(row)
+            assert feed.knows(row)
+        portfolio.release(probe)
+        rows += own
+    return rows
+
+
+@pytest.mark.parametrize("arm", SETTINGS)
+def test_every_setting_has_its_smallest_d_vo_with_both_sides_trained(arm: str) -> None:
+    study = study_of(arm)
+    runs = pa.Table.from_pylist(trained(study), schema=RUNS).to_pandas()
+    portfolio = open_portfolio(study, runs)
+    assert portfolio.is_done, "told from the stored rows as from the trained ones"
+    rows = threshold_rows(study, portfolio)
+    column = "d_k" if arm == "d_qk" else "h"
+    assert [row[column] for row in rows] == 2 * list(WIDTHS)
+    for row in rows:
+        heads = 3 if arm == "d_qk" else row["h"]
+        assert row["h"] == heads
+        assert row["d_vo"] == WIDTHS[row[column]]
+        assert row["D_V"] == heads * row["d_vo"]
+        certificate = json.loads(row["certificate"])
+        assert certificate["pass"]["d_vo"] == row["d_vo"]
+        assert certificate["fail"] == {
+            "d_vo": row["d_vo"] - 1, "mean_score": 0.5, "n_seeds": 2,
+            "D_V": heads * (row["d_vo"] - 1),
+        }  # fmt: skip
+    decisions = decision_rows(study, portfolio)
+    assert all(row["D_V"] == row["h"] * row["d_vo"] for row in decisions)
+    pa.Table.from_pylist(rows, schema=THRESHOLDS)
+    pa.Table.from_pylist(decisions, schema=DECISIONS)
+    asked = {
+        (row["cell_id"], row["h"], row["d_k"], row["d_vo"])
+        for row in asked_probes(study, portfolio)
+    }
+    assert asked == {tuple(row) for row in runs[["cell_id", "h", "d_k", "d_vo"]].to_numpy()}
+
+
+def test_a_store_of_facts_resumes_and_tells_its_brackets(tmp_path: Any) -> None:
+    study, store = study_of("d_qk"), Store(tmp_path)
+    rows = trained(study)
+    store.append(rows[: len(rows) // 2])
+    left, facts = plan_study(study, store)
+    assert facts["stored_runs"] == len(rows) // 2
+    assert facts["runs_left"] > 0
+    assert set(left[0]) >= {"cell", "facts", "settings", "max_D_V", "next_d_qk", "next_d_vo"}
+    store.append(rows)
+    brackets, facts = study_status(study, store)
+    assert facts["finished"]
+    assert [(row["d_qk"], row["fails_at"], row["passes_at"]) for row in brackets[:3]] == [
+        (setting, width - 1, width) for setting, width in WIDTHS.items()
+    ]
+    found = verify(store)
+    assert found.problems == []
+    sections, told = explain_cell(study, study.cells[0], store, [2])
+    assert {row["d_qk"] for row in sections["decisions"]} == {2}
+    assert sections["settings"][0]["d_vo"] == WIDTHS[2]
+    assert told["finished"]
+
+
+def test_a_failed_run_keeps_its_setting_open(tmp_path: Any) -> None:
+    study, store = study_of("d_qk"), Store(tmp_path)
+    portfolio = open_portfolio(study, pd.DataFrame(columns=RUNS.names))
+    probe = portfolio.ask()
+    assert isinstance(probe, Probe)
+    failed = [
+        run_row(run, {"error": "lost"}, "made up", None)
+        for run in Feed(study, portfolio).runs_of(probe)
+    ]
+    store.append(failed)
+    _, facts = study_status(study, store)
+    assert facts["runs_failed"] == len(failed)

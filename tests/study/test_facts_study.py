@@ -1,0 +1,126 @@
+"""Studies of facts: their cells, the axis of their search, and what is refused in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.errors import StudyError
+from rgr_dist.study.from_yaml import load_study, parse_study
+from rgr_dist.study.select import cell_named, heads_named
+from rgr_dist.study.study import Study
+
+FUNCTION = {"family": "function", "keys": 8, "queries": 4, "values": 8}
+SEARCH = {"axis": "d_vo", "per": {"d_qk": [1, 2, 4]}}
+
+
+def document(**changes: Any) -> dict[str, Any]:
+    written = {
+        "name": "made-up",
+        "model": "facts",
+        "database": FUNCTION,
+        "cells": [{"d_model": 16}],
+        "search": SEARCH,
+    }
+    return {key: value for key, value in {**written, **changes}.items() if value is not None}
+
+
+def study_of(**changes: Any) -> Study:
+    return parse_study(document(**changes))
+
+
+def test_lists_within_a_database_make_a_cell_for_each_combination() -> None:
+    cells = [
+        {"database": {"keys": [8, 16], "values": [4, 8]}, "d_model": [16, 32]},
+        {"database": {**FUNCTION, "family": "partial", "share": 0.5}, "d_model": 16},
+    ]
+    study = study_of(cells=cells, facts={"tau": [0.5, 0.95]})
+    assert len(study.cells) == 2 * (2 * 2 * 2 + 1)
+    assert {cell.m for cell in study.cells} == {32, 64, 16}
+    assert len(set(study.cell_names.values())) == len(study.cells)
+    for cell in study.cells:
+        assert cell_named(study, study.name_of(cell)) == cell
+    assert parse_study(yaml.safe_load(study.to_yaml())) == study
+
+
+def test_a_file_is_a_database_that_its_content_names(tmp_path: Path) -> None:
+    lines = ["key,query,value", *(f"k{i},q{j},{(i * j) % 3}" for i in range(4) for j in range(2))]
+    (tmp_path / "facts.csv").write_text("\n".join(lines))
+    (tmp_path / "mine.yaml").write_text(
+        yaml.safe_dump(document(database={"family": "file", "file": "facts.csv"}))
+    )
+    study = load_study(str(tmp_path / "mine.yaml"))
+    (cell,) = study.cells
+    assert (cell.m, cell.family, len(cell.assets)) == (8, "file", 1)
+    assert parse_study(yaml.safe_load(study.to_yaml())) == study
+    (tmp_path / "facts.csv").write_text("\n".join([*lines, lines[-1]]))
+    with pytest.raises(StudyError, match=r"database\.file: .*listed twice"):
+        load_study(str(tmp_path / "mine.yaml"))
+
+
+def test_the_arms_are_what_per_lists() -> None:
+    by_width = study_of().search
+    assert by_width.arms == (1, 2, 4)
+    assert by_width.sizes.config(4, 7) == {"h": 1, "d_k": 4, "d_vo": 7}
+    assert by_width.sizes.width(4, 7) == 7
+    by_heads = study_of(search={"axis": "d_vo", "per": {"h": [1, 2], "d_qk": 4}}).search
+    assert by_heads.arms == (1, 2)
+    assert by_heads.sizes.config(2, 7) == {"d_k": 4, "h": 2, "d_vo": 7}
+    assert by_heads.sizes.width(2, 7) == 14
+    assert by_heads.keep_within is None, "every setting is searched to its end"
+    assert heads_named(study_of(), [4]) == (4,)
+    with pytest.raises(StudyError, match="valid: 1, 2, 4"):
+        heads_named(study_of(), [3])
+
+
+def test_a_run_of_relations_says_nothing_of_facts() -> None:
+    run = Run(cell=Cell(m=64, d_model=16), h=4, d_k=5, seed=0)
+    for key in ("database", "facts", "d_vo", "axis"):
+        assert key not in run.config_json
+    (cell,) = study_of().cells
+    own = Run(cell=cell, h=1, d_k=4, d_vo=2, seed=0)
+    assert '"d_vo":2' in own.config_json
+    assert own.run_id != own.model_copy(update={"d_vo": 3}).run_id
+
+
+def test_a_database_is_the_same_at_every_width_and_tau() -> None:
+    first, second = study_of(facts={"tau": [0.5, 0.9]}).cells
+    assert first.problem_json == second.problem_json
+    assert first.cell_id != second.cell_id
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"database": None}, "database: missing; model facts needs one"),
+        ({"cells": [{"m": 8, "d_model": 16}]}, r"cells\[0\].m: of model facts the triples"),
+        ({"cells": [{"d_model": 16, "database": {"keys": 0}}]}, r"cells\[0\].database.keys: 0 is"),
+        ({"database": {**FUNCTION, "key": 3}}, "database.key: unknown key; did you mean 'keys'"),
+        ({"database": {**FUNCTION, "family": "functoin"}}, "did you mean 'function'"),
+        ({"database": {**FUNCTION, "family": "low-rank", "rank": 9}}, "database.rank: 9 is not"),
+        ({"facts": {"tau": 1.5}}, "facts.tau: 1.5 is not valid"),
+        ({"graph": {"family": "regular", "degree": 2}}, "graph: model facts does not use it"),
+        ({"context": {"length": 4}}, "context.length: model facts does not use it"),
+        ({"training": {"patience": 2}}, "training.patience: model facts does not use it"),
+        ({"training": {"batch_size": 33}}, "batch_size: 33 exceeds the 32 triples"),
+        ({"search": {}}, "search.axis: d_k is not valid for model facts; give axis: d_vo"),
+        ({"search": {**SEARCH, "heads": [1, 2]}}, "search.heads: not for axis d_vo"),
+        ({"search": {**SEARCH, "per": {"d_qk": [1, 2], "h": [1, 2]}}}, "list the sizes of one"),
+        ({"search": {**SEARCH, "per": {"d_qk": [2, 2]}}}, "repeats a size"),
+        ({"search": {**SEARCH, "mode": "grid"}}, "d_vo: missing; mode grid needs"),
+        ({"model": "max", "cells": [{"m": 32, "d_model": 16}]}, "database: model max does not"),
+        (
+            {"model": "max", "database": None, "cells": [{"m": 32, "d_model": 16}]},
+            "search.axis: d_vo is not valid for model max",
+        ),
+        ({"model": "max", "database": None}, r"cells\[0\].m: missing; it has no default"),
+    ],
+)
+def test_what_is_wrong_is_told_in_one_line(changes: dict[str, Any], line: str) -> None:
+    with pytest.raises(StudyError, match=line) as told:
+        study_of(**changes)
+    assert "\n" not in str(told.value)
