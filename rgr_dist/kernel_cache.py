@@ -22,7 +22,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 config: Any = numba.config  # its settings are not typed
 
 PACKAGE = Path(__file__).parent
-ROOMS = ("problem", "engines", "engines/fused")
+ROOMS = ("problem", "engines", "engines/fused", "engines/fused/facts")
 """Folders whose files hold kernels, or types and constants that are compiled into them."""
 
 

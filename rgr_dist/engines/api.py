@@ -22,6 +22,41 @@ BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
 
 
 @dataclass(frozen=True)
+class AtTau:
+    """What a trained layer knows at a threshold on the probability.
+
+    Attributes:
+        accuracy: share of the asked triples whose value has a probability of at least tau.
+        rank: largest rank of an unfolding of softmax≥tau(L), over all pairs.
+    """
+
+    tau: float
+    accuracy: float
+    rank: int
+
+
+@dataclass(frozen=True)
+class FactsOutcome:
+    """What is kept of a trained layer of facts; L are its logits of all pairs, [|K|, |Q|, |V|].
+
+    The largest rank of an unfolding is a lower bound on a tensor's rank (``theory.ranks``).
+
+    Attributes:
+        argmax_accuracy: share of the asked triples whose value has the largest logit.
+        softmax_accuracy: share whose value has a probability of at least ``facts.tau``.
+        rank_logits: largest rank of an unfolding of L.
+        rank_argmax: the same of the 0/1 tensor of the largest logits.
+        by_tau: softmax≥tau(L) at several tau, increasing.
+    """
+
+    argmax_accuracy: float
+    softmax_accuracy: float
+    rank_logits: int
+    rank_argmax: int
+    by_tau: tuple[AtTau, ...]
+
+
+@dataclass(frozen=True)
 class Outcome:
     """How one run ended.
 
@@ -34,6 +69,7 @@ class Outcome:
         steps: training steps done; if the run diverged, up to the check that found it.
         seconds: the run's share of the wall time of the program that trained it.
         null_rate: share of the transformer's test queries that it answered with NULL.
+        facts: what model ``facts`` has beside its score; None of other models and if it diverged.
     """
 
     score: float | None
@@ -43,6 +79,7 @@ class Outcome:
     stop_reason: StopReason
     seconds: float
     null_rate: float | None = None
+    facts: FactsOutcome | None = None
 
 
 @dataclass(frozen=True)

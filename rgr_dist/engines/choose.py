@@ -53,7 +53,12 @@ def make_engine(
 
         return ConstructionEngine()
     if name == "auto":
-        name = record.engines[0] if device == "cpu" else "lanes"
+        on_gpu = device != "cpu" and "lanes" in record.engines
+        name = "lanes" if on_gpu else record.engines[0]
+    if name == "fused" and record.task == "facts":
+        from rgr_dist.engines.fused.facts.engine import FactsEngine
+
+        return FactsEngine(threads)
     if name == "fused":
         from rgr_dist.engines.fused.engine import FusedEngine
 
@@ -76,6 +81,12 @@ def _transformer_reference(device: str) -> Engine:
     return TransformerReference()
 
 
+def _facts_reference(device: str) -> Engine:
+    from rgr_dist.engines.reference.facts import FactsReference
+
+    return FactsReference()
+
+
 def _lanes(device: str) -> Engine:
     from rgr_dist.engines.lanes.engine import LanesEngine
 
@@ -91,6 +102,7 @@ def _transformer_lanes(device: str) -> Engine:
 _TORCH_ENGINES: dict[tuple[str, str], Callable[[str], Engine]] = {
     ("reference", "edges"): _reference,
     ("reference", "matching"): _transformer_reference,
+    ("reference", "facts"): _facts_reference,
     ("lanes", "edges"): _lanes,
     ("lanes", "matching"): _transformer_lanes,
 }

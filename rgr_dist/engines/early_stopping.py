@@ -20,7 +20,8 @@ class EarlyStop:
 
     A micro-F1 stops a run once ``patience`` checks in a row were above ``stop_score``. An error
     (Sec. 7.2: same interval and patience) stops it once that many checks in a row did not improve
-    on the best one before them by more than ``tolerance`` times that best.
+    on the best one before them by more than ``tolerance`` times that best. A layer of facts stops
+    once every asked triple is right.
     """
 
     cell: Cell
@@ -35,6 +36,8 @@ class EarlyStop:
     def after(self, val_score: float | None) -> bool:
         """Whether to stop after this check; None is a score that is not above ``above``."""
         training = self.cell.training
+        if self.cell.record.task == "facts":
+            return val_score == 1
         if self.cell.record.minimised:
             assert val_score is not None
             counts = val_score >= self.best * (1 - training.tolerance)

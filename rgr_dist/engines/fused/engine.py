@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import replace
 from threading import Lock
-from typing import TypeVar
 
 from rgr_dist.engines.api import Outcome, StopReason, Weights
 from rgr_dist.engines.early_stopping import Checks
 from rgr_dist.engines.fused.evaluation import make_scorer
 from rgr_dist.engines.fused.lane import Lane
+from rgr_dist.engines.fused.side_by_side import map_runs, train_side_by_side
 from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.families import Permutation, Regular
 from rgr_dist.study.training import Training
-
-Result = TypeVar("Result")
 
 
 def train_lane(run: Run, budgets: Sequence[int] = ()) -> list[Outcome]:
@@ -111,19 +108,8 @@ class FusedEngine:
 
     def train_through(self, runs: Sequence[Run], budgets: Sequence[int]) -> list[list[Outcome]]:
         """Train every run, and tell how it would have ended at smaller step limits too."""
-        ends = self._map(lambda run: train_lane(run, budgets), runs)
-        side_by_side = max(1, min(self.threads, len(runs)))
-        return [
-            [replace(outcome, seconds=outcome.seconds / side_by_side) for outcome in outcomes]
-            for outcomes in ends
-        ]
+        return train_side_by_side(lambda run: train_lane(run, budgets), runs, self.threads)
 
     def weights_after(self, runs: Sequence[Run], steps: int) -> list[Weights]:
         """The weights after so many steps, without checks or stopping."""
-        return self._map(lambda run: _weights_after(run, steps), runs)
-
-    def _map(self, work: Callable[[Run], Result], runs: Sequence[Run]) -> list[Result]:
-        if self.threads == 1 or len(runs) < 2:
-            return [work(run) for run in runs]
-        with ThreadPoolExecutor(min(self.threads, len(runs))) as threads:
-            return list(threads.map(work, runs))
+        return map_runs(lambda run: _weights_after(run, steps), runs, self.threads)

@@ -243,6 +243,22 @@ def horizontal_sum(typing: Any, tile: Any) -> Any:
 
 
 @instruction
+def horizontal_max(typing: Any, tile: Any) -> Any:
+    """The largest number of a tile of one row, as a scalar; NaN may be passed over."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        (vector,) = unpack(builder, sig.args[0], args[0], 1)
+        for half in (8, 4, 2, 1):
+            turned = ir.Constant(INTS, [(i + half) % WIDTH for i in range(WIDTH)])
+            other = builder.shuffle_vector(vector, vector, turned)
+            above = builder.fcmp_ordered(">", other, vector)
+            vector = builder.select(above, other, vector)
+        return builder.extract_element(vector, ir.Constant(ir.IntType(32), 0))
+
+    return types.float32(tile), codegen
+
+
+@instruction
 def transposed(typing: Any, tile: Any) -> Any:
     """The transpose of a tile of sixteen rows, by swapping blocks of 8, 4, 2 and 1."""
 

@@ -1,0 +1,64 @@
+"""How a run of facts ended: its accuracies, and the ranks of what its layer says of all pairs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rgr_dist.engines.api import AtTau, BlockWeights, FactsOutcome, Outcome, StopReason
+from rgr_dist.problem.facts_task import FactsTask
+from rgr_dist.study.cell import Run
+from rgr_dist.theory.fact_logits import all_logits
+from rgr_dist.theory.ranks import (
+    chances_of,
+    logits_rank,
+    places_above,
+    places_of_largest,
+    triples_rank,
+)
+
+TAUS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+"""Thresholds on the probability at which every layer is measured."""
+
+
+def facts_outcome(
+    task: FactsTask,
+    run: Run,
+    weights: BlockWeights,
+    accuracies: dict[str, float],
+    steps: int,
+    stop_reason: StopReason,
+) -> Outcome:
+    """The outcome of a run that did not diverge, but for its ``seconds``.
+
+    Args:
+        accuracies: by score, ``argmax`` and ``softmax``, as the engine judged the run by them.
+    """
+    score = accuracies[run.cell.facts.score]
+    logits = all_logits(weights, run.h, run.cell.facts.residual)
+    chances = chances_of(logits)
+    keys, queries, values = task.triples.T
+    right = chances[keys, queries, values]
+    ranks: dict[bytes, int] = {}  # one layer often says the same at several tau
+
+    def at(tau: float) -> AtTau:
+        places = places_above(chances, tau)
+        known = places.tobytes()
+        if known not in ranks:
+            ranks[known] = triples_rank(places).lower
+        return AtTau(tau, float(np.mean(right >= tau)), ranks[known])
+
+    return Outcome(
+        score=score,
+        val_score=score,
+        tau=None,
+        steps=steps,
+        stop_reason=stop_reason,
+        seconds=0.0,
+        facts=FactsOutcome(
+            argmax_accuracy=accuracies["argmax"],
+            softmax_accuracy=accuracies["softmax"],
+            rank_logits=logits_rank(logits),
+            rank_argmax=triples_rank(places_of_largest(logits)).lower,
+            by_tau=tuple(at(tau) for tau in TAUS),
+        ),
+    )

@@ -1,0 +1,1 @@
+"""Compiled training of model ``facts``: its logits computed from their factors."""

@@ -1,0 +1,95 @@
+"""Compiled training of model ``facts``: one lane at a time, in the cache of a core.
+
+The seeds of a probe are lanes on so many threads, one after another on one; no lane's numbers
+depend on another.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from threading import Lock
+
+from rgr_dist.engines.api import BlockWeights, Outcome
+from rgr_dist.engines.early_stopping import Checks
+from rgr_dist.engines.facts_outcome import facts_outcome
+from rgr_dist.engines.fused.facts.lane import FactsLane
+from rgr_dist.engines.fused.side_by_side import map_runs, train_side_by_side
+from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.database import Function
+from rgr_dist.study.training import Training
+
+_compiling = Lock()
+_compiled: list[bool] = []
+
+
+def compile_kernels() -> None:
+    """Compile or load the kernels, unless this process has done so already."""
+    with _compiling:
+        if not _compiled:
+            database = Function(family="function", keys=2, queries=2, values=2)
+            brief = Training(max_steps=1, check_every=1)
+            cell = Cell(model="facts", m=4, d_model=2, database=database, training=brief)
+            _train(Run(cell=cell, h=1, d_k=1, d_vo=1, seed=0), ())
+            _compiled.append(True)
+
+
+def train_lane(run: Run, budgets: Sequence[int] = ()) -> list[Outcome]:
+    """Train a run until it stops: its outcome at each budget and at its end.
+
+    ``seconds`` is its own time, without compiling.
+    """
+    compile_kernels()
+    return _train(run, budgets)
+
+
+def _train(run: Run, budgets: Sequence[int]) -> list[Outcome]:
+    started = time.perf_counter()
+    lane, checks = FactsLane(run), Checks(run.cell, budgets)
+    outcomes: list[Outcome] = []
+    while checks.limits:
+        lane.advance(checks.steps_to_next(lane.steps))
+        diverged = not lane.is_finite()
+        accuracies = {} if diverged else lane.accuracies()
+        score = accuracies.get(run.cell.facts.score)
+        stop_reason, ends = checks.after(lane.steps, score, diverged)
+        if stop_reason is None:
+            continue
+        if diverged:
+            outcome = Outcome(None, None, None, lane.steps, stop_reason, seconds=0.0)
+        else:
+            weights = lane.weights()
+            outcome = facts_outcome(lane.task, run, weights, accuracies, lane.steps, stop_reason)
+        seconds = time.perf_counter() - started
+        outcomes += [replace(outcome, seconds=seconds)] * ends
+    return outcomes
+
+
+def _weights_after(run: Run, steps: int) -> BlockWeights:
+    lane = FactsLane(run)
+    lane.advance(steps)
+    return lane.weights()
+
+
+class FactsEngine:
+    """Trains each lane by itself, in compiled code, on so many threads."""
+
+    name = "fused"
+
+    def __init__(self, threads: int = 1) -> None:
+        if threads < 1:
+            raise ValueError(f"threads: {threads}; give at least 1")
+        self.threads = threads
+
+    def train(self, runs: Sequence[Run]) -> list[Outcome]:
+        """Train every run until each triple is right, and return the outcomes in order."""
+        return [outcome for (outcome,) in self.train_through(runs, ())]
+
+    def train_through(self, runs: Sequence[Run], budgets: Sequence[int]) -> list[list[Outcome]]:
+        """Train every run, and tell how it would have ended at smaller step limits too."""
+        return train_side_by_side(lambda run: train_lane(run, budgets), runs, self.threads)
+
+    def weights_after(self, runs: Sequence[Run], steps: int) -> list[BlockWeights]:
+        """The weights after so many steps, without checks or stopping."""
+        return map_runs(lambda run: _weights_after(run, steps), runs, self.threads)

@@ -1,0 +1,62 @@
+"""One attention-only layer over a key and a query that answers with a value (arXiv:2502.05076).
+
+The input is the two tokens (k, q) and the answer is read at q. Shapes in names: B examples,
+K, Q, V numbers of keys, queries and values, d = d_model, h heads, c = d_head,qk, v = d_head,vo.
+Parameters by name: embeddings X_K [K, d] and X_Q [Q, d]; W_Q and W_K [d, h c]; W_V [d, h v];
+W_O [h v, d]; unembedding U [d, V]. No positions, norms, biases or MLP.
+
+*From tokens to factors.* In head i the query x_q attends to the two positions with the scores
+s_k = x_q W_Q^i (x_k W_K^i)^T / sqrt(c) and s_q, that of its own key. A softmax of two is
+A^i_kq = sigmoid(s_k - s_q) on the key's token and 1 - A^i_kq on its own. So the answer to (k, q)
+has the logits
+
+    L_kq = r x_q U + sum_i (A^i_kq x_k + (1 - A^i_kq) x_q) W_V^i W_O^i U
+         = E_q + sum_i A^i_kq (V^i_k - V'^i_q),
+
+    V^i = X_K W_V^i W_O^i U,  V'^i = X_Q W_V^i W_O^i U,  E = r X_Q U + sum_i V'^i,
+
+where r is 1 with a residual connection and 0 without. The summary writes L = E + sum_h A^h V^h:
+its E is ours, of no attention, and its A^h V^h stands for the product at each (k, q). What it does
+not write is the query's own value V': each head takes away A^i V'^i from E. The factors are small:
+A^i is K x Q and V^i is K x V, while L is K x Q x V.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+from torch.nn.functional import softmax
+
+Parameters = Mapping[str, Tensor]
+
+
+def token_logits(
+    keys_B: Tensor, queries_B: Tensor, theta: Parameters, h: int, residual: bool
+) -> Tensor:
+    """Logits of every value, [B, V], token by token.
+
+    Args:
+        keys_B, queries_B: int64 [B].
+    """
+    x_Bd = theta["X_Q"][queries_B]
+    tokens_B2d = torch.stack([theta["X_K"][keys_B], x_Bd], 1)
+    Q_Bhc = (x_Bd @ theta["W_Q"]).unflatten(-1, (h, -1))
+    K_B2hc = (tokens_B2d @ theta["W_K"]).unflatten(-1, (h, -1))
+    V_B2hv = (tokens_B2d @ theta["W_V"]).unflatten(-1, (h, -1))
+    S_Bh2 = torch.einsum("bhc,bnhc->bhn", Q_Bhc, K_B2hc) / Q_Bhc.shape[-1] ** 0.5
+    heads_Bhv = torch.einsum("bhn,bnhv->bhv", softmax(S_Bh2, -1), V_B2hv)
+    out_Bd = heads_Bhv.flatten(1) @ theta["W_O"]
+    return (x_Bd + out_Bd if residual else out_Bd) @ theta["U"]
+
+
+def right_by_argmax(logits_BV: Tensor, values_B: Tensor) -> Tensor:
+    """Whether the right value's logit is above every other, bool [B]."""
+    right_B1 = logits_BV.gather(-1, values_B[:, None])
+    return (logits_BV >= right_B1).sum(-1) == 1
+
+
+def right_by_softmax(logits_BV: Tensor, values_B: Tensor, tau: float) -> Tensor:
+    """Whether the right value's probability is at least tau, bool [B]."""
+    return softmax(logits_BV, -1).gather(-1, values_B[:, None])[:, 0] >= tau
