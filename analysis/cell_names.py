@@ -41,6 +41,10 @@ def cell_names(study: Study) -> Mapping[str, CellName]:
             n += 1
             unique = f"{anchor}-{n}"
         taken.add(unique)
+        if cell.database is not None:
+            size = f"{cell.m} facts, {cell.d_model}{inside}"
+            names[cell.cell_id] = CellName(unique, f"({size})", f"(|D|, d_model) = ({size})")
+            continue
         short = f"({cell.m}, {cell.d_model}{inside})"
         signs = f", {more[0]}" if more else ""
         values = f"({cell.m}, {cell.d_model}" + (f", {more[1]})" if more else ")")

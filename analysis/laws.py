@@ -214,18 +214,18 @@ def _power_laws(cells: pd.DataFrame, draws: Draws | None) -> list[Law]:
     part = None if draws is None else Draws(draws.fails[:, wide], draws.passes[:, wide])
     ends = ("D_K_fails", "D_K_passes")
     with_heads = cells[cells["h_star"].notna()]
-    whole = _power("D_K_power", D_K, "all cells", cells, "scale", ends, draws)
+    whole = power_law("D_K_power", D_K, "all cells", cells, "scale", ends, draws)
     alike = dataclasses.replace(whole, name="D_K_power_wide", cells=WIDE)
     return [
         whole,
         alike
         if wide.all()
-        else _power("D_K_power_wide", D_K, WIDE, cells[wide], "scale", ends, part),
-        _power("h_power", H, "all cells", with_heads, "compression", ("h_above", "h_below")),
+        else power_law("D_K_power_wide", D_K, WIDE, cells[wide], "scale", ends, part),
+        power_law("h_power", H, "all cells", with_heads, "compression", ("h_above", "h_below")),
     ]
 
 
-def _power(
+def power_law(
     name: str,
     axes: tuple[str, str],
     which: str,
@@ -234,6 +234,14 @@ def _power(
     ends: tuple[str, str],
     draws: Draws | None = None,
 ) -> Law:
+    """A power law, by the likelihood of each cell's interval.
+
+    Args:
+        axes: the response and the predictor, in words.
+        which: the cells, in words.
+        cells: with ``status``, the predictor and the ends.
+        ends: the columns of the largest width that fails and the smallest that passes.
+    """
     law = Law(
         name=name,
         response=axes[0],

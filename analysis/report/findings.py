@@ -148,24 +148,25 @@ def certificate_words(
 ) -> str:
     """``passes at 6 (10 seeds, mean 0.9961), fails at 5 (mean ≤ 0.9824 after 2 seeds)``.
 
-    Widths are d_k. For a failing probe that stopped early, the mean is the best that all of the
-    study's ``seeds`` could have given. A mean that fails has as many digits as tell it from the
-    target.
+    Widths are d_k, or d_vo of facts. For a failing probe that stopped early, the mean is the best
+    that all of the study's ``seeds`` could have given. A mean that fails has as many digits as tell
+    it from the target.
     """
     certificate = parse_certificate(text) or {}
     passed, failed = certificate.get("pass"), certificate.get("fail")
     if not passed and not failed:
         return MISSING
     words = []
+    width = "d_vo" if "d_vo" in {**(passed or {}), **(failed or {})} else "d_k"
     if passed:
         mean = _mean(passed["mean_score"])
-        words.append(f"passes at {passed['d_k']} ({_seeds(passed['n_seeds'])}, mean {mean})")
+        words.append(f"passes at {passed[width]} ({_seeds(passed['n_seeds'])}, mean {mean})")
     if failed:
-        words.append(f"fails at {failed['d_k']} ({_failure(failed, seeds, minimised, target)})")
+        words.append(f"fails at {failed[width]} ({_failure(failed, seeds, minimised, target)})")
     elif passed:
-        at_one = integer(passed["d_k"]) == 1
+        at_one = integer(passed[width]) == 1
         words.append("nothing is narrower" if at_one else "no failing probe below")
-    yet = passed and failed and failed["d_k"] > passed["d_k"]
+    yet = passed and failed and failed[width] > passed[width]
     return (" yet " if yet else ", ").join(words)
 
 

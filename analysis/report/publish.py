@@ -6,6 +6,7 @@ import json
 import tempfile
 from pathlib import Path
 
+from analysis import facts
 from analysis.figures import svg
 from analysis.load import StudyResults
 from analysis.report import accuracy, findings
@@ -20,8 +21,11 @@ from rgr_dist.store.store import Store
 
 def headline(tables: Tables) -> str:
     """The finding of the study in a sentence or two."""
-    if tables.study.cells[0].record.report == "accuracy":
+    kind = tables.study.cells[0].record.report
+    if kind == "accuracy":
         return accuracy.headline(tables.splits)
+    if kind == "facts":
+        return facts.headline(facts.threshold_rows(tables.results), tables.study)
     return findings.headline(tables.fits, tables.best)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
 import pandas as pd
 
-from analysis import accuracy, budgets, wording
+from analysis import accuracy, budgets, facts, wording
 from analysis.cell_names import CellName, cell_names
 from analysis.comparison import compare, laws_for
 from analysis.fits import Fits, fits
@@ -137,6 +138,33 @@ class Tables:
     def splits(self) -> pd.DataFrame:
         """Accuracy of every split among heads, of a transformer's study."""
         return accuracy.splits(self.runs, self.study)
+
+    @cached_property
+    def facts_rows(self) -> list[Row]:
+        """The thresholds of a study of facts, with names and words."""
+        search, rows = self.study.search, []
+        for row in facts.threshold_rows(self.results):
+            row |= self._named(row)
+            row["D_V_words"] = wording.with_range(row["D_V"], row["D_V_low"], row["D_V_high"])
+            row["certificate_words"] = findings.certificate_words(
+                json.dumps(row["certificate"]), search.seeds, target=search.target
+            )
+            low, high = row["rank_low"], row["rank_high"]
+            row["rank_words"] = f"{low:,.0f}" if low == high else f"{low:,.0f} to {high:,.0f}"
+            at = f"h = {row['h']}, d_qk = {row['d_qk']}"
+            row["text"] = f"{row['full']}, {at}\nD_V {row['D_V_words']}, {row['status']}"
+            rows.append(row)
+        return rows
+
+    @cached_property
+    def facts_runs(self) -> list[Row]:
+        """The scored runs of a study of facts."""
+        return facts.runs(self.results)
+
+    @cached_property
+    def facts_laws(self) -> list[Law]:
+        """The laws of D_V*."""
+        return facts.laws(self.facts_rows, self.study)
 
     @cached_property
     def cells(self) -> list[Row]:

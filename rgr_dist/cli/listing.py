@@ -162,7 +162,9 @@ def _one_below_the_other(name: str, rows: Sequence[Row], show: Sequence[str]) ->
 
 
 def _header(column: str) -> str:
-    return re.sub(r"_(?!K|k\b|model)", " ", column)  # D_K, d_k and d_model stay
+    return re.sub(
+        r"_(?!K|V|k\b|vo|qk|model)", " ", column
+    )  # D_K, d_k and d_model stay, and so do those of facts
 
 
 def _cell(value: Any) -> str:

@@ -33,10 +33,10 @@ LAW_COLUMNS = (
     " name response predictor cells n slope slope_low slope_high intercept r2 exponent exponent_low"
     " exponent_high formula parameters gap loo_error supported reason"
 )
-RUN_COLUMNS = "cell h d_k D_K seed stop_reason score steps seconds error"
+RUN_COLUMNS = "cell h d_k D_K d_qk d_vo D_V seed stop_reason score steps seconds error"
 DECISION_COLUMNS = (
-    "step h d_k D_K why verdict ran spared stored_before evidence"
-    " status D_K_low D_K_high because confirmed"
+    "step h d_k D_K d_qk d_vo D_V why verdict ran spared stored_before evidence"
+    " status D_K_low D_K_high D_V_low D_V_high because confirmed"
 )
 
 
@@ -61,7 +61,10 @@ def threshold_sections(results: StudyResults) -> dict[str, list[dict[str, Any]]]
     from analysis.records import best_records, threshold_records
     from analysis.thresholds import best_of
 
-    resolved, best = results.study, best_of(results)
+    resolved = results.study
+    if resolved.search.axis == "d_vo":
+        return _facts_sections(results)
+    best = best_of(results)
     sections = {"thresholds": threshold_records(results.thresholds), "best": best_records(best)}
     if resolved.has_alike_cells:  # their sizes do not tell them apart
         sizes = {cell.cell_id: cell.name for cell in resolved.cells}
@@ -76,6 +79,24 @@ def threshold_sections(results: StudyResults) -> dict[str, list[dict[str, Any]]]
     return sections
 
 
+def _facts_sections(results: StudyResults) -> dict[str, list[dict[str, Any]]]:
+    """The same of facts: a row for each setting in place of a head count."""
+    from analysis import facts
+
+    names, rows = results.study.cell_names, facts.threshold_rows(results)
+    best = facts.best_rows(rows, results.study)
+    return {
+        name: [
+            {"cell": names[row["cell_id"]], **record}
+            for row, record in zip(some, facts.records(some, keys), strict=True)
+        ]
+        for name, some, keys in (
+            ("thresholds", rows, facts.THRESHOLD_KEYS),
+            ("best", best, facts.BEST_KEYS),
+        )
+    }
+
+
 def print_thresholds(
     study: Study, sections: dict[str, list[dict[str, Any]]], best_alone: bool = False
 ) -> None:
@@ -85,8 +106,19 @@ def print_thresholds(
         best_alone: leave out the thresholds of each head count.
     """
     from analysis.wording import plural
-    from rgr_dist.cli.threshold_tables import best_rows, legend, threshold_rows
+    from rgr_dist.cli.threshold_tables import best_rows, facts_rows, legend, threshold_rows
 
+    if study.search.axis == "d_vo":
+        names = ("best",) if best_alone else ("thresholds", "best")
+        print_listing(
+            {name: facts_rows(sections[name], study.search.target) for name in names}, Format.TABLE
+        )
+        say(
+            f"D_V = h d_vo [its interval over {plural(study.search.seeds, 'seed')}]; rank: bounds "
+            "on that of the database, and on that of the layer’s logits; certificate: d_vo that "
+            "passes ✓ and fails ✗, with its mean accuracy, of N seeds where it stopped early"
+        )
+        return
     several, target = study.has_budgets, study.search.target
     best = best_rows(sections["best"], several)
     heads = [] if best_alone else threshold_rows(sections["thresholds"], several, target)
@@ -154,6 +186,9 @@ def fit(study: StudyName, out: Out = "results", set_: Set = None, how: How = For
     with opened(study, set_, out) as (resolved, store):
         results = open_results(resolved, store)
     say_if_unknown(study, out, results)
+    if resolved.search.axis == "d_vo":
+        _fit_facts(results, how)
+        return
     fits = fits_of(results)
     found = " ".join(conclusions.sentences(fits))
     sections = {
@@ -177,6 +212,28 @@ def fit(study: StudyName, out: Out = "results", set_: Set = None, how: How = For
     print_listing(shown, how, show=LAW_COLUMNS.split())
     for sentence in conclusions.sentences(fits):
         say(sentence)
+
+
+def _fit_facts(results: StudyResults, how: Format) -> None:
+    """The laws of D_V* of a study of facts."""
+    from analysis import facts
+
+    rows = facts.threshold_rows(results)
+    fitted = facts.laws(rows, results.study)
+    found = facts.growth(fitted)
+    sections = {"laws": [law.to_json() for law in fitted]}
+    if how is Format.TABLE:
+        print_listing(sections, how, show=LAW_COLUMNS.split())
+        for sentence in found:
+            say(sentence)
+        return
+    keys = ("facts", "rank_high", "d_model", "h", "d_qk", "D_V", "D_V_fails", "status")
+    names = results.study.cell_names
+    cells = [
+        {"cell": names[row["cell_id"]], **record}
+        for row, record in zip(rows, facts.records(rows, keys), strict=True)
+    ]
+    print_listing({**sections, "cells": cells}, how, facts={"found": " ".join(found)})
 
 
 def _enough(candidates: Sequence[Candidate]) -> list[dict[str, Any]]:
@@ -213,6 +270,8 @@ def predict(
         raise UserError(f"--edges {edges}: valid are 1 to m² = {m * m:,}, the pairs of items")
     with opened(study, set_, out) as (resolved, store):
         results = open_results(resolved, store)
+    if resolved.search.axis == "d_vo":
+        raise UserError(f"--study {study}: its laws are of facts; rgr fit {study} prints them")
     prediction = predict_sizes(fits_of(results), m, d_model, edges)
     if prediction.reason is not None:
         raise UserError(

@@ -179,7 +179,7 @@ def _tell(study: Study, store: Store, console: Console, summary: Summary, asked:
     results = open_results(study, store)
     before = written_before(results, store)
     written = before or _publish(results, store)
-    if study.cells[0].record.report == "thresholds":
+    if study.cells[0].record.report != "accuracy":
         print()
         print_thresholds(study, threshold_sections(results), best_alone=True)
     console.print()

@@ -57,6 +57,41 @@ def threshold_rows(
     ]
 
 
+def facts_rows(records: Sequence[Row], target: float) -> list[dict[str, Any]]:
+    """Thresholds of facts, or the best of every cell, from ``analysis.facts.records``."""
+    return [
+        {
+            "cell": row["cell"],
+            "h": row["h"],
+            "d_qk": row["d_qk"],
+            "d_vo": row["d_vo"],
+            "D_V": with_range(row["D_V"], row["D_V_low"], row["D_V_high"]),
+            "status": row["status"],
+            **(
+                {"certificate": certificate_text(row["certificate"], target)}
+                if "certificate" in row
+                else {}
+            ),
+            "rank of database": _ends(row["rank_low"], row["rank_high"]),
+            **(
+                {"rank of logits": at_most(row["layer_rank_bound"])}
+                if "layer_rank_bound" in row
+                else {}
+            ),
+        }
+        for row in records
+    ]
+
+
+def at_most(bound: int | None) -> str | None:
+    """``≤ 96``."""
+    return None if bound is None else f"≤ {bound:,}"
+
+
+def _ends(low: float, high: float) -> str:
+    return f"{low:,.0f}" if low == high else f"{low:,.0f}–{high:,.0f}"
+
+
 def certificate_text(certificate: Mapping[str, Any] | None, target: float) -> str | None:
     """``9 ✓ .995 | 8 ✗ .984``: the d_k that passes and the one that fails, with their means.
 
@@ -67,9 +102,10 @@ def certificate_text(certificate: Mapping[str, Any] | None, target: float) -> st
         return None
     passed, failed = (certificate.get(key) or {} for key in ("pass", "fail"))
     parts = []
-    if passed.get("d_k") is not None:
-        parts.append(f"{passed['d_k']} ✓ {_mean(round(1000 * passed['mean_score']))}")
-    if failed.get("d_k") is not None:
+    width = "d_vo" if "d_vo" in {**passed, **failed} else "d_k"
+    if passed.get(width) is not None:
+        parts.append(f"{passed[width]} ✓ {_mean(round(1000 * passed['mean_score']))}")
+    if failed.get(width) is not None:
         mean = failed["mean_score"]
         shown = round(1000 * mean)
         if mean < target <= shown / 1000:
@@ -78,7 +114,7 @@ def certificate_text(certificate: Mapping[str, Any] | None, target: float) -> st
             shown = math.ceil(1000 * mean)
         stopped = failed.get("n_seeds", 0) < passed.get("n_seeds", 0)
         of = f" of {failed['n_seeds']}" if stopped else ""
-        parts.append(f"{failed['d_k']} ✗ {_mean(shown)}{of}")
+        parts.append(f"{failed[width]} ✗ {_mean(shown)}{of}")
     return " | ".join(parts) or None
 
 

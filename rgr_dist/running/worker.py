@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import traceback
 from collections.abc import Sequence
@@ -103,6 +104,10 @@ def train_rows(
 def _columns(outcome: Outcome) -> dict[str, Any]:
     columns = asdict(outcome)
     columns["threshold_tau"] = columns.pop("tau")
+    facts = columns.pop("facts")
+    if facts is not None:
+        at_each = [[at["tau"], at["accuracy"], at["rank"]] for at in facts["by_tau"]]
+        columns |= facts | {"by_tau": json.dumps(at_each)}
     return columns
 
 

@@ -1,0 +1,204 @@
+"""A study of facts: which widths hold a database, its rank, and the summary's statements."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from analysis import facts
+from analysis.facts_statements import statements
+from analysis.figures.facts import draw_frontier, draw_laws, draw_ranks, draw_taus
+from analysis.report.section import Column, Section, Table, cell_column
+from analysis.report.tables import Tables
+from analysis.wording import clock, plural
+
+SOURCE = "“Paying Attention to Facts” (arXiv:2502.05076), of which we have a summary alone"
+
+
+def summary(tables: Tables) -> Section:
+    """The head of the page."""
+    study, cost, rows = tables.study, tables.cost, tables.facts_rows
+    found = [row for row in rows if row["status"] == "found"]
+    widths = sorted(row["d_vo"] for row in found)
+    asked = (
+        f"For {plural(len(study.cells), 'cell')} of {_range([c.m for c in study.cells])} facts, "
+        "which are triples (key, query, value), we asked for the smallest value width d_vo of a "
+        f"head at which one attention layer holds them: a mean {_score(tables)} of "
+        f"{study.search.target:g} over {plural(study.search.seeds, 'seed')}, for each "
+        f"{_arm(tables)}."
+    )
+    tiles = [
+        (f"{len(found)} of {len(rows)}", "thresholds found"),
+        *([(_range(widths), "smallest d_vo")] if widths else []),
+        (f"{int(cost['runs'].sum()):,}", "training runs"),
+        (clock(float(cost["seconds"].sum())), "processor time"),
+    ]
+    return Section(
+        name="summary",
+        title=f"Study {study.name}",
+        template="facts-summary",
+        values={
+            "sentences": [asked, *facts.growth(tables.facts_laws)],
+            "tiles": tiles,
+            "source": SOURCE,
+        },
+    )
+
+
+def frontier(tables: Tables) -> Section:
+    """The smallest d_vo of every setting."""
+    rows, arm = tables.facts_rows, _arm(tables)
+    columns = [
+        cell_column(),
+        Column(arm, lambda row: row[arm]),
+        Column("d_vo", lambda row: row["d_vo"]),
+        Column("D_V", lambda row: row["D_V_words"], lambda row: row["D_V"]),
+        Column("parameters", lambda row: row["parameters"]),
+        Column("certificate, in d_vo", lambda row: row["certificate_words"], text=True),
+        Column("status", lambda row: row["status"], text=True),
+    ]
+    table = Table(
+        name="table-frontier",
+        caption="In brackets: D_V = h d_vo from optimistic to conservative. Parameters: of the "
+        "heads, 2 d_model h (d_qk + d_vo).",
+        columns=columns,
+        rows=rows,
+        anchored=False,
+    )
+    return Section(
+        name="frontier",
+        title="The frontier",
+        words=[_full_grid(tables)],
+        figures=(draw_frontier(rows, _cells(tables), arm),),
+        shown=(table,),
+        files={"facts-thresholds": pd.DataFrame(facts.records(rows, facts.THRESHOLD_KEYS))},
+    )
+
+
+def law(tables: Tables) -> Section | None:
+    """D_V* against the number of facts and the rank of the database."""
+    rows = tables.facts_rows
+    if len({row["facts"] for row in rows}) < 2:
+        return None
+    fitted = tables.facts_laws
+    figure = draw_laws(rows, fitted, _arm(tables))
+    return Section(
+        name="facts-law",
+        title="Capacity against facts and rank",
+        words=facts.growth(fitted),
+        figures=(figure,),
+        files={"facts-laws": pd.DataFrame([one.to_json() for one in fitted])},
+    )
+
+
+def ranks(tables: Tables) -> Section:
+    """What a layer's logits can be, against what the database is."""
+    rows, arm = tables.facts_rows, _arm(tables)
+    columns = [
+        cell_column(),
+        Column(arm, lambda row: row[arm]),
+        Column("rank of database", lambda row: row["rank_words"], lambda row: row["rank_high"]),
+        Column("rank of logits, at most", lambda row: row["layer_rank_bound"]),
+        Column("D_V", lambda row: row["D_V"]),
+    ]
+    table = Table(
+        name="table-ranks",
+        caption="The database’s rank from its unfoldings to Prop. 2.1, means over seeds; the "
+        "bound of Prop. 3.5 on the rank of the logits of a layer at the threshold.",
+        columns=columns,
+        rows=[row for row in rows if row["D_V"]],
+    )
+    return Section(
+        name="ranks",
+        title="Threshold against rank bound",
+        figures=(draw_ranks(rows, arm),),
+        shown=(table,),
+    )
+
+
+def taus(tables: Tables) -> Section | None:
+    """Accuracy and rank of every trained layer at each tau."""
+    measured = tables.facts_runs
+    if not measured:
+        return None
+    at = facts.by_tau(measured)
+    logits = sum(row["rank_logits"] for row in measured) / len(measured)
+    columns = [
+        Column("τ", lambda row: f"{row['tau']:g}", lambda row: row["tau"]),
+        Column("accuracy", lambda row: f"{row['accuracy']:.3f}"),
+        Column("rank, from below", lambda row: f"{row['rank']:.1f}"),
+        Column("distance from rank of L", lambda row: f"{row['gap']:.2f}"),
+        Column("above the bound on L", lambda row: row["above_bound"]),
+        Column("layers", lambda row: row["n"]),
+    ]
+    table = Table(
+        name="table-taus",
+        caption="Ranks are the largest of an unfolding. Above the bound: layers whose "
+        "softmax≥τ(L) has provably more rank than their logits can have (Prop. 3.5).",
+        columns=columns,
+        rows=at,
+        cell=None,
+    )
+    return Section(
+        name="taus",
+        title="The threshold on the probability",
+        figures=(draw_taus(at, logits),),
+        shown=(table,),
+        files={"taus": pd.DataFrame(at)},
+    )
+
+
+def said(tables: Tables) -> Section:
+    """Each statement of the summary, what we measured, and a verdict."""
+    rows = statements(tables.facts_rows, tables.facts_runs, _arm(tables))
+    table = Table(
+        name="table-statements",
+        caption=f"Statements of {SOURCE}. A verdict is of this study’s cells alone.",
+        columns=[
+            Column("statement", lambda row: row["statement"], text=True),
+            Column("measured here", lambda row: row["measured"], text=True),
+            Column("verdict", lambda row: row["verdict"], text=True),
+        ],
+        rows=rows,
+        cell=None,
+    )
+    return Section(
+        name="statements",
+        title="What the summary states",
+        shown=(table,),
+        files={"statements": pd.DataFrame(rows)},
+    )
+
+
+def _arm(tables: Tables) -> str:
+    sizes = tables.study.search.sizes
+    return sizes.shown(sizes.arm)
+
+
+def _score(tables: Tables) -> str:
+    scores = {(cell.facts.score, cell.facts.tau) for cell in tables.study.cells}
+    if len(scores) > 1:
+        return "accuracy by each cell’s τ"
+    ((score, tau),) = scores
+    return "argmax accuracy" if score == "argmax" else f"softmax≥{tau:g} accuracy"
+
+
+def _range(values: list[int]) -> str:
+    low, high = min(values), max(values)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def _cells(tables: Tables) -> list[dict[str, str]]:
+    return [{"anchor": name.anchor, "short": name.short} for name in tables.names.values()]
+
+
+def _full_grid(tables: Tables) -> str:
+    """What the search trained, and what a grid of every width would have."""
+    trained, taken = int(tables.cost["runs"].sum()), float(tables.cost["seconds"].sum())
+    grid = facts.grid_runs(tables.study)
+    seconds = facts.grid_seconds(tables.study, tables.runs)
+    cost = f", about {clock(seconds)} of a processor at the pace of these runs" if seconds else ""
+    return (
+        f"The search trained {plural(trained, 'run')}, {clock(taken)} of a processor; a full "
+        f"grid of every d_vo and setting would take {plural(grid, 'run')}"
+        f"{cost}."
+    )
