@@ -47,7 +47,7 @@ def sample_triples(database: Database, problem: str, seed: int) -> Int32Array:
         AssetError: the triples of a file have not been loaded in this process.
     """
     if isinstance(database, FactsFile):
-        return assets.get(database.digest)
+        return assets.get(database.digest).copy()  # compiled code tells read-only arrays apart
     if isinstance(database, LowRank):
         return _triples(database, np.arange(database.n_asked), _of_blocks(database, problem, seed))
     pairs = np.arange(database.keys * database.queries)

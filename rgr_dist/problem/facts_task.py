@@ -74,14 +74,15 @@ def initial_facts(run: Run) -> Arrays:
     """The layer's parameters at the start, by name (``models.facts``), float64.
 
     Entries are normal. Those of the embeddings X_K and X_Q have the deviation
-    ``facts.embedding_scale``, those of the unembedding U 1/sqrt(d_model); the weights of the layer
-    have 1/sqrt(inputs) times ``training.initial_scale``. A head's columns of W_Q, W_K and W_V and
+    ``facts.embedding_scale``, those of the unembedding U 1/sqrt(d_model), and the weights of the
+    layer 1/sqrt(inputs) times ``training.initial_scale``. A head's columns of W_Q, W_K and W_V and
     its rows of W_O come from the stream in order, so that a wider layer begins with the narrower
     one's, up to the scale of W_O.
     """
     cell = run.cell
     database = database_of(cell)
     d, scale = cell.d_model, cell.training.initial_scale
+    embedded = cell.facts.embedding_scale
     assert run.d_vo is not None
 
     def draw(name: str, rows: int, columns: int, deviation: float) -> npt.NDArray[np.float64]:
@@ -94,8 +95,8 @@ def initial_facts(run: Run) -> Arrays:
 
     D_V = run.h * run.d_vo
     return {
-        "X_K": draw("X_K", database.keys, d, cell.facts.embedding_scale),
-        "X_Q": draw("X_Q", database.queries, d, cell.facts.embedding_scale),
+        "X_K": draw("X_K", database.keys, d, embedded),
+        "X_Q": draw("X_Q", database.queries, d, embedded),
         "W_Q": columns("W_Q", run.D_K),
         "W_K": columns("W_K", run.D_K),
         "W_V": columns("W_V", D_V),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numba
 
-from rgr_dist.engines.fused.simd import ROWS, WIDTH, splat
+from rgr_dist.engines.fused.simd import ROWS, WIDTH, keep_apart, splat
 from rgr_dist.engines.fused.simd_memory import load, outer_fma, store
 
 
@@ -27,6 +27,7 @@ def multiply(
         rows, inner, columns: of the result, the sum, the result; columns are a multiple of 16.
         add: whether to add to the result.
     """
+    keep_apart()
     whole = rows - rows % ROWS
     for c in range(0, columns, WIDTH):
         for r in range(0, whole, ROWS):

@@ -140,6 +140,17 @@ _operator(operator.truediv, lambda builder, a, b: builder.fdiv(a, b))
 
 
 @instruction
+def keep_apart(typing: Any) -> Any:
+    """Keeps the function that calls this from being copied into its callers, to compile faster."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        builder.function.attributes.add("noinline")
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+@instruction
 def splat(typing: Any, rows: Any, value: Any) -> Any:
     """A tile of so many rows that holds one value."""
 

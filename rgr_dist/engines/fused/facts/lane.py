@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -10,7 +12,6 @@ from rgr_dist.engines.fused.facts.step import (
     Parts,
     Sizes,
     Workspace,
-    count_right,
     train_facts,
 )
 from rgr_dist.engines.fused.lane import padded, zeros
@@ -96,15 +97,7 @@ class FactsLane:
             count = len(begins)
             t = np.arange(self.steps + 1, self.steps + count + 1, dtype=np.float64)
             rates = learning_rates(training, self.steps, count)
-            train_facts(
-                self.theta,
-                self.first,
-                self.second,
-                self.gradient,
-                self.parts,
-                self.d_parts,
-                self.work,
-                self.sizes,
+            self._call(
                 triples,
                 begins,
                 ends,
@@ -134,9 +127,18 @@ class FactsLane:
 
     def accuracies(self) -> dict[str, float]:
         """The shares of the triples that are right by argmax and by softmax≥tau."""
+        whole, none = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32)
         triples = self.task.triples
-        right = count_right(self.parts, self.work, self.sizes, triples, self.run.cell.facts.tau)
+        right = self._call(triples, whole, whole, none, none, none)
         return dict(zip(("argmax", "softmax"), (int(n) / len(triples) for n in right), strict=True))
+
+    def _call(self, *batches: Any) -> tuple[int, int]:
+        kernel: Any = train_facts  # numba tells its types
+        counts: tuple[int, int] = kernel(
+            self.theta, self.first, self.second, self.gradient, self.parts, self.d_parts,
+            self.work, self.sizes, *batches, self.run.cell.facts.tau,
+        )  # fmt: skip
+        return counts
 
     def weights(self) -> BlockWeights:
         """A copy of the weights by name."""

@@ -127,8 +127,9 @@ def train_facts(
     rates: Any,
     roots: Any,
     decays: Any,
-) -> None:
-    """One training step on each batch in turn.
+    tau: float,
+) -> Any:
+    """One training step on each batch in turn; with no batch, a check.
 
     Args:
         theta, first, second, gradient: the parameters, their moments and gradient, flat.
@@ -137,18 +138,25 @@ def train_facts(
         rates: learning rate / (1 - beta_1^t) of each step t, float32.
         roots: 1 / sqrt(1 - beta_2^t) of each step t, float32.
         decays: 1 - learning rate * weight decay of each step, float32.
+
+    Returns:
+        Where there is no batch, how many triples are right by argmax and by softmax≥tau. One
+        kernel has both, since its compilation takes longer than a brief training.
     """
-    for index in range(begins.size):
+    steps = begins.size
+    for index in range(max(1, steps)):
         forward(parts, work, sizes)
+        if steps == 0:
+            return count_right(work, sizes, triples, tau)
         batch_backward(triples, begins[index], ends[index], work, sizes)
         backward(parts, d_parts, work, sizes)
         update(theta, first, second, gradient, sizes, rates[index], roots[index], decays[index])
+    return 0, 0
 
 
-@cached_kernel(nogil=True)
-def count_right(parts: Any, work: Any, sizes: Any, triples: Any, tau: float) -> Any:
+@numba.njit(nogil=True, inline="always")
+def count_right(work: Any, sizes: Any, triples: Any, tau: float) -> Any:
     """How many triples are right by argmax, and how many by softmax≥tau."""
-    forward(parts, work, sizes)
     A, L_V, L_E, row, mask = work.A, work.L_V, work.L_E, work.row, work.is_value
     by_argmax = by_softmax = 0
     zero, one = np.float32(0.0), np.float32(1.0)
@@ -166,7 +174,7 @@ def count_right(parts: Any, work: Any, sizes: Any, triples: Any, tau: float) -> 
     return by_argmax, by_softmax
 
 
-@numba.njit(nogil=True)
+@numba.njit(nogil=True, inline="always")
 def forward(parts: Any, work: Any, sizes: Any) -> None:
     """The factors of the logits."""
     h, c, v, K, Q, V, d, T = (
@@ -188,7 +196,7 @@ def forward(parts: Any, work: Any, sizes: Any) -> None:
             attend(work, sizes, i, q, scale)
 
 
-@numba.njit(nogil=True)
+@numba.njit(nogil=True, inline="always")
 def attend(work: Any, sizes: Any, i: int, q: int, scale: Any) -> None:
     """A^i_kq = sigmoid(s_k - s_q) for all keys."""
     h, c, v, K, T = sizes.h, sizes.c, sizes.v, sizes.K, sizes.T
@@ -221,7 +229,7 @@ def pair_logits(k: int, q: int, sizes: Any, A: Any, L_V: Any, L_E: Any, row: Any
     return horizontal_max(most)
 
 
-@numba.njit(nogil=True)
+@numba.njit(nogil=True, inline="always")
 def batch_backward(triples: Any, begin: int, end: int, work: Any, sizes: Any) -> None:
     """The gradient of the factors of the logits, from the mean cross-entropy of a batch."""
     A, L_V, L_E, row, mask = work.A, work.L_V, work.L_E, work.row, work.is_value
@@ -257,7 +265,7 @@ def batch_backward(triples: Any, begin: int, end: int, work: Any, sizes: Any) ->
                 store(dL_E, q * V + u, 0, sum_)
 
 
-@numba.njit(nogil=True)
+@numba.njit(nogil=True, inline="always")
 def backward(parts: Any, d_parts: Any, work: Any, sizes: Any) -> None:
     """The gradient of the parameters from that of the factors."""
     h, c, v, K, Q, V, d, T = (
@@ -289,7 +297,7 @@ def backward(parts: Any, d_parts: Any, work: Any, sizes: Any) -> None:
             multiply(d_parts.X, K, T, parts.U, 0, V, 1, work.L_t, 0, Q, d, V, Q, True)
 
 
-@numba.njit(nogil=True)
+@numba.njit(nogil=True, inline="always")
 def attend_backward(work: Any, sizes: Any, i: int, scale: Any) -> None:
     """Gradients of a head's keys and queries from those of its attention."""
     h, c, v, K, T = sizes.h, sizes.c, sizes.v, sizes.K, sizes.T
@@ -320,7 +328,7 @@ def attend_backward(work: Any, sizes: Any, i: int, scale: Any) -> None:
             work.dP[query + j * T + K + q] = horizontal_sum(d_x) + d_own * work.P[own_key]
 
 
-@numba.njit(nogil=True)
+@numba.njit(nogil=True, inline="always")
 def update(
     theta: Any, first: Any, second: Any, gradient: Any, sizes: Any,
     rate: float, root: float, decay: float,

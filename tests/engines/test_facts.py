@@ -1,0 +1,220 @@
+"""The engines of model facts against each other, and what must not matter to a run's numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from pydantic import TypeAdapter
+
+from rgr_dist.engines.api import Outcome
+from rgr_dist.engines.choose import make_engine
+from rgr_dist.engines.facts_outcome import TAUS
+from rgr_dist.engines.fused.facts.engine import FactsEngine
+from rgr_dist.engines.fused.facts.lane import FactsLane
+from rgr_dist.engines.reference.facts import FactsReference
+from rgr_dist.study import assets
+from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.database import Database
+from rgr_dist.theory.fact_logits import all_logits
+from rgr_dist.theory.ranks import layer_rank_bound
+
+SHAPES: dict[str, dict[str, Any]] = {  # keys, queries, values, d_model, h, d_k, d_vo, and settings
+    "one of everything": {"sizes": (1, 3, 2, 1, 1, 1, 1)},
+    "whole tiles": {"sizes": (32, 16, 32, 16, 1, 16, 16)},
+    "odd everything": {"sizes": (21, 5, 35, 19, 3, 5, 7)},
+    "more queries than keys": {"sizes": (3, 20, 17, 9, 2, 1, 4)},
+    "heads of width one": {"sizes": (17, 4, 9, 8, 5, 1, 1)},
+    "no residual": {"sizes": (20, 4, 18, 8, 2, 3, 2), "facts": {"residual": False}},
+    "frozen embeddings": {"sizes": (20, 4, 18, 8, 2, 3, 2), "facts": {"train_embedding": False}},
+    "frozen unembedding": {"sizes": (20, 4, 18, 8, 1, 3, 2), "facts": {"train_unembedding": False}},
+    "all frozen": {
+        "sizes": (20, 4, 18, 8, 1, 3, 2),
+        "facts": {"train_embedding": False, "train_unembedding": False, "residual": False},
+    },
+    "batches": {"sizes": (20, 4, 18, 8, 2, 3, 2), "training": {"batch_size": 7}},
+    "decay": {"sizes": (20, 4, 18, 8, 2, 3, 2), "training": {"weight_decay": 0.5}},
+    "cosine": {
+        "sizes": (20, 4, 18, 8, 2, 3, 2),
+        "training": {"schedule": "cosine", "max_steps": 120, "weight_decay": 0.1},
+    },
+    "partial": {"sizes": (20, 4, 18, 8, 2, 3, 2), "database": {"family": "partial", "share": 0.4}},
+    "low rank": {"sizes": (20, 4, 18, 8, 2, 3, 2), "database": {"family": "low-rank", "rank": 6}},
+}
+shapes = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
+
+
+def run_of(shape: dict[str, Any], seed: int = 0, **training: Any) -> Run:
+    keys, queries, values, d_model, h, d_k, d_vo = shape["sizes"]
+    given = {"family": "function", "keys": keys, "queries": queries, "values": values}
+    database = TypeAdapter(Database).validate_python(given | shape.get("database", {}))
+    cell = Cell(
+        model="facts",
+        database=database,
+        m=database.n_asked,
+        d_model=d_model,
+        facts=shape.get("facts", {}),
+        training=shape.get("training", {}) | training,
+    )
+    return Run(cell=cell, h=h, d_k=d_k, d_vo=d_vo, seed=seed)
+
+
+@shapes
+def test_the_compiled_engine_follows_the_loop(shape: dict[str, Any]) -> None:
+    run = run_of(shape, seed=3)
+    (given,) = FactsEngine().weights_after([run], 60)
+    (expected,) = FactsReference(torch.float64).weights_after([run], 60)
+    (start,) = FactsReference(torch.float64).weights_after([run], 0)
+    frozen = [name for name in start if (start[name] == expected[name]).all()]
+    wanted = shape.get("facts", {})
+    assert ("X_K" in frozen) == ("X_Q" in frozen) == (wanted.get("train_embedding") is False)
+    assert ("U" in frozen) == (wanted.get("train_unembedding") is False)
+    for name, value in given.items():
+        assert value.shape == expected[name].shape
+        assert np.abs(value - expected[name]).max() <= 1e-4 * np.abs(expected[name]).max()
+
+
+@shapes
+def test_the_first_step_goes_down_the_numerical_slope_of_the_loss(shape: dict[str, Any]) -> None:
+    """AdamW's first step is the sign of the gradient, where it is not as small as epsilon."""
+    run = run_of(shape, weight_decay=0.0)
+    (start,), (after,) = (FactsReference(torch.float64).weights_after([run], n) for n in (0, 1))
+    (fused,) = FactsEngine().weights_after([run], 1)
+    batch = FactsLane(run).task.batch(0)
+
+    def loss(weights: dict[str, np.ndarray]) -> float:
+        logits = all_logits(weights, run.h, run.cell.facts.residual)[batch[:, 0], batch[:, 1]]
+        right = logits[np.arange(len(batch)), batch[:, 2]]
+        return float((np.logaddexp.reduce(logits, axis=1) - right).mean())
+
+    rng, steps = np.random.default_rng(0), {}
+    for name, value in start.items():
+        at = tuple(rng.integers(size) for size in value.shape)
+        way = np.zeros_like(value)
+        way[at] = 1e-5
+        slope = (loss({**start, name: value + way}) - loss({**start, name: value - way})) / 2e-5
+        steps[name] = slope, after[name][at] - value[at], fused[name][at] - value[at]
+    for slope, *taken in steps.values():
+        if abs(slope) > 1e-5 and taken[0]:
+            for step in taken:
+                assert np.sign(step) == -np.sign(slope)
+                assert abs(step) == pytest.approx(run.cell.training.learning_rate, rel=0.01)
+
+
+def test_seeds_beside_each_other_and_apart_give_the_same_numbers() -> None:
+    runs = [run_of(SHAPES["odd everything"], seed) for seed in range(4)]
+    together = FactsEngine(threads=3).weights_after(runs, 30)
+    for run, weights in zip(runs, together, strict=True):
+        (alone,) = FactsEngine().weights_after([run], 30)
+        assert all((alone[name] == weights[name]).all() for name in weights)
+    assert not np.allclose(together[0]["U"], together[1]["U"])
+
+
+def test_a_lane_that_is_perturbed_moves_no_other() -> None:
+    one, other = (FactsLane(run_of(SHAPES["odd everything"], seed)) for seed in range(2))
+    (alone,) = FactsEngine().weights_after([other.run], 30)
+    for _ in range(3):
+        one.theta += 0.1
+        one.advance(10)
+        other.advance(10)
+    weights = other.weights()
+    assert all((weights[name] == alone[name]).all() for name in weights)
+
+
+def test_padding_stays_zero() -> None:
+    lane = FactsLane(run_of(SHAPES["odd everything"], weight_decay=0.1))
+    lane.advance(40)
+    total = sum(float(np.abs(value).sum(dtype=np.float64)) for value in lane.weights().values())
+    assert float(np.abs(lane.theta).sum(dtype=np.float64)) == pytest.approx(total, rel=1e-12)
+
+
+QUICK = {"sizes": (12, 3, 8, 16, 1, 8, 16), "facts": {"tau": 0.9}}
+NARROW = {"sizes": (12, 3, 8, 4, 1, 2, 1), "facts": {"score": "argmax"}}
+
+
+def timeless(outcomes: list[Outcome]) -> list[Outcome]:
+    return [replace(outcome, seconds=0.0) for outcome in outcomes]
+
+
+@pytest.mark.parametrize("shape", [QUICK, NARROW, {**QUICK, "training": {"schedule": "warmup",
+    "warmup_steps": 5}}])  # fmt: skip
+def test_every_budget_is_what_a_run_of_its_own_gives(shape: dict[str, Any]) -> None:
+    settings = {"learning_rate": 0.03, "check_every": 20, "max_steps": 400}
+    runs = [run_of(shape, seed, **settings) for seed in range(3)]
+    budgets = [7, 20, 31, 60, 150]
+    engine = make_engine("auto", model="facts")
+    assert engine.name == "fused"
+    together = engine.train_through(runs, budgets)
+    for run, outcomes in zip(runs, together, strict=True):
+        apart = [engine.train([run.with_limit(limit)])[0] for limit in (*budgets, 400)]
+        assert timeless(outcomes) == timeless(apart)
+    reasons = {outcome.stop_reason for outcomes in together for outcome in outcomes}
+    assert "converged" in reasons or shape is NARROW
+
+
+@pytest.mark.parametrize("shape", [QUICK, NARROW])
+def test_the_reference_ends_the_same(shape: dict[str, Any]) -> None:
+    run = run_of(shape, learning_rate=0.01, check_every=20, max_steps=150)
+    engines = (make_engine(name, model="facts") for name in ("reference", "fused"))
+    one, other = (engine.train_through([run], [33])[0] for engine in engines)
+    for a, b in zip(one, other, strict=True):
+        assert a.facts is not None
+        assert b.facts is not None
+        assert (a.steps, a.stop_reason) == (b.steps, b.stop_reason)
+        assert a.score == b.score
+        assert a.facts.rank_logits == b.facts.rank_logits
+        assert [at.accuracy for at in a.facts.by_tau] == [at.accuracy for at in b.facts.by_tau]
+
+
+def test_a_run_stops_at_the_first_check_at_which_every_triple_is_right() -> None:
+    run = run_of(QUICK, learning_rate=0.03, check_every=10, max_steps=1000)
+    (outcome,) = FactsEngine().train([run])
+    assert outcome.stop_reason == "converged"
+    assert outcome.steps % 10 == 0
+    lane = FactsLane(run)
+    lane.advance(outcome.steps - 10)
+    assert lane.accuracies()["softmax"] < 1
+    lane.advance(10)
+    assert lane.accuracies() == {"argmax": 1.0, "softmax": 1.0}
+
+
+def test_an_outcome_tells_what_its_weights_know() -> None:
+    shape = {"sizes": (12, 4, 9, 6, 2, 2, 1), "database": {"family": "partial", "share": 0.7}}
+    run = run_of(shape, learning_rate=0.02, max_steps=120)
+    (outcome,) = FactsEngine().train([run])
+    (weights,) = FactsEngine().weights_after([run], 120)
+    logits = all_logits(weights, run.h, residual=True)
+    chances = np.exp(logits) / np.exp(logits).sum(2, keepdims=True)
+    k, q, v = FactsLane(run).task.triples.T
+    facts = outcome.facts
+    assert facts is not None
+    assert facts.argmax_accuracy == np.mean(logits.argmax(2)[k, q] == v)
+    assert facts.softmax_accuracy == np.mean(chances[k, q, v] >= 0.95)
+    assert outcome.score == facts.softmax_accuracy
+    assert [at.tau for at in facts.by_tau] == list(TAUS)
+    for at in facts.by_tau:
+        assert at.accuracy == np.mean(chances[k, q, v] >= at.tau)
+        ones = (chances >= at.tau).astype(float)
+        assert at.rank == max(
+            np.linalg.matrix_rank(np.moveaxis(ones, mode, 0).reshape(ones.shape[mode], -1))
+            for mode in range(3)
+        )
+    assert facts.rank_logits <= layer_rank_bound((12, 4, 9), 2, 1, 6, residual=True)
+
+
+def test_a_run_that_diverges_has_no_score() -> None:
+    run = run_of(QUICK, learning_rate=1e30, max_steps=40)
+    for name in ("fused", "reference"):
+        (outcome,) = make_engine(name, model="facts").train([run])
+        assert (outcome.stop_reason, outcome.score, outcome.facts) == ("diverged", None, None)
+
+
+def test_triples_of_a_file_are_learned() -> None:
+    triples = np.array([[0, 0, 1], [0, 1, 0], [1, 0, 2], [2, 1, 1]], dtype=np.int32)
+    keys = {"family": "file", "digest": assets.add(triples), "triples": 4}
+    shape = {"sizes": (3, 2, 3, 8, 1, 2, 4), "database": keys}
+    (outcome,) = FactsEngine().train([run_of(shape, learning_rate=0.03, max_steps=2000)])
+    assert outcome.score == 1.0
