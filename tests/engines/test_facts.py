@@ -131,8 +131,8 @@ def test_padding_stays_zero() -> None:
     assert float(np.abs(lane.theta).sum(dtype=np.float64)) == pytest.approx(total, rel=1e-12)
 
 
-QUICK = {"sizes": (12, 3, 8, 16, 1, 8, 16), "facts": {"tau": 0.9}}
-NARROW = {"sizes": (12, 3, 8, 4, 1, 2, 1), "facts": {"score": "argmax"}}
+QUICK = {"sizes": (12, 3, 8, 16, 1, 8, 16), "facts": {"tau": 0.9, "embedding_scale": 0.25}}
+NARROW = {"sizes": (12, 3, 8, 4, 1, 2, 1), "facts": {"score": "argmax", "embedding_scale": 0.25}}
 
 
 def timeless(outcomes: list[Outcome]) -> list[Outcome]:
@@ -215,6 +215,6 @@ def test_a_run_that_diverges_has_no_score() -> None:
 def test_triples_of_a_file_are_learned() -> None:
     triples = np.array([[0, 0, 1], [0, 1, 0], [1, 0, 2], [2, 1, 1]], dtype=np.int32)
     keys = {"family": "file", "digest": assets.add(triples), "triples": 4}
-    shape = {"sizes": (3, 2, 3, 8, 1, 2, 4), "database": keys}
+    shape = {"sizes": (3, 2, 3, 8, 1, 2, 4), "database": keys, "facts": {"embedding_scale": 0.25}}
     (outcome,) = FactsEngine().train([run_of(shape, learning_rate=0.03, max_steps=2000)])
     assert outcome.score == 1.0
