@@ -31,6 +31,7 @@ docs: $(DOCS)  ## the documentation as a site: site/index.html; to search it: py
 
 bench: $(JAX)  ## speed of the engines, overheads, cost of the search (some minutes)
 	$(BIN)/python benchmarks/throughput.py --threads 2
+	$(BIN)/python benchmarks/facts_throughput.py
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/search_cost.py

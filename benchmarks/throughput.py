@@ -136,13 +136,14 @@ class Contestant:
     steps: int = BLOCK
     rates: list[float] = field(default_factory=list)
 
-    def prepare(self, shape: tuple[int, int, int, int], seconds: float) -> None:
-        """Build, compile, warm up, and find how many steps fill a round."""
-        m, d_model, h, D_K = shape
-        cell = Cell(m=m, d_model=d_model)
+    def prepare(self, run_of: Callable[[int], Run], seconds: float) -> None:
+        """Build, compile, warm up, and find how many steps fill a round.
+
+        Args:
+            run_of: the run of a seed.
+        """
         pin(self.threads)
-        runs = [Run(cell=cell, h=h, d_k=D_K // h, seed=seed) for seed in range(self.lanes)]
-        self.program = self.make(runs)
+        self.program = self.make([run_of(seed) for seed in range(self.lanes)])
         self.program.advance(BLOCK)
         block = min(self._timed(BLOCK) for _ in range(2))
         self.steps = BLOCK * max(1, round(seconds / block))
@@ -208,8 +209,10 @@ def measure_shape(
 ) -> list[dict[str, Any]]:
     """One row for each engine at a shape."""
     entrants, _ = contestants(threads)
+    m, d_model, h, D_K = shape
+    cell = Cell(m=m, d_model=d_model)
     for entrant in entrants:
-        entrant.prepare(shape, seconds)
+        entrant.prepare(lambda seed: Run(cell=cell, h=h, d_k=D_K // h, seed=seed), seconds)
     peaks = []
     for _ in range(rounds):
         for entrant in entrants:
@@ -230,11 +233,13 @@ def measure_shape(
                 "threads": entrant.threads,
                 "steps_per_second": round(rate),
                 "spread": round((max(entrant.rates) - min(entrant.rates)) / rate, 3),
-                "vs_reference": _ratio(entrant.rates, reference),
-                "vs_jax": _ratio(entrant.rates, jax),
+                "vs_reference": ratio(entrant.rates, reference),
+                "vs_jax": ratio(entrant.rates, jax),
                 **by_turns(entrant, one),
                 "flops_per_step": flops,
-                "share_of_peak": round(flops / entrant.threads * _median(entrant.rates, peaks), 3),
+                "share_of_peak": round(
+                    flops / entrant.threads * median_ratio(entrant.rates, peaks), 3
+                ),
             }
         )
     return rows
@@ -260,11 +265,13 @@ def by_turns(many: Contestant, one: Contestant) -> dict[str, float | None]:
     return dict(zip(names, (kept, always), strict=True))
 
 
-def _ratio(rates: list[float], others: list[float] | None) -> float | None:
-    return None if others is None else round(_median(rates, others), 2)
+def ratio(rates: list[float], others: list[float] | None) -> float | None:
+    """The median of the rounds' ratios; None without the other."""
+    return None if others is None else round(median_ratio(rates, others), 2)
 
 
-def _median(rates: list[float], others: list[float]) -> float:
+def median_ratio(rates: list[float], others: list[float]) -> float:
+    """The median of the rounds' ratios."""
     return statistics.median(a / b for a, b in zip(rates, others, strict=True))
 
 
