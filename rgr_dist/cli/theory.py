@@ -240,23 +240,71 @@ def _options(signatures: str | None, p: float | None, tau: str, colouring: str) 
 
 
 def bounds(
-    m: Annotated[int, typer.Option("--m", min=2, max=LARGEST, help="Items.")],
     d_model: Annotated[int, typer.Option(min=1, max=LARGEST, help="Embedding width.")],
+    m: Annotated[
+        int | None, typer.Option("--m", min=2, max=LARGEST, help="Items of a graph.")
+    ] = None,
     edges: Annotated[int | None, typer.Option(min=0, help="Relations m'; m if left out.")] = None,
+    database: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FAMILY|FILE",
+            help="Facts: function, partial, low-rank, predicates, or a file of triples.",
+        ),
+    ] = None,
+    keys: Annotated[int | None, typer.Option(help="Keys of the database.")] = None,
+    queries: Annotated[int | None, typer.Option(help="Queries of the database.")] = None,
+    values: Annotated[int | None, typer.Option(help="Values of the database.")] = None,
+    share: Annotated[float | None, typer.Option(help="Of partial: pairs that are asked.")] = None,
+    rank: Annotated[int | None, typer.Option(help="Of low-rank: the tensor's rank.")] = None,
+    per_query: Annotated[
+        int | None, typer.Option(help="Of predicates: values that a query has.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the database's draw.")] = 0,
+    cp: Annotated[
+        float | None,
+        typer.Option(
+            metavar="TOLERANCE", help="Fit the tensor's rank to this share of its norm; minutes."
+        ),
+    ] = None,
     how: How = Format.TABLE,
 ) -> None:
-    """The D_K that counting requires (Sec. 9), a line for each number of bits per parameter.
+    """What theory requires: the D_K of a graph by counting, or the rank of a database of facts.
 
+    With --m, the D_K that counting requires (Sec. 9), a line for each number of bits per parameter.
     None of the lines is the bound: how many bits a parameter holds is not known beforehand, and
-    trained layers hold 0.27 to 0.80. Permutations are listed where m' = m.
+    trained layers hold 0.27 to 0.80. Permutations are listed where m' = m. With --database, the
+    sizes of a database of facts and bounds on its tensor's rank (arXiv:2502.05076, Prop. 2.1).
     """
+    sizes = {
+        "keys": keys, "queries": queries, "values": values, "share": share, "rank": rank,
+        "per_query": per_query,
+    }  # fmt: skip
+    if database is not None:
+        from rgr_dist.cli.database_bounds import FACTS, database_rows
+
+        if m is not None or edges is not None:
+            raise UserError("--database: has no items or edges; leave --m and --edges out")
+        print_listing({"rows": database_rows(database, sizes, d_model, seed, cp)}, how, facts=FACTS)
+        return
+    if m is None:
+        raise UserError("--m: missing; give the items of a graph, or a --database of facts")
+    of_facts = next(
+        (name for name, given in {**sizes, "cp": cp}.items() if given is not None), None
+    )
+    if of_facts is not None:
+        raise UserError(f"--{of_facts.replace('_', '-')}: is of a --database, which is missing")
+    print_listing({"rows": _counting_rows(m, d_model, edges)}, how)
+
+
+def _counting_rows(m: int, d_model: int, edges: int | None) -> list[dict[str, Any]]:
     from rgr_dist.theory.bounds import BITS, Graphs, counting_bound, graph_bits
 
     relations = m if edges is None else edges
     if relations > m * (m - 1):
         raise UserError(f"--edges {relations}: at most m (m - 1) = {m * (m - 1)} of m = {m} items")
     kinds: list[Graphs] = ["all", "permutations"] if relations == m else ["all"]
-    rows = [
+    return [
         {
             "bits_per_parameter": b,
             "graphs": kind,
@@ -265,7 +313,6 @@ def bounds(
         for kind in kinds
         for b in BITS
     ]
-    print_listing({"rows": rows}, how)
 
 
 def geometry(

@@ -163,6 +163,16 @@ def layer_rank_bound(
     )
 
 
+def least_value_width(
+    shape: tuple[int, int, int], rank: int, d_model: int, residual: bool
+) -> int | None:
+    """The least h d_vo at which logits can have a rank (``layer_rank_bound``); None if at none."""
+    widths = range(1, d_model + 1)  # a wider layer has no higher bound
+    return next(
+        (D_V for D_V in widths if layer_rank_bound(shape, 1, D_V, d_model, residual) >= rank), None
+    )
+
+
 def chances_of(logits: Tensor) -> npt.NDArray[np.float64]:
     """Softmax over the values, [|K|, |Q|, |V|]."""
     chances = np.exp(logits - logits.max(axis=2, keepdims=True))

@@ -130,6 +130,23 @@ def test_bounds_are_rows_of_bits(capsys: pytest.CaptureFixture[str]) -> None:
     assert {row["graphs"] for row in rows} == {"all"}
 
 
+def test_bounds_of_a_database_are_its_sizes_and_ranks(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    sizes = ("--keys", 12, "--queries", 4, "--values", 10, "--d-model", 8)
+    asked = ("bounds", "--database", "low-rank", *sizes, "--rank", 5, "--cp", 0.01)
+    listing = listed(capsys, *asked)
+    (row,) = listing["rows"]
+    assert (row["triples"], row["rank_lower"], row["cp_rank"]) == (48, 5, 5)
+    assert row["rank_upper"] == min(row["values_of_keys"], row["values_of_queries"])
+    assert row["D_V_lower"] == 1  # 1 * 4 by the head, 4 by the residual connection
+    assert "2.1" in listing["rank_upper"]
+    (tmp_path / "facts.csv").write_text("key,query,value\na,b,c\na,d,e\nf,b,e\n")
+    (row,) = listed(capsys, "bounds", "--database", tmp_path / "facts.csv", "--d-model", 8)["rows"]
+    assert (row["keys"], row["queries"], row["values"], row["triples"]) == (2, 2, 2, 3)
+    assert (row["rank_lower"], row["rank_upper"]) == (2, 3)
+
+
 @pytest.mark.parametrize("kind", ["npy", "csv", "txt"])
 def test_geometry_reads_vectors_of_any_kind(
     kind: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
@@ -143,6 +160,9 @@ def test_geometry_reads_vectors_of_any_kind(
     assert [row["block_size"] for row in listing["rows"]] == [1, 2, 4, 8, 9]
     assert listing["rows"][0]["rho"] < listing["rows"][-1]["rho"]
     assert listing["largest_block_size"] is None
+
+
+FEW = "bounds --d-model 2 --keys 3 --queries 2 --values 4"
 
 
 @pytest.mark.parametrize(
@@ -160,6 +180,19 @@ def test_geometry_reads_vectors_of_any_kind(
         ("construct --algorithm 1 --m 16 --graph none.csv", "--graph none.csv: cannot be read"),
         ("construct --algorithm 1 --m 16 --d-k 3 --save w.npz", "ends in .safetensors"),
         ("bounds --m 4 --d-model 2 --edges 13", "at most m (m - 1) = 12"),
+        ("bounds --d-model 2", "--m: missing"),
+        ("bounds --d-model 2 --m 4 --keys 3", "--keys: is of a --database"),
+        ("bounds --d-model 2 --m 4 --database function", "leave --m and --edges out"),
+        ("bounds --d-model 2 --database function --keys 3 --queries 2", "--values: missing"),
+        (
+            f"{FEW} --database low-rank --rank 5",
+            "--rank: 5 is not valid with 3 keys, 2 queries and 4 values; give at most 4",
+        ),
+        (f"{FEW} --database predicates --per-query 5", "--per-query: 5 exceeds values: 4"),
+        ("bounds --d-model 2 --database none.csv", "--database none.csv: cannot be read"),
+        ("bounds --d-model 2 --database none.csv", "or a family: function, partial"),
+        ("bounds --d-model 2 --database none.csv --rank 2", "--rank: is of a family"),
+        (f"{FEW} --database function --cp 2", "--cp 2: not a share"),
         ("geometry none.npy", "none.npy: cannot be read"),
     ],
 )

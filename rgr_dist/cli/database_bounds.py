@@ -1,0 +1,91 @@
+"""What ``rgr bounds --database`` tells of a database: its sizes, and bounds on its rank."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rgr_dist.faults import UserError
+
+if TYPE_CHECKING:
+    from rgr_dist.study.cell import Cell
+
+
+def database_rows(
+    database: str, sizes: dict[str, int | float | None], d_model: int, seed: int, cp: float | None
+) -> list[dict[str, Any]]:
+    """One row for a database.
+
+    Args:
+        database: a family, or the path of a file of triples.
+        sizes: keys of the family, None if not given.
+        cp: tolerance of the numerical rank; None to leave it out.
+
+    Raises:
+        UserError: there is no such database.
+    """
+    from rgr_dist.problem.databases import count, sample_triples, tensor
+    from rgr_dist.theory.ranks import least_value_width, triples_rank
+
+    if cp is not None and not 0 < cp < 1:
+        raise UserError(f"--cp {cp:g}: not a share of the tensor's norm; give one between 0 and 1")
+    cell = _cell(database, sizes, d_model)
+    assert cell.database is not None
+    shape = cell.database.keys, cell.database.queries, cell.database.values
+    triples = sample_triples(cell.database, cell.problem_json, seed)
+    counts, rank = count(triples), triples_rank(triples)
+    row: dict[str, Any] = {
+        "database": database,
+        **dict(zip(("keys", "queries", "values"), shape, strict=True)),
+        "triples": counts.triples,
+        "values_of_keys": counts.values_of_keys,
+        "values_of_queries": counts.values_of_queries,
+        "rank_lower": rank.lower,
+        "rank_upper": rank.upper,
+        "d_model": d_model,
+        "D_V_lower": least_value_width(shape, rank.lower, d_model, residual=True),
+        "D_V_upper": least_value_width(shape, rank.upper, d_model, residual=True),
+    }
+    if cp is not None:
+        from rgr_dist.theory.cp_rank import cp_rank
+
+        row["cp_rank"] = cp_rank(tensor(triples, shape), rank.lower, rank.upper, cp, seed)
+    return [row]
+
+
+FACTS = {
+    "rank_lower": "largest rank of an unfolding, exact",
+    "rank_upper": "min(sum_k |V_k|, sum_q |V_q|), Proposition 2.1 of arXiv:2502.05076",
+    "D_V_lower": "least h d_vo at which logits can have that rank (Proposition 3.5, residual); "
+    "argmax and softmax may need less",
+}
+
+
+def _cell(database: str, sizes: dict[str, int | float | None], d_model: int) -> Cell:
+    """The cell of facts with that database."""
+    from rgr_dist.study.cell import Cell
+    from rgr_dist.study.database import FactsFile, Function, LowRank, Partial, Predicates
+    from rgr_dist.study.errors import validated
+    from rgr_dist.study.triple_list import load_triples
+
+    given = {name: value for name, value in sizes.items() if value is not None}
+    families: dict[str, type[Function | Partial | LowRank | Predicates]] = {
+        "function": Function, "partial": Partial, "low-rank": LowRank, "predicates": Predicates,
+    }  # fmt: skip
+    found: Function | Partial | LowRank | Predicates | FactsFile
+    try:
+        if database in families:
+            found = validated(families[database], given, "bounds", "--")
+            found.check()
+        elif given:
+            option = next(iter(given)).replace("_", "-")
+            raise UserError(f"--{option}: is of a family, not of a file; leave it out")
+        else:
+            found = FactsFile(**load_triples(database))
+    except ValueError as error:
+        fault = str(error).removeprefix("bounds: ").replace("database.", "--")
+        if database not in families:
+            hint = "" if Path(database).exists() else f"; or a family: {', '.join(families)}"
+            fault = f"--database {fault}{hint}"
+        raise UserError(fault.replace("per_query", "per-query")) from None
+    return Cell(model="facts", m=found.n_asked, d_model=d_model, database=found)

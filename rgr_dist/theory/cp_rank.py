@@ -1,0 +1,66 @@
+"""The numerical rank of a tensor: how few rank-one terms come within a tolerance of it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import numpy as np
+import numpy.typing as npt
+from tensorly.decomposition import parafac
+
+STARTS, ITERATIONS = 3, 300
+"""Random starts of a fit, and alternating least squares in each."""
+SETTLED = 1e-9
+"""A fit ends once an iteration brings its error down by less."""
+
+
+def cp_error(tensor: npt.NDArray[np.generic], rank: int, seed: int = 0) -> float:
+    """The best error of a sum of so many rank-one terms, of several starts.
+
+    Returns:
+        The Frobenius norm of what is left, divided by that of the tensor; infinite if no start
+        came to an end.
+    """
+    best = float("inf")
+    for start in range(STARTS):
+        with suppress(np.linalg.LinAlgError):  # terms that have become the same: not this start
+            _, errors = parafac(
+                tensor.astype(np.float64),
+                rank,
+                n_iter_max=ITERATIONS,
+                init="random",
+                tol=SETTLED,
+                random_state=STARTS * seed + start,
+                return_errors=True,
+            )
+            best = min(best, float(errors[-1]))
+    return best
+
+
+def cp_rank(
+    tensor: npt.NDArray[np.generic], lower: int, upper: int, tolerance: float, seed: int = 0
+) -> int:
+    """The smallest rank whose fit comes within the tolerance, by bisection.
+
+    It is an estimate, not a bound. A fit that ends too early (alternating least squares may stop
+    at a bad place) makes it too large; a tensor may lie closer to ones of a lower rank than any
+    tolerance, which makes it too small; and bisection takes a larger rank to fit better.
+
+    Args:
+        lower: below it no rank is tried.
+        upper: a rank that is known to suffice.
+        tolerance: largest error, as ``cp_error`` has it.
+
+    Raises:
+        ValueError: the tensor is not a number somewhere, or all zero.
+    """
+    if not np.isfinite(tensor.astype(np.float64)).all() or not tensor.any():
+        raise ValueError("a tensor to decompose has finite entries, not all zero")
+    low, high = lower, upper
+    while low < high:
+        middle = (low + high) // 2
+        if cp_error(tensor, middle, seed) <= tolerance:
+            high = middle
+        else:
+            low = middle + 1
+    return low

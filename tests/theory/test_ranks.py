@@ -1,0 +1,220 @@
+"""Ranks against exact algebra, and attempts to break Propositions 2.1 and 3.5."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import sympy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from rgr_dist.engines.fused.facts.engine import FactsEngine
+from rgr_dist.problem.databases import sample_triples, tensor
+from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.database import Database
+from rgr_dist.theory.cp_rank import cp_error, cp_rank
+from rgr_dist.theory.fact_logits import all_logits
+from rgr_dist.theory.ranks import (
+    chances_of,
+    exact_rank,
+    layer_rank_bound,
+    least_value_width,
+    logits_rank,
+    places_above,
+    places_of_largest,
+    triples_rank,
+    unfoldings,
+)
+
+sides = st.integers(1, 5)
+whole_matrices = st.tuples(sides, sides).flatmap(
+    lambda shape: st.lists(
+        st.lists(st.integers(-3, 3), min_size=shape[1], max_size=shape[1]),
+        min_size=shape[0],
+        max_size=shape[0],
+    )
+)
+
+
+@given(whole_matrices, st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_exact_ranks_are_those_of_rational_algebra(rows: list[list[int]], doubled: bool) -> None:
+    matrix = np.array(rows, dtype=np.int64)
+    if doubled:  # wide, of ones and zeros: by its Gram matrix
+        matrix = np.tile((matrix > 0).astype(np.int64), (1, 6))
+    assert exact_rank(matrix) == sympy.Matrix(matrix.tolist()).rank()
+
+
+@st.composite
+def any_triples(draw: st.DrawFn) -> tuple[np.ndarray, tuple[int, int, int]]:
+    """Any set of triples, also with several values of a pair."""
+    shape = draw(st.tuples(st.integers(1, 6), st.integers(1, 6), st.integers(1, 6)))
+    places = st.tuples(*(st.integers(0, side - 1) for side in shape))
+    rows = sorted(draw(st.sets(places, min_size=1, max_size=60)))
+    return np.array(rows, dtype=np.int64), shape
+
+
+@given(any_triples())
+@settings(max_examples=150, deadline=None)
+def test_no_database_breaks_proposition_2_1(
+    drawn: tuple[np.ndarray, tuple[int, int, int]],
+) -> None:
+    """Its upper bound is a sum of so many terms that is D; no unfolding has a higher rank."""
+    triples, shape = drawn
+    dense = tensor(triples, shape).astype(float)
+    found = triples_rank(triples)
+    unfolded = [int(np.linalg.matrix_rank(matrix)) for matrix in unfoldings(dense)]
+    assert found.lower == max(unfolded)
+    for kept, other in ((0, 1), (1, 0)):  # by key and value; by query and value
+        pairs = {(int(t[kept]), int(t[2])) for t in triples}
+        total = np.zeros(shape)
+        for one, value in pairs:
+            units = [np.zeros(side) for side in shape]
+            units[kept][one] = units[2][value] = 1
+            units[other][triples[(triples[:, kept] == one) & (triples[:, 2] == value), other]] = 1
+            total += np.einsum("k,q,v->kqv", *units)
+        assert (total == dense).all()
+        assert found.lower <= found.upper <= len(pairs)
+
+
+@st.composite
+def layers(draw: st.DrawFn) -> tuple[dict[str, np.ndarray], int, bool]:
+    """Weights of any size and scale, some of them whole numbers or repeated rows."""
+    keys, queries, values, d = (draw(st.integers(1, 7)) for _ in range(4))
+    h, d_qk, d_vo = (draw(st.integers(1, 3)) for _ in range(3))
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    scale = draw(st.sampled_from([0.01, 1.0, 30.0]))
+    kind = draw(st.sampled_from(["normal", "whole", "repeated"]))
+
+    def made(*shape: int) -> np.ndarray:
+        drawn = scale * rng.standard_normal(shape)
+        if kind == "whole":
+            return np.sign(drawn) * (np.abs(drawn) > scale)
+        return np.repeat(drawn[:1], shape[0], axis=0) if kind == "repeated" else drawn
+
+    weights = {
+        "X_K": made(keys, d), "X_Q": made(queries, d), "W_Q": made(d, h * d_qk),
+        "W_K": made(d, h * d_qk), "W_V": made(d, h * d_vo), "W_O": made(h * d_vo, d),
+        "U": made(d, values),
+    }  # fmt: skip
+    return weights, h, draw(st.booleans())
+
+
+def terms_of_the_proof(weights: dict[str, np.ndarray], h: int, residual: bool) -> list[Any]:
+    """Rank-one terms whose sum is L, as in the proof of Proposition 3.5."""
+    X_K, X_Q, W_V, W_O = (weights[name] for name in ("X_K", "X_Q", "W_V", "W_O"))
+    d_qk, d_vo = weights["W_Q"].shape[1] // h, W_V.shape[1] // h
+    mixed = []
+    for i in range(h):
+        columns = slice(i * d_qk, (i + 1) * d_qk)
+        queries = X_Q @ weights["W_Q"][:, columns] / np.sqrt(d_qk)
+        own = (queries * (X_Q @ weights["W_K"][:, columns])).sum(1)
+        s = np.clip(X_K @ weights["W_K"][:, columns] @ queries.T - own, -700, 700)
+        A = (1 / (1 + np.exp(-s)))[:, :, None]
+        head = W_V[:, i * d_vo : (i + 1) * d_vo]
+        mixed.append(A * (X_K @ head)[:, None] + (1 - A) * (X_Q @ head)[None])
+    M = np.concatenate(mixed, axis=2)
+    left, sizes, right = np.linalg.svd(W_O @ weights["U"], full_matrices=False)
+    kept = min(len(W_O), X_K.shape[1])  # of a product through d_model; the rest is rounding
+    M, rows = M @ (left * sizes)[:, :kept], right[:kept]
+    terms = []
+    for j, row in enumerate(rows):
+        a, size, b = np.linalg.svd(M[:, :, j], full_matrices=False)
+        terms += [(a[:, t] * size[t], b[t], row) for t in range(len(size))]
+    if residual:
+        a, size, b = np.linalg.svd(X_Q @ weights["U"], full_matrices=False)
+        most = min(len(size), X_K.shape[1])
+        terms += [(np.ones(len(X_K)), a[:, t] * size[t], b[t]) for t in range(most)]
+    return terms
+
+
+@given(layers())
+@settings(max_examples=150, deadline=None)
+def test_no_layer_breaks_proposition_3_5(
+    layer: tuple[dict[str, np.ndarray], int, bool],
+) -> None:
+    """Its logits are a sum of no more terms than stated, and no unfolding has a higher rank."""
+    weights, h, residual = layer
+    logits = all_logits(weights, h, residual)
+    d_model, d_vo = len(weights["W_V"]), weights["W_V"].shape[1] // h
+    bound = layer_rank_bound(logits.shape, h, d_vo, d_model, residual)
+    assert logits_rank(logits) <= bound
+    terms = terms_of_the_proof(weights, h, residual)
+    total = sum(np.einsum("k,q,v->kqv", *term) for term in terms)
+    np.testing.assert_allclose(total, logits, rtol=0, atol=1e-9 * max(1, np.abs(logits).max()))
+    keys, queries, values = logits.shape
+    smaller = min(keys, queries)
+    embedded = min(queries, values, d_model) if residual else 0
+    assert len(terms) <= min(h * d_vo, d_model) * smaller + embedded
+    of_values = np.linalg.matrix_rank(unfoldings(logits)[2], rtol=1e-9)
+    assert of_values <= min(d_model, h * d_vo + embedded)
+    places = places_above(chances_of(logits), 0.51)
+    assert triples_rank(places).lower <= triples_rank(places).upper
+
+
+@pytest.mark.parametrize("rank", [1, 3, 8])
+def test_a_database_of_a_stated_rank_is_consistent_with_every_layer_that_learns_it(
+    rank: int,
+) -> None:
+    """Where every pair is asked and right by softmax≥tau, that tensor is D and has its rank."""
+    given = {"family": "low-rank", "keys": 12, "queries": 4, "values": 10, "rank": rank}
+    database = TypeAdapter(Database).validate_python(given)
+    training = {"learning_rate": 0.02, "schedule": "constant", "max_steps": 600, "check_every": 20}
+    cell = Cell(
+        model="facts", m=48, d_model=8, database=database, training=training,
+        facts={"embedding_scale": 0.25},
+    )  # fmt: skip
+    runs = [
+        Run(cell=cell, h=1, d_k=4, d_vo=d_vo, seed=seed) for d_vo in (1, 2, 4, 8) for seed in (0, 1)
+    ]
+    learned = 0
+    for run, outcome in zip(runs, FactsEngine().train(runs), strict=True):
+        stated = triples_rank(sample_triples(database, cell.problem_json, run.seed))
+        assert stated.lower == rank <= stated.upper
+        facts, d_vo = outcome.facts, run.d_vo
+        assert facts is not None
+        assert d_vo is not None
+        assert facts.rank_logits <= layer_rank_bound((12, 4, 10), 1, d_vo, 8, residual=True)
+        for at in facts.by_tau:
+            if at.accuracy == 1:
+                assert at.rank == rank
+                learned += 1
+        if facts.argmax_accuracy == 1:
+            assert facts.rank_argmax == rank
+    assert learned
+
+
+@pytest.mark.parametrize("size", [3, 7, 20])
+def test_argmax_and_softmax_raise_a_rank_of_two_to_any(size: int) -> None:
+    """L_kv = 2 k v - v^2 is largest at v = k: rank two, and its argmax is the identity."""
+    k = np.arange(size, dtype=float)
+    logits = (2 * np.outer(k, k) - k**2)[:, None, :]
+    assert logits_rank(logits) == 2
+    assert triples_rank(places_of_largest(logits)).lower == size
+    assert triples_rank(places_above(chances_of(8 * logits), 0.99)).lower == size
+
+
+def test_a_value_width_suffices_where_the_bound_does() -> None:
+    shape = (64, 8, 64)
+    assert least_value_width(shape, 64, 32, residual=True) == 7
+    assert least_value_width(shape, 64, 32, residual=False) == 8
+    assert least_value_width(shape, 256, 32, residual=False) == 32
+    assert least_value_width(shape, 257, 32, residual=True) is None
+    assert [layer_rank_bound(shape, h, 8 // h, 32, residual=False) for h in (1, 2, 8)] == [64] * 3
+
+
+def test_the_cp_rank_finds_a_rank_that_is_known() -> None:
+    given = {"family": "low-rank", "keys": 9, "queries": 4, "values": 8, "rank": 5}
+    triples = sample_triples(TypeAdapter(Database).validate_python(given), "problem", 0)
+    dense, bounds = tensor(triples, (9, 4, 8)), triples_rank(triples)
+    assert cp_rank(dense, 1, bounds.upper, tolerance=0.01) == 5 == bounds.lower
+    rng = np.random.default_rng(0)
+    factors = [rng.standard_normal((side, 3)) for side in (6, 5, 4)]
+    mixed = np.einsum("kr,qr,vr->kqv", *factors)
+    assert cp_rank(mixed, 1, 6, tolerance=1e-3) == 3
+    assert cp_error(mixed, 1) > 0.1
+    with pytest.raises(ValueError, match="finite"):
+        cp_rank(np.zeros((2, 2, 2)), 1, 2, tolerance=0.1)
