@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Sequence
@@ -52,6 +53,12 @@ def database_rank(cell: Cell, seeds: int) -> tuple[float, float]:
     return means[0], means[1]
 
 
+def largest_width(study: Study, cell: Cell) -> int:
+    """The largest d_vo that a study searches in a cell."""
+    search = study.search
+    return max(search.d_vo) if search.d_vo else search.max_d_vo or cell.d_model
+
+
 def layer_bound(cell: Cell, h: int, d_vo: int) -> int:
     """The largest rank of the logits of a layer (Prop. 3.5, as ``theory.ranks`` proves it)."""
     assert cell.database is not None
@@ -77,21 +84,24 @@ def threshold_rows(results: StudyResults) -> Rows:
         d_vo = integer(row["d_vo"])
         certificate = parse_certificate(row["certificate"])
         failed = ((certificate or {}).get("fail") or {}).get("D_V")
-        low = integer(row["D_V_low"])
+        widths = {name: integer(row[name]) for name in WHOLE}
+        if row["status"] == "censored":
+            failed = h * largest_width(study, cell)
+            widths["D_V_low"] = failed + h
         rows.append(
             {
                 "cell_id": cell.cell_id,
                 **_of_cell(cell, study),
                 "h": h,
                 "d_qk": d_qk,
-                **{name: integer(row[name]) for name in WHOLE},
+                **widths,
                 "status": row["status"],
                 "mean_score": real(row["mean_score"]),
                 "certificate": certificate,
                 "confirmed": None if pd.isna(row["confirmed"]) else bool(row["confirmed"]),
                 "layer_rank_bound": None if d_vo is None else layer_bound(cell, h, d_vo),
                 "parameters": None if d_vo is None else 2 * cell.d_model * h * (d_qk + d_vo),
-                "D_V_fails": (failed or 0) if d_vo is not None else (low or 1) - 1,
+                "D_V_fails": failed or 0,
             }
         )
     return rows
@@ -142,7 +152,9 @@ def _of_cell(cell: Cell, study: Study) -> dict[str, Any]:
 
 
 def laws(rows: Rows, study: Study) -> list[Law]:
-    """Power laws of D_V*, at each setting: on the number of facts, and on the rank bound.
+    """Power laws of D_V* on the number of facts, and on the rank bound of their database.
+
+    One of each family of databases at each setting, and one of all families there.
 
     Cells of the training, settings of facts and d_model that most have; each counts with the
     interval from its failing to its passing D_V, open above where censored. Fewer than
@@ -159,19 +171,23 @@ def laws(rows: Rows, study: Study) -> list[Law]:
     )
     fitted = []
     arms = () if study.search.arms == "all" else study.search.arms
-    for setting in arms:
+    families = list(dict.fromkeys(frame["database"]))
+    groups: list[str | None] = [None, *families] if len(families) > 1 else [None]
+    predictors = (
+        ("facts", "number of facts", "facts"),
+        ("rank", "rank bound of the database", "rank_high"),
+    )
+    for setting, family in itertools.product(arms, groups):
         own = frame[frame[arm] == setting]
-        where = f"{arm} = {setting}"
-        for name, predictor, column in (
-            ("facts", "facts |D|", "facts"),
-            ("rank", "rank bound of the database", "rank_high"),
-        ):
+        where, name_of = f"{arm} = {setting}", f"{arm}={setting}"
+        if family is not None:
+            own = own[own["database"] == family]
+            where, name_of = f"{where}, {family}", f"{name_of}_{family}"
+        for name, predictor, column in predictors:
             if own.loc[own["status"] == "found", column].nunique() < SIZES_OF_A_LAW:
                 continue
             ends = ("D_V_fails", "D_V_passes")
-            law = power_law(
-                f"D_V_{name}_{arm}={setting}", ("D_V*", predictor), where, own, column, ends
-            )
+            law = power_law(f"D_V_{name}_{name_of}", ("D_V*", predictor), where, own, column, ends)
             fitted.append(law)
     return fitted
 
@@ -192,7 +208,7 @@ def headline(rows: Rows, study: Study) -> str:
 
 def grid_runs(study: Study) -> int:
     """Runs of a full grid: every width up to its limit in every setting, with every seed."""
-    limits = [study.search.max_d_vo or cell.d_model for cell in study.cells]
+    limits = [largest_width(study, cell) for cell in study.cells]
     return sum(limits) * len(study.search.arms) * study.search.seeds
 
 
@@ -203,8 +219,7 @@ def grid_seconds(study: Study, runs: pd.DataFrame) -> float | None:
         return None
     each = len(study.search.arms) * study.search.seeds
     return sum(
-        (study.search.max_d_vo or cell.d_model) * each * float(seconds[cell.cell_id])
-        for cell in study.cells
+        largest_width(study, cell) * each * float(seconds[cell.cell_id]) for cell in study.cells
     )
 
 
@@ -293,3 +308,19 @@ def by_tau(rows: Rows) -> Rows:
 def records(rows: Rows, keys: Sequence[str]) -> Rows:
     """Rows with these keys alone."""
     return [{key: row[key] for key in keys} for row in rows]
+
+
+def sections(results: StudyResults) -> dict[str, Rows]:
+    """The lists ``thresholds`` and ``best`` of ``rgr thresholds --format json``."""
+    names, rows = results.study.cell_names, threshold_rows(results)
+    lists = (
+        ("thresholds", rows, THRESHOLD_KEYS),
+        ("best", best_rows(rows, results.study), BEST_KEYS),
+    )
+    return {
+        name: [
+            {"cell": names[row["cell_id"]], **record}
+            for row, record in zip(some, records(some, keys), strict=True)
+        ]
+        for name, some, keys in lists
+    }

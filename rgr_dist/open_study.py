@@ -11,6 +11,7 @@ import pandas as pd
 
 from rgr_dist.store.store import Store
 from rgr_dist.study.cell import Cell
+from rgr_dist.study.errors import StudyError
 from rgr_dist.study.from_yaml import load_study
 from rgr_dist.study.search import Search
 from rgr_dist.study.select import cell_named, heads_named
@@ -18,10 +19,14 @@ from rgr_dist.study.study import Study
 
 if TYPE_CHECKING:
     from analysis.figures.panel import Figure
-    from analysis.fits import Fits
+    from analysis.fitting.candidates import Candidate
+    from analysis.laws import Law
     from analysis.load import StudyResults
 
-WHOLE = ("d_k", "D_K", "D_K_low", "D_K_high", "D_K_first", "n_seeds", "h_star", "h_low", "h_high")
+WHOLE = (
+    "d_k", "D_K", "D_K_low", "D_K_high", "D_K_first", "n_seeds", "h_star", "h_low", "h_high",
+    "d_vo", "D_V", "D_V_low", "D_V_high", "D_V_first",
+)  # fmt: skip
 """Columns of whole numbers that may be missing."""
 
 
@@ -158,12 +163,16 @@ class OpenStudy:
         """The threshold of every (cell, h): the columns of ``rgr thresholds --format json``."""
         from analysis.records import threshold_records
 
+        if self.search.axis == "d_vo":
+            return self._of_facts("thresholds")
         return self._named(threshold_records(self._results.thresholds), self._results.thresholds)
 
     def best(self) -> pd.DataFrame:
         """D_K* and h* of every cell: the list ``best`` of ``rgr thresholds --format json``."""
         from analysis.records import best_records
 
+        if self.search.axis == "d_vo":
+            return self._of_facts("best")
         return self._named(best_records(self._tables.best), self._tables.best)
 
     def runs(self) -> pd.DataFrame:
@@ -172,14 +181,23 @@ class OpenStudy:
         A probe whose verdict was clear early has not run every seed: a mean over its runs is
         biased. ``curves().table`` says which means are complete.
         """
-        from rgr_dist.planning.listing import RUN_KEYS, run_rows
+        from rgr_dist.planning.listing import run_keys, run_rows
 
         rows, _ = run_rows(self.study, self.store)
-        return pd.DataFrame(rows, columns=["study", "cell", *RUN_KEYS])
+        keys = map(self.search.sizes.shown, run_keys(self.study))
+        return pd.DataFrame(rows, columns=["study", "cell", *keys])
 
     def fit(self) -> Laws:
         """The scaling laws fitted to the thresholds."""
-        return Laws(self._tables.fits)
+        if self.search.axis == "d_vo":
+            from analysis import facts
+
+            laws = self._tables.facts_laws
+            return Laws(laws, [], facts.growth(laws))
+        from analysis import conclusions
+
+        fits = self._tables.fits
+        return Laws(fits.laws, fits.candidates, conclusions.sentences(fits))
 
     def curves(self, h: Sequence[int] = (), cell: str | None = None) -> Curves:
         """Mean score of every probe against D_K.
@@ -189,8 +207,10 @@ class OpenStudy:
             cell: one cell by its name, such as ``m=64,d_model=16``; all if not given.
 
         Raises:
-            StudyError: the study has no such head count or cell.
+            StudyError: the study has no such head count or cell, or is one of facts.
         """
+        if self.search.axis == "d_vo":
+            raise StudyError(f"{self.name}: curves are of D_K; ask runs() of a study of facts")
         heads = heads_named(self.study, h)
         chosen = None if cell is None else cell_named(self.study, cell)
         table = self._tables.curves
@@ -208,6 +228,13 @@ class OpenStudy:
             return draw_curves(cells, rows, self.search.target, self.cells[0].minimised)
 
         return Curves(table.reset_index(drop=True), draw)
+
+    def _of_facts(self, name: str) -> pd.DataFrame:
+        """The list of that name of ``rgr thresholds --format json``, of a study of facts."""
+        from analysis.facts import sections
+
+        frame = pd.DataFrame(sections(self._results)[name])
+        return frame.astype(dict.fromkeys((one for one in frame if one in WHOLE), "Int64"))
 
     def report(self) -> str:
         """Write the report into the store; returns the address of its page."""
@@ -233,12 +260,12 @@ class Laws:
         found: what the data support, in sentences.
     """
 
-    def __init__(self, fits: Fits) -> None:
-        from analysis import conclusions
-
-        self.table = pd.DataFrame([law.to_json() for law in fits.laws])
-        self.candidates = pd.DataFrame([one.to_json() for one in fits.candidates])
-        self.found = conclusions.sentences(fits)
+    def __init__(
+        self, laws: Sequence[Law], candidates: Sequence[Candidate], found: list[str]
+    ) -> None:
+        self.table = pd.DataFrame([law.to_json() for law in laws])
+        self.candidates = pd.DataFrame([one.to_json() for one in candidates])
+        self.found = found
 
     def __repr__(self) -> str:
         return "\n".join(self.found)

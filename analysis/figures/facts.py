@@ -26,8 +26,10 @@ RANKS = (
     "its logits can have, where the database’s bound is its rank."
 )
 LAW = (
-    "The smallest total value width D_V* = h d_vo of each cell, with the power law fitted to the "
-    "intervals from the failing to the passing width. Bars as above."
+    "The smallest total value width D_V* = h d_vo of each cell; a line is the power law of a "
+    "family of databases, fitted to the intervals from the failing to the passing width. Bars "
+    "run from the optimistic to the conservative D_V; an arrow starts at the smallest width not "
+    "excluded."
 )
 TAU = (
     "Means over the trained layers of the search, each measured at every τ: the share of asked "
@@ -147,11 +149,18 @@ def draw_ranks(rows: Sequence[Row], arm: str) -> Figure:
     )
 
 
-def draw_laws(rows: Sequence[Row], laws: Sequence[Law], arm: str) -> Figure:
-    """D_V* against the number of facts and against the rank bound, with the power laws."""
+def draw_laws(rows: Sequence[Row], laws: Sequence[Law]) -> Figure:
+    """D_V* against the number of facts and against the rank bound, with the power laws.
+
+    Args:
+        rows: of ``analysis.facts.threshold_rows`` with ``anchor`` and ``text``.
+        laws: of ``analysis.facts.laws``; those of one family of databases are drawn.
+    """
     panels = []
+    families = list(dict.fromkeys(row["database"] for row in rows))
+    colours = {family: 2**i for i, family in enumerate(families)}
     for key, label, column in (
-        ("facts", "facts |D|", "facts"),
+        ("facts", "number of facts", "facts"),
         ("rank", "bound on the rank of the database", "rank_high"),
     ):
         x = log2_axis(label, [row[column] for row in rows] or [1, 1024], pad=1.3)
@@ -161,9 +170,12 @@ def draw_laws(rows: Sequence[Row], laws: Sequence[Law], arm: str) -> Figure:
         for law in laws:
             if law.exponent is None or law.factor is None or f"D_V_{key}_" not in law.name:
                 continue
+            family = law.name.rpartition("_")[2]
+            if len(families) > 1 and family not in colours:
+                continue
             across = np.geomspace(x.low, x.high, 30)
             at = tuple((float(v), law.factor * float(v) ** law.exponent) for v in across)
-            lines.append(Line(points=at, look="ours"))
+            lines.append(Line(points=at, look="head", h=colours.get(family, 1)))
         points = []
         for row in rows:
             middle = row["D_V"] or row["D_V_low"]
@@ -174,10 +186,10 @@ def draw_laws(rows: Sequence[Row], laws: Sequence[Law], arm: str) -> Figure:
                 Point(
                     x=float(row[column]),
                     y=float(middle),
-                    key=f"{key}-{row['anchor']}-{row[arm]}",
+                    key=f"{key}-{row['anchor']}-{row['h']}-{row['d_qk']}",
                     text=row["text"],
                     cell=row["anchor"],
-                    h=row[arm],
+                    h=colours[row["database"]],
                     low=None if row["D_V"] is None else float(ends[0]),
                     high=None if row["D_V"] is None else float(ends[1]),
                     hollow=row["status"] == "open",
@@ -187,8 +199,7 @@ def draw_laws(rows: Sequence[Row], laws: Sequence[Law], arm: str) -> Figure:
         panels.append(
             Panel(key=key, x=x, y=y, lines=tuple(lines), points=tuple(points), height=300)
         )
-    legend = [Key(text="power law", line="ours")]
-    legend += [Key(text=f"{arm} = {value}", h=value) for value in _settings(rows, arm)]
+    legend = [Key(text=family, h=colours[family]) for family in families]
     return Figure(
         name="facts-law",
         title="D_V* against facts and against rank",

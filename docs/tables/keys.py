@@ -13,27 +13,38 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic.fields import FieldInfo
 
 from rgr_dist.study.construction import Construction
+from rgr_dist.study.database import Function, LowRank, Partial, Predicates
 from rgr_dist.study.edge_list import EdgesFile
+from rgr_dist.study.facts import Facts
 from rgr_dist.study.families import Binary, Gaussian, OneHot, Permutation, Regular, StandIn
 from rgr_dist.study.from_yaml import CellItem, StudyFile
 from rgr_dist.study.models import RECORDS, Model
-from rgr_dist.study.search import Search
+from rgr_dist.study.search import Search, Settings
 from rgr_dist.study.spec import LARGEST_COUNT, Spec
 from rgr_dist.study.token_table import TableFile
 from rgr_dist.study.training import Context, Training
+from rgr_dist.study.triple_list import TriplesFile
 from tables.markdown import plain, table
 
 GRAPHS: tuple[type[Spec], ...] = (Permutation, Regular, EdgesFile)
 EMBEDDINGS: tuple[type[Spec], ...] = (Gaussian, OneHot, Binary, TableFile, StandIn)
-PARTS = ("graph", "embedding", "context", "training", "cells", "search", "model")
+DATABASES: tuple[type[Spec], ...] = (Function, Partial, LowRank, Predicates, TriplesFile)
+PARTS = (
+    "graph", "embedding", "database", "facts", "context", "training", "cells", "search", "model",
+)  # fmt: skip
 """Keys of a study that have keys of their own, each in a section of that name."""
 
 
 def attributes(spec: type[Spec]) -> dict[str, str]:
-    """What the docstring of a spec says of each of its keys."""
-    _, _, listed = (inspect.getdoc(spec) or "").partition("Attributes:\n")
-    entries = re.findall(r"^    (\w+): (.*?)(?=^    \w+: |\Z)", listed, re.DOTALL | re.MULTILINE)
-    return {name: plain(text) for name, text in entries}
+    """What the docstring of a spec, and those of what it is made from, say of each of its keys."""
+    told: dict[str, str] = {}
+    for one in reversed(spec.__mro__):
+        _, _, listed = inspect.cleandoc(one.__doc__ or "").partition("Attributes:\n")
+        entries = re.findall(
+            r"^    (\w+): (.*?)(?=^    \w+: |\Z)", listed, re.DOTALL | re.MULTILINE
+        )
+        told |= {name: plain(text) for name, text in entries}
+    return told
 
 
 def summary(spec: type[Spec]) -> str:
@@ -130,6 +141,7 @@ def keys_of_cells() -> str:
             may_be, value = f"[its keys](#{name})", "the study's"
         else:
             may_be = may_be.replace("a list of integers", "integer, or a list")
+            value = "must be given" if value == "`[]`" else value
         rows.append([key, may_be, value, about])
     return table(["key", "may be", "default", "is"], rows)
 
@@ -202,6 +214,9 @@ PIECES: dict[str, Callable[[], str]] = {
     "keys context": partial(keys_of, Context),
     "keys construction": partial(keys_of, Construction),
     "keys graph": partial(keys_of_families, GRAPHS),
+    "keys database": partial(keys_of_families, DATABASES),
+    "keys facts": partial(keys_of, Facts),
+    "keys per": partial(keys_of, Settings),
     "keys embedding": partial(keys_of_families, EMBEDDINGS),
     "models": models,
 }

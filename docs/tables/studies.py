@@ -70,8 +70,9 @@ def shipped() -> str:
 def _section(name: str) -> str:
     study = loaded(name)
     search = study.search
-    heads = search.heads if search.heads == "all" else ", ".join(map(str, search.heads))
-    how = f"Model `{study.cells[0].model}`; heads {heads}; {search.seeds} seeds"
+    arms = search.arms if search.arms == "all" else ", ".join(map(str, search.arms))
+    settings = "heads" if search.axis == "d_k" else search.sizes.shown(search.sizes.arm)
+    how = f"Model `{study.cells[0].model}`; {settings} {arms}; {search.seeds} seeds"
     if search.mode == "grid":
         how += f"; D_K {', '.join(map(str, search.D_K or ()))}"
     else:

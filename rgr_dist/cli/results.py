@@ -58,12 +58,13 @@ def thresholds(
 
 def threshold_sections(results: StudyResults) -> dict[str, list[dict[str, Any]]]:
     """The records of ``thresholds`` and ``best``, cells of one size side by side."""
+    from analysis.facts import sections as facts_sections
     from analysis.records import best_records, threshold_records
     from analysis.thresholds import best_of
 
     resolved = results.study
     if resolved.search.axis == "d_vo":
-        return _facts_sections(results)
+        return facts_sections(results)
     best = best_of(results)
     sections = {"thresholds": threshold_records(results.thresholds), "best": best_records(best)}
     if resolved.has_alike_cells:  # their sizes do not tell them apart
@@ -77,24 +78,6 @@ def threshold_sections(results: StudyResults) -> dict[str, list[dict[str, Any]]]
             ]
             sections[name] = [row for _, row in sorted(rows, key=lambda placed: placed[0])]
     return sections
-
-
-def _facts_sections(results: StudyResults) -> dict[str, list[dict[str, Any]]]:
-    """The same of facts: a row for each setting in place of a head count."""
-    from analysis import facts
-
-    names, rows = results.study.cell_names, facts.threshold_rows(results)
-    best = facts.best_rows(rows, results.study)
-    return {
-        name: [
-            {"cell": names[row["cell_id"]], **record}
-            for row, record in zip(some, facts.records(some, keys), strict=True)
-        ]
-        for name, some, keys in (
-            ("thresholds", rows, facts.THRESHOLD_KEYS),
-            ("best", best, facts.BEST_KEYS),
-        )
-    }
 
 
 def print_thresholds(

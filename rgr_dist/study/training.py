@@ -31,7 +31,7 @@ class Training(Spec):
         learning_rate: of AdamW; the highest that a schedule reaches.
         sharpness: alpha of the logits alpha (S - tau).
         initial_scale: multiplies the standard deviation of the first W_Q and W_K, in either
-            reading of ``initial``.
+            reading of ``initial``; in model facts of W_V and W_O too.
         initial: the paper draws W_Q and W_K from N(0, 1/sqrt(d_model)) and does not say which the
             second number is: read as their standard ``deviation`` or as their ``variance``.
         schedule: of the learning rate (``engines.schedule``), which the paper keeps ``constant``:
@@ -39,15 +39,18 @@ class Training(Spec):
             ``max_steps``.
         warmup_steps: with ``warmup`` alone: steps until the full rate. The default,
             2 / (1 - beta_2), is the untuned warm-up of Ma and Yarats (arXiv:1910.04209).
-        max_steps: step limit; a list asks for a threshold at each.
-        check_every: steps between two checks on the validation contexts.
+        max_steps: step limit; a list asks for a threshold at each. A full batch of facts is an
+            epoch.
+        check_every: steps between two checks on the validation contexts; of facts on all triples,
+            where a run ends once all are right.
         patience: so many checks in a row above ``stop_score`` end a run as converged; in model
             value, so many that do not bring the error down.
         stop_score: score on the validation contexts that a check must exceed to count.
         validation_contexts: contexts that a check scores, or queries of model transformer.
         test_contexts: contexts that the final score is of, or queries of model transformer.
-        batch_size: queries in a step of model transformer.
-        weight_decay: of AdamW in model transformer; the others have none.
+        batch_size: queries in a step of model transformer; triples in one of model facts, all of
+            them if not given.
+        weight_decay: of AdamW in models transformer and facts; the others have none.
         tolerance: in model value, by how large a share of the best error a check must be below it
             to count as better; the paper does not give it (Sec. 7.2).
     """

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from typing import Any
+
 import pandas as pd
 
 from analysis import facts
 from analysis.facts_statements import statements
 from analysis.figures.facts import draw_frontier, draw_laws, draw_ranks, draw_taus
+from analysis.laws import Law
 from analysis.report.section import Column, Section, Table, cell_column
 from analysis.report.tables import Tables
-from analysis.wording import clock, plural
+from analysis.wording import clock, plural, three_digits
 
 SOURCE = "“Paying Attention to Facts” (arXiv:2502.05076), of which we have a summary alone"
 
@@ -37,7 +42,7 @@ def summary(tables: Tables) -> Section:
         title=f"Study {study.name}",
         template="facts-summary",
         values={
-            "sentences": [asked, *facts.growth(tables.facts_laws)],
+            "sentences": [asked, *facts.growth(_pooled(tables))],
             "tiles": tiles,
             "source": SOURCE,
         },
@@ -64,11 +69,12 @@ def frontier(tables: Tables) -> Section:
         rows=rows,
         anchored=False,
     )
+    is_drawn = len({row[arm] for row in rows}) > 1
     return Section(
         name="frontier",
-        title="The frontier",
+        title="The frontier" if is_drawn else "Thresholds",
         words=[_full_grid(tables)],
-        figures=(draw_frontier(rows, _cells(tables), arm),),
+        figures=(draw_frontier(rows, _cells(tables), arm),) if is_drawn else (),
         shown=(table,),
         files={"facts-thresholds": pd.DataFrame(facts.records(rows, facts.THRESHOLD_KEYS))},
     )
@@ -80,12 +86,36 @@ def law(tables: Tables) -> Section | None:
     if len({row["facts"] for row in rows}) < 2:
         return None
     fitted = tables.facts_laws
-    figure = draw_laws(rows, fitted, _arm(tables))
+    figure = draw_laws(rows, fitted)
+
+    def ends(row: Mapping[str, Any]) -> str | None:
+        if row["exponent"] is None:
+            return None
+        low, high = (three_digits(row[f"exponent_{end}"]) for end in ("low", "high"))
+        return f"{three_digits(row['exponent'])} [{low} to {high}]"
+
+    table = Table(
+        name="table-facts-laws",
+        caption="Power laws of D_V* by the likelihood of each cell’s interval, from the failing "
+        "to the passing width; in brackets 95 % profile limits of the exponent. Few cells and "
+        "censored ones leave them wide.",
+        columns=[
+            Column("cells", lambda row: row["cells"], text=True, names=True),
+            Column("predictor", lambda row: row["predictor"], text=True),
+            Column("exponent", ends, lambda row: row["exponent"]),
+            Column("scatter", lambda row: _share(row["scatter"])),
+            Column("cells fitted", lambda row: row["n"]),
+            Column("censored", lambda row: row["n_censored"]),
+        ],
+        rows=[one.to_json() for one in fitted],
+        cell=None,
+    )
     return Section(
         name="facts-law",
         title="Capacity against facts and rank",
-        words=facts.growth(fitted),
+        words=facts.growth(_pooled(tables)),
         figures=(figure,),
+        shown=(table,) if fitted else (),
         files={"facts-laws": pd.DataFrame([one.to_json() for one in fitted])},
     )
 
@@ -150,23 +180,27 @@ def taus(tables: Tables) -> Section | None:
 def said(tables: Tables) -> Section:
     """Each statement of the summary, what we measured, and a verdict."""
     rows = statements(tables.facts_rows, tables.facts_runs, _arm(tables))
-    table = Table(
-        name="table-statements",
-        caption=f"Statements of {SOURCE}. A verdict is of this study’s cells alone.",
-        columns=[
-            Column("statement", lambda row: row["statement"], text=True),
-            Column("measured here", lambda row: row["measured"], text=True),
-            Column("verdict", lambda row: row["verdict"], text=True),
-        ],
-        rows=rows,
-        cell=None,
-    )
+    words = [f"{SOURCE}. A verdict is of this study’s cells alone."]
+    words += [
+        f"“{row['statement']}”: {row['verdict']}. Measured: {row['measured']}." for row in rows
+    ]
     return Section(
         name="statements",
         title="What the summary states",
-        shown=(table,),
+        words=words,
         files={"statements": pd.DataFrame(rows)},
     )
+
+
+def _pooled(tables: Tables) -> list[Law]:
+    """The laws of all families of databases together, where there is one setting."""
+    if len(tables.study.search.arms) > 1:
+        return []
+    return [law for law in tables.facts_laws if ", " not in law.cells]
+
+
+def _share(scatter: float | None) -> str | None:
+    return None if scatter is None else f"{math.expm1(scatter):.0%}"
 
 
 def _arm(tables: Tables) -> str:

@@ -1,0 +1,200 @@
+"""What a study of facts says: its thresholds, laws, ranks, statements and page."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis import facts
+from analysis.facts_statements import statements
+from analysis.load import open_results
+from analysis.report.publish import report
+from analysis.report.tables import Tables
+from rgr_dist.engines.choose import make_engine
+from rgr_dist.open_study import OpenStudy
+from rgr_dist.planning.portfolio import Feed, open_portfolio, stored_runs
+from rgr_dist.problem.databases import sample_triples, tensor
+from rgr_dist.running.worker import train_rows
+from rgr_dist.store.store import Store
+from rgr_dist.store.verify import verify
+from rgr_dist.study.errors import StudyError
+from rgr_dist.study.from_yaml import parse_study
+from rgr_dist.study.study import Study
+from search.protocol import Probe
+
+TINY = {
+    "name": "tiny-facts",
+    "model": "facts",
+    "cells": [
+        {"database": {"family": "low-rank", "keys": 6, "queries": 3, "values": 4, "rank": 3},
+         "d_model": 6},
+        {"database": {"family": "partial", "keys": [4, 8], "queries": 3, "values": 4,
+                      "share": 0.5}, "d_model": 6},
+    ],
+    "training": {"max_steps": 40, "check_every": 10},
+    "search": {"axis": "d_vo", "per": {"d_qk": [1, 2]}, "seeds": 2, "target": 0.8},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Store]:
+    """The tiny study, trained by the plain loop in this process."""
+    study, store = parse_study(TINY), Store(tmp_path_factory.mktemp("facts"))
+    engine = make_engine("reference", model="facts")
+    portfolio = open_portfolio(study, stored_runs(study, store))
+    feed = Feed(study, portfolio)
+    while isinstance(probe := portfolio.ask(), Probe):
+        rows = train_rows(engine, feed.runs_of(probe))
+        store.append(rows)
+        for row in rows:
+            feed.tell(row)
+        portfolio.release(probe)
+    return study, store
+
+
+def test_every_stored_run_keeps_propositions_2_1_and_3_5(trained: tuple[Study, Store]) -> None:
+    study, store = trained
+    runs = facts.runs(open_results(study, store))
+    cells = {cell.cell_id: cell for cell in study.cells}
+    assert len(runs) > 20
+    for row in runs:
+        database = cells[row["cell_id"]].database
+        assert database is not None
+        keys, queries, values = database.keys, database.queries, database.values
+        d_model = cells[row["cell_id"]].d_model
+        assert row["rank_logits"] <= row["rank_bound"] <= row["D_V"] * queries + d_model
+        at_most = min(keys * queries, keys * values, queries * values)  # of any 0/1 tensor
+        assert row["rank_argmax"] <= at_most
+        assert [tau for tau, _, _ in row["by_tau"]] == sorted(tau for tau, _, _ in row["by_tau"])
+        assert all(rank <= at_most for _, _, rank in row["by_tau"])
+        accuracies = [accuracy for _, accuracy, _ in row["by_tau"]]
+        assert accuracies == sorted(accuracies, reverse=True), "a higher tau asks for more"
+        assert row["softmax_accuracy"] <= row["argmax_accuracy"]
+        assert row["score"] == row["softmax_accuracy"]
+    assert verify(store).problems == []
+
+
+def test_the_bounds_on_a_database_hold_its_rank(trained: tuple[Study, Store]) -> None:
+    study, _ = trained
+    low_rank = study.cells[0]
+    low, high = facts.database_rank(low_rank, 2)
+    assert low <= 3 <= high, "it has rank 3 by construction"
+    assert low_rank.database is not None
+    for seed in range(2):
+        triples = sample_triples(low_rank.database, low_rank.problem_json, seed)
+        own = tensor(triples, (6, 3, 4))
+        assert own.sum() == low_rank.m
+        assert np.linalg.matrix_rank(own.reshape(own.shape[0], -1)) <= 3
+
+
+def test_a_threshold_has_both_sides_of_its_certificate(trained: tuple[Study, Store]) -> None:
+    study, store = trained
+    results = open_results(study, store)
+    rows = facts.threshold_rows(results)
+    assert [(row["facts"], row["d_qk"]) for row in rows] == [
+        (cell.m, d_qk) for cell in study.cells for d_qk in (1, 2)
+    ]
+    means = results.searched.groupby(["cell_id", "d_k", "d_vo"])["score"].mean()
+    for row in rows:
+        if row["status"] != "found":
+            continue
+        at = row["cell_id"], row["d_qk"]
+        assert means[(*at, row["d_vo"])] >= 0.8
+        if row["d_vo"] > 1:
+            assert means[(*at, row["d_vo"] - 1)] < 0.8
+            assert row["D_V_fails"] == row["D_V"] - 1
+        assert row["parameters"] == 2 * 6 * (row["d_qk"] + row["d_vo"])
+    best = facts.best_rows(rows, study)
+    for row in best:
+        own = [one["D_V"] for one in rows if one["cell_id"] == row["cell_id"] and one["D_V"]]
+        assert row["D_V"] == min(own, default=None)
+    json.dumps(facts.records(rows, facts.THRESHOLD_KEYS), allow_nan=False)
+
+
+def test_the_page_has_the_frontier_the_ranks_and_each_statement(
+    trained: tuple[Study, Store],
+) -> None:
+    page, files = report(Tables(open_results(*trained)))
+    for text in ("The frontier", "Threshold against rank bound", "What the summary states",
+                 "a full grid of every", "τ = 0.95 matches rank best"):  # fmt: skip
+        assert text in page
+    named = {"frontier.svg", "ranks.svg", "taus.svg", "facts-thresholds.csv", "statements.csv"}
+    assert named <= set(files)
+    assert "None" not in page.partition("<script")[0]
+
+
+def test_a_study_of_facts_is_an_object_as_any_other(trained: tuple[Study, Store]) -> None:
+    opened = OpenStudy(*trained)
+    thresholds = opened.thresholds()
+    assert list(thresholds["d_qk"]) == [1, 2] * 3
+    assert len(opened.best()) == 3
+    assert {"d_qk", "d_vo", "rank_logits"} <= set(opened.runs())
+    assert opened.fit().found == []
+    with pytest.raises(StudyError, match="curves are of D_K"):
+        opened.curves()
+
+
+def rows_of(law: Any, sizes: tuple[int, ...] = (64, 128, 256, 512)) -> list[dict[str, Any]]:
+    study = parse_study({
+        "name": "laws", "model": "facts", "search": {"axis": "d_vo", "per": {"d_qk": 8}},
+        "cells": [{"database": {"family": "partial", "keys": [n // 8 for n in sizes],
+                                "queries": 8, "values": 16, "share": 1.0}, "d_model": 64}],
+    })  # fmt: skip
+    rows = []
+    for cell in study.cells:
+        wide = law(cell.m)
+        rows.append({
+            "cell_id": cell.cell_id, "database": "partial", "facts": cell.m, "h": 1, "d_qk": 8,
+            "rank_high": float(cell.m) ** 0.5, "D_V": wide, "D_V_fails": wide - 1,
+            "status": "found",
+        })  # fmt: skip
+    rows[0]["study"] = study
+    return rows
+
+
+def test_the_law_recovers_the_exponent_that_the_thresholds_were_made_with() -> None:
+    rows = rows_of(lambda n: math.ceil(n**0.75 / 4))
+    by_name = {law.name: law for law in facts.laws(rows, rows[0]["study"])}
+    on_facts, on_rank = by_name["D_V_facts_d_qk=8"], by_name["D_V_rank_d_qk=8"]
+    for law, made in ((on_facts, 0.75), (on_rank, 1.5)):
+        assert law.exponent_low is not None
+        assert law.exponent_high is not None
+        assert law.exponent_low <= made <= law.exponent_high
+        assert law.exponent == pytest.approx(made, rel=0.1)
+    assert facts.laws(rows[:2], rows[0]["study"]) == [], "two sizes leave the exponent open"
+
+
+def frontier(widths: dict[int, int]) -> list[dict[str, Any]]:
+    return [{"cell_id": "one", "d_qk": d_qk, "d_vo": d_vo} for d_qk, d_vo in widths.items()]
+
+
+@pytest.mark.parametrize(
+    ("widths", "follows", "routes"),
+    [
+        ({1: 9, 2: 6, 4: 6, 8: 6}, "supported", "supported"),
+        ({1: 32, 2: 16, 4: 8, 8: 4}, "mixed", "mixed"),
+        ({8: 6}, "not asked by this study", "not asked by this study"),
+    ],
+)
+def test_a_verdict_follows_from_the_frontier(
+    widths: dict[int, int], follows: str, routes: str
+) -> None:
+    told = statements(frontier(widths), [], "d_qk")
+    assert [row["verdict"] for row in told[:2]] == [follows, routes]
+
+
+def test_inflation_is_claimed_only_where_a_lower_bound_exceeds_an_upper_one() -> None:
+    layer = {"rank_logits": 8, "rank_bound": 24, "by_tau": [[0.5, 1.0, 8], [0.95, 0.9, 9]]}
+    plain = statements([], [{**layer, "rank_argmax": 24}], "d_qk")[3]
+    inflated = statements([], [{**layer, "rank_argmax": 25}], "d_qk")[3]
+    assert (plain["verdict"], inflated["verdict"]) == ("not seen", "supported")
+    at = facts.by_tau([{**layer, "rank_argmax": 25}])
+    assert [(row["tau"], row["accuracy"], row["gap"]) for row in at] == [
+        (0.5, 1.0, 0.0), (0.95, 0.9, 1.0),
+    ]  # fmt: skip
+    assert isinstance(pd.DataFrame(at), pd.DataFrame)
