@@ -54,7 +54,7 @@ def database_rows(
 
 
 FACTS = {
-    "rank_lower": "largest rank of an unfolding, exact",
+    "rank_lower": "largest rank of an unfolding",
     "rank_upper": "min(sum_k |V_k|, sum_q |V_q|), Proposition 2.1 of arXiv:2502.05076",
     "D_V_lower": "least h d_vo at which logits can have that rank (Proposition 3.5, residual); "
     "argmax and softmax may need less",

@@ -55,7 +55,7 @@ class DatabaseRank(NamedTuple):
     """What is known of the rank of a database's tensor.
 
     Attributes:
-        lower: the largest rank of an unfolding.
+        lower: the largest rank of an unfolding, or a bound on it from below (``_unfolding_rank``).
         upper: min(sum_k |V_k|, sum_q |V_q|), Proposition 2.1.
     """
 
@@ -75,43 +75,62 @@ def logits_rank(logits: Tensor) -> int:
     the spacing of float64 at 1: what is below may be rounding. A direction as weak as that is not
     seen, so the number is a lower bound still.
     """
-    least = max(logits.shape) * np.finfo(np.float64).eps
-    rank = 0
-    for matrix in unfoldings(logits):
-        triangle = np.linalg.qr(matrix.T, mode="r")  # the same singular values, and small
-        sizes = np.linalg.svd(triangle, compute_uv=False)
-        rank = max(rank, int((sizes > least * sizes[0]).sum()))
-    return rank
+    return max(_singular_rank(matrix, max(logits.shape)) for matrix in unfoldings(logits))
+
+
+def _singular_rank(matrix: Tensor, longest: int) -> int:
+    wide = matrix if len(matrix) < matrix.shape[1] else matrix.T
+    triangle = np.linalg.qr(wide.T, mode="r")  # the same singular values, and small
+    sizes = np.linalg.svd(triangle, compute_uv=False)
+    return int((sizes > longest * np.finfo(np.float64).eps * sizes[0]).sum())
 
 
 def triples_rank(triples: npt.NDArray[np.integer]) -> DatabaseRank:
     """Bounds on the rank of a 0/1 tensor from the places of its ones, int [n, 3]."""
     if not len(triples):
         return DatabaseRank(0, 0)
-    lower = 0
-    sides = [len(np.unique(triples[:, mode])) for mode in range(3)]
-    for mode in sorted(range(3), key=lambda mode: not _rows_are_disjoint(triples, mode)):
-        if sides[mode] > lower:
-            lower = max(lower, _unfolding_rank(triples, mode))
+    lower = max(_unfolding_rank(triples, mode) for mode in range(3))
     of_keys = len(np.unique(triples[:, [0, 2]], axis=0))
     of_queries = len(np.unique(triples[:, 1:], axis=0))
     return DatabaseRank(lower, min(of_keys, of_queries))
 
 
-def _rows_are_disjoint(triples: npt.NDArray[np.integer], mode: int) -> bool:
-    """Whether no column of an unfolding has two ones."""
-    return len(np.unique(np.delete(triples, mode, axis=1), axis=0)) == len(triples)
+LARGEST_EXACT, LARGEST_CORE = 300, 2000
+"""Shorter side of the largest matrix whose rank is counted exactly, and of the largest at all."""
 
 
 def _unfolding_rank(triples: npt.NDArray[np.integer], mode: int) -> int:
-    """The rank of an unfolding, of its rows and columns that are not zero."""
+    """The rank of an unfolding, or what is certain of it.
+
+    Most entries need no arithmetic. An entry that is alone in its row clears its column, and one
+    alone in its column clears its row; each such step leaves a matrix of a rank lower by one. The
+    rank of what is left is exact up to ``LARGEST_EXACT``, by singular values up to
+    ``LARGEST_CORE`` (as in ``logits_rank``), and beyond taken as 0: a lower bound.
+    """
     _, rows = np.unique(triples[:, mode], return_inverse=True)
-    if _rows_are_disjoint(triples, mode):
-        return int(rows.max()) + 1
     _, columns = np.unique(np.delete(triples, mode, axis=1), axis=0, return_inverse=True)
-    matrix = np.zeros((rows.max() + 1, columns.max() + 1), dtype=np.int64)
-    matrix[rows, columns.reshape(-1)] = 1
-    return exact_rank(np.unique(matrix, axis=0))
+    lines = [rows.reshape(-1), columns.reshape(-1)]
+    rank, settled = 0, 0
+    while lines[0].size and settled < 2:
+        settled = 0
+        for along, across in ((0, 1), (1, 0)):
+            alone = np.bincount(lines[along])[lines[along]] == 1
+            cleared = np.unique(lines[across][alone])
+            rank, settled = rank + cleared.size, settled + (cleared.size == 0)
+            kept = ~np.isin(lines[across], cleared)
+            lines = [line[kept] for line in lines]
+    if not lines[0].size:
+        return rank
+    (_, rows), (_, columns) = (np.unique(line, return_inverse=True) for line in lines)
+    shape = int(rows.max()) + 1, int(columns.max()) + 1
+    if min(shape) > LARGEST_CORE:
+        return rank
+    matrix = np.zeros(shape, dtype=np.int64)
+    matrix[rows, columns] = 1
+    matrix = np.unique(matrix, axis=0)
+    if min(matrix.shape) > LARGEST_EXACT:
+        return rank + _singular_rank(matrix.astype(np.float64), max(matrix.shape))
+    return rank + exact_rank(matrix)
 
 
 def exact_rank(matrix: npt.NDArray[np.integer]) -> int:

@@ -218,3 +218,15 @@ def test_the_cp_rank_finds_a_rank_that_is_known() -> None:
     assert cp_error(mixed, 1) > 0.1
     with pytest.raises(ValueError, match="finite"):
         cp_rank(np.zeros((2, 2, 2)), 1, 2, tolerance=0.1)
+
+
+@pytest.mark.parametrize(("keys", "queries", "values"), [(60, 5, 4), (40, 30, 3), (330, 8, 40)])
+def test_ranks_of_crowded_databases_are_those_of_all_singular_values(
+    keys: int, queries: int, values: int
+) -> None:
+    """Few values, so that many keys share an answer and most of the matrix is left to count."""
+    given = {"family": "function", "keys": keys, "queries": queries, "values": values}
+    triples = sample_triples(TypeAdapter(Database).validate_python(given), "problem", 0)
+    dense = tensor(triples, (keys, queries, values)).astype(float)
+    expected = max(int(np.linalg.matrix_rank(matrix)) for matrix in unfoldings(dense))
+    assert triples_rank(triples).lower == expected
