@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rgr_dist.faults import UserError
@@ -85,7 +84,8 @@ def _cell(database: str, sizes: dict[str, int | float | None], d_model: int) -> 
     except ValueError as error:
         fault = str(error).removeprefix("bounds: ").replace("database.", "--")
         if database not in families:
-            hint = "" if Path(database).exists() else f"; or a family: {', '.join(families)}"
+            missing = "No such file" in fault
+            hint = f"; or a family: {', '.join(families)}" if missing else ""
             fault = f"--database {fault}{hint}"
         raise UserError(fault.replace("per_query", "per-query")) from None
     return Cell(model="facts", m=found.n_asked, d_model=d_model, database=found)

@@ -25,6 +25,8 @@ COLUMNS = (
 )
 LONGEST = 40
 """Characters shown of an entry."""
+LONGEST_LINE, AT_ONCE = 10_000, 2**20
+"""Characters that are read as a first line, and of a file at once."""
 
 
 class TriplesFile(Spec):
@@ -79,9 +81,9 @@ def read_triples(path: Path) -> npt.NDArray[np.int32]:
         columns = [_numbered(name, table[name]) for name in NAMES]
     except OSError as error:
         raise StudyError(f"{path}: cannot be read: {error.strerror}; {COLUMNS}") from None
+    except UnicodeDecodeError:
+        raise StudyError(f"{path}: not text in UTF-8; {COLUMNS}") from None
     except (ValueError, pa.ArrowException) as error:
-        if "UTF8" in str(error):
-            raise StudyError(f"{path}: not text in UTF-8; {COLUMNS}") from None
         reason = str(error).split(";")[0].split("\n")[0].rstrip(". ")
         raise StudyError(f"{path}: {reason}; {COLUMNS}") from None
     if table.num_rows == 0:
@@ -119,11 +121,12 @@ def _csv(path: Path) -> pa.Table:
         wrong.append(row)
         return "skip"
 
-    with path.open("rb") as file:
-        if not file.read(1):
-            raise ValueError("it is empty")
-    with path.open("rb") as file:
-        first = file.readline(10_000).decode("utf-8-sig", "replace").rstrip("\r\n")
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        first = file.readline(LONGEST_LINE).rstrip("\r\n")
+        while file.read(AT_ONCE):  # Arrow tells of a wrong letter by an exception of its own
+            pass
+    if not first:
+        raise ValueError("its first line is empty")
     names = [name.strip().strip('"') for name in first.split(",")]
     if sorted(names) != sorted(NAMES):
         raise ValueError(f"its first line is {_shown(first)}")
@@ -136,14 +139,16 @@ def _csv(path: Path) -> pa.Table:
         ),
     )
     if wrong:
-        raise ValueError(f"line {_line_of(path, wrong[0].text)} is {_shown(wrong[0].text)}")
+        raise ValueError(f"{_place_of(path, wrong[0].text)} is {_shown(wrong[0].text)}")
     return table
 
 
-def _line_of(path: Path, text: str) -> int:
+def _place_of(path: Path, text: str) -> str:
     """The number of the first line that reads so; Arrow's count leaves empty lines out."""
-    with path.open(encoding="utf-8", errors="replace") as file:
-        return next(number for number, line in enumerate(file, 1) if line.rstrip("\r\n") == text)
+    with path.open(encoding="utf-8-sig") as file:
+        numbers = (number for number, line in enumerate(file, 1) if line.rstrip("\r\n") == text)
+        found = next(numbers, None)
+    return "a line" if found is None else f"line {found}"
 
 
 def _parquet(path: Path) -> pa.Table:

@@ -274,6 +274,59 @@ def edge_list(rng: random.Random, folder: Path) -> list[str]:
     return ["plan", written(folder, document)]
 
 
+SPOILT_TRIPLES: list[dict[str, list[Any]]] = [
+    {"key": [1.5], "query": [1], "value": [1]},
+    {"key": [1], "query": [1]},
+    {"key": [1, None], "query": [1, 2], "value": [1, 2]},
+    {"key": [1], "query": [1], "values": [1]},
+    {"key": ["a", "a"], "query": [1, 1], "value": ["x", "y"]},
+    {"key": ["a", "a"], "query": [1, 1], "value": ["x", "x"]},
+    {"key": ["a", ""], "query": [1, 2], "value": ["x", "y"]},
+    {"key": ["a", "b"], "query": [1, 2], "value": ["x", "x"]},
+    {"key": [True, False], "query": [1, 2], "value": [1, 2]},
+    {"key": [1], "query": [1], "value": [1], "weight": [1]},
+    {"key": [], "query": [], "value": []},
+]
+"""Columns of no database."""
+
+
+def triple_list(rng: random.Random, folder: Path) -> list[str]:
+    """A file of triples that is none."""
+    name = rng.choice(["f.csv", "f.txt", "f.parquet"])
+    path, named = folder / name, name
+    kind = rng.randrange(8)
+    if kind == 0:
+        os.mkfifo(path)
+    elif kind == 1:
+        path.mkdir()
+    elif kind == 2:
+        named = rng.choice(["/dev/zero", "/dev/full", printable(rng), "x" * 5000])
+    elif kind == 3:
+        path.write_bytes(b"key,query,value\n\xff\xfe" + rng.randbytes(rng.randint(1, 500)))
+    elif kind == 4 or name == "f.parquet":
+        path = path.with_suffix(".parquet")
+        named = path.name
+        pq.write_table(pa.table(rng.choice(SPOILT_TRIPLES)), path)
+        if rng.random() < 0.3:
+            path.write_bytes(path.read_bytes()[: rng.randint(0, 50)])
+    else:
+        bad = rng.choice([
+            "a,b", "a,b,c,d", "a,,c", "a,b,", "p,q,r", "p,q,z", " p , q , r ", text(rng), "\"a,b,c",
+            "\x1b[2J,b", "," * rng.randint(0, 9) + "x,x", "x" * 10**5,
+        ])  # fmt: skip
+        head = "key,query,value\n" if rng.random() < 0.9 else printable(rng) + "\n"
+        path.write_text(f"{head}p,q,r\n{bad}\np,q,s\n" if rng.random() < 0.9 else head)
+    if rng.random() < 0.5:
+        return ["bounds", "--d-model", "8", "--database", named]
+    document = {
+        "name": "s",
+        "model": "facts",
+        "cells": [{"d_model": 8}],
+        "database": {"family": "file", "file": named},
+    }
+    return ["plan", written(folder, document)]
+
+
 def store(rng: random.Random, folder: Path) -> list[str]:
     """A store that is none, or of a newer rgr-dist."""
     study, out = written(folder, VALID), "out"
@@ -315,6 +368,7 @@ MAKERS: dict[str, tuple[Maker, ...]] = {
     "flags": (flag_set, flag_value),
     "tables": (table_file,),
     "edge lists": (edge_list,),
+    "databases": (triple_list,),
     "stores": (store,),
 }
 """What makes the inputs of each kind."""

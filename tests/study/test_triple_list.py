@@ -94,7 +94,7 @@ def test_a_database_is_known_by_its_content_and_counted(tmp_path: Path) -> None:
 
 
 BAD = {
-    "": "it is empty",
+    "": "its first line is empty",
     HEAD: "it holds no triples",
     "Paris,in,France\n": "its first line is 'Paris,in,France'",
     "key,query,value,weight\na,b,c,1\n": "its first line is 'key,query,value,weight'",
