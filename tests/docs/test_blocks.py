@@ -80,6 +80,7 @@ def everything(_ray: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("base-grid", "softmax", "quickstart", "constructions", "three-curves"):
         write_small(folder, name)
     np.save(folder / "vectors.npy", np.random.default_rng(0).normal(size=(64, 16)))
+    (folder / "facts.csv").write_text("key,query,value\nParis,in,France\nRome,in,Italy\n")
     with chdir(folder):
         for name in ("base-grid", "softmax", "mine", "quickstart"):
             assert call(["run", f"{name}.yaml"]) == 0

@@ -65,6 +65,7 @@ class FactsLane:
             dL_E=zeros(Q, V),
             L_t=zeros(V, T),
             row=zeros(V),
+            number=np.arange(V, dtype=np.float32),
             is_value=zeros(V),
         )
         self.work.is_value[:values] = 1

@@ -38,6 +38,7 @@ from rgr_dist.engines.fused.simd import (
     splat,
     sqrt,
     where_above,
+    where_equal,
 )
 from rgr_dist.engines.fused.simd_memory import load, store, transpose
 from rgr_dist.kernel_cache import cached_kernel
@@ -91,6 +92,7 @@ class Workspace(NamedTuple):
         X_t: [T, d]; U_t: [V, d].
         L_t: the transpose of a part of dL_V, [V, T], or of dL_E, [V, Q].
         row: logits of a triple, then their gradient, [V].
+        number: of each value, [V].
         is_value: 1 at a value, 0 in the padding, [V].
     """
 
@@ -108,6 +110,7 @@ class Workspace(NamedTuple):
     dL_E: FloatArray
     L_t: FloatArray
     row: FloatArray
+    number: FloatArray
     is_value: FloatArray
 
 
@@ -233,7 +236,7 @@ def pair_logits(k: int, q: int, sizes: Any, A: Any, L_V: Any, L_E: Any, row: Any
 def batch_backward(triples: Any, begin: int, end: int, work: Any, sizes: Any) -> None:
     """The gradient of the factors of the logits, from the mean cross-entropy of a batch."""
     A, L_V, L_E, row, mask = work.A, work.L_V, work.L_E, work.row, work.is_value
-    dA, dL_V, dL_E = work.dA, work.dL_V, work.dL_E
+    dA, dL_V, dL_E, number = work.dA, work.dL_V, work.dL_E, work.number
     dA[:] = dL_V[:] = dL_E[:] = np.float32(0.0)
     V, one = sizes.V, np.float32(1.0)
     share = one / np.float32(end - begin)
@@ -246,9 +249,10 @@ def batch_backward(triples: Any, begin: int, end: int, work: Any, sizes: Any) ->
             store(row, u, 0, y)
             total = total + y
         factor = share / horizontal_sum(total)
+        value = np.float32(triples[at, 2])
         for u in range(0, V, WIDTH):
-            store(row, u, 0, load(1, row, u, 0) * factor)
-        row[triples[at, 2]] -= share
+            g = load(1, row, u, 0) * factor
+            store(row, u, 0, where_equal(load(1, number, u, 0), value, g - share, g))
         for i in range(sizes.h):
             a = A[(i * sizes.Q + q) * sizes.K + k]
             key, query = (i * sizes.T + k) * V, (i * sizes.T + sizes.K + q) * V
