@@ -116,9 +116,10 @@ def rates_of_algorithm_1(study: Study, runs: pd.DataFrame) -> pd.DataFrame:
 def _problems(runs: pd.DataFrame) -> dict[str, str]:
     """The problem of each cell by its cell_id."""
     firsts = runs.drop_duplicates("cell_id")
+    cells = [json.loads(config)["cell"] for config in firsts["config"]]
     return {
-        cell_id: canonical_json({key: json.loads(config)["cell"][key] for key in PROBLEM})
-        for cell_id, config in zip(firsts["cell_id"], firsts["config"], strict=True)
+        cell_id: canonical_json({key: cell[key] for key in PROBLEM if key in cell})
+        for cell_id, cell in zip(firsts["cell_id"], cells, strict=True)
     }
 
 

@@ -58,13 +58,14 @@ def thresholds(
 
 def threshold_sections(results: StudyResults) -> dict[str, list[dict[str, Any]]]:
     """The records of ``thresholds`` and ``best``, cells of one size side by side."""
-    from analysis.facts import sections as facts_sections
     from analysis.records import best_records, threshold_records
     from analysis.thresholds import best_of
 
     resolved = results.study
     if resolved.search.axis == "d_vo":
-        return facts_sections(results)
+        from analysis import facts
+
+        return facts.sections(results)
     best = best_of(results)
     sections = {"thresholds": threshold_records(results.thresholds), "best": best_records(best)}
     if resolved.has_alike_cells:  # their sizes do not tell them apart
@@ -300,6 +301,11 @@ def report(
         raise UserError(
             f"{studies[0]} and {studies[-1]} cannot be compared: one has thresholds, the other "
             "accuracies"
+        )
+    if kinds[0] == "facts":
+        raise UserError(
+            f"{studies[0]} and {studies[-1]} cannot be compared: rgr report sets studies of D_K or "
+            "of accuracy side by side; of facts give one"
         )
     store.check_writable()
     names = (first.study.name, second.study.name)

@@ -22,6 +22,7 @@ from rgr_dist.cli.options import (
     opened,
     say_error,
 )
+from rgr_dist.faults import UserError
 
 
 def tune(
@@ -51,6 +52,8 @@ def tune(
     from rgr_dist.tuning.training_protocol import flags, probes_to_tune
 
     with opened(study, set_, out) as (resolved, store):
+        if resolved.search.axis != "d_k":
+            raise UserError(f"{study}: rgr tune is for studies of D_K, not of facts")
         check_engine(engine, [one.model for one in resolved.cells])
         named = [one for text in cell or () for one in cells_named(resolved, text)]
         cells = [one for one in resolved.cells if not cell or one in named]

@@ -81,8 +81,9 @@ class _Pages:
 
 def _page(study: Study, store: Store, version: str) -> str:
     from analysis.load import results_of
+    from analysis.report.contents import Make
     from analysis.report.page import render
-    from analysis.report.sections import accuracy, cells, state, transitions
+    from analysis.report.sections import accuracy, cells, facts, state, transitions
     from analysis.report.tables import Tables
     from rgr_dist.planning.portfolio import stored_search
 
@@ -90,9 +91,13 @@ def _page(study: Study, store: Store, version: str) -> str:
     tables = Tables(results_of(study, search))
     sections = [state.section(tables, search)]
     if not tables.runs.empty:
-        by_accuracy = study.cells[0].record.report == "accuracy"
-        makers = [accuracy.section] if by_accuracy else [transitions.curves, cells.section]
-        sections += [made for make in makers if (made := make(tables)) is not None]
+        makers: dict[str, list[Make]] = {
+            "thresholds": [transitions.curves, cells.section],
+            "accuracy": [accuracy.section],
+            "facts": [facts.frontier],
+        }
+        kind = study.cells[0].record.report
+        sections += [made for make in makers[kind] if (made := make(tables)) is not None]
     page = render(f"{study.name} · rgr watch", sections, {})
     page = page.replace("<html ", f'<html data-version="{version}" ', 1)
     return page.replace("</body>", f"<script>{REFRESH}</script>\n</body>", 1)

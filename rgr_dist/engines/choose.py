@@ -28,6 +28,8 @@ def check_engine(name: str, models: Iterable[str] = (), gpus: float = 0.0) -> No
         raise EngineError(f"--engine {name}: trains on CPUs alone; valid with --gpus: auto, lanes")
     for model in models:
         valid = MODELS[model].engines
+        if gpus and MODELS[model].task == "facts":
+            raise EngineError(f"--gpus: model {model} trains on CPUs alone; leave it out")
         if name not in ("auto", *valid):
             others = ", ".join(["auto", *(engine for engine in ENGINES if engine in valid)])
             raise EngineError(f"--engine {name}: has no kernels for model {model}; valid: {others}")

@@ -139,9 +139,13 @@ def parse_study(
         elif not item.m:
             raise StudyError(f"{where}: {here}m: missing; it has no default")
         else:
-            own = {"database": written.database, "facts": {**written.facts, **item.facts}}
-            given = {name: keys for name, keys in own.items() if keys}
-            problems = [{"m": m, **given} for m in item.m]
+            for name in ("database", "facts"):
+                if getattr(written, name) or getattr(item, name):
+                    at = prefix.get(name, "")
+                    raise StudyError(
+                        f"{where}: {at}{name}: model {model['model']} does not use it; leave it out"
+                    )
+            problems = [{"m": m} for m in item.m]
         training = {**papers, **written.training, **item.training}
         budgets = _budgets(training, where, prefix.get("training", ""))
         sizes = itertools.product(problems, item.d_model, graphs, budgets)

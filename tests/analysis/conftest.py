@@ -17,7 +17,7 @@ import pytest
 from analysis.load import StudyResults
 from analysis.report.publish import write_report
 from rgr_dist.paper import IMPLIED
-from rgr_dist.store.schema import RUNS, THRESHOLDS
+from rgr_dist.store.schema import OF_FACTS, RUNS, THRESHOLDS
 from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
@@ -39,7 +39,8 @@ def run_row(cell: Cell, h: int, d_k: int, seed: int, score: float | None, **othe
     limit = cell.training.max_steps
     done = score is not None and score > 0.995
     steps = limit // 4 if done else limit
-    return {
+    row = {
+        **dict.fromkeys(OF_FACTS),
         "run_id": run.run_id,
         "cell_id": cell.cell_id,
         "model": cell.model,
@@ -71,6 +72,7 @@ def run_row(cell: Cell, h: int, d_k: int, seed: int, score: float | None, **othe
         "git_revision": "0123abc",
         "config": run.config_json,
     } | other
+    return {name: row[name] for name in RUNS.names}
 
 
 def threshold_row(cell: Cell, h: int, d_k: int | None, **other: Any) -> dict:

@@ -36,8 +36,9 @@ TINY = {
         {"database": {"family": "partial", "keys": [4, 8], "queries": 3, "values": 4,
                       "share": 0.5}, "d_model": 6},
     ],
-    "training": {"max_steps": 40, "check_every": 10},
-    "search": {"axis": "d_vo", "per": {"d_qk": [1, 2]}, "seeds": 2, "target": 0.8},
+    "training": {"max_steps": 30, "check_every": 10},
+    "search": {"axis": "d_vo", "per": {"d_qk": [1, 2]}, "seeds": 2, "target": 0.8,
+               "max_d_vo": 4},
 }  # fmt: skip
 
 

@@ -14,6 +14,14 @@ from tests.small_study import SMALL
 CELL = {"m": 16, "d_model": 16}
 CELLS = {"base-grid": [{"m": [12, 16], "d_model": [8, 16]}, {"m": 24, "d_model": 8}]}
 """The cells of a study, where they are not ``CELL`` alone: those that laws are fitted to."""
+FACTS: dict[str, Any] = {
+    "facts": {},
+    "training": {"max_steps": 60},
+    "cells": [
+        {"database": {"family": "function", "keys": 4, "queries": 2, "values": 4}, "d_model": 8}
+    ],
+}
+"""What a study of facts has instead."""
 CELL_NAMES = ("m=16,d_model=16", "m=12,d_model=16", "m=12,d_model=8", "m=16,d_model=8")
 FEWER = {
     "--trials": "2",
@@ -25,6 +33,9 @@ FEWER = {
 
 def small_study(document: dict[str, Any]) -> dict[str, Any]:
     """A study on a tiny cell or a few, with few heads and seeds; all else as it is."""
+    if document.get("model") == "facts":
+        search = {**document["search"], "per": {"d_qk": [1, 2]}, "seeds": 2}
+        return {**document, **FACTS, "search": search}
     made = isinstance(document.get("model"), dict)
     parts = {} if made else {"training": SMALL["training"], "context": SMALL["context"]}
     cells = CELLS.get(document["name"], [CELL])

@@ -77,7 +77,10 @@ def everything(_ray: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with every study that a page names, two of them run, and in other stores too."""
     folder = tmp_path_factory.mktemp("everything")
     write_small(folder, study_called_mine(README))
-    for name in ("base-grid", "softmax", "quickstart", "constructions", "three-curves"):
+    for name in (
+        *("base-grid", "softmax", "quickstart", "constructions", "three-curves"),
+        *("facts", "facts-routing", "facts-tau"),
+    ):
         write_small(folder, name)
     np.save(folder / "vectors.npy", np.random.default_rng(0).normal(size=(64, 16)))
     (folder / "facts.csv").write_text("key,query,value\nParis,in,France\nRome,in,Italy\n")

@@ -1,0 +1,130 @@
+"""The verbs on a study of facts: trained, stopped, resumed, told and refused, as any other is."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rgr_dist.cli import call
+from rgr_dist.cli.watching import _Pages
+from rgr_dist.store.store import Store
+from rgr_dist.study.from_yaml import load_study
+from tests.run_here import search_here, thresholds_here
+
+STUDY = {
+    "name": "facts-here",
+    "model": "facts",
+    "cells": [
+        {"database": {"family": "predicates", "keys": [8, 16], "queries": 4, "values": 8,
+                      "per_query": 2}, "d_model": 8},
+    ],
+    "training": {"max_steps": 200},
+    "search": {"axis": "d_vo", "per": {"d_qk": [1, 4]}, "seeds": 2, "target": 0.9},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the study, trained in this process by the compiled engine."""
+    folder = tmp_path_factory.mktemp("facts-here")
+    (folder / "mine.yaml").write_text(yaml.safe_dump(STUDY))
+    store = Store(folder / "results")
+    search_here(load_study(str(folder / "mine.yaml")), store)
+    return folder
+
+
+@pytest.fixture
+def here(trained: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(trained)
+    return trained
+
+
+def test_a_search_that_was_stopped_goes_on_to_the_same_thresholds(
+    here: Path, tmp_path: Path
+) -> None:
+    study = load_study("mine.yaml")
+    whole = thresholds_here(study, Store("results"))
+    assert any(row["status"] == "found" for row in whole)
+    search_here(study, Store(tmp_path), probes=3)
+    begun = set(Store(tmp_path).runs()["run_id"])
+    assert thresholds_here(study, Store(tmp_path)) == whole
+    assert begun < set(Store(tmp_path).runs()["run_id"]) == set(Store("results").runs()["run_id"])
+
+
+def test_every_verb_tells_of_it(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def said(*arguments: str) -> str:
+        assert call(arguments) == 0
+        return capsys.readouterr().out
+
+    told = json.loads(said("thresholds", "mine.yaml", "--format", "json"))
+    assert [(row["facts"], row["d_qk"]) for row in told["thresholds"]] == [
+        (32, 1), (32, 4), (64, 1), (64, 4),
+    ]  # fmt: skip
+    for row in told["thresholds"]:
+        if row["status"] == "found":
+            assert row["certificate"]["pass"]["d_vo"] == row["d_vo"]
+    assert "D_V" in said("thresholds", "mine.yaml")
+    assert json.loads(said("plan", "mine.yaml", "--format", "json"))["runs_left"] == 0
+    assert json.loads(said("status", "mine.yaml", "--format", "json"))["finished"]
+    runs = json.loads(said("runs", "mine.yaml", "--heads", "4", "--format", "json"))["runs"]
+    assert {row["d_qk"] for row in runs} == {4}
+    assert all(row["rank_logits"] >= 1 for row in runs)
+    explained = said("explain", "mine.yaml", "--cell", "facts=32,d_model=8")
+    assert "repeat: rgr run mine.yaml" in explained
+    assert "too few" not in said("fit", "mine.yaml")
+    page = Path(said("report", "mine.yaml").strip()).read_text("utf-8")
+    assert "The frontier" in page
+    assert "The frontier" in _Pages(load_study("mine.yaml"), Store("results")).page()
+    assert said("verify").count("problem") == 0
+    assert list(Path("results").glob("studies/*/report/frontier.svg"))
+
+
+def test_the_command_that_repeats_a_cell_asks_for_that_cell(here: Path) -> None:
+    from rgr_dist.planning.explain import command_to_repeat
+
+    study = load_study("mine.yaml")
+    command = command_to_repeat("mine.yaml", (), study.cells[1], Store("results"))
+    settings = [word for word in command.split("'") if word.startswith("cells=")]
+    assert load_study("mine.yaml", settings).cells == (study.cells[1],)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("tune", "mine.yaml"), "rgr tune is for studies of D_K"),
+        (("predict", "--m", "64", "--d-model", "16", "--study", "mine.yaml"), "are of facts"),
+        (("report", "mine.yaml", "mine.yaml"), "of facts give one"),
+        (("run", "mine.yaml", "--gpus", "1"), "trains on CPUs alone"),
+        (("run", "mine.yaml", "--engine", "lanes"), "has no kernels for model facts"),
+        (("explain", "mine.yaml", "--cell", "facts=32", "--heads", "3"), "valid: 1, 4"),
+        (("all-pairs", "mine.yaml", "--cell", "facts=32"), "all-pairs is for model max"),
+    ],
+)
+def test_what_it_cannot_do_is_told_in_one_line(
+    here: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], line: str
+) -> None:
+    before = sorted(Path().rglob("*"))
+    assert call(arguments) == 2
+    told = capsys.readouterr()
+    assert line in told.err
+    assert (told.err.count("\n"), told.out) == (1, "")
+    assert sorted(Path().rglob("*")) == before
+
+
+def test_a_file_that_is_no_database_is_told_in_one_line(
+    here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = ["key,query,value", "a,x,1", "a,y,2", "b,x,1"]
+    for wrong, line in (("a,x,1", "listed twice"), ("a,x,2", "two values"), ("b,y", "line 5"),
+                        ("b,,2", "query is missing")):  # fmt: skip
+        shutil.copy("mine.yaml", tmp_path / "mine.yaml")
+        (tmp_path / "facts.csv").write_text("\n".join([*rows, wrong]))
+        asked = "cells=[{database: {family: file, file: facts.csv}, d_model: 8}]"
+        assert call(["plan", str(tmp_path / "mine.yaml"), "--set", asked]) == 2
+        told = capsys.readouterr().err
+        assert line in told
+        assert told.count("\n") == 1
