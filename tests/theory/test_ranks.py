@@ -58,7 +58,7 @@ def any_triples(draw: st.DrawFn) -> tuple[np.ndarray, tuple[int, int, int]]:
 
 
 @given(any_triples())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_no_database_breaks_proposition_2_1(
     drawn: tuple[np.ndarray, tuple[int, int, int]],
 ) -> None:
@@ -132,7 +132,7 @@ def terms_of_the_proof(weights: dict[str, np.ndarray], h: int, residual: bool) -
 
 
 @given(layers())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_no_layer_breaks_proposition_3_5(
     layer: tuple[dict[str, np.ndarray], int, bool],
 ) -> None:
