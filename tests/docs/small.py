@@ -39,7 +39,7 @@ def small_study(document: dict[str, Any]) -> dict[str, Any]:
     made = isinstance(document.get("model"), dict)
     parts = {} if made else {"training": SMALL["training"], "context": SMALL["context"]}
     cells = CELLS.get(document["name"], [CELL])
-    search = {**document.get("search", {}), "heads": [1, 2], "seeds": 2}
+    search = {**document.get("search", {}), "heads": [1, 2, 4], "seeds": 2}
     if search.get("confirm_seeds"):
         search["confirm_seeds"] = 2
     return {**document, **parts, "cells": cells, "search": search}
