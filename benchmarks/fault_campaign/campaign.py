@@ -251,6 +251,8 @@ class Campaign:
                 self.faults.note("part", "torn", fail)
         if status == 0 and self._thresholds(ledger) != self.thresholds:
             self.wrong.append(f"other thresholds in {ledger.store.name}")
+        for what in ledger.again:
+            self.say(f"trained again in {ledger.store.name}: {what}")
         self.lost += len(ledger.lost)
         self.twice += len(ledger.twice)
         self.backwards += ledger.backwards

@@ -22,6 +22,7 @@ class Ledger:
         rows: each run that has been stored, failed tries aside, by its address.
         lost: runs that were there before and then were not.
         twice: runs of which there was a second training.
+        again: of each of them the time and score of its rows, first the one known before.
         backwards: looks at which there were fewer runs than at the last.
         torn: runs that were in parts that the campaign tore: these may be trained again.
     """
@@ -30,6 +31,7 @@ class Ledger:
     rows: dict[str, Row] = field(default_factory=dict)
     lost: set[str] = field(default_factory=set)
     twice: set[str] = field(default_factory=set)
+    again: list[str] = field(default_factory=list)
     backwards: int = 0
     torn: int = 0
     _read: dict[tuple[Path, int, int], dict[str, Row]] = field(default_factory=dict)
@@ -44,12 +46,12 @@ class Ledger:
         for part in self.parts():
             for run, row in self._rows(part).items():
                 now.setdefault(run, set()).add(row)
-        self.twice |= {run for run, rows in now.items() if len(rows) > 1}
-        for run, row in self.rows.items():
-            if run not in now:
-                self.lost.add(run)
-            elif row not in now[run]:
+        for run, rows in now.items():
+            known = self.rows.get(run)
+            if run not in self.twice and (len(rows) > 1 or known not in (None, *rows)):
                 self.twice.add(run)
+                self.again.append(f"{run} was {known}, is {sorted(rows)}")
+        self.lost |= self.rows.keys() - now.keys()
         self.backwards += len(now) < len(self.rows)
         self.rows = {run: min(rows) for run, rows in now.items()}
         return len(now)

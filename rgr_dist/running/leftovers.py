@@ -12,6 +12,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,6 +20,9 @@ from typing import Any
 from unittest.mock import patch
 
 from rgr_dist.store.owner import MARK, is_abandoned, mark
+
+LINGER = 60.0
+"""Seconds in which every process of a Ray has gone whose driver was killed."""
 
 
 @contextmanager
@@ -84,8 +88,8 @@ def give_up_session(session: Path) -> None:
 def sweep(rays_folder: Path) -> None:
     """Remove what killed runs left.
 
-    Processes of a Ray outlive their driver by a moment, and may write to a session folder that has
-    just been removed. So its claim goes only once the folder is found to be gone.
+    Processes of a Ray outlive their driver, and those that just start make its session folder anew.
+    So the claim stays for ``LINGER`` seconds after the folder was removed.
 
     Args:
         rays_folder: where Ray's session folders are.
@@ -99,7 +103,8 @@ def sweep(rays_folder: Path) -> None:
                 session = rays_folder / MARK.sub("", claim.name, count=1).removeprefix("rgr--")
                 if session.is_dir():
                     remove_session(session)
-                else:
+                    os.utime(claim)
+                elif time.time() - claim.stat().st_mtime > LINGER:
                     claim.unlink()
 
 

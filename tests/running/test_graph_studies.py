@@ -33,7 +33,7 @@ def test_the_live_table_has_the_degree_of_a_study_that_is_denser(
         portfolio = open_portfolio(study, pd.DataFrame(columns=RUNS.names))
         Console(width=200).print(bracket_table(study, portfolio))
         head, *rows = (line.split() for line in capsys.readouterr().out.splitlines())
-        assert head[:3] == ["m", "d_model", "r" if shown else "h=1"]
+        assert head[:3] == ["m", "d_model", "degree" if shown else "h=1"]
         if shown:
             assert [row[2] for row in rows] == ["1", "2", "4", "8", "16", "32"]
 

@@ -56,7 +56,7 @@ def test_stopped_workers_are_told_and_their_probes_trained_by_others(
 
 def test_a_lease_is_ten_times_what_a_probe_takes_at_most() -> None:
     cell = Cell(m=64, d_model=16)
-    work = most_work(cell, D_K=8, runs=3)
+    work = most_work(cell, 8, runs=3)
     assert work == 3 * cell.training.max_steps * 6 * cell.context.length * 16 * 8
     assert lease_seconds(work, 1e-9) == pytest.approx(LEASE_TIMES * work * 1e-9)
     assert lease_seconds(work, None) == pytest.approx(LEASE_TIMES * UNMEASURED_TIMES * work / 2e10)
