@@ -124,7 +124,7 @@ def call(arguments: Sequence[str]) -> int:
     """
     result: Any = None
     try:
-        result = app(list(arguments) or ["--help"], standalone_mode=False)
+        result = _with_its_verb(arguments)(list(arguments) or ["--help"], standalone_mode=False)
         if result != EXIT_INTERRUPTED:  # typer's answer to an interrupt
             return result if isinstance(result, int) else 0
     except typer.TyperException as error:
@@ -140,6 +140,20 @@ def call(arguments: Sequence[str]) -> int:
         say_error(_interrupted(arguments))
         return EXIT_INTERRUPTED
     return EXIT_BAD_INPUT
+
+
+def _with_its_verb(arguments: Sequence[str]) -> typer.Typer:
+    """The app with the verb that is called, alone, if it is one: looking at all takes a while."""
+    verb = arguments[0].replace("-", "_") if arguments else ""
+    called = [
+        one for one in app.registered_commands if getattr(one.callback, "__name__", "") == verb
+    ]
+    if not called:
+        return app
+    alone = typer.Typer(name="rgr", pretty_exceptions_enable=False)
+    alone.callback()(_rgr)
+    alone.registered_commands = called
+    return alone
 
 
 def _message(error: typer.TyperException) -> str:
