@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pandas as pd
 
-Row = tuple[str, str]
-"""When a run ended, and its score: another training has another time."""
+Row = tuple[int, str]
+"""When a run ended, in microseconds since 1970, and its score: another training ends later."""
 
 
 @dataclass
@@ -87,5 +87,6 @@ class Ledger:
 def _rows(part: Path) -> dict[str, Row]:
     table = pd.read_parquet(part, columns=["run_id", "finished_at", "score", "stop_reason"])
     table = table[table["stop_reason"] != "failed"]
-    values = zip(table["finished_at"].astype(str), map(repr, table["score"]), strict=True)
+    ended = table["finished_at"].astype("datetime64[us, UTC]").astype("int64")
+    values = zip(ended.tolist(), map(repr, table["score"]), strict=True)
     return dict(zip(table["run_id"].tolist(), values, strict=True))

@@ -39,6 +39,19 @@ def test_rows_that_stay_are_neither_lost_nor_trained_twice(tmp_path: Path) -> No
     assert (ledger.lost, ledger.twice, ledger.backwards) == (set(), set(), 0)
 
 
+def test_a_run_is_known_again_whatever_other_runs_its_part_holds(tmp_path: Path) -> None:
+    def ended(second: str) -> pd.Timestamp:
+        return pd.Timestamp(f"2031-01-01 00:00:{second}", tz="UTC")
+
+    written(tmp_path, 0, finished_at=ended("01.5"))  # as text "…01.500" alone, "…01.500000" below
+    ledger = Ledger(tmp_path)
+    ledger.look()
+    written(tmp_path, 1, finished_at=ended("01.500001"))
+    Store(tmp_path).compact(above=1)
+    assert ledger.look() == 2
+    assert ledger.twice == set()
+
+
 def test_a_lost_row_is_counted(tmp_path: Path) -> None:
     part = written(tmp_path, 0)
     written(tmp_path, 1)
