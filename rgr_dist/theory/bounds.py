@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from scipy.special import gammaln
-
 Graphs = Literal["all", "permutations"]
 
 BITS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
@@ -19,12 +17,14 @@ def log2_graphs(m: int, edges: int) -> float:
     The proofs of the paper use the natural logarithm and its figures log₂; bits are log₂.
     """
     pairs = m * (m - 1)
-    return float(gammaln(pairs + 1) - gammaln(edges + 1) - gammaln(pairs - edges + 1)) / math.log(2)
+    return (
+        math.lgamma(pairs + 1) - math.lgamma(edges + 1) - math.lgamma(pairs - edges + 1)
+    ) / math.log(2)
 
 
 def log2_permutations(m: int) -> float:
     """log₂ m!: bits that single out a permutation, fixed points included."""
-    return float(gammaln(m + 1)) / math.log(2)
+    return math.lgamma(m + 1) / math.log(2)
 
 
 def graph_bits(m: int, edges: int, graphs: Graphs) -> float:
