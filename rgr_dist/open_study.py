@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -132,13 +133,12 @@ class OpenStudy:
         from rich.console import Console
 
         from rgr_dist.cli.live import LiveView
+        from rgr_dist.running.execution import Execution
         from rgr_dist.running.sweep import run_study
 
-        if show:
-            with LiveView(Console()) as view:
-                run_study(self.study, self.store, view, cpus, address, engine, gpus, retry_failed)
-        else:
-            run_study(self.study, self.store, None, cpus, address, engine, gpus, retry_failed)
+        execution = Execution(cpus, address, engine, gpus, retry_failed)
+        with LiveView(Console()) if show else nullcontext() as view:
+            run_study(self.study, self.store, view, execution)
         self.refresh()
         return self
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from analysis.load import StudyResults
     from analysis.report.written import Written
+    from rgr_dist.running.execution import Execution
     from rgr_dist.running.progress import Summary
     from rgr_dist.store.store import Store
     from rgr_dist.study.study import Study
@@ -99,6 +100,7 @@ def run(
     from rich.console import Console
 
     from rgr_dist.engines.choose import check_engine
+    from rgr_dist.running.execution import Execution
     from rgr_dist.store.store import Store
     from rgr_dist.study.from_yaml import load_study
 
@@ -111,6 +113,7 @@ def run(
         check_same_question(resolved, store)
     store.check_writable()
     console = Console()
+    execution = Execution(cpus, address, engine, gpus, retry_failed)
     with store.held(f"rgr run {study}"):
         damaged = store.set_damaged_aside()
     for part, why in damaged.items():
@@ -118,22 +121,12 @@ def run(
     asked = shlex.join([study, *(word for one in set_ or () for word in ("--set", one))])
     asked += "" if out == "results" else f" --out {shlex.quote(out)}"
     with ThreadPoolExecutor(1) as beside:  # Ray ends there while the report is written
-        summary = _train(
-            resolved, store, console, cpus, address, engine, gpus, retry_failed, beside
-        )
+        summary = _train(resolved, store, console, execution, beside)
         _tell(resolved, store, console, summary, asked)
 
 
 def _train(
-    study: Study,
-    store: Store,
-    console: Console,
-    cpus: int | None,
-    address: str,
-    engine: str,
-    gpus: float,
-    retry_failed: bool,
-    beside: Executor,
+    study: Study, store: Store, console: Console, execution: Execution, beside: Executor
 ) -> Summary:
     """Train what is missing, shown live; a new store lets Ray start before all is imported.
 
@@ -145,6 +138,7 @@ def _train(
     from rgr_dist.running.lease_setting import shortest_lease
 
     with ExitStack() as early:
+        address, cpus, gpus = execution.address, execution.cpus, execution.gpus
         if address == "local" and store.is_empty and not store.studies():
             shortest_lease()  # what is not valid is told before Ray starts
             check_memory(study, study.cells, machine_memory(), "this machine")
@@ -158,7 +152,7 @@ def _train(
         from rgr_dist.running.sweep import run_study
 
         with LiveView(console) as view:
-            return run_study(study, store, view, cpus, address, engine, gpus, retry_failed)
+            return run_study(study, store, view, execution)
 
 
 def _tell(study: Study, store: Store, console: Console, summary: Summary, asked: str) -> None:

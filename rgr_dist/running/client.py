@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from rgr_dist.faults import RunBroken, UserError
 from rgr_dist.planning.forecast import work_done
 from rgr_dist.planning.portfolio import open_portfolio, stored_runs, stored_search
 from rgr_dist.running.cluster import ClusterError, connect
+from rgr_dist.running.execution import Execution
 from rgr_dist.running.progress import Silent, Summary, View
 from rgr_dist.store.store import Store
 from rgr_dist.study import assets
@@ -25,26 +27,23 @@ def drive_from_inside(
     study: Study,
     store: Store,
     view: View,
-    cpus: int | None,
-    address: str,
-    engine: str,
-    gpus: float,
-    retry_failed: bool,
+    execution: Execution,
 ) -> Summary:
     """Let a task on the cluster run the study; show what the store holds meanwhile.
 
     Args:
         run_study: what the task calls there.
-        address: ray://HOST:PORT.
+        execution: its address is ray://HOST:PORT.
 
     Raises:
         ClusterError: the store is a local folder, no cluster answers, or the task failed.
     """
+    address = execution.address
     check_shared(store, address)
     search = stored_search(study, store)
     before, work_before = search.runs, work_done(search.runs, study)
     summary = Summary()
-    with connect(address, cpus) as workers:
+    with connect(address, execution.cpus) as workers:
         import ray
 
         summary.start(workers)
@@ -54,10 +53,7 @@ def drive_from_inside(
             study.model_dump_json(),
             assets.needed(study.cells),
             store.root,
-            cpus,
-            engine,
-            gpus,
-            retry_failed,
+            replace(execution, address="auto"),
         )
 
         def watch() -> None:
@@ -110,12 +106,9 @@ def _drive(
     study_json: str,
     arrays: dict[str, assets.Array],
     root: str,
-    cpus: int | None,
-    engine: str,
-    gpus: float,
-    retry_failed: bool,
+    execution: Execution,
 ) -> Summary:
     """Drive a study from inside the cluster."""
     assets.take(arrays)
     study = Study.model_validate_json(study_json)
-    return run_study(study, Store(root), Silent(), cpus, "auto", engine, gpus, retry_failed)
+    return run_study(study, Store(root), Silent(), execution)

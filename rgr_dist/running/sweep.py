@@ -15,6 +15,7 @@ from rgr_dist.planning.portfolio import Feed, open_cells, stored_search, tell_fa
 from rgr_dist.planning.tables import write_tables
 from rgr_dist.running.client import drive_from_inside
 from rgr_dist.running.cluster import connect, is_connected, node_memory
+from rgr_dist.running.execution import HERE, Execution
 from rgr_dist.running.lease_setting import shortest_lease
 from rgr_dist.running.leftovers import scratch_folder
 from rgr_dist.running.overdue import Leases, Pace
@@ -35,11 +36,7 @@ def run_study(
     study: Study,
     store: Store,
     view: View | None = None,
-    cpus: int | None = None,
-    address: str = "local",
-    engine: str = "auto",
-    gpus: float = 0.0,
-    retry_failed: bool = False,
+    execution: Execution = HERE,
 ) -> Summary:
     """Train what the study still needs, and leave its tables in the store.
 
@@ -48,11 +45,7 @@ def run_study(
 
     Args:
         view: is told how far the study is.
-        cpus: workers on this machine; one for each core by default. On a cluster: at most so many.
-        address: ``local`` for an embedded Ray; ``auto`` or HOST:PORT on a node of a cluster;
-            ray://HOST:PORT from outside it, where the store must be a URI both can open.
-        gpus: share of a GPU that each worker trains on; 0 trains on CPUs.
-        retry_failed: try runs again that are stored as failed; else their probes are left alone.
+        execution: where and how it is trained.
 
     Raises:
         StoreError: another driver writes the store; or a row could not be stored, and the study
@@ -62,32 +55,22 @@ def run_study(
         RunBroken: Ray broke half-way; the message names a log.
     """
     view = view or Silent()
-    if address.startswith("ray://"):
-        return drive_from_inside(
-            run_study, study, store, view, cpus, address, engine, gpus, retry_failed
-        )
+    if execution.address.startswith("ray://"):
+        return drive_from_inside(run_study, study, store, view, execution)
     with store.held(f"rgr run {study.name}"):
-        return _run_here(study, store, view, cpus, address, engine, gpus, retry_failed)
+        return _run_here(study, store, view, execution)
 
 
-def _run_here(
-    study: Study,
-    store: Store,
-    view: View,
-    cpus: int | None,
-    address: str,
-    engine: str,
-    gpus: float,
-    retry_failed: bool,
-) -> Summary:
+def _run_here(study: Study, store: Store, view: View, execution: Execution) -> Summary:
     """Run a study from this process, which holds the store."""
     shortest_lease()  # an invalid one is told before anything starts
     search = stored_search(study, store)
     summary = Summary(started=time.monotonic())
-    if not retry_failed and not search.portfolio.is_done:
+    if not execution.retry_failed and not search.portfolio.is_done:
         summary.left_failed = tell_failures(search)
     is_left = not search.portfolio.is_done
     if is_left:
+        address, cpus, gpus = execution.address, execution.cpus, execution.gpus
         cells = open_cells(study, search.portfolio)
         if address == "local":
             check_memory(study, cells, machine_memory(), "this machine")
@@ -110,7 +93,7 @@ def _run_here(
             recorder = Recorder(study, store, search.portfolio, summary, view)
             recorder.pace.learn_stored(search.runs)
             slots = None if address == "local" else ClusterSlots(cpus, gpus, resize)
-            _train(study, search.portfolio, recorder, engine, gpus, slots)
+            _train(study, search.portfolio, recorder, execution, slots)
             summary.stop()
     store.compact()  # first: one part is read sooner than many
     if is_left:  # from the store alone, so that whoever reads it later finds the same
@@ -191,8 +174,7 @@ def _train(
     study: Study,
     portfolio: Portfolio,
     recorder: Recorder,
-    engine: str,
-    gpus: float,
+    execution: Execution,
     slots: ClusterSlots | None,
 ) -> None:
     """Train what the search asks for, until it needs nothing more.
@@ -211,6 +193,7 @@ def _train(
     from search.tune.searcher import ThresholdSearcher
     from search.tune.stopper import UntilDone
 
+    engine, gpus = execution.engine, execution.gpus
     device = "cuda" if gpus else "cpu"
 
     def config_of(probe: Probe) -> dict[str, Any]:

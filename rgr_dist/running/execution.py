@@ -1,0 +1,29 @@
+"""Where and how a study is trained, which its results do not depend on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Execution:
+    """Where and how a study is trained.
+
+    Attributes:
+        cpus: workers on this machine; one for each core by default. On a cluster: at most so many.
+        address: ``local`` for an embedded Ray; ``auto`` or HOST:PORT on a node of a cluster;
+            ray://HOST:PORT from outside it, where the store must be a URI both can open.
+        engine: what trains the runs; ``auto`` takes the fastest that there is.
+        gpus: share of a GPU that each worker trains on; 0 trains on CPUs.
+        retry_failed: try runs again that are stored as failed; else their probes are left alone.
+    """
+
+    cpus: int | None = None
+    address: str = "local"
+    engine: str = "auto"
+    gpus: float = 0.0
+    retry_failed: bool = False
+
+
+HERE = Execution()
+"""On this machine alone, by the fastest engine."""
