@@ -2,7 +2,8 @@
 
 ``running`` has the verbs that plan and run a study, ``watching`` the page that shows one as it
 runs, ``results`` those that tell what it found, ``tuning`` the one that tunes its protocol,
-``checking`` the one that checks a store, ``theory`` those that hold the paper against it.
+``checking`` the one that checks a store, ``construct`` the one that makes weights without training,
+``theory`` those that hold theory against data.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from rgr_dist.cli import checking, results, running, theory, tuning, watching
+from rgr_dist.cli import checking, construct, results, running, theory, tuning, watching
 from rgr_dist.cli.options import (
     EXIT_BAD_INPUT,
     EXIT_BROKEN,
@@ -58,7 +59,7 @@ EXAMPLES: dict[Callable[..., Any], str] = {
     results.explain: "rgr explain base-grid --cell m=64,d_model=16 --heads 2",
     checking.verify: "rgr verify --out results",
     tuning.tune: "rgr tune quickstart --cell m=64,d_model=16 --trials 20",
-    theory.construct: "rgr construct --algorithm ours --m 64 --d-model 16 --find 0.99",
+    construct.construct: "rgr construct --algorithm ours --m 64 --d-model 16 --find 0.99",
     theory.bounds: "rgr bounds --m 256 --d-model 32",
     theory.geometry: "rgr geometry vectors.npy",
     theory.all_pairs: "rgr all-pairs quickstart --cell m=64,d_model=16",

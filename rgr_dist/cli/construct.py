@@ -1,0 +1,222 @@
+"""The verb ``construct``: a layer's weights by the paper's algorithms, or ours, and their test."""
+
+from __future__ import annotations
+
+import math
+import sys
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rgr_dist.cli.listing import Format, print_listing
+from rgr_dist.cli.options import LARGEST, How
+from rgr_dist.faults import UserError
+
+if TYPE_CHECKING:
+    from rgr_dist.store.store import Store
+    from rgr_dist.study.cell import Cell, Run
+    from rgr_dist.study.construction import Construction
+    from rgr_dist.theory.draws import Constructor
+
+
+class AlgorithmName(StrEnum):
+    """What ``rgr construct`` makes: the paper's algorithms, ours, and two baselines."""
+
+    ONE = "1"
+    TWO = "2"
+    THREE = "3"
+    FOUR = "4"
+    FIVE = "5"
+    OURS = "ours"
+    TRIVIAL = "trivial"
+    LIMIT = "limit"
+
+
+class SignatureName(StrEnum):
+    """Laws of signatures."""
+
+    RADEMACHER = "rademacher"
+    BERNOULLI = "bernoulli"
+    ORTHOGONAL = "orthogonal"
+
+
+class EmbeddingName(StrEnum):
+    """Embeddings that need no file."""
+
+    GAUSSIAN = "gaussian"
+    BINARY = "binary"
+    ONEHOT = "onehot"
+
+
+class TauName(StrEnum):
+    """Which threshold decides."""
+
+    PRINTED = "printed"
+    BEST = "best"
+
+
+class ColouringName(StrEnum):
+    """How Algorithm 5 packs edges into heads."""
+
+    BATCHED = "batched"
+    EQUITABLE = "equitable"
+
+
+ROW_COLUMNS = (
+    "algorithm m d_model h d_k D_K success_rate success_low success_high draws mean_f1"
+    " mean_failed_pairs least_margin present_right absent_right"
+)
+
+
+def construct(
+    algorithm: Annotated[AlgorithmName, typer.Option(help="Which construction.")],
+    m: Annotated[int, typer.Option("--m", min=2, max=LARGEST, help="Items.")],
+    d_model: Annotated[
+        int | None, typer.Option(min=1, max=LARGEST, help="Embedding width; m if left out.")
+    ] = None,
+    graph: Annotated[
+        str | None, typer.Option(metavar="FILE", help="An edge list; a permutation if left out.")
+    ] = None,
+    embedding: Annotated[EmbeddingName | None, typer.Option(help="Gaussian, one-hot in 3.")] = None,
+    block_size: Annotated[int | None, typer.Option(min=1, help="Most edges of a head.")] = None,
+    signatures: Annotated[
+        SignatureName | None, typer.Option(help="As printed if left out.")
+    ] = None,
+    p: Annotated[float | None, typer.Option(help="Chance of a 1 in a Bernoulli entry.")] = None,
+    tau: Annotated[TauName, typer.Option(help="Printed, or the best for F1.")] = TauName.PRINTED,
+    colouring: Annotated[
+        ColouringName, typer.Option(help="How 5 packs edges into heads.")
+    ] = ColouringName.BATCHED,
+    d_k: Annotated[int | None, typer.Option(min=1, help="Key width of a head.")] = None,
+    constant: Annotated[
+        float | None, typer.Option("--constant", help="C of d_k = C ln m, without --d-k.")
+    ] = None,
+    find: Annotated[
+        float | None, typer.Option(help="Find the least d_k exact in this share of draws.")
+    ] = None,
+    draws: Annotated[int, typer.Option(min=1, help="Draws of graph, embedding, signatures.")] = 100,
+    save: Annotated[
+        str | None, typer.Option(metavar="FILE.safetensors", help="Keep the weights of draw 0.")
+    ] = None,
+    out: Annotated[
+        str | None,
+        typer.Option("--out", help="Keep every draw as a run in this store, for its reports."),
+    ] = None,
+    how: How = Format.TABLE,
+) -> None:
+    """Make a layer's weights by the paper's constructions, or ours, and test them on every pair."""
+    from rgr_dist.theory.bounds import softmax_floor
+    from rgr_dist.theory.construct import signatures_of
+    from rgr_dist.theory.draws import Constructor, tracked
+
+    if find is not None and not 0 < find <= 1:
+        raise UserError(
+            f"--find {find:g}: not a share of the draws; give a number above 0, up to 1"
+        )
+    if find is not None and (d_k is not None or constant is not None):
+        raise UserError("--find: looks for d_k; leave --d-k and --constant out")
+    if save is not None and not save.endswith(".safetensors"):
+        raise UserError(f"--save {save}: give a name that ends in .safetensors")
+    cell = _cell(algorithm, m, d_model, graph, embedding)
+    made = Constructor(cell, algorithm.value, _options(signatures, p, tau, colouring), block_size)
+    store = None if out is None else _store_for(made, out)
+    h, track = made.heads(), partial(tracked, shown=sys.stderr.isatty())
+    facts: dict[str, Any] = {}
+    width: int | None
+    if find is not None:
+        width = _find(made, h, draws, find)
+        if width is None:
+            facts["not_found"] = made.why_not_found(h)
+    elif d_k is not None or algorithm in ("trivial", "limit"):
+        width = d_k or 1
+    elif signatures == "orthogonal":
+        width = made.block
+    else:
+        if algorithm == "ours":
+            raise UserError("--d-k: missing; ours has no printed width: give --d-k, or --find 1")
+        law = signatures_of(algorithm.value, made.options)
+        width = math.ceil((constant or law.union_bound_constant) * math.log(m))
+    row = made.measure(h, width, draws, track) if width else made.not_found(h, draws)
+    if algorithm == "5":
+        facts |= made.promised_heads()
+    if algorithm == "2":
+        facts["softmax_floor"] = softmax_floor(cell.context.length)
+        facts["floor_of"] = "d_k of the template's scores alone (Lemma 8.2), not of softmax"
+    if save is not None and width:
+        made.save(Path(save), h, width)
+    if store is not None and width:
+        _keep(made.runs(h, width, draws), store)
+    print_listing({"rows": [row]}, how, show=ROW_COLUMNS.split(), facts=facts)
+
+
+def _store_for(made: Constructor, out: str) -> Store:
+    """The store that draws are kept in.
+
+    Raises:
+        UserError: they cannot be kept as runs.
+    """
+    from rgr_dist.store.store import Store
+
+    if made.algorithm in ("trivial", "limit"):
+        raise UserError(
+            f"--out: {made.algorithm} has no d_k, so its draws are no runs; the limit is also "
+            "--algorithm 1 --signatures orthogonal --tau best"
+        )
+    if made.algorithm == "5" and made.options.colouring == "batched":
+        raise UserError("--out: runs of algorithm 5 take --colouring equitable")
+    store = Store(out)
+    store.check_writable()
+    return store
+
+
+def _keep(runs: list[Run], store: Store) -> None:
+    """Store the runs that it lacks, as a study of them would."""
+    from rgr_dist.engines.constructions import ConstructionEngine
+    from rgr_dist.running.worker import train_rows
+
+    held = store.runs({runs[0].cell.cell_id})
+    known = set(held[held["stop_reason"] != "failed"]["run_id"])
+    store.append(train_rows(ConstructionEngine(), [r for r in runs if r.run_id not in known]))
+
+
+def _find(made: Constructor, h: int, draws: int, share: float) -> int | None:
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        return made.find(h, draws, share)
+    with console.status("searching") as status:
+        return made.find(h, draws, share, lambda d_k: status.update(f"trying d_k = {d_k}"))
+
+
+def _cell(
+    algorithm: str, m: int, d_model: int | None, graph: str | None, embedding: str | None
+) -> Cell:
+    from rgr_dist.study.cell import Cell
+    from rgr_dist.study.edge_list import load_edges
+    from rgr_dist.study.errors import validated
+
+    family = embedding or ("onehot" if algorithm == "3" else "gaussian")
+    keys: dict[str, Any] = {
+        "m": m,
+        "d_model": m if d_model is None else d_model,
+        "embedding": {"family": family},
+        "context": {"length": min(16, m)},
+    }
+    if graph is not None:
+        try:
+            keys["graph"] = load_edges(graph)
+        except UserError as error:
+            raise UserError(f"--graph {error}") from None
+    return validated(Cell, keys, "construct", "")
+
+
+def _options(signatures: str | None, p: float | None, tau: str, colouring: str) -> Construction:
+    from rgr_dist.study.construction import Construction
+    from rgr_dist.study.errors import validated
+
+    keys = {"signatures": signatures and str(signatures), "p": p, "tau": str(tau)}
+    return validated(Construction, keys | {"colouring": str(colouring)}, "construct", "--")
