@@ -63,9 +63,9 @@ class ReferenceLoop:
     """The reference engine's steps, without its checks."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
-        from rgr_dist.engines.reference.edges import Trainer
+        from rgr_dist.engines.reference.edges import EdgeTrainer
 
-        self.trainer, self.steps = Trainer(runs[0], torch.float32), 0
+        self.trainer, self.steps = EdgeTrainer(runs[0], torch.float32), 0
 
     def advance(self, steps: int) -> None:
         for index in range(self.steps, self.steps + steps):

@@ -1,8 +1,4 @@
-"""Compiled training on the CPU: one lane at a time, its whole state in cache.
-
-A lane is fast by itself, and its numbers cannot depend on others: lanes are spread over
-threads, and one thread trains a lane from start to end.
-"""
+"""Compiled training on the CPU: one lane at a time, its whole state in cache."""
 
 from __future__ import annotations
 
@@ -16,19 +12,10 @@ from rgr_dist.engines.api import Outcome, StopReason, Weights
 from rgr_dist.engines.early_stopping import Checks
 from rgr_dist.engines.fused.evaluation import make_scorer
 from rgr_dist.engines.fused.lane import Lane
-from rgr_dist.engines.fused.side_by_side import map_runs, train_side_by_side
+from rgr_dist.engines.fused.side_by_side import SideBySide
 from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.families import Permutation, Regular
 from rgr_dist.study.training import Training
-
-
-def train_lane(run: Run, budgets: Sequence[int] = ()) -> list[Outcome]:
-    """Train a run until it stops, and test it at each budget and at its end.
-
-    ``seconds`` is its own time, without compiling.
-    """
-    compile_for(run)
-    return _train_lane(run, budgets)
 
 
 def compile_for(run: Run) -> None:
@@ -43,7 +30,7 @@ def compile_for(run: Run) -> None:
             )
             graph = Regular(degree=2) if run.cell.graph.balanced else Permutation()
             cell = Cell(model=run.cell.model, m=32, d_model=8, graph=graph, training=brief)
-            _train_lane(Run(cell=cell, h=2, d_k=2, seed=0))
+            _train(Run(cell=cell, h=2, d_k=2, seed=0))
         _compiled.add(kind)
 
 
@@ -53,7 +40,7 @@ _compiling = Lock()
 _compiled: set[tuple[str, bool]] = set()
 
 
-def _train_lane(run: Run, budgets: Sequence[int] = ()) -> list[Outcome]:
+def _train(run: Run, budgets: Sequence[int] = ()) -> list[Outcome]:
     started = time.perf_counter()
     lane, checks = Lane(run), Checks(run.cell, budgets)
     validation = make_scorer(lane, lane.task.validation, often=True)
@@ -86,30 +73,16 @@ def _outcome(lane: Lane, stop_reason: StopReason, val_score: float | None) -> Ou
     )
 
 
-def _weights_after(run: Run, steps: int) -> Weights:
-    lane = Lane(run)
-    lane.advance(steps)
-    return lane.weights()
+class FusedEngine(SideBySide[Weights]):
+    """Trains each lane until it stops early or at its limit, and tests it."""
 
+    def train_lane(self, run: Run, budgets: Sequence[int] = ()) -> list[Outcome]:
+        """Train a run until it stops, and test it at each budget and at its end."""
+        compile_for(run)
+        return _train(run, budgets)
 
-class FusedEngine:
-    """Trains each lane by itself, in compiled code, on so many threads."""
-
-    name = "fused"
-
-    def __init__(self, threads: int = 1) -> None:
-        if threads < 1:
-            raise ValueError(f"threads: {threads}; give at least 1")
-        self.threads = threads
-
-    def train(self, runs: Sequence[Run]) -> list[Outcome]:
-        """Train every run until it stops, test it, and return the outcomes in order."""
-        return [outcome for (outcome,) in self.train_through(runs, ())]
-
-    def train_through(self, runs: Sequence[Run], budgets: Sequence[int]) -> list[list[Outcome]]:
-        """Train every run, and tell how it would have ended at smaller step limits too."""
-        return train_side_by_side(lambda run: train_lane(run, budgets), runs, self.threads)
-
-    def weights_after(self, runs: Sequence[Run], steps: int) -> list[Weights]:
-        """The weights after so many steps, without checks or stopping."""
-        return map_runs(lambda run: _weights_after(run, steps), runs, self.threads)
+    def weights_of(self, run: Run, steps: int) -> Weights:
+        """The weights of a run after so many steps, without checks or stopping."""
+        lane = Lane(run)
+        lane.advance(steps)
+        return lane.weights()

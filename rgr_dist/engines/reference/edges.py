@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import torch
 
-from rgr_dist.engines.api import Outcome, StopReason, Weights, train_apart
+from rgr_dist.engines.api import Outcome, StopReason, Weights
 from rgr_dist.engines.early_stopping import EarlyStop
+from rgr_dist.engines.reference.one_by_one import OneByOne, Trainer
 from rgr_dist.engines.reference.schedule import make_schedule
 from rgr_dist.models.labels import labels
 from rgr_dist.models.max_heads import Scores, max_scores, score_contexts, weighted_logistic_loss
@@ -28,7 +29,7 @@ SCORES: Mapping[str | None, Scores] = {"max": max_scores, "softmax": summed_atte
 """Scores of the pairs of a context, by how the model's heads are combined."""
 
 
-class Trainer:
+class EdgeTrainer(Trainer[Weights]):
     """One run: its task, parameters and optimiser."""
 
     def __init__(self, run: Run, dtype: torch.dtype) -> None:
@@ -50,18 +51,9 @@ class Trainer:
         )
         self.schedule = make_schedule(self.optimizer, run.cell.training)
 
-    def step(self, index: int) -> None:
-        """One step on training context ``index``."""
+    def loss(self, index: int) -> torch.Tensor:
+        """The model's loss on training context ``index``."""
         nodes = torch.from_numpy(self.task.training_contexts(index, 1)[0]).long()
-        loss = self.loss(nodes)
-        self.optimizer.zero_grad()
-        loss.backward()
-        self.optimizer.step()
-        if self.schedule is not None:
-            self.schedule.step()
-
-    def loss(self, nodes: torch.Tensor) -> torch.Tensor:
-        """The model's loss on a context."""
         cell = self.run.cell
         S = SCORES[cell.record.heads](self.X[nodes], self.W_Q, self.W_K, self.run.h)
         y = labels(nodes, self.targets)
@@ -78,41 +70,27 @@ class Trainer:
         scores = SCORES[self.run.cell.record.heads]
         return score_contexts(contexts, self.targets, self.X, *layer, self.tau, self.run.h, scores)
 
+    def weights(self) -> Weights:
+        """The parameters as they are."""
+        W_Q, W_K = (p.detach().numpy().copy() for p in (self.W_Q, self.W_K))
+        return Weights(W_Q, W_K, self.tau.item())
+
     def is_finite(self) -> bool:
         """Whether every parameter is a number."""
         return all(bool(torch.isfinite(p).all()) for p in (self.W_Q, self.W_K, self.tau))
 
 
-class ReferenceEngine:
-    """One run after another, as a reader of the paper would write it."""
+class ReferenceEngine(OneByOne[Weights]):
+    """Trains every run until it stops early or at its limit, and tests it."""
 
-    name = "reference"
+    def trainer(self, run: Run) -> EdgeTrainer:
+        """A run at its start."""
+        return EdgeTrainer(run, self.dtype)
 
-    def __init__(self, dtype: torch.dtype = torch.float32) -> None:
-        self.dtype = dtype
-
-    def train(self, runs: Sequence[Run]) -> list[Outcome]:
-        """Train every run until it stops, test it, and return the outcomes in order."""
-        return [self._train(run) for run in runs]
-
-    def train_through(self, runs: Sequence[Run], budgets: Sequence[int]) -> list[list[Outcome]]:
-        """Train every run apart at each budget, and at its own limit."""
-        return train_apart(self, runs, budgets)
-
-    def weights_after(self, runs: Sequence[Run], steps: int) -> list[Weights]:
-        """The weights after so many steps, without checks or stopping."""
-        result = []
-        for run in runs:
-            trainer = Trainer(run, self.dtype)
-            for index in range(steps):
-                trainer.step(index)
-            W_Q, W_K = (p.detach().numpy() for p in (trainer.W_Q, trainer.W_K))
-            result.append(Weights(W_Q, W_K, trainer.tau.item()))
-        return result
-
-    def _train(self, run: Run) -> Outcome:
+    def train_one(self, run: Run) -> Outcome:
+        """Train a run until it stops, and test it."""
         started = time.perf_counter()
-        trainer = Trainer(run, self.dtype)
+        trainer = self.trainer(run)
         training = run.cell.training
         validation = torch.from_numpy(trainer.task.validation).long()
         stop, val_score, steps = EarlyStop(run.cell), None, 0

@@ -7,22 +7,22 @@ check every ``check_every`` steps on all of them, stop once each is right.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
-from rgr_dist.engines.api import BlockWeights, Outcome, StopReason, train_apart
+from rgr_dist.engines.api import BlockWeights, Outcome, StopReason
 from rgr_dist.engines.facts_outcome import facts_outcome
+from rgr_dist.engines.reference.one_by_one import OneByOne, Trainer
 from rgr_dist.engines.reference.schedule import make_schedule
 from rgr_dist.models.facts import right_by_argmax, right_by_softmax, token_logits
 from rgr_dist.problem.facts_task import FactsTask, initial_facts, trained_names
 from rgr_dist.study.cell import Run
 
 
-class Trainer:
+class FactsTrainer(Trainer[BlockWeights]):
     """One run: its task, parameters and optimiser."""
 
     def __init__(self, run: Run, dtype: torch.dtype) -> None:
@@ -45,15 +45,10 @@ class Trainer:
         residual = self.run.cell.facts.residual
         return token_logits(triples[:, 0], triples[:, 1], self.theta, self.run.h, residual)
 
-    def step(self, index: int) -> None:
-        """One step on training batch ``index``."""
+    def loss(self, index: int) -> torch.Tensor:
+        """The mean cross-entropy of training batch ``index``."""
         batch = torch.from_numpy(self.task.batch(index)).long()
-        loss = cross_entropy(self.logits(batch), batch[:, 2])
-        self.optimizer.zero_grad()
-        loss.backward()
-        self.optimizer.step()
-        if self.schedule is not None:
-            self.schedule.step()
+        return cross_entropy(self.logits(batch), batch[:, 2])
 
     def accuracies(self) -> dict[str, float]:
         """The shares of the triples that are right by argmax and by softmax≥τ."""
@@ -65,38 +60,21 @@ class Trainer:
         return {"argmax": argmax / len(triples), "softmax": softmax / len(triples)}
 
     def weights(self) -> BlockWeights:
+        """The parameters as they are."""
         return {name: p.detach().numpy().copy() for name, p in self.theta.items()}
 
 
-class FactsReference:
-    """One run after another, as a reader of the paper would write it."""
+class FactsReference(OneByOne[BlockWeights]):
+    """Trains every run until each triple is right."""
 
-    name = "reference"
+    def trainer(self, run: Run) -> FactsTrainer:
+        """A run at its start."""
+        return FactsTrainer(run, self.dtype)
 
-    def __init__(self, dtype: torch.dtype = torch.float32) -> None:
-        self.dtype = dtype
-
-    def train(self, runs: Sequence[Run]) -> list[Outcome]:
-        """Train every run until each triple is right, and return the outcomes in order."""
-        return [self._train(run) for run in runs]
-
-    def train_through(self, runs: Sequence[Run], budgets: Sequence[int]) -> list[list[Outcome]]:
-        """Train every run apart at each budget, and at its own limit."""
-        return train_apart(self, runs, budgets)
-
-    def weights_after(self, runs: Sequence[Run], steps: int) -> list[BlockWeights]:
-        """The weights after so many steps, without checks or stopping."""
-        result = []
-        for run in runs:
-            trainer = Trainer(run, self.dtype)
-            for index in range(steps):
-                trainer.step(index)
-            result.append(trainer.weights())
-        return result
-
-    def _train(self, run: Run) -> Outcome:
+    def train_one(self, run: Run) -> Outcome:
+        """Train a run until each triple is right."""
         started = time.perf_counter()
-        trainer, training = Trainer(run, self.dtype), run.cell.training
+        trainer, training = self.trainer(run), run.cell.training
         stop_reason: StopReason = "max_steps"
         steps = 0
         while steps < training.max_steps:

@@ -7,13 +7,13 @@ best validation accuracy, and the test accuracy of the same weights.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 
 import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
-from rgr_dist.engines.api import BlockWeights, Outcome, train_apart
+from rgr_dist.engines.api import BlockWeights, Outcome
+from rgr_dist.engines.reference.one_by_one import OneByOne, Trainer
 from rgr_dist.engines.reference.schedule import make_schedule
 from rgr_dist.models.transformer import block_logits, count_answers, superpose
 from rgr_dist.problem.matching_task import Examples, MatchingTask, initial_block
@@ -23,7 +23,7 @@ AT_ONCE = 250
 """Examples scored at once; a bound on memory, not part of the result."""
 
 
-class Trainer:
+class BlockTrainer(Trainer[BlockWeights]):
     """One run: its task, parameters and optimiser."""
 
     def __init__(self, run: Run, dtype: torch.dtype) -> None:
@@ -45,15 +45,10 @@ class Trainer:
     def logits(self, examples: torch.Tensor) -> torch.Tensor:
         return block_logits(superpose(self.E, examples), self.E, self.theta, self.run.h)
 
-    def step(self, index: int) -> None:
-        """One step on training batch ``index``."""
+    def loss(self, index: int) -> torch.Tensor:
+        """The mean cross-entropy of training batch ``index``."""
         batch = torch.from_numpy(self.task.training_batches(index, 1)[0]).long()
-        loss = cross_entropy(self.logits(batch), batch[:, -1])
-        self.optimizer.zero_grad()
-        loss.backward()
-        self.optimizer.step()
-        if self.schedule is not None:
-            self.schedule.step()
+        return cross_entropy(self.logits(batch), batch[:, -1])
 
     def score(self, examples: Examples) -> tuple[float, float]:
         """Accuracy over a set of examples, and the share that was answered with NULL."""
@@ -65,6 +60,7 @@ class Trainer:
         return right / len(examples), null / len(examples)
 
     def weights(self) -> BlockWeights:
+        """The parameters as they are."""
         return {name: p.detach().numpy().copy() for name, p in self.theta.items()}
 
     def take(self, weights: BlockWeights) -> None:
@@ -73,35 +69,17 @@ class Trainer:
                 p.copy_(torch.from_numpy(weights[name]))
 
 
-class TransformerReference:
-    """One run after another, as a reader of the paper would write it."""
+class TransformerReference(OneByOne[BlockWeights]):
+    """Trains every run to the end and tests its best weights."""
 
-    name = "reference"
+    def trainer(self, run: Run) -> BlockTrainer:
+        """A run at its start."""
+        return BlockTrainer(run, self.dtype)
 
-    def __init__(self, dtype: torch.dtype = torch.float32) -> None:
-        self.dtype = dtype
-
-    def train(self, runs: Sequence[Run]) -> list[Outcome]:
-        """Train every run to the end, test its best weights, return the outcomes in order."""
-        return [self._train(run) for run in runs]
-
-    def train_through(self, runs: Sequence[Run], budgets: Sequence[int]) -> list[list[Outcome]]:
-        """Train every run apart at each budget, and at its own limit."""
-        return train_apart(self, runs, budgets)
-
-    def weights_after(self, runs: Sequence[Run], steps: int) -> list[BlockWeights]:
-        """The weights after so many steps, without checks."""
-        result = []
-        for run in runs:
-            trainer = Trainer(run, self.dtype)
-            for index in range(steps):
-                trainer.step(index)
-            result.append(trainer.weights())
-        return result
-
-    def _train(self, run: Run) -> Outcome:
+    def train_one(self, run: Run) -> Outcome:
+        """Train a run to the end; its score is that of its best weights."""
         started = time.perf_counter()
-        trainer, training = Trainer(run, self.dtype), run.cell.training
+        trainer, training = self.trainer(run), run.cell.training
         best, best_weights = -1.0, trainer.weights()
         for steps in range(1, training.max_steps + 1):
             trainer.step(steps - 1)

@@ -16,7 +16,7 @@ from rgr_dist.engines.fused.evaluation import (
     make_scorer,
 )
 from rgr_dist.engines.fused.lane import Lane
-from rgr_dist.engines.reference.edges import Trainer
+from rgr_dist.engines.reference.edges import EdgeTrainer
 from rgr_dist.models.max_heads import score_contexts
 from rgr_dist.study.cell import Run
 from tests.engines.shapes import flat, make_run
@@ -106,9 +106,9 @@ def test_what_was_wrong_comes_first_and_no_more_is_looked_at_than_needed(kind: t
     assert wrong[seen].sum() - wrong[seen].min() < needed <= wrong[seen].sum()
 
 
-def lane_and_reference(run: Run, steps: int) -> tuple[Lane, Trainer]:
+def lane_and_reference(run: Run, steps: int) -> tuple[Lane, EdgeTrainer]:
     """A trained lane, and the reference with its weights."""
-    lane, trainer = Lane(run), Trainer(run, torch.float32)
+    lane, trainer = Lane(run), EdgeTrainer(run, torch.float32)
     lane.advance(steps)
     weights = lane.weights()
     for name in ("W_Q", "W_K"):

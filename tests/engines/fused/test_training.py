@@ -14,7 +14,7 @@ from rgr_dist.engines.api import Engine, Weights
 from rgr_dist.engines.fused.engine import FusedEngine
 from rgr_dist.engines.fused.lane import Lane
 from rgr_dist.engines.lanes.engine import LanesEngine
-from rgr_dist.engines.reference.edges import ReferenceEngine, Trainer
+from rgr_dist.engines.reference.edges import EdgeTrainer, ReferenceEngine
 from rgr_dist.study.cell import Run
 from tests.engines.shapes import BENCHMARK_SHAPES, ODD_SHAPES, flat, make_run
 
@@ -50,7 +50,7 @@ def narrowest_lead(run: Run, steps: int) -> float:
 
     In units of what float32 rounds a score by, 2**-24 |q| |k|.
     """
-    trainer, narrowest = Trainer(run, torch.float64), np.inf
+    trainer, narrowest = EdgeTrainer(run, torch.float64), np.inf
     for index in range(steps):
         nodes = torch.from_numpy(trainer.task.training_contexts(index, 1)[0]).long()
         with torch.no_grad():
@@ -226,14 +226,14 @@ def watched(run, budgets=()):
         print(compiled() - before)
     return outcome
 
-train, fused._train_lane = fused._train_lane, watched
+train, fused._train = fused._train, watched
 for model, graph in ("max", Permutation()), ("max", Regular(degree=2)), ("softmax", Permutation()):
     for m in (16, 32, 600):
         cell = Cell(model=model, m=m, d_model=8, graph=graph, training=Training(max_steps=600))
-        fused.train_lane(Run(cell=cell, h=2, d_k=2, seed=0))
+        fused.FusedEngine().train_lane(Run(cell=cell, h=2, d_k=2, seed=0))
 for m in (16, 150):
     cell = Cell(model="value", m=m, d_model=8, training=Training(max_steps=600))
-    fused.train_lane(Run(cell=cell, h=2, d_k=2, seed=0))
+    fused.FusedEngine().train_lane(Run(cell=cell, h=2, d_k=2, seed=0))
 """
 
 

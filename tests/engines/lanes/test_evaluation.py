@@ -9,7 +9,7 @@ from rgr_dist.engines.lanes import evaluation as lanes_evaluation
 from rgr_dist.engines.lanes import retrieval_error
 from rgr_dist.engines.lanes.evaluation import Evaluation
 from rgr_dist.engines.lanes.state import Lanes
-from rgr_dist.engines.reference.edges import Trainer
+from rgr_dist.engines.reference.edges import EdgeTrainer
 from tests.engines.lanes.test_lanes import (
     CPU,
     QUICK,
@@ -95,7 +95,7 @@ def test_errors_are_the_same_by_triples_and_by_contexts(
     """In one part or many."""
     monkeypatch.setattr(retrieval_error, "SCORES_AT_ONCE_ON_CPU", at_once)
     (run,) = runs_of(shape, [1], "value")
-    lanes, trainer = Lanes([run], CPU, torch.float32), Trainer(run, torch.float32)
+    lanes, trainer = Lanes([run], CPU, torch.float32), EdgeTrainer(run, torch.float32)
     lanes.advance(100)
     for name, W in zip(("W_Q", "W_K"), lanes.weights(0), strict=True):
         getattr(trainer, name).data = W

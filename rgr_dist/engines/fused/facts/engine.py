@@ -1,8 +1,4 @@
-"""Compiled training of model ``facts``: one lane at a time, in the cache of a core.
-
-The seeds of a probe are lanes on so many threads, one after another on one; no lane's numbers
-depend on another.
-"""
+"""Compiled training of model ``facts``: one lane at a time, in the cache of a core."""
 
 from __future__ import annotations
 
@@ -15,7 +11,7 @@ from rgr_dist.engines.api import BlockWeights, Outcome
 from rgr_dist.engines.early_stopping import Checks
 from rgr_dist.engines.facts_outcome import facts_outcome
 from rgr_dist.engines.fused.facts.lane import FactsLane
-from rgr_dist.engines.fused.side_by_side import map_runs, train_side_by_side
+from rgr_dist.engines.fused.side_by_side import SideBySide
 from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.database import Function
 from rgr_dist.study.training import Training
@@ -33,15 +29,6 @@ def compile_kernels() -> None:
             cell = Cell(model="facts", m=4, d_model=2, database=database, training=brief)
             _train(Run(cell=cell, h=1, d_k=1, d_vo=1, seed=0), ())
             _compiled.append(True)
-
-
-def train_lane(run: Run, budgets: Sequence[int] = ()) -> list[Outcome]:
-    """Train a run until it stops: its outcome at each budget and at its end.
-
-    ``seconds`` is its own time, without compiling.
-    """
-    compile_kernels()
-    return _train(run, budgets)
 
 
 def _train(run: Run, budgets: Sequence[int]) -> list[Outcome]:
@@ -66,30 +53,16 @@ def _train(run: Run, budgets: Sequence[int]) -> list[Outcome]:
     return outcomes
 
 
-def _weights_after(run: Run, steps: int) -> BlockWeights:
-    lane = FactsLane(run)
-    lane.advance(steps)
-    return lane.weights()
+class FactsEngine(SideBySide[BlockWeights]):
+    """Trains each lane until each triple is right."""
 
+    def train_lane(self, run: Run, budgets: Sequence[int] = ()) -> list[Outcome]:
+        """Train a run until it stops: its outcome at each budget and at its end."""
+        compile_kernels()
+        return _train(run, budgets)
 
-class FactsEngine:
-    """Trains each lane by itself, in compiled code, on so many threads."""
-
-    name = "fused"
-
-    def __init__(self, threads: int = 1) -> None:
-        if threads < 1:
-            raise ValueError(f"threads: {threads}; give at least 1")
-        self.threads = threads
-
-    def train(self, runs: Sequence[Run]) -> list[Outcome]:
-        """Train every run until each triple is right, and return the outcomes in order."""
-        return [outcome for (outcome,) in self.train_through(runs, ())]
-
-    def train_through(self, runs: Sequence[Run], budgets: Sequence[int]) -> list[list[Outcome]]:
-        """Train every run, and tell how it would have ended at smaller step limits too."""
-        return train_side_by_side(lambda run: train_lane(run, budgets), runs, self.threads)
-
-    def weights_after(self, runs: Sequence[Run], steps: int) -> list[BlockWeights]:
-        """The weights after so many steps, without checks or stopping."""
-        return map_runs(lambda run: _weights_after(run, steps), runs, self.threads)
+    def weights_of(self, run: Run, steps: int) -> BlockWeights:
+        """The weights of a run after so many steps, without checks or stopping."""
+        lane = FactsLane(run)
+        lane.advance(steps)
+        return lane.weights()
