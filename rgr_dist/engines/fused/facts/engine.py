@@ -10,8 +10,8 @@ from threading import Lock
 from rgr_dist.engines.api import BlockWeights, Outcome
 from rgr_dist.engines.early_stopping import Checks
 from rgr_dist.engines.facts_outcome import facts_outcome
+from rgr_dist.engines.fused.engine import LaneEngine
 from rgr_dist.engines.fused.facts.lane import FactsLane
-from rgr_dist.engines.fused.side_by_side import SideBySide
 from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.database import Function
 from rgr_dist.study.training import Training
@@ -53,7 +53,7 @@ def _train(run: Run, budgets: Sequence[int]) -> list[Outcome]:
     return outcomes
 
 
-class FactsEngine(SideBySide[BlockWeights]):
+class FactsEngine(LaneEngine[BlockWeights]):
     """Trains each lane until each triple is right."""
 
     def train_lane(self, run: Run, budgets: Sequence[int] = ()) -> list[Outcome]:
