@@ -99,8 +99,7 @@ class LiveView:
                     continue
                 best = state.best
                 if best is None:
-                    status = state.result(shown_arms(state)[0]).status
-                    self.say(f"{study.name_of(cell)}: no threshold ({status})")
+                    self.say(f"{study.name_of(cell)}: no threshold ({_why_none(state)})")
                 else:
                     sizes = study.search.sizes
                     at = f"{sizes.total}* = {best.cost} at "
@@ -148,6 +147,13 @@ class LiveView:
             parts.insert(0, f"{summary.work / (summary.work + left.work):.0%}")
             parts.append(f"{about} {rough_time(left.work * pace)} left")
         return "   ".join(parts)
+
+
+def _why_none(state: CellState) -> str:
+    """Why a finished search has no threshold."""
+    if state.failed_arms:
+        return "open: a run failed"
+    return ", ".join(sorted({state.result(arm).status for arm in shown_arms(state)}))
 
 
 class NotebookCell:

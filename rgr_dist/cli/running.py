@@ -69,15 +69,18 @@ def in_words(facts: Mapping[str, Any]) -> dict[str, Any]:
 
     from analysis.wording import plural, rough_time
 
+    stored = plural(facts["stored_runs"], "run")
+    if failed := facts["runs_failed"]:
+        stored += f", {failed:,} of them failed; rgr run --retry-failed tries again"
     if not facts["runs_left"]:
-        return {"stored": plural(facts["stored_runs"], "run"), "left": "nothing"}
+        return {"stored": stored, "left": "nothing"}
     cores = facts["cores_here"] or 1
     about = "at least" if facts["at_least"] else "about"
     left = f"{about} {plural(facts['runs_left'], 'run')}"
     left += f", {humanize.intword(facts['steps_left'])} steps"
     time = rough_time(facts["core_seconds_left"] / cores)
     return {
-        "stored": plural(facts["stored_runs"], "run"),
+        "stored": stored,
         "left": f"{left}, {humanize.naturalsize(facts['bytes_left'])} of disk",
         "time": f"{about} {time} on the {plural(cores, 'core')} here, by {facts['pace_from']}",
         "supposing": facts["supposing"],
@@ -231,4 +234,6 @@ def status(
         brackets, facts = study_status(resolved, store)
     if not facts["runs_done"] + facts["runs_failed"]:
         say_error(no_runs(study, out))
+    if how is Format.TABLE and facts["runs_failed"]:
+        facts["next"] = f"rgr run {study} --retry-failed tries the failed runs again"
     print_listing({"brackets": brackets}, how, facts=facts)

@@ -12,7 +12,13 @@ import pandas as pd
 from rgr_dist.planning.budgets import trained_steps
 from rgr_dist.planning.forecast import BYTES_PER_RUN, Forecast, forecast, seconds_per_work
 from rgr_dist.planning.memory import check_memory, machine_memory
-from rgr_dist.planning.portfolio import open_cells, shown_arms, stored_runs, stored_search
+from rgr_dist.planning.portfolio import (
+    left_by_failures,
+    open_cells,
+    shown_arms,
+    stored_runs,
+    stored_search,
+)
 from rgr_dist.store.store import Store
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study
@@ -58,6 +64,7 @@ def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
         )
     facts = {
         "stored_runs": len(runs),
+        "runs_failed": int((runs["stop_reason"] == "failed").sum()),
         "runs_left": total.runs,
         "steps_left": round(total.steps),
         "core_seconds_left": round(total.work * pace),
@@ -99,7 +106,7 @@ def study_status(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
             )
     failed = int(has_failed.sum())
     facts: dict[str, Any] = {
-        "finished": portfolio.is_done,
+        "finished": portfolio.is_done and not left_by_failures(search),
         "runs_done": len(runs) - failed,
         "runs_failed": failed,
         "runs_left": left.runs,

@@ -152,8 +152,11 @@ class StoredSearch:
     sizes: SizeAxis
 
 
-def stored_search(study: Study, store: Store) -> StoredSearch:
+def stored_search(study: Study, store: Store, retry_failed: bool = False) -> StoredSearch:
     """The search of a study, rebuilt from the store.
+
+    Args:
+        retry_failed: ask for probes again of which a run failed.
 
     Raises:
         StoreError: the store cannot be read.
@@ -164,7 +167,7 @@ def stored_search(study: Study, store: Store) -> StoredSearch:
     if implied:
         own = pd.DataFrame(implied)[list(stored)].astype(stored.dtypes)
         runs = pd.concat([stored, own], ignore_index=True)
-    portfolio = open_portfolio(study, runs, expected)
+    portfolio = open_portfolio(study, runs, expected, retry_failed=retry_failed)
     return StoredSearch(runs, implied, expected, portfolio, study.search.sizes)
 
 
@@ -184,14 +187,16 @@ def open_portfolio(
     runs: pd.DataFrame,
     expected: Mapping[str, Expectation] | None = None,
     slots: int = 1,
+    retry_failed: bool = False,
 ) -> Portfolio:
     """The study's search, told every stored run; cells that cost most come first.
 
-    A run that failed is not evidence: ``tell_failures`` keeps its probe from being tried again.
+    A run that failed is no evidence: its probe leaves its head count open, the rest goes on.
 
     Args:
         expected: where each cell's search starts, by cell_id; the paper's constants if not given.
         slots: probes that run at once.
+        retry_failed: ask for probes again of which a run failed.
     """
     by_cost = sorted(study.cells, key=_expected_cost, reverse=True)
     plans = [
@@ -202,20 +207,19 @@ def open_portfolio(
     ]
     portfolio = Portfolio(plans, seed_test(study), slots)
     Feed(study, portfolio).tell_all(runs)
+    if not retry_failed:
+        sizes = study.search.sizes
+        failed = runs.loc[runs["stop_reason"] == "failed", ["cell_id", sizes.arm, sizes.value]]
+        for cell, arm, value in failed.drop_duplicates().itertuples(index=False):
+            portfolio.tell_failed(cell, ProbeKey(int(arm), int(value)))
     return portfolio
 
 
-def tell_failures(search: StoredSearch) -> int:
-    """Tell a search which of its probes have failed runs, so that they are not tried again.
-
-    Returns:
-        How many runs failed.
-    """
-    failed, sizes = search.runs[search.runs["stop_reason"] == "failed"], search.sizes
-    probes = failed[["cell_id", sizes.arm, sizes.value]].drop_duplicates()
-    for cell, arm, value in probes.itertuples(index=False):
-        search.portfolio.tell_failed(cell, ProbeKey(int(arm), int(value)))
-    return len(failed)
+def left_by_failures(search: StoredSearch) -> int:
+    """How many failed runs keep a setting of a cell open."""
+    failed = search.runs[search.runs["stop_reason"] == "failed"]
+    settings = zip(failed["cell_id"], failed[search.sizes.arm].tolist(), strict=True)
+    return sum(arm in search.portfolio.state(cell).failed_arms for cell, arm in settings)
 
 
 def open_cells(study: Study, portfolio: Portfolio) -> list[Cell]:

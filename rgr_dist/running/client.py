@@ -40,7 +40,7 @@ def drive_from_inside(
     """
     address = execution.address
     check_shared(store, address)
-    search = stored_search(study, store)
+    search = stored_search(study, store, execution.retry_failed)
     before, work_before = search.runs, work_done(search.runs, study)
     summary = Summary()
     with connect(address, execution.cpus) as workers:
@@ -61,7 +61,8 @@ def drive_from_inside(
             summary.runs = len(runs) - len(before)
             summary.steps = int(runs["steps"].sum() - before["steps"].sum())
             summary.work = work_done(runs, study) - work_before
-            view.update(study, open_portfolio(study, runs, search.expected), summary)
+            now = open_portfolio(study, runs, search.expected, retry_failed=execution.retry_failed)
+            view.update(study, now, summary)
 
         done: Summary = wait_for(task, address, watch)
     return done

@@ -11,7 +11,7 @@ from rgr_dist.planning.expectations import record
 from rgr_dist.planning.forecast import step_cost
 from rgr_dist.planning.listing import reason
 from rgr_dist.planning.memory import check_memory, machine_memory
-from rgr_dist.planning.portfolio import Feed, open_cells, stored_search, tell_failures
+from rgr_dist.planning.portfolio import Feed, left_by_failures, open_cells, stored_search
 from rgr_dist.planning.tables import write_tables
 from rgr_dist.running.client import drive_from_inside
 from rgr_dist.running.cluster import connect, is_connected, node_memory
@@ -64,10 +64,9 @@ def run_study(
 def _run_here(study: Study, store: Store, view: View, execution: Execution) -> Summary:
     """Run a study from this process, which holds the store."""
     shortest_lease()  # an invalid one is told before anything starts
-    search = stored_search(study, store)
+    search = stored_search(study, store, execution.retry_failed)
     summary = Summary(started=time.monotonic())
-    if not execution.retry_failed and not search.portfolio.is_done:
-        summary.left_failed = tell_failures(search)
+    summary.left_failed = left_by_failures(search)
     is_left = not search.portfolio.is_done
     if is_left:
         address, cpus, gpus = execution.address, execution.cpus, execution.gpus

@@ -119,19 +119,32 @@ def test_a_run_that_diverged_counts_as_zero(score: float | None) -> None:
     assert portfolio.scores(cell.cell_id, ProbeKey(2, 4)) == {0: 0.0, 1: 0.0}
 
 
-def test_a_run_that_failed_is_no_evidence_and_is_tried_again() -> None:
-    study = study_of()
+def failed_first_probe(study: Study) -> tuple[Probe, list[dict[str, Any]]]:
+    """The probe that a study asks for first, and rows of its runs, which failed."""
     (cell,) = study.cells
     first = open_portfolio(study, runs_of([])).ask()
-    failed = [
-        run_row(
-            cell, first.arm, first.value, seed, score=None, stop_reason="failed", error="killed"
-        )
-        for seed in (0, 1)
-    ]
-    portfolio = open_portfolio(study, runs_of(failed))
-    assert portfolio.scores(cell.cell_id, first.key) == {}
+    assert isinstance(first, Probe)
+    lost = {"score": None, "stop_reason": "failed", "error": "killed"}
+    return first, [run_row(cell, first.arm, first.value, seed, **lost) for seed in (0, 1)]
+
+
+def test_a_run_that_failed_is_no_evidence_and_can_be_tried_again() -> None:
+    study = study_of()
+    first, failed = failed_first_probe(study)
+    portfolio = open_portfolio(study, runs_of(failed), retry_failed=True)
+    assert portfolio.scores(first.cell, first.key) == {}
     assert portfolio.ask() == first
+
+
+def test_a_run_that_failed_leaves_its_head_open_and_the_others_are_searched() -> None:
+    study = study_of()
+    first, failed = failed_first_probe(study)
+    table = {row["h"]: row for row in thresholds(study, trained(study, failed))}
+    lost = table.pop(first.arm)
+    assert (lost["status"], lost["d_k"], lost["because"]) == ("open", None, "a run failed")
+    assert {h: row["d_k"] for h, row in table.items()} == {
+        h: width for h, width in WIDTHS.items() if h != first.arm
+    }
 
 
 def test_a_probe_trains_its_cell() -> None:
