@@ -69,7 +69,8 @@ def test_a_study_with_failed_runs_ends_with_status_3_and_tries_them_again_when_t
 
 def hears_interrupts() -> None:
     """Undo what a shell does to a command in the background, this test run perhaps."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    for number in signal.SIGINT, signal.SIGHUP:
+        signal.signal(number, signal.SIG_DFL)
 
 
 def runs_on(driver: subprocess.Popen[bytes]) -> bool:
