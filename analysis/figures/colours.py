@@ -43,14 +43,15 @@ INKS = {
 SHAPES = {
     "circle": "M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0z",
     "square": "M-4-4h8v8h-8z",
-    "triangle": "M0-5.2L5 3.8H-5z",
-    "diamond": "M0-5.6L5.6 0L0 5.6L-5.6 0z",
-    "down": "M0 5.2L5-3.8H-5z",
-    "plus": "M-1.8-5h3.6v3.2h3.2v3.6h-3.2v3.2h-3.6v-3.2h-3.2v-3.6h3.2z",
     "hexagon": "M-5 0L-2.5-4.4h5L5 0L2.5 4.4h-5z",
+    "diamond": "M0-5.6L5.6 0L0 5.6L-5.6 0z",
+    "plus": "M-1.8-5h3.6v3.2h3.2v3.6h-3.2v3.2h-3.6v-3.2h-3.2v-3.6h3.2z",
     "star": "M0-6L1.6-1.9L5.9-1.8L2.5 .8L3.6 5L0 2.5L-3.6 5L-2.5 .8L-5.9-1.8L-1.6-1.9z",
+    "bar": "M-6-2.4h12v4.8h-12z",
+    "column": "M-2.4-6h4.8v12h-4.8z",
 }
-"""Outlines around the origin, in pixels, in the order of 1, 2, 4, … 128 heads."""
+"""Outlines around the origin, in pixels, in the order of 1, 2, 4, … 128 heads: none that
+could be taken for an arrow."""
 
 
 def head_colour(h: int, theme: str) -> str:

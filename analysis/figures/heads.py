@@ -19,9 +19,9 @@ BEST = (
 SPLITS = (
     "D_K(h), the smallest passing total key width of h heads, cell by cell: the lowest mark is "
     "D_K* at h*. Bars run from the optimistic to the conservative D_K. An arrow is a lower "
-    "bound: of a head that was pruned, being beyond the kept margin of the best one, or "
-    "censored, since no width allowed has passed. Searching every head to its threshold takes "
-    "keep_within: none."
+    "bound, of heads without a threshold: pruned, being beyond the kept margin of the best; "
+    "censored, since no width allowed has passed; inconsistent, since a width passes below one "
+    "that fails; or not finished. Searching every head to its threshold takes keep_within: none."
 )
 
 Row = Mapping[str, Any]

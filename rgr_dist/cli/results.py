@@ -338,7 +338,9 @@ def say_if_unknown(study: str, out: str, results: StudyResults) -> None:
 
 def explain(
     study: StudyName,
-    cell: Annotated[str, typer.Option(metavar=CELL, help="Which cell.")],
+    cell: Annotated[
+        str | None, typer.Option(metavar=CELL, help="Which cell, where there are several.")
+    ] = None,
     out: Out = "results",
     heads: Heads = None,
     set_: Set = None,

@@ -18,7 +18,10 @@ from rgr_dist.study.input_file import check_file
 from rgr_dist.study.spec import Spec
 
 LARGEST_ITEM = 2**31 - 2
-COLUMNS = "an edge list has two columns of whole numbers, the source and the target of each edge"
+COLUMNS = (
+    "an edge list has two columns of whole numbers, the source and the target of each edge, "
+    "separated by a comma, spaces or tabs"
+)
 
 
 class EdgesFile(Spec):
@@ -56,9 +59,9 @@ def read_edges(path: Path) -> npt.NDArray[np.int32]:
     """The edges of a file, int32 [m', 2], sorted by source and target.
 
     A file that ends in ``.parquet`` holds two integer columns. Any other is text, one edge per
-    line, with columns separated by a comma or by spaces; ``#`` starts a comment, and a first line
-    without digits is a header. Any directed graph is valid: an item may have any number of out-
-    and in-neighbours, including none, and self-loops are allowed. Each edge is listed once.
+    line, with columns separated by a comma, spaces or tabs; ``#`` starts a comment, and a first
+    line without digits is a header. Any directed graph is valid: an item may have any number of
+    out- and in-neighbours, including none, and self-loops are allowed. Each edge is listed once.
 
     Raises:
         StudyError: the file cannot be read or is not an edge list.
@@ -70,9 +73,11 @@ def read_edges(path: Path) -> npt.NDArray[np.int32]:
         raise StudyError(f"{path}: cannot be read: {error.strerror}; {COLUMNS}") from None
     except UnicodeDecodeError:
         raise StudyError(f"{path}: not a text file; {COLUMNS}") from None
-    except (ValueError, pa.ArrowException) as error:
+    except pa.ArrowException as error:
         reason = str(error).split(";")[0].split("\n")[0].rstrip(". ")
         raise StudyError(f"{path}: {reason}; {COLUMNS}") from None
+    except ValueError as error:
+        raise StudyError(f"{path}: {error}; {COLUMNS}") from None
     if pairs.size == 0:
         raise StudyError(f"{path}: it holds no edges; {COLUMNS}")
     low, high = int(pairs.min()), int(pairs.max())

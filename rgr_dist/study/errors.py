@@ -73,6 +73,10 @@ def validated(
         return spec.model_validate(value)
     except ValidationError as error:
         faults = sorted(error.errors(), key=lambda fault: fault["type"] != "extra_forbidden")
+        at_fault = {fault["loc"][:-1][:n] for fault in faults for n in range(len(fault["loc"]))}
+        faults = [  # a list whose items are at fault is not too short as well
+            one for one in faults if one["type"] != "too_short" or one["loc"] not in at_fault
+        ]
         found: dict[str, str] = {}
         for fault in faults:
             key = str((fault["loc"] or ("",))[0])

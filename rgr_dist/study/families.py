@@ -119,7 +119,7 @@ class Edges(GraphFamily):
         if self.items > m:
             raise ValueError(
                 f"graph.file: it has an item {self.items - 1}, and m = {m} allows 0 to {m - 1}; "
-                f"give m: {self.items} or more"
+                f"items are numbered from 0; give m: {self.items} or more"
             )
 
 

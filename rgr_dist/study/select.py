@@ -25,12 +25,19 @@ def cells_named(study: Study, text: str) -> list[Cell]:
     return cells
 
 
-def cell_named(study: Study, text: str) -> Cell:
+def cell_named(study: Study, text: str | None) -> Cell:
     """The one cell with that name; an exact match wins over names that add a key.
+
+    Args:
+        text: may be left out where the study has one cell.
 
     Raises:
         StudyError: there is none, or more than one.
     """
+    if text is None:
+        if len(study.cells) > 1:
+            raise StudyError(f"--cell: missing; valid: {_names(study, study.cells)}")
+        return study.cells[0]
     cells = cells_named(study, text)
     if len(cells) > 1:
         exact = [cell for cell in cells if _pairs(study.name_of(cell)) == _pairs(text)]

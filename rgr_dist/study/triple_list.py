@@ -83,9 +83,11 @@ def read_triples(path: Path) -> npt.NDArray[np.int32]:
         raise StudyError(f"{path}: cannot be read: {error.strerror}; {COLUMNS}") from None
     except UnicodeDecodeError:
         raise StudyError(f"{path}: not text in UTF-8; {COLUMNS}") from None
-    except (ValueError, pa.ArrowException) as error:
+    except pa.ArrowException as error:
         reason = str(error).split(";")[0].split("\n")[0].rstrip(". ")
         raise StudyError(f"{path}: {reason}; {COLUMNS}") from None
+    except ValueError as error:
+        raise StudyError(f"{path}: {error}; {COLUMNS}") from None
     if table.num_rows == 0:
         raise StudyError(f"{path}: it holds no triples; {COLUMNS}")
     if table.num_rows > LARGEST_COUNT:

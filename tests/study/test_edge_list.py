@@ -75,6 +75,7 @@ BAD = {
     "0 99999999999999999999999\n": "line 1 is '0 999",
     "0 1\n1 0\n0 1\n": "the edge 0 1 is listed twice",
     "a,b\n0,\n": "line 2 is '0,'",
+    "0;1\n": "line 1 is '0;1'; an edge list has",
 }
 
 

@@ -282,6 +282,13 @@ def test_several_faults_are_told_at_once() -> None:
     assert "\n" not in message
 
 
+def test_a_list_with_a_fault_in_an_item_is_not_called_empty() -> None:
+    document = {"name": "x", "cells": [{"m": "sixty", "d_model": 8}]}
+    with pytest.raises(StudyError) as told:
+        parse_study(document, "x.yaml")
+    assert str(told.value) == "x.yaml: cells[0].m: 'sixty' is not valid; give an integer"
+
+
 def test_of_very_many_faults_some_are_told_and_the_rest_counted() -> None:
     unknown = {f"key{i}": 1 for i in range(9)}
     with pytest.raises(StudyError, match=r"key0: .*key1: .*key2: .*; 6 more$"):
