@@ -211,8 +211,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def no_processes() -> Iterator[None]:
-    """Skip tests that start a process, Ray included: it would not hold the mutant."""
+def no_processes_nor_training() -> Iterator[None]:
+    """Skip tests that start a process, Ray included, since it would not hold the mutant.
+
+    And tests that train a whole study, which takes too long without Numba.
+    """
     popen = subprocess.Popen.__init__
 
     def start(self: Any, arguments: Any, *others: Any, **options: Any) -> None:
@@ -220,8 +223,13 @@ def no_processes() -> Iterator[None]:
             pytest.skip("starts a process")
         popen(self, arguments, *others, **options)
 
+    def train(*_: Any, **__: Any) -> None:
+        pytest.skip("trains a study")
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(subprocess.Popen, "__init__", start)
+        if "tests.run_here" in sys.modules:
+            patch.setattr(sys.modules["tests.run_here"], "train_rows", train)
         yield
 
 

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from scipy.stats import chisquare
 
 from rgr_dist.problem.databases import count, sample_triples, tensor
+from rgr_dist.study import assets
 from rgr_dist.study.database import Database
 
 FAMILIES: dict[str, dict[str, Any]] = {
@@ -52,6 +53,40 @@ def test_a_database_depends_on_its_seed_and_problem_alone(family: str) -> None:
     assert (first == sample_triples(asked, "problem", 0)).all()
     assert not np.array_equal(first, sample_triples(asked, "problem", 1))
     assert not np.array_equal(first, sample_triples(asked, "other", 0))
+
+
+@pytest.mark.parametrize(
+    ("family", "own", "values"),
+    [
+        ("function", {}, [[5, 1, 0], [3, 3, 2], [2, 5, 1], [2, 0, 2]]),
+        ("partial", {"share": 0.5}, [[None, 5, 1], [0, 3, 3], [None] * 3, [None, None, 2]]),
+        ("low-rank", {"rank": 4}, [[5, 5, 4], [2, 2, 1], [5, 5, 1], [2, 2, 4]]),
+        ("predicates", {"per_query": 2}, [[2, 0, 3], [2, 3, 3], [0, 3, 3], [0, 0, 3]]),
+    ],
+)
+def test_stored_runs_keep_their_triples(
+    family: str, own: dict[str, Any], values: list[list[int | None]]
+) -> None:
+    triples = sample_triples(database(family, 4, 3, 6, **own), "problem", 2)
+    asked = [
+        [key, query, value]
+        for key, row in enumerate(values)
+        for query, value in enumerate(row)
+        if value is not None
+    ]
+    assert triples.tolist() == asked
+
+
+def test_triples_of_a_file_are_the_same_at_every_seed_and_may_be_written_to() -> None:
+    triples = np.array([[0, 0, 1], [0, 1, 0], [2, 0, 1]], dtype=np.int32)
+    sizes = {"keys": 3, "queries": 2, "values": 2, "triples": 3}
+    asked = TypeAdapter(Database).validate_python(
+        {"family": "file", "digest": assets.add(triples), **sizes}
+    )
+    for seed in range(2):
+        drawn = sample_triples(asked, "problem", seed)
+        assert drawn.tolist() == triples.tolist()
+        assert drawn.flags.writeable
 
 
 @pytest.mark.parametrize("family", ["function", "partial"])

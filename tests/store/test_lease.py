@@ -16,7 +16,6 @@ from pathlib import Path
 
 import pyarrow.fs as pafs
 import pytest
-from fsspec.implementations.memory import MemoryFileSystem
 
 from rgr_dist.cli import call
 from rgr_dist.store import lease as lease_module
@@ -153,12 +152,12 @@ def append_for_ever(store: Store) -> None:
 
 def in_memory() -> Callable[[], Store]:
     """Stores at one place of an object storage in memory."""
-    shared = pafs.PyFileSystem(pafs.FSSpecHandler(MemoryFileSystem()))
+    shared, _ = pafs.FileSystem.from_uri("mock://bucket/store")  # pyarrow's: safe with threads
 
     class Remote(Store):
         def __init__(self) -> None:
             super().__init__("mock://bucket/store")
-            self._fs, self._path = shared, f"bucket/{id(shared)}"
+            self._fs, self._path = shared, "bucket/store"
 
     return Remote
 
@@ -169,7 +168,7 @@ def test_of_many_drivers_at_once_at_most_one_holds_the_store(
 ) -> None:
     open_store = in_memory() if place == "object storage" else lambda: Store(tmp_path / "store")
     monkeypatch.setattr(lease_module.random, "uniform", lambda *ends: random.random() / 100)
-    start, tried = threading.Barrier(4), threading.Barrier(4)
+    start, tried = (threading.Barrier(4, timeout=60) for _ in range(2))
     entered: list[int] = []
 
     def drive() -> None:
