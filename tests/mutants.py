@@ -84,6 +84,7 @@ def stage(folder: Path, room: str) -> None:
         "pytest_add_cli_args": ["-p", "tests.mutants", "-p", "no:cacheprovider"],
         "process_isolation": "forkserver",  # else mutants inherit what the tests have cached
         "use_git_change_detection": False,
+        "timeout_multiplier": 6.0,  # of what its tests take, and a second
     }
     section = [f"{key} = {json.dumps(value)}" for key, value in keys.items()]
     project = [Path("pyproject.toml").read_text(), "[tool.mutmut]", *section, ""]

@@ -265,7 +265,7 @@ class Store:
         Raises:
             StoreError: the store cannot be listed.
         """
-        return hashlib.sha256("\n".join(sorted(self._list_parts())).encode()).hexdigest()[:16]
+        return hashlib.sha256("\n".join(self._list_parts()).encode()).hexdigest()[:16]
 
     @property
     def is_empty(self) -> bool:

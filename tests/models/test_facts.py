@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from rgr_dist.models.facts import right_by_argmax, right_by_softmax, token_logits
-from rgr_dist.problem.databases import sample_triples
-from rgr_dist.problem.facts_task import FactsTask, initial_facts, trained_names
-from rgr_dist.study.cell import Cell, Run
+from rgr_dist.problem.facts_task import initial_facts
 from rgr_dist.theory.fact_logits import all_logits
-
-DATABASE = {"family": "function", "keys": 5, "queries": 3, "values": 7}
-
-
-def run_of(h: int = 2, d_k: int = 3, d_vo: int = 2, seed: int = 1, **own: Any) -> Run:
-    database = own.pop("database", DATABASE)
-    m = own.pop("m", 15)
-    cell = Cell(model="facts", database=database, m=m, d_model=own.pop("d_model", 6), **own)
-    return Run(cell=cell, h=h, d_k=d_k, d_vo=d_vo, seed=seed)
+from tests.problem.test_facts_task import run_of
 
 
 def plain_logits(w: dict[str, np.ndarray], k: int, q: int, h: int, residual: bool) -> np.ndarray:
@@ -63,49 +52,3 @@ def test_a_value_is_right_if_it_alone_is_largest_or_likely_enough() -> None:
     chance = math.exp(5) / (math.e + math.exp(5) + 1)
     assert right_by_softmax(logits, values, chance - 1e-6).tolist() == [True, False, False]
     assert right_by_softmax(logits, values, chance + 1e-6).tolist() == [False] * 3
-
-
-def test_a_wider_layer_begins_with_the_narrower_ones_columns() -> None:
-    narrow, wide = initial_facts(run_of(1, 2, 2)), initial_facts(run_of(1, 4, 5))
-    for name in ("X_K", "X_Q", "U"):
-        assert (narrow[name] == wide[name]).all()
-    for name, width in (("W_Q", 2), ("W_K", 2), ("W_V", 2)):
-        assert (narrow[name] == wide[name][:, :width]).all()
-    np.testing.assert_allclose(narrow["W_O"] * math.sqrt(2), wide["W_O"][:2] * math.sqrt(5))
-
-
-def test_first_weights_have_the_stated_deviations() -> None:
-    database = {"family": "function", "keys": 400, "queries": 300, "values": 500}
-    sizes = {"database": database, "m": 120_000, "d_model": 50, "h": 2, "d_k": 20, "d_vo": 10}
-    facts, training = {"embedding_scale": 3.0}, {"initial_scale": 0.5}
-    weights = initial_facts(run_of(**sizes, facts=facts, training=training))
-    inner = 0.5 / math.sqrt(50)
-    expected = {
-        "X_K": 3.0, "X_Q": 3.0, "U": 1 / math.sqrt(50),
-        "W_Q": inner, "W_K": inner, "W_V": inner, "W_O": 0.5 / math.sqrt(20),
-    }  # fmt: skip
-    for name, value in weights.items():
-        assert value.std() == pytest.approx(expected[name], rel=0.06)
-    drawn = [
-        np.round(value.reshape(-1)[:50] / expected[name], 6) for name, value in weights.items()
-    ]
-    assert len({tuple(row) for row in np.stack(drawn).tolist()}) == 7  # no two share a stream
-
-
-def test_every_epoch_meets_every_triple_once() -> None:
-    task = FactsTask.of(run_of(training={"batch_size": 4}).cell, 0)
-    assert task.batches_per_epoch == 4
-    epochs = [[task.batch(4 * epoch + part) for part in range(4)] for epoch in range(3)]
-    for epoch in epochs:
-        assert [len(batch) for batch in epoch] == [4, 4, 4, 3]
-        assert sorted(np.concatenate(epoch).tolist()) == task.triples.tolist()
-    assert not np.array_equal(epochs[0][0], epochs[1][0])
-    full = FactsTask.of(run_of().cell, 0)
-    assert (full.batch(7) == full.triples).all()
-    assert (full.triples == sample_triples(full.cell.database, full.cell.problem_json, 0)).all()
-
-
-def test_frozen_parts_are_not_trained() -> None:
-    assert len(trained_names(run_of().cell)) == 7
-    frozen = run_of(facts={"train_embedding": False, "train_unembedding": False})
-    assert trained_names(frozen.cell) == ("W_Q", "W_K", "W_V", "W_O")

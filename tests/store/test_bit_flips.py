@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import shutil
+import struct
 from collections import Counter
 from pathlib import Path
 
@@ -59,3 +60,20 @@ def test_in_a_part_of_an_earlier_version_none_changes_a_value(tmp_path: Path, fl
     found = outcomes(store, Path(shutil.copy(older, tmp_path / "runs")), flips)
     assert found["detected"] > 0
     assert found["silent"] == 0
+
+
+def test_a_table_of_a_study_with_a_flipped_bit_is_not_read(tmp_path: Path) -> None:
+    store, path = Store(tmp_path), tmp_path / "studies/s/thresholds.parquet"
+    scores = [math.sin(h) ** 2 for h in range(99)]
+    rows = [{"cell_id": "a", "h": h, "mean_score": score} for h, score in enumerate(scores)]
+    store.write_study_table("s", "thresholds", rows)
+    read = store.read_study_table("s", "thresholds")
+    assert read is not None
+    assert list(read["mean_score"]) == scores
+    whole = path.read_bytes()
+    start = 8 * whole.index(struct.pack("<d", scores[1])[:6])  # they do not compress
+    for place in range(start, start + 40):
+        flipped = bytearray(whole)
+        flipped[place // 8] ^= 1 << place % 8
+        path.write_bytes(flipped)
+        assert store.read_study_table("s", "thresholds") is None

@@ -156,6 +156,12 @@ def test_checking_leaves_nothing_that_was_not_there(tmp_path: Path, there: list[
     assert tree(tmp_path) == before
 
 
+def test_logs_belong_beside_the_runs_of_a_folder_that_is_there(tmp_path: Path) -> None:
+    assert Store(tmp_path).log_folder == tmp_path / "logs"
+    assert Store(tmp_path / "new").log_folder is None
+    assert Store("mock://bucket/prefix").log_folder is None
+
+
 def test_checking_leaves_what_was_there(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.append([run_row()])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import struct
 import tempfile
@@ -219,6 +220,22 @@ def test_damaged_parts_are_set_aside_by_name_and_the_rest_is_an_export_again(
     assert (tmp_path / "damaged" / torn.name).read_bytes() == b"torn"
     assert sorted(pd.read_parquet(tmp_path / "runs")["seed"]) == [0, 2]
     assert store.set_damaged_aside() == {}
+    with pytest.raises(StoreError) as caught:
+        store.set_aside("runs/gone.parquet")
+    assert str(caught.value).startswith(f"{tmp_path}: cannot move runs/gone.parquet: ")
+    assert not str(caught.value).endswith("None")
+
+
+def test_the_version_of_a_store_changes_whenever_runs_are_stored(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    seen = [store.version()]
+    for seed in range(3):
+        store.append([run_row(seed=seed)])
+        seen.append(store.version())
+        assert Store(tmp_path).version() == seen[-1]
+    store.compact(above=1)
+    assert len({*seen, store.version()}) == 5
+    assert all(re.fullmatch("[0-9a-f]{16}", version) for version in seen)
 
 
 def test_compaction_cut_short_before_the_old_parts_go_loses_and_doubles_nothing(
