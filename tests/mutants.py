@@ -17,6 +17,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,9 @@ RUN_AT_IMPORT = Path("run-at-import.json")  # functions, beside the mutants
 AT_IMPORT = pytest.StashKey[set[str]]()
 ALIVE = {0, 33, None}  # exit codes: survived, no test reaches it, not run
 EXAMPLES = 15  # of a property, where its test draws more: most mutants fail on the first few
+FIXTURES = Path("seconds-of-fixtures.json")  # beside the mutants
+TOOK: dict[str, float] = {}  # seconds, by the name of the fixture
+SECONDS = 15.0  # of its quickest tests, at least one: a mutant that they let pass is a survivor
 
 
 def main(rooms: tuple[str, ...]) -> int:
@@ -84,7 +88,8 @@ def stage(folder: Path, room: str) -> None:
         "pytest_add_cli_args": ["-p", "tests.mutants", "-p", "no:cacheprovider"],
         "process_isolation": "forkserver",  # else mutants inherit what the tests have cached
         "use_git_change_detection": False,
-        "timeout_multiplier": 6.0,  # of what its tests take, and a second
+        "timeout_multiplier": 4.0,  # of what its tests take, without their fixtures,
+        "timeout_constant": 8.0,  # and so many seconds
     }
     section = [f"{key} = {json.dumps(value)}" for key, value in keys.items()]
     project = [Path("pyproject.toml").read_text(), "[tool.mutmut]", *section, ""]
@@ -199,16 +204,53 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("mutants")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any]) -> Iterator[Any]:
+    """Measure how long each fixture takes, those that it needs apart."""
+    start = time.perf_counter()
+    try:
+        return (yield)
+    finally:
+        TOOK[fixturedef.argname] = max(
+            TOOK.get(fixturedef.argname, 0.0), time.perf_counter() - start
+        )
+
+
+def pytest_sessionfinish() -> None:
+    """Keep how long each fixture took, for the runs of the mutants."""
+    if mutant_under_test() == "stats":
+        FIXTURES.write_text(json.dumps(TOOK))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run quick tests first, and few examples of each: most mutants fail in the first."""
+    """Run quick tests first, and few examples of each: most mutants fail in the first.
+
+    A fixture of the session is made anew for every mutant, so tests that need none come earlier.
+    """
     for test in (getattr(item, "obj", None) for item in items):
         drawn: settings | None = getattr(test, "_hypothesis_internal_use_settings", None)
         if drawn and drawn.max_examples > EXAMPLES:
             quick = settings(drawn, max_examples=EXAMPLES)
             setattr(test, "_hypothesis_internal_use_settings", quick)  # noqa: B010
     stats = Path("mutmut-stats.json")
-    seconds = json.loads(stats.read_text())["duration_by_test"] if stats.exists() else {}
-    items.sort(key=lambda item: seconds.get(item.nodeid, 0.0))
+    if "__mutmut_" not in mutant_under_test() or not FIXTURES.exists():
+        return
+    calls: dict[str, float] = json.loads(stats.read_text())["duration_by_test"]
+    fixtures: dict[str, float] = json.loads(FIXTURES.read_text())
+    made: set[str] = set()
+
+    def seconds(item: pytest.Item) -> float:
+        needed = set(getattr(item, "fixturenames", ())) - made
+        return calls.get(item.nodeid, 0.0) + sum(fixtures.get(name, 0.0) for name in needed)
+
+    items.sort(key=seconds)
+    spent = 0.0
+    for at, item in enumerate(items):
+        spent += seconds(item)
+        made |= set(getattr(item, "fixturenames", ()))
+        if at and spent > SECONDS:
+            del items[at:]
+            return
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -44,6 +44,7 @@ def test_a_database_is_a_function_of_the_stated_size(
         assert (triples >= 0).all()
         assert (triples < sizes).all()
         assert tensor(triples, sizes).sum() == asked.n_asked
+        assert tensor(triples, sizes).dtype == np.uint8
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -56,25 +57,36 @@ def test_a_database_depends_on_its_seed_and_problem_alone(family: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("family", "own", "values"),
+    ("family", "own", "table"),
     [
         ("function", {}, [[5, 1, 0], [3, 3, 2], [2, 5, 1], [2, 0, 2]]),
         ("partial", {"share": 0.5}, [[None, 5, 1], [0, 3, 3], [None] * 3, [None, None, 2]]),
-        ("low-rank", {"rank": 4}, [[5, 5, 4], [2, 2, 1], [5, 5, 1], [2, 2, 4]]),
         ("predicates", {"per_query": 2}, [[2, 0, 3], [2, 3, 3], [0, 3, 3], [0, 0, 3]]),
+        (
+            "low-rank",
+            {"rank": 16, "values": 20},
+            [
+                [16, 16, 2, 15, 8],
+                [18, 18, 18, 9, 12],
+                [6, 6, 6, 9, 19],
+                [11, 11, 13, 15, 12],
+                [17, 17, 17, 4, 7],
+                [5, 5, 5, 14, 19],
+            ],
+        ),
     ],
 )
 def test_stored_runs_keep_their_triples(
-    family: str, own: dict[str, Any], values: list[list[int | None]]
+    family: str, own: dict[str, Any], table: list[list[int | None]]
 ) -> None:
-    triples = sample_triples(database(family, 4, 3, 6, **own), "problem", 2)
-    asked = [
+    sizes = {"keys": len(table), "queries": len(table[0]), "values": 6}
+    triples = sample_triples(database(family, **{**sizes, **own}), "problem", 2)
+    assert triples.tolist() == [
         [key, query, value]
-        for key, row in enumerate(values)
+        for key, row in enumerate(table)
         for query, value in enumerate(row)
         if value is not None
     ]
-    assert triples.tolist() == asked
 
 
 def test_triples_of_a_file_are_the_same_at_every_seed_and_may_be_written_to() -> None:
