@@ -138,3 +138,23 @@ def test_a_budget_whose_longer_one_passes_nowhere_is_censored_by_one_probe_for_e
     workers = Sharing(portfolio, cells).run()
     assert {table(portfolio, cell.plan.cell)[1][0] for cell in cells} == {"censored"}
     assert {told[0] for told in workers.told} == {"budget 0", "budget 2"}
+    between = [(d.arm, d.value, d.reason) for d in portfolio.state("budget 1").decisions]
+    assert between == [(1, 16, "fails at budget 2"), (2, 8, "fails at budget 2")]
+
+
+def test_what_fails_with_more_steps_is_taken_over_up_to_the_margin() -> None:
+    """Arm 1 passes from 10, 11 and 12 on; arm 2 nowhere, and near the best only 6 is asked."""
+    plan = CellPlan("cell", axes_to({1: 16, 2: 8}), 4.0, intervals=False)
+    cells = [
+        SimulatedCell(one, TEST, lambda arm, v, seed, at=at: float(v >= at) if arm == 1 else 0.5)
+        for at, one in zip((10, 11, 12), chained(plan, 3)[::-1], strict=True)
+    ]
+    portfolio = Portfolio([cell.plan for cell in cells], TEST)
+    Sharing(portfolio, cells).run()
+    decided = portfolio.state("budget 1").decisions
+    assert [(d.arm, d.value, d.verdict, d.reason) for d in decided] == [
+        (1, 10, "fail", "look for a first pass at cost near 10"),
+        (2, 5, "fail", "look for a first pass at cost near 10"),
+        (1, 11, "pass", "look for a first pass at cost near 12"),
+        (2, 6, "fail", "fails at budget 2"),
+    ]

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from search.cell_search import replay
 from search.portfolio import Portfolio
 from search.protocol import CellPlan, ProbeKey, ProbeResult
 from search.seed_test import SeedTest
@@ -115,6 +116,8 @@ def test_a_winner_that_was_lucky_is_a_fail_from_then_on() -> None:
     assert sorted(evidence[ProbeKey(1, 4)]) == [0, 1, 2, 3]  # two of the fresh ones settle it
     fresh = [(d.value, d.verdict, d.first_seed, d.n_seeds) for d in state.decisions if d.first_seed]
     assert fresh == [(4, "fail", 2, 2), (5, "pass", 2, 3)]
+    asked = [d.reason for d in state.decisions if d.want == "fresh seeds"]
+    assert asked == ["confirm: does it pass on 3 fresh seeds?"] * 2
 
 
 def test_a_winner_refuted_at_the_end_of_its_axis_is_censored() -> None:
@@ -156,3 +159,21 @@ def test_every_value_near_a_threshold_takes_the_seeds_of_the_transition() -> Non
     whole = {key for key, scores in evidence.items() if len(scores) == 7}
     assert whole == {ProbeKey(1, v) for v in range(12, 21)} | {ProbeKey(4, v) for v in (3, 4, 5)}
     assert [state.result(arm).value for arm in (1, 4)] == [16, 4]
+    reasons = {(d.arm, d.reason) for d in state.decisions if d.want == "transition"}
+    near = "transition: within 25% of the threshold, {}".format
+    assert reasons == {(1, near(16)), (4, near(4))}
+
+
+def test_a_search_uses_the_seeds_that_it_asked_for_and_the_fresh_ones_apart() -> None:
+    plan = CellPlan("cell", axes_to({1: 16}), 4.0, intervals=False, confirm_seeds=3)
+    cell = SimulatedCell(plan, SeedTest(0.99, 5), lambda arm, v, seed: 1.0 if v >= 5 else 0.9)
+    assert replay(plan, cell.test, {}).asked == {ProbeKey(1, 4): 0}
+    state, evidence = search(cell)
+    assert sorted(evidence[ProbeKey(1, 5)]) == list(range(5 + 3))
+    used = {ProbeKey(1, 4): 2, ProbeKey(1, 5): 5, ProbeKey(1, 6): 5}
+    assert state.asked == used
+    more = {key: {seed: cell.score(1, key.value, seed) for seed in range(9)} for key in evidence}
+    more[ProbeKey(1, 9)] = {0: 1.0}
+    assert replay(plan, cell.test, more).asked == used
+    grid = replace(plan, every_value=True, axes={1: (2, 3)})
+    assert replay(grid, cell.test, {}).asked == {ProbeKey(1, 2): 5, ProbeKey(1, 3): 5}

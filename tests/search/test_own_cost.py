@@ -185,3 +185,13 @@ def test_what_could_not_be_run_is_told() -> None:
     assert (result.status, result.failed) == ("censored", None)
     told = "no pass up to the largest value allowed, 8; could not be run at value = "
     assert result.because.startswith(told)
+    cell = cell_of({1: 8}, lambda arm, v, seed: None if v > 4 else float(v >= 3), unrunnable="fail")
+    state = run(cell).state("cell")
+    assert [(d.value, d.verdict, d.reason) for d in state.decisions] == [
+        (8, "open", "look for a first pass at cost near 16"),
+        (5, "open", "look below 8, which could not be run"),
+        (3, "pass", "look below 5, which could not be run"),
+        (1, "fail", "walk down: passes at 3, no fail known below"),
+        (2, "fail", "bisect: fails at 1, passes at 3"),
+    ]
+    assert state.result(1).because == "passes at value = 3, fails at 2"
