@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
-from scipy import stats
+from scipy import optimize, stats
 
 from analysis import conclusions
 from analysis.fits import Fits, fits_of
@@ -23,7 +23,7 @@ from analysis.predict import predict_sizes
 from analysis.thresholds import best_of
 from analysis.transitions import collapses, mean_words, probes, transitions
 from rgr_dist import paper
-from rgr_dist.paper import IMPLIED, capacity_scale
+from rgr_dist.paper import IMPLIED, capacity_scale, compression
 from rgr_dist.study.from_yaml import parse_study
 
 
@@ -116,10 +116,44 @@ def test_predictions_hold_the_fitted_cells_and_warn_outside(fits: Fits) -> None:
     theirs = inside.rows[-1]
     assert (theirs.law, theirs.D_K) == ("the paper", math.ceil(1.19 * capacity_scale(256, 32)))
     outside = predict_sizes(fits, 4096, 32, 8192)
-    assert len(outside.warnings) == 3
-    assert "m = 4096 is outside the fitted cells, which go from 64 to 512" in outside.warnings
+    assert outside.warnings == [
+        "m = 4096 is outside the fitted cells, which go from 64 to 512",
+        "m′/d_model = 256 is outside the fitted cells, which go from 1 to 32",
+        "m′/m = 2 is outside the fitted cells, which are all 1",
+    ]
     wide = outside.rows[0]
     assert (wide.D_K_high or 0) / (wide.D_K_low or 1) > (first.D_K_high or 0) / (first.D_K_low or 1)
+
+
+@pytest.mark.parametrize("size", [(256, 32, 256), (64, 64, 64), (512, 16, 1024)])
+def test_the_predicted_heads_are_those_of_scipys_likelihood(
+    fits: Fits, size: tuple[int, int, int]
+) -> None:
+    own = fits.cells[fits.cells["h_star"].notna()]
+    with np.errstate(divide="ignore"):  # h* at the fewest heads listed is open below
+        x, low, high = (np.log(own[name]) for name in ("compression", "h_above", "h_below"))
+
+    def loss(unknown: np.ndarray) -> float:
+        a, b, log_sigma = unknown
+        ends = [(end - a - b * x) / np.exp(log_sigma) for end in (low, high)]
+        return -float(np.log(stats.norm.cdf(ends[1]) - stats.norm.cdf(ends[0])).sum())
+
+    options = {"xatol": 1e-7, "fatol": 1e-9, "maxiter": 4000}
+    a, b, log_sigma = optimize.minimize(loss, [0, 1, -1], method="Nelder-Mead", options=options).x
+    at, n = math.log(compression(*size)), int(np.isfinite([low, high]).all(axis=0).sum())
+    sigma = math.exp(log_sigma) * math.sqrt(n / (n - 2))
+    spread = 1 + 1 / len(own) + (at - x.mean()) ** 2 / ((x - x.mean()) ** 2).sum()
+    half = stats.t.ppf(0.975, n - 2) * sigma * math.sqrt(spread)
+    wanted = [max(1, round(math.exp(a + b * at + end))) for end in (0, -half, half)]
+    prediction = predict_sizes(fits, *size)
+    for row in prediction.rows[:-1]:
+        assert [row.h, row.h_low, row.h_high] == wanted
+        for width, each in (("D_K", "d_k"), ("D_K_low", "d_k_low"), ("D_K_high", "d_k_high")):
+            assert getattr(row, each) == math.ceil(getattr(row, width) / wanted[0])
+    theirs = prediction.rows[-1]
+    line = paper.LAWS["h"].intercept + paper.LAWS["h"].slope * compression(*size)
+    assert (theirs.h, theirs.h_low, theirs.D_K_high) == (max(1, round(line)), None, None)
+    assert theirs.formula == "1.19 · m′ log₂ m / d_model"
 
 
 def empty(made_up: SimpleNamespace) -> StudyResults:
@@ -276,6 +310,38 @@ def test_every_head_has_its_threshold_or_its_bound(results: StudyResults) -> Non
     stars = table[table["is_best"]]
     assert list(stars["D_K"]) == list(best["D_K"])
     assert (stars["times_best"] == 1).all()
+
+
+def test_heads_known_by_hand(made_up: SimpleNamespace) -> None:
+    study = made_up.study_of([(64, 16), (64, 32)], heads=[1, 2, 4, 8])
+    one, two = study.cells
+    other = made_up.study_of([(96, 16)]).cells[0]
+    rows = [
+        made_up.threshold_row(two, 1, None, status="censored", D_K_low=30, D_K_high=None),
+        made_up.threshold_row(other, 1, 7),
+        made_up.threshold_row(one, 16, 1),
+        made_up.threshold_row(one, 4, None, status="pruned", D_K_low=25, D_K_high=None),
+        made_up.threshold_row(one, 8, None, D_K_low=None, D_K_high=40),
+        made_up.threshold_row(one, 2, 10, D_K_low=18, D_K_high=24),
+        made_up.threshold_row(one, 1, 25, certificate=None),
+    ]
+    results = made_up.results_of(study, [], rows)
+    table = by_heads(results.thresholds, best_of(results), study)
+    first = {"cell_id": one.cell_id, "m": 64, "d_model": 16, "degree": 1, "max_steps": 20_000}
+    none = {"is_best": False, "arrow": False}
+    expected = [
+        {**first, **none, "h": 1, "status": "found", "D_K": 25, "D_K_low": 25, "D_K_high": 25,
+         "times_best": 1.25},
+        {**first, "h": 2, "status": "found", "D_K": 20, "D_K_fails": 18, "D_K_low": 18,
+         "D_K_high": 24, "is_best": True, "times_best": 1.0, "arrow": False},
+        {**first, "h": 4, "status": "pruned", "at_least": 25, "is_best": False,
+         "times_best": 1.25, "arrow": True},
+        {**first, **none, "h": 8, "status": "open"},
+        {**first, "cell_id": two.cell_id, "d_model": 32, "h": 1, "status": "censored",
+         "max_steps": two.training.max_steps, "at_least": 30, "is_best": False, "arrow": True},
+    ]  # fmt: skip
+    rows = table.astype("object").where(table.notna(), None).to_dict("records")
+    assert rows == [dict.fromkeys(table.columns) | row for row in expected]
 
 
 def test_the_papers_numbers_stand_beside_ours(results: StudyResults, fits: Fits) -> None:
