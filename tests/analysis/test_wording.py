@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pandas as pd
 import pytest
 
+from analysis.cell_names import cell_names
 from analysis.report.findings import certificate_words
 from analysis.wording import (
     cell_name,
+    clock,
     duration,
+    fixed,
     plural,
     real_range,
+    rough_time,
     short_name,
     three_digits,
     with_range,
 )
+from rgr_dist.study.from_yaml import parse_study
 
 PASS = {"d_k": 6, "D_K": 6, "mean_score": 0.9961, "n_seeds": 10}
 
@@ -36,11 +42,27 @@ PASS = {"d_k": 6, "D_K": 6, "mean_score": 0.9961, "n_seeds": 10}
             {"d_k": 9, "D_K": 9, "mean_score": 0.9, "n_seeds": 10},
             "passes at 6 (10 seeds, mean 0.9961) yet fails at 9 (10 seeds, mean 0.9000)",
         ),
+        (
+            {"d_k": 7, "D_K": 4, "mean_score": 0.9, "n_seeds": 10},
+            "passes at 6 (10 seeds, mean 0.9961) yet fails at 7 (10 seeds, mean 0.9000)",
+        ),
+        (
+            {"d_vo": 1, "d_k": 9, "mean_score": 0.9, "n_seeds": 1},
+            "passes at 2 (10 seeds, mean 0.9961), fails at 1 (mean ≤ 0.9900 after 1 seed)",
+        ),
         (None, "passes at 6 (10 seeds, mean 0.9961), no failing probe below"),
     ],
 )
 def test_a_certificate_in_words(fail: dict | None, words: str) -> None:
-    assert certificate_words(json.dumps({"pass": PASS, "fail": fail}), 10) == words
+    """Widths are d_k; of facts, whose probes have a d_vo, that."""
+    passed = PASS | ({"d_vo": 2} if fail and "d_vo" in fail else {})
+    assert certificate_words(json.dumps({"pass": passed, "fail": fail}), 10) == words
+
+
+def test_of_errors_the_seeds_that_are_missing_could_have_had_none() -> None:
+    fail = {"d_k": 5, "mean_score": 0.03, "n_seeds": 2}
+    words = certificate_words(json.dumps({"fail": fail}), 10, minimised=True)
+    assert words == "fails at 5 (mean ≥ 0.0060 after 2 seeds)"
 
 
 def test_a_mean_that_fails_is_told_from_the_target() -> None:
@@ -90,6 +112,30 @@ def test_a_value_with_its_range(values: tuple, words: str) -> None:
 )
 def test_durations(seconds: float, words: str) -> None:
     assert duration(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "rough", "short"),
+    [
+        (0.4, "10 seconds", "0 s"),
+        (26, "30 seconds", "26 s"),
+        (60, "1 minute", "60 s"),
+        (89.9, "1 minute", "90 s"),
+        (90, "2 minutes", "2 min"),
+        (200, "3 minutes", "3 min"),
+        (4800, "1 hour and 20 minutes", "80 min"),
+        (5400, "1 hour and 30 minutes", "1.5 h"),
+        (3_600_000, "1 month, 10 days and 16 hours", "1,000.0 h"),
+    ],
+)
+def test_times_that_are_estimates(seconds: float, rough: str, short: str) -> None:
+    assert (rough_time(seconds), clock(seconds)) == (rough, short)
+
+
+def test_so_many_digits_and_no_sign_of_zero() -> None:
+    values = {-0.214: "−0.21", -0.004: "0.00", 0.006: "0.01", 1.0: "1.00", -3.456: "−3.46"}
+    assert [fixed(value, 2) for value in values] == list(values.values())
+    assert fixed(-12.6, 0) == "−13"
 
 
 def test_three_digits_keep_their_zeros() -> None:
@@ -144,3 +190,29 @@ def test_numbers_of_things() -> None:
         "2 steps",
         "20,000 steps",
     ]
+
+
+def names_of(**keys: Any) -> list[tuple[str, str, str]]:
+    study = parse_study({"name": "made-up", **keys})
+    names = [cell_names(study)[cell.cell_id] for cell in study.cells]
+    return [(name.anchor, name.short, name.full) for name in names]
+
+
+def test_every_cell_has_a_name_of_its_own() -> None:
+    cell = {"m": 64, "d_model": 16}
+    faster, shorter = {"training": {"learning_rate": 0.01}}, {"training": {"max_steps": 500}}
+    assert names_of(cells=[cell, cell | faster, cell | {"m": 128}]) == [
+        ("m64-d16", "(64, 16, learning_rate=0.001)",
+         "(m, d_model) = (64, 16) with learning_rate=0.001"),
+        ("m64-d16-2", "(64, 16, learning_rate=0.01)",
+         "(m, d_model) = (64, 16) with learning_rate=0.01"),
+        ("m128-d16", "(128, 16)", "(m, d_model) = (128, 16)"),
+    ]  # fmt: skip
+    regular = {"family": "regular", "degree": 4}
+    assert names_of(graph=regular, cells=[cell, cell | shorter, cell | shorter | {"m": 65}]) == [
+        ("m64-d16-r4", "(64, 16, r = 4, max_steps=20000)",
+         "(m, d_model, r) = (64, 16, 4) with max_steps=20000"),
+        ("m64-d16-r4-2", "(64, 16, r = 4, max_steps=500)",
+         "(m, d_model, r) = (64, 16, 4) with max_steps=500"),
+        ("m65-d16-r4", "(65, 16, r = 4)", "(m, d_model, r) = (65, 16, 4)"),
+    ]  # fmt: skip
