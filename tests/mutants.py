@@ -45,6 +45,7 @@ ALIVE = {0, 33, None}  # exit codes: survived, no test reaches it, not run
 EXAMPLES = 15  # of a property, where its test draws more: most mutants fail on the first few
 FIXTURES = Path("seconds-of-fixtures.json")  # beside the mutants
 TOOK: dict[str, float] = {}  # seconds, by the name of the fixture
+SLOW = (("tests.run_here", "train_rows"), ("tests.chromium", "sync_playwright"))  # not done
 SECONDS = 15.0  # of its quickest tests, at least one: a mutant that they let pass is a survivor
 
 
@@ -261,7 +262,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def no_processes_nor_training() -> Iterator[None]:
-    """Skip tests that start a process, Ray included, since it would not hold the mutant.
+    """Skip tests that start a process, Ray and the browser included: it may not hold the mutant.
 
     And tests that train a whole study, which takes too long without Numba.
     """
@@ -272,13 +273,14 @@ def no_processes_nor_training() -> Iterator[None]:
             pytest.skip("starts a process")
         popen(self, arguments, *others, **options)
 
-    def train(*_: Any, **__: Any) -> None:
-        pytest.skip("trains a study")
+    def skip(*_: Any, **__: Any) -> None:
+        pytest.skip("takes too long for a mutant")
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(subprocess.Popen, "__init__", start)
-        if "tests.run_here" in sys.modules:
-            patch.setattr(sys.modules["tests.run_here"], "train_rows", train)
+        for module, name in SLOW:
+            if module in sys.modules:
+                patch.setattr(sys.modules[module], name, skip)
         yield
 
 

@@ -199,6 +199,27 @@ def test_of_others_that_come_and_never_hold_one_is_named_in_the_end(
     assert all(0.05 <= seconds <= 0.5 for seconds in slept)
 
 
+@pytest.mark.parametrize("error", [FileNotFoundError("gone"), pa.ArrowInvalid("gone")])
+def test_a_folder_that_another_driver_just_removed_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    store, write = Store(tmp_path), Store._write
+    assert store.drivers() == {}
+    fails = iter([True, False, True, True])
+
+    def fail_at_times(self: Store, relative: str, data: bytes) -> None:
+        if next(fails):
+            raise error
+        write(self, relative, data)
+
+    monkeypatch.setattr(Store, "_write", fail_at_times)
+    store.write_driver("a.json", "mine")
+    assert (tmp_path / "drivers/a.json").read_text() == "mine"
+    with pytest.raises(StoreError) as caught:
+        store.write_driver("b.json", "mine")
+    assert str(caught.value) == f"{tmp_path}: cannot store drivers/b.json: gone"
+
+
 def test_what_killed_drivers_left_half_written_goes_and_what_is_being_written_stays(
     tmp_path: Path,
 ) -> None:

@@ -81,6 +81,7 @@ def test_a_mark_is_abandoned_once_its_process_on_this_machine_has_ended(tmp_path
     assert not is_abandoned(theirs.replace(here, "0123abcd")), "nobody here can tell"
     assert not is_abandoned("rgr-session")
     assert not is_abandoned(mark())
+    assert is_abandoned(f"{here}-{own}-1"), "of another process that had the number before"
 
 
 def test_a_machine_is_its_boot_and_its_container(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -41,6 +42,9 @@ def test_a_part_of_an_earlier_version_is_sound_and_has_no_checksum(tmp_path: Pat
     shutil.copy(OLDER, tmp_path / "runs")
     found = verify(Store(tmp_path))
     assert (found.rows, found.without_checksum, found.problems) == (4, 1, [])
+    shutil.copy(OLDER, tmp_path / "runs/part-00000000000000000002-0123abcd.parquet")
+    found = verify(Store(tmp_path))
+    assert (found.rows, found.without_checksum, found.repeated) == (8, 2, 4)
     Store(tmp_path).compact()
     found = verify(Store(tmp_path))
     assert (found.rows, found.without_checksum, found.problems) == (4, 0, [])
@@ -76,31 +80,34 @@ def test_a_row_that_is_not_at_its_address_is_set_aside_and_its_neighbours_stay(
     assert verify(store).problems == []
 
 
-def test_a_config_that_today_is_written_otherwise_is_told(tmp_path: Path) -> None:
-    import hashlib
-
+@pytest.mark.parametrize("change", ["a key of a later version", "without a key of today"])
+def test_a_config_that_today_is_written_otherwise_is_told(tmp_path: Path, change: str) -> None:
     row = run_row()
     config = json.loads(row["config"])
-    config["cell"]["graph"]["later"] = 1
-    text = json.dumps(config, sort_keys=True, separators=(",", ":"))
-    row |= {"config": text, "run_id": hashlib.sha256(text.encode()).hexdigest()[:32]}
-    Store(tmp_path).append([row])
-    (problem,) = verify(Store(tmp_path)).problems
-    assert problem.problem.startswith("its config no longer hashes to its run_id")
-    # A run of another protocol is another run, which no study of today asks for.
-    config["protocol"] = 0
-    text = json.dumps(config, sort_keys=True, separators=(",", ":"))
-    row |= {"config": text, "run_id": hashlib.sha256(text.encode()).hexdigest()[:32]}
-    Store(tmp_path / "other").append([row])
-    assert verify(Store(tmp_path / "other")).problems == []
+    if change == "a key of a later version":
+        config["cell"]["graph"]["later"] = 1
+    else:
+        del config["cell"]["context"]
+
+    def told(root: Path) -> list[str]:
+        text = json.dumps(config, sort_keys=True, separators=(",", ":"))
+        run_id = hashlib.sha256(text.encode()).hexdigest()[:32]
+        Store(root).append([{**row, "config": text, "run_id": run_id}])
+        return [problem.problem for problem in verify(Store(root)).problems]
+
+    assert told(tmp_path / "own") == [
+        "its config no longer hashes to its run_id: this rgr-dist writes it otherwise"
+    ]
+    config["protocol"] = 0  # another run, which no study of today asks for
+    assert told(tmp_path / "other") == []
 
 
 def test_runs_that_stand_twice_are_counted_and_merged(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    for seeds in ((0, 1), (1, 2), (2, 2)):
+    for seeds in ((0, 1), (1, 2, 2)):
         store.append([run_row(seed=seed) for seed in seeds])
     found = verify(store)
-    assert (found.rows, found.repeated, found.problems) == (6, 3, [])
+    assert (found.rows, found.repeated, found.problems) == (5, 2, [])
     repair(store, found)
     assert sorted(pd.read_parquet(tmp_path / "runs")["seed"]) == [0, 1, 2]
     assert verify(store).repeated == 0
@@ -116,6 +123,7 @@ def test_the_verb_tells_repairs_and_says_so_in_its_exit_status(
     store.write_study_table("s", "thresholds", [{"cell_id": "a", "h": 1}])
     (root / "studies/s/thresholds.parquet").write_bytes(b"torn")
     (root / "studies/s/prior.json").write_text("{")
+    (root / "studies/s/study.yaml").write_text("name: [")
     torn = sorted((root / "runs").iterdir())[1]
     torn.write_bytes(torn.read_bytes()[:-1])
     before = tree(root)
@@ -127,14 +135,17 @@ def test_the_verb_tells_repairs_and_says_so_in_its_exit_status(
 
     status, told, err = rgr()
     assert (status, told["rows"], told["repaired"]) == (3, 2, False)
-    files = [f"runs/{torn.name}", "studies/s/thresholds.parquet", "studies/s/prior.json"]
-    assert [problem["file"] for problem in told["problems"]] == files
-    assert err.startswith("rgr: 3 files would be set aside")
+    files = {f"runs/{torn.name}": "its bytes are not those of its checksum"} | {
+        f"studies/s/{name}": "cannot be read"
+        for name in ("thresholds.parquet", "study.yaml", "prior.json")
+    }
+    assert {problem["file"]: problem["problem"] for problem in told["problems"]} == files
+    assert err.startswith("rgr: 4 files would be set aside")
     assert tree(root) == before
     status, told, err = rgr("--repair")
     assert (status, told["repaired"]) == (0, True)
-    assert err.startswith("rgr: 3 files moved to damaged/")
-    names = {torn.name, "studies-s-thresholds.parquet", "studies-s-prior.json"}
+    assert err.startswith("rgr: 4 files moved to damaged/")
+    names = {torn.name} | {file.replace("/", "-") for file in files if file.startswith("studies/")}
     assert {path.name for path in (root / "damaged").iterdir()} == names
     assert rgr()[:2] == (0, {**told, "problems": [], "repaired": False})
 
