@@ -1,0 +1,204 @@
+"""Tables, sentences and figures of facts from rows made up by hand."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from analysis import facts
+from analysis.figures.facts import draw_frontier, draw_laws, draw_ranks, draw_taus
+from analysis.figures.panel import Panel
+from analysis.load import StudyResults
+from rgr_dist.store.schema import RUNS, THRESHOLDS
+from rgr_dist.study.from_yaml import parse_study
+from rgr_dist.study.study import Study
+from tests.analysis.conftest import frame
+from tests.analysis.test_facts import TINY, rows_of
+
+EMPTY: dict[str, Any] = dict.fromkeys(
+    ("graph", "degree", "D_K", "D_K_low", "D_K_high", "because", "limited_by", "fresh_mean",
+     "fresh_seeds", "D_K_first", "D_V_first", "confirmed", "mean_score", "n_seeds", "certificate",
+     "d_vo", "D_V", "D_V_low", "D_V_high")
+)  # fmt: skip
+
+
+def made_up() -> tuple[Study, StudyResults]:
+    """The tiny study: one cell found in both settings, one censored, one not finished."""
+    study = parse_study(TINY)
+    ends = {"pass": {"D_V": 3, "d_vo": 3}, "fail": {"D_V": 2, "d_vo": 2}}
+    told = {
+        (0, 1): {"d_vo": 3, "D_V": 3, "D_V_low": 2, "D_V_high": 4, "status": "found",
+                 "mean_score": 0.9, "n_seeds": 2, "certificate": json.dumps(ends),
+                 "confirmed": True},
+        (0, 2): {"d_vo": 3, "D_V": 3, "D_V_low": 3, "D_V_high": 3, "status": "found",
+                 "mean_score": 0.95, "n_seeds": 2},
+        (1, 1): {"status": "censored"},
+        (1, 2): {"status": "open", "D_V_low": 2},
+        (2, 1): {"status": "open"},
+    }  # fmt: skip
+    rows = [
+        EMPTY
+        | {"cell_id": cell.cell_id, "model": "facts", "m": cell.m, "d_model": cell.d_model}
+        | {"n_edges": cell.m, "max_steps": cell.training.max_steps, "h": 1, "d_k": d_qk}
+        | told[at, d_qk]
+        for at, cell in enumerate(study.cells)
+        for d_qk in (1, 2)
+        if (at, d_qk) in told
+    ]
+    return study, StudyResults(study, frame([], RUNS), frame(rows, THRESHOLDS))
+
+
+def test_thresholds_known_by_hand() -> None:
+    study, results = made_up()
+    rows = facts.threshold_rows(results)
+    names = ("facts", "d_qk", "d_vo", "D_V", "D_V_low", "D_V_high", "D_V_fails", "parameters")
+    assert [tuple(row[name] for name in names) for row in rows] == [
+        (18, 1, 3, 3, 2, 4, 2, 2 * 6 * (1 + 3)),
+        (18, 2, 3, 3, 3, 3, 0, 2 * 6 * (2 + 3)),
+        (6, 1, None, None, 5, None, 4, None),
+        (6, 2, None, None, 2, None, 0, None),
+        (12, 1, None, None, None, None, 0, None),
+    ]
+    first = rows[0]
+    sizes = ("model", "database", "keys", "queries", "values", "d_model", "h", "max_steps")
+    assert [first[name] for name in sizes] == ["facts", "low-rank", 6, 3, 4, 6, 1, 30]
+    assert first["layer_rank_bound"] == min(3 * 3 + 3, 6 * 3, 6 * 3, 6 * 4, 3 * 4)
+    assert (first["confirmed"], rows[1]["confirmed"], rows[1]["certificate"]) == (True, None, None)
+    best = facts.best_rows(rows, study)
+    assert [(row["d_qk"], row["D_V"], row["D_V_low"], row["status"]) for row in best] == [
+        (2, 3, 3, "found"),  # of equals, the better mean
+        (None, None, 2, "open"),
+        (None, None, None, "open"),
+    ]
+    assert facts.headline(rows, study) == (
+        "2 of 5 thresholds found; the smallest D_V goes from 3 for 18 facts at d_qk = 1 "
+        "to 3 for 18 facts at d_qk = 1."
+    )
+    assert facts.headline(rows[2:], study) == "No threshold was found."
+
+
+def test_what_a_full_grid_takes() -> None:
+    study, _ = made_up()
+    assert facts.grid_runs(study) == 3 * 4 * 2 * 2  # cells, widths, settings, seeds
+    seconds = [1.0, 3.0, 0.0, 4.0, 5.0, 7.0]  # one was not measured
+    ids = [cell.cell_id for cell in study.cells for _ in range(2)]
+    runs = pd.DataFrame({"cell_id": ids, "seconds": seconds})
+    assert facts.grid_seconds(study, runs) == 4 * 2 * 2 * (2.0 + 4.0 + 6.0)
+    assert facts.grid_seconds(study, runs[:4]) is None
+
+
+def test_growth_in_words() -> None:
+    rows = rows_of(lambda n: math.ceil(n**0.75 / 4))
+    law = next(law for law in facts.laws(rows, rows[0]["study"]) if law.predictor.startswith("num"))
+    assert law.scatter is not None
+    (told,) = facts.growth([law])
+    ends = f"{law.exponent_low:.3f} to {law.exponent_high:.3f}"
+    assert told == (
+        f"At d_qk = 8, D_V* grows as the number of facts to the power {law.exponent:.3f} (95 % "
+        f"profile limits {ends}, 4 cells); the cells scatter by {math.expm1(law.scatter):.0%} "
+        "about it."
+    )
+
+
+def test_means_at_each_tau() -> None:
+    rows = [
+        {"by_tau": [[0.5, 1.0, 8], [0.9, 0.5, 6]], "rank_logits": 7, "rank_bound": 7},
+        {"by_tau": [[0.5, 0.5, 4], [0.9, 0.25, 2]], "rank_logits": 5, "rank_bound": 9},
+    ]
+    assert facts.by_tau(rows) == [
+        {"tau": 0.5, "accuracy": 0.75, "rank": 6.0, "above_bound": 1, "gap": 1.0, "n": 2},
+        {"tau": 0.9, "accuracy": 0.375, "rank": 4.0, "above_bound": 0, "gap": 2.0, "n": 2},
+    ]
+    figure = draw_taus(facts.by_tau(rows), 6.0)
+    accuracy, ranks = figure.panels
+    assert [(point.x, point.y) for point in accuracy.points] == [(0.5, 0.75), (0.9, 0.375)]
+    assert [point.text for point in ranks.points] == ["τ = 0.5\nrank 6.000", "τ = 0.9\nrank 4.000"]
+    assert [line.look for line in accuracy.lines] == ["series"]
+    level, series = ranks.lines
+    assert (level.look, {y for _, y in level.points}) == ("target", {6.0})
+    assert series.points == ((0.5, 6.0), (0.9, 4.0))
+
+
+def row_of(anchor: str, d_qk: int, D_V: int | None, ends: tuple, **more: Any) -> dict[str, Any]:
+    return {
+        "anchor": anchor, "text": f"{anchor} {d_qk}", "d_qk": d_qk, "h": 2, "D_V": D_V,
+        "d_vo": None if D_V is None else D_V // 2, "D_V_low": ends[0], "D_V_high": ends[1],
+        "status": "found" if D_V else "censored", "facts": 64, "rank_high": 16.0,
+        "layer_rank_bound": 32.0, "database": "partial", **more,
+    }  # fmt: skip
+
+
+ROWS = [
+    row_of("b", 4, 8, (6, None)),
+    row_of("a", 4, 10, (8, 14), status="open", facts=128, database="low-rank", rank_high=4.0),
+    row_of("a", 1, None, (20, None), facts=128, database="low-rank"),
+    row_of("a", 2, None, (None, None)),
+]
+
+
+def marks(panel: Panel) -> list[tuple]:
+    return [(p.cell, p.x, p.y, p.low, p.high, p.arrow, p.hollow, p.h, p.text) for p in panel.points]
+
+
+def test_the_frontier_is_drawn_as_it_is_tabled() -> None:
+    cells = [{"anchor": "a", "short": "(128, 6)"}, {"anchor": "b", "short": "(64, 6)"}]
+    figure = draw_frontier(ROWS, cells, "d_qk")
+    (panel,) = figure.panels
+    assert marks(panel) == [
+        ("a", 1.0, 10.0, None, None, True, False, 1, "a 1"),  # in d_vo: half of D_V, at two heads
+        ("a", 4.0, 5.0, 4.0, 7.0, False, True, 1, "a 4"),
+        ("b", 4.0, 4.0, 3.0, 4.0, False, False, 2, "b 4"),
+    ]
+    assert [point.key for point in panel.points] == ["a-1", "a-4", "b-4"]
+    found = [(line.points, line.h) for line in panel.lines if line.look == "head"]
+    assert found == [(((4.0, 5.0),), 1), (((4.0, 4.0),), 2)]
+    guides = [line for line in panel.lines if line.look == "guide"]
+    totals = [{round(x + y, 9) for x, y in line.points} for line in guides]
+    assert totals == [{4.0 * 2**i} for i in range(len(totals))], "each of one number of parameters"
+    assert [tick.text for tick in panel.x.ticks] == ["1", "2", "4"]
+    assert [(key.text, key.h, key.line) for key in figure.legend] == [
+        ("(128, 6)", 1, None), ("(64, 6)", 2, None), ("equal parameters", None, "guide"),
+    ]  # fmt: skip
+    (heads,) = draw_frontier([{**ROWS[0], "h": 2}], cells, "h").panels
+    assert (heads.x.label, [line.look for line in heads.lines]) == ("heads h", ["head", "head"])
+
+
+def test_ranks_and_laws_are_drawn_as_they_are_tabled() -> None:
+    figure = draw_ranks(ROWS, "d_qk")
+    (panel,) = figure.panels
+    assert [(p.cell, p.x, p.y, p.h) for p in panel.points] == [
+        ("b", 16.0, 32.0, 4),
+        ("a", 4.0, 32.0, 4),
+    ]
+    (equal,) = panel.lines
+    assert all(x == y for x, y in equal.points)
+    assert [key.text for key in figure.legend] == ["d_qk = 4", "equality"]
+    on_facts, on_rank = draw_laws(ROWS[:3], []).panels
+    assert marks(on_facts) == [
+        ("b", 64.0, 8.0, 6.0, 8.0, False, False, 1, "b 4"),
+        ("a", 128.0, 10.0, 8.0, 14.0, False, True, 2, "a 4"),
+        ("a", 128.0, 20.0, None, None, True, False, 2, "a 1"),
+    ]
+    assert [p.x for p in on_rank.points] == [16.0, 4.0, 16.0]
+    assert on_facts.lines == on_rank.lines == ()
+
+
+def test_a_law_is_drawn_in_the_panel_of_its_predictor() -> None:
+    rows = rows_of(lambda n: math.ceil(n**0.75 / 4))
+    study = rows[0]["study"]
+    shown = [
+        {"anchor": row["cell_id"], "text": "", "D_V_low": None, "D_V_high": None, **row}
+        for row in rows
+    ]
+    fitted = facts.laws(rows, study)
+    for law, panel in zip(fitted, draw_laws(shown, fitted).panels, strict=True):
+        (line,) = panel.lines
+        assert law.factor is not None
+        assert law.exponent is not None
+        for x, y in line.points:
+            assert y == pytest.approx(law.factor * x**law.exponent)
+        assert (line.points[0][0], line.points[-1][0]) == pytest.approx((panel.x.low, panel.x.high))
