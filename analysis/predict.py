@@ -15,6 +15,7 @@ from analysis.fitting.candidates import predict
 from analysis.fitting.interval_likelihood import fit
 from analysis.fitting.points import log_ends
 from analysis.laws import CELLS_OF_A_LAW
+from analysis.wording import plural
 from rgr_dist.paper import LAWS, capacity_scale, compression
 from search.confidence_interval import t_quantile
 
@@ -76,7 +77,7 @@ def predict_sizes(fits: Fits, m: int, d_model: int, n_edges: int | None = None) 
     laws = [candidate for candidate in fits.candidates if candidate.supported]
     if not laws:
         known = int(cells["D_K"].notna().sum())
-        reason = f"{known} cells with a threshold are too few for a law"
+        reason = f"{plural(known, 'cell')} with a threshold, too few for a law"
         return Prediction(rows=[], warnings=[], reason=reason)
     at = pd.DataFrame({"m": [m], "d_model": [d_model], "n_edges": [edges]})
     heads = _heads(cells, compression(m, d_model, edges))

@@ -63,7 +63,7 @@ def test_curves_are_of_the_heads_and_the_cell_that_are_asked_for(
     assert "h = 2" not in drawing.svg
     drawing.save(tmp_path / "curves.svg")
     assert (tmp_path / "curves.svg").read_text() == drawing.svg
-    with pytest.raises(StudyError, match="--heads 3: not in small"):
+    with pytest.raises(StudyError, match="h = 3: not in small; it has"):
         study.curves(h=[3])
     with pytest.raises(StudyError, match="m=99"):
         study.curves(cell="m=99,d_model=8")

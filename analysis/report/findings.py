@@ -184,7 +184,8 @@ def headline(fits: Fits, best: pd.DataFrame) -> str:
     first = found[0]
     at = f"D_K* = {first['D_K']} at {plural(first['h_star'], 'head')} of width {first['d_k']}"
     so_far = " so far" if first["status"] == "open" else ""
-    others = f"; {plural(len(found) - 1, 'more cell')} below" if len(found) > 1 else ""
+    more = len(found) - 1
+    others = f"; {plural(more, 'more cell')} in the table" if more else ""
     return f"At {cell_name(first)}, {at}{so_far}{others}; too few finished cells for a law."
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -90,18 +91,22 @@ def print_thresholds(
         best_alone: leave out the thresholds of each head count.
     """
     from analysis.wording import plural
-    from rgr_dist.cli.threshold_tables import best_rows, facts_rows, legend, threshold_rows
+    from rgr_dist.cli.threshold_tables import best_rows, facts_rows, legend, reach, threshold_rows
 
     if study.search.axis == "d_vo":
         names = ("best",) if best_alone else ("thresholds", "best")
         print_listing(
             {name: facts_rows(sections[name], study.search.target) for name in names}, Format.TABLE
         )
-        say(
-            f"D_V = h d_vo [its interval over {plural(study.search.seeds, 'seed')}]; rank: bounds "
-            "on that of the database, and on that of the layer’s logits; certificate: d_vo that "
-            "passes ✓ and fails ✗, with its mean accuracy, of N seeds where it stopped early"
-        )
+        seeds = plural(study.search.seeds, "seed")
+        parts = [
+            f"D_V = h d_vo [its interval over {seeds}]",
+            "rank: bounds on that of the database",
+        ]
+        if not best_alone:
+            parts[-1] += ", and on that of the layer’s logits"
+            parts.append(_certificate("d_vo", "accuracy"))
+        say("; ".join([*parts, *reach(study)]))
         return
     several, target = study.has_budgets, study.search.target
     best = best_rows(sections["best"], several)
@@ -110,18 +115,21 @@ def print_thresholds(
     word = "error" if study.cells[0].minimised else "F1"
     if study.cells[0].record.report == "accuracy":
         word = "accuracy"
-    line = (
-        f"D_K* [its interval over {plural(study.search.seeds, 'seed')}], "
-        "h* [the head counts not told apart]"
-    )
+    interval = f"its interval over {plural(study.search.seeds, 'seed')}"
+    parts = [f"D_K* [{interval}], h* [the head counts not told apart]"]
     if not best_alone:
-        line += (
-            f"; certificate: d_k that passes ✓ and fails ✗, with its mean {word}, of N seeds where "
-            "it stopped early"
-        )
-    say(line)
+        parts.append(_certificate("d_k", word))
+    say("; ".join([*parts, *reach(study)]))
     if meanings := legend(heads, sections["best"]):
         say(meanings)
+
+
+def _certificate(width: str, score: str) -> str:
+    """What the signs of a certificate mean."""
+    return (
+        f"certificate: {width} that passes ✓ and fails ✗, with its mean {score}, of N seeds where "
+        "it stopped early"
+    )
 
 
 def runs(
@@ -258,15 +266,31 @@ def predict(
         raise UserError(f"--study {study}: its laws are of facts; rgr fit {study} prints them")
     prediction = predict_sizes(fits_of(results), m, d_model, edges)
     if prediction.reason is not None:
-        raise UserError(
-            f"{out}: no law of {study} to predict from: {prediction.reason}; rgr run {study} finds "
-            "thresholds, --study names another study"
-        )
+        raise UserError(_no_law(study, resolved.name, out, prediction.reason, store))
     rows = [row.to_json() for row in prediction.rows]
     facts = {"warnings": prediction.warnings} if how is Format.JSON else None
     print_listing({"predictions": rows}, how, facts=facts)
     for warning in prediction.warnings:
         say_error(f"warning: {warning}")
+
+
+def _no_law(study: str, name: str, out: str, reason: str, store: Store) -> str:
+    """Whose laws are lacking, the command that makes them with its cost, and what else is stored.
+
+    Args:
+        study: as it was asked for, by its name or its path.
+        reason: why it has no law.
+    """
+    from rgr_dist.study.shipped import about, shipped_studies
+
+    there = "" if out == "results" else f" --out {shlex.quote(out)}"
+    line = f"{out} has no law of {study}: {reason}; rgr run {study}{there} finds thresholds"
+    if study in shipped_studies():
+        line += f"; on two cores: {about(study).cost}"
+    others = [other for other in store.studies() if other != name][:5]
+    if others:
+        line += f"; or --study takes another by its name or file: stored are {', '.join(others)}"
+    return line
 
 
 def report(

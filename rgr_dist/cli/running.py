@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -193,10 +194,9 @@ def _tell(study: Study, store: Store, console: Console, summary: Summary, asked:
     failed = summary.failed or summary.left_failed
     if not failed:
         first = study.cell_names[study.cells[0].cell_id]
+        fit = f"rgr fit {asked}, or " if _has_law(study, store) else ""
         console.print(
-            f"next: rgr fit {asked}, or rgr explain {asked} --cell {first}",
-            highlight=False,
-            soft_wrap=True,
+            f"next: {fit}rgr explain {asked} --cell {first}", highlight=False, soft_wrap=True
         )
     if diverged := divergence(results.searched):
         say_error(diverged)
@@ -209,6 +209,17 @@ def _tell(study: Study, store: Store, console: Console, summary: Summary, asked:
             f"{'it' if failed == 1 else 'them'}"
         )
         raise typer.Exit(EXIT_FAILED_RUNS)
+
+
+def _has_law(study: Study, store: Store) -> bool:
+    """Whether ``rgr fit`` has a law to tell: that of D_K* beside the report, or of enough facts."""
+    if study.search.axis == "d_vo":
+        from analysis.facts import SIZES_OF_A_LAW
+
+        return len({cell.m for cell in study.cells}) >= SIZES_OF_A_LAW
+    written = store.read_bytes(f"studies/{study.name}/laws.json")
+    laws = [] if written is None else json.loads(written)["laws"]
+    return any(law["name"] == "D_K_power" and law["status"] == "fitted" for law in laws)
 
 
 def _import_the_rest() -> None:

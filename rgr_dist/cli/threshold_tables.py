@@ -8,6 +8,7 @@ from typing import Any
 
 from analysis.wording import with_range
 from rgr_dist.cli.listing import Row
+from rgr_dist.study.study import Study
 
 
 def best_rows(records: Sequence[Row], several_limits: bool) -> list[dict[str, Any]]:
@@ -129,6 +130,21 @@ MEANINGS = {
     "open": "not finished, or a run failed",
 }
 """What the statuses mean that a reader cannot guess."""
+
+
+def reach(study: Study) -> list[str]:
+    """What every threshold of a study is of: its step limit, and the widths of a grid.
+
+    Several step limits of one cell have a column of their own; a construction is not trained.
+    """
+    told = []
+    limits = sorted({cell.training.max_steps for cell in study.cells})
+    if not study.has_budgets and study.cells[0].record.algorithm is None:
+        span = f"{limits[0]:,}" if len(limits) == 1 else f"{limits[0]:,} to {limits[-1]:,}"
+        told.append(f"thresholds within {span} training steps")
+    if study.search.mode == "grid":
+        told.append("of a grid: the smallest of its listed widths")
+    return told
 
 
 def legend(thresholds: Sequence[Row], best: Sequence[Row]) -> str | None:

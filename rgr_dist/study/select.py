@@ -21,7 +21,7 @@ def cells_named(study: Study, text: str) -> list[Cell]:
     named = {cell: _pairs(study.name_of(cell)) | _others(study, cell) for cell in study.cells}
     cells = [cell for cell, pairs in named.items() if wanted and wanted <= pairs]
     if not cells:
-        raise StudyError(f"--cell {text}: not in {study.name}; valid: {_names(study, study.cells)}")
+        raise StudyError(f"cell {text}: not in {study.name}; it has {_names(study, study.cells)}")
     return cells
 
 
@@ -43,7 +43,7 @@ def cell_named(study: Study, text: str | None) -> Cell:
         exact = [cell for cell in cells if _pairs(study.name_of(cell)) == _pairs(text)]
         cells = exact or cells
     if len(cells) > 1:
-        raise StudyError(f"--cell {text}: names {len(cells)} cells; valid: {_names(study, cells)}")
+        raise StudyError(f"cell {text}: names {len(cells)} cells; one is {_names(study, cells)}")
     return cells[0]
 
 
@@ -53,12 +53,12 @@ def heads_named(study: Study, heads: Sequence[int]) -> tuple[int, ...]:
     Raises:
         StudyError: one of them is not in the study.
     """
-    arms = study.search.arms
+    arms, name = study.search.arms, study.search.sizes.shown(study.search.sizes.arm)
     listed = sorted(set(heads)) if arms == "all" else arms
     for h in heads:
         if h not in listed:
             raise StudyError(
-                f"--heads {h}: not in {study.name}; valid: {', '.join(map(str, listed))}"
+                f"{name} = {h}: not in {study.name}; it has {', '.join(map(str, listed))}"
             )
     return tuple(h for h in listed if h in heads)
 

@@ -67,7 +67,7 @@ def test_the_headline_is_the_law_of_at_least_three_cells() -> None:
         "3 cells): the data reject proportionality."
     )
     assert findings.headline(fits_of(FITTED, replace(POWER, n=2)), best) == (
-        "At m = 64, d_model = 16, D_K* = 20 at 2 heads of width 10; 2 more cells below; "
+        "At m = 64, d_model = 16, D_K* = 20 at 2 heads of width 10; 2 more cells in the table; "
         "too few finished cells for a law."
     )
 

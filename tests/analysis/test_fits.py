@@ -170,7 +170,7 @@ def test_an_empty_store_is_told(made_up: SimpleNamespace) -> None:
     )
     assert "2 cells count in no law: 2 open." in said
     prediction = predict_sizes(fits_of(empty(made_up)), 64, 16)
-    assert prediction.reason == "0 cells with a threshold are too few for a law"
+    assert prediction.reason == "0 cells with a threshold, too few for a law"
 
 
 def test_cells_that_are_all_censored_give_no_law(made_up: SimpleNamespace) -> None:

@@ -209,7 +209,7 @@ def test_two_cells_are_fitted_but_make_no_headline(
     made_up: SimpleNamespace, tmp_path: Path
 ) -> None:
     text = written(made_up.search_all(made_up.study_of([(64, 16), (64, 32)])), tmp_path)
-    assert "1 more cell below; too few finished cells for a law." in text
+    assert "1 more cell in the table; too few finished cells for a law." in text
     assert re.search(r"D_K\* ≈ [\d.]+ \[", text)
 
 

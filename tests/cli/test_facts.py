@@ -67,7 +67,10 @@ def test_every_verb_tells_of_it(here: Path, capsys: pytest.CaptureFixture[str]) 
     for row in told["thresholds"]:
         if row["status"] == "found":
             assert row["certificate"]["pass"]["d_vo"] == row["d_vo"]
-    assert "D_V" in said("thresholds", "mine.yaml")
+    assert "certificate: d_vo that passes" in said("thresholds", "mine.yaml")
+    again = said("run", "mine.yaml")
+    assert "certificate" not in again, "that table has no such column"
+    assert "; thresholds within 200 training steps" in again
     assert json.loads(said("plan", "mine.yaml", "--format", "json"))["runs_left"] == 0
     assert json.loads(said("status", "mine.yaml", "--format", "json"))["finished"]
     runs = json.loads(said("runs", "mine.yaml", "--heads", "4", "--format", "json"))["runs"]
@@ -100,7 +103,7 @@ def test_the_command_that_repeats_a_cell_asks_for_that_cell(here: Path) -> None:
         (("report", "mine.yaml", "mine.yaml"), "of facts give one"),
         (("run", "mine.yaml", "--gpus", "1"), "trains on CPUs alone"),
         (("run", "mine.yaml", "--engine", "lanes"), "has no kernels for model facts"),
-        (("explain", "mine.yaml", "--cell", "facts=32", "--heads", "3"), "valid: 1, 4"),
+        (("explain", "mine.yaml", "--cell", "facts=32", "--heads", "3"), "d_qk = 3: not in facts"),
         (("all-pairs", "mine.yaml", "--cell", "facts=32"), "all-pairs is for model max"),
     ],
 )

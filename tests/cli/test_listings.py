@@ -14,8 +14,9 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from rgr_dist.cli import call, listing
-from rgr_dist.cli.threshold_tables import best_rows, certificate_text, threshold_rows
+from rgr_dist.cli.threshold_tables import best_rows, certificate_text, reach, threshold_rows
 from rgr_dist.planning.listing import failures
+from rgr_dist.study.from_yaml import load_study
 from rgr_dist.study.shipped import shipped_studies
 from tests.small_study import write_study
 
@@ -133,6 +134,16 @@ def test_thresholds_are_told_as_people_write_them(finished: Path, capsys: Told) 
             assert f"≥ {row['D_K_low']}" in shown
     assert all("steps" not in row for row in best_rows(listed["best"], False))
     assert all("steps" in row for row in threshold_rows(listed["thresholds"], True, 0.99))
+
+
+def test_the_legend_says_within_what_training_and_of_which_widths() -> None:
+    assert reach(load_study("quickstart")) == ["thresholds within 20,000 training steps"]
+    assert reach(load_study("base-grid")) == ["thresholds within 20,000 to 80,000 training steps"]
+    assert reach(load_study("budget")) == [], "a column has them"
+    grid = ["search.mode=grid", "search.D_K=[8, 16]", "search.heads=[1, 2]"]
+    assert reach(load_study("quickstart", grid))[1:] == [
+        "of a grid: the smallest of its listed widths"
+    ]
 
 
 def test_a_certificate_in_short() -> None:

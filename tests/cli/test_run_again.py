@@ -53,6 +53,8 @@ def test_an_unchanged_study_keeps_its_report_and_says_so(capsys: Told) -> None:
     told = capsys.readouterr().out
     assert f"nothing was left to train\nreport, unchanged:\n{PAGE.absolute()}\n" in told
     assert "D_K*" in told, "the table of results is there all the same"
+    assert "; thresholds within " in told
+    assert told.endswith("next: rgr explain small.yaml --cell m=16,d_model=8\n"), "no law to fit"
 
 
 @pytest.mark.usefixtures("_here")

@@ -225,7 +225,12 @@ def test_predict_says_what_it_lacks(
     ask = ["predict", "--m", "100", "--d-model", "20", "--study", "small.yaml"]
     assert call(ask) == 2
     told = capsys.readouterr().err
-    assert "no law of small.yaml to predict from: 2 cells with a threshold are too few" in told
+    assert "no law of small.yaml: 2 cells with a threshold, too few for a law; " in told
+    assert call(ask[:-2]) == 2
+    told = capsys.readouterr().err
+    assert "no law of base-grid: " in told
+    assert "; rgr run base-grid finds thresholds; on two cores: two minutes" in told
+    assert "--study takes another by its name or file: stored are " in told
     assert call([*ask, "--edges", "10001"]) == 2
     assert "--edges 10001: valid are 1 to m² = 10,000" in capsys.readouterr().err
     assert call(["predict", "--m", "1", "--d-model", "20"]) == 2

@@ -148,7 +148,7 @@ def test_a_cell_of_degree_one_is_named_without_it_beside_denser_ones() -> None:
     assert cell_named(study, "m=16,d_model=4,degree=1") == one
     assert cell_named(study, "degree=3") == three
     assert cells_named(study, "m=16,d_model=4") == [one, three]
-    with pytest.raises(StudyError, match="--cell m=16: names 2 cells"):
+    with pytest.raises(StudyError, match="cell m=16: names 2 cells"):
         cell_named(study, "m=16")
 
 
@@ -158,10 +158,10 @@ def test_cells_and_heads_are_named_as_the_study_names_them() -> None:
         assert cells_named(study, cell.name) == [cell]
         assert cells_named(study, f" d_model={cell.d_model}, m={cell.m}") == [cell]
     assert [cell.d_model for cell in cells_named(study, "m=32")] == [4, 8]
-    with pytest.raises(StudyError, match=r"m=9: not in made-up; valid: m=16,d_model=4; m=16"):
+    with pytest.raises(StudyError, match=r"m=9: not in made-up; it has m=16,d_model=4; m=16"):
         cells_named(study, "m=9")
-    with pytest.raises(StudyError, match="valid: m=16"):
+    with pytest.raises(StudyError, match="it has m=16"):
         cells_named(study, " ")
     assert heads_named(study, [8, 1]) == (1, 8)
-    with pytest.raises(StudyError, match="--heads 3: not in made-up; valid: 1, 2, 8"):
+    with pytest.raises(StudyError, match="h = 3: not in made-up; it has 1, 2, 8"):
         heads_named(study, [1, 3])

@@ -157,9 +157,9 @@ def test_what_cannot_be_tuned_is_told_in_one_line_and_nothing_is_written(
     for said, *options in (
         ("give a URI that both can open", "--address", "ray://127.0.0.1:9"),
         ("no Ray cluster answers there", "--address", "127.0.0.1:9"),
-        ("--cell m=5: not in small", "--cell", "m=16", "--cell", "m=5"),
-        ("valid: m=16,d_model=8; m=16,d_model=16", "--cell", "m=5"),
-        ("--heads 3: not in small; valid: 1, 2, 4", "--heads", "3"),
+        ("cell m=5: not in small", "--cell", "m=16", "--cell", "m=5"),
+        ("it has m=16,d_model=8; m=16,d_model=16", "--cell", "m=5"),
+        ("h = 3: not in small; it has 1, 2, 4", "--heads", "3"),
         ("not a multiple of h = 2", "--heads", "2", "--D_K", "3"),
         ("--trials", "--trials", "0"),
         ("valid: auto", "--engine", "warp"),
