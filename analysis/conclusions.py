@@ -44,9 +44,9 @@ def ratios(fits: Fits) -> str:
         return ""
     first, last = cells.iloc[0], cells.iloc[-1]
     return (
-        f"D_K* · d_model / (m′ log₂ m) is {three_digits(first['ratio'])} at (m, d_model) = "
-        f"({first['m']}, {first['d_model']}) and {three_digits(last['ratio'])} at "
-        f"({last['m']}, {last['d_model']})."
+        f"Over {plural(len(cells), 'cell')} D_K* · d_model / (m′ log₂ m) goes from "
+        f"{three_digits(first['ratio'])} at (m, d_model) = ({first['m']}, {first['d_model']}) to "
+        f"{three_digits(last['ratio'])} at ({last['m']}, {last['d_model']})."
     )
 
 

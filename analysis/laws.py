@@ -287,6 +287,25 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
+def as_finding(law: Law) -> Law:
+    """A law as people are told of it: a line through fewer cells than a finding needs has none."""
+    if law.status == "too few cells" or law.n >= CELLS_OF_A_LAW:
+        return law
+    return Law(
+        name=law.name,
+        response=law.response,
+        predictor=law.predictor,
+        cells=law.cells,
+        through_origin=law.through_origin,
+        n=law.n,
+        status="too few cells",
+        reason=f"{plural(law.n, 'cell')} with a threshold; a law needs {CELLS_OF_A_LAW}",
+        estimator=law.estimator,
+        max_steps=law.max_steps,
+        protocol=law.protocol,
+    )
+
+
 def distinct(laws: Sequence[Law]) -> list[Law]:
     """The laws without repeats: a fit of part of the cells is left out where that is all cells."""
     whole = by_name(laws)["D_K"]

@@ -14,10 +14,11 @@ from analysis.laws import Law
 Row = Mapping[str, Any]
 
 FRONTIER = (
-    "The smallest value width d_vo at which a database is held, for each setting: layers on and "
-    "above a line hold it, those below do not. Both sides of each mark were trained; bars run from "
-    "the optimistic to the conservative d_vo (95 % t-intervals over seeds). An arrow starts at the "
-    "smallest width not excluded. Dotted: the same number of parameters, d_qk + d_vo."
+    "The smallest value width d_vo at which a database is held, for each setting: the mean over "
+    "seeds passes at a mark and fails at the next narrower width tried. Bars run from the "
+    "optimistic to the conservative d_vo (95 % t-intervals over seeds): within a bar the seeds "
+    "leave open whether a layer holds it. An arrow starts at the smallest width not excluded. "
+    "Dotted: the same number of parameters, d_qk + d_vo."
 )
 RANKS = (
     "The bound on the rank of the logits that a layer of this D_V can have (Prop. 3.5), at the "

@@ -122,7 +122,8 @@ def test_the_page_has_the_frontier_the_ranks_and_each_statement(
 ) -> None:
     page, files = report(Tables(open_results(*trained)))
     for text in ("The frontier", "Threshold against rank bound", "What the summary states",
-                 "a full grid of every", "τ = 0.95 matches rank best"):  # fmt: skip
+                 "a full grid of every", "τ = 0.95 matches rank best",
+                 "trained for at most 30 steps"):  # fmt: skip
         assert text in page
     named = {"frontier.svg", "ranks.svg", "taus.svg", "facts-thresholds.csv", "statements.csv"}
     assert named <= set(files)

@@ -44,13 +44,28 @@ def test_cells_of_both_are_paired_and_the_others_named(pair: tuple[Tables, Table
     (table,) = section.shown
     rows = {row["short"]: row for row in table.rows}
     assert list(rows) == ["(64, 16)", "(64, 32)", "(128, 16)", "(128, 32)"]
-    assert section.words == ["Not in both are 1 of one: (256, 16); 1 of other: (512, 16)."]
+    assert section.words == [
+        "1 cell of one is not in other: (256, 16).",
+        "1 cell of other is not in one: (512, 16).",
+    ]
     ratios = {short: row["ratio"] for short, row in rows.items()}
     assert ratios == {"(64, 16)": 2, "(64, 32)": 3, "(128, 16)": 1, "(128, 32)": None}
     ends = (rows["(64, 16)"]["ratio_low"], rows["(64, 16)"]["ratio_high"])
     assert ends == pytest.approx((38 / 22, 42 / 18))
     assert {short for short, row in rows.items() if table.apart(row)} == {"(64, 16)", "(64, 32)"}
     assert rows["(128, 32)"]["words_b"] == "≥ 99"
+
+
+def test_two_cells_make_no_law(made_up: SimpleNamespace) -> None:
+    two, three = (
+        found(made_up, {(64, 16): 10, (64, 32): 5}),
+        found(made_up, {(64, 16): 10, (64, 32): 5, (128, 32): 9}),
+    )
+    section = side_by_side.laws((two, three), NAMES)
+    assert section is not None
+    line = next(row for row in section.shown[0].rows if row["name"] == "D_K*, all cells")
+    assert line["a"] == "no fit: 2 cells with a threshold; a law needs 3"
+    assert line["b"].startswith("D_K* ≈ ")
 
 
 def test_the_mean_ratio_is_geometric_with_its_interval_over_cells(
@@ -83,7 +98,10 @@ def test_only_what_differs_is_told(pair: tuple[Tables, Tables]) -> None:
 def test_studies_without_a_cell_in_common_have_a_page(made_up: SimpleNamespace) -> None:
     first, second = found(made_up, {(64, 16): 5}), found(made_up, {(64, 32): 5})
     page, files = comparison(first.results, second.results, NAMES)
-    assert "No cell has a threshold in both." in re.sub(r"<[^>]+>", "", page)
+    text = re.sub(r"<[^>]+>", "", page)
+    assert "We set one beside other: they have no cell in common." in text
+    assert "same cells" not in text
+    assert "No cell has a threshold in both." not in text
     assert {"best-a.csv", "best-b.csv", "study-a.yaml", "study-b.yaml"} == set(files)
 
 

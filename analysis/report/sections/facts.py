@@ -29,7 +29,9 @@ def summary(tables: Tables) -> Section:
         "which are triples (key, query, value), we asked for the smallest value width d_vo of a "
         f"head at which one attention layer holds them: a mean {_score(tables)} of "
         f"{study.search.target:g} over {plural(study.search.seeds, 'seed')}, for each "
-        f"{_arm(tables)}."
+        f"{_arm(tables)}. Layers were trained for at most "
+        f"{_range([cell.training.max_steps for cell in study.cells])} steps, and more may hold "
+        "more."
     )
     tiles = [
         (f"{len(found)} of {len(rows)}", "thresholds found"),

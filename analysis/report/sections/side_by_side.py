@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from analysis.figures.side_by_side import draw_side_by_side
-from analysis.laws import by_name
+from analysis.laws import as_finding, by_name
 from analysis.report import findings
 from analysis.report.provenance import origins, settings
 from analysis.report.section import Column, Section, Table, cell_column
@@ -23,13 +23,14 @@ Names = tuple[str, str]
 
 def summary(pair: Pair, names: Names) -> Section:
     """The head of the page."""
-    asked = (
-        f"We set {names[0]} beside {names[1]}: the same cells, one table; what differs between the "
-        "two stands below it."
-    )
     by_accuracy = _by_accuracy(pair)
-    rows = [] if by_accuracy else _pairs(pair, names)
-    said = _accuracy_words(pair, names) if by_accuracy else _ratio_words(rows, names)
+    shared = len(pair[0].cells) - len(_alone(pair)[0])
+    asked = f"We set {names[0]} beside {names[1]}: "
+    if shared:
+        asked += f"{plural(shared, 'cell')} of both in one table, and below it what else differs."
+    else:
+        asked += "they have no cell in common."
+    said = _accuracy_words(pair, names) if by_accuracy else _ratio_words(_pairs(pair, names), names)
     tiles = [
         (f"{int(t.cost['runs'].sum()):,}", f"runs, {n}") for t, n in zip(pair, names, strict=True)
     ]
@@ -42,7 +43,7 @@ def summary(pair: Pair, names: Names) -> Section:
         title=f"{names[0]} and {names[1]}",
         template="summary",
         values={
-            "sentences": [asked, *said],
+            "sentences": [asked, *(said if shared else [])],
             "tiles": tiles,
             "target": None if by_accuracy else findings.target_words(pair[0].study),
             "score": findings.score_words(pair[0].study),
@@ -56,12 +57,12 @@ def cells(pair: Pair, names: Names) -> Section | None:
     if _by_accuracy(pair):
         return None
     rows = _pairs(pair, names)
-    alone = [
-        f"{len(own)} of {name}: {', '.join(own)}"
-        for own, name in zip(_alone(pair), names, strict=True)
+    words = [
+        f"{plural(len(own), 'cell')} of {name} {'is' if len(own) == 1 else 'are'} not in {other}: "
+        f"{', '.join(own)}."
+        for own, name, other in zip(_alone(pair), names, reversed(names), strict=True)
         if own
     ]
-    words = [f"Not in both are {'; '.join(alone)}."] if alone else []
     table = Table(
         name="table-cells",
         caption=(
@@ -87,7 +88,12 @@ def cells(pair: Pair, names: Names) -> Section | None:
     figures = [draw_side_by_side(rows, *names)] if any(row["ratio"] for row in rows) else []
     files = {f"best-{side}": t.best for side, t in zip("ab", pair, strict=True)}
     return Section(
-        name="cells", title="Cells", words=words, figures=figures, shown=(table,), files=files
+        name="cells",
+        title="Cells",
+        words=words,
+        figures=figures,
+        shown=(table,) if rows else (),
+        files=files,
     )
 
 
@@ -126,7 +132,7 @@ def laws(pair: Pair, names: Names) -> Section | None:
     """The fits of both studies, by name."""
     if _by_accuracy(pair):
         return None
-    first, second = (by_name(tables.laws) for tables in pair)
+    first, second = (by_name([as_finding(law) for law in tables.laws]) for tables in pair)
     rows = [
         {"name": f"{law.response}, {law.cells}", "by": law.estimator}
         | {side: findings.law_words(own[name]) for side, own in (("a", first), ("b", second))}
