@@ -25,7 +25,7 @@ def growth(fits: Fits) -> str:
         f"({ends} over {plural(power.n, 'cell')}{_censored(power)})"
     )
     verdict = ": the data reject proportionality" if _rejects_one(power) else (
-        f", and {power.n} cells leave open whether it is proportional"
+        ": these cells leave open whether it is proportional"
     )  # fmt: skip
     wide = by_name(fits.laws).get("D_K_power_wide")
     if wide is None or wide.exponent is None or wide.n == power.n:

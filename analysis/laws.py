@@ -288,18 +288,18 @@ def _finite(value: float) -> float | None:
 
 
 def as_finding(law: Law) -> Law:
-    """A law as people are told of it: a line through fewer cells than a finding needs has none."""
-    if law.status == "too few cells" or law.n >= CELLS_OF_A_LAW:
+    """A law as people are told of it: a line through fewer cells than a finding needs is none."""
+    if law.n >= CELLS_OF_A_LAW or not law.through_origin:
         return law
     return Law(
         name=law.name,
         response=law.response,
         predictor=law.predictor,
         cells=law.cells,
-        through_origin=law.through_origin,
+        through_origin=True,
         n=law.n,
         status="too few cells",
-        reason=f"{plural(law.n, 'cell')} with a threshold; a law needs {CELLS_OF_A_LAW}",
+        reason=f"{plural(law.n, 'cell')} with a threshold; a fit needs {CELLS_OF_A_LAW} cells",
         estimator=law.estimator,
         max_steps=law.max_steps,
         protocol=law.protocol,

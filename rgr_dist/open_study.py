@@ -281,8 +281,8 @@ class Curves:
     """Scores against D_K.
 
     Attributes:
-        table: a row for each probe: ``m, d_model, h, d_k, D_K, mean_score, low, high, n_seeds,
-            complete``, …; where not ``complete`` the mean is of the ``n_seeds`` that ran alone.
+        table: a row for each probe, with the columns of ``analysis.transitions.probes``; where not
+            ``complete`` the mean is of the ``n_seeds`` that ran alone.
     """
 
     def __init__(self, table: pd.DataFrame, draw: Callable[[], Figure]) -> None:

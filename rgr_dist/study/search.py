@@ -53,7 +53,8 @@ class Search(Spec):
         max_d_vo: largest d_vo; by default d_model, for a head's values have no more dimensions.
         d_vo: widths of mode grid on axis d_vo.
         mode: ``threshold`` finds the smallest passing d_k of each head count; ``grid`` trains every
-            listed D_K that the head count divides.
+            listed D_K that the head count divides: a threshold is then the smallest listed one that
+            passes, and fails at the next listed one below.
         heads: head counts to search. ``all`` searches every integer and confirms its winners; heads
             that may be equally wide go by their largest: if that fails, so do fewer heads of its
             width, which are a part of it.

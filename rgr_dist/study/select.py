@@ -43,7 +43,9 @@ def cell_named(study: Study, text: str | None) -> Cell:
         exact = [cell for cell in cells if _pairs(study.name_of(cell)) == _pairs(text)]
         cells = exact or cells
     if len(cells) > 1:
-        raise StudyError(f"cell {text}: names {len(cells)} cells; one is {_names(study, cells)}")
+        raise StudyError(
+            f"cell {text}: names {len(cells)} cells; name one of {_names(study, cells)}"
+        )
     return cells[0]
 
 

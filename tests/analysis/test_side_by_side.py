@@ -64,7 +64,7 @@ def test_two_cells_make_no_law(made_up: SimpleNamespace) -> None:
     section = side_by_side.laws((two, three), NAMES)
     assert section is not None
     line = next(row for row in section.shown[0].rows if row["name"] == "D_K*, all cells")
-    assert line["a"] == "no fit: 2 cells with a threshold; a law needs 3"
+    assert line["a"] == "no fit: 2 cells with a threshold; a fit needs 3 cells"
     assert line["b"].startswith("D_K* ≈ ")
 
 

@@ -227,7 +227,7 @@ def test_a_cell_or_head_that_is_not_there_is_told_in_one_line(
 ) -> None:
     for said, *options in (
         ("cell m=64: not in made-up; it has m=16,d_model=8; m=32,d_model=8", "m=64"),
-        ("cell d_model=8: names 2 cells; one is m=16,d_model=8; m=32,d_model=8", "d_model=8"),
+        ("cell d_model=8: names 2 cells; name one of m=16,d_model=8; m=32,d_model=8", "d_model=8"),
         ("h = 4: not in made-up; it has 1, 2, 8", "m=16", "--heads", "4"),
     ):
         assert call(["explain", "made-up.yaml", "--cell", *options]) == 2

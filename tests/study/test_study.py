@@ -291,7 +291,7 @@ def test_two_step_limits_of_one_cell_share_a_study() -> None:
         "m=64,d_model=32,max_steps=40000",
     ]
     assert [cell_named(study, name) for name in names] == list(study.cells)
-    with pytest.raises(StudyError, match=r"names 3 cells; valid: .*max_steps=20000; .*40000"):
+    with pytest.raises(StudyError, match=r"names 3 cells; name one of .*max_steps=20000; .*40000"):
         cell_named(study, "m=64,d_model=16")
     assert study.search.retest_steps is None
     limits = [[one.training.max_steps for one in study.budgets[c.cell_id]] for c in study.cells]

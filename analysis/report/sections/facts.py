@@ -30,8 +30,8 @@ def summary(tables: Tables) -> Section:
         f"head at which one attention layer holds them: a mean {_score(tables)} of "
         f"{study.search.target:g} over {plural(study.search.seeds, 'seed')}, for each "
         f"{_arm(tables)}. Layers were trained for at most "
-        f"{_range([cell.training.max_steps for cell in study.cells])} steps, and more may hold "
-        "more."
+        f"{_range([cell.training.max_steps for cell in study.cells])} steps: a threshold is "
+        "one of that training."
     )
     tiles = [
         (f"{len(found)} of {len(rows)}", "thresholds found"),

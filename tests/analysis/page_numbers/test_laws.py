@@ -153,7 +153,7 @@ def test_how_it_grows(page: str, every: Data, wide: Data) -> None:
     verdict = (
         ": the data reject proportionality"
         if rejects
-        else ", and 12 cells leave open whether it is proportional"
+        else ": these cells leave open whether it is proportional"
     )
     assert (
         f"DK* grows as (m′ log₂ m / dmodel) to the power {powers[0][0]} ({powers[0][1]} over 12 "
