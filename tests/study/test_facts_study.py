@@ -73,7 +73,7 @@ def test_the_arms_are_what_per_lists() -> None:
     assert by_heads.sizes.width(2, 7) == 14
     assert by_heads.keep_within is None, "every setting is searched to its end"
     assert heads_named(study_of(), [4]) == (4,)
-    with pytest.raises(StudyError, match="valid: 1, 2, 4"):
+    with pytest.raises(StudyError, match="d_qk = 3: not in made-up; it has 1, 2, 4"):
         heads_named(study_of(), [3])
 
 
