@@ -101,6 +101,7 @@ def test_studies_without_a_cell_in_common_have_a_page(made_up: SimpleNamespace) 
     text = re.sub(r"<[^>]+>", "", page)
     assert "We set one beside other: they have no cell in common." in text
     assert "same cells" not in text
+    assert "where it was written." in text, "no figure is named"
     assert "No cell has a threshold in both." not in text
     assert {"best-a.csv", "best-b.csv", "study-a.yaml", "study-b.yaml"} == set(files)
 
