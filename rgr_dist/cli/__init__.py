@@ -8,6 +8,7 @@ runs, ``results`` those that tell what it found, ``tuning`` the one that tunes i
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import shlex
@@ -40,6 +41,10 @@ from rgr_dist.faults import (
 
 TOGETHER = 1.0
 """Seconds after a signal in which others are the same one."""
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EPIPE)
+"""Errors of an output that takes no more; those of a file name it, or are told by the store."""
+EXIT_UNREAD = 1
+"""Exit status where the output was closed before all of it was written: rich's too."""
 SHOW_CURSOR = b"\x1b[?25h\n"
 """Tells a terminal to show the cursor, which a live table hides."""
 
@@ -70,7 +75,7 @@ for verb, example in EXAMPLES.items():
     app.command(epilog=f"Example: {example}")(verb)
 
 
-COLLECT_AFTER = 50_000
+COLLECT_AFTER = 500_000
 """New objects after which garbage is looked for. What is imported makes hundreds of thousands that
 stay; with Python's 700, looking through them takes a tenth of the time of a short command."""
 
@@ -104,17 +109,30 @@ def main(arguments: Sequence[str] | None = None) -> None:
     RESUME[:] = [_resume(arguments)]
     status = call(arguments)
     is_waiting = any(thread.name == UNANSWERED for thread in threading.enumerate())
-    if status in (EXIT_INTERRUPTED, EXIT_BROKEN) or is_waiting:
+    if status in (EXIT_INTERRUPTED, EXIT_BROKEN) or is_waiting or "ray" not in sys.modules:
         _leave(status)
     sys.exit(status)
 
 
 def _leave(status: int) -> NoReturn:
-    """Leave at once: Ray's end and pyarrow's would wait for what gives no answer, or crash."""
+    """Leave at once: Ray's end and pyarrow's would wait for what gives no answer, or crash.
+
+    And to take all modules apart again takes Python a sixth of the time of a short command.
+    """
     dismiss_witnesses()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        status = _unwritten(error)
     os._exit(status)
+
+
+def _unwritten(error: OSError) -> int:
+    """The exit status where the output could not be written; nobody reads on after ``| head``."""
+    if isinstance(error, BrokenPipeError):
+        return EXIT_UNREAD
+    say_error(f"the output cannot be written: {error.strerror}; give it a file with room")
+    return EXIT_BAD_INPUT
 
 
 def call(arguments: Sequence[str]) -> int:
@@ -135,6 +153,10 @@ def call(arguments: Sequence[str]) -> int:
         return EXIT_BROKEN
     except UserError as error:
         say_error(" ".join(str(error).split()))
+    except OSError as error:
+        if error.filename is not None or error.errno not in UNWRITABLE:
+            raise
+        return _unwritten(error)
     except (KeyboardInterrupt, typer.Abort):
         result = EXIT_INTERRUPTED
     if result == EXIT_INTERRUPTED:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ import pandas as pd
 import pytest
 
 from rgr_dist.cli import call
-from tests.small_study import Rgr, rgr, write_study
+from tests.small_study import RGR, Rgr, rgr, write_study
 
 
 def test_run_finds_thresholds_with_certificates_and_writes_a_report(finished: Path) -> None:
@@ -248,3 +250,23 @@ def test_what_could_command_a_terminal_is_escaped_and_what_is_long_is_cut(
     assert len(told) <= 501
     assert told.startswith("rgr: --set aaa")
     assert told.endswith("not of the form key.subkey=value\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk is full by name")
+@pytest.mark.parametrize("call", [["--version"], ["studies"], ["studies", "--format", "json"]])
+def test_output_that_takes_no_more_is_told_in_one_line(call: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([*RGR, *call], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "rgr: the output cannot be written: No space left on device; give it a file with room\n"
+    )
+
+
+@pytest.mark.parametrize("call", [["studies"], ["studies", "--format", "json"]])
+def test_output_that_nobody_reads_on_ends_the_command_in_silence(call: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([*RGR, *call], stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (1, "")
