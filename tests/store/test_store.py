@@ -95,6 +95,13 @@ def test_runs_come_in_the_order_of_their_cells_and_widths(tmp_path: Path) -> Non
     assert found == [(64, 1, 9, 0), (64, 1, 10, 0), (64, 1, 10, 1), (64, 2, 1, 0), (128, 1, 2, 0)]
 
 
+def test_runs_of_facts_come_in_the_order_of_their_value_widths(tmp_path: Path) -> None:
+    widths = [3, 1, 2]
+    rows = [{**run_row(seed=seed), "d_vo": d_vo} for seed, d_vo in enumerate(widths)]
+    Store(tmp_path).append(rows)
+    assert list(Store(tmp_path).runs()["d_vo"]) == sorted(widths)
+
+
 def test_runs_of_one_cell_are_those_of_that_cell(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.append([run_row(), run_row(cell=OTHER)])
