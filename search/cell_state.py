@@ -121,6 +121,11 @@ class CellState:
         return not self.needs and not self.is_waiting
 
     @property
+    def is_settled(self) -> bool:
+        """Whether it is done, and no arm is open because a run of it failed."""
+        return self.is_done and not self.failed_arms
+
+    @property
     def shorter(self) -> CellState | None:
         """The finished search at the smaller budget that this one follows."""
         return self.guides.get(self.plan.shorter or "")

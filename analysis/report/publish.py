@@ -15,7 +15,7 @@ from analysis.report.page import render
 from analysis.report.section import Section
 from analysis.report.tables import Tables
 from analysis.report.written import Written, origin_of, page_of, stamp
-from rgr_dist.store.parts import write_atomically
+from rgr_dist.store.parts import StoreError, short, write_atomically
 from rgr_dist.store.store import Store
 
 
@@ -112,7 +112,10 @@ def place(page: str, files: dict[str, bytes], store: Store, folder: str) -> str:
         StoreError: the store cannot be written to.
     """
     if store.local_path is not None:
-        return str(write_page(page, files, store.local_path / folder))
+        try:
+            return str(write_page(page, files, store.local_path / folder))
+        except OSError as error:
+            raise StoreError(f"{store.root}: cannot store the report: {short(error)}") from None
     with tempfile.TemporaryDirectory() as local:
         write_page(page, files, Path(local))
         return f"{store.upload(Path(local), folder)}/index.html"

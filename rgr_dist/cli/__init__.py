@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, NoReturn
 
@@ -100,6 +101,9 @@ def _rgr(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run ``rgr`` and leave the process with its exit status."""
     gc.set_threshold(COLLECT_AFTER)
+    for output in ("stdout", "stderr"):
+        if getattr(sys, output) is None:  # it was closed before this process began
+            setattr(sys, output, Path(os.devnull).open("w"))
     arguments = sys.argv[1:] if arguments is None else arguments
     interrupt = _Interrupt(arguments)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -123,7 +127,7 @@ def _leave(status: int) -> NoReturn:
     try:
         sys.stdout.flush()
     except OSError as error:
-        status = _unwritten(error)
+        status = status or _unwritten(error)
     os._exit(status)
 
 

@@ -106,7 +106,8 @@ class LiveView:
                     at += sizes.probe_name(best.arm, best.value or 0)
                     if best.confirmed:
                         at += f", confirmed on {study.search.confirm_seeds} fresh seeds"
-                    self.say(f"{study.name_of(cell)}: found {at}")
+                    is_open = "" if state.is_settled else ", and a head is open: a run failed"
+                    self.say(f"{study.name_of(cell)}: found {at}{is_open}")
         if now - self._said > SAY_EVERY:
             self._said = now
             self.say(self._progress(study, portfolio, summary))
@@ -210,7 +211,7 @@ def bracket_table(study: Study, portfolio: Portfolio) -> Table:
         by_accuracy = cell.record.report == "accuracy"
         best = None if by_accuracy else state.best_cost
         sign = accuracy_sign if by_accuracy else bracket_sign
-        shown = "" if best is None else f"{best}" if state.is_done else f"≤ {best}"
+        shown = "" if best is None else f"{best}" if state.is_settled else f"≤ {best}"
         head = state.best
         h_star = "" if by_accuracy or head is None else f"{head.arm}"
         brackets = [_text(sign(state, arm)) for arm in listed] or [_heads_text(state)]

@@ -122,8 +122,7 @@ def run(
         damaged = store.set_damaged_aside()
     for part, why in damaged.items():
         say_error(f"{part}: {why}; moved to damaged/ in {out}, and its runs are trained again")
-    asked = shlex.join([study, *(word for one in set_ or () for word in ("--set", one))])
-    asked += "" if out == "results" else f" --out {shlex.quote(out)}"
+    asked = _as_typed(study, set_, out)
     with ThreadPoolExecutor(1) as beside:  # Ray ends there while the report is written
         summary = _train(resolved, store, console, execution, beside)
         _tell(resolved, store, console, summary, asked)
@@ -211,6 +210,12 @@ def _tell(study: Study, store: Store, console: Console, summary: Summary, asked:
         raise typer.Exit(EXIT_FAILED_RUNS)
 
 
+def _as_typed(study: str, set_: list[str] | None, out: str) -> str:
+    """A study with its options, as they are typed."""
+    where = [] if out == "results" else ["--out", out]
+    return shlex.join([study, *(word for one in set_ or () for word in ("--set", one)), *where])
+
+
 def _has_law(study: Study, store: Store) -> bool:
     """Whether ``rgr fit`` has a law to tell: that of D_K* beside the report, or of enough facts."""
     if study.search.axis == "d_vo":
@@ -246,5 +251,6 @@ def status(
     if not facts["runs_done"] + facts["runs_failed"]:
         say_error(no_runs(study, out))
     if how is Format.TABLE and facts["runs_failed"]:
-        facts["next"] = f"rgr run {study} --retry-failed tries the failed runs again"
+        asked = _as_typed(study, set_, out)
+        facts["next"] = f"rgr run {asked} --retry-failed tries the failed runs again"
     print_listing({"brackets": brackets}, how, facts=facts)

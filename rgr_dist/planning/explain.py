@@ -50,7 +50,7 @@ def explain_cell(
     facts = {
         "start": f"{sizes.total} near {own.D_K:.0f}, {of_arm} near {own.h:.1f}, from {own.source}",
         "test": f"mean of {_seeds(state.test.seeds)} {_sign(state)} {state.test.target}",
-        "finished": state.is_done and not state.failed_arms,
+        "finished": state.is_settled,
         "probes": len({(row[of_arm], row[of_value]) for row in counted}),
         "runs": sum(row["new_seeds"] for row in counted),
         "steps": sum(row["steps"] for row in counted),

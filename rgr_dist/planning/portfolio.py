@@ -209,7 +209,8 @@ def open_portfolio(
     Feed(study, portfolio).tell_all(runs)
     if not retry_failed:
         sizes = study.search.sizes
-        failed = runs.loc[runs["stop_reason"] == "failed", ["cell_id", sizes.arm, sizes.value]]
+        is_lost = (runs["stop_reason"] == "failed") & runs["cell_id"].isin(list(portfolio.plans))
+        failed = runs.loc[is_lost, ["cell_id", sizes.arm, sizes.value]]
         for cell, arm, value in failed.drop_duplicates().itertuples(index=False):
             portfolio.tell_failed(cell, ProbeKey(int(arm), int(value)))
     return portfolio

@@ -14,9 +14,11 @@ BITS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 def log2_graphs(m: int, edges: int) -> float:
     """log₂ C(m(m-1), m'): bits that single out a loop-free graph of m' edges on m items.
 
+    Of more edges, which only self-loops allow, log₂ C(m², m'): those of any graph.
+
     The proofs of the paper use the natural logarithm and its figures log₂; bits are log₂.
     """
-    pairs = m * (m - 1)
+    pairs = m * (m - 1) if edges <= m * (m - 1) else m * m
     return (
         math.lgamma(pairs + 1) - math.lgamma(edges + 1) - math.lgamma(pairs - edges + 1)
     ) / math.log(2)

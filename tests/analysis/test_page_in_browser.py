@@ -296,7 +296,7 @@ def test_a_point_tells_what_it_is_and_its_cell_stands_out_everywhere(
     assert tip.is_hidden()
     assert "on" not in (page.locator("#m128-d32").get_attribute("class") or "")
     point.locator("use").click()
-    assert page.url.endswith("#m128-d32")
+    page.wait_for_url("**#m128-d32")
     for place in ("#m128-d32", "#law-ratio-m128-d32", ".panel[data-cell='m128-d32'] >> nth=0"):
         assert "on" in (page.locator(place).get_attribute("class") or "")
     page.keyboard.press("Escape")
@@ -308,7 +308,7 @@ def test_points_are_reached_by_keyboard(finished: Path, visit: Visit) -> None:
     page.locator("#law-width-m64-d16").focus()
     assert "(64, 16)" in page.locator(".tip").inner_text()
     page.keyboard.press("Enter")
-    assert page.url.endswith("#m64-d16")
+    page.wait_for_url("**#m64-d16")
 
 
 def test_without_scripts_a_point_leads_to_its_row(finished: Path, visit: Visit) -> None:
@@ -316,7 +316,7 @@ def test_without_scripts_a_point_leads_to_its_row(finished: Path, visit: Visit) 
     point = page.locator("#law-width-m128-d32")
     assert "D_K* = " in (point.locator("title").text_content() or "")
     point.locator("use").click()
-    assert page.url.endswith("#m128-d32")
+    page.wait_for_url("**#m128-d32")
     assert page.locator("#m128-d32").is_visible()
     assert page.locator("button").count() == 0
 
@@ -332,7 +332,7 @@ def test_the_switch_goes_between_light_and_dark_and_the_address_keeps_it(
     page.get_by_role("button", name="Dark page").click()
     dark = ground(page)
     assert dark != light
-    assert page.url.endswith("#theme=dark")
+    page.wait_for_url("**#theme=dark")
     assert ground(visit(finished, scheme="dark")) == dark
     assert ground(visit(finished, scheme="dark", hash="#theme=light")) == light
     page.get_by_role("button", name="Light page").click()

@@ -270,3 +270,10 @@ def test_output_that_nobody_reads_on_ends_the_command_in_silence(call: list[str]
     done = subprocess.run([*RGR, *call], stdout=writer, stderr=subprocess.PIPE, text=True)
     os.close(writer)
     assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_a_command_without_an_output_does_its_work() -> None:
+    done = subprocess.run(
+        [*RGR, "studies"], stderr=subprocess.PIPE, text=True, preexec_fn=lambda: os.close(1)
+    )
+    assert (done.returncode, done.stderr) == (0, "")

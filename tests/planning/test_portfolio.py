@@ -142,6 +142,8 @@ def test_a_run_that_failed_leaves_its_head_open_and_the_others_are_searched() ->
     table = {row["h"]: row for row in thresholds(study, trained(study, failed))}
     lost = table.pop(first.arm)
     assert (lost["status"], lost["d_k"], lost["because"]) == ("open", None, "a run failed")
+    state = open_portfolio(study, runs_of(trained(study, failed))).state(first.cell)
+    assert (state.is_done, state.is_settled) == (True, False)
     assert {h: row["d_k"] for h, row in table.items()} == {
         h: width for h, width in WIDTHS.items() if h != first.arm
     }

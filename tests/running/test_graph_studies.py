@@ -38,6 +38,7 @@ def test_the_live_table_has_the_degree_of_a_study_that_is_denser(
             assert [row[2] for row in rows] == ["1", "2", "4", "8", "16", "32"]
 
 
+@pytest.mark.slow
 def test_a_study_of_regular_graphs_tells_its_cells_apart_by_degree(
     tmp_path: Path, rgr_here: Rgr
 ) -> None:

@@ -29,9 +29,9 @@ def section(tables: Tables, search: StoredSearch) -> Section:
         best = None if by_accuracy else state.best_cost
         shown = {h: sign(state, h) for h in listed or shown_arms(state)}
         row: dict[str, Any] = {"anchor": name.anchor, "short": name.short, "signs": shown}
-        row["D_K"] = None if best is None else f"{best}" if state.is_done else f"≤ {best}"
+        row["D_K"] = None if best is None else f"{best}" if state.is_settled else f"≤ {best}"
         row["h_star"] = None if by_accuracy or state.best is None else state.best.arm
-        row["done"] = "finished" if state.is_done else "waits" if state.is_waiting else "open"
+        row["done"] = "finished" if state.is_settled else "waits" if state.is_waiting else "open"
         rows.append(row)
     heads = [Column(f"{of_arm} = {h}", partial(_sign_of, h), text=True) for h in listed] or [
         Column("heads in question", _in_question, text=True)
@@ -39,7 +39,10 @@ def section(tables: Tables, search: StoredSearch) -> Section:
     signs = "; ".join(f"{sign.text} {meaning}" for sign, meaning in MEANINGS)
     done = len(tables.runs)
     about = "at least" if left.at_least else "about"
-    rest = "nothing is left" if portfolio.is_done else f"{about} {plural(left.runs, 'run')} left"
+    rest = f"{about} {plural(left.runs, 'run')} left"
+    if portfolio.is_done:
+        is_settled = all(portfolio.state(cell.cell_id).is_settled for cell in study.cells)
+        rest = "nothing is left" if is_settled else "nothing is left but runs that failed"
     words = [f"{plural(done, 'run')} stored; {rest}.", *failures(tables.runs)]
     table = Table(
         name="table-state",
