@@ -103,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     gc.set_threshold(COLLECT_AFTER)
     for output in ("stdout", "stderr"):
         if getattr(sys, output) is None:  # it was closed before this process began
-            setattr(sys, output, Path(os.devnull).open("w"))
+            setattr(sys, output, Path(os.devnull).open("w"))  # noqa: SIM115
     arguments = sys.argv[1:] if arguments is None else arguments
     interrupt = _Interrupt(arguments)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
