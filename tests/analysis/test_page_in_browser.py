@@ -222,7 +222,8 @@ def test_a_page_with_little_to_show_says_so(
     assert set(sizes) <= {"11px", "12px"}, "one cell has the type of twelve"
 
 
-@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_no_serious_fault(finished: Path, visit: Visit, scheme: str) -> None:
     page = visit(finished, scheme=scheme)
     page.locator("details").evaluate_all("all => all.forEach((one) => { one.open = true; })")

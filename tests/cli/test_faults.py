@@ -91,16 +91,21 @@ def in_mid_study(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
         start_new_session=True,
         preexec_fn=hears_interrupts,
     ) as driver:
+        EARLIER[driver.pid] = left_by(driver.pid)
         while not parts(folder) and runs_on(driver):
             pass
         yield driver
 
 
-def left_by(process: int) -> list[Path]:
+EARLIER: dict[int, set[Path]] = {}
+"""What a process of the same number had left before a driver's Ray started, by that number."""
+
+
+def left_by(process: int) -> set[Path]:
     """Scratch folders of a driver, and session folders of its Ray."""
     rays = Path(get_default_ray_temp_dir())
     scratch = Path(tempfile.gettempdir()).glob(f"rgr-*-{process}-*")
-    return [*scratch, *rays.glob(f"session_*_{process}")]
+    return {*scratch, *rays.glob(f"session_*_{process}")} - EARLIER.get(process, set())
 
 
 def test_killing_the_driver_loses_nothing_and_changes_nothing(

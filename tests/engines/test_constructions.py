@@ -101,6 +101,7 @@ def test_shipped_constructions_are_those_of_the_base_grid() -> None:
     assert made.search.target == 1.0
 
 
+@pytest.mark.slow
 def test_a_study_of_a_construction_runs_to_its_report(tmp_path: Path, rgr_here: Rgr) -> None:
     search = {"heads": [1, 2, 3], "seeds": 3, "intervals": False}
     (tmp_path / "made.yaml").write_text(
