@@ -208,8 +208,8 @@ def _share_fit(D_K: Array, good: Array, bad: Array) -> dict[str, Any]:
         return {"share_status": "sharp", "share_middle": middle, **ends}
     if len(np.unique(D_K)) < 2:
         return {"share_status": "too few widths"}
-    x = np.log2(D_K)
-    if np.corrcoef(x, good / (good + bad))[0, 1] <= 0:
+    x, share = np.log2(D_K), good / (good + bad)
+    if np.ptp(share) == 0 or np.corrcoef(x, share)[0, 1] <= 0:
         return {"share_status": "not rising"}
     curve = logistic.fit(x, good, bad)
     low, high = logistic.middle_limits(x, good, bad, curve)

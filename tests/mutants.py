@@ -1,7 +1,8 @@
 """Mutation tests: changes the code of a room bit by bit and lists the changes no test notices.
 
-    make mutants                          every room below
-    make mutants ROOM=rgr_dist/store      one folder or file
+    make mutants                            every room below
+    make mutants ROOM=rgr_dist/store        one folder or file
+    make mutants ROOM=analysis SAMPLE=2000  so many of its mutants, drawn by chance, always the same
 
 mutmut makes the mutants and runs each against the tests that reach it. It skips decorated
 functions, so it works on a copy, ``.mutants/<room>``, where ``@d def f`` is written out as
@@ -27,6 +28,7 @@ import pytest
 from hypothesis import Phase, settings
 from mutmut.mutation.diff_apply import get_diff_for_mutant
 from mutmut.state import state
+from scipy import stats
 
 ROOMS = ("search", "analysis", "rgr_dist/store", "rgr_dist/problem")
 SOURCES = ("rgr_dist", "search", "analysis")
@@ -36,28 +38,43 @@ KEPT = {"staticmethod", "classmethod"}  # mutmut knows these
 RUN_AT_IMPORT = Path("run-at-import.json")  # functions, beside the mutants
 AT_IMPORT = pytest.StashKey[set[str]]()
 RUN = """
-from mutmut.__main__ import cli
+import hashlib
+from mutmut import __main__ as mutmut
 from mutmut.workers.isolation import ForkServerRunner
+
+def collect(mutant_names):
+    mutants, files = collect_all(mutant_names=mutant_names)
+    drawn = sorted(mutants, key=lambda each: hashlib.sha256(each[1].encode()).digest())
+    return drawn[:{sample}], files
+
+collect_all = mutmut.collect_source_file_mutation_data
+mutmut.collect_source_file_mutation_data = collect
 ForkServerRunner.run_clean_tests = lambda *_: 0  # they passed as their reach was measured
-cli(["run"])
+mutmut.cli(["run"])
 """
-ALIVE = {0, 33, None}  # exit codes: survived, no test reaches it, not run
+ALIVE = {0, 33}  # exit codes: survived, no test reaches it
 EXAMPLES = 15  # of a property, where its test draws more: most mutants fail on the first few
-FIXTURES = Path("seconds-of-fixtures.json")  # beside the mutants
+COSTS = Path("costs.json")  # beside the mutants: what is in TOOK and NEEDS
 TOOK: dict[str, float] = {}  # seconds, by the name of the fixture
+NEEDS: dict[str, list[str]] = {}  # names of fixtures, by the test
 SLOW = (("tests.run_here", "train_rows"), ("tests.chromium", "sync_playwright"))  # not done
 SECONDS = 15.0  # of its quickest tests, at least one: a mutant that they let pass is a survivor
 
 
-def main(rooms: tuple[str, ...]) -> int:
-    """Test the mutants of some rooms, or of all; prints killed/total by file.
+def main(rooms: tuple[str, ...], sample: int | None) -> int:
+    """Test the mutants of some rooms, or of all; prints by file how many of those run were killed.
 
-    The diffs of the survivors are in ``.mutants/<room>/survivors.diff``.
+    The diffs of the survivors are in ``.mutants/<room>/survivors.diff``. A run that was stopped
+    goes on where it was.
+
+    Args:
+        sample: how many mutants of a room to run; all if not given.
     """
     for room in rooms or ROOMS:
         folder = Path(".mutants", room.removesuffix(".py").replace("/", "."))
         stage(folder, room)
-        mutmut = [str(Path(sys.executable).absolute()), "-P", "-c", RUN]
+        run = RUN.format(sample=sample)
+        mutmut = [str(Path(sys.executable).absolute()), "-P", "-c", run]
         done = subprocess.run(mutmut, cwd=folder, env={**os.environ, "NUMBA_DISABLE_JIT": "1"})
         if done.returncode:
             return done.returncode
@@ -151,21 +168,29 @@ class WriteOutDecorators(cst.CSTTransformer):
 
 
 def report(folder: Path) -> None:
-    """Print killed/total by file, and keep the diffs of the survivors."""
+    """Print killed/run by file, with an interval for all, and keep the diffs of the survivors."""
     survivors = []
-    totals = [0, 0]
+    killed = run = total = 0
     os.chdir(folder)
     for path in sorted(Path("mutants").rglob("*.py.meta")):
         source = path.relative_to("mutants").with_suffix("")
         status = json.loads(path.read_text())["exit_code_by_key"]
-        alive = [name for name, code in status.items() if code in ALIVE]
+        done = {name: code for name, code in status.items() if code is not None}
+        alive = [name for name, code in done.items() if code in ALIVE]
         survivors += [get_diff_for_mutant(name, path=source) for name in alive]
-        counts = len(status) - len(alive), len(status)
-        totals = [total + count for total, count in zip(totals, counts, strict=True)]
-        print(f"{counts[0]:5d}/{counts[1]:<5d} {source}")
+        print(f"{len(done) - len(alive):5d}/{len(done):<5d} {source}")
+        killed, run, total = killed + len(done) - len(alive), run + len(done), total + len(status)
     Path("survivors.diff").write_text("\n".join(survivors))
-    print(f"{totals[0]:5d}/{totals[1]:<5d} killed; the others: {folder}/survivors.diff")
+    share, told = killed / max(1, run), f"of {total} mutants {run} were run, {killed} killed"
+    print(f"{told}: {share:.1%}{'' if run == total else interval(killed, run)}")
+    print(f"the others: {folder}/survivors.diff")
     os.chdir(Path(*[".."] * len(folder.parts)))
+
+
+def interval(killed: int, run: int) -> str:
+    """The 95 % Wilson interval of the share of all that would be killed, were all run."""
+    ends = stats.binomtest(killed, max(1, run)).proportion_ci(0.95, method="wilson")
+    return f" (95 % {ends.low:.1%} to {ends.high:.1%})"
 
 
 def mutant_under_test() -> str:
@@ -173,13 +198,43 @@ def mutant_under_test() -> str:
     return os.environ.get("MUTANT_UNDER_TEST", "")
 
 
-def pytest_load_initial_conftests() -> None:
-    """Import the project anew if the mutant is in a function that runs when it is imported."""
+def pytest_load_initial_conftests(args: list[str]) -> None:
+    """Import the project anew if the mutant is in a function that runs when it is imported.
+
+    Of the tests that reach a mutant, keep the quickest alone.
+    """
     function = mutant_under_test().rpartition("__mutmut_")[0]
     if RUN_AT_IMPORT.exists() and function in json.loads(RUN_AT_IMPORT.read_text()):
         for name in set(sys.modules) - {"tests.mutants"}:
             if name.partition(".")[0] in (*SOURCES, "tests"):
                 del sys.modules[name]
+    if "__mutmut_" in mutant_under_test() and COSTS.exists():
+        tests = [arg for arg in args if "::" in arg]
+        args[:] = [*(arg for arg in args if arg not in tests), *quickest(tests)]
+
+
+def quickest(tests: list[str]) -> list[str]:
+    """The quickest of these tests, in the order of their times, within ``SECONDS``.
+
+    A fixture of the session is made anew for every mutant, so tests that need none come earlier.
+    """
+    calls: dict[str, float] = json.loads(Path("mutmut-stats.json").read_text())["duration_by_test"]
+    took, needs = json.loads(COSTS.read_text())
+    kept: list[str] = []
+    made: set[str] = set()
+
+    def seconds(test: str) -> float:
+        needed = set(needs.get(test, ())) - made
+        return calls.get(test, 0.0) + sum(took.get(name, 0.0) for name in needed)
+
+    spent = 0.0
+    for test in sorted(tests, key=seconds):
+        spent += seconds(test)
+        if kept and spent > SECONDS:
+            break
+        made |= set(needs.get(test, ()))
+        kept.append(test)
+    return kept
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -187,6 +242,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if mutant_under_test() == "stats":
         session.config.stash[AT_IMPORT] = set(state()._stats)
         RUN_AT_IMPORT.write_text(json.dumps(sorted(state()._stats)))
+        NEEDS.update(
+            (item.nodeid, list(getattr(item, "fixturenames", ()))) for item in session.items
+        )
 
 
 def pytest_runtest_setup() -> None:
@@ -224,40 +282,23 @@ def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any]) -> Iterator[Any]:
 
 
 def pytest_sessionfinish() -> None:
-    """Keep how long each fixture took, for the runs of the mutants."""
+    """Keep how long each fixture took and which tests need it, for the runs of the mutants."""
     if mutant_under_test() == "stats":
-        FIXTURES.write_text(json.dumps(TOOK))
+        COSTS.write_text(json.dumps([TOOK, NEEDS]))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run quick tests first, and few examples of each: most mutants fail in the first.
-
-    A fixture of the session is made anew for every mutant, so tests that need none come earlier.
-    """
+    """Draw few examples of a property, and run quick tests first: most mutants fail in those."""
     for test in (getattr(item, "obj", None) for item in items):
         drawn: settings | None = getattr(test, "_hypothesis_internal_use_settings", None)
         if drawn and drawn.max_examples > EXAMPLES:
             quick = settings(drawn, max_examples=EXAMPLES)
             setattr(test, "_hypothesis_internal_use_settings", quick)  # noqa: B010
-    stats = Path("mutmut-stats.json")
-    if "__mutmut_" not in mutant_under_test() or not FIXTURES.exists():
-        return
-    calls: dict[str, float] = json.loads(stats.read_text())["duration_by_test"]
-    fixtures: dict[str, float] = json.loads(FIXTURES.read_text())
-    made: set[str] = set()
-
-    def seconds(item: pytest.Item) -> float:
-        needed = set(getattr(item, "fixturenames", ())) - made
-        return calls.get(item.nodeid, 0.0) + sum(fixtures.get(name, 0.0) for name in needed)
-
-    items.sort(key=seconds)
-    spent = 0.0
-    for at, item in enumerate(items):
-        spent += seconds(item)
-        made |= set(getattr(item, "fixturenames", ()))
-        if at and spent > SECONDS:
-            del items[at:]
-            return
+    if "__mutmut_" in mutant_under_test() and COSTS.exists():
+        order = quickest([item.nodeid for item in items])
+        items.sort(
+            key=lambda item: order.index(item.nodeid) if item.nodeid in order else len(order)
+        )
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -285,4 +326,5 @@ def no_processes_nor_training() -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(tuple(sys.argv[1:])))
+    room, sample = (os.environ.get(name) for name in ("ROOM", "SAMPLE"))
+    sys.exit(main((room,) if room else (), int(sample) if sample else None))

@@ -89,10 +89,16 @@ def test_what_the_campaign_tore_may_be_trained_again(tmp_path: Path) -> None:
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds processes in /proc")
 def test_only_processes_of_the_campaign_are_its_own(tmp_path: Path) -> None:
     def started(home: Path) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(["sleep", "60"], env={**os.environ, ours.MARK: str(home)})
+        environment, pipe = {**os.environ, ours.MARK: str(home)}, subprocess.PIPE
+        process = subprocess.Popen(["cat"], env=environment, stdin=pipe, stdout=pipe, bufsize=0)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"x")
+        assert process.stdout.read(1) == b"x"  # only now is its environment sure to be there
+        return process
 
     with started(tmp_path) as own, started(tmp_path / "other") as other:
-        assert ours.processes(tmp_path) == {own.pid: "sleep 60"}
+        assert ours.processes(tmp_path) == {own.pid: "cat"}
         ours.end(tmp_path)
         assert own.wait() < 0
         assert other.poll() is None

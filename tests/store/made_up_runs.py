@@ -16,7 +16,7 @@ def run_row(
     h: int = 4, d_k: int = 5, seed: int = 0, cell: Cell = CELL, minute: int = 0, **other: Any
 ) -> dict[str, Any]:
     """A row of ``RUNS``: trained to the end unless ``other`` says so."""
-    run = Run(cell=cell, h=h, d_k=d_k, seed=seed)
+    run = Run(cell=cell, h=h, d_k=d_k, seed=seed, d_vo=other.get("d_vo"))
     row = {
         "run_id": run.run_id,
         "cell_id": cell.cell_id,
