@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from analysis import facts
+from analysis.facts_statements import statements
 from analysis.figures.facts import draw_frontier, draw_laws, draw_ranks, draw_taus
 from analysis.figures.panel import Panel
 from analysis.load import StudyResults
@@ -202,3 +203,92 @@ def test_a_law_is_drawn_in_the_panel_of_its_predictor() -> None:
         for x, y in line.points:
             assert y == pytest.approx(law.factor * x**law.exponent)
         assert (line.points[0][0], line.points[-1][0]) == pytest.approx((panel.x.low, panel.x.high))
+
+
+def frontier(cell: str, widths: dict[int, int | None]) -> list[dict[str, Any]]:
+    return [{"cell_id": cell, "d_qk": d_qk, "d_vo": d_vo} for d_qk, d_vo in widths.items()]
+
+
+def test_which_width_capacity_follows() -> None:
+    halves = frontier("a", {1: 8, 2: 4, 4: 2, 8: None})
+    level, falls = frontier("b", {1: 4, 2: 4, 4: 4}), frontier("c", {1: 8, 4: 4})
+    alone = frontier("d", {1: 4, 2: None})
+    told = statements([*halves, *level, *alone], [], "d_qk")[0]
+    assert told["verdict"] == "mixed"
+    assert told["measured"] == (
+        "twice the d_qk changes the smallest d_vo by −29%, mean of 2 cells (−50% to +0%); were "
+        "the two alike, by −50%"
+    )
+    (supported, *_), (at_half, *_) = (
+        statements([*level, *frontier("c", {1: 9, 4: width})], [], "d_qk") for width in (5, 4)
+    )
+    assert (supported["verdict"], at_half["verdict"]) == ("supported", "mixed")
+    assert statements(falls, [], "d_qk")[0]["measured"].endswith(", by −50%")
+    for rows, arm in ((alone, "d_qk"), ([row | {"h": 1} for row in halves], "h")):
+        open_ = statements(rows, [], arm)[0]
+        assert (open_["measured"], open_["verdict"]) == (
+            "one d_qk in each cell",
+            "not asked by this study",
+        )
+
+
+def test_where_key_width_stops_to_save_value_width() -> None:
+    falls = frontier("a", {8: 20, 1: 40, 4: 22, 2: 23})  # 22 is the most that is within 10 % of 20
+    rises = frontier("b", {1: 10, 2: 12, 8: 13})
+    told = statements([*falls, *rises], [], "d_qk")[1]
+    assert (told["verdict"], told["measured"]) == (
+        "supported",
+        (
+            "the smallest d_vo is within 10% of its least from d_qk = 1 to 4 on, of up to 8; at "
+            "the largest d_qk it is higher again in 1 of 2 cells"
+        ),
+    )
+    late = statements([*frontier("a", {1: 9, 2: 7, 4: 5})], [], "d_qk")[1]
+    assert (late["verdict"], late["measured"][:61]) == (
+        "mixed",
+        "the smallest d_vo is within 10% of its least from d_qk = 4 to",
+    )
+    by_heads = [row | {"h": row["d_qk"]} for row in falls]
+    for rows, arm in ((frontier("a", {1: 9, 2: 7, 4: None}), "d_qk"), (by_heads, "h")):
+        assert statements(rows, [], arm)[1]["measured"] == "fewer than three d_qk in each cell"
+
+
+def layer(gaps: dict[float, int], argmax: int = 5, bound: int = 6) -> dict[str, Any]:
+    """A run whose logits have rank 10 and whose tensors at each tau miss it by so much."""
+    by_tau = [[tau, 0.5, 10 - gap] for tau, gap in gaps.items()]
+    return {"rank_logits": 10, "rank_argmax": argmax, "rank_bound": bound, "by_tau": by_tau}
+
+
+def test_which_tau_matches_the_rank() -> None:
+    runs = [layer({0.5: 4, 0.9: 1, 0.95: 1}), layer({0.5: 2, 0.9: -2, 0.95: 2})]
+    told = statements([], runs, "d_qk")[2]
+    assert (told["verdict"], told["measured"]) == (
+        "supported",
+        (
+            "|rank softmax≥τ(L) − rank L|, both from unfoldings, is least at τ = 0.9, 0.95 (1.50); "
+            "1.50 at 0.95 and at most 3.00, means of 2 layers, whose rank L is 10.0"
+        ),
+    )
+    other = statements([], [layer({0.5: 0, 0.95: 1})], "d_qk")[2]
+    assert other["verdict"] == "not supported"
+    alike = statements([], [layer({0.5: 1, 0.95: 1})], "d_qk")[2]
+    assert alike["verdict"] == "not told apart, for the rank hardly changes with τ"
+    assert statements([], [], "d_qk")[2]["measured"] == "no run"
+
+
+def test_layers_whose_argmax_has_more_rank_than_their_logits_can_have() -> None:
+    runs = [layer({0.95: 0}, argmax=6, bound=6), layer({0.95: 0}, argmax=15, bound=10)]
+    told = statements([], runs, "d_qk")[3]
+    assert (told["verdict"], told["measured"]) == (
+        "supported",
+        (
+            "rank of argmax(L) from below exceeds the bound of Prop. 3.5 on rank(L) in 1 of 2 "
+            "layers, at most 1.50 times; the logits’ own exceeds it in 1"
+        ),
+    )
+    assert statements([], runs[:1], "d_qk")[3]["verdict"] == "not seen"
+    assert statements([], [], "d_qk")[3] == {
+        "statement": "Argmax and softmax inflate rank",
+        "measured": "no run",
+        "verdict": "not asked by this study",
+    }

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
+from scipy import optimize, stats
 
 from analysis.fitting.candidates import Candidate, predict, rank_candidates
 from analysis.fitting.interval_likelihood import fit
@@ -105,3 +106,30 @@ def test_predictions_are_those_of_statsmodels(
     assert leverage[0] == pytest.approx(
         float((new @ np.linalg.inv(design.T @ design) @ new.T)[0, 0]), rel=1e-6
     )
+
+
+def test_the_offset_law_predicts_as_its_curve_fit_does() -> None:
+    """``scipy.optimize.curve_fit`` of log c and k, with its covariance and Student's t."""
+    load = np.array([compression(*size) for size in SIZES])
+
+    def law(x: np.ndarray, log_c: float, k: float) -> np.ndarray:
+        return log_c + x[0] + np.log1p(k * x[1])
+
+    own = np.stack([LOG_SCALE, load])
+    y = law(own, math.log(0.44), 0.09) + np.random.default_rng(3).normal(0, 0.1, len(SIZES))
+    (fitted,) = (one for one in rank_candidates(narrow(y)) if "k" in one.parameters)
+    best, covariance = optimize.curve_fit(law, own, y, p0=(math.log(0.44), 0.09))
+    assert fitted.parameters["k"] == pytest.approx(best[1], rel=1e-2)
+    at = pd.DataFrame({"m": [1024, 64], "d_model": [16, 256], "n_edges": [2048, 64]})
+    sizes = list(at.itertuples(index=False, name=None))
+    new = np.array([[math.log(capacity_scale(*one)), compression(*one)] for one in sizes]).T
+    slope = np.stack([np.ones(2), new[1] / (1 + best[1] * new[1])])
+    degrees = len(y) - 2
+    sigma2 = ((y - law(own, *best)) ** 2).sum() / degrees
+    spread = np.einsum("pn,pq,qn->n", slope, covariance, slope)
+    half = stats.t.ppf(0.975, degrees) * np.sqrt(sigma2 + spread)
+    D_K, low, high, leverage = predict(fitted, narrow(y), at)
+    assert np.log(D_K) == pytest.approx(law(new, *best), abs=5e-3)
+    assert np.log(low) == pytest.approx(law(new, *best) - half, abs=1e-2)
+    assert np.log(high) == pytest.approx(law(new, *best) + half, abs=1e-2)
+    assert leverage == pytest.approx(spread / sigma2, rel=2e-2)

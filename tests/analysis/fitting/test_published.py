@@ -88,6 +88,22 @@ def test_proportionality_is_tested_on_the_log_scale() -> None:
     assert not any(refused)
 
 
+@pytest.mark.parametrize(("slope", "seed"), [(0.5, 6), (0.6, 7), (0.4, 8)])
+def test_its_statistic_is_that_of_least_squares(slope: float, seed: int) -> None:
+    """With intervals that are next to points: the F test of intercept and power together."""
+    noise = np.random.default_rng(seed).normal(0, 0.15, len(LOG_SCALE))
+    y = np.log(0.5) + 1.05 * LOG_SCALE + noise
+    test = proportional_test("D_K", PublishedLaw(slope, 0.0, None, "x"), table(y - 5e-5, y + 5e-5))
+    nearest = np.clip((y - LOG_SCALE).mean(), *np.log(rounding(slope)))
+    ols = sm.OLS(y, sm.add_constant(LOG_SCALE)).fit()
+    expected = ols.f_test(f"const = {nearest}, x1 = 1")
+    assert test.exponent == pytest.approx(ols.params[1], abs=1e-4)
+    assert test.statistic == pytest.approx(float(expected.fvalue), rel=1e-3)
+    assert test.p_value == pytest.approx(float(expected.pvalue), rel=2e-3)
+    assert test.compatible == (expected.pvalue > 0.05)
+    assert (test.name, test.scale, test.n) == ("D_K", "log", len(y))
+
+
 def test_too_few_cells_are_not_tested() -> None:
     law = PublishedLaw(1.19, 0.0, 0.944, "here", n=12)
     assert line_test("D_K", law, SCALE[:1], SCALE[:1]).p_value is None
