@@ -244,15 +244,18 @@ def of_a_transformer(folder: Path) -> Page:
     return report(Tables(transformers(folder, [8, 16, 32])))
 
 
-def of_facts(folder: Path) -> Page:
+def facts_study() -> Study:
     """Databases of two families, in two settings; the largest is too wide at one of them."""
     partial = {"family": "partial", "keys": [4, 8, 16, 32], "queries": 4, "values": 8, "share": 0.5}
     low_rank = {"family": "low-rank", "keys": 8, "queries": 4, "values": 8, "rank": 4}
     cells = [{"database": one, "d_model": 16} for one in (partial, low_rank)]
     search = {"axis": "d_vo", "per": {"d_qk": [1, 4]}, "seeds": 2, "max_d_vo": 9}
-    document = {"name": "made-up", "model": "facts", "cells": cells, "search": search}
-    study = parse_study(document)
-    return report(Tables(searched(study, Store(folder), facts)))
+    return parse_study({"name": "made-up", "model": "facts", "cells": cells, "search": search})
+
+
+def of_facts(folder: Path) -> Page:
+    """Facts: thresholds by setting, ranks, laws."""
+    return report(Tables(searched(facts_study(), Store(folder), facts)))
 
 
 def side_by_side(folder: Path) -> Page:

@@ -1,0 +1,142 @@
+"""A report in a store: what is written there, and when it would be written the same again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from analysis.load import StudyResults, open_results
+from analysis.report.publish import comparison, publish, publish_comparison, report
+from analysis.report.tables import Tables
+from analysis.report.written import Written, origin_of, written_before
+from rgr_dist.store.parts import StoreError
+from rgr_dist.store.store import Store
+from rgr_dist.study.study import Study
+from tests.analysis.pages.made_up_studies import (
+    answers,
+    facts,
+    facts_study,
+    relations,
+    searched,
+    study_of,
+)
+from tests.store.made_up_runs import run_row
+
+HOME = "studies/made-up"
+
+
+def small() -> Study:
+    return study_of([{"m": 32, "d_model": 16}], search={"seeds": 2, "heads": [1, 2]})
+
+
+def results_in(store: Store) -> StudyResults:
+    store.write_text(f"{HOME}/study.yaml", small().to_yaml())
+    return searched(small(), store, relations)
+
+
+def again(store: Store, study: Study | None = None) -> Written | None:
+    return written_before(open_results(study or small(), store), store)
+
+
+@pytest.mark.parametrize("root", ["store", "mock://bucket/prefix"])
+def test_a_report_lies_in_the_store_and_is_known_there(root: str, tmp_path: Path) -> None:
+    store = Store(root if "://" in root else tmp_path / root)
+    results = results_in(store)
+    written = publish(Tables(results), store)
+    home = f"{tmp_path}/store" if root == "store" else "mock://bucket/prefix"
+    assert written.address == f"{home}/{HOME}/report/index.html"
+    assert written.headline.endswith("; too few finished cells for a law.")
+    page, files = report(Tables(results))
+    assert store.read_text(f"{HOME}/report/index.html") == page
+    for name, content in files.items():
+        assert store.read_bytes(f"{HOME}/report/{name}") == content
+    assert store.read_bytes(f"{HOME}/laws.json") == files["laws.json"]
+    kept = json.loads(store.read_text(f"{HOME}/written.json") or "")
+    assert kept["files"][f"{HOME}/laws.json"] == hashlib.sha256(files["laws.json"]).hexdigest()
+    assert len(kept["files"]) == len(files) + 2
+    assert again(store) == written
+
+
+def test_whatever_a_report_follows_from_has_it_written_again(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    publish(Tables(results_in(store)), store)
+    widths = [{"cell_id": "x", "model": "max", "graph": "permutation", "degree": 1, "m": 2}]
+    changes: list[tuple[bool, Callable[[], object]]] = [
+        (True, lambda: store.write_study_table("made-up", "thresholds", widths)),
+        (False, lambda: store.write_study_table("made-up", "all_pairs", [])),
+        (False, lambda: store.write_study_table("other", "thresholds", widths)),
+        (False, lambda: store.write_study_table("other", "all_pairs", [])),
+        (False, lambda: store.write_text(f"{HOME}/prior.json", "{}")),
+        (False, lambda: store.append([run_row(cell=small().cells[0], seed=77)])),
+    ]
+    assert again(store) is not None
+    for is_same, change in changes:
+        before = origin_of(open_results(small(), store), store)
+        change()
+        assert (origin_of(open_results(small(), store), store) == before) == is_same
+    assert again(store) is None
+    publish(Tables(open_results(small(), store)), store)
+    assert again(store) is not None
+    assert again(store, study_of([{"m": 32, "d_model": 16}], search={"heads": [1, 2]})) is None
+
+
+def test_a_report_of_rows_of_no_version_is_written_each_time(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    found = results_in(store)
+    unknown = StudyResults(found.study, found.runs, found.thresholds, found.asked, store)
+    assert origin_of(unknown, store) is None
+    publish(Tables(unknown), store)
+    assert written_before(unknown, store) is None
+    assert again(store) is None
+
+
+@pytest.mark.parametrize("name", ["report/index.html", "report/best.csv", "laws.json"])
+def test_a_report_that_is_not_whole_is_written_again(name: str, tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    publish(Tables(results_in(store)), store)
+    assert again(store) is not None
+    (tmp_path / HOME / name).write_text("torn")
+    assert again(store) is None
+    (tmp_path / HOME / name).unlink()
+    assert again(store) is None
+
+
+def test_a_report_without_laws_leaves_no_file_of_them(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    search = {"mode": "grid", "D_K": [8, 16], "heads": [1, 2], "seeds": 2}
+    cells = [{"m": 64, "d_model": 16}]
+    study = study_of(cells, model="transformer", context={"length": 8}, search=search)
+    told = publish(Tables(searched(study, store, answers)), store)
+    assert "accuracy" in told.headline
+    assert store.read_bytes(f"{HOME}/laws.json") is None
+    of_facts = Store(tmp_path / "facts")
+    told = publish(Tables(searched(facts_study(), of_facts, facts)), of_facts)
+    assert "smallest D_V goes from" in told.headline
+
+
+@pytest.mark.parametrize("root", ["", "mock://bucket/prefix"])
+def test_a_comparison_lies_beside_the_first_report(root: str, tmp_path: Path) -> None:
+    store = Store(root or tmp_path / "one")
+    one = results_in(store)
+    other = results_in(Store(tmp_path / "other"))
+    address = publish_comparison(one, other, ("one", "other"), store)
+    assert address == f"{root or tmp_path / 'one'}/{HOME}/beside-made-up/index.html"
+    page, files = comparison(one, other, ("one", "other"))
+    assert store.read_text(f"{HOME}/beside-made-up/index.html") == page
+    assert store.read_bytes(f"{HOME}/beside-made-up/study-b.yaml") == files["study-b.yaml"]
+
+
+def test_a_folder_that_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    results = results_in(store)
+    (tmp_path / HOME).mkdir(parents=True, exist_ok=True)
+    (tmp_path / HOME / "report").write_text("a file where a folder should be")
+    with pytest.raises(StoreError) as caught:
+        publish(Tables(results), store)
+    told = str(caught.value)
+    assert told.startswith(f"{tmp_path}: cannot store the report: ")
+    assert "None" not in told
