@@ -24,7 +24,8 @@ from rgr_dist.store import lease as lease_module
 from rgr_dist.store.lease import SILENT_AFTER, TRIES, Driver, leased
 from rgr_dist.store.owner import born
 from rgr_dist.store.parts import StoreError
-from rgr_dist.store.store import HALF_WRITTEN_FOR, Store
+from rgr_dist.store.storage import HALF_WRITTEN_FOR
+from rgr_dist.store.store import Store
 from tests.small_study import write_study
 from tests.store.made_up_runs import run_row
 

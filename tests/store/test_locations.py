@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from rgr_dist.store import store as store_module
+from rgr_dist.store import storage
 from rgr_dist.store.parts import StoreError
 from rgr_dist.store.store import Store
 from tests.store.made_up_runs import run_row
@@ -65,7 +65,7 @@ def test_object_storage_that_never_answers_is_told_in_one_line(
         def _try_write(self) -> None:
             end.wait()
 
-    monkeypatch.setattr(store_module, "ANSWER_WITHIN", 0.01)
+    monkeypatch.setattr(storage, "ANSWER_WITHIN", 0.01)
     try:
         with pytest.raises(StoreError, match="cannot be written: no answer within 0 s;"):
             Silent("mock://bucket/prefix").check_writable()

@@ -16,7 +16,8 @@ import pytest
 
 from rgr_dist.cli import call
 from rgr_dist.store.parts import StoreError
-from rgr_dist.store.store import ANSWER_WITHIN, Store
+from rgr_dist.store.storage import ANSWER_WITHIN
+from rgr_dist.store.store import Store
 from rgr_dist.study.from_yaml import load_study
 from tests.run_here import search_here
 from tests.small_study import RGR, write_study
