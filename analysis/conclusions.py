@@ -17,7 +17,7 @@ from analysis.wording import fixed, plural, three_digits
 def growth(fits: Fits) -> str:
     """How D_K* grows: the exponent, whether proportionality holds, what else limits it."""
     power = by_name(fits.laws)["D_K_power"]
-    if power.exponent is None or power.n < CELLS_OF_A_LAW:
+    if power.exponent is None:
         return f"No law of D_K*: {power.reason}."
     ends = _interval(power)
     line = (

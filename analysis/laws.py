@@ -54,7 +54,7 @@ from analysis.wording import plural
 from rgr_dist.paper import LARGEST_DEGREE, capacity_scale, compression, information, is_narrow
 
 CELLS_OF_A_LAW = 3
-"""Fewest cells whose fit is reported as a finding; a line can be fitted to two."""
+"""Fewest cells that a law is fitted to."""
 
 PAPER_ESTIMATOR = "the paper's: least squares through the origin"
 LINE_ESTIMATOR = "least squares with an intercept"
@@ -287,25 +287,6 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def as_finding(law: Law) -> Law:
-    """A law as people are told of it: a line through fewer cells than a finding needs is none."""
-    if law.n >= CELLS_OF_A_LAW or not law.through_origin:
-        return law
-    return Law(
-        name=law.name,
-        response=law.response,
-        predictor=law.predictor,
-        cells=law.cells,
-        through_origin=True,
-        n=law.n,
-        status="too few cells",
-        reason=f"{plural(law.n, 'cell')} with a threshold; a fit needs {CELLS_OF_A_LAW} cells",
-        estimator=law.estimator,
-        max_steps=law.max_steps,
-        protocol=law.protocol,
-    )
-
-
 def distinct(laws: Sequence[Law]) -> list[Law]:
     """The laws without repeats: a fit of part of the cells is left out where that is all cells."""
     whole = by_name(laws)["D_K"]
@@ -344,12 +325,11 @@ def _fit(
         status="too few cells",
         estimator=PAPER_ESTIMATOR if through_origin else LINE_ESTIMATOR,
     )
-    unknowns = 1 if through_origin else 2
-    distinct = len(np.unique(x))
-    if len(x) <= unknowns or distinct < unknowns:
-        need = "2 cells" if through_origin else "3 cells of 2 compressions"
+    is_alike = not through_origin and len(np.unique(x)) < 2
+    if len(x) < CELLS_OF_A_LAW or is_alike:
+        need = f"{CELLS_OF_A_LAW} cells" + ("" if through_origin else " of 2 compressions")
         have = f"{plural(len(x), 'cell')} with a threshold"
-        alike = ", all of one compression" if len(x) > 1 and distinct < unknowns else ""
+        alike = ", all of one compression" if len(x) > 1 and is_alike else ""
         return dataclasses.replace(law, reason=f"{have}{alike}; a fit needs {need}")
     design = x[:, None] if through_origin else np.column_stack([np.ones_like(x), x])
     fitted = least_squares(design, y)

@@ -19,7 +19,7 @@ import pandas as pd
 from analysis.comparison import is_papers, laws_for
 from analysis.fits import Fits
 from analysis.fitting.published import rounding
-from analysis.laws import CELLS_OF_A_LAW, Law, by_name
+from analysis.laws import Law, by_name
 from analysis.records import integer
 from analysis.wording import three_digits
 from rgr_dist import paper
@@ -141,7 +141,7 @@ def _law_figures(fits: Fits, study: Study) -> Iterator[PublishedFigure]:
         ours: Law | None = laws.get(ours_name) if ours_name else None
         if name == "D_K" and measured.get("D_K") is LAWS["D_K_wide"]:
             ours = None
-        if ours is not None and (ours.slope is None or ours.n < CELLS_OF_A_LAW):
+        if ours is not None and (ours.slope is None):
             ours = None
         response = "h* over m′/d_model" if name == "h" else "D_K* over m′ log₂ m / d_model"
         of = f"{response}, {law.cells}"

@@ -172,7 +172,7 @@ def fit(study: StudyName, out: Out = "results", set_: Set = None, how: How = For
     """The scaling laws fitted to a study, which of them its data support, with 95 % intervals."""
     from analysis import conclusions
     from analysis.fits import fits_of
-    from analysis.laws import as_finding, distinct
+    from analysis.laws import distinct
     from analysis.load import open_results
 
     with opened(study, set_, out) as (resolved, store):
@@ -196,7 +196,7 @@ def fit(study: StudyName, out: Out = "results", set_: Set = None, how: How = For
         return
     asked = [one for one in fits.candidates if one.status != "too few cells"]
     shown = {
-        "laws": [as_finding(law).to_json() for law in distinct(fits.laws)],
+        "laws": [law.to_json() for law in distinct(fits.laws)],
         "which law?": [{**one.to_json(), "parameters": _with_limits(one)} for one in asked],
         "cells": sections["cells"],
     }

@@ -143,7 +143,9 @@ def test_too_few_cells_give_a_reason_not_an_exception(n: int) -> None:
     assert laws["h"].status == "too few cells"
     assert laws["h"].slope is None
     assert f"{n} cell" in str(laws["h"].reason)
-    assert (laws["D_K"].status == "fitted") == (n == 2)
+    assert laws["D_K"].status == "too few cells"
+    assert laws["D_K"].slope is laws["D_K"].intercept is laws["D_K"].r2 is None
+    assert laws["D_K"].reason == f"{n} cell{'s' * (n != 1)} with a threshold; a fit needs 3 cells"
 
 
 def test_cells_of_one_compression_give_no_law_of_h() -> None:
@@ -308,15 +310,15 @@ def test_why_there_is_no_fit_word_for_word() -> None:
     one, two = (64, 16), (64, 32)
     cells_3 = "a fit needs 3 cells of 2 compressions"
     assert reasons({}) == [
-        "0 cells with a threshold; a fit needs 2 cells",
+        "0 cells with a threshold; a fit needs 3 cells",
         f"0 cells with a threshold; {cells_3}",
     ]
     assert reasons({one: (20, 4)}) == [
-        "1 cell with a threshold; a fit needs 2 cells",
+        "1 cell with a threshold; a fit needs 3 cells",
         f"1 cell with a threshold; {cells_3}",
     ]
     assert reasons({one: (20, 4), two: (6, 1)}) == [
-        None,
+        "2 cells with a threshold; a fit needs 3 cells",
         f"2 cells with a threshold; {cells_3}",
     ]
     alike = {(64, 16): (20, 4), (128, 32): (21, 1), (256, 64): (24, 1)}

@@ -217,6 +217,8 @@ def test_fit_lists_the_power_law_beside_the_others(
     assert {"exponent", "exponent_low", "exponent_high"} <= set(laws["D_K_power"])
     assert laws["D_K_power"]["exponent"] is None  # two cells
     assert "a fit needs 3 cells" in laws["D_K_power"]["reason"]
+    assert laws["D_K"]["slope"] is None
+    assert laws["D_K"]["reason"] == "2 cells with a threshold; a fit needs 3 cells"
     assert listing["found"].startswith("No law of D_K*:")
 
 

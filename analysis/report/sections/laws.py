@@ -6,7 +6,7 @@ from typing import Any
 
 from analysis import conclusions
 from analysis.fitting.candidates import Candidate
-from analysis.laws import as_finding, distinct
+from analysis.laws import distinct
 from analysis.report import findings
 from analysis.report.section import Column, Section, Table, cell_column
 from analysis.report.tables import Tables
@@ -93,9 +93,7 @@ def _fits(tables: Tables) -> Table:
             "r2_centred": law.r2_centred,
             "paper": findings.paper_law_words(tables.published.get(law.name)),
         }
-        for law in map(
-            as_finding, sorted(distinct(tables.laws), key=lambda law: law.exponent is None)
-        )
+        for law in sorted(distinct(tables.laws), key=lambda law: law.exponent is None)
     ]
 
     def share(name: str, head: str) -> Column:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from analysis.figures.side_by_side import draw_side_by_side
-from analysis.laws import as_finding, by_name
+from analysis.laws import by_name
 from analysis.report import findings
 from analysis.report.provenance import origins, settings
 from analysis.report.section import Column, Section, Table, cell_column
@@ -132,7 +132,7 @@ def laws(pair: Pair, names: Names) -> Section | None:
     """The fits of both studies, by name."""
     if _by_accuracy(pair):
         return None
-    first, second = (by_name([as_finding(law) for law in tables.laws]) for tables in pair)
+    first, second = (by_name(tables.laws) for tables in pair)
     rows = [
         {"name": f"{law.response}, {law.cells}", "by": law.estimator}
         | {side: findings.law_words(own[name]) for side, own in (("a", first), ("b", second))}
