@@ -61,18 +61,26 @@ def plan(study: StudyName, out: Out = "results", set_: Set = None, how: How = Fo
 
     with opened(study, set_, out) as (resolved, store):
         cells, facts = plan_study(resolved, store)
-    print_listing({"cells": cells}, how, facts=in_words(facts) if how is Format.TABLE else facts)
+    if how is Format.TABLE:
+        facts = _in_words(facts, _as_typed(study, set_, out))
+    print_listing({"cells": cells}, how, facts=facts)
 
 
-def in_words(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The totals of a plan as a person says them."""
+def _in_words(facts: Mapping[str, Any], asked: str) -> dict[str, Any]:
+    """The totals of a plan as a person says them.
+
+    Args:
+        asked: the study with its options, as they are typed.
+    """
     import humanize
 
     from analysis.wording import plural, rough_time
 
     stored = plural(facts["stored_runs"], "run")
     if failed := facts["runs_failed"]:
-        stored += f", {failed:,} of them failed; rgr run --retry-failed tries again"
+        stored += f", {failed:,} of them failed"
+        if facts["runs_to_retry"]:
+            stored += f"; rgr run {asked} --retry-failed tries again"
     if not facts["runs_left"]:
         return {"stored": stored, "left": "nothing"}
     cores = facts["cores_here"] or 1
@@ -203,10 +211,9 @@ def _tell(study: Study, store: Store, console: Console, summary: Summary, asked:
         when = "" if summary.failed else " before"
         for line in failures(results.runs):
             say_error(line.replace(" failed:", f" failed{when}:", 1))
-        say_error(
-            f"next: rgr run {asked} --retry-failed tries again; rgr runs {asked} --failed lists "
-            f"{'it' if failed == 1 else 'them'}"
-        )
+        again = f"rgr run {asked} --retry-failed tries again; " if summary.left_failed else ""
+        which = "it" if failed == 1 else "them"
+        say_error(f"next: {again}rgr runs {asked} --failed lists {which}")
         raise typer.Exit(EXIT_FAILED_RUNS)
 
 
@@ -250,7 +257,7 @@ def status(
         brackets, facts = study_status(resolved, store)
     if not facts["runs_done"] + facts["runs_failed"]:
         say_error(no_runs(study, out))
-    if how is Format.TABLE and facts["runs_failed"]:
+    if how is Format.TABLE and facts.get("runs_to_retry"):
         asked = _as_typed(study, set_, out)
         facts["next"] = f"rgr run {asked} --retry-failed tries the failed runs again"
     print_listing({"brackets": brackets}, how, facts=facts)

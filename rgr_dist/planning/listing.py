@@ -65,6 +65,7 @@ def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
     facts = {
         "stored_runs": len(runs),
         "runs_failed": int((runs["stop_reason"] == "failed").sum()),
+        "runs_to_retry": left_by_failures(search),
         "runs_left": total.runs,
         "steps_left": round(total.steps),
         "core_seconds_left": round(total.work * pace),
@@ -104,16 +105,16 @@ def study_status(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
                     "runs_failed": failed,
                 }
             )
-    failed = int(has_failed.sum())
+    failed, to_retry = int(has_failed.sum()), left_by_failures(search)
     facts: dict[str, Any] = {
-        "finished": portfolio.is_done and not left_by_failures(search),
+        "finished": portfolio.is_done and not to_retry,
         "runs_done": len(runs) - failed,
         "runs_failed": failed,
         "runs_left": left.runs,
         "steps_done": int(trained_steps(runs).sum()),
     }
     if failed:
-        facts["failures"] = failures(runs)
+        facts |= {"runs_to_retry": to_retry, "failures": failures(runs)}
     if diverged := divergence(runs):
         facts["diverged"] = diverged
     return rows, facts

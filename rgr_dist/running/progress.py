@@ -16,7 +16,7 @@ class Summary:
 
     Attributes:
         runs, failed: runs trained now, and those of them that failed.
-        left_failed: runs that had failed before and were not tried again.
+        left_failed: failed runs, of now or before, that leave a threshold open.
         steps: training steps taken now.
         work: multiply-adds of those steps.
         train_seconds: seconds of training, summed over runs.

@@ -66,7 +66,6 @@ def _run_here(study: Study, store: Store, view: View, execution: Execution) -> S
     shortest_lease()  # an invalid one is told before anything starts
     search = stored_search(study, store, execution.retry_failed)
     summary = Summary(started=time.monotonic())
-    summary.left_failed = left_by_failures(search)
     is_left = not search.portfolio.is_done
     if is_left:
         address, cpus, gpus = execution.address, execution.cpus, execution.gpus
@@ -97,6 +96,7 @@ def _run_here(study: Study, store: Store, view: View, execution: Execution) -> S
     store.compact()  # first: one part is read sooner than many
     if is_left:  # from the store alone, so that whoever reads it later finds the same
         search = stored_search(study, store)
+    summary.left_failed = left_by_failures(search)
     record(study, store, search.expected)
     write_tables(study, store, search.portfolio)
     return summary

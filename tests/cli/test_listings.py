@@ -16,9 +16,11 @@ from rich.console import Console
 from rgr_dist.cli import call, listing
 from rgr_dist.cli.threshold_tables import best_rows, certificate_text, reach, threshold_rows
 from rgr_dist.planning.listing import failures
+from rgr_dist.store.store import Store
 from rgr_dist.study.from_yaml import load_study
 from rgr_dist.study.shipped import shipped_studies
 from tests.small_study import write_study
+from tests.store.made_up_runs import failed_row
 
 Told = pytest.CaptureFixture[str]
 
@@ -63,8 +65,6 @@ def with_a_failed_run(finished: Path, folder: Path) -> Path:
     lost = runs["run_id"] == runs.iloc[0]["run_id"]
     runs.loc[lost, ["stop_reason", "error"]] = ["failed", "Traceback:\nMemoryError: full"]
     runs.loc[lost, ["score", "val_score", "threshold_tau"]] = None
-    from rgr_dist.store.store import Store
-
     Store(str(store)).append(runs.astype("object").where(runs.notna(), None).to_dict("records"))
     return store
 
@@ -91,6 +91,30 @@ def test_runs_are_listed_and_why_some_failed(finished: Path, tmp_path: Path, cap
     for verb in (["status", *ask], ["explain", *ask, "--cell", lost["cell"]]):
         assert call(verb) == 0
         assert "1 run failed: MemoryError: full" in capsys.readouterr().out
+
+
+def test_failed_runs_are_offered_again_only_where_they_leave_something_open(
+    finished: Path, tmp_path: Path, capsys: Told
+) -> None:
+    """A run is stored as failed at a width that the search never asks for, then one it needs."""
+    study, store = finished / "small.yaml", with_a_failed_run(finished, tmp_path / "needed")
+    shutil.copytree(finished / "results", tmp_path / "results")
+    cell = load_study(str(study), ()).cells[0]
+    lost = failed_row(cell=cell, h=2, d_k=12, seed=0)
+    assert lost["run_id"] not in set(pd.read_parquet(finished / "results/runs")["run_id"])
+    Store(tmp_path / "results").append([lost])
+    told, counted = [], []
+    for out in (tmp_path / "results", store):
+        for verb in ("status", "plan"):
+            assert call([verb, str(study), "--out", str(out)]) == 0
+            told.append(capsys.readouterr().out)
+            assert call([verb, str(study), "--out", str(out), "--format", "json"]) == 0
+            facts = json.loads(capsys.readouterr().out)
+            counted.append((facts["runs_failed"], facts["runs_to_retry"]))
+    assert counted == [(1, 0), (1, 0), (1, 1), (1, 1)]
+    assert "1 run failed: MemoryError: 3 GB" in told[0]
+    assert "1 of them failed" in told[1]
+    assert [f"{store} --retry-failed tries" in one for one in told] == [False, False, True, True]
 
 
 def test_reasons_of_failures_are_counted() -> None:
