@@ -28,8 +28,9 @@ def duration(seconds: float) -> str:
 
 def rough_time(seconds: float) -> str:
     """``20 seconds``, ``4 minutes``, ``1 hour and 20 minutes``: as fine as an estimate is."""
-    if seconds < 60:
-        return f"{max(10, 10 * round(seconds / 10))} seconds"
+    tens = max(10, 10 * round(seconds / 10))
+    if tens < 60:
+        return f"{tens} seconds"
     return str(humanize.precisedelta(seconds, minimum_unit="minutes", format="%.0f"))
 
 

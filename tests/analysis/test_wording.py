@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from analysis.cell_names import cell_names
 from analysis.report.findings import certificate_words
@@ -130,6 +133,16 @@ def test_durations(seconds: float, words: str) -> None:
 )
 def test_times_that_are_estimates(seconds: float, rough: str, short: str) -> None:
     assert (rough_time(seconds), clock(seconds)) == (rough, short)
+
+
+@given(st.floats(0, 28 * 86_400) | st.integers(0, 7300).map(float))
+def test_a_time_that_is_an_estimate_keeps_to_its_units_and_is_near(seconds: float) -> None:
+    sizes = {"second": (1, 60), "minute": (60, 60), "hour": (3600, 24), "day": (86_400, 29)}
+    parts = re.findall(r"(\d+) (second|minute|hour|day)s?\b", rough_time(seconds))
+    assert parts
+    assert all(0 < int(number) < sizes[unit][1] for number, unit in parts), rough_time(seconds)
+    told = sum(int(number) * sizes[unit][0] for number, unit in parts)
+    assert abs(told - seconds) <= (30 if told >= 60 else 10)
 
 
 def test_so_many_digits_and_no_sign_of_zero() -> None:
