@@ -39,7 +39,7 @@ def explain_cell(
     """
     search = stored_search(study, store)
     state = search.portfolio.state(cell.cell_id)
-    check_heads(state, heads)
+    check_heads(cell, state, heads)
     sizes = search.sizes
     decisions = _decision_rows(state, sizes, _runs_by_key(cell, sizes, search.runs))
     of_arm, of_value = sizes.shown(sizes.arm), sizes.value

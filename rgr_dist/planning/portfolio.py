@@ -299,7 +299,7 @@ def shown_arms(state: CellState) -> list[int]:
     return [h for h in state.plan.axes if h in wanted]
 
 
-def check_heads(state: CellState, heads: Sequence[int]) -> None:
+def check_heads(cell: Cell, state: CellState, heads: Sequence[int]) -> None:
     """Make sure that a cell's search has these head counts, where it has all of them up to one.
 
     Raises:
@@ -308,4 +308,7 @@ def check_heads(state: CellState, heads: Sequence[int]) -> None:
     for h in heads:
         if h not in state.plan.axes:
             largest = max(state.plan.axes)
-            raise StudyError(f"--heads {h}: beyond the largest D_K; valid: 1 to {largest}")
+            raise StudyError(
+                f"h = {h}: {cell.name} is searched up to D_K = {largest} (search.max_D_K), which "
+                f"has no room for so many heads; valid: 1 to {largest}"
+            )

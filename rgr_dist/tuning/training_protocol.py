@@ -68,7 +68,7 @@ def probes_to_tune(
     probes = []
     for cell in cells:
         state = portfolio.state(cell.cell_id)
-        check_heads(state, heads)
+        check_heads(cell, state, heads)
         for h in heads or (_least_head(state),):
             if D_K is not None and D_K % h:
                 raise StudyError(f"--D_K {D_K}: not a multiple of h = {h}; give one, or --heads")
