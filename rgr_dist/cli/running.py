@@ -201,7 +201,7 @@ def _tell(study: Study, store: Store, console: Console, summary: Summary, asked:
     failed = summary.failed or summary.left_failed
     if not failed:
         first = study.cell_names[study.cells[0].cell_id]
-        fit = f"rgr fit {asked}, or " if _has_law(study, store) else ""
+        fit = f"rgr fit {asked}, or " if _has_law(results, store) else ""
         console.print(
             f"next: {fit}rgr explain {asked} --cell {first}", highlight=False, soft_wrap=True
         )
@@ -223,12 +223,14 @@ def _as_typed(study: str, set_: list[str] | None, out: str) -> str:
     return shlex.join([study, *(word for one in set_ or () for word in ("--set", one)), *where])
 
 
-def _has_law(study: Study, store: Store) -> bool:
-    """Whether ``rgr fit`` has a law to tell: that of D_K* beside the report, or of enough facts."""
+def _has_law(results: StudyResults, store: Store) -> bool:
+    """Whether ``rgr fit`` has a law to tell: that of D_K* beside the report, or one of D_V*."""
+    study = results.study
     if study.search.axis == "d_vo":
-        from analysis.facts import SIZES_OF_A_LAW
+        from analysis import facts
 
-        return len({cell.m for cell in study.cells}) >= SIZES_OF_A_LAW
+        fitted = facts.laws(facts.threshold_rows(results), study)
+        return any(law.exponent is not None for law in fitted)
     written = store.read_bytes(f"studies/{study.name}/laws.json")
     laws = [] if written is None else json.loads(written)["laws"]
     return any(law["name"] == "D_K_power" and law["status"] == "fitted" for law in laws)
