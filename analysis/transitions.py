@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import expit, fdtrc
 
 from analysis.curves import PROBE, curves
 from analysis.fits import Fits
@@ -30,6 +31,9 @@ WIDTHS_OF_A_FIT = 4
 
 WIDEST = 3.0
 """Width, in doublings of D_K, from which a curve of scores is called flat."""
+
+LEAST_SUM = 1e-12
+"""Squares of scores from 0 to 1 that sum up to no more than this are rounding."""
 
 HEAD = ["cell_id", "h"]
 
@@ -117,13 +121,13 @@ def transitions(
     Returns:
         ``cell_id, m, d_model, degree, h, n_probes, n_runs, collapsed, failed``; ``score_status``:
         ``fitted``, with ``top`` (the plateau), ``score_middle, score_width``; ``flat``, where no
-        rise lies within a doubling of the widths that ran, with the median score as ``top``; ``too
-        few widths``; ``an error``. ``share_status``: ``fitted``, with ``share_middle``,
-        its 95 % profile-likelihood limits ``share_low, share_high``, null where the probes set
-        none, and ``share_width`` with
-        ``share_width_low, share_width_high``;
-        ``sharp``, where every seed fails up to share_low and passes from share_high on; ``never``;
-        ``always``; ``not rising``; ``too few widths``.
+        rise lies within a doubling of the widths that ran, or the curve explains the scores no
+        better than one score at all widths (F test over runs, 5 %, which takes them for
+        independent), with the median score as ``top``; ``too few widths``; ``an error``.
+        ``share_status``: ``fitted``, with ``share_middle``, its 95 % profile-likelihood limits
+        ``share_low, share_high``, null where the probes set none, and ``share_width`` with
+        ``share_width_low, share_width_high``; ``sharp``, where every seed fails up to share_low
+        and passes from share_high on; ``never``; ``always``; ``not rising``; ``too few widths``.
     """
     table = probes(runs, study) if table is None else table
     scores = _score_fits(runs, study)
@@ -179,20 +183,40 @@ def _score_fits(runs: pd.DataFrame, study: Study) -> dict[Any, dict[str, Any]]:
         y[i, : len(at)], weight[i, : len(at)] = part["mean"], part["size"]
     curves = score_curves.fit(x, y, weight)
     medians = kept.groupby(HEAD, sort=False)["score"].median().to_dict()
+    within = kept["score"] - kept.groupby([*HEAD, "D_K"], sort=False)["score"].transform("mean")
+    spreads = within.pow(2).groupby([kept[name] for name in HEAD], sort=False).sum().to_dict()
     found: dict[Any, dict[str, Any]] = {}
     for i, (key, at) in enumerate(heads.items()):
-        widths = x[i, : len(at)]
-        middle, width = float(curves.middle[i]), float(curves.width[i])
-        if not widths.min() - 1 <= middle <= widths.max() + 1 or width > WIDEST:
+        widths, at_width, n = x[i, : len(at)], y[i, : len(at)], weight[i, : len(at)]
+        top, middle, width = (float(part[i]) for part in (curves.top, curves.middle, curves.width))
+        curve = top * expit((widths - middle) / width)
+        is_beyond = not widths.min() - 1 <= middle <= widths.max() + 1 or width > WIDEST
+        if is_beyond or not _rises(at_width, n, curve, spreads[key]):
             found[key] = {"score_status": "flat", "top": medians[key]}
             continue
         found[key] = {
             "score_status": "fitted",
-            "top": float(curves.top[i]),
+            "top": top,
             "score_middle": 2.0**middle,
             "score_width": width,
         }
     return found
+
+
+def _rises(mean: Array, n: Array, curve: Array, within: float) -> bool:
+    """Whether a curve explains the scores better than one score at all widths, by an F test.
+
+    Args:
+        mean: score at each width.
+        n: how many runs it is of.
+        within: squares of the runs' scores about these means, summed.
+    """
+    left = within + float((n * (mean - curve) ** 2).sum())
+    explained = within + float((n * (mean - np.average(mean, weights=n)) ** 2).sum()) - left
+    if explained <= LEAST_SUM:
+        return False
+    degrees = float(n.sum()) - 3
+    return left == 0 or float(fdtrc(2, degrees, explained / 2 / (left / degrees))) < 0.05
 
 
 def _share_fit(D_K: Array, good: Array, bad: Array) -> dict[str, Any]:

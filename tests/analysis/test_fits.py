@@ -287,6 +287,40 @@ def test_a_curve_of_scores_is_found_again(made_up: SimpleNamespace) -> None:
     assert row["score_width"] == pytest.approx(1 / (6 * math.log(2)), rel=1e-3)
 
 
+def transitions_of(made_up: SimpleNamespace, heads: np.ndarray) -> pd.DataFrame:
+    """The transitions of heads at six widths, with these scores: (heads, widths, seeds)."""
+    study = made_up.study_of([(64, 16)], heads=list(range(1, 1 + len(heads))))
+    runs = [
+        made_up.run_row(study.cells[0], h, d_k, seed, float(score))
+        for h, scores in enumerate(heads, 1)
+        for d_k, own in zip((2, 4, 6, 8, 12, 16), scores, strict=True)
+        for seed, score in enumerate(own)
+    ]
+    return transitions(made_up.results_of(study, runs, []).runs, study)
+
+
+def test_equal_scores_have_no_transition(made_up: SimpleNamespace) -> None:
+    scores = [0.0, 0.5, 0.9, 1.0]
+    told = transitions_of(made_up, np.stack([np.full((6, 3), score) for score in scores]))
+    assert told["score_status"].tolist() == ["flat"] * 4
+    assert told["top"].tolist() == scores
+    assert told[["score_middle", "score_width"]].isna().all(axis=None)
+
+
+def test_scores_that_only_seeds_tell_apart_have_no_transition(made_up: SimpleNamespace) -> None:
+    """No more often than an F test of 5 % errs: at most 5 of 40, which chance exceeds at 1.4 %."""
+    noise = np.random.default_rng(0).normal(0, 0.02, (40, 6, 5))
+    assert (transitions_of(made_up, 0.6 + noise)["score_status"] == "fitted").sum() <= 5
+    rising = np.array([0.3, 0.55, 0.6, 0.65, 0.67, 0.68])[:, None] + noise
+    assert (transitions_of(made_up, rising)["score_status"] == "fitted").all()
+
+
+def test_equal_shares_of_passing_seeds_have_no_transition(made_up: SimpleNamespace) -> None:
+    row = transitions_of(made_up, np.tile([0.999, 0.9], (1, 6, 1))).iloc[0]
+    assert row["share_status"] == "not rising"
+    assert pd.isna(row["share_middle"])
+
+
 def test_a_collapse_has_the_deviance_of_statsmodels(results: StudyResults, fits: Fits) -> None:
     found = {one.law: one for one in collapses(probes(results.runs, results.study), fits)}
     for one in (found["own D_K*"], found["m log m/d"]):
