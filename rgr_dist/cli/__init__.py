@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from contextlib import suppress
 from types import FrameType
 from typing import Annotated, Any, NoReturn
 
@@ -29,6 +29,7 @@ from rgr_dist.cli.options import (
     EXIT_BROKEN,
     EXIT_INTERRUPTED,
     error_line,
+    nowhere,
     say_error,
 )
 from rgr_dist.faults import (
@@ -103,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     gc.set_threshold(COLLECT_AFTER)
     for output in ("stdout", "stderr"):
         if getattr(sys, output) is None:  # it was closed before this process began
-            setattr(sys, output, Path(os.devnull).open("w"))  # noqa: SIM115
+            setattr(sys, output, nowhere())
     arguments = sys.argv[1:] if arguments is None else arguments
     interrupt = _Interrupt(arguments)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -212,9 +213,10 @@ class _Interrupt:
 def _leave_now(text: str, status: int) -> NoReturn:
     """Say one last line and leave, from whatever was going on."""
     dismiss_witnesses()
-    if sys.stdout.isatty():
-        os.write(sys.stdout.fileno(), SHOW_CURSOR)
-    os.write(sys.stderr.fileno(), f"{error_line(text)}\n".encode())
+    with suppress(OSError):
+        if sys.stdout.isatty():
+            os.write(sys.stdout.fileno(), SHOW_CURSOR)
+        os.write(sys.stderr.fileno(), f"{error_line(text)}\n".encode())
     os._exit(status)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
@@ -59,6 +60,11 @@ def no_runs(study: str, out: str) -> str:
     return f"{out} holds no run of {study}; rgr run {study}{there} trains them"
 
 
+def nowhere() -> TextIO:
+    """An output that keeps nothing."""
+    return Path(os.devnull).open("w")
+
+
 LONGEST_LINE = 500
 """Characters of a line on standard error."""
 
@@ -72,5 +78,8 @@ def error_line(text: str) -> str:
 
 
 def say_error(text: str) -> None:
-    """One line on standard error."""
-    print(error_line(text), file=sys.stderr)
+    """One line on standard error; where that takes no more, the exit status alone tells."""
+    try:
+        print(error_line(text), file=sys.stderr)
+    except OSError:
+        sys.stderr = nowhere()  # what waits in the other would fail again at the end

@@ -254,6 +254,10 @@ def test_what_could_command_a_terminal_is_escaped_and_what_is_long_is_cut(
     assert told.endswith("not of the form key.subkey=value\n")
 
 
+BUFFERED = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+"""An environment in which output waits in a buffer, as it usually does."""
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk is full by name")
 @pytest.mark.parametrize("call", [["--version"], ["studies"], ["studies", "--format", "json"]])
 def test_output_that_takes_no_more_is_told_in_one_line(call: list[str]) -> None:
@@ -263,6 +267,27 @@ def test_output_that_takes_no_more_is_told_in_one_line(call: list[str]) -> None:
     assert done.stderr == (
         "rgr: the output cannot be written: No space left on device; give it a file with room\n"
     )
+
+
+@pytest.mark.parametrize("output", ["/dev/full", "a pipe", None])
+def test_a_command_that_fails_ends_with_its_status_though_it_cannot_say_why(
+    output: str | None, tmp_path: Path
+) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    if output == "/dev/full":
+        os.close(writer)
+        writer = os.open(output, os.O_WRONLY)
+    done = subprocess.run(
+        [*RGR, "status", "none"],
+        stdout=subprocess.PIPE,
+        stderr=writer,
+        cwd=tmp_path,
+        env=BUFFERED,
+        preexec_fn=(lambda: os.close(2)) if output is None else None,
+    )
+    os.close(writer)
+    assert (done.returncode, done.stdout) == (2, b"")
 
 
 @pytest.mark.parametrize("call", [["studies"], ["studies", "--format", "json"]])
