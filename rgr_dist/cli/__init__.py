@@ -113,6 +113,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     LAST_RESORT[:] = [lambda broken: _leave_now(_broken(broken, arguments), EXIT_BROKEN)]
     RESUME[:] = [_resume(arguments)]
     status = call(arguments)
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        status = status or _unwritten(error)
+        sys.stdout = nowhere()  # what waits in the other would fail again at the end
     is_waiting = any(thread.name == UNANSWERED for thread in threading.enumerate())
     if status in (EXIT_INTERRUPTED, EXIT_BROKEN) or is_waiting or "ray" not in sys.modules:
         _leave(status)
@@ -125,10 +130,6 @@ def _leave(status: int) -> NoReturn:
     And to take all modules apart again takes Python a sixth of the time of a short command.
     """
     dismiss_witnesses()
-    try:
-        sys.stdout.flush()
-    except OSError as error:
-        status = status or _unwritten(error)
     os._exit(status)
 
 

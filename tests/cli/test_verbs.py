@@ -259,10 +259,19 @@ BUFFERED = {name: value for name, value in os.environ.items() if name != "PYTHON
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk is full by name")
-@pytest.mark.parametrize("call", [["--version"], ["studies"], ["studies", "--format", "json"]])
-def test_output_that_takes_no_more_is_told_in_one_line(call: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("first", "call"),
+    [
+        ("", ["--version"]),
+        ("import ray; ", ["--version"]),  # then Python ends in its usual way and writes what waits
+        ("", ["studies"]),
+        ("", ["studies", "--format", "json"]),
+    ],
+)
+def test_output_that_takes_no_more_is_told_in_one_line(first: str, call: list[str]) -> None:
+    command = [*RGR[:-1], first + RGR[-1], *call]
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run([*RGR, *call], stdout=full, stderr=subprocess.PIPE, text=True)
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=BUFFERED)
     assert done.returncode == 2
     assert done.stderr == (
         "rgr: the output cannot be written: No space left on device; give it a file with room\n"
