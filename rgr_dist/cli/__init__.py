@@ -144,8 +144,9 @@ def _unwritten(error: OSError) -> int:
 def call(arguments: Sequence[str]) -> int:
     """Run ``rgr`` with these arguments; returns the exit status.
 
-    0 done; 2 bad input, explained in one line; 3 finished, but some runs failed; 4 what a study
-    ran on broke half-way; 130 interrupted.
+    0 done; 1 the output was closed too early; 2 bad input, or an output that cannot be written,
+    told in one line; 3 finished, but some runs failed; 4 what a study ran on broke half-way; 130
+    interrupted.
     """
     result: Any = None
     try:

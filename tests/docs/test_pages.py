@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import write
-from rgr_dist.cli import app
+from rgr_dist import cli
+from rgr_dist.cli import app, options
 from rgr_dist.store.store import STUDY_TABLES
 from rgr_dist.study.shipped import shipped_studies
 from tables import studies
@@ -87,6 +88,12 @@ def test_commands_name_what_is_there() -> None:
                 assert (ROOT / word).exists(), word
             for extra in re.findall(r"^\.\[(.+)\]$", word):
                 assert set(extra.split(",")) <= set(extras), word
+
+
+def test_every_exit_status_is_told_and_no_other() -> None:
+    ends = {value for name, value in {**vars(cli), **vars(options)}.items() if "EXIT_" in name}
+    told = (ROOT / "docs/command-line.md").read_text("utf-8")
+    assert {int(status) for status in re.findall(r"^\| (\d+) \|", told, re.MULTILINE)} == {0, *ends}
 
 
 def test_every_verb_is_told_and_no_other() -> None:
