@@ -21,7 +21,7 @@ from typing import Any
 
 from rgr_dist.faults import LAST_RESORT, UserError
 from rgr_dist.running.broken import told_in_one_line
-from rgr_dist.running.idle_processes import without_idle_processes
+from rgr_dist.running.idle_processes import NO_IDLE_WORKERS, without_idle_processes
 from rgr_dist.running.leftovers import (
     claimed_session,
     give_up_session,
@@ -155,6 +155,7 @@ def _start(address: str, cpus: int | None, meanwhile: Callable[[], None] | None)
         # A token of its own keeps Ray from writing one under the home folder.
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
         options |= {"num_cpus": cpus, "include_dashboard": False}
+        options |= {"_system_config": NO_IDLE_WORKERS}
     beside = threading.Thread(target=meanwhile, daemon=True)
     beside.start()
     for attempt in range(1, ATTEMPTS + 1):

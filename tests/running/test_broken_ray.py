@@ -103,10 +103,15 @@ LISTENING = """
 from rgr_dist.running.cluster import connect
 import ray, subprocess
 
-with connect("local", 1):
-    ray.get(ray.remote(lambda: None).remote())
-    sockets = subprocess.run(["ss", "-Hltnp"], capture_output=True, text=True).stdout
+def output_of(*command):
+    return subprocess.run(command, capture_output=True, text=True).stdout
+
+with connect("local", 2):
     node = ray._private.worker._global_node
+    (raylet,) = node.all_processes["raylet"]
+    print(output_of("ps", "--ppid", str(raylet.process.pid), "-o", "args="))
+    ray.get(ray.remote(lambda: None).remote())
+    sockets = output_of("ss", "-Hltnp")
     for kind in node.all_processes.values():
         for process in kind:
             print("process", process.process.pid)
@@ -114,8 +119,8 @@ print(sockets)
 """
 
 
-@pytest.mark.skipif(shutil.which("ss") is None, reason="asks ss what listens")
-def test_a_ray_of_our_own_listens_on_the_loopback_alone(tmp_path: Path) -> None:
+@pytest.mark.skipif(not (shutil.which("ss") and shutil.which("ps")), reason="asks ss and ps")
+def test_a_ray_of_our_own_listens_on_the_loopback_alone_and_starts_no_idle_worker() -> None:
     done = subprocess.run(
         [sys.executable, "-c", LISTENING],
         cwd=Path(__file__).parents[2],
@@ -132,6 +137,9 @@ def test_a_ray_of_our_own_listens_on_the_loopback_alone(tmp_path: Path) -> None:
     assert len(lines) >= 3, done.stdout  # gcs_server, and two of the raylet
     addresses = {line.split()[3].rpartition(":")[0] for line in lines}
     assert addresses <= {"127.0.0.1", "[::ffff:127.0.0.1]"}, done.stdout
+    of_raylet = done.stdout[: done.stdout.index("process ")].split("\n")
+    assert any(re.search("env.?agent", line, re.IGNORECASE) for line in of_raylet), of_raylet
+    assert not [line for line in of_raylet if "IDLE" in line or "default_worker.py" in line]
 
 
 def test_a_ray_that_would_ask_for_no_token_is_refused(
