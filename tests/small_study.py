@@ -67,3 +67,10 @@ def parts(folder: Path) -> list[Path]:
     with suppress(FileNotFoundError):
         return [one for one in (folder / "results/runs").iterdir() if one.suffix == ".parquet"]
     return []
+
+
+def runs_on(driver: subprocess.Popen[Any]) -> bool:
+    """Whether a process has not ended, after a moment; to ask again without one takes a core."""
+    with suppress(subprocess.TimeoutExpired):
+        driver.wait(0.02)
+    return driver.returncode is None

@@ -17,7 +17,7 @@ import pytest
 from ray._common.utils import get_default_ray_temp_dir
 
 from rgr_dist.cli import call
-from tests.small_study import RGR, Rgr, parts, tables, write_study
+from tests.small_study import RGR, Rgr, parts, runs_on, tables, write_study
 
 
 def test_a_torn_part_is_told_set_aside_and_trained_again(
@@ -71,13 +71,6 @@ def hears_interrupts() -> None:
     """Undo what a shell does to a command in the background, this test run perhaps."""
     for number in signal.SIGINT, signal.SIGHUP:
         signal.signal(number, signal.SIG_DFL)
-
-
-def runs_on(driver: subprocess.Popen[bytes]) -> bool:
-    """Whether a process has not ended, after giving it a moment."""
-    with suppress(subprocess.TimeoutExpired):
-        driver.wait(0.02)
-    return driver.returncode is None
 
 
 @contextmanager

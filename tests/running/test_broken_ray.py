@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.small_study import RGR, Rgr, parts, rgr, tables, write_study
+from tests.small_study import RGR, Rgr, parts, rgr, runs_on, tables, write_study
 
 in_proc = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds them in /proc")
 
@@ -47,7 +47,7 @@ def test_death_of_ray_is_one_line_and_nothing_stored_is_lost(
         text=True,
         start_new_session=True,
     ) as driver:
-        while not parts(tmp_path) and driver.poll() is None:
+        while not parts(tmp_path) and runs_on(driver):
             pass
         (victim,) = processes(mark, program)
         os.kill(victim, signal.SIGKILL)

@@ -127,11 +127,15 @@ from pathlib import Path
 from ray._common.utils import get_default_ray_temp_dir
 from rgr_dist.running.cluster import connect
 
+def sessions():
+    return set(Path(get_default_ray_temp_dir()).glob(f"session_*_{os.getpid()}"))
+
 def kill():
-    while not list(Path(get_default_ray_temp_dir()).glob(f"session_*_{os.getpid()}")):
+    while sessions() <= earlier:
         pass
     os.kill(os.getpid(), signal.SIGKILL)
 
+earlier = sessions()  # of a process that had this number before
 with connect("local", meanwhile=kill):
     pass
 """
@@ -140,10 +144,11 @@ with connect("local", meanwhile=kill):
 def test_what_a_run_leaves_that_is_killed_as_ray_starts_is_swept(
     temporary: Path,
 ) -> None:
+    rays = Path(get_default_ray_temp_dir())
+    earlier = set(rays.glob("rgr-*-session_*"))
     killed = subprocess.Popen([sys.executable, "-c", KILLED_AS_RAY_STARTS])
     assert killed.wait() == -signal.SIGKILL
-    rays = Path(get_default_ray_temp_dir())
-    (claim,) = rays.glob(f"rgr-*-session_*_{killed.pid}")
+    (claim,) = set(rays.glob(f"rgr-*-session_*_{killed.pid}")) - earlier
     session = rays / claim.name[claim.name.index("session_") :]
     assert session.exists()
     sweep(rays)

@@ -15,8 +15,8 @@ from rgr_dist.cli import call
 from rgr_dist.planning.forecast import LEASE_TIMES, UNMEASURED_TIMES, lease_seconds, most_work
 from rgr_dist.running.lease_setting import shortest_lease
 from rgr_dist.study.cell import Cell
-from tests.cli.test_faults import runs_on, workers_marked
-from tests.small_study import RGR, tables, write_study
+from tests.cli.test_faults import workers_marked
+from tests.small_study import RGR, runs_on, tables, write_study
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds workers in /proc")

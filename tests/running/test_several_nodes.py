@@ -14,7 +14,7 @@ from rgr_dist.store.store import Store
 from rgr_dist.study.from_yaml import load_study
 from tests.run_here import search_here
 from tests.running.nodes import ENVIRONMENT, Nodes, running
-from tests.small_study import RGR, parts, tables, write_study
+from tests.small_study import RGR, parts, runs_on, tables, write_study
 
 MEASURED = ["run_id", "h", "d_k", "seed", "score", "val_score", "threshold_tau", "steps"]
 """Columns that tell what was found, not when or where."""
@@ -36,7 +36,7 @@ def run_on(nodes: Nodes, folder: Path, orders: list[str]) -> str:
     ) as driver:
         for count, order in enumerate(orders, start=1):
             while len(parts(folder)) < count:
-                assert driver.poll() is None, "the study ended before it could be disturbed"
+                assert runs_on(driver), "the study ended before it could be disturbed"
             assert nodes.order(order) in ("added", "killed")
         output, errors = driver.communicate(timeout=120)
     assert (driver.returncode, errors) == (0, "")
@@ -121,7 +121,7 @@ def test_death_of_a_cluster_is_one_line(tmp_path: Path) -> None:
         ) as driver,
     ):
         while not parts(tmp_path):
-            assert driver.poll() is None, "the study ended before it could be disturbed"
+            assert runs_on(driver), "the study ended before it could be disturbed"
         assert nodes.order("kill 0") == "killed"  # with the control store
         _, errors = driver.communicate(timeout=120)
     assert driver.returncode == 4, errors
