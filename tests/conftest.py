@@ -54,8 +54,12 @@ def finished(_small_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 @pytest.fixture(scope="session")
-def _ray() -> Iterator[None]:
-    """A Ray of this process, for every test that needs one but not one of its own."""
+def _ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A Ray of this process, for every test that needs one but not one of its own.
+
+    Its processes have RGR_MARK of this process in their environment.
+    """
+    os.environ["RGR_MARK"] = str(tmp_path_factory.getbasetemp())
     with connect("local", 2):
         yield
 

@@ -8,7 +8,9 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -73,6 +75,19 @@ def hears_interrupts() -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
+@pytest.fixture
+def temporary(_ray: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A temporary folder for drivers and their Rays, which no run elsewhere sweeps meanwhile.
+
+    The Ray of this process has been started elsewhere by then, and outlives it.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="ray", dir="/tmp"))  # Ray's socket paths must be short
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 @contextmanager
 def in_mid_study(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A driver of the small study that has stored its first runs."""
@@ -84,25 +99,19 @@ def in_mid_study(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
         start_new_session=True,
         preexec_fn=hears_interrupts,
     ) as driver:
-        EARLIER[driver.pid] = left_by(driver.pid)
         while not parts(folder) and runs_on(driver):
             pass
         yield driver
 
 
-EARLIER: dict[int, set[Path]] = {}
-"""What a process of the same number had left before a driver's Ray started, by that number."""
-
-
-def left_by(process: int) -> set[Path]:
+def left_by(process: int, temporary: Path) -> set[Path]:
     """Scratch folders of a driver, and session folders of its Ray."""
-    rays = Path(get_default_ray_temp_dir())
-    scratch = Path(tempfile.gettempdir()).glob(f"rgr-*-{process}-*")
-    return {*scratch, *rays.glob(f"session_*_{process}")} - EARLIER.get(process, set())
+    sessions = Path(get_default_ray_temp_dir()).glob(f"session_*_{process}")
+    return {*temporary.glob(f"rgr-*-{process}-*"), *sessions}
 
 
 def test_killing_the_driver_loses_nothing_and_changes_nothing(
-    finished: Path, tmp_path: Path, rgr_here: Rgr
+    finished: Path, tmp_path: Path, temporary: Path, rgr_here: Rgr
 ) -> None:
     write_study(tmp_path)
     with in_mid_study(tmp_path) as driver:
@@ -115,13 +124,13 @@ def test_killing_the_driver_loses_nothing_and_changes_nothing(
     )
     assert told, errors
     assert (tmp_path / told[1]).exists()
-    assert len(left_by(driver.pid)) == 2
+    assert len(left_by(driver.pid, temporary)) == 2
     stored = pd.read_parquet(tmp_path / "results/runs")
     assert 0 < len(stored) < len(pd.read_parquet(finished / "results/runs"))
     done = rgr_here("run", "small.yaml", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     runs = pd.read_parquet(tmp_path / "results/runs")
-    assert not left_by(driver.pid)
+    assert not left_by(driver.pid, temporary)
     kept = runs.merge(stored, on="run_id", suffixes=("", "_before"))
     assert len(kept) == len(stored)
     assert (kept["finished_at"] == kept["finished_at_before"]).all()
@@ -143,23 +152,27 @@ def workers_marked(mark: str) -> list[int]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds workers in /proc")
-def test_a_killed_worker_loses_nothing_and_changes_nothing(finished: Path, tmp_path: Path) -> None:
+def test_a_killed_worker_loses_nothing_and_changes_nothing(
+    finished: Path, tmp_path: Path, rgr_here: Rgr
+) -> None:
     write_study(tmp_path)
-    with subprocess.Popen(
-        [*RGR, "run", "small.yaml", "--cpus", "2"],
-        cwd=tmp_path,
-        env={**os.environ, "RGR_MARK": str(tmp_path)},
-        stdout=subprocess.DEVNULL,
-        start_new_session=True,
-    ) as driver:
-        workers: list[int] = []
-        while not workers and runs_on(driver):
-            workers = workers_marked(f"RGR_MARK={tmp_path}")
-        for worker in workers:
-            with suppress(ProcessLookupError):
-                os.kill(worker, signal.SIGKILL)
-    assert workers, "no worker was there to be killed"
-    assert driver.returncode == 0
+    killed: list[int] = []
+    has_ended = threading.Event()
+
+    def kill() -> None:
+        while not killed and not has_ended.wait(0.02):
+            for worker in workers_marked(f"RGR_MARK={os.environ['RGR_MARK']}"):
+                with suppress(ProcessLookupError):
+                    os.kill(worker, signal.SIGKILL)
+                    killed.append(worker)
+
+    with ThreadPoolExecutor(1) as beside:
+        task = beside.submit(kill)
+        done = rgr_here("run", "small.yaml", "--cpus", 2, cwd=tmp_path)
+        has_ended.set()
+        task.result()
+    assert killed, "no worker was there to be killed"
+    assert done.returncode == 0, done.stderr
     assert pd.read_parquet(tmp_path / "results/runs")["run_id"].is_unique
     undisturbed, disturbed = tables(finished), tables(tmp_path)
     for name, table in undisturbed.items():
@@ -196,7 +209,7 @@ def test_an_interrupted_study_says_how_to_resume(tmp_path: Path) -> None:
     ],
 )
 def test_a_study_that_is_told_to_end_in_mid_training_says_how_to_resume(
-    signals: tuple[signal.Signals, ...], tmp_path: Path
+    signals: tuple[signal.Signals, ...], tmp_path: Path, temporary: Path
 ) -> None:
     write_study(tmp_path, search={"heads": [1, 2, 4], "seeds": 100})
     with in_mid_study(tmp_path) as driver:
@@ -206,9 +219,10 @@ def test_a_study_that_is_told_to_end_in_mid_training_says_how_to_resume(
     assert driver.returncode == 130
     assert errors.decode() == "rgr: interrupted; resume with: rgr run small.yaml --cpus 2\n"
     assert pd.read_parquet(tmp_path / "results/runs")["run_id"].is_unique
-    assert not left_by(driver.pid)
+    assert not left_by(driver.pid, temporary)
 
 
+@pytest.mark.slow  # three signals, one after another, are sent above
 def test_a_study_that_is_told_again_and_again_ends_at_once(tmp_path: Path) -> None:
     write_study(tmp_path, search={"heads": [1, 2, 4], "seeds": 100})
     with in_mid_study(tmp_path) as driver:
