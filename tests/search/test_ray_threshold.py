@@ -1,16 +1,14 @@
-"""Anybody's Tune trainable: its threshold against trying each value, on a Ray of its own."""
+"""Anybody's Tune trainable: its threshold against trying each value, on a real Ray."""
 
 from __future__ import annotations
 
-import os
-import secrets
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import ray
-from ray import tune
+from ray import cloudpickle, tune
 
 from search.protocol import ProbeResult
 from search.tune.find_threshold import find_threshold, find_thresholds
@@ -19,13 +17,12 @@ THRESHOLD = 23
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _ray() -> Iterator[None]:
-    ray.shutdown()  # that of other tests in this process, if there is one
-    os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
-    options: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False}
-    ray.init(address="local", num_cpus=2, logging_level="error", **options)
+def _functions_are_sent(_ray: None) -> Iterator[None]:
+    """Ray sends the functions of this file to its workers, which do not import it."""
+    this = sys.modules[__name__]
+    cloudpickle.register_pickle_by_value(this)
     yield
-    ray.shutdown()
+    cloudpickle.unregister_pickle_by_value(this)
 
 
 def accuracy(width: int, seed: int) -> float:
