@@ -11,7 +11,7 @@ quickstart: $(READY)  ## find the first thresholds and write the report
 	$(BIN)/rgr run quickstart
 
 test: $(READY)  ## the fast tests
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-slow: $(DOCS)  ## the tests that take minutes
 	$(BIN)/pytest -m "slow and not gpu"

@@ -20,6 +20,38 @@ from tests.small_study import Rgr, rgr, write_study
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
 settings.load_profile("repeatable")
 
+LONGEST = (
+    "cli/test_faults.py",
+    "analysis/test_page_in_browser.py",
+    "running/test_broken_ray.py",
+    "engines/fused/test_training.py",
+    "running/test_several_nodes.py",
+    "engines/fused/test_evaluation.py",
+    "running/test_overdue.py",
+    "engines/lanes/test_transformer.py",
+    "search/test_ray_threshold.py",
+    "engines/test_graphs.py",
+    "docs/test_blocks.py",
+    "cli/test_facts.py",
+    "search/test_ray_runner.py",
+    "engines/test_agreement.py",
+    "tuning/test_tune_command.py",
+    "engines/lanes/test_lanes.py",
+    "running/test_graph_studies.py",
+    "search/test_retests_and_every_arm.py",
+    "running/test_transformer_study.py",
+    "test_kernel_cache.py",
+)
+"""Files that take longest: one that waits for Ray, then one that takes a core, and so on."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest files, so that no process works on one when the others have ended."""
+    places = {Path(__file__).parent / name: place for place, name in enumerate(LONGEST)}
+    assert all(path.is_file() for path in places)
+    items.sort(key=lambda item: places.get(item.path, len(places)))
+
+
 torch.set_num_threads(1)  # small products gain nothing from two, and tests share the cores
 
 
