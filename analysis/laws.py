@@ -45,11 +45,8 @@ from analysis.fitting.points import (
     of_usual_protocol,
     other_protocols,
     points,
-    with_budgets,
 )
-from analysis.fitting.resampling import Draws, bootstrap_coefficient, draw_seeds
-from analysis.load import StudyResults
-from analysis.thresholds import best_of
+from analysis.fitting.resampling import Draws, bootstrap_coefficient
 from analysis.wording import plural
 from rgr_dist.paper import LARGEST_DEGREE, capacity_scale, compression, information, is_narrow
 
@@ -176,14 +173,6 @@ def fit_laws(
 def _laws(best: pd.DataFrame, heads: Heads, draws: Draws | None = None) -> list[Law]:
     """The laws of cells that are all taken together."""
     return [*paper_laws(best), *_power_laws(points(best, heads), draws)]
-
-
-def laws_of(results: StudyResults) -> list[Law]:
-    """The laws fitted to a study's cells, with bootstrap limits."""
-    best = with_budgets(best_of(results), results.study)
-    heads = results.study.search.heads
-    cells = points(of_usual_protocol(of_largest_budget(best)), heads)
-    return fit_laws(best, heads, draw_seeds(cells, results.searched, results.study))
 
 
 def paper_laws(best: pd.DataFrame) -> list[Law]:

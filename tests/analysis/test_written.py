@@ -18,11 +18,11 @@ from rgr_dist.store.store import Store
 from rgr_dist.study.study import Study
 from tests.analysis.pages.made_up_studies import (
     answers,
-    facts,
     facts_study,
     relations,
     searched,
     study_of,
+    triples,
 )
 from tests.store.made_up_runs import run_row
 
@@ -114,7 +114,7 @@ def test_a_report_without_laws_leaves_no_file_of_them(tmp_path: Path) -> None:
     assert "accuracy" in told.headline
     assert store.read_bytes(f"{HOME}/laws.json") is None
     of_facts = Store(tmp_path / "facts")
-    told = publish(Tables(searched(facts_study(), of_facts, facts)), of_facts)
+    told = publish(Tables(searched(facts_study(), of_facts, triples)), of_facts)
     assert "smallest D_V goes from" in told.headline
 
 

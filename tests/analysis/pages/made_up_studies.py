@@ -1,11 +1,12 @@
-"""Small studies of every kind, finished by the real search on made-up scores, and their pages.
+"""Small studies of every kind, finished by the real search on made-up scores, and what they say.
 
 Each run's score follows from a width that is made up for its cell, so that rows are the same on
-every machine: nothing is trained.
+every machine: nothing is trained. Beside a page lie the records that commands print as JSON.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections.abc import Callable, Mapping
@@ -14,7 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from analysis import conclusions, facts
+from analysis.curves import curves
 from analysis.load import StudyResults, open_results
+from analysis.predict import predict_sizes
+from analysis.records import best_records, threshold_records
 from analysis.report.page import render
 from analysis.report.publish import comparison, report
 from analysis.report.sections import state
@@ -81,13 +86,15 @@ def messages(run: Run) -> Row:
 def answers(run: Run) -> Row:
     """Accuracy of a transformer: heads help, and a seed of the most heads answers with NULL."""
     share = run.D_K / (run.D_K + 24) * (1 + 0.08 * math.log2(run.h))
+    if (run.h, run.d_k, run.seed) == (1, 8, 2):
+        return {"score": None, "val_score": None, "stop_reason": "diverged"}
     nulls = (run.h, run.seed) == (4, 1)
     score = 0.05 if nulls else round(min(1.0, share * (1 + 0.05 * luck(run))), 4)
     told = {"score": score, "val_score": score, "null_rate": 0.97 if nulls else 0.04}
     return told | {"stop_reason": "max_steps", "steps": run.cell.training.max_steps}
 
 
-def facts(run: Run) -> Row:
+def triples(run: Run) -> Row:
     """Accuracies and ranks of a layer of facts: wide enough from a D_V on."""
     cell, d_vo = run.cell, run.d_vo
     assert cell.database is not None
@@ -128,6 +135,50 @@ def searched(study: Study, store: Store, score: Score, probes: int | None = None
     return open_results(study, store)
 
 
+def page_of(results: StudyResults) -> Page:
+    """A study's page, and its records beside it."""
+    tables = Tables(results)
+    page, files = report(tables)
+    return page, files | {"records.json": as_json(records(tables))}
+
+
+def records(tables: Tables) -> Row:
+    """What ``rgr thresholds``, ``rgr fit`` and ``rgr predict`` print of it as JSON."""
+    results = tables.results
+    if results.study.search.axis == "d_vo":
+        rows = facts.threshold_rows(results)
+        laws = facts.laws(rows, results.study)
+        growth = {"laws": [law.to_json() for law in laws], "growth": facts.growth(laws)}
+        return {**facts.sections(results), **growth, "runs": facts.runs(results)[:9]}
+    fitted = tables.fits
+    sizes = [(64, 16, None), (512, 16, 700), (1024, 24, None)]
+    return {
+        "thresholds": threshold_records(results.thresholds),
+        "best": best_records(tables.best),
+        "laws": [law.to_json() for law in fitted.laws],
+        "candidates": [one.to_json() for one in fitted.candidates],
+        "candidates_wide": [one.to_json() for one in fitted.candidates_wide],
+        "lack_of_fit": [test.to_json() for test in fitted.lack_of_fit],
+        "published": [test.to_json() for test in fitted.published],
+        "cells": fitted.cell_records(),
+        "found": conclusions.sentences(fitted),
+        "curves": curves(results.runs, results.study).to_dict("records")[:9],
+        "predictions": [dataclasses.asdict(predict_sizes(fitted, *size)) for size in sizes],
+    }
+
+
+def as_json(value: Any) -> bytes:
+    """Indented, a line for each number."""
+    return json.dumps(value, indent=1).encode()
+
+
+def head_of(study: Study, store: Store) -> bytes:
+    """The head of its page as it runs."""
+    tables = Tables(open_results(study, store))
+    head = state.section(tables, stored_search(study, store))
+    return render("made-up", [head], {}).encode()
+
+
 def study_of(cells: list[Mapping[str, Any]], **parts: Any) -> Study:
     """A study of up to eight heads, unless its search says otherwise."""
     search = {"heads": HEADS} | parts.pop("search", {})
@@ -141,17 +192,19 @@ def of_thresholds(folder: Path) -> Page:
     """Five cells of model max, with fresh seeds; one run failed and was run again."""
     study, store = study_of(SIZES), Store(folder)
     store.append([failed_row(h=4, d_k=6, cell=study.cells[0])])
-    return report(Tables(searched(study, store, relations)))
+    page, files = page_of(searched(study, store, relations))
+    return page, files | {"state.html": head_of(study, store)}
 
 
 def unfinished(folder: Path) -> Page:
-    """The same while its search runs, and a run that failed; the head of its page as it runs."""
+    """The same while its search runs, and once a run of it has failed."""
     study, store = study_of(SIZES), Store(folder)
-    store.append([failed_row(h=4, d_k=6, cell=study.cells[0])])
-    tables = Tables(searched(study, store, relations, probes=25))
-    page, files = report(tables)
-    head = state.section(tables, stored_search(study, store))
-    return page, files | {"state.html": render("made-up", [head], {}).encode()}
+    page, files = page_of(searched(study, store, relations, probes=60))
+    head = head_of(study, store)
+    last = store.runs().iloc[-1]
+    cell = next(cell for cell in study.cells if cell.cell_id == last["cell_id"])
+    store.append([failed_row(h=int(last["h"]), d_k=int(last["d_k"]), seed=77, cell=cell)])
+    return page, files | {"state.html": head, "failed.html": head_of(study, store)}
 
 
 def of_step_limits(folder: Path) -> Page:
@@ -160,7 +213,7 @@ def of_step_limits(folder: Path) -> Page:
     cells = [{"m": [64, 128], "d_model": 16}]
     search = {"keep_heads": [1], "seeds": 3, "max_D_K": 160}
     study = study_of(cells, training={"max_steps": limits}, search=search)
-    return report(Tables(searched(study, Store(folder), relations)))
+    return page_of(searched(study, Store(folder), relations))
 
 
 def beside_theory(folder: Path) -> Page:
@@ -207,28 +260,28 @@ def beside_theory(folder: Path) -> Page:
                     | {"f1": score, "failed_pairs": 9 * (32 - bits) + seed, "margin": -0.1 * seed}
                 )
     store.write_study_table("made-up", "all_pairs", rounded)
-    return report(Tables(open_results(study, store)))
+    return page_of(open_results(study, store))
 
 
 def of_a_grid(folder: Path) -> Page:
     """Softmax heads at listed widths."""
     search = {"mode": "grid", "D_K": [8, 16, 24, 32, 48, 64], "seeds": 3}
     study = study_of([{"m": 64, "d_model": [16, 32]}], model="softmax", search=search)
-    return report(Tables(searched(study, Store(folder), relations)))
+    return page_of(searched(study, Store(folder), relations))
 
 
 def of_dense_graphs(folder: Path) -> Page:
     """Regular graphs, and model max, whose cells differ in their degree."""
     graph = {"family": "regular", "degree": [1, 2, 4, 8]}
     study = study_of([{"m": 64, "d_model": 32}], graph=graph, search={"seeds": 3})
-    return report(Tables(searched(study, Store(folder), relations)))
+    return page_of(searched(study, Store(folder), relations))
 
 
 def of_messages(folder: Path) -> Page:
     """Model value, whose score is an error."""
     search = {"seeds": 3, "keep_within": None}
     study = study_of([{"m": 64, "d_model": [16, 32]}], model="value", search=search)
-    return report(Tables(searched(study, Store(folder), messages)))
+    return page_of(searched(study, Store(folder), messages))
 
 
 def transformers(folder: Path, widths: list[int]) -> StudyResults:
@@ -240,8 +293,10 @@ def transformers(folder: Path, widths: list[int]) -> StudyResults:
 
 
 def of_a_transformer(folder: Path) -> Page:
-    """Accuracy of splits among heads."""
-    return report(Tables(transformers(folder, [8, 16, 32])))
+    """Accuracy of splits among heads, and the head of its page as it runs."""
+    results = transformers(folder, [8, 16, 32])
+    page, files = report(Tables(results))
+    return page, files | {"state.html": head_of(results.study, Store(folder))}
 
 
 def facts_study() -> Study:
@@ -255,7 +310,7 @@ def facts_study() -> Study:
 
 def of_facts(folder: Path) -> Page:
     """Facts: thresholds by setting, ranks, laws."""
-    return report(Tables(searched(facts_study(), Store(folder), facts)))
+    return page_of(searched(facts_study(), Store(folder), triples))
 
 
 def side_by_side(folder: Path) -> Page:
