@@ -141,7 +141,7 @@ def _law_figures(fits: Fits, study: Study) -> Iterator[PublishedFigure]:
         ours: Law | None = laws.get(ours_name) if ours_name else None
         if name == "D_K" and measured.get("D_K") is LAWS["D_K_wide"]:
             ours = None
-        if ours is not None and (ours.slope is None):
+        if ours is not None and ours.slope is None:
             ours = None
         response = "h* over m′/d_model" if name == "h" else "D_K* over m′ log₂ m / d_model"
         of = f"{response}, {law.cells}"

@@ -9,7 +9,6 @@ import humanize
 import pandas as pd
 
 from analysis.records import integer
-from rgr_dist.study.study import Study
 
 MISSING = "–"
 
@@ -87,8 +86,3 @@ def real_range(value: Any, low: Any, high: Any, signed: bool = False) -> str:
         return middle
     ends = " to ".join(shown.format(end).replace("-", "−") for end in (low, high))
     return f"{middle} [{ends}]"
-
-
-def score_name(study: Study) -> str:
-    """What a run is scored by."""
-    return "error (MSE), lower is better" if study.cells[0].minimised else "score"
