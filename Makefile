@@ -10,6 +10,7 @@ DOCS := .venv/.installed-docs
 quickstart: $(READY)  ## find the first thresholds and write the report
 	$(BIN)/rgr run quickstart
 
+test: export PYTHONDONTWRITEBYTECODE = # else each of two processes compiles every test anew
 test: $(READY)  ## the fast tests
 	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
