@@ -19,6 +19,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from rgr_dist.running.idle_processes import NO_IDLE_WORKERS, without_idle_processes
+
 ENVIRONMENT = {
     "RAY_AUTH_MODE": "disabled",
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -74,12 +76,20 @@ def _serve(cpus: list[int]) -> None:
     from ray.cluster_utils import Cluster
 
     cluster = Cluster()
-    nodes: list[Any] = [cluster.add_node(num_cpus=count, include_dashboard=False) for count in cpus]
+    nodes: list[Any] = []
+
+    def add(count: int) -> None:
+        of_all = {} if nodes else {"_system_config": NO_IDLE_WORKERS}
+        with without_idle_processes():
+            nodes.append(cluster.add_node(num_cpus=count, include_dashboard=False, **of_all))
+
+    for count in cpus:
+        add(count)
     print(cluster.address, flush=True)
     for line in sys.stdin:
         order, _, number = line.partition(" ")
         if order == "add":
-            nodes.append(cluster.add_node(num_cpus=int(number)))
+            add(int(number))
             print("added", flush=True)
         else:
             cluster.remove_node(nodes[int(number)], allow_graceful=False)
