@@ -14,12 +14,14 @@ As a pytest plugin (``-p tests.mutants``) this file prepares the tests for such 
 from __future__ import annotations
 
 import gc
+import inspect
 import json
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -38,21 +40,22 @@ KEPT = {"staticmethod", "classmethod"}  # mutmut knows these
 RUN_AT_IMPORT = Path("run-at-import.json")  # functions, beside the mutants
 AT_IMPORT = pytest.StashKey[set[str]]()
 RUN = """
-import hashlib
+from hashlib import sha256
 from mutmut import __main__ as mutmut
 from mutmut.workers.isolation import ForkServerRunner
 
+{drawn}
 def collect(mutant_names):
     mutants, files = collect_all(mutant_names=mutant_names)
-    drawn = sorted(mutants, key=lambda each: hashlib.sha256(each[1].encode()).digest())
-    return drawn[:{sample}], files
+    kept = drawn([each[1] for each in mutants], {sample})
+    return [each for each in mutants if each[1] in kept], files
 
 collect_all = mutmut.collect_source_file_mutation_data
 mutmut.collect_source_file_mutation_data = collect
 ForkServerRunner.run_clean_tests = lambda *_, **__: 0  # they passed as their reach was measured
 mutmut.cli(["run"])
 """
-ALIVE = {0, 33}  # exit codes: survived, no test reaches it
+ALIVE = {0, 33, None}  # exit codes: survived, no test reaches it, not run
 EXAMPLES = 15  # of a property, where its test draws more: most mutants fail on the first few
 COSTS = Path("costs.json")  # beside the mutants: what is in TOOK and NEEDS
 TOOK: dict[str, float] = {}  # seconds, by the name of the fixture
@@ -73,13 +76,18 @@ def main(rooms: tuple[str, ...], sample: int | None) -> int:
     for room in rooms or ROOMS:
         folder = Path(".mutants", room.removesuffix(".py").replace("/", "."))
         stage(folder, room)
-        run = RUN.format(sample=sample)
+        run = RUN.format(drawn=inspect.getsource(drawn), sample=sample)
         mutmut = [str(Path(sys.executable).absolute()), "-P", "-c", run]
         done = subprocess.run(mutmut, cwd=folder, env={**os.environ, "NUMBA_DISABLE_JIT": "1"})
         if done.returncode:
             return done.returncode
-        report(folder)
+        report(folder, sample)
     return 0
+
+
+def drawn(mutants: list[str], sample: int | None) -> set[str]:
+    """So many of them by chance: those whose names have the smallest digests."""
+    return set(sorted(mutants, key=lambda name: sha256(name.encode()).digest())[:sample])
 
 
 def stage(folder: Path, room: str) -> None:
@@ -167,22 +175,25 @@ class WriteOutDecorators(cst.CSTTransformer):
         )
 
 
-def report(folder: Path) -> None:
+def report(folder: Path, sample: int | None) -> None:
     """Print killed/run by file, with an interval for all, and keep the diffs of the survivors."""
-    survivors = []
-    killed = run = total = 0
     os.chdir(folder)
-    for path in sorted(Path("mutants").rglob("*.py.meta")):
-        source = path.relative_to("mutants").with_suffix("")
-        status = json.loads(path.read_text())["exit_code_by_key"]
-        done = {name: code for name, code in status.items() if code is not None}
-        alive = [name for name, code in done.items() if code in ALIVE]
-        survivors += [get_diff_for_mutant(name, path=source) for name in alive]
-        print(f"{len(done) - len(alive):5d}/{len(done):<5d} {source}")
-        killed, run, total = killed + len(done) - len(alive), run + len(done), total + len(status)
+    results = {
+        path.relative_to("mutants").with_suffix(""): json.loads(path.read_text())
+        for path in sorted(Path("mutants").rglob("*.py.meta"))
+    }
+    codes = {path: told["exit_code_by_key"] for path, told in results.items()}
+    names = [name for of_file in codes.values() for name in of_file]
+    kept, survivors = drawn(names, sample), []
+    for path, of_file in codes.items():
+        run = [name for name in of_file if name in kept]
+        alive = [name for name in run if of_file[name] in ALIVE]
+        survivors += [get_diff_for_mutant(name, path=path) for name in alive]
+        print(f"{len(run) - len(alive):5d}/{len(run):<5d} {path}")
     Path("survivors.diff").write_text("\n".join(survivors))
-    share, told = killed / max(1, run), f"of {total} mutants {run} were run, {killed} killed"
-    print(f"{told}: {share:.1%}{'' if run == total else interval(killed, run)}")
+    killed = len(kept) - len(survivors)
+    share = f"{killed / max(1, len(kept)):.1%}{interval(killed, len(kept)) if sample else ''}"
+    print(f"of {len(names)} mutants {len(kept)} were run, {killed} killed: {share}")
     print(f"the others: {folder}/survivors.diff")
     os.chdir(Path(*[".."] * len(folder.parts)))
 
