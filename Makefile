@@ -10,7 +10,7 @@ DOCS := .venv/.installed-docs
 quickstart: $(READY)  ## find the first thresholds and write the report
 	$(BIN)/rgr run quickstart
 
-test: export PYTHONDONTWRITEBYTECODE = # else each of two processes compiles every test anew
+test: export PYTHONDONTWRITEBYTECODE = # an environment that forbids bytecode would have both processes compile every test
 test: $(READY)  ## the fast tests
 	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
@@ -18,7 +18,7 @@ test-slow: $(DOCS)  ## the tests that take minutes
 	$(BIN)/pytest -m "slow and not gpu"
 
 mutants: $(READY)  ## what the tests would not notice, in one ROOM or all, of a SAMPLE or all (hours)
-	ROOM=$(ROOM) SAMPLE=$(SAMPLE) $(BIN)/python -m tests.mutants
+	ROOM='$(ROOM)' SAMPLE=$(SAMPLE) $(BIN)/python -m tests.mutants
 
 check: $(READY)  ## style, types, import contracts
 	$(BIN)/ruff check .

@@ -2,7 +2,7 @@
 
     make mutants                            every room below
     make mutants ROOM=rgr_dist/store        one folder or file
-    make mutants ROOM=analysis SAMPLE=2000  so many of its mutants, drawn by chance, always the same
+    make mutants ROOM=analysis SAMPLE=2000  that many of its mutants, the same at each call
 
 mutmut makes the mutants and runs each against the tests that reach it. It skips decorated
 functions, so it works on a copy, ``.mutants/<room>``, where ``@d def f`` is written out as
@@ -86,7 +86,7 @@ def main(rooms: tuple[str, ...], sample: int | None) -> int:
 
 
 def drawn(mutants: list[str], sample: int | None) -> set[str]:
-    """So many of them by chance: those whose names have the smallest digests."""
+    """That many of them at random, always the same: those whose names have the smallest digests."""
     return set(sorted(mutants, key=lambda name: sha256(name.encode()).digest())[:sample])
 
 
@@ -104,7 +104,8 @@ def stage(folder: Path, room: str) -> None:
         copied = {path.relative_to(copy) for root in SOURCES for path in files_of(copy / root)}
         copied |= {path.relative_to(copy) for path in files_of(copy / "tests")}
         for stale in copied - set(paths):
-            if stale.suffix != ".meta":
+            is_of_mutants = stale.suffix in (".meta", ".spans")
+            if not (is_of_mutants and stale.with_suffix("") in paths):
                 (copy / stale).unlink()
     if changed:
         (folder / "mutants/mutmut-stats.json").unlink(missing_ok=True)  # which test reaches what

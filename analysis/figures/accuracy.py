@@ -61,12 +61,12 @@ def draw_accuracy(
         tried = () if own else ("no run yet",)
         panels += [
             Panel(
-                key=f"{anchor}-accuracy", title=(f"{cell['short']}: accuracy", *tried), x=x,
+                title=(f"{cell['short']}: accuracy", *tried), x=x,
                 y=share_axis("test accuracy"), lines=(level, *lines), height=230, cell=anchor,
                 points=(*_runs(own, "score", shift, anchor), *mean_points),
             ),
             Panel(
-                key=f"{anchor}-null", title=(f"{cell['short']}: answers of NULL", *tried), x=x,
+                title=(f"{cell['short']}: answers of NULL", *tried), x=x,
                 y=share_axis("share answered NULL"), height=230, cell=anchor,
                 points=tuple(_runs(own, "null_rate", shift, anchor)),
             ),

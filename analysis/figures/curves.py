@@ -75,7 +75,6 @@ def _panel(cell: Row, probes: Sequence[Row], target: float, minimised: bool) -> 
         points = tuple((float(row["D_K"]), float(row["mean_score"])) for row in own)
         lines.append(Line(points=points, look="head", h=h))
     return Panel(
-        key=cell["anchor"],
         title=title,
         x=x,
         y=y,

@@ -80,9 +80,7 @@ def draw_frontier(rows: Sequence[Row], cells: Sequence[Row], arm: str) -> Figure
                     arrow=row["D_V"] is None,
                 )
             )
-    panel = Panel(
-        key="frontier", x=x, y=y, lines=tuple(lines), points=tuple(points), height=360, links=False
-    )
+    panel = Panel(x=x, y=y, lines=tuple(lines), points=tuple(points), height=360, links=False)
     legend = [Key(text=cell["short"], h=colours[cell["anchor"]]) for cell in cells]
     if arm == "d_qk":
         legend.append(Key(text="equal parameters", line="guide"))
@@ -132,7 +130,6 @@ def draw_ranks(rows: Sequence[Row], arm: str) -> Figure:
         for row in found
     )
     panel = Panel(
-        key="ranks",
         x=x,
         y=y,
         height=320,
@@ -197,9 +194,7 @@ def draw_laws(rows: Sequence[Row], laws: Sequence[Law]) -> Figure:
                     arrow=row["D_V"] is None,
                 )
             )
-        panels.append(
-            Panel(key=key, x=x, y=y, lines=tuple(lines), points=tuple(points), height=300)
-        )
+        panels.append(Panel(x=x, y=y, lines=tuple(lines), points=tuple(points), height=300))
     legend = [Key(text=family, h=colours[family]) for family in families]
     return Figure(
         name="facts-law",
@@ -234,7 +229,6 @@ def draw_taus(rows: Sequence[Row], rank_of_logits: float) -> Figure:
         )
         panels.append(
             Panel(
-                key=key,
                 x=x,
                 y=axis,
                 height=240,

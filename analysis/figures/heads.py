@@ -62,9 +62,7 @@ def draw_best_heads(
     legend = [Key(text=words, line=look) for look, words, _ in curves]
     if published:
         legend.append(Key(text="the paper, inferred from its Table 1", look="paper", hollow=True))
-    panel = Panel(
-        key="best", x=across, y=up, lines=tuple(lines), points=tuple(points), height=260, links=True
-    )
+    panel = Panel(x=across, y=up, lines=tuple(lines), points=tuple(points), height=260, links=True)
     title = "Best number of heads h* against m′ / d_model"
     return Figure(name="heads", title=title, caption=BEST, panels=(panel,), legend=tuple(legend))
 
@@ -121,7 +119,6 @@ def draw_thresholds_by_head(cells: Sequence[Row], heads: Sequence[Row]) -> Figur
         best = "" if cell["D_K"] is None else f"D_K* = {cell['D_K']} at h* = {cell['h_star']}"
         panels.append(
             Panel(
-                key=cell["anchor"],
                 title=(cell["short"], best or cell["status"]),
                 x=log2_axis("heads h", counts, pad=1.35),
                 y=log2_axis("D_K", reach, pad=1.5),

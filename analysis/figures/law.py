@@ -48,7 +48,6 @@ def draw_law(
     beside = ratio_axis("D_K* · d_model / (m′ log₂ m)", ratios or [1.0], pad=1.25)
     main, ratio = (
         Panel(
-            key=key,
             x=across,
             y=axis,
             height=height,

@@ -53,7 +53,6 @@ def draw_one_head(families: Sequence[Sequence[Row]], limits: Mapping[str, Row]) 
         points += [_one_head(row) for row in rows if row["h_star"] != 1 and _bound(row) is not None]
         panels.append(
             Panel(
-                key=last["anchor"],
                 title=(cell_title(last),),
                 x=x,
                 y=log2_axis("D_K", widths, pad=1.3),

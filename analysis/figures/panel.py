@@ -87,14 +87,12 @@ class Panel:
     """One pair of axes.
 
     Attributes:
-        key: tells it from the other panels of its figure.
         title: above it, a line each.
         height: of the axes, in pixels; the width is the page's.
         cell: the cell that all of it belongs to.
         links: whether a point leads to its cell's row.
     """
 
-    key: str
     x: Axis
     y: Axis
     title: tuple[str, ...] = ()

@@ -39,7 +39,7 @@ def draw_side_by_side(pairs: Sequence[Row], first: str, second: str) -> Figure:
         caption=CAPTION.format(first=first, second=second),
         panels=(
             Panel(
-                key="widths", x=x, y=y, height=300, links=True,
+                x=x, y=y, height=300, links=True,
                 lines=(Line(points=((x.low, x.low), (x.high, x.high)), look="target"),),
                 points=tuple(
                     Point(
@@ -51,7 +51,7 @@ def draw_side_by_side(pairs: Sequence[Row], first: str, second: str) -> Figure:
                 ),
             ),
             Panel(
-                key="ratio", x=scale, y=beside, height=300, links=True,
+                x=scale, y=beside, height=300, links=True,
                 lines=(Line(points=((scale.low, 1), (scale.high, 1)), look="target"),),
                 points=tuple(
                     Point(

@@ -69,7 +69,7 @@ class _Fluid:
 
     def x(self, share: float) -> str:
         """A place across the panel."""
-        return f"{100 * share:.1f}".rstrip("0").rstrip(".") + "%"
+        return f"{100 * share:z.1f}".rstrip("0").rstrip(".") + "%"
 
     def group(self, kind: str, inner: str, x: float = 0, y: float = 0) -> str:
         """A group with its origin at a share of the width and pixels from the top."""
@@ -86,7 +86,7 @@ class _Fixed:
 
     def x(self, share: float) -> str:
         """A place across the panel."""
-        return f"{self.width * share:.1f}"
+        return f"{self.width * share:z.1f}"
 
     def group(self, kind: str, inner: str, x: float = 0, y: float = 0) -> str:
         """A group with its origin at a share of the width and pixels from the top."""
@@ -177,7 +177,7 @@ def head_rules(heads: Iterable[int]) -> str:
 
 def _pixels(length: float) -> str:
     """A length to a tenth of a pixel."""
-    return f"{length:.1f}".removesuffix(".0")
+    return f"{length:z.1f}".removesuffix(".0")
 
 
 def _size(panel: Panel) -> str:
@@ -239,7 +239,7 @@ def _path(points: Iterable[tuple[float, float]], panel: Panel, width: float) -> 
             pen = "M"
             continue
         up = min(max(up, -60.0), panel.height + 60.0)
-        path.append(f"{pen}{across:.0f} {_pixels(up)}")
+        path.append(f"{pen}{across:z.0f} {_pixels(up)}")
         pen = "L"
     return "".join(path)
 

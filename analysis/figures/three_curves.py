@@ -38,7 +38,6 @@ def draw_three_curves(
     y = ratio_axis("D_K", widths, pad=1.25)
     panels = tuple(
         Panel(
-            key=f"f{i}",
             title=(title,),
             x=x,
             y=y,

@@ -74,9 +74,7 @@ def _panel(
                 arrow=row[of] is None,
             )
         )
-    return Panel(
-        key=of, x=x, y=y, lines=tuple(lines), points=tuple(points_), height=height, links=True
-    )
+    return Panel(x=x, y=y, lines=tuple(lines), points=tuple(points_), height=height, links=True)
 
 
 def _spread(steps: Sequence[int]) -> list[int]:

@@ -53,7 +53,6 @@ def draw_shares(cells: Sequence[Row], probes: Sequence[Row], fits: Sequence[Row]
             lines.append(Line(points=points, look="head", h=h))
         panels.append(
             Panel(
-                key=cell["anchor"],
                 title=(cell["short"],),
                 x=x,
                 y=share_axis("share of passing seeds"),
@@ -100,7 +99,6 @@ def draw_collapse(collapses: Sequence[tuple[str, float, float, float, Sequence[R
         curve = _logistic(x, middle, width)
         panels.append(
             Panel(
-                key=f"{i}",
                 title=(f"D_K over {law}", f"reduced χ² {quality:.1f}"),
                 x=Axis(x.label, x.low, x.high, x.ticks),
                 y=share_axis("share of passing seeds"),

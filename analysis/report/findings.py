@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis import conclusions
 from analysis.fits import Fits
-from analysis.laws import CELLS_OF_A_LAW, Law, by_name
+from analysis.laws import Law, by_name
 from analysis.records import integer, parse_certificate, real
 from analysis.wording import MISSING, cell_name, plural, three_digits
 from rgr_dist.paper import PublishedLaw
@@ -174,7 +174,7 @@ def headline(fits: Fits, best: pd.DataFrame) -> str:
     """The finding of the study: how D_K* grows, or what is known where no law can be fitted."""
     found = best[best["D_K"].notna()].astype("object").to_dict("records")
     power = by_name(fits.laws)["D_K_power"]
-    if power.exponent is not None and power.n >= CELLS_OF_A_LAW:
+    if power.exponent is not None:
         return conclusions.growth(fits)
     if not found:
         cells = plural(len(best), "cell")

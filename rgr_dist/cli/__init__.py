@@ -218,6 +218,7 @@ def _leave_now(text: str, status: int) -> NoReturn:
     with suppress(OSError):
         if sys.stdout.isatty():
             os.write(sys.stdout.fileno(), SHOW_CURSOR)
+    with suppress(OSError):
         os.write(sys.stderr.fileno(), f"{error_line(text)}\n".encode())
     os._exit(status)
 

@@ -310,5 +310,5 @@ def check_heads(cell: Cell, state: CellState, heads: Sequence[int]) -> None:
             largest = max(state.plan.axes)
             raise StudyError(
                 f"h = {h}: {cell.name} is searched up to D_K = {largest} (search.max_D_K), which "
-                f"has no room for so many heads; valid: 1 to {largest}"
+                f"has no room for that many heads; valid: 1 to {largest}"
             )

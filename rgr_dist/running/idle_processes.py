@@ -12,8 +12,8 @@ monitor, for printing what workers print; the API server, for usage statistics a
 Each imports Ray, which takes all three two seconds of two cores."""
 
 NO_IDLE_WORKERS = {"prestart_worker_first_driver": False}
-"""Configures a Ray of our own to start no worker before one is asked for. Else it starts one for
-each CPU, which imports Ray and ends unused: a trial's worker is another process."""
+"""Configures a Ray of our own to start no worker before one is asked for. Otherwise Ray starts one
+for each CPU, which imports Ray and ends unused: a trial's worker is another process."""
 
 
 @contextmanager

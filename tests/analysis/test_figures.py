@@ -266,7 +266,7 @@ def drawn(panel: Panel) -> ET.Element:
 
 def panel_of(*points: Point, links: bool = False) -> Panel:
     axis = log2_axis("D_K", [2, 32], pad=2)
-    return Panel(key="p", x=axis, y=axis, points=points, height=200, links=links)
+    return Panel(x=axis, y=axis, points=points, height=200, links=links)
 
 
 def test_a_point_of_the_page_has_an_id_a_text_and_its_place() -> None:

@@ -66,7 +66,7 @@ def test_the_headline_is_the_law_of_at_least_three_cells() -> None:
         "D_K* grows as (m′ log₂ m / d_model) to the power 1.30 (95 % interval 1.10 to 1.50 over "
         "3 cells): the data reject proportionality."
     )
-    assert findings.headline(fits_of(FITTED, replace(POWER, n=2)), best) == (
+    assert findings.headline(fits_of(FITTED, replace(POWER, n=2, exponent=None)), best) == (
         "At m = 64, d_model = 16, D_K* = 20 at 2 heads of width 10; 2 more cells in the table; "
         "too few finished cells for a law."
     )

@@ -145,7 +145,7 @@ def workers_marked(mark: str) -> list[int]:
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            is_ours = mark.encode() in (process / "environ").read_bytes()
+            is_ours = mark.encode() in (process / "environ").read_bytes().split(b"\0")
             if is_ours and b"Trainable.train" in (process / "cmdline").read_bytes():
                 found.append(int(process.name))
     return found
@@ -168,8 +168,10 @@ def test_a_killed_worker_loses_nothing_and_changes_nothing(
 
     with ThreadPoolExecutor(1) as beside:
         task = beside.submit(kill)
-        done = rgr_here("run", "small.yaml", "--cpus", 2, cwd=tmp_path)
-        has_ended.set()
+        try:
+            done = rgr_here("run", "small.yaml", "--cpus", 2, cwd=tmp_path)
+        finally:
+            has_ended.set()
         task.result()
     assert killed, "no worker was there to be killed"
     assert done.returncode == 0, done.stderr

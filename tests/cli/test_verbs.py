@@ -254,11 +254,12 @@ def test_what_could_command_a_terminal_is_escaped_and_what_is_long_is_cut(
     assert told.endswith("not of the form key.subkey=value\n")
 
 
+NEEDS_FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk is full by name")
 BUFFERED = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
 """An environment in which output waits in a buffer, as it usually does."""
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk is full by name")
+@NEEDS_FULL
 @pytest.mark.parametrize(
     ("first", "call"),
     [
@@ -278,7 +279,7 @@ def test_output_that_takes_no_more_is_told_in_one_line(first: str, call: list[st
     )
 
 
-@pytest.mark.parametrize("output", ["/dev/full", "a pipe", None])
+@pytest.mark.parametrize("output", [pytest.param("/dev/full", marks=NEEDS_FULL), "a pipe", None])
 def test_a_command_that_fails_ends_with_its_status_though_it_cannot_say_why(
     output: str | None, tmp_path: Path
 ) -> None:

@@ -242,7 +242,7 @@ def test_a_head_beyond_all_heads_is_refused() -> None:
         explained(study, [], 500)
     assert str(caught.value) == (
         "h = 500: m=16,d_model=8 is searched up to D_K = 4 (search.max_D_K), which has no room for "
-        "so many heads; valid: 1 to 4"
+        "that many heads; valid: 1 to 4"
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from analysis import conclusions
 from analysis.figures.law import draw_law
-from analysis.laws import CELLS_OF_A_LAW, by_name
+from analysis.laws import by_name
 from analysis.report.section import Section
 from analysis.report.tables import Tables
 from analysis.wording import three_digits
@@ -27,7 +27,7 @@ def section(tables: Tables) -> Section:
 def curves(tables: Tables) -> list[tuple[str, str, Curve]]:
     """Our fits and the paper's: look, words, and D_K* as a function of m′ log₂ m / d_model."""
     drawn: list[tuple[str, str, Curve]] = []
-    fitted = by_name([law for law in tables.laws if law.n >= CELLS_OF_A_LAW])
+    fitted = by_name(tables.laws)
     power = fitted.get("D_K_power")
     if power is not None and power.factor is not None and power.exponent is not None:
         words = f"power law: {three_digits(power.factor)} x^{three_digits(power.exponent)}"

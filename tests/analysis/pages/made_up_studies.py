@@ -168,8 +168,16 @@ def records(tables: Tables) -> Row:
 
 
 def as_json(value: Any) -> bytes:
-    """Indented, a line for each number."""
-    return json.dumps(value, indent=1).encode()
+    """Indented, a line for each number, a fraction of eight digits."""
+
+    def rounded(part: Any) -> Any:
+        if isinstance(part, dict):
+            return {name: rounded(each) for name, each in part.items()}
+        if isinstance(part, list | tuple):
+            return [rounded(each) for each in part]
+        return float(f"{part:.8g}") if isinstance(part, float) else part
+
+    return json.dumps(rounded(value), indent=1).encode()
 
 
 def head_of(study: Study, store: Store) -> bytes:
