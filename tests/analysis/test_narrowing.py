@@ -6,16 +6,18 @@ import math
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import optimize
 from scipy.special import expit, log_expit
 
+from analysis.conclusions import collapse
 from analysis.conclusions import narrowing as sentence
 from analysis.load import StudyResults
 from analysis.narrowing import Narrowing, narrowing
 from analysis.runs import scored
 from analysis.thresholds import best
-from analysis.transitions import probes, transitions
+from analysis.transitions import OWN, Collapse, probes, transitions
 
 PLACES = {(64, 16): 16, (128, 32): 20, (256, 64): 26}
 SEEDS = 100
@@ -114,3 +116,44 @@ def test_the_seeds_of_a_transition_count_in_its_curves_and_in_no_verdict(
     assert table["complete"].all()
     assert (table["mean_low"] == table["mean_score"]).all()
     assert len(scored(results.runs, study)) == 50
+
+
+def told(low: float, high: float, excess: float = 0.0, degrees: int = 2) -> str:
+    columns = {"m": [256, 64, 64], "d_model": [32, 16, 8], "n_runs": [40, 90, 60]}
+    ends = {"exponent": (low + high) / 2, "exponent_low": low, "exponent_high": high, "width": 0.3}
+    return sentence(Narrowing(cells=pd.DataFrame(columns), excess=excess, degrees=degrees, **ends))
+
+
+def test_what_is_said_of_a_power_follows_from_its_limits() -> None:
+    assert told(-0.5, -0.1) == (
+        "The transitions narrow with m, over cells of any m/d_model: their width at h*, in "
+        "doublings of D_K, goes as m^−0.30 with the exponent in [−0.50, −0.10] (95 %), from 3 "
+        "cells of m = 64 to 256 with 40 to 90 runs each."
+    )
+    assert told(0.1, 0.5).startswith("The transitions widen with m, ")
+    for low, high in ((-0.1, 0.1), (0.0, 0.2), (-0.2, 0.0)):
+        assert told(low, high).startswith("The transitions need not depend on m, ")
+    assert told(-0.5, -0.1, excess=12.0).endswith(
+        " runs each; no single power describes all widths (p = 0.0025)."
+    )
+    assert told(-0.5, -0.1, excess=12.0, degrees=0).endswith(" runs each.")
+
+
+def collapsed(law: str, deviance: float) -> Collapse:
+    ends = {"middle": 1.0, "width": 0.2, "points": pd.DataFrame(), "n_probes": 30}
+    return Collapse(law=law, formula=f"<{law}>", n_cells=4, deviance=deviance, degrees=10, **ends)
+
+
+def test_a_collapse_is_told_under_the_best_law_and_the_papers() -> None:
+    own, paper, best = (
+        collapsed(law, deviance)
+        for law, deviance in ((OWN, 11.0), ("m log m/d", 30.0), ("m/d", 20.0))
+    )
+    line = (
+        "Over D_K/D_K* the transitions of 4 cells collapse onto one curve with a reduced χ² of "
+        "1.1; over D_K by the law "
+    )
+    assert collapse([own, paper, best]) == f"{line}<m/d> with 2.0, by <m log m/d> with 3.0."
+    assert collapse([own, paper]) == f"{line}<m log m/d> with 3.0."
+    assert collapse([own]) == collapse([paper, best]) == ""
+    assert "points" not in own.to_json()
