@@ -27,7 +27,6 @@ LONGEST = (
     "engines/fused/test_training.py",
     "running/test_several_nodes.py",
     "engines/fused/test_evaluation.py",
-    "running/test_overdue.py",
     "engines/lanes/test_transformer.py",
     "search/test_ray_threshold.py",
     "engines/test_graphs.py",
@@ -39,7 +38,6 @@ LONGEST = (
     "engines/lanes/test_lanes.py",
     "running/test_graph_studies.py",
     "search/test_retests_and_every_arm.py",
-    "running/test_transformer_study.py",
     "test_kernel_cache.py",
 )
 """Files that take longest: one that waits for Ray, then one that takes a core, and so on."""

@@ -19,6 +19,7 @@ from tests.cli.test_faults import workers_marked
 from tests.small_study import RGR, runs_on, tables, write_study
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds workers in /proc")
 def test_stopped_workers_are_told_and_their_probes_trained_by_others(
     finished: Path, tmp_path: Path

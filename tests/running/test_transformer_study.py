@@ -44,6 +44,7 @@ def study(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_study_of_the_transformer_trains_by_lanes_in_workers_and_reports_accuracy(
     study: Path, tmp_path: Path, rgr_here: Rgr
 ) -> None:
