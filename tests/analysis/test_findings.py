@@ -145,6 +145,22 @@ def test_what_was_asked(made_up: SimpleNamespace) -> None:
 
 
 @pytest.mark.parametrize(
+    ("sizes", "where"),
+    [
+        ([(64, 16)], "(m, d_model) = (64, 16)"),
+        ([(128, 16), (64, 32), (64, 16)], "(m, d_model) = (64, 16) to (128, 16)"),
+    ],
+)
+def test_what_was_asked_at_several_step_limits(sizes: list[tuple[int, int]], where: str) -> None:
+    cells = [{"m": m, "d_model": d_model} for m, d_model in sizes]
+    training = {"max_steps": [5000, 20_000]}
+    study = parse_study({"name": "limits", "cells": cells, "training": training})
+    assert findings.asked(study, CELLS).startswith(
+        f"For {where}, m items in d_model dimensions, at step limits from 5,000 to 20,000, we asked"
+    )
+
+
+@pytest.mark.parametrize(
     ("statuses", "words"),
     [
         (["found", "censored"], ""),
