@@ -34,7 +34,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from analysis.fitting.interval_likelihood import fit, profile_interval
+from analysis.fitting.interval_likelihood import fit, known, known_factor, profile_interval
 from analysis.fitting.least_squares import least_squares
 from analysis.fitting.points import (
     USUAL_HEADS,
@@ -261,19 +261,15 @@ def power_law(
         law,
         status="fitted",
         factor=math.exp(float(fitted.coefficients[0])),
-        factor_low=_finite(math.exp(min(limits[0][0], 700.0))),
-        factor_high=None if limits[0][1] > 700 else math.exp(limits[0][1]),
+        factor_low=known_factor(limits[0][0]),
+        factor_high=known_factor(limits[0][1]),
         exponent=float(fitted.coefficients[1]),
-        exponent_low=_finite(limits[1][0]),
-        exponent_high=_finite(limits[1][1]),
+        exponent_low=known(limits[1][0]),
+        exponent_high=known(limits[1][1]),
         bootstrap_low=None if again is None else again[0],
         bootstrap_high=None if again is None else again[1],
         scatter=float(fitted.sigma) * math.sqrt(n / (n - 2)),
     )
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def distinct(laws: Sequence[Law]) -> list[Law]:

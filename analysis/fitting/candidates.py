@@ -23,6 +23,8 @@ from analysis.fitting.interval_likelihood import (
     IntervalFit,
     cut_off,
     fit,
+    known,
+    known_factor,
     middles,
     profile_interval,
 )
@@ -338,7 +340,7 @@ def _limits(
             names = [name for name in form.unknowns if name != "k"]
             low, high = (
                 {
-                    name: _finite(math.exp(min(end, 700.0)) if name == "c" else end)
+                    name: known_factor(end) if name == "c" else known(end)
                     for name, end in zip(names, own, strict=True)
                 }
                 for own in ends
@@ -348,10 +350,6 @@ def _limits(
                 low["k"], high["k"] = _limits_of_k(form, cells, lower, upper, k)
             limits[form.name] = low, high
     return limits
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _limits_of_k(

@@ -34,6 +34,8 @@ CAP = 1 / LEAST_SIGMA
 STEPS, HALVINGS, TOLERANCE = 100, 30, 1e-10
 DOUBLINGS, CLOSINGS = 40, 20
 
+LARGEST_LOG = math.log(np.finfo(np.float64).max)
+
 
 @dataclass(frozen=True)
 class IntervalFit:
@@ -151,6 +153,16 @@ def profile_interval(
 
     ends = _edge(excess, best, -root, np.concatenate([-first, first]))
     return ends[:rows].reshape(lead), ends[rows:].reshape(lead)
+
+
+def known(limit: float) -> float | None:
+    """A limit that ``profile_interval`` gives, or None where the data set none."""
+    return limit if math.isfinite(limit) else None
+
+
+def known_factor(limit: float) -> float | None:
+    """Of a limit on log c, that on c: 0 where the data set none below, None where none above."""
+    return math.exp(limit) if limit < LARGEST_LOG else None
 
 
 def cut_off(low: Array, high: Array, weight: Array, p: int, restrictions: int = 1) -> Array:

@@ -21,7 +21,8 @@ def cp_error(tensor: npt.NDArray[np.generic], rank: int, seed: int = 0) -> float
     Returns:
         The Frobenius norm of what is left, divided by that of the tensor.
     """
-    unit = tensor / np.linalg.norm(tensor)
+    unit = tensor.astype(np.float64)
+    unit /= np.linalg.norm(unit)
     fits = (
         parafac(
             unit,

@@ -133,3 +133,14 @@ def test_the_offset_law_predicts_as_its_curve_fit_does() -> None:
     assert np.log(low) == pytest.approx(law(new, *best) - half, abs=1e-2)
     assert np.log(high) == pytest.approx(law(new, *best) + half, abs=1e-2)
     assert leverage == pytest.approx(spread / sigma2, rel=2e-2)
+
+
+def test_data_without_lower_ends_set_no_upper_limits() -> None:
+    """Cells that pass at the smallest width there is: any law below their ends will do."""
+    y = math.log(0.6) + 1.2 * LOG_SCALE
+    fitted = {one.name: one for one in rank_candidates(table(np.full(len(y), -np.inf), y))}
+    power = fitted["(m log m/d)^a"]
+    assert (power.low, power.high) == ({"c": 0.0, "a": None}, {"c": None, "a": None})
+    factor = fitted["m log m/d"]
+    assert factor.low == {"c": 0.0}
+    assert factor.high["c"] == pytest.approx(1.0, abs=0.3)  # the least end is at 0.86
