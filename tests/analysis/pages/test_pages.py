@@ -1,8 +1,9 @@
 """Whole pages, and all that lies beside them, against approved copies.
 
 A copy says what a page was when somebody last looked at it, not that it is right: other tests do.
-After a change that is meant, ``pytest tests/analysis/pages --regen-all`` writes the copies anew;
-look at their diff, and at a page, before you commit them.
+After a change that is meant, ``pytest tests/analysis/pages --force-regen`` writes anew what
+differs, a file of each page each time, and ``--regen-all`` all of it, with the last digits of this
+processor; look at the diff, and at a page, before you commit it.
 """
 
 from __future__ import annotations
