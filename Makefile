@@ -17,8 +17,8 @@ test: $(READY)  ## the fast tests
 test-slow: $(DOCS)  ## the tests that take minutes
 	$(BIN)/pytest -m "slow and not gpu"
 
-mutants: $(READY)  ## what the tests would not notice, in one ROOM or all, of a SAMPLE or all (hours)
-	ROOM='$(ROOM)' SAMPLE=$(SAMPLE) $(BIN)/python -m tests.mutants
+mutants: $(READY)  ## what the tests would not notice, in one ROOM or all, of a SAMPLE (its DRAW) or all (hours)
+	ROOM='$(ROOM)' SAMPLE=$(SAMPLE) DRAW=$(DRAW) $(BIN)/python -m tests.mutants
 
 check: $(READY)  ## style, types, import contracts
 	$(BIN)/ruff check .

@@ -3,6 +3,8 @@
     make mutants                            every room below
     make mutants ROOM=rgr_dist/store        one folder or file
     make mutants ROOM=analysis SAMPLE=2000  that many of its mutants, the same at each call
+    make mutants ROOM=analysis SAMPLE=2000 DRAW=2   as many others: to count anew after tests
+                                                    were written for the survivors of the first
 
 mutmut makes the mutants and runs each against the tests that reach it. It skips decorated
 functions, so it works on a copy, ``.mutants/<room>``, where ``@d def f`` is written out as
@@ -47,7 +49,7 @@ from mutmut.workers.isolation import ForkServerRunner
 {drawn}
 def collect(mutant_names):
     mutants, files = collect_all(mutant_names=mutant_names)
-    kept = drawn([each[1] for each in mutants], {sample})
+    kept = drawn([each[1] for each in mutants], {sample}, {draw})
     return [each for each in mutants if each[1] in kept], files
 
 collect_all = mutmut.collect_source_file_mutation_data
@@ -64,7 +66,7 @@ SLOW = (("tests.run_here", "train_rows"), ("tests.chromium", "sync_playwright"))
 SECONDS = 30.0  # of its quickest tests, at least one: a mutant that they let pass is a survivor
 
 
-def main(rooms: tuple[str, ...], sample: int | None) -> int:
+def main(rooms: tuple[str, ...], sample: int | None, draw: int) -> int:
     """Test the mutants of some rooms, or of all; prints by file how many of those run were killed.
 
     The diffs of the survivors are in ``.mutants/<room>/survivors.diff``. A run that was stopped
@@ -72,22 +74,24 @@ def main(rooms: tuple[str, ...], sample: int | None) -> int:
 
     Args:
         sample: how many mutants of a room to run; all if not given.
+        draw: which sample of that size.
     """
     for room in rooms or ROOMS:
         folder = Path(".mutants", room.removesuffix(".py").replace("/", "."))
         stage(folder, room)
-        run = RUN.format(drawn=inspect.getsource(drawn), sample=sample)
+        run = RUN.format(drawn=inspect.getsource(drawn), sample=sample, draw=draw)
         mutmut = [str(Path(sys.executable).absolute()), "-P", "-c", run]
         done = subprocess.run(mutmut, cwd=folder, env={**os.environ, "NUMBA_DISABLE_JIT": "1"})
         if done.returncode:
             return done.returncode
-        report(folder, sample)
+        report(folder, sample, draw)
     return 0
 
 
-def drawn(mutants: list[str], sample: int | None) -> set[str]:
+def drawn(mutants: list[str], sample: int | None, draw: int) -> set[str]:
     """That many of them at random, always the same: those whose names have the smallest digests."""
-    return set(sorted(mutants, key=lambda name: sha256(name.encode()).digest())[:sample])
+    salt = "" if draw == 1 else f"{draw} "
+    return set(sorted(mutants, key=lambda name: sha256((salt + name).encode()).digest())[:sample])
 
 
 def stage(folder: Path, room: str) -> None:
@@ -176,7 +180,7 @@ class WriteOutDecorators(cst.CSTTransformer):
         )
 
 
-def report(folder: Path, sample: int | None) -> None:
+def report(folder: Path, sample: int | None, draw: int) -> None:
     """Print killed/run by file, with an interval for all, and keep the diffs of the survivors."""
     os.chdir(folder)
     results = {
@@ -185,7 +189,7 @@ def report(folder: Path, sample: int | None) -> None:
     }
     codes = {path: told["exit_code_by_key"] for path, told in results.items()}
     names = [name for of_file in codes.values() for name in of_file]
-    kept, survivors = drawn(names, sample), []
+    kept, survivors = drawn(names, sample, draw), []
     for path, of_file in codes.items():
         run = [name for name in of_file if name in kept]
         alive = [name for name in run if of_file[name] in ALIVE]
@@ -338,5 +342,5 @@ def no_processes_nor_training() -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    room, sample = (os.environ.get(name) for name in ("ROOM", "SAMPLE"))
-    sys.exit(main((room,) if room else (), int(sample) if sample else None))
+    room, sample, draw = (os.environ.get(name) for name in ("ROOM", "SAMPLE", "DRAW"))
+    sys.exit(main((room,) if room else (), int(sample) if sample else None, int(draw or 1)))
