@@ -136,9 +136,9 @@ def _table(rows: list[dict[str, Any]]) -> Table:
             "least squares over runs, collapsed ones left out; flat where that explains them no "
             "better than one score at all widths (F test over runs, 5 %), rises only beyond the "
             "widths that ran, or takes more than three doublings to rise. Passing: the share of "
-            "passing seeds, with 95 % intervals of its width and of the D_K at which half of them pass. "
-            "Widths are in doublings of D_K; intervals take probes for independent, though they "
-            "share seeds, and have a ? where the probes set no limit."
+            "passing seeds, with 95 % intervals of its width and of the D_K at which half of them "
+            "pass. Widths are in doublings of D_K; intervals take probes for independent, though "
+            "they share seeds, and have a ? where the probes set no limit."
         ),
         columns=[
             cell_column(),
