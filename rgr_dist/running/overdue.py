@@ -98,7 +98,7 @@ class Leases:
             lease = self.lease(probe)
             if self._waited[trial_id] > lease:
                 self._waited[trial_id] = float("-inf")
-                self._searcher.overdue.add((probe.cell, probe.key))
+                self._searcher.causes.setdefault((probe.cell, probe.key), "overdue")
                 self._say(self._overdue(probe, lease))
                 ray.kill(worker)
 

@@ -70,7 +70,7 @@ class SeedScheduler(FIFOScheduler):
         probe = self.asked_by.probes.get(trial.trial_id)
         told = Path(trial.error_file or "")
         if probe is not None and told.is_file() and LOW_ON_MEMORY in told.read_text():
-            self.asked_by.out_of_memory.add((probe.cell, probe.key))
+            self.asked_by.causes[probe.cell, probe.key] = "out of memory"
 
     def on_trial_result(self, tune_controller: Any, trial: Trial, result: dict[str, Any]) -> str:
         """Record a result and decide whether the trial goes on."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from ray.tune.search import Searcher
 
 from search.portfolio import Portfolio
 from search.protocol import Probe, ProbeKey, Signal
+
+Cause = Literal["died", "out of memory", "overdue"]
+"""Why a trial lost its worker: it died, was killed for its memory, or as it gave no answer."""
 
 
 class ThresholdSearcher(Searcher):
@@ -25,13 +28,12 @@ class ThresholdSearcher(Searcher):
     Attributes:
         probes: what each running trial trains.
         spared: trials stopped because nothing more could be learnt from them.
-        out_of_memory: probes a worker of which was killed for its memory.
-        overdue: probes a worker of which was killed as it gave no answer in time.
+        causes: why probes lost a worker, where it did not just die.
 
     Args:
         portfolio: the search.
         to_config: the trial's config for a probe.
-        on_lost: told of each probe that has failed.
+        on_lost: told of each probe that has failed, and why.
         attempts: trials that a probe may lose.
     """
 
@@ -39,7 +41,7 @@ class ThresholdSearcher(Searcher):
         self,
         portfolio: Portfolio,
         to_config: Callable[[Probe], dict[str, Any]],
-        on_lost: Callable[[Probe], None] | None = None,
+        on_lost: Callable[[Probe, Cause], None] | None = None,
         attempts: int = 3,
     ) -> None:
         super().__init__()
@@ -49,8 +51,7 @@ class ThresholdSearcher(Searcher):
         self.attempts = attempts
         self.probes: dict[str, Probe] = {}
         self.spared: set[str] = set()
-        self.out_of_memory: set[tuple[str, ProbeKey]] = set()
-        self.overdue: set[tuple[str, ProbeKey]] = set()
+        self.causes: dict[tuple[str, ProbeKey], Cause] = {}
         self.errors: Counter[tuple[str, ProbeKey]] = Counter()
         self.is_stopped = False
 
@@ -83,7 +84,7 @@ class ThresholdSearcher(Searcher):
         if lost and self.errors[probe.cell, probe.key] >= self.attempts:
             self.portfolio.tell_failed(probe.cell, probe.key)
             if self.on_lost is not None:
-                self.on_lost(probe)
+                self.on_lost(probe, self.causes.get((probe.cell, probe.key), "died"))
 
     def is_final(self, trial_id: str) -> bool:
         """Whether a lost trial would be lost again: its probe has then failed at once."""

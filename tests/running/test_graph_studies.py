@@ -42,7 +42,7 @@ def test_the_live_table_has_the_degree_of_a_study_that_is_denser(
 def test_a_study_of_regular_graphs_tells_its_cells_apart_by_degree(
     tmp_path: Path, rgr_here: Rgr
 ) -> None:
-    graph = {"family": "regular", "degree": [1, 3]}
+    graph = {"family": "regular", "degree": [1, 2, 3]}
     cells = [{"m": 16, "d_model": 16}]
     write_study(tmp_path, graph=graph, cells=cells, search=SEARCH)
     done = rgr_here("run", "small.yaml", cwd=tmp_path)
@@ -52,22 +52,22 @@ def test_a_study_of_regular_graphs_tells_its_cells_apart_by_degree(
 
     tables = listed(rgr_here, tmp_path, "thresholds", "small.yaml")
     assert {(row["graph"], row["degree"], row["h"]) for row in tables["thresholds"]} == {
-        ("regular", degree, h) for degree in (1, 3) for h in (1, 2)
+        ("regular", degree, h) for degree in (1, 2, 3) for h in (1, 2)
     }
     best = {row["degree"]: row["D_K"] for row in tables["best"]}
-    assert best[1] < best[3]
+    assert best[1] < best[2] <= best[3]
     law = listed(rgr_here, tmp_path, "fit", "small.yaml")["laws"][0]
     x = np.array([degree * 16 * 4 / 16 for degree in best])
     assert law["slope"] == pytest.approx(np.dot(x, list(best.values())) / np.dot(x, x))
     for verb in ("plan", "status"):
         (rows, *_) = listed(rgr_here, tmp_path, verb, "small.yaml").values()
-        assert {row["degree"] for row in rows} == {1, 3}
+        assert {row["degree"] for row in rows} == {1, 2, 3}
     page = (tmp_path / "results/studies/small/report/index.html").read_text()
     assert "r = 1" not in page
     assert "r = 3" in page
     assert "App. A.3" in page
     runs = pd.read_parquet(tmp_path / "results/runs")
-    assert set(runs["degree"]) == {1, 3}
+    assert set(runs["degree"]) == {1, 2, 3}
     assert set(runs["cell_id"].groupby(runs["degree"]).nunique()) == {1}
 
 

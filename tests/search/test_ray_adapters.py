@@ -129,13 +129,13 @@ def test_a_trial_in_error_is_asked_for_again_without_the_seeds_known_by_then() -
 
 def test_a_probe_that_loses_every_trial_is_told_and_leaves_its_arm_open() -> None:
     study = Study(portfolio(arms=(1, 2)))
-    lost: list[Probe] = []
-    study.searcher.on_lost = lost.append
+    lost: list[tuple[Probe, str]] = []
+    study.searcher.on_lost = lambda *told: lost.append(told)
     for trial in ("a", "b", "c"):
         study.searcher.suggest(trial)
         assert not lost
         study.searcher.on_trial_complete(trial, None, error=True)
-    assert [(probe.arm, probe.value) for probe in lost] == [(1, lost[0].value)]
+    assert [(probe.arm, cause) for probe, cause in lost] == [(1, "died")]
     study.run_out()
     state = study.portfolio.state("cell")
     assert (state.result(1).status, state.result(2).status) == ("open", "found")
