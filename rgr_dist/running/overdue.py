@@ -98,7 +98,7 @@ class Leases:
             lease = self.lease(probe)
             if self._waited[trial_id] > lease:
                 self._waited[trial_id] = float("-inf")
-                self._searcher.causes.setdefault((probe.cell, probe.key), "overdue")
+                self._searcher.lost.note(probe, "overdue")
                 self._say(self._overdue(probe, lease))
                 ray.kill(worker)
 
@@ -108,7 +108,7 @@ class Leases:
         width = self._feed.sizes.width(probe.arm, probe.value)
         work = most_work(cell, width, len(probe.seeds))
         lease = max(self._shortest, lease_seconds(work, self._pace.of(probe.cell)))
-        return float(lease * 2 ** self._searcher.errors[probe.cell, probe.key])
+        return float(lease * 2 ** self._searcher.lost.count(probe))
 
     def _overdue(self, probe: Probe, lease: float) -> str:
         name = self._feed.study.name_of(self._feed.cell_of(probe))

@@ -29,7 +29,7 @@ from rgr_dist.study.study import Study
 from search.protocol import Probe
 
 WHY = {"died": LOST, "out of memory": OUT_OF_MEMORY, "overdue": OVERDUE}
-"""What the rows of a probe that lost every worker say, by ``search.tune.searcher.Cause``."""
+"""What the rows of a probe that lost every worker say, by ``search.tune.lost_workers.Cause``."""
 
 
 def run_study(
@@ -116,9 +116,10 @@ def _train(
     from rgr_dist.running.callbacks import Heartbeat
     from rgr_dist.running.ray_health import RayHealth
     from rgr_dist.running.worker import ProbeTrainable, probe_config
+    from search.tune.lost_workers import Cause
     from search.tune.runner import run_trials
     from search.tune.scheduler import SeedScheduler
-    from search.tune.searcher import Cause, ThresholdSearcher
+    from search.tune.searcher import ThresholdSearcher
     from search.tune.stopper import UntilDone
 
     portfolio, engine, gpus = search.portfolio, execution.engine, execution.gpus

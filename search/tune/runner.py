@@ -25,7 +25,7 @@ from ray.tune.schedulers import TrialScheduler
 from ray.tune.search import ConcurrencyLimiter, Searcher
 
 from search.tune.forgetting import NoProgress
-from search.tune.memory_kill import memory_kills_end_one_trial
+from search.tune.lost_workers import memory_kills_end_one_trial
 
 Resources = dict[str, float] | PlacementGroupFactory
 

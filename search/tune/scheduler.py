@@ -10,7 +10,7 @@ from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 
 from search.tune.forgetting import forget
-from search.tune.memory_kill import LOW_ON_MEMORY
+from search.tune.lost_workers import LOW_ON_MEMORY
 from search.tune.searcher import ThresholdSearcher
 
 
@@ -70,7 +70,7 @@ class SeedScheduler(FIFOScheduler):
         probe = self.asked_by.probes.get(trial.trial_id)
         told = Path(trial.error_file or "")
         if probe is not None and told.is_file() and LOW_ON_MEMORY in told.read_text():
-            self.asked_by.causes[probe.cell, probe.key] = "out of memory"
+            self.asked_by.lost.note(probe, "out of memory")
 
     def on_trial_result(self, tune_controller: Any, trial: Trial, result: dict[str, Any]) -> str:
         """Record a result and decide whether the trial goes on."""

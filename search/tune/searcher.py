@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 from ray.tune.search import Searcher
 
 from search.portfolio import Portfolio
-from search.protocol import Probe, ProbeKey, Signal
-
-Cause = Literal["died", "out of memory", "overdue"]
-"""Why a trial lost its worker: it died, was killed for its memory, or as it gave no answer."""
+from search.protocol import Probe, Signal
+from search.tune.lost_workers import Cause, LostWorkers
 
 
 class ThresholdSearcher(Searcher):
@@ -28,7 +25,7 @@ class ThresholdSearcher(Searcher):
     Attributes:
         probes: what each running trial trains.
         spared: trials stopped because nothing more could be learnt from them.
-        causes: why probes lost a worker, where it did not just die.
+        lost: which probes have lost trials, and why.
 
     Args:
         portfolio: the search.
@@ -48,11 +45,9 @@ class ThresholdSearcher(Searcher):
         self.portfolio = portfolio
         self.to_config = to_config
         self.on_lost = on_lost
-        self.attempts = attempts
+        self.lost = LostWorkers(attempts)
         self.probes: dict[str, Probe] = {}
         self.spared: set[str] = set()
-        self.causes: dict[tuple[str, ProbeKey], Cause] = {}
-        self.errors: Counter[tuple[str, ProbeKey]] = Counter()
         self.is_stopped = False
 
     def suggest(self, trial_id: str) -> Any:
@@ -76,15 +71,12 @@ class ThresholdSearcher(Searcher):
         probe = self.probes.pop(trial_id, None)
         if probe is None:
             return
-        lost = error or self.portfolio.is_wanted(probe)  # some trials end in silence
+        is_lost = error or self.portfolio.is_wanted(probe)  # some trials end in silence
         self.portfolio.release(probe)
-        self.errors[probe.cell, probe.key] += (
-            self.attempts if lost and self.is_final(trial_id) else lost
-        )
-        if lost and self.errors[probe.cell, probe.key] >= self.attempts:
+        if is_lost and self.lost.add(probe, self.is_final(trial_id)):
             self.portfolio.tell_failed(probe.cell, probe.key)
             if self.on_lost is not None:
-                self.on_lost(probe, self.causes.get((probe.cell, probe.key), "died"))
+                self.on_lost(probe, self.lost.cause(probe))
 
     def is_final(self, trial_id: str) -> bool:
         """Whether a lost trial would be lost again: its probe has then failed at once."""

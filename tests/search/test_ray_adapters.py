@@ -113,7 +113,7 @@ def test_a_probe_whose_trials_all_end_in_silence_is_given_up() -> None:
         if study.searcher.suggest(str(trial)) == Searcher.FINISHED:
             break
         study.searcher.on_trial_complete(str(trial), None)
-    assert trial == study.searcher.attempts
+    assert trial == study.searcher.lost.attempts
     assert study.portfolio.state("cell").result(1).status == "open"
 
 

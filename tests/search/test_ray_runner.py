@@ -77,7 +77,7 @@ def test_trials_that_have_ended_are_forgotten_with_their_folders() -> None:
         portfolio.tell(probe.cell, probe.arm, probe.value, 0, score)
 
     def config_of(probe: Probe) -> dict[str, Any]:
-        tries = searcher.errors[probe.cell, probe.key]
+        tries = searcher.lost.count(probe)
         return {"value": probe.value, "raises": probe.value == 8 and not tries}
 
     searcher = ThresholdSearcher(portfolio, config_of)

@@ -23,7 +23,7 @@ Result = TypeVar("Result")
 W = TypeVar("W", Weights, BlockWeights)
 
 
-class LaneEngine(ABC, Generic[W]):
+class CompiledEngine(ABC, Generic[W]):
     """Trains each lane by itself, in compiled code, on so many threads."""
 
     name = "fused"
@@ -126,7 +126,7 @@ def _outcome(lane: Lane, stop_reason: StopReason, val_score: float | None) -> Ou
     )
 
 
-class FusedEngine(LaneEngine[Weights]):
+class FusedEngine(CompiledEngine[Weights]):
     """Trains each lane until it stops early or at its limit, and tests it."""
 
     def train_lane(self, run: Run, budgets: Sequence[int] = ()) -> list[Outcome]:

@@ -10,7 +10,7 @@ from threading import Lock
 from rgr_dist.engines.api import BlockWeights, Outcome
 from rgr_dist.engines.early_stopping import Checks
 from rgr_dist.engines.facts_outcome import facts_outcome
-from rgr_dist.engines.fused.engine import LaneEngine
+from rgr_dist.engines.fused.engine import CompiledEngine
 from rgr_dist.engines.fused.facts.lane import FactsLane
 from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.database import Function
@@ -53,7 +53,7 @@ def _train(run: Run, budgets: Sequence[int]) -> list[Outcome]:
     return outcomes
 
 
-class FactsEngine(LaneEngine[BlockWeights]):
+class FactsEngine(CompiledEngine[BlockWeights]):
     """Trains each lane until each triple is right."""
 
     def train_lane(self, run: Run, budgets: Sequence[int] = ()) -> list[Outcome]:
