@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import statsmodels.api as sm
 
-from analysis.laws import Law, by_name, distinct, fit_laws, paper_laws
+from analysis.laws import Law, by_name, distinct, fit_laws, paper_laws, power_law
 from rgr_dist import paper
 from rgr_dist.paper import capacity_scale, compression
 
@@ -332,3 +332,24 @@ def test_three_cells_of_two_compressions_give_a_law_of_h() -> None:
     law = by_name(fit_laws(cells({(64, 16): (20, 4), (64, 32): (6, 1), (128, 64): (7, 3)})))["h"]
     assert law.slope == pytest.approx(1.0)
     assert law.intercept == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "why"),
+    [
+        ([], "no cell with a threshold"),
+        ([2.0], "1 cell"),
+        ([2.0, 2.0], "2 cells, all of one size"),
+        ([2.0, 4.0], "2 cells"),
+        ([2.0, 2.0, 2.0], "3 cells, all of one size"),
+        ([2.0, 2.0, 4.0], None),
+    ],
+)
+def test_a_power_law_takes_three_cells_of_two_sizes(sizes: list[float], why: str | None) -> None:
+    table = pd.DataFrame({"x": sizes, "fails": sizes, "status": "found"})
+    table["passes"] = table["fails"] + 1
+    law = power_law("any", ("Y*", "x"), "these", table, "x", ("fails", "passes"))
+    needs = "a fit needs 3 cells of 2 sizes whose Y* lies between two known ends"
+    assert law.reason == (None if why is None else f"{why}; {needs}")
+    assert law.status == ("fitted" if why is None else "too few cells")
+    assert (law.exponent is None) == (why is not None)

@@ -86,6 +86,29 @@ def test_equal_thresholds_are_told_as_such(pair: tuple[Tables, Tables]) -> None:
     assert section.values["sentences"][1:] == ["D_K* is the same in 5 cells."]
 
 
+def test_without_two_thresholds_there_is_no_ratio(made_up: SimpleNamespace) -> None:
+    one, censored = found(made_up, {(64, 16): 10}), found(made_up, {(64, 16): 0})
+    for pair in ((one, censored), (censored, one)):
+        section = side_by_side.cells(pair, NAMES)
+        assert section is not None
+        assert section.figures == []
+        (table,) = section.shown
+        (row,) = table.rows
+        assert [row[name] for name in ("ratio", "ratio_low", "ratio_high", "ratio_words")] == [
+            None
+        ] * 4
+        assert not table.apart(row)
+        summary = side_by_side.summary(pair, NAMES)
+        assert summary.values["sentences"][1:] == ["No cell has a threshold in both."]
+
+
+def test_one_ratio_has_no_interval(made_up: SimpleNamespace) -> None:
+    pair = found(made_up, {(64, 16): 10}), found(made_up, {(64, 16): 20})
+    assert side_by_side.summary(pair, NAMES).values["sentences"][1:] == [
+        "other needs 2.00 times the D_K* of one, in 1 cell."
+    ]
+
+
 def test_only_what_differs_is_told(pair: tuple[Tables, Tables]) -> None:
     (table,) = side_by_side.differences(pair, NAMES).shown
     assert {row["name"]: (row["a"], row["b"]) for row in table.rows} == {
