@@ -94,7 +94,7 @@ def grid_study(study: Study, cell: Cell) -> Study:
 
 def scratch_store(study: Study, store: Store, root: str) -> Store:
     """A store of its own with every run of the study that is stored, to be added to."""
-    scratch, stored = Store(root), stored_runs(study, store)
+    scratch, stored = Store(root), store.runs(cell.cell_id for cell in study.cells)
     known = stored["run_id"].isin(stored_runs(study, scratch)["run_id"])
     copied = stored[~known & (stored["stop_reason"] != "failed")]
     scratch.append(copied.astype("object").where(copied.notna(), None).to_dict("records"))

@@ -116,7 +116,7 @@ def parse(
     table = pq.read_table(
         pa.BufferReader(content), schema=schema, filters=wanted, page_checksum_verification=True
     )
-    _check_values(table)
+    check_values(table)
     return table
 
 
@@ -146,7 +146,7 @@ def _check_columns(found: pa.Schema, version: int) -> None:
             raise pa.ArrowInvalid(f"the column {field.name} is not of type {field.type}")
 
 
-def _check_values(table: pa.Table) -> None:
+def check_values(table: pa.Table) -> None:
     """Make sure that keys are there and that numbers are within their bounds.
 
     Raises:

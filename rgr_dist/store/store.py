@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 
 from rgr_dist.store.parts import (
     StoreError,
+    check_values,
     has_digest,
     parse,
     part_name,
@@ -89,7 +90,9 @@ class Store(Storage):
 
         Raises:
             StoreError: nothing was stored.
+            ArrowInvalid: it holds what could not be read again; nothing was stored.
         """
+        check_values(table)
         if self._lease is not None:
             self._lease.check()
         content = written(table)

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rgr_dist.store.parts import StoreError
+from rgr_dist.store.parts import StoreError, part_name, written
 from rgr_dist.store.schema import RUNS, SCHEMA_VERSION
 from rgr_dist.store.store import Store
 from rgr_dist.study.cell import Cell
@@ -208,10 +208,23 @@ def test_one_flipped_bit_of_a_score_is_damage(tmp_path: Path, cell_ids: list[str
 @pytest.mark.parametrize("cell_ids", [None, [CELL.cell_id]])
 def test_a_row_without_its_address_is_damage(tmp_path: Path, cell_ids: list[str] | None) -> None:
     store = Store(tmp_path)
-    store.append([run_row(seed=0), run_row(seed=1, run_id=None)])
     store.append([run_row(seed=2)])
+    rows = [run_row(seed=0), run_row(seed=1, run_id=None)]
+    content = written(pa.Table.from_pylist(rows, schema=RUNS))
+    part = tmp_path / "runs" / part_name(content)
+    part.write_bytes(content)
     assert list(store.runs(cell_ids)["seed"]) == [2]
-    assert list(store.damaged) == [f"runs/{parts(tmp_path)[0].name}"]
+    assert list(store.damaged) == [f"runs/{part.name}"]
+
+
+@pytest.mark.parametrize("change", [{"config": None}, {"D_K": 21}, {"score": 1.5}])
+def test_what_could_not_be_read_again_is_not_stored(tmp_path: Path, change: dict[str, Any]) -> None:
+    store = Store(tmp_path)
+    store.append([run_row(seed=0)])
+    with pytest.raises(pa.ArrowInvalid):
+        store.append([run_row(seed=1), run_row(seed=2) | change])
+    assert list(store.runs()["seed"]) == [0]
+    assert len(parts(tmp_path)) == 1
 
 
 def test_damaged_parts_are_set_aside_by_name_and_the_rest_is_an_export_again(
