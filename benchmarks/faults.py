@@ -53,7 +53,7 @@ def main(
         campaign.nodes_killed(others - campaign.faults.count("worker"))
         if drivers:
             campaign.disk_full()
-        counted = campaign.table()
+        done, counted = campaign.faults.table(), campaign.table()
     finally:
         ours.end(home)
         if keep is not None:
@@ -66,7 +66,7 @@ def main(
         "runs_in_torn_parts": campaign.torn,
         "minutes": round((time.monotonic() - began) / 60, 1),
     }
-    print_listing({"faults": campaign.faults.table(), "outcome": counted}, how, facts=facts)
+    print_listing({"faults": done, "outcome": counted}, how, facts=facts)
     sys.stdout.flush()
     # At once: as it ends, Ray would complain of the nodes that were killed.
     os._exit(int(any(row["is"] != row["should_be"] for row in counted)))
