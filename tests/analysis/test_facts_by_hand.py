@@ -108,7 +108,7 @@ def test_growth_in_words() -> None:
 def test_means_at_each_tau() -> None:
     rows = [
         {"by_tau": [[0.5, 1.0, 8], [0.9, 0.5, 6]], "rank_logits": 7, "rank_bound": 7},
-        {"by_tau": [[0.5, 0.5, 4], [0.9, 0.25, 2]], "rank_logits": 5, "rank_bound": 9},
+        {"by_tau": [[0.5, 0.5, 4], [0.9, 0.25, 2]], "rank_logits": 5, "rank_bound": 4},
     ]
     assert facts.by_tau(rows) == [
         {"tau": 0.5, "accuracy": 0.75, "rank": 6.0, "above_bound": 1, "gap": 1.0, "n": 2},

@@ -18,6 +18,7 @@ from analysis.narrowing import Narrowing, narrowing
 from analysis.runs import scored
 from analysis.thresholds import best
 from analysis.transitions import OWN, Collapse, probes, transitions
+from rgr_dist.study.from_yaml import parse_study
 
 PLACES = {(64, 16): 16, (128, 32): 20, (256, 64): 26}
 SEEDS = 100
@@ -70,6 +71,23 @@ def scipys(table, found: Narrowing) -> float:
     best = optimize.minimize(lost, [math.log(found.width), 0.0, *middles], method="Nelder-Mead",
                              options={"maxiter": 20_000, "xatol": 1e-5, "fatol": 1e-8})  # fmt: skip
     return float(best.x[1])
+
+
+@pytest.mark.parametrize(
+    ("model", "scores", "passing"),
+    [("max", [0.99, 0.9899, 1.0, 0.0], 2), ("value", [0.99, 0.9901, 1.2, 0.0], 2)],
+)
+def test_a_seed_passes_from_the_target_on(
+    made_up: SimpleNamespace, model: str, scores: list[float], passing: int
+) -> None:
+    """Of model max a score is at least the target, of model value an error at most."""
+    cells = [{"m": 64, "d_model": 16}]
+    search = {"heads": [2], "seeds": 4, "target": 0.99}
+    study = parse_study({"name": "made-up", "model": model, "cells": cells, "search": search})
+    (cell,) = study.cells
+    runs = [made_up.run_row(cell, 2, 8, seed, score) for seed, score in enumerate(scores)]
+    (probe,) = probes(made_up.results_of(study, runs, []).runs, study).to_dict("records")
+    assert (probe["passing"], probe["n_seeds"]) == (passing, 4)
 
 
 def test_the_exponent_is_that_of_the_joint_likelihood(made_up: SimpleNamespace) -> None:
