@@ -144,3 +144,19 @@ def test_data_without_lower_ends_set_no_upper_limits() -> None:
     factor = fitted["m log m/d"]
     assert factor.low == {"c": 0.0}
     assert factor.high["c"] == pytest.approx(1.0, abs=0.3)  # the least end is at 0.86
+
+
+@pytest.mark.parametrize(("n", "groups"), [(20, 20), (72, 12)])
+def test_each_cell_is_predicted_from_the_others_or_from_those_outside_its_group(
+    n: int, groups: int
+) -> None:
+    sizes = tuple((32 + 16 * i, 16 + 8 * (i % 5)) for i in range(n))
+    x = np.log([capacity_scale(*size) for size in sizes])
+    y = math.log(0.6) + 1.2 * x + np.random.default_rng(3).normal(0, 0.2, n)
+    cells = table(y - 5e-5, y + 5e-5, sizes)
+    power = next(one for one in rank_candidates(cells) if one.name == "(m log m/d)^a")
+    design, group, errors = sm.add_constant(x), np.arange(n) % groups, np.zeros(n)
+    for left in range(groups):
+        others = sm.OLS(y[group != left], design[group != left]).fit()
+        errors[group == left] = others.predict(design[group == left]) - y[group == left]
+    assert power.loo_error == pytest.approx(math.sqrt((errors**2).mean()), rel=1e-3)
