@@ -104,12 +104,12 @@ def test_a_config_that_today_is_written_otherwise_is_told(tmp_path: Path, change
 
 def test_runs_that_stand_twice_are_counted_and_merged(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    for seeds in ((0, 1), (1, 2, 2)):
+    for seeds in ((0, 1), (1, 2, 2), (3,)):
         store.append([run_row(seed=seed) for seed in seeds])
     found = verify(store)
-    assert (found.rows, found.repeated, found.problems) == (5, 2, [])
+    assert (found.rows, found.repeated, found.problems) == (6, 2, [])
     repair(store, found)
-    assert sorted(pd.read_parquet(tmp_path / "runs")["seed"]) == [0, 1, 2]
+    assert sorted(pd.read_parquet(tmp_path / "runs")["seed"]) == [0, 1, 2, 3]
     assert verify(store).repeated == 0
 
 
