@@ -89,10 +89,12 @@ class Store(Storage):
         """Store a table of runs durably, as one new part.
 
         Raises:
-            StoreError: nothing was stored.
-            ArrowInvalid: it holds what could not be read again; nothing was stored.
+            StoreError: nothing was stored; or it holds what could not be read again.
         """
-        check_values(table)
+        try:
+            check_values(table)
+        except pa.ArrowInvalid as error:
+            raise StoreError(f"{self.root}: cannot store runs: {error}") from error
         if self._lease is not None:
             self._lease.check()
         content = written(table)

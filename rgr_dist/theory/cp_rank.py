@@ -18,10 +18,14 @@ tensor needs, they would be singular."""
 def cp_error(tensor: npt.NDArray[np.generic], rank: int, seed: int = 0) -> float:
     """The best error of a sum of so many rank-one terms, of several starts.
 
+    Args:
+        tensor: finite, not all zero.
+
     Returns:
         The Frobenius norm of what is left, divided by that of the tensor.
     """
     unit = tensor.astype(np.float64)
+    unit /= np.abs(unit).max()  # first: the norm of tiny entries would be zero
     unit /= np.linalg.norm(unit)
     fits = (
         parafac(

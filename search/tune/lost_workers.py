@@ -47,10 +47,11 @@ class LostWorkers:
 
     def note(self, probe: Probe, cause: Cause) -> None:
         """Note why a probe loses a worker, where it does not just die."""
-        self._causes[probe.cell, probe.key] = cause
+        if self.cause(probe) != "out of memory":  # what one can do something about
+            self._causes[probe.cell, probe.key] = cause
 
     def cause(self, probe: Probe) -> Cause:
-        """Why a probe lost its workers, the last known."""
+        """Why a probe lost workers: for memory, if any was, else the last cause noted."""
         return self._causes.get((probe.cell, probe.key), "died")
 
 
