@@ -24,8 +24,9 @@ TABLES_EVERY = 10.0
 class Recorder:
     """Stores what trials report; then tells the search, the summary and the view.
 
-    Args:
+    Attributes:
         feed: turns rows into the scores of probes.
+        pace: how fast the runs of each cell are.
     """
 
     def __init__(

@@ -89,7 +89,7 @@ class Store(Storage):
         """Store a table of runs durably, as one new part.
 
         Raises:
-            StoreError: nothing was stored; or it holds what could not be read again.
+            StoreError: nothing was stored: it could not be, or could not have been read again.
         """
         try:
             check_values(table)

@@ -141,6 +141,17 @@ def test_a_probe_that_loses_every_trial_is_told_and_leaves_its_arm_open() -> Non
     assert (state.result(1).status, state.result(2).status) == ("open", "found")
 
 
+def test_a_probe_that_is_lost_for_memory_once_is_told_so() -> None:
+    study = Study(portfolio())
+    lost: list[tuple[Probe, str]] = []
+    study.searcher.on_lost = lambda *told: lost.append(told)
+    for trial, cause in (("a", "overdue"), ("b", "out of memory"), ("c", "overdue")):
+        study.searcher.suggest(trial)
+        study.searcher.lost.note(study.searcher.probes[trial], cause)
+        study.searcher.on_trial_complete(trial, None, error=True)
+    assert [cause for _, cause in lost] == ["out of memory"]
+
+
 def test_a_trial_whose_runs_fail_stops() -> None:
     """A failed run is no reason to train its seeds again and again."""
 
