@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from analysis.load import StudyResults
-    from analysis.report.written import Written
+    from analysis.report.report_cache import Written
     from rgr_dist.running.execution import Execution
     from rgr_dist.running.progress import Summary
     from rgr_dist.store.store import Store
@@ -176,7 +176,7 @@ def _tell(study: Study, store: Store, console: Console, summary: Summary, asked:
         Exit: some runs failed.
     """
     from analysis.load import open_results
-    from analysis.report.written import written_before
+    from analysis.report.report_cache import written_before
     from analysis.wording import duration, plural
     from rgr_dist.cli.results import print_thresholds, threshold_sections
     from rgr_dist.planning.listing import divergence, failures
@@ -227,7 +227,7 @@ def _has_law(results: StudyResults, store: Store) -> bool:
     """Whether ``rgr fit`` has a law to tell: that of D_K* beside the report, or one of D_V*."""
     study = results.study
     if study.search.axis == "d_vo":
-        from analysis import facts
+        from analysis.facts import tables as facts
 
         fitted = facts.laws(facts.threshold_rows(results), study)
         return any(law.exponent is not None for law in fitted)
@@ -244,9 +244,8 @@ def _import_the_rest() -> None:
 
 def _publish(results: StudyResults, store: Store) -> Written:
     from analysis.report.publish import publish  # with everything that is fitted and drawn
-    from analysis.report.tables import Tables
 
-    return publish(Tables(results), store)
+    return publish(results, store)
 
 
 def status(
