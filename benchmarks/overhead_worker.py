@@ -156,7 +156,7 @@ def lanes_parts(runs: list[Run]) -> Parts:
     evaluation, every = Evaluation(lanes), range(len(runs))
     return (
         lanes.advance,
-        lambda above: (lanes.is_finite(), evaluation.validate(every, above)),
+        lambda above: (lanes.is_finite(), [evaluation.validate(lane, above) for lane in every]),
         lambda: [evaluation.score(lane, lanes.tasks[lane].test) for lane in every],
     )
 

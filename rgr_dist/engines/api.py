@@ -1,4 +1,4 @@
-"""What an engine is, and what all of them share: AdamW's constants, the bound on F1.
+"""What an engine is, and how a run ends: the interface that all engines share.
 
 An engine trains runs of one (cell, h, d_k). All engines give the same numbers up to rounding, at
 very different speed.
@@ -6,9 +6,10 @@ very different speed.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -22,20 +23,6 @@ BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
 
 
 @dataclass(frozen=True)
-class AtTau:
-    """What a trained layer knows at a threshold on the probability.
-
-    Attributes:
-        accuracy: share of the asked triples whose value has a probability of at least tau.
-        rank: largest rank of an unfolding of softmax≥tau(L), over all pairs.
-    """
-
-    tau: float
-    accuracy: float
-    rank: int
-
-
-@dataclass(frozen=True)
 class FactsOutcome:
     """What is kept of a trained layer of facts; L are its logits of all pairs, [|K|, |Q|, |V|].
 
@@ -46,38 +33,39 @@ class FactsOutcome:
         softmax_accuracy: share whose value has a probability of at least ``facts.tau``.
         rank_logits: largest rank of an unfolding of L.
         rank_argmax: the same of the 0/1 tensor of the largest logits.
-        by_tau: softmax≥tau(L) at several tau, increasing.
+        by_tau: at several tau, increasing: tau, the share of the asked triples whose value has a
+            probability of at least tau, and the largest rank of an unfolding of softmax≥tau(L).
     """
 
     argmax_accuracy: float
     softmax_accuracy: float
     rank_logits: int
     rank_argmax: int
-    by_tau: tuple[AtTau, ...]
+    by_tau: tuple[tuple[float, float, int], ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Outcome:
     """How one run ended.
 
     Attributes:
+        steps: training steps done; if the run diverged, up to the check that found it.
+        seconds: the run's share of the wall time of the program that trained it.
         score: test micro-F1, test accuracy of model ``transformer``, or mean squared error of
             model ``value``; None if the run diverged.
         val_score: the same on validation at the last check, or the transformer's best; None if
             the run diverged.
         tau: the learned threshold; None if the run diverged or its model has none.
-        steps: training steps done; if the run diverged, up to the check that found it.
-        seconds: the run's share of the wall time of the program that trained it.
         null_rate: share of the transformer's test queries that it answered with NULL.
         facts: what model ``facts`` has beside its score; None of other models and if it diverged.
     """
 
-    score: float | None
-    val_score: float | None
-    tau: float | None
     steps: int
     stop_reason: StopReason
-    seconds: float
+    seconds: float = 0.0
+    score: float | None = None
+    val_score: float | None = None
+    tau: float | None = None
     null_rate: float | None = None
     facts: FactsOutcome | None = None
 
@@ -91,20 +79,22 @@ class Weights:
     tau: float
 
 
-BlockWeights = dict[str, npt.NDArray[np.floating]]
-"""Parameters of one transformer block, by name (``models.transformer``)."""
+NamedWeights = dict[str, npt.NDArray[np.floating]]
+"""Parameters of a transformer block or a layer of facts, by name."""
 
 
-class Engine(Protocol):
+class Engine(ABC):
     """Trains runs that differ only in their seed; no run affects another's numbers."""
 
     name: str
 
     def train(self, runs: Sequence[Run]) -> list[Outcome]:
         """Train every run until it stops, test it, and return the outcomes in order."""
+        return [outcome for (outcome,) in self.train_through(runs, ())]
 
+    @abstractmethod
     def train_through(self, runs: Sequence[Run], budgets: Sequence[int]) -> list[list[Outcome]]:
-        """Train every run, and tell how it would have ended at smaller step limits too.
+        """Train every run, and say how it would have ended at smaller step limits too.
 
         Args:
             budgets: step limits below that of the runs, increasing.
@@ -114,14 +104,9 @@ class Engine(Protocol):
             separate runs would give, but for ``seconds``.
         """
 
-    def weights_after(self, runs: Sequence[Run], steps: int) -> Sequence[Weights | BlockWeights]:
+    @abstractmethod
+    def weights_after(self, runs: Sequence[Run], steps: int) -> Sequence[Weights | NamedWeights]:
         """The weights after so many steps, without checks or stopping: to compare engines."""
-
-
-def train_apart(engine: Engine, runs: Sequence[Run], budgets: Sequence[int]) -> list[list[Outcome]]:
-    """``Engine.train_through`` by a training of its own for each budget."""
-    by_budget = [engine.train([run.with_limit(steps) for run in runs]) for steps in budgets]
-    return [list(outcomes) for outcomes in zip(*by_budget, engine.train(runs), strict=True)]
 
 
 def f1_cannot_exceed(actual: int, errors: int, value: float) -> bool:

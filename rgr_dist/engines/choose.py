@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from rgr_dist.engines.api import Engine
 from rgr_dist.faults import UserError
@@ -27,11 +27,11 @@ def check_engine(name: str, models: Iterable[str] = (), gpus: float = 0.0) -> No
     if gpus and name not in ("auto", "lanes"):
         raise EngineError(f"--engine {name}: trains on CPUs alone; valid with --gpus: auto, lanes")
     for model in models:
-        valid = MODELS[model].engines
-        if gpus and MODELS[model].task == "facts":
+        record = MODELS[model]
+        if gpus and not {"lanes", "construction"} & {*record.engines}:
             raise EngineError(f"--gpus: model {model} trains on CPUs alone; leave it out")
-        if name not in ("auto", *valid):
-            others = ", ".join(["auto", *(engine for engine in ENGINES if engine in valid)])
+        if name not in ("auto", *record.engines):
+            others = ", ".join(["auto", *(one for one in ENGINES if one in record.engines)])
             raise EngineError(f"--engine {name}: has no kernels for model {model}; valid: {others}")
 
 
@@ -50,62 +50,29 @@ def make_engine(
     """
     check_engine(name, [model])
     record = MODELS[model]
-    if record.task == "construction":  # made in numpy, on the CPU, wherever the worker is
-        from rgr_dist.engines.constructions import ConstructionEngine
-
-        return ConstructionEngine()
     if name == "auto":
         on_gpu = device != "cpu" and "lanes" in record.engines
         name = "lanes" if on_gpu else record.engines[0]
-    if name == "fused" and record.task == "facts":
-        from rgr_dist.engines.fused.facts.engine import FactsEngine
-
-        return FactsEngine(threads)
+    # Each is imported only when it is made: torch takes long.
     if name == "fused":
         from rgr_dist.engines.fused.engine import FusedEngine
 
         return FusedEngine(threads)
+    if name == "construction":
+        from rgr_dist.engines.constructions import ConstructionEngine
+
+        return ConstructionEngine()
     import torch
 
     torch.set_num_threads(threads)
-    return _TORCH_ENGINES[name, record.task](device)
+    if name == "reference":
+        from rgr_dist.engines.reference.engine import ReferenceEngine
 
+        return ReferenceEngine()
+    if record.task == "matching":
+        from rgr_dist.engines.lanes.transformer import TransformerLanes
 
-def _reference(device: str) -> Engine:
-    from rgr_dist.engines.reference.edges import ReferenceEngine
-
-    return ReferenceEngine()
-
-
-def _transformer_reference(device: str) -> Engine:
-    from rgr_dist.engines.reference.matching import TransformerReference
-
-    return TransformerReference()
-
-
-def _facts_reference(device: str) -> Engine:
-    from rgr_dist.engines.reference.facts import FactsReference
-
-    return FactsReference()
-
-
-def _lanes(device: str) -> Engine:
+        return TransformerLanes(device)
     from rgr_dist.engines.lanes.engine import LanesEngine
 
     return LanesEngine(device)
-
-
-def _transformer_lanes(device: str) -> Engine:
-    from rgr_dist.engines.lanes.transformer import TransformerLanes
-
-    return TransformerLanes(device)
-
-
-_TORCH_ENGINES: dict[tuple[str, str], Callable[[str], Engine]] = {
-    ("reference", "edges"): _reference,
-    ("reference", "matching"): _transformer_reference,
-    ("reference", "facts"): _facts_reference,
-    ("lanes", "edges"): _lanes,
-    ("lanes", "matching"): _transformer_lanes,
-}
-"""By the name of the engine and the task of the model; imported only when one is made."""

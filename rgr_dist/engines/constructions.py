@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import torch
 
-from rgr_dist.engines.api import Outcome, Weights
+from rgr_dist.engines.api import Engine, Outcome, Weights
 from rgr_dist.models.max_heads import max_scores, score_contexts
 from rgr_dist.models.softmax_sum import summed_attention
 from rgr_dist.problem.edge_task import Task
@@ -22,7 +22,7 @@ from rgr_dist.theory.construct import Built, build
 from rgr_dist.theory.draws import problem_of
 
 
-class ConstructionEngine:
+class ConstructionEngine(Engine):
     """Makes the weights of each run, and scores them.
 
     ``score`` is micro-F1 over all m² pairs, a stricter test than the sampled contexts of a trained
@@ -33,13 +33,9 @@ class ConstructionEngine:
 
     name = "construction"
 
-    def train(self, runs: Sequence[Run]) -> list[Outcome]:
-        """Make and score every run's weights."""
-        return [_outcome(run) for run in runs]
-
     def train_through(self, runs: Sequence[Run], budgets: Sequence[int]) -> list[list[Outcome]]:
-        """The same outcome at every budget: a construction takes no training steps."""
-        return [[outcome] * (len(budgets) + 1) for outcome in self.train(runs)]
+        """Make and score every run's weights: the same at every budget, as none are trained."""
+        return [[_outcome(run)] * (len(budgets) + 1) for run in runs]
 
     def weights_after(self, runs: Sequence[Run], steps: int) -> list[Weights]:
         """The weights; they do not depend on training steps."""

@@ -1,7 +1,7 @@
 """When a run stops because it has converged (App. A.1, Sec. 7.2), and at which step limits.
 
 The randomness of a run does not depend on its limit, so a run at a smaller limit is the beginning
-of one at a larger. ``Checks`` says what a training at the larger limit tells of both.
+of one at a larger. ``Checks`` says what a training at the larger limit shows of both.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class EarlyStop:
     A micro-F1 stops a run once ``patience`` checks in a row were above ``stop_score``. An error
     (Sec. 7.2: same interval and patience) stops it once that many checks in a row did not improve
     on the best one before them by more than ``tolerance`` times that best. A layer of facts stops
-    once every asked triple is right.
+    once every asked triple is right; the transformer never does.
     """
 
     cell: Cell
@@ -35,10 +35,12 @@ class EarlyStop:
 
     def after(self, val_score: float | None) -> bool:
         """Whether to stop after this check; None is a score that is not above ``above``."""
-        training = self.cell.training
-        if self.cell.record.task == "facts":
+        training, record = self.cell.training, self.cell.record
+        if not record.stops_early:
+            return False
+        if record.stops_when_perfect:
             return val_score == 1
-        if self.cell.record.minimised:
+        if record.minimised:
             assert val_score is not None
             counts = val_score >= self.best * (1 - training.tolerance)
             if not counts:
@@ -73,10 +75,11 @@ class Checks:
         """A check may skip a score that is certainly not above this; None: it must give it."""
         return None if steps == self.limits[0] else self.stop.above
 
-    def after(
-        self, steps: int, val_score: float | None, diverged: bool
-    ) -> tuple[StopReason | None, int]:
+    def after(self, steps: int, val_score: float | None) -> tuple[StopReason | None, int]:
         """What a check shows.
+
+        Args:
+            val_score: None if it is certainly not above ``above``, not finite if the run diverged.
 
         Returns:
             How the run ends at this check, if it does; and at how many of the limits, the smallest
@@ -85,7 +88,7 @@ class Checks:
         at_limit, is_regular = steps == self.limits[0], steps % self.every == 0
         stop = self.stop if is_regular else replace(self.stop)
         reason: StopReason | None = "max_steps" if at_limit else None
-        if diverged:
+        if val_score is not None and not math.isfinite(val_score):
             reason = "diverged"
         elif stop.after(val_score):
             reason = "converged"

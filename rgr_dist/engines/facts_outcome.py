@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rgr_dist.engines.api import AtTau, BlockWeights, FactsOutcome, Outcome, StopReason
+from rgr_dist.engines.api import FactsOutcome, NamedWeights, Outcome, StopReason
 from rgr_dist.problem.facts_task import FactsTask
 from rgr_dist.study.cell import Run
 from rgr_dist.theory.fact_logits import all_logits
@@ -23,7 +23,7 @@ TAUS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 def facts_outcome(
     task: FactsTask,
     run: Run,
-    weights: BlockWeights,
+    weights: NamedWeights,
     accuracies: dict[str, float],
     steps: int,
     stop_reason: StopReason,
@@ -40,20 +40,18 @@ def facts_outcome(
     right = chances[keys, queries, values]
     ranks: dict[bytes, int] = {}  # one layer often says the same at several tau
 
-    def at(tau: float) -> AtTau:
+    def at(tau: float) -> tuple[float, float, int]:
         places = places_above(chances, tau)
         known = places.tobytes()
         if known not in ranks:
             ranks[known] = triples_rank(places).lower
-        return AtTau(tau, float(np.mean(right >= tau)), ranks[known])
+        return tau, float(np.mean(right >= tau)), ranks[known]
 
     return Outcome(
-        score=score,
-        val_score=score,
-        tau=None,
         steps=steps,
         stop_reason=stop_reason,
-        seconds=0.0,
+        score=score,
+        val_score=score,
         facts=FactsOutcome(
             argmax_accuracy=accuracies["argmax"],
             softmax_accuracy=accuracies["softmax"],

@@ -106,8 +106,7 @@ def _columns(outcome: Outcome) -> dict[str, Any]:
     columns["threshold_tau"] = columns.pop("tau")
     facts = columns.pop("facts")
     if facts is not None:
-        at_each = [[at["tau"], at["accuracy"], at["rank"]] for at in facts["by_tau"]]
-        columns |= facts | {"by_tau": json.dumps(at_each)}
+        columns |= facts | {"by_tau": json.dumps(facts["by_tau"])}
     return columns
 
 

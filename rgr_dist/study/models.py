@@ -42,6 +42,7 @@ class Model:
         one_target: its task has one answer to each item, so that it takes permutations alone.
         splits_values: its heads share d_model for their values, so that h must divide it.
         stops_early: a run ends once it has converged.
+        stops_when_perfect: it has converged once a check finds no error.
     """
 
     name: ModelName
@@ -61,6 +62,7 @@ class Model:
     one_target: bool = False
     splits_values: bool = False
     stops_early: bool = True
+    stops_when_perfect: bool = False
 
     @property
     def minimised(self) -> bool:
@@ -195,6 +197,7 @@ RECORDS = (
             "learning_rate": 0.02,
             "schedule": "cosine",
         },
+        stops_when_perfect=True,
     ),
     _construction("1", "Sec. 4, Algorithm 1"),
     _construction("2", "Sec. 8, Algorithm 2"),

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from rgr_dist.engines.reference.facts import FactsReference
+from rgr_dist.engines.reference.engine import ReferenceEngine
 from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.database import Function
 
@@ -61,6 +61,6 @@ def test_the_jax_peer_trains_what_the_reference_trains(way: str, tmp_path: Path)
     )
     given = np.load(tmp_path / "U.npy")
     for weights, U in zip(
-        FactsReference(torch.float64).weights_after(RUNS, 100), given, strict=True
+        ReferenceEngine(torch.float64).weights_after(RUNS, 100), given, strict=True
     ):
         assert np.abs(U - weights["U"]).max() <= 1e-4 * np.abs(weights["U"]).max()

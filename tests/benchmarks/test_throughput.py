@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 
-from rgr_dist.engines.reference.edges import ReferenceEngine
+from rgr_dist.engines.reference.engine import ReferenceEngine
 from rgr_dist.study.cell import Cell, Run
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"

@@ -13,7 +13,8 @@ from rgr_dist.engines.choose import ENGINES, make_engine
 from rgr_dist.engines.lanes.engine import LanesEngine
 from rgr_dist.engines.lanes.evaluation import Evaluation
 from rgr_dist.engines.lanes.state import Lanes
-from rgr_dist.engines.reference.edges import SCORES, ReferenceEngine
+from rgr_dist.engines.reference.edges import SCORES
+from rgr_dist.engines.reference.engine import ReferenceEngine
 from rgr_dist.models.labels import labels
 from rgr_dist.models.max_heads import weighted_logistic_loss
 from rgr_dist.models.value_retrieval import retrieval_loss

@@ -1,5 +1,6 @@
 """A training through several step limits gives to the bit what a training for each would."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -76,8 +77,8 @@ def ends_at(cell: Cell, budgets: list[int], scores: list[float | None]) -> list[
     checks, steps, ends = Checks(cell, budgets), 0, []
     while checks.limits:
         steps += checks.steps_to_next(steps)
-        diverged = None in scores[:steps]
-        reason, count = checks.after(steps, scores[steps - 1], diverged)
+        score = math.nan if None in scores[:steps] else scores[steps - 1]
+        reason, count = checks.after(steps, score)
         assert (reason is None) == (count == 0)
         ends += [(steps, reason)] * count
     return ends

@@ -13,9 +13,9 @@ from pydantic import TypeAdapter
 from rgr_dist.engines.api import Outcome
 from rgr_dist.engines.choose import make_engine
 from rgr_dist.engines.facts_outcome import TAUS
-from rgr_dist.engines.fused.facts.engine import FactsEngine
+from rgr_dist.engines.fused.engine import FusedEngine
 from rgr_dist.engines.fused.facts.lane import FactsLane
-from rgr_dist.engines.reference.facts import FactsReference
+from rgr_dist.engines.reference.engine import ReferenceEngine
 from rgr_dist.study import assets
 from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.database import Database
@@ -65,9 +65,9 @@ def run_of(shape: dict[str, Any], seed: int = 0, **training: Any) -> Run:
 @shapes
 def test_the_compiled_engine_follows_the_loop(shape: dict[str, Any]) -> None:
     run = run_of(shape, seed=3)
-    (given,) = FactsEngine().weights_after([run], 60)
-    (expected,) = FactsReference(torch.float64).weights_after([run], 60)
-    (start,) = FactsReference(torch.float64).weights_after([run], 0)
+    (given,) = FusedEngine().weights_after([run], 60)
+    (expected,) = ReferenceEngine(torch.float64).weights_after([run], 60)
+    (start,) = ReferenceEngine(torch.float64).weights_after([run], 0)
     frozen = [name for name in start if (start[name] == expected[name]).all()]
     wanted = shape.get("facts", {})
     assert ("X_K" in frozen) == ("X_Q" in frozen) == (wanted.get("train_embedding") is False)
@@ -81,8 +81,8 @@ def test_the_compiled_engine_follows_the_loop(shape: dict[str, Any]) -> None:
 def test_the_first_step_goes_down_the_numerical_slope_of_the_loss(shape: dict[str, Any]) -> None:
     """AdamW's first step is the sign of the gradient, where it is not as small as epsilon."""
     run = run_of(shape, weight_decay=0.0)
-    (start,), (after,) = (FactsReference(torch.float64).weights_after([run], n) for n in (0, 1))
-    (fused,) = FactsEngine().weights_after([run], 1)
+    (start,), (after,) = (ReferenceEngine(torch.float64).weights_after([run], n) for n in (0, 1))
+    (fused,) = FusedEngine().weights_after([run], 1)
     batch = FactsLane(run).task.batch(0)
 
     def loss(weights: dict[str, np.ndarray]) -> float:
@@ -106,16 +106,16 @@ def test_the_first_step_goes_down_the_numerical_slope_of_the_loss(shape: dict[st
 
 def test_seeds_beside_each_other_and_apart_give_the_same_numbers() -> None:
     runs = [run_of(SHAPES["odd everything"], seed) for seed in range(4)]
-    together = FactsEngine(threads=3).weights_after(runs, 30)
+    together = FusedEngine(threads=3).weights_after(runs, 30)
     for run, weights in zip(runs, together, strict=True):
-        (alone,) = FactsEngine().weights_after([run], 30)
+        (alone,) = FusedEngine().weights_after([run], 30)
         assert all((alone[name] == weights[name]).all() for name in weights)
     assert not np.allclose(together[0]["U"], together[1]["U"])
 
 
 def test_a_lane_that_is_perturbed_moves_no_other() -> None:
     one, other = (FactsLane(run_of(SHAPES["odd everything"], seed)) for seed in range(2))
-    (alone,) = FactsEngine().weights_after([other.run], 30)
+    (alone,) = FusedEngine().weights_after([other.run], 30)
     for _ in range(3):
         one.theta += 0.1
         one.advance(10)
@@ -166,12 +166,12 @@ def test_the_reference_ends_the_same(shape: dict[str, Any]) -> None:
         assert (a.steps, a.stop_reason) == (b.steps, b.stop_reason)
         assert a.score == b.score
         assert a.facts.rank_logits == b.facts.rank_logits
-        assert [at.accuracy for at in a.facts.by_tau] == [at.accuracy for at in b.facts.by_tau]
+        assert a.facts.by_tau == b.facts.by_tau
 
 
 def test_a_run_stops_at_the_first_check_at_which_every_triple_is_right() -> None:
     run = run_of(QUICK, learning_rate=0.03, check_every=10, max_steps=1000)
-    (outcome,) = FactsEngine().train([run])
+    (outcome,) = FusedEngine().train([run])
     assert outcome.stop_reason == "converged"
     assert outcome.steps % 10 == 0
     lane = FactsLane(run)
@@ -184,8 +184,8 @@ def test_a_run_stops_at_the_first_check_at_which_every_triple_is_right() -> None
 def test_an_outcome_tells_what_its_weights_know() -> None:
     shape = {"sizes": (12, 4, 9, 6, 2, 2, 1), "database": {"family": "partial", "share": 0.7}}
     run = run_of(shape, learning_rate=0.02, max_steps=120)
-    (outcome,) = FactsEngine().train([run])
-    (weights,) = FactsEngine().weights_after([run], 120)
+    (outcome,) = FusedEngine().train([run])
+    (weights,) = FusedEngine().weights_after([run], 120)
     logits = all_logits(weights, run.h, residual=True)
     chances = np.exp(logits) / np.exp(logits).sum(2, keepdims=True)
     k, q, v = FactsLane(run).task.triples.T
@@ -194,11 +194,11 @@ def test_an_outcome_tells_what_its_weights_know() -> None:
     assert facts.argmax_accuracy == np.mean(logits.argmax(2)[k, q] == v)
     assert facts.softmax_accuracy == np.mean(chances[k, q, v] >= 0.95)
     assert outcome.score == facts.softmax_accuracy
-    assert [at.tau for at in facts.by_tau] == list(TAUS)
-    for at in facts.by_tau:
-        assert at.accuracy == np.mean(chances[k, q, v] >= at.tau)
-        ones = (chances >= at.tau).astype(float)
-        assert at.rank == max(
+    assert [tau for tau, _, _ in facts.by_tau] == list(TAUS)
+    for tau, accuracy, rank in facts.by_tau:
+        assert accuracy == np.mean(chances[k, q, v] >= tau)
+        ones = (chances >= tau).astype(float)
+        assert rank == max(
             np.linalg.matrix_rank(np.moveaxis(ones, mode, 0).reshape(ones.shape[mode], -1))
             for mode in range(3)
         )
@@ -216,5 +216,5 @@ def test_triples_of_a_file_are_learned() -> None:
     triples = np.array([[0, 0, 1], [0, 1, 0], [1, 0, 2], [2, 1, 1]], dtype=np.int32)
     keys = {"family": "file", "digest": assets.add(triples), "triples": 4}
     shape = {"sizes": (3, 2, 3, 8, 1, 2, 4), "database": keys, "facts": {"embedding_scale": 0.25}}
-    (outcome,) = FactsEngine().train([run_of(shape, learning_rate=0.03, max_steps=2000)])
+    (outcome,) = FusedEngine().train([run_of(shape, learning_rate=0.03, max_steps=2000)])
     assert outcome.score == 1.0

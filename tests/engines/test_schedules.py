@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from rgr_dist.engines.api import Engine, Weights
 from rgr_dist.engines.fused.engine import FusedEngine
 from rgr_dist.engines.lanes.engine import LanesEngine
-from rgr_dist.engines.reference.edges import ReferenceEngine
-from rgr_dist.engines.reference.schedule import make_schedule
+from rgr_dist.engines.reference.engine import ReferenceEngine
+from rgr_dist.engines.reference.trainer import make_schedule
 from rgr_dist.engines.schedule import learning_rates
 from rgr_dist.study.training import Training
 from tests.engines.plain_training import PlainTraining

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from rgr_dist.engines.fused.facts.engine import FactsEngine
+from rgr_dist.engines.fused.engine import FusedEngine
 from rgr_dist.problem.databases import sample_triples, tensor
 from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.database import Database
@@ -171,16 +171,16 @@ def test_a_database_of_a_stated_rank_is_consistent_with_every_layer_that_learns_
         Run(cell=cell, h=1, d_k=4, d_vo=d_vo, seed=seed) for d_vo in (1, 2, 4, 8) for seed in (0, 1)
     ]
     learned = 0
-    for run, outcome in zip(runs, FactsEngine().train(runs), strict=True):
+    for run, outcome in zip(runs, FusedEngine().train(runs), strict=True):
         stated = triples_rank(sample_triples(database, cell.problem_json, run.seed))
         assert stated.lower == rank <= stated.upper
         facts, d_vo = outcome.facts, run.d_vo
         assert facts is not None
         assert d_vo is not None
         assert facts.rank_logits <= layer_rank_bound((12, 4, 10), 1, d_vo, 8, residual=True)
-        for at in facts.by_tau:
-            if at.accuracy == 1:
-                assert at.rank == rank
+        for _, accuracy, lower in facts.by_tau:
+            if accuracy == 1:
+                assert lower == rank
                 learned += 1
         if facts.argmax_accuracy == 1:
             assert facts.rank_argmax == rank

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import math
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from threading import Lock
-from typing import Generic, TypeVar
+from typing import TypeVar
 
-from rgr_dist.engines.api import BlockWeights, Outcome, StopReason, Weights
+from rgr_dist.engines.api import Engine, NamedWeights, Outcome, StopReason, Weights
 from rgr_dist.engines.early_stopping import Checks
 from rgr_dist.engines.fused.evaluation import make_scorer
+from rgr_dist.engines.fused.facts.lane import FactsLane
 from rgr_dist.engines.fused.lane import Lane
 from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.families import Permutation, Regular
 from rgr_dist.study.training import Training
 
 Result = TypeVar("Result")
-W = TypeVar("W", Weights, BlockWeights)
 
 
-class CompiledEngine(ABC, Generic[W]):
-    """Trains each lane by itself, in compiled code, on so many threads."""
+class FusedEngine(Engine):
+    """Trains each lane by itself, until it stops early or at its limit, on so many threads.
+
+    Args:
+        threads: at least 1, or a ValueError is raised.
+    """
 
     name = "fused"
 
@@ -33,36 +36,26 @@ class CompiledEngine(ABC, Generic[W]):
             raise ValueError(f"threads: {threads}; give at least 1")
         self.threads = threads
 
-    @abstractmethod
-    def train_lane(self, run: Run, budgets: Sequence[int] = ()) -> list[Outcome]:
-        """Train a run until it stops: its outcome at each budget and at its end.
-
-        ``seconds`` is its own time, without compiling.
-        """
-
-    @abstractmethod
-    def weights_of(self, run: Run, steps: int) -> W:
-        """The weights of a run after so many steps, without checks or stopping."""
-
-    def train(self, runs: Sequence[Run]) -> list[Outcome]:
-        """Train every run until it stops, test it, and return the outcomes in order."""
-        return [outcome for (outcome,) in self.train_through(runs, ())]
-
     def train_through(self, runs: Sequence[Run], budgets: Sequence[int]) -> list[list[Outcome]]:
-        """Train every run, and tell how it would have ended at smaller step limits too.
+        """Train every run, and say how it would have ended at smaller step limits too.
 
         The seconds of each are its share of the time that threads share.
         """
-        ends = self._map(lambda run: self.train_lane(run, budgets), runs)
         at_once = max(1, min(self.threads, len(runs)))
         return [
             [replace(outcome, seconds=outcome.seconds / at_once) for outcome in outcomes]
-            for outcomes in ends
+            for outcomes in self._map(lambda run: train_lane(run, budgets), runs)
         ]
 
-    def weights_after(self, runs: Sequence[Run], steps: int) -> list[W]:
+    def weights_after(self, runs: Sequence[Run], steps: int) -> list[Weights | NamedWeights]:
         """The weights after so many steps, without checks or stopping."""
-        return self._map(lambda run: self.weights_of(run, steps), runs)
+
+        def weights(run: Run) -> Weights | NamedWeights:
+            lane = LANES[run.cell.record.task](run)
+            lane.advance(steps)
+            return lane.weights()
+
+        return self._map(weights, runs)
 
     def _map(self, work: Callable[[Run], Result], runs: Sequence[Run]) -> list[Result]:
         if self.threads == 1 or len(runs) < 2:
@@ -71,71 +64,76 @@ class CompiledEngine(ABC, Generic[W]):
             return list(pool.map(work, runs))
 
 
-def compile_for(run: Run) -> None:
-    """Compile or load what runs of its kind need, unless this process has done so already."""
-    kind = run.cell.model, run.cell.graph.balanced
-    with _compiling:
-        if kind in _compiled:
-            return
+class EdgeLane(Lane):
+    """A lane of model ``max``, ``softmax`` or ``value``, with its checks and its test."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        self.validation = make_scorer(self, self.task.validation, often=True)
+
+    def check(self, above: float | None) -> float | None:
+        """The score over the validation contexts, or None if it certainly is not above."""
+        return self.validation.score(above)
+
+    def outcome(self, stop_reason: StopReason, val_score: float | None) -> Outcome:
+        """How the lane ended, tested, but for its ``seconds``."""
+        return Outcome(
+            steps=self.steps,
+            stop_reason=stop_reason,
+            score=make_scorer(self, self.task.test).score(),
+            val_score=val_score,
+            tau=float(self.theta.tau[0]) if self.run.cell.record.has_tau else None,
+        )
+
+    @staticmethod
+    def brief_runs(run: Run) -> list[Run]:
+        """Short runs that need every kernel that a run of this model and kind of graph does."""
+        graph = Regular(degree=2) if run.cell.graph.balanced else Permutation()
+        runs = []
         for contexts in FEW, MANY:
             brief = Training(
                 max_steps=2, check_every=1, validation_contexts=contexts, test_contexts=contexts
             )
-            graph = Regular(degree=2) if run.cell.graph.balanced else Permutation()
             cell = Cell(model=run.cell.model, m=32, d_model=8, graph=graph, training=brief)
-            _train(Run(cell=cell, h=2, d_k=2, seed=0))
-        _compiled.add(kind)
+            runs.append(Run(cell=cell, h=2, d_k=2, seed=0))
+        return runs
 
 
 FEW, MANY = 2, 100
 """Contexts of 32 items: scored one by one if few, and by pairs or triples of items if many."""
+LANES: Mapping[str, type[EdgeLane | FactsLane]] = {"edges": EdgeLane, "facts": FactsLane}
+"""By the task of the run's model."""
 _compiling = Lock()
 _compiled: set[tuple[str, bool]] = set()
 
 
+def train_lane(run: Run, budgets: Sequence[int] = ()) -> list[Outcome]:
+    """Train a run until it stops: its outcome at each budget and at its end.
+
+    ``seconds`` is its own time, without that of compiling, which is done here if need be.
+    """
+    kind = run.cell.model, run.cell.graph.balanced
+    with _compiling:
+        if kind not in _compiled:
+            for brief in LANES[run.cell.record.task].brief_runs(run):
+                _train(brief)
+            _compiled.add(kind)
+    return _train(run, budgets)
+
+
 def _train(run: Run, budgets: Sequence[int] = ()) -> list[Outcome]:
     started = time.perf_counter()
-    lane, checks = Lane(run), Checks(run.cell, budgets)
-    validation = make_scorer(lane, lane.task.validation, often=True)
+    lane, checks = LANES[run.cell.record.task](run), Checks(run.cell, budgets)
     outcomes: list[Outcome] = []
     while checks.limits:
         lane.advance(checks.steps_to_next(lane.steps))
-        val_score, diverged = None, not lane.is_finite()
-        if not diverged:
-            val_score = validation.score(checks.above(lane.steps))
-            diverged = val_score is not None and not math.isfinite(val_score)
-        stop_reason, ends = checks.after(lane.steps, val_score, diverged)
-        if stop_reason is not None:
-            outcome = _outcome(lane, stop_reason, val_score)
-            seconds = time.perf_counter() - started
-            outcomes += [replace(outcome, seconds=seconds)] * ends
+        above = checks.above(lane.steps)
+        val_score = lane.check(above) if lane.is_finite() else math.nan
+        stop_reason, ends = checks.after(lane.steps, val_score)
+        if stop_reason is None:
+            continue
+        outcome = Outcome(steps=lane.steps, stop_reason=stop_reason)
+        if stop_reason != "diverged":
+            outcome = lane.outcome(stop_reason, val_score)
+        outcomes += [replace(outcome, seconds=time.perf_counter() - started)] * ends
     return outcomes
-
-
-def _outcome(lane: Lane, stop_reason: StopReason, val_score: float | None) -> Outcome:
-    """How a lane ended, tested unless it diverged."""
-    if stop_reason == "diverged":
-        return Outcome(None, None, None, lane.steps, stop_reason, seconds=0.0)
-    return Outcome(
-        score=make_scorer(lane, lane.task.test).score(),
-        val_score=val_score,
-        tau=float(lane.theta.tau[0]) if lane.run.cell.record.has_tau else None,
-        steps=lane.steps,
-        stop_reason=stop_reason,
-        seconds=0.0,
-    )
-
-
-class FusedEngine(CompiledEngine[Weights]):
-    """Trains each lane until it stops early or at its limit, and tests it."""
-
-    def train_lane(self, run: Run, budgets: Sequence[int] = ()) -> list[Outcome]:
-        """Train a run until it stops, and test it at each budget and at its end."""
-        compile_for(run)
-        return _train(run, budgets)
-
-    def weights_of(self, run: Run, steps: int) -> Weights:
-        """The weights of a run after so many steps, without checks or stopping."""
-        lane = Lane(run)
-        lane.advance(steps)
-        return lane.weights()

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from rgr_dist.engines.cooccurrence import cooccurrence_pays, error_forms, retrievals_in
 from rgr_dist.engines.fused.evaluation_kernels import (
+    AllItems,
     count_in_contexts,
     count_in_pairs,
     count_pairs,
@@ -27,9 +28,9 @@ from rgr_dist.engines.fused.evaluation_kernels import (
     error_in_contexts,
     project_items,
 )
-from rgr_dist.engines.fused.lane import Lane, padded, zeros
+from rgr_dist.engines.fused.lane import Lane
 from rgr_dist.engines.fused.simd import WIDTH
-from rgr_dist.engines.fused.step import FloatArray
+from rgr_dist.engines.fused.simd_memory import FloatArray, padded, zeros
 from rgr_dist.models.f1 import micro_f1
 from rgr_dist.problem.contexts import edges_within
 
@@ -91,12 +92,9 @@ class F1ByPairs(F1Scorer):
     """Pairs of items by their source, each counted as often as the contexts hold it."""
 
     def __init__(self, lane: Lane, contexts: Contexts) -> None:
-        m, E, M = lane.run.cell.m, lane.sizes.E, padded(lane.run.cell.m, WIDTH)
+        m, M = lane.run.cell.m, padded(lane.run.cell.m, WIDTH)
         M += WIDTH * (1 - M // WIDTH % 2)  # rows of an odd number of cache lines share no sets
-        self.sizes = lane.sizes._replace(length=m, L=M)
-        self.items_t, self.P = zeros(E, M), zeros(lane.sizes.C, M)
-        self.items_t.reshape(E, M)[:, :m] = lane.items.reshape(-1, E)[:m].T
-        self.scores, self.argmax_head = zeros(lane.sizes.L, M), zeros(lane.sizes.L, M)
+        self.every = _all_items(lane, M, lane.sizes.L)
         self.times = zeros(m, M)
         count_pairs(contexts, M, self.times)
         edges = lane.task.graph.sources.astype(np.int64) * M + lane.task.targets
@@ -104,22 +102,8 @@ class F1ByPairs(F1Scorer):
         self.times[edges] *= -1
 
     def _count(self, order: Ints, counts: Ints, bound: Bound) -> bool:
-        lane = self.lane
         complete: bool = count_in_pairs(
-            lane.theta,
-            lane.workspace,
-            lane.sizes,
-            lane.items,
-            self.sizes,
-            self.items_t,
-            self.P,
-            order,
-            self.scores,
-            self.argmax_head,
-            self.times,
-            self.errors,
-            counts,
-            bound,
+            self.lane.arrays, self.every, self.times, order, self.errors, counts, bound
         )
         return complete
 
@@ -138,23 +122,12 @@ class F1ByContexts(F1Scorer):
         if not self._count_some(order[:few], self.table[:0], counts, bound):
             return False
         if few < len(order):
-            project_items(lane.theta, lane.workspace, lane.sizes, lane.items, self.table)
+            project_items(lane.arrays, self.table)
         return self._count_some(order[few:], self.table, counts, bound)
 
     def _count_some(self, some: Ints, table: FloatArray, counts: Ints, bound: Bound) -> bool:
-        lane = self.lane
         complete: bool = count_in_contexts(
-            lane.theta,
-            lane.workspace,
-            lane.sizes,
-            lane.items,
-            lane.graph,
-            self.contexts,
-            table,
-            some,
-            self.errors,
-            counts,
-            bound,
+            self.lane.arrays, self.contexts, table, some, self.errors, counts, bound
         )
         return complete
 
@@ -163,26 +136,15 @@ class ErrorByTriples:
     """Mean squared error summed over triples of items, by how often they co-occur."""
 
     def __init__(self, lane: Lane, contexts: Contexts) -> None:
-        m, E, L = lane.run.cell.m, lane.sizes.E, padded(lane.run.cell.m, WIDTH)
-        self.lane, self.sizes = lane, lane.sizes._replace(length=m, L=L)
-        self.items_t, self.P = zeros(E, L), zeros(lane.sizes.C, L)
-        self.items_t.reshape(E, L)[:, :m] = lane.items.reshape(-1, E)[:m].T
-        self.scores, self.argmax_head = zeros(L, L), zeros(L, L)
-        self.forms = error_forms(contexts, lane.task.targets, lane.task.messages, L).ravel()
+        M = padded(lane.run.cell.m, WIDTH)
+        self.lane, self.every = lane, _all_items(lane, M, M)
+        self.forms = error_forms(contexts, lane.task.targets, lane.task.messages, M).ravel()
         self.retrievals = len(retrievals_in(contexts, lane.task.targets).positions)
 
     def score(self, above: float | None = None) -> float:
         """Mean squared error over the retrieved messages; 0.0 if there are none."""
-        error = error_by_cooccurrence(
-            self.lane.theta,
-            self.sizes,
-            self.items_t,
-            self.P,
-            self.scores,
-            self.argmax_head,
-            self.lane.task.targets,
-            self.forms,
-        )
+        lane = self.lane
+        error = error_by_cooccurrence(lane.arrays, self.every, lane.task.targets, self.forms)
         error = 0.0 if error < 0 else error  # rounding may leave a little less; NaN stays
         return float(error) / max(1, self.retrievals)
 
@@ -196,22 +158,21 @@ class ErrorByContexts:
 
     def score(self, above: float | None = None) -> float:
         """Mean squared error over the retrieved messages; 0.0 if there are none."""
-        lane = self.lane
-        project_items(lane.theta, lane.workspace, lane.sizes, lane.items, self.table)
-        error = error_in_contexts(
-            lane.theta,
-            lane.workspace,
-            lane.sizes,
-            lane.items,
-            lane.messages,
-            lane.task.targets,
-            self.contexts,
-            *self.retrievals,
-            self.table,
-        )
+        arrays, targets = self.lane.arrays, self.lane.task.targets
+        project_items(arrays, self.table)
+        error = error_in_contexts(arrays, targets, self.contexts, *self.retrievals, self.table)
         return float(error) / max(1, len(self.retrievals.positions))
+
+
+def _all_items(lane: Lane, M: int, sources: int) -> AllItems:
+    """Room to score so many sources at once with all items, of which M - m are padding."""
+    m, E = lane.run.cell.m, lane.sizes.E
+    X_t = zeros(E, M)
+    X_t.reshape(E, M)[:, :m] = lane.arrays.items.reshape(-1, E)[:m].T
+    sizes = lane.sizes._replace(length=m, L=M)
+    return AllItems(sizes, X_t, zeros(lane.sizes.C, M), zeros(sources, M), zeros(sources, M))
 
 
 def _new_table(lane: Lane) -> FloatArray:
     """Room for queries and keys of all items."""
-    return zeros(lane.items.size // lane.sizes.E, lane.sizes.T)
+    return zeros(lane.arrays.items.size // lane.sizes.E, lane.sizes.T)

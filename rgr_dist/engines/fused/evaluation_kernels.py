@@ -1,8 +1,13 @@
-"""The compiled loops that score a lane: count edges, or sum the errors of retrieved messages."""
+"""The compiled loops that score a lane: count edges, or sum the errors of retrieved messages.
+
+A ``lane`` is its ``Arrays``. Counts are int64 [3]: true positives, predicted edges and errors so
+far. A ``bound`` on F1 is the number of actual edges in all, and a value that F1 is to exceed, as a
+float64; a negative value never ends a count.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -18,48 +23,66 @@ from rgr_dist.engines.fused.simd import (
     where_above,
     where_equal,
 )
-from rgr_dist.engines.fused.simd_memory import gather_rows, load, outer_fma, transpose, vec_mat
-from rgr_dist.engines.fused.step import project, project_context
+from rgr_dist.engines.fused.simd_memory import (
+    FloatArray,
+    gather_rows,
+    load,
+    outer_fma,
+    transpose,
+    vec_mat,
+)
+from rgr_dist.engines.fused.step import Sizes, project, project_context
 from rgr_dist.kernel_cache import cached_kernel
 
 _cannot_exceed = numba.njit(nogil=True, inline="always")(f1_cannot_exceed)
 
 
+class AllItems(NamedTuple):
+    """What it takes to score some sources with all m items, as if these were one context.
+
+    Attributes:
+        sizes: of that context: m is its length, and M its padded length L.
+        X_t: embeddings, [E, M].
+        P: queries and keys, [C, M], overwritten.
+        scores, argmax_head: of as many sources as there is room for, [sources, M], overwritten.
+    """
+
+    sizes: Sizes
+    X_t: FloatArray
+    P: FloatArray
+    scores: FloatArray
+    argmax_head: FloatArray
+
+
 @cached_kernel(nogil=True)
-def project_items(theta: Any, workspace: Any, sizes: Any, items: Any, table: Any) -> None:
+def project_items(lane: Any, table: Any) -> None:
     """Queries and keys of all items into ``table`` [m, T], m padded to a multiple of L."""
-    L, E, T = sizes.L, sizes.E, sizes.T
-    for first in range(0, items.size // E, L):
-        transpose(items[first * E : (first + L) * E], L, E, workspace.X_t)
-        project(theta.W, workspace.X_t, sizes, workspace.P)
+    workspace, (L, E, T) = lane.workspace, (lane.sizes.L, lane.sizes.E, lane.sizes.T)
+    for first in range(0, lane.items.size // E, L):
+        transpose(lane.items[first * E : (first + L) * E], L, E, workspace.X_t)
+        project(lane.theta.W, workspace.X_t, lane.sizes, workspace.P)
         transpose(workspace.P, T, L, table[first * T : (first + L) * T])
 
 
 @numba.njit(nogil=True, inline="always")
-def score_context(
-    theta: Any, workspace: Any, sizes: Any, items: Any, nodes: Any, table: Any
-) -> None:
+def score_context(lane: Any, nodes: Any, table: Any) -> None:
     """Combined scores of a context.
 
     Args:
         table: what ``project_items`` made; empty: project the context by itself.
     """
+    workspace, sizes = lane.workspace, lane.sizes
     if table.size > 0:
         gather_rows(table, sizes.T, nodes, workspace.P_t)
         transpose(workspace.P_t, sizes.L, sizes.T, workspace.P)
     else:
-        project_context(theta, workspace, sizes, items, nodes)
+        project_context(lane, nodes)
     heads_forward(workspace.P, sizes, workspace.attention, workspace)
 
 
 @numba.njit(nogil=True)
 def is_settled(counts: Any, tp: int, predicted: int, errors: int, bound: Any) -> Any:
-    """Add to the counts; is it now certain that F1 does not exceed a value?
-
-    Args:
-        counts: int64 [3], true positives, predicted edges and errors so far.
-        bound: actual edges in all, and the value as a float64; a negative value never settles it.
-    """
+    """Add to the counts; is it now certain that F1 does not exceed a value?"""
     counts[0] += tp
     counts[1] += predicted
     counts[2] += errors
@@ -69,38 +92,29 @@ def is_settled(counts: Any, tp: int, predicted: int, errors: int, bound: Any) ->
 
 @cached_kernel(nogil=True)
 def count_in_contexts(
-    theta: Any,
-    workspace: Any,
-    sizes: Any,
-    items: Any,
-    graph: Any,
-    contexts: Any,
-    table: Any,
-    order: Any,
-    errors: Any,
-    counts: Any,
-    bound: Any,
+    lane: Any, contexts: Any, table: Any, order: Any, errors: Any, counts: Any, bound: Any
 ) -> Any:
     """Count edges over contexts, in this order; False as soon as F1 cannot exceed a value.
 
     Args:
-        table: what ``project_items`` made; empty: project each context by itself.
+        table: as ``score_context`` takes it.
         order: int64 [some], which of the contexts.
         errors: int64 [n], the wrong pairs of each context; a result.
-        counts, bound: see ``is_settled``; the counts are added to.
+        counts, bound: the counts are added to.
     """
+    workspace, sizes, tau = lane.workspace, lane.sizes, lane.theta.tau
     length, L = sizes.length, sizes.L
     zero, one = np.float32(0.0), np.float32(1.0)
     for index in order:
         nodes = contexts[index]
-        score_context(theta, workspace, sizes, items, nodes, table)
-        label_pairs(nodes, graph.starts, graph.targets, sizes, workspace)
+        score_context(lane, nodes, table)
+        label_pairs(nodes, lane.graph.starts, lane.graph.targets, sizes, workspace)
         tp_sums, predicted_sums, edge_sums = splat(1, 0.0), splat(1, 0.0), splat(1, 0.0)
         for p in range(length):
             for q in range(0, L, WIDTH):
                 label = load(1, workspace.labels, p * L + q, 0)
                 score = load(1, workspace.scores, p * L + q, 0)
-                is_predicted = where_above(score, theta.tau[0], one, zero)
+                is_predicted = where_above(score, tau[0], one, zero)
                 is_predicted = where_equal(label, zero, zero, is_predicted)
                 is_edge = where_above(zero, label, one, zero)
                 tp_sums = tp_sums + is_predicted * is_edge
@@ -124,44 +138,30 @@ def count_pairs(contexts: Any, M: int, times: Any) -> None:
 
 @cached_kernel(nogil=True)
 def count_in_pairs(
-    theta: Any,
-    workspace: Any,
-    sizes: Any,
-    items: Any,
-    all_sizes: Any,
-    items_t: Any,
-    P: Any,
-    sources: Any,
-    scores: Any,
-    argmax_head: Any,
-    times: Any,
-    errors: Any,
-    counts: Any,
-    bound: Any,
+    lane: Any, every: Any, times: Any, sources: Any, errors: Any, counts: Any, bound: Any
 ) -> Any:
     """Count edges from how often each pair occurs; False as soon as F1 cannot exceed a value.
 
     Args:
-        sources: int64 [some], the items whose pairs with every item are counted, in this order.
-        all_sizes: those of a context that holds all m items, M for L; ``items_t`` is [E, M].
-        P: [C, M], ``scores`` and ``argmax_head`` [L, M]: overwritten.
+        every: the ``AllItems``.
         times: float32 [m, M], how often a pair occurs; negative where it is an edge.
+        sources: int64 [some], the items whose pairs with every item are counted, in this order.
         errors: int64 [m], the wrong pairs of each source; a result.
-        counts, bound: see ``is_settled``; the counts are added to.
+        counts, bound: the counts are added to.
     """
-    M = all_sizes.L
+    length, M, tau = lane.sizes.length, every.sizes.L, lane.theta.tau
     zero = np.float32(0.0)
-    project(theta.W, items_t, all_sizes, P)
-    for first in range(0, sources.size, sizes.length):
-        some = sources[first : first + sizes.length]
-        project_context(theta, workspace, sizes, items, some)
-        max_forward(workspace.P, P, M, sizes, scores, argmax_head)
+    project(lane.theta.W, every.X_t, every.sizes, every.P)
+    for first in range(0, sources.size, length):
+        some = sources[first : first + length]
+        project_context(lane, some)
+        max_forward(lane.workspace.P, every.P, M, lane.sizes, every.scores, every.argmax_head)
         for p in range(some.size):
             tp_sums, fp_sums, fn_sums = splat(1, 0.0), splat(1, 0.0), splat(1, 0.0)
             for q in range(0, M, WIDTH):
                 count = load(1, times, some[p] * M + q, 0)
-                score = load(1, scores, p * M + q, 0)
-                predicted = where_above(score, theta.tau[0], count, zero)
+                score = load(1, every.scores, p * M + q, 0)
+                predicted = where_above(score, tau[0], count, zero)
                 tp_sums = tp_sums + where_above(zero, predicted, zero - predicted, zero)
                 fp_sums = fp_sums + where_above(predicted, zero, predicted, zero)
                 fn_sums = fn_sums + where_above(zero, count, predicted - count, zero)
@@ -174,72 +174,52 @@ def count_in_pairs(
 
 @cached_kernel(nogil=True)
 def error_in_contexts(
-    theta: Any,
-    workspace: Any,
-    sizes: Any,
-    items: Any,
-    messages: Any,
-    targets: Any,
-    contexts: Any,
-    until: Any,
-    positions: Any,
-    table: Any,
+    lane: Any, targets: Any, contexts: Any, until: Any, positions: Any, table: Any
 ) -> float:
     """Sum of the squared errors of all retrieved messages, in float64 over contexts.
 
     Args:
-        messages: of all items, [m * E].
         until, positions: the ``Retrievals`` in the contexts.
         table: what ``project_items`` made.
     """
     error, done = 0.0, 0
     for index in range(contexts.shape[0]):
         nodes = contexts[index]
-        score_context(theta, workspace, sizes, items, nodes, table)
+        score_context(lane, nodes, table)
         squares = splat(1, 0.0)
         for retrieval in range(done, until[index]):
             p = positions[retrieval]
-            wanted = targets[nodes[p]]
-            squares = squares + squared_error(workspace.scores, p, messages, sizes, nodes, wanted)
+            squares = squares + squared_error(lane, p, nodes, targets[nodes[p]])
         error += horizontal_sum(squares)
         done = until[index]
     return error
 
 
 @numba.njit(nogil=True, inline="always")
-def squared_error(scores: Any, p: int, messages: Any, sizes: Any, nodes: Any, wanted: int) -> Any:
+def squared_error(lane: Any, p: int, nodes: Any, wanted: int) -> Any:
     """Squared error of the message that position p retrieves: sixteen sums, still to be added."""
+    sizes, messages = lane.sizes, lane.messages
     squares = splat(1, 0.0)
     for i in range(0, sizes.E, WIDTH):
         row = splat(1, 0.0) - load(1, messages, wanted * sizes.E + i, 0)
         for q in range(sizes.length):
             message = load(1, messages, nodes[q] * sizes.E + i, 0)
-            row = outer_fma(row, scores, p * sizes.L + q, 0, message)
+            row = outer_fma(row, lane.workspace.scores, p * sizes.L + q, 0, message)
         squares = fma(row, row, squares)
     return squares
 
 
 @cached_kernel(nogil=True)
-def error_by_cooccurrence(
-    theta: Any,
-    sizes: Any,
-    items_t: Any,
-    P: Any,
-    scores: Any,
-    argmax_head: Any,
-    targets: Any,
-    forms: Any,
-) -> float:
+def error_by_cooccurrence(lane: Any, every: Any, targets: Any, forms: Any) -> float:
     """Sum of the squared errors of all retrieved messages, in float64 over items.
 
     Args:
-        sizes: those of a context that holds all m items.
-        items_t: [E, L].
-        P: [C, L], ``scores`` and ``argmax_head`` [L, L]: overwritten.
-        forms: see ``error_forms``, float32 [m, L, L].
+        every: the ``AllItems``, with room for all as sources.
+        forms: see ``error_forms``, float32 [m, M, M].
     """
-    project(theta.W, items_t, sizes, P)
-    max_forward(P, P, sizes.L, sizes, scores, argmax_head)
+    sizes, scores = every.sizes, every.scores
+    project(lane.theta.W, every.X_t, sizes, every.P)
+    max_forward(every.P, every.P, sizes.L, sizes, scores, every.argmax_head)
     error = 0.0
     for source in range(sizes.length):
         first = source * sizes.L

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from rgr_dist.engines.api import BETA_1, BETA_2, Weights
+from rgr_dist.engines.api import Weights
+from rgr_dist.engines.fused.adamw import bias_corrected
 from rgr_dist.engines.fused.simd import ROWS, WIDTH
-from rgr_dist.engines.fused.step import (
-    FloatArray,
-    Graph,
-    Parameters,
-    Sizes,
-    Workspace,
-    train_steps,
-)
+from rgr_dist.engines.fused.simd_memory import FloatArray, padded, zeros
+from rgr_dist.engines.fused.step import Arrays, Graph, Parameters, Sizes, Workspace, train_steps
 from rgr_dist.engines.schedule import learning_rates
 from rgr_dist.problem.edge_task import Task, initial_projections
 from rgr_dist.study.cell import Run
@@ -21,24 +16,6 @@ from rgr_dist.study.models import Model
 
 BLOCK = 1024
 """Contexts drawn at once: as many as stay in cache."""
-LINES = 2 * WIDTH
-"""Floats in two cache lines, which processors fetch together."""
-
-
-def padded(size: int, multiple: int) -> int:
-    """The size, rounded up to a multiple."""
-    return -(-size // multiple) * multiple
-
-
-def zeros(*shape: int) -> FloatArray:
-    """Flat zeros that begin at a cache line, as rows of tiles should.
-
-    Lines come in pairs, and none of these is shared with what another thread writes.
-    """
-    size = int(np.prod(shape))
-    raw = np.zeros(padded(size, LINES) + LINES, dtype=np.float32)
-    first = -raw.ctypes.data % (LINES * raw.itemsize) // raw.itemsize
-    return raw[first : first + size]
 
 
 def make_workspace(model: Model, sizes: Sizes) -> Workspace:
@@ -76,6 +53,7 @@ class Lane:
 
     Attributes:
         steps: training steps done.
+        arrays: what the kernels take; ``theta``, ``sizes`` and ``workspace`` are parts of it.
     """
 
     def __init__(self, run: Run) -> None:
@@ -85,17 +63,17 @@ class Lane:
         L, E, C = padded(length, WIDTH), padded(d, WIDTH), padded(2 * D, ROWS)
         self.sizes = Sizes(run.h, run.d_k, length, L, E, C, padded(C, WIDTH))
         self.workspace = make_workspace(cell.record, self.sizes)
-        starts, targets = self.task.graph
-        self.graph = Graph(starts if cell.graph.balanced else None, targets)
         self.theta = Parameters(zeros(C, E), zeros(C, E), zeros(C, E), zeros(3))
         W_Q, W_K = initial_projections(run)
         self._columns[:, :d] = np.concatenate([W_Q, W_K], axis=1).T
-        self.items = zeros(padded(cell.m, L), E)
-        self.items.reshape(-1, E)[: cell.m, :d] = self.task.embedding
-        self.messages = None
+        items, messages = zeros(padded(cell.m, L), E), None
+        items.reshape(-1, E)[: cell.m, :d] = self.task.embedding
         if cell.record.loss == "messages":
-            self.messages = zeros(cell.m, E)
-            self.messages.reshape(-1, E)[:, :d] = self.task.messages
+            messages = zeros(cell.m, E)
+            messages.reshape(-1, E)[:, :d] = self.task.messages
+        starts, targets = self.task.graph
+        graph = Graph(starts if cell.graph.balanced else None, targets)
+        self.arrays = Arrays(self.theta, self.workspace, self.sizes, items, messages, graph)
 
     @property
     def _columns(self) -> FloatArray:
@@ -109,18 +87,11 @@ class Lane:
         end = self.steps + steps
         while self.steps < end:
             count = min(BLOCK, end - self.steps)
-            t = np.arange(self.steps + 1, self.steps + count + 1, dtype=np.float64)
             train_steps(
-                self.theta,
-                self.workspace,
-                self.sizes,
-                self.items,
-                self.messages,
-                self.graph,
+                self.arrays,
                 self.task.training_contexts(self.steps, count),
                 training.sharpness,
-                (learning_rates(training, self.steps, count) / (1 - BETA_1**t)).astype(np.float32),
-                (1 / np.sqrt(1 - BETA_2**t)).astype(np.float32),
+                *bias_corrected(learning_rates(training, self.steps, count), self.steps),
             )
             self.steps += count
 

@@ -1,4 +1,4 @@
-"""Tiles in memory: loads and stores, products with scalars from memory, gathers, transposes.
+"""Tiles in memory: arrays, loads and stores, products with scalars from memory, transposes.
 
 Arrays are flat, contiguous float32; indices are not checked. Row r of a tile belongs to
 ``array[start + r * stride]``.
@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numba
+import numpy as np
+import numpy.typing as npt
 from llvmlite import ir
 from numba.core import types
 
@@ -23,6 +25,26 @@ from rgr_dist.engines.fused.simd import (
     transposed,
     unpack,
 )
+
+FloatArray = npt.NDArray[np.float32]
+LINES = 2 * WIDTH
+"""Floats in two cache lines, which processors fetch together."""
+
+
+def padded(size: int, multiple: int) -> int:
+    """The size, rounded up to a multiple."""
+    return -(-size // multiple) * multiple
+
+
+def zeros(*shape: int) -> FloatArray:
+    """Flat zeros that begin at a cache line, as rows of tiles should.
+
+    Lines come in pairs, and none of these is shared with what another thread writes.
+    """
+    size = int(np.prod(shape))
+    raw = np.zeros(padded(size, LINES) + LINES, dtype=np.float32)
+    first = -raw.ctypes.data % (LINES * raw.itemsize) // raw.itemsize
+    return raw[first : first + size]
 
 
 class _Rows:

@@ -10,6 +10,8 @@ multiple of 16, C of the 2 D columns of [W_Q | W_K] to one of ROWS.
     X       [L, E]   embeddings of the context; X_t [E, L] is its transpose
     P       [C, L]   queries (rows 0 … D - 1) and keys (rows D … 2 D - 1); dP is its gradient
     scores, argmax_head, labels, grad_scores [L, L]: rows are sources p, columns are targets q
+
+``adamw`` has the optimiser.
 """
 
 from __future__ import annotations
@@ -20,14 +22,19 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from rgr_dist.engines.api import BETA_1, BETA_2, EPSILON
+from rgr_dist.engines.fused.adamw import adamw, update_tau
 from rgr_dist.engines.fused.heads import heads_backward, heads_forward
 from rgr_dist.engines.fused.losses import label_pairs, loss_backward
-from rgr_dist.engines.fused.simd import ROWS, WIDTH, fma, splat, sqrt
-from rgr_dist.engines.fused.simd_memory import gather_rows, load, outer_fma, store, transpose
+from rgr_dist.engines.fused.simd import ROWS, WIDTH, splat
+from rgr_dist.engines.fused.simd_memory import (
+    FloatArray,
+    gather_rows,
+    load,
+    outer_fma,
+    store,
+    transpose,
+)
 from rgr_dist.kernel_cache import cached_kernel
-
-FloatArray = npt.NDArray[np.float32]
 
 
 class Sizes(NamedTuple):
@@ -98,46 +105,50 @@ class Parameters(NamedTuple):
     tau: FloatArray
 
 
+class Arrays(NamedTuple):
+    """All that the kernels take of a lane.
+
+    Attributes:
+        items: embeddings of all items, float32 [m * E], m padded to a multiple of L.
+        messages: of all items, float32 [m * E]; None unless the loss is that of messages.
+    """
+
+    theta: Parameters
+    workspace: Workspace
+    sizes: Sizes
+    items: FloatArray
+    messages: FloatArray | None
+    graph: Graph
+
+
 @cached_kernel(nogil=True)
-def train_steps(
-    theta: Any,
-    workspace: Any,
-    sizes: Any,
-    items: Any,
-    messages: Any,
-    graph: Any,
-    contexts: Any,
-    sharpness: float,
-    rates: Any,
-    roots: Any,
-) -> None:
+def train_steps(lane: Any, contexts: Any, sharpness: float, rates: Any, roots: Any) -> None:
     """One training step on each context in turn.
 
     Args:
-        items: embeddings, float32 [m * E].
-        messages: float32 [m * E]; None unless the loss is that of messages.
-        graph: the ``Graph``.
+        lane: its ``Arrays``.
         contexts: int32 [n, l].
-        rates: learning rate / (1 - beta_1^t) of each step t, float32 [n].
-        roots: 1 / sqrt(1 - beta_2^t) of each step t, float32 [n].
+        rates, roots: of each step, as ``adamw`` takes them, float32 [n].
     """
+    theta, workspace, sizes, graph = lane.theta, lane.workspace, lane.sizes, lane.graph
     for index in range(contexts.shape[0]):
         nodes, rate, root = contexts[index], rates[index], roots[index]
-        project_context(theta, workspace, sizes, items, nodes)
+        project_context(lane, nodes)
         heads_forward(workspace.P, sizes, workspace.attention, workspace)
         label_pairs(nodes, graph.starts, graph.targets, sizes, workspace)
-        total = loss_backward(theta, workspace, sizes, nodes, messages, sharpness)
+        total = loss_backward(theta, workspace, sizes, nodes, lane.messages, sharpness)
         heads_backward(workspace.P, sizes, workspace.attention, workspace)
         update_tau(theta.tau, -total, rate, root)
         update_W(theta, workspace, sizes, rate, root)
 
 
 @numba.njit(nogil=True, inline="always")
-def project_context(theta: Any, workspace: Any, sizes: Any, items: Any, nodes: Any) -> None:
+def project_context(lane: Any, nodes: Any) -> None:
     """Queries and keys of some items, at most a context, into ``P``."""
-    gather_rows(items, sizes.E, nodes, workspace.X)
+    workspace, sizes = lane.workspace, lane.sizes
+    gather_rows(lane.items, sizes.E, nodes, workspace.X)
     transpose(workspace.X, sizes.L, sizes.E, workspace.X_t)
-    project(theta.W, workspace.X_t, sizes, workspace.P)
+    project(lane.theta.W, workspace.X_t, sizes, workspace.P)
 
 
 @numba.njit(nogil=True)
@@ -154,11 +165,7 @@ def project(W: Any, X_t: Any, sizes: Any, P: Any) -> None:
 
 @numba.njit(nogil=True)
 def update_W(theta: Any, workspace: Any, sizes: Any, rate: float, root: float) -> None:
-    """Gradient of W, both moments and AdamW without decay, in one pass over W.
-
-    Args:
-        rate, root: see ``train_steps``.
-    """
+    """Gradient of W, both moments and a step of AdamW, in one pass over W."""
     E, L = sizes.E, sizes.L
     for c in range(0, sizes.C, ROWS):
         for i in range(0, E, WIDTH):
@@ -166,19 +173,8 @@ def update_W(theta: Any, workspace: Any, sizes: Any, rate: float, root: float) -
             for p in range(sizes.length):
                 g = outer_fma(g, workspace.dP, c * L + p, L, load(1, workspace.X, p * E + i, 0))
             at = c * E + i
-            m = load(ROWS, theta.first, at, E)
-            m = fma(g - m, np.float32(1 - BETA_1), m)
-            store(theta.first, at, E, m)
-            v = load(ROWS, theta.second, at, E) * np.float32(BETA_2)
-            v = fma(g * g, np.float32(1 - BETA_2), v)
-            store(theta.second, at, E, v)
-            step = m * np.float32(rate) / fma(sqrt(v), np.float32(root), np.float32(EPSILON))
+            first, second = load(ROWS, theta.first, at, E), load(ROWS, theta.second, at, E)
+            first, second, step = adamw(g, first, second, rate, root)
+            store(theta.first, at, E, first)
+            store(theta.second, at, E, second)
             store(theta.W, at, E, load(ROWS, theta.W, at, E) - step)
-
-
-@numba.njit(nogil=True)
-def update_tau(tau: Any, gradient: float, rate: float, root: float) -> None:
-    """AdamW on the threshold alone."""
-    tau[1] += np.float32(1 - BETA_1) * (gradient - tau[1])
-    tau[2] = np.float32(BETA_2) * tau[2] + np.float32(1 - BETA_2) * gradient * gradient
-    tau[0] -= np.float32(rate) * tau[1] / (np.sqrt(tau[2]) * np.float32(root) + np.float32(EPSILON))

@@ -14,14 +14,14 @@ from dataclasses import replace
 
 import torch
 
-from rgr_dist.engines.api import Outcome, Weights
+from rgr_dist.engines.api import Engine, Outcome, Weights
 from rgr_dist.engines.early_stopping import Checks
 from rgr_dist.engines.lanes.evaluation import Evaluation
 from rgr_dist.engines.lanes.state import Lanes
 from rgr_dist.study.cell import Run
 
 
-class LanesEngine:
+class LanesEngine(Engine):
     """Batched training in torch: the engine for a GPU."""
 
     name = "lanes"
@@ -30,12 +30,8 @@ class LanesEngine:
         self.device = torch.device(device)
         self.dtype = dtype
 
-    def train(self, runs: Sequence[Run]) -> list[Outcome]:
-        """Train every run until it stops, test it, and return the outcomes in order."""
-        return [outcome for (outcome,) in self.train_through(runs, ())]
-
     def train_through(self, runs: Sequence[Run], budgets: Sequence[int]) -> list[list[Outcome]]:
-        """Train every run, and tell how it would have ended at smaller step limits too."""
+        """Train every run until it stops, and say how it would have ended at smaller limits too."""
         outcomes: list[list[Outcome]] = [[] for _ in runs]
         if not runs:
             return outcomes
@@ -45,27 +41,20 @@ class LanesEngine:
         seconds = [0.0] * len(runs)
         while True:
             began = time.perf_counter()
-            ahead = checks[
-                lanes.indices[0]
-            ]  # those that still run have the same limits before them
+            ahead = checks[lanes.indices[0]]  # all that still run have the same limits before them
             lanes.advance(ahead.steps_to_next(lanes.steps))
-            finite = lanes.is_finite()
-            sound = [lane for lane, is_finite in enumerate(finite) if is_finite]
-            above = ahead.above(lanes.steps)
-            val_scores = dict(zip(sound, evaluation.validate(sound, above), strict=True))
+            finite, above = lanes.is_finite(), ahead.above(lanes.steps)
             shared = (time.perf_counter() - began) / len(lanes)
             running = []
             for lane, index in enumerate(lanes.indices):
-                began_alone = time.perf_counter()
-                val_score = val_scores.get(lane)
-                diverged = lane not in val_scores or not math.isfinite(val_score or 0.0)
-                stop_reason, ends = checks[index].after(
-                    lanes.steps, None if diverged else val_score, diverged
-                )
+                began = time.perf_counter()
+                val_score = evaluation.validate(lane, above) if finite[lane] else math.nan
+                stop_reason, ends = checks[index].after(lanes.steps, val_score)
+                outcome = None
                 if stop_reason is not None:
-                    outcome = evaluation.outcome(lane, stop_reason, None if diverged else val_score)
-                seconds[index] += shared + time.perf_counter() - began_alone
-                if stop_reason is not None:
+                    outcome = evaluation.outcome(lane, stop_reason, val_score)
+                seconds[index] += shared + time.perf_counter() - began
+                if outcome is not None:
                     outcomes[index] += [replace(outcome, seconds=seconds[index])] * ends
                 if checks[index].limits:
                     running.append(lane)

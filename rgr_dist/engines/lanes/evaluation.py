@@ -6,13 +6,11 @@ that only asks whether F1 exceeds a value looks first at the contexts that were 
 time, and ends as soon as the answer is no. ``retrieval_error`` scores model ``value``. In all
 cases only a lane's own numbers enter its score.
 
-Shapes in names: L lanes, n contexts of l items, m items (and one of padding), p some of the
-items, d = d_model, h heads, k = d_k, D = h * k.
+Shapes in names: n contexts of l items, m items (and one of padding), r = the most out-neighbours
+of an item, p some of the items, h heads, k = d_k.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -46,89 +44,46 @@ class Evaluation:
 
     def __init__(self, lanes: Lanes) -> None:
         self.lanes = lanes
-        self.counts: dict[int, Tensor] = {}  # of pairs, [m, m], by run index
-        self.scorers: dict[int, ContextScorer | ErrorScorer] = {}  # by run index
+        self.scorers: dict[int, PairScorer | ContextScorer | ErrorScorer] = {}  # by run index
 
-    def validate(self, lanes: Sequence[int], above: float | None = None) -> list[float | None]:
-        """Scores of lanes over their validation contexts; on a GPU many lanes at once.
-
-        An F1 that is certainly not above a value may be None.
-        """
-        state = self.lanes
-        self._forget()
-        if not self._by_pairs(state.tasks[0].validation):
-            return [self._validation(lane).score(state.layer(lane), above) for lane in lanes]
-        some = lanes_at_once(state.device, state.h, state.cell.m)
-        groups = [list(lanes[i : i + some]) for i in range(0, len(lanes), some)]
-        counts = [torch.stack([self._counts(lane) for lane in group]) for group in groups]
-        scores = [self._score_pairs(*both) for both in zip(groups, counts, strict=True)]
-        return [f1 for group in scores for f1 in group]
+    def validate(self, lane: int, above: float | None = None) -> float | None:
+        """Score of a lane over its validation contexts, or None: an F1 that is not above."""
+        index = self.lanes.indices[lane]
+        if index not in self.scorers:
+            validation = self.lanes.tasks[lane].validation
+            self.scorers[index] = self._scorer(lane, validation, often=True)
+        return self.scorers[index].score(self.lanes.layer(lane), above)
 
     def score(self, lane: int, contexts: Contexts) -> float:
         """Score of a lane over a set of contexts."""
-        if self._by_pairs(contexts):
-            counts = count_pairs(self.lanes.cell.m, contexts).to(self.lanes.device)
-            return self._score_pairs([lane], counts.unsqueeze(0))[0]
         score = self._scorer(lane, contexts).score(self.lanes.layer(lane))
         assert score is not None
         return score
 
     def outcome(self, lane: int, stop_reason: StopReason, val_score: float | None) -> Outcome:
         """How a lane ended, tested unless it diverged; the engine fills in its time."""
-        state, diverged = self.lanes, stop_reason == "diverged"
-        has_tau = state.cell.record.has_tau and not diverged
+        state = self.lanes
+        if stop_reason == "diverged":
+            return Outcome(steps=state.steps, stop_reason=stop_reason)
         return Outcome(
-            score=None if diverged else self.score(lane, state.tasks[lane].test),
-            val_score=val_score,
-            tau=state.tau(lane) if has_tau else None,
             steps=state.steps,
             stop_reason=stop_reason,
-            seconds=0.0,
+            score=self.score(lane, state.tasks[lane].test),
+            val_score=val_score,
+            tau=state.tau(lane) if state.cell.record.has_tau else None,
         )
-
-    def _by_pairs(self, contexts: Contexts) -> bool:
-        cell = self.lanes.cell
-        if cell.record.score != "F1" or cell.record.heads != "max":
-            return False  # what is scored is no pair, or a pair scores differently in each context
-        return pairs_pay(cell.m, cell.d_model, contexts, self.lanes.device)
-
-    def _forget(self) -> None:
-        """Drop what belonged to lanes that have left."""
-        for index in {*self.counts, *self.scorers} - {*self.lanes.indices}:
-            self.counts.pop(index, None)
-            self.scorers.pop(index, None)
-
-    def _counts(self, lane: int) -> Tensor:
-        state, index = self.lanes, self.lanes.indices[lane]
-        if index not in self.counts:
-            counts = count_pairs(state.cell.m, state.tasks[lane].validation)
-            self.counts[index] = counts.to(state.device)
-        return self.counts[index]
-
-    def _validation(self, lane: int) -> ContextScorer | ErrorScorer:
-        index = self.lanes.indices[lane]
-        if index not in self.scorers:
-            validation = self.lanes.tasks[lane].validation
-            self.scorers[index] = self._scorer(lane, validation, often=True)
-        return self.scorers[index]
 
     def _scorer(
         self, lane: int, contexts: Contexts, often: bool = False
-    ) -> ContextScorer | ErrorScorer:
-        batches = self.lanes.batches
-        if self.lanes.cell.record.score == "error":
+    ) -> PairScorer | ContextScorer | ErrorScorer:
+        cell, batches = self.lanes.cell, self.lanes.batches
+        if cell.record.loss == "messages":
             return ErrorScorer(contexts, self.lanes.tasks[lane], batches.V_Lmv[lane], often)
-        return ContextScorer(contexts, batches.labels.of_lane(lane))
-
-    def _score_pairs(self, lanes: Sequence[int], counts_Lmm: Tensor) -> list[float]:
-        state, batches = self.lanes, self.lanes.batches
-        W_Q, W_K, tau = (p[lanes] for p in state.parameters)
-        X_Lmd = batches.X_Lmd[lanes, : state.cell.m]
-
-        def sum_edges(values_Lpm: Tensor, part: slice) -> Tensor:
-            return batches.labels.sum_edges(values_Lpm, lanes, part)
-
-        return score_pairs(counts_Lmm, sum_edges, X_Lmd, W_Q, W_K, tau[:, 0], state.h)
+        targets_mr = batches.targets_Lmr[lane].long()
+        # The softmax of a pair depends on its context.
+        if cell.record.heads == "max" and pairs_pay(cell.m, cell.d_model, contexts, batches.device):
+            return PairScorer(contexts, targets_mr)
+        return ContextScorer(contexts, targets_mr)
 
 
 def pairs_pay(m: int, d_model: int, contexts: Contexts, device: torch.device) -> bool:
@@ -136,7 +91,7 @@ def pairs_pay(m: int, d_model: int, contexts: Contexts, device: torch.device) ->
 
     On a CPU if they are no more than the pairs of the contexts, since either way items are
     projected once. On a GPU if they are less work than contexts that are projected anew, since
-    there one product scores all pairs of many lanes.
+    there one product scores all pairs.
     """
     n, length = contexts.shape
     if device.type == "cpu":
@@ -146,49 +101,43 @@ def pairs_pay(m: int, d_model: int, contexts: Contexts, device: torch.device) ->
     return m * m <= PAIRS_AT_MOST and m * (m + 2 * d_model) <= by_contexts
 
 
-def lanes_at_once(device: torch.device, h: int, m: int) -> int:
-    """Lanes to score together: one on a CPU, where its numbers must not depend on others."""
-    return 1 if device.type == "cpu" else max(1, PAIRS_AT_ONCE_ON_GPU // (h * m * m))
-
-
-def count_pairs(m: int, contexts: Contexts) -> Tensor:
-    """How many contexts hold each ordered pair of items, float32 [m, m]: exact below 2**24."""
-    nodes = contexts.astype(np.int64)
-    pairs = nodes[:, :, np.newaxis] * m + nodes[:, np.newaxis, :]
-    counts = np.bincount(pairs.ravel(), minlength=m * m)
-    return torch.from_numpy(counts.astype(np.float32).reshape(m, m))
-
-
-def score_pairs(
-    counts_Lmm: Tensor,
-    sum_edges: Callable[[Tensor, slice], Tensor],
-    X_Lmd: Tensor,
-    W_Q: Tensor,
-    W_K: Tensor,
-    tau_L: Tensor,
-    h: int,
-) -> list[float]:
-    """Micro-F1 of each lane.
+class PairScorer:
+    """Micro-F1 of one lane over one set of contexts, from how often each pair of items occurs.
 
     Args:
-        counts_Lmm: how often each pair of items occurs.
-        sum_edges: sums values of the pairs of some sources, [L, p, m], over the edges, to [L].
-        W_Q, W_K: projections, transposed: [L, D, d].
+        contexts: int32 [n, l].
+        targets_mr: out-neighbours of each item and of the padding, padded with -1.
     """
-    L, m, _ = X_Lmd.shape
-    Q, K = (torch.bmm(W, X_Lmd.transpose(1, 2)).view(L * h, -1, m) for W in (W_Q, W_K))
-    totals = torch.zeros(3, L, dtype=torch.float64, device=X_Lmd.device)
-    at_once = PAIRS_AT_ONCE_ON_CPU if X_Lmd.device.type == "cpu" else PAIRS_AT_ONCE_ON_GPU
-    rows = max(1, at_once // (L * h * m))
-    for first in range(0, m, rows):
-        part = slice(first, first + rows)
-        S = torch.bmm(Q[:, :, part].transpose(1, 2), K).view(L, h, -1, m).amax(1)
-        counts = counts_Lmm[:, part]
-        predicted = S.gt_(tau_L.view(L, 1, 1)).mul_(counts)
-        totals[0] += sum_edges(predicted, part)
-        totals[1] += predicted.sum(2).double().sum(1)  # of a row alone exact in float32
-        totals[2] += sum_edges(counts, part)
-    return [micro_f1(*lane) for lane in totals.T.long().tolist()]
+
+    def __init__(self, contexts: Contexts, targets_mr: Tensor) -> None:
+        m, device = len(targets_mr) - 1, targets_mr.device
+        nodes = contexts.astype(np.int64)
+        pairs = nodes[:, :, np.newaxis] * m + nodes[:, np.newaxis, :]
+        counts = np.bincount(pairs.ravel(), minlength=m * m).reshape(m, m)
+        self.counts_mm = torch.from_numpy(counts).to(device, torch.float32)  # exact below 2**24
+        self.targets_mr = targets_mr[:-1]
+        self.actual = self._over_edges(self.counts_mm, slice(None))
+
+    def score(self, layer: Layer, above: float | None = None) -> float:
+        """Micro-F1, whatever it is asked to be above: the sum over all pairs has it at once."""
+        X_1dm = layer.X_md[:-1].unsqueeze(0).transpose(1, 2)
+        m, h = X_1dm.shape[2], layer.h
+        Q, K = (torch.bmm(W.unsqueeze(0), X_1dm).view(h, -1, m) for W in (layer.W_Q, layer.W_K))
+        at_once = PAIRS_AT_ONCE_ON_CPU if Q.device.type == "cpu" else PAIRS_AT_ONCE_ON_GPU
+        rows, tp, predicted = max(1, at_once // (h * m)), 0, 0
+        for first in range(0, m, rows):
+            part = slice(first, first + rows)
+            S_pm = torch.bmm(Q[:, :, part].transpose(1, 2), K).amax(0)
+            counts_pm = S_pm.gt_(layer.tau).mul_(self.counts_mm[part])
+            tp += self._over_edges(counts_pm, part)
+            predicted += int(counts_pm.sum(1).double().sum())  # of a row alone exact in float32
+        return micro_f1(tp, predicted, self.actual)
+
+    def _over_edges(self, counts_pm: Tensor, part: slice) -> int:
+        """The sum of counts of the pairs of some sources over those that are edges."""
+        targets_pr = self.targets_mr[part]
+        counts_pr = counts_pm.gather(1, targets_pr.clamp(min=0)).mul_(targets_pr >= 0)
+        return int(counts_pr.sum(1).double().sum())
 
 
 class ContextScorer:
@@ -199,18 +148,18 @@ class ContextScorer:
 
     Args:
         contexts: int32 [n, l].
-        targets_m: out-neighbours, as ``models.labels`` takes them; the last row is of the padding.
+        targets_mr: out-neighbours of each item and of the padding, padded with -1.
 
     Attributes:
         errors: wrong pairs of each context when it was last scored.
     """
 
-    def __init__(self, contexts: Contexts, targets_m: Tensor) -> None:
-        nodes = torch.from_numpy(contexts).to(targets_m.device).long()
+    def __init__(self, contexts: Contexts, targets_mr: Tensor) -> None:
+        nodes = torch.from_numpy(contexts).to(targets_mr.device).long()
         self.length = nodes.shape[1]
         extra = padded(self.length, REGISTER) - self.length
-        self.nodes = pad(nodes, (0, extra), value=len(targets_m) - 1)
-        self.edges = labels(nodes, targets_m)
+        self.nodes = pad(nodes, (0, extra), value=len(targets_mr) - 1)
+        self.edges = labels(nodes, targets_mr)
         self.actual = int(self.edges.sum())
         self.errors = torch.zeros(len(nodes), dtype=torch.int64, device=nodes.device)
 

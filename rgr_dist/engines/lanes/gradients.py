@@ -1,8 +1,10 @@
 """From the scores of all heads to their gradient, written out by hand.
 
-It is the work of two parts, which the model's record names: how heads are combined (their maximum,
-or their summed softmax), and the loss of the combined scores S(p, q) (of edges, or of messages).
-Padded items get a gradient of exactly zero.
+It is the work of two parts, which the model's record names. *Heads* make one score of those of all
+heads: ``forward`` takes S_Lhll to combined scores, [L, l, l], and keeps or changes it as
+``backward`` needs it, which turns it into dL/dS; ``combine`` does without padding, [h, n, l, l] to
+[n, l, l], to evaluate one lane. A *loss* has ``grad_scores``, dL/dS of combined scores, [L, l, l];
+it writes dL/dtau if there is a threshold. Padded items get a gradient of exactly zero.
 
 Parts work on buffers of their own, allocated for so many lanes. Shapes in names: L lanes, l
 items of a context, h heads, v = width of a message; all padded.
@@ -11,36 +13,11 @@ items of a context, h heads, v = width of a message; all padded.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from rgr_dist.engines.lanes.batches import Batches
-
-
-class Heads(Protocol):
-    """How the scores of heads become one."""
-
-    def __init__(self, batches: Batches, h: int, d_k: int) -> None: ...
-
-    def forward(self, S_Lhll: Tensor) -> Tensor:
-        """Combined scores, [L, l, l]; keeps or changes ``S_Lhll`` as ``backward`` needs it."""
-
-    def backward(self, G_Lll: Tensor, S_Lhll: Tensor) -> None:
-        """Turn what ``forward`` left in ``S_Lhll`` into dL/dS, from that of combined scores."""
-
-    def combine(self, S_hnll: Tensor) -> Tensor:
-        """Combined scores of n contexts without padding, [n, l, l]: to evaluate one lane."""
-
-
-class Loss(Protocol):
-    """The loss of combined scores."""
-
-    def __init__(self, batches: Batches) -> None: ...
-
-    def grad_scores(self, S_Lll: Tensor, tau_L: Tensor, tau_gradient_L: Tensor) -> Tensor:
-        """dL/dS of combined scores, [L, l, l]; writes dL/dtau if there is a threshold."""
 
 
 class MaxOverHeads:
@@ -100,27 +77,33 @@ class EdgeLoss:
 
     def __init__(self, batches: Batches) -> None:
         cell, like, length = batches.cell, batches.X_Lld, batches.length
-        self.batches = batches
+        self.batches, self.balanced = batches, cell.graph.balanced
         self.length, self.alpha = cell.context.length, cell.training.sharpness
         shape = len(batches), length, length
         self.G: Tensor = like.new_empty(shape)
         self.factor = like.new_empty(shape)
+        self.boost_L11 = like.new_empty(len(batches), 1, 1)
         real = torch.arange(length, device=like.device) < self.length
         pairs = (real.unsqueeze(1) & real).to(like.dtype)
         self.sharpness = torch.full_like(pairs, self.alpha)
         self.slope = pairs * (self.alpha / self.length**2)
 
     def grad_scores(self, S_Lll: Tensor, tau_L: Tensor, tau_gradient_L: Tensor) -> Tensor:
-        """Alpha / l^2 times sigmoid(z), or at an edge times -weight sigmoid(-z)."""
+        """Alpha / l^2 times sigmoid(z), or at an edge times -weight sigmoid(-z).
+
+        The weight is l - 1, or #negatives / #positives of the context.
+        """
         G, factor, y = self.G, self.factor, self.batches.y_Lll
-        boost = self.batches.labels.boost_L  # 1 + weight; None: l
         torch.add(self.sharpness, y, alpha=-2 * self.alpha, out=factor)
         torch.sub(S_Lll, tau_L.view(-1, 1, 1), out=G).mul_(factor).sigmoid_()
-        if boost is None:
-            torch.addcmul(self.slope, self.slope, y, value=-self.length, out=factor)
-        else:
+        if self.balanced:
+            boost = self.boost_L11  # 1 + weight; without positives, whatever is finite
+            torch.sum(y, (1, 2), keepdim=True, out=boost)
+            boost.clamp_(min=1).reciprocal_().mul_(self.length**2)
             torch.mul(y, boost, out=factor)
             torch.addcmul(self.slope, self.slope, factor, value=-1, out=factor)
+        else:
+            torch.addcmul(self.slope, self.slope, y, value=-self.length, out=factor)
         G.mul_(factor)
         torch.sum(G, (1, 2), out=tau_gradient_L).neg_()
         return G
@@ -148,6 +131,9 @@ class MessageLoss:
         return self.G.mul_(self.weight_L11)
 
 
-HEADS: Mapping[str | None, type[Heads]] = {"max": MaxOverHeads, "softmax": SoftmaxSum}
-LOSSES: Mapping[str, type[Loss]] = {"edges": EdgeLoss, "messages": MessageLoss}
+HEADS: Mapping[str | None, type[MaxOverHeads | SoftmaxSum]] = {
+    "max": MaxOverHeads,
+    "softmax": SoftmaxSum,
+}
+LOSSES: Mapping[str, type[EdgeLoss | MessageLoss]] = {"edges": EdgeLoss, "messages": MessageLoss}
 """By what the model's record calls them."""

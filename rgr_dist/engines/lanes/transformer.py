@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from rgr_dist.engines.api import BlockWeights, Outcome, train_apart
+from rgr_dist.engines.api import Engine, NamedWeights, Outcome
 from rgr_dist.engines.lanes.transformer_state import BlockLanes
 from rgr_dist.problem.matching_task import Examples
 from rgr_dist.study.cell import Run
@@ -22,7 +22,7 @@ AT_ONCE = 256
 """Examples of each lane that are scored at once, so that scores do not depend on the lanes."""
 
 
-class TransformerLanes:
+class TransformerLanes(Engine):
     """Batched training in torch.
 
     Args:
@@ -36,8 +36,13 @@ class TransformerLanes:
         self.mixed = self.device.type == "cuda" if mixed is None else mixed
         self.name = "lanes, bfloat16" if self.mixed else "lanes"
 
-    def train(self, runs: Sequence[Run]) -> list[Outcome]:
-        """Train every run to the end, test its best weights, return the outcomes in order."""
+    def train_through(self, runs: Sequence[Run], budgets: Sequence[int]) -> list[list[Outcome]]:
+        """Train every run to the end of each budget apart, and of its own limit."""
+        apart = [self._train([run.with_limit(steps) for run in runs]) for steps in budgets]
+        return [list(outcomes) for outcomes in zip(*apart, self._train(runs), strict=True)]
+
+    def _train(self, runs: Sequence[Run]) -> list[Outcome]:
+        """Train every run to the end, and test its best weights."""
         if not runs:
             return []
         began = time.perf_counter()
@@ -49,16 +54,13 @@ class TransformerLanes:
         diverged: dict[int, int] = {}  # lane → the step at which it was seen
         while lanes.steps < training.max_steps and len(diverged) < len(lanes):
             lanes.advance(min(training.check_every, training.max_steps - lanes.steps))
+            scores, better = score(lanes, validation), []
             for lane, is_finite in enumerate(lanes.is_finite()):
                 if not is_finite:
                     diverged.setdefault(lane, lanes.steps)
-            scores = score(lanes, validation)
-            better = [
-                lane for lane in range(len(lanes))
-                if lane not in diverged and scores[lane][0] > best[lane]
-            ]  # fmt: skip
-            for lane in better:
-                best[lane] = scores[lane][0]
+                elif scores[lane][0] > best[lane]:
+                    best[lane] = scores[lane][0]
+                    better.append(lane)
             for p, kept in zip(lanes.parameters, best_parameters, strict=True):
                 kept[better] = p.detach()[better]
         for p, kept in zip(lanes.parameters, best_parameters, strict=True):
@@ -66,25 +68,20 @@ class TransformerLanes:
         tested = score(lanes, np.stack([task.test for task in lanes.tasks]))
         seconds = (time.perf_counter() - began) / len(runs)
         return [
-            Outcome(None, None, None, diverged[lane], "diverged", seconds)
+            Outcome(steps=diverged[lane], stop_reason="diverged", seconds=seconds)
             if lane in diverged
             else Outcome(
-                score=tested[lane][0],
-                val_score=best[lane],
-                tau=None,
                 steps=training.max_steps,
                 stop_reason="max_steps",
                 seconds=seconds,
+                score=tested[lane][0],
+                val_score=best[lane],
                 null_rate=tested[lane][1],
             )
             for lane in range(len(lanes))
         ]
 
-    def train_through(self, runs: Sequence[Run], budgets: Sequence[int]) -> list[list[Outcome]]:
-        """Train every run apart at each budget, and at its own limit."""
-        return train_apart(self, runs, budgets)
-
-    def weights_after(self, runs: Sequence[Run], steps: int) -> list[BlockWeights]:
+    def weights_after(self, runs: Sequence[Run], steps: int) -> list[NamedWeights]:
         """The weights after so many steps, without checks."""
         lanes = BlockLanes(runs, self.device, self.dtype, self.mixed)
         lanes.advance(steps)

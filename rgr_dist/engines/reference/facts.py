@@ -1,47 +1,36 @@
-"""The loop of model ``facts`` in plain PyTorch, one run at a time: the oracle, never optimised.
+"""What a run learns in model ``facts``, token by token and by autograd: the oracle.
 
-Token by token: AdamW on the autograd gradient of the mean cross-entropy of a batch of triples, a
-check every ``check_every`` steps on all of them, stop once each is right.
+AdamW on the autograd gradient of the mean cross-entropy of a batch of triples, scored on all of
+them.
 """
 
 from __future__ import annotations
 
-import time
-from dataclasses import replace
-
-import numpy as np
 import torch
+from torch.nn import Parameter
 from torch.nn.functional import cross_entropy
 
-from rgr_dist.engines.api import BlockWeights, Outcome, StopReason
+from rgr_dist.engines.api import Outcome, StopReason
 from rgr_dist.engines.facts_outcome import facts_outcome
-from rgr_dist.engines.reference.one_by_one import OneByOne, Trainer
-from rgr_dist.engines.reference.schedule import make_schedule
+from rgr_dist.engines.reference.trainer import Trainer
 from rgr_dist.models.facts import right_by_argmax, right_by_softmax, token_logits
 from rgr_dist.problem.facts_task import FactsTask, initial_facts, trained_names
 from rgr_dist.study.cell import Run
 
 
-class FactsTrainer(Trainer[BlockWeights]):
-    """One run: its task, parameters and optimiser."""
+class FactsTrainer(Trainer):
+    """One run: its triples and parameters."""
 
     def __init__(self, run: Run, dtype: torch.dtype) -> None:
-        self.run = run
-        self.task = FactsTask.of(run.cell, run.seed)
-        trained = trained_names(run.cell)
-        self.theta = {
-            name: torch.nn.Parameter(torch.from_numpy(value).to(dtype), name in trained)
+        self.task, trained = FactsTask.of(run.cell, run.seed), trained_names(run.cell)
+        theta = {
+            name: Parameter(torch.from_numpy(value).to(dtype), name in trained)
             for name, value in initial_facts(run).items()
         }
-        training = run.cell.training
-        self.optimizer = torch.optim.AdamW(
-            [self.theta[name] for name in trained],
-            lr=training.learning_rate,
-            weight_decay=training.weight_decay or 0.0,
-        )
-        self.schedule = make_schedule(self.optimizer, training)
+        super().__init__(run, theta)
 
     def logits(self, triples: torch.Tensor) -> torch.Tensor:
+        """Logits of every value for the pairs of some triples, [n, |V|]."""
         residual = self.run.cell.facts.residual
         return token_logits(triples[:, 0], triples[:, 1], self.theta, self.run.h, residual)
 
@@ -59,35 +48,11 @@ class FactsTrainer(Trainer[BlockWeights]):
             softmax = int(right_by_softmax(logits, triples[:, 2], tau).sum())
         return {"argmax": argmax / len(triples), "softmax": softmax / len(triples)}
 
-    def weights(self) -> BlockWeights:
-        """The parameters as they are."""
-        return {name: p.detach().numpy().copy() for name, p in self.theta.items()}
+    def check(self) -> float:
+        """The accuracy that the run is judged by."""
+        return self.accuracies()[self.run.cell.facts.score]
 
-
-class FactsReference(OneByOne[BlockWeights]):
-    """Trains every run until each triple is right."""
-
-    def trainer(self, run: Run) -> FactsTrainer:
-        """A run at its start."""
-        return FactsTrainer(run, self.dtype)
-
-    def train_one(self, run: Run) -> Outcome:
-        """Train a run until each triple is right."""
-        started = time.perf_counter()
-        trainer, training = self.trainer(run), run.cell.training
-        stop_reason: StopReason = "max_steps"
-        steps = 0
-        while steps < training.max_steps:
-            trainer.step(steps)
-            steps += 1
-            if steps % training.check_every and steps < training.max_steps:
-                continue
-            if not all(np.isfinite(value).all() for value in trainer.weights().values()):
-                seconds = time.perf_counter() - started
-                return Outcome(None, None, None, steps, "diverged", seconds)
-            if trainer.accuracies()[run.cell.facts.score] == 1:
-                stop_reason = "converged"
-                break
-        weights, accuracies = trainer.weights(), trainer.accuracies()
-        outcome = facts_outcome(trainer.task, run, weights, accuracies, steps, stop_reason)
-        return replace(outcome, seconds=time.perf_counter() - started)
+    def outcome(self, steps: int, stop_reason: StopReason, val_score: float) -> Outcome:
+        """How the run ended, with what its layer knows."""
+        weights, accuracies = self.parameters(), self.accuracies()
+        return facts_outcome(self.task, self.run, weights, accuracies, steps, stop_reason)

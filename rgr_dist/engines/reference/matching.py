@@ -1,20 +1,17 @@
-"""The transformer's loop in plain PyTorch, one run at a time: the oracle, never optimised.
+"""What a run learns in model ``transformer``, by autograd: the oracle.
 
-Sec. 7.3: AdamW on the cross-entropy of a batch drawn on the fly, a fixed number of steps, the
-best validation accuracy, and the test accuracy of the same weights.
+Sec. 7.3: AdamW on the cross-entropy of a batch drawn on the fly; the score is the best validation
+accuracy, and the test accuracy of the same weights.
 """
 
 from __future__ import annotations
 
-import time
-
-import numpy as np
 import torch
+from torch.nn import Parameter
 from torch.nn.functional import cross_entropy
 
-from rgr_dist.engines.api import BlockWeights, Outcome
-from rgr_dist.engines.reference.one_by_one import OneByOne, Trainer
-from rgr_dist.engines.reference.schedule import make_schedule
+from rgr_dist.engines.api import Outcome, StopReason
+from rgr_dist.engines.reference.trainer import Trainer
 from rgr_dist.models.transformer import block_logits, count_answers, superpose
 from rgr_dist.problem.matching_task import Examples, MatchingTask, initial_block
 from rgr_dist.study.cell import Run
@@ -23,26 +20,19 @@ AT_ONCE = 250
 """Examples scored at once; a bound on memory, not part of the result."""
 
 
-class BlockTrainer(Trainer[BlockWeights]):
-    """One run: its task, parameters and optimiser."""
+class BlockTrainer(Trainer):
+    """One run: its task, its parameters, and a copy of the best."""
 
     def __init__(self, run: Run, dtype: torch.dtype) -> None:
-        self.run = run
         self.task = MatchingTask.of(run.cell, run.seed)
         self.E = torch.tensor(self.task.table, dtype=dtype)
-        self.theta = {
-            name: torch.nn.Parameter(torch.from_numpy(value).to(dtype))
-            for name, value in initial_block(run).items()
-        }
-        training = run.cell.training
-        self.optimizer = torch.optim.AdamW(
-            self.theta.values(),
-            lr=training.learning_rate,
-            weight_decay=training.weight_decay or 0.0,
-        )
-        self.schedule = make_schedule(self.optimizer, training)
+        block = initial_block(run).items()
+        theta = {name: Parameter(torch.from_numpy(value).to(dtype)) for name, value in block}
+        super().__init__(run, theta)
+        self.best, self.best_weights = -1.0, self.parameters()
 
     def logits(self, examples: torch.Tensor) -> torch.Tensor:
+        """Logits of every answer, [n, m + 1]."""
         return block_logits(superpose(self.E, examples), self.E, self.theta, self.run.h)
 
     def loss(self, index: int) -> torch.Tensor:
@@ -59,46 +49,23 @@ class BlockTrainer(Trainer[BlockWeights]):
                 right, null = right + counts[0], null + counts[1]
         return right / len(examples), null / len(examples)
 
-    def weights(self) -> BlockWeights:
-        """The parameters as they are."""
-        return {name: p.detach().numpy().copy() for name, p in self.theta.items()}
+    def check(self) -> float:
+        """The validation accuracy; the first weights that reach the best are kept."""
+        accuracy, _ = self.score(self.task.validation)
+        if accuracy > self.best:
+            self.best, self.best_weights = accuracy, self.parameters()
+        return accuracy
 
-    def take(self, weights: BlockWeights) -> None:
+    def outcome(self, steps: int, stop_reason: StopReason, val_score: float) -> Outcome:
+        """How the run ended; its score is that of its best weights."""
         with torch.no_grad():
             for name, p in self.theta.items():
-                p.copy_(torch.from_numpy(weights[name]))
-
-
-class TransformerReference(OneByOne[BlockWeights]):
-    """Trains every run to the end and tests its best weights."""
-
-    def trainer(self, run: Run) -> BlockTrainer:
-        """A run at its start."""
-        return BlockTrainer(run, self.dtype)
-
-    def train_one(self, run: Run) -> Outcome:
-        """Train a run to the end; its score is that of its best weights."""
-        started = time.perf_counter()
-        trainer, training = self.trainer(run), run.cell.training
-        best, best_weights = -1.0, trainer.weights()
-        for steps in range(1, training.max_steps + 1):
-            trainer.step(steps - 1)
-            if steps % training.check_every and steps < training.max_steps:
-                continue
-            if not all(np.isfinite(value).all() for value in trainer.weights().values()):
-                seconds = time.perf_counter() - started
-                return Outcome(None, None, None, steps, "diverged", seconds)
-            accuracy, _ = trainer.score(trainer.task.validation)
-            if accuracy > best:
-                best, best_weights = accuracy, trainer.weights()
-        trainer.take(best_weights)
-        score, null_rate = trainer.score(trainer.task.test)
+                p.copy_(torch.from_numpy(self.best_weights[name]))
+        score, null_rate = self.score(self.task.test)
         return Outcome(
+            steps=steps,
+            stop_reason=stop_reason,
             score=score,
-            val_score=best,
-            tau=None,
-            steps=training.max_steps,
-            stop_reason="max_steps",
-            seconds=time.perf_counter() - started,
+            val_score=self.best,
             null_rate=null_rate,
         )

@@ -126,7 +126,7 @@ def test_scores_of_other_models_are_those_of_the_reference(
 ) -> None:
     lane, trainer = lane_and_reference(make_run(*shape, model=model, validation_contexts=60), 300)
     for contexts in (lane.task.validation, lane.task.validation[:1]):
-        expected = trainer.score(torch.from_numpy(contexts).long())
+        expected = trainer.score(contexts)
         tolerance = {"rel": 1e-5} if model == "value" else {"abs": 2e-3}
         assert make_scorer(lane, contexts).score() == pytest.approx(expected, **tolerance)
 
@@ -135,7 +135,7 @@ def test_scores_of_other_models_are_those_of_the_reference(
 def test_errors_are_the_same_by_triples_and_by_contexts(shape: tuple[int, ...]) -> None:
     run = make_run(*shape, model="value", validation_contexts=250)
     lane, trainer = lane_and_reference(run, 300)
-    expected = trainer.score(torch.from_numpy(lane.task.validation).long())
+    expected = trainer.score(lane.task.validation)
     for often, kind in ((True, ErrorByTriples), (False, ErrorByContexts)):
         scorer = make_scorer(lane, lane.task.validation, often)
         assert isinstance(scorer, kind)

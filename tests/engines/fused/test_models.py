@@ -11,7 +11,7 @@ from rgr_dist.engines.api import Engine, Weights
 from rgr_dist.engines.fused.engine import FusedEngine
 from rgr_dist.engines.fused.lane import Lane
 from rgr_dist.engines.lanes.engine import LanesEngine
-from rgr_dist.engines.reference.edges import ReferenceEngine
+from rgr_dist.engines.reference.engine import ReferenceEngine
 from tests.engines.shapes import BENCHMARK_SHAPES, ODD_SHAPES, flat, make_run
 
 models = pytest.mark.parametrize("model", ["softmax", "value"])

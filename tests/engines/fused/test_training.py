@@ -14,7 +14,8 @@ from rgr_dist.engines.api import Engine, Outcome, Weights
 from rgr_dist.engines.fused.engine import FusedEngine
 from rgr_dist.engines.fused.lane import Lane
 from rgr_dist.engines.lanes.engine import LanesEngine
-from rgr_dist.engines.reference.edges import EdgeTrainer, ReferenceEngine
+from rgr_dist.engines.reference.edges import EdgeTrainer
+from rgr_dist.engines.reference.engine import ReferenceEngine
 from rgr_dist.study.cell import Run
 from tests.engines.shapes import BENCHMARK_SHAPES, ODD_SHAPES, flat, make_run
 
@@ -236,10 +237,10 @@ train, fused._train = fused._train, watched
 for model, graph in ("max", Permutation()), ("max", Regular(degree=2)), ("softmax", Permutation()):
     for m in (16, 32, 600):
         cell = Cell(model=model, m=m, d_model=8, graph=graph, training=Training(max_steps=600))
-        fused.FusedEngine().train_lane(Run(cell=cell, h=2, d_k=2, seed=0))
+        fused.train_lane(Run(cell=cell, h=2, d_k=2, seed=0))
 for m in (16, 150):
     cell = Cell(model="value", m=m, d_model=8, training=Training(max_steps=600))
-    fused.FusedEngine().train_lane(Run(cell=cell, h=2, d_k=2, seed=0))
+    fused.train_lane(Run(cell=cell, h=2, d_k=2, seed=0))
 """
 
 

@@ -22,22 +22,19 @@ from tests.engines.lanes.test_lanes import (
 
 
 @shapes
-@pytest.mark.parametrize("together", [1, 3])
 def test_scores_are_the_same_by_pairs_and_by_contexts(
-    shape: tuple[int, ...], together: int, monkeypatch: pytest.MonkeyPatch
+    shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lanes = lanes_of(shape, range(4), 200)
     validation = [task.validation for task in lanes.tasks]
     scores = {}
-    monkeypatch.setattr(lanes_evaluation, "lanes_at_once", lambda *_: together)
     monkeypatch.setattr(lanes_evaluation, "PAIRS_AT_ONCE_ON_CPU", 1_000)  # several parts
     monkeypatch.setattr(lanes_evaluation, "SCORES_AT_ONCE_ON_CPU", 1_000)
     for by_pairs in (True, False):
         monkeypatch.setattr(lanes_evaluation, "pairs_pay", lambda *_, chosen=by_pairs: chosen)
         evaluation = Evaluation(lanes)
-        scores[by_pairs] = evaluation.validate(range(4))
-        assert evaluation.score(2, validation[2]) == pytest.approx(scores[by_pairs][2], abs=2e-3)
-        assert evaluation.validate([1, 3]) == pytest.approx(scores[by_pairs][1::2], abs=2e-3)
+        scores[by_pairs] = [evaluation.validate(lane) for lane in range(4)]
+        assert [evaluation.score(lane, validation[lane]) for lane in range(4)] == scores[by_pairs]
     assert max(scores[True]) > 0
     assert scores[True] == pytest.approx(scores[False], abs=2e-3)
 
@@ -60,18 +57,18 @@ def test_a_check_ends_early_only_if_it_cannot_be_passed(
     for _ in range(6):  # the contexts that were wrong come first from the second check on
         lanes.advance(40)
         exact = Evaluation(lanes).score(lane, lanes.tasks[lane].validation)
-        assert evaluation.validate([lane], 1.0) == [None]
+        assert evaluation.validate(lane, 1.0) is None
         for above in (0.0, exact - 1e-9, None):
-            assert evaluation.validate([lane], above) == [exact]
+            assert evaluation.validate(lane, above) == exact
         for above in (exact, exact + 1e-9, (1 + exact) / 2):
-            assert evaluation.validate([lane], above)[0] in (None, exact)
+            assert evaluation.validate(lane, above) in (None, exact)
 
 
 @pytest.mark.usefixtures("by_contexts")
 def test_a_hopeless_check_looks_at_few() -> None:
     lanes = lanes_of((400, 16, 16, 2, 3), [0], 20)
     evaluation = Evaluation(lanes)
-    assert evaluation.validate([0], 0.995) == [None]
+    assert evaluation.validate(0, 0.995) is None
     assert 0 < (evaluation.scorers[0].errors > 0).sum() <= 16
 
 
@@ -83,7 +80,7 @@ def test_runs_end_the_same_whether_or_not_checks_end_early(
     runs = runs_of(shape, range(4), **QUICK)
     early = ends(runs)
     validate = Evaluation.validate
-    by_contexts.setattr(Evaluation, "validate", lambda self, lanes, above: validate(self, lanes))
+    by_contexts.setattr(Evaluation, "validate", lambda self, lane, above: validate(self, lane))
     assert ends(runs) == early
 
 
@@ -100,7 +97,7 @@ def test_errors_are_the_same_by_triples_and_by_contexts(
     for name, W in zip(("W_Q", "W_K"), lanes.weights(0), strict=True):
         getattr(trainer, name).data = W
     task = lanes.tasks[0]
-    expected = trainer.score(torch.from_numpy(task.validation).long())
+    expected = trainer.score(task.validation)
     for often in (True, False):
         scorer = retrieval_error.ErrorScorer(task.validation, task, lanes.batches.V_Lmv[0], often)
         assert (scorer.forms is not None) == often

@@ -11,11 +11,11 @@ import pytest
 import torch
 from scipy import stats
 
-from rgr_dist.engines.api import BlockWeights, Outcome
+from rgr_dist.engines.api import NamedWeights, Outcome
 from rgr_dist.engines.lanes import transformer as transformer_lanes
 from rgr_dist.engines.lanes.transformer import TransformerLanes, score
 from rgr_dist.engines.lanes.transformer_state import NAMES, BlockLanes
-from rgr_dist.engines.reference.matching import TransformerReference
+from rgr_dist.engines.reference.engine import ReferenceEngine
 from rgr_dist.models.transformer import block_logits, superpose
 from rgr_dist.problem.matching_task import MatchingTask, initial_block
 from rgr_dist.study.cell import Cell, Run
@@ -47,14 +47,14 @@ def lanes_of(runs: Sequence[Run], dtype: torch.dtype = torch.float32) -> BlockLa
     return BlockLanes(runs, CPU, dtype, mixed=False)
 
 
-def assert_close(one: BlockWeights, other: BlockWeights, relative: float) -> None:
+def assert_close(one: NamedWeights, other: NamedWeights, relative: float) -> None:
     assert one.keys() == other.keys()
     for name, value in one.items():
         assert value.shape == other[name].shape
         assert np.abs(value - other[name]).max() <= relative * np.abs(other[name]).max()
 
 
-def same(one: BlockWeights, other: BlockWeights) -> bool:
+def same(one: NamedWeights, other: NamedWeights) -> bool:
     return all(np.array_equal(one[name], other[name]) for name in other)
 
 
@@ -76,7 +76,7 @@ def share_of_rate(schedule: str, t: int) -> float:
     return float(np.cos((t - 1) / 25 * np.pi / 2) ** 2) if schedule == "cosine" else 1.0
 
 
-def plain_loss(task: MatchingTask, theta: BlockWeights, h: int, batch: np.ndarray) -> float:
+def plain_loss(task: MatchingTask, theta: NamedWeights, h: int, batch: np.ndarray) -> float:
     """Mean cross-entropy over a batch, from the block written out number by number."""
     losses = []
     for example in batch:
@@ -86,7 +86,7 @@ def plain_loss(task: MatchingTask, theta: BlockWeights, h: int, batch: np.ndarra
     return float(np.mean(losses))
 
 
-def gradient(task: MatchingTask, theta: BlockWeights, h: int, batch: np.ndarray) -> BlockWeights:
+def gradient(task: MatchingTask, theta: NamedWeights, h: int, batch: np.ndarray) -> NamedWeights:
     """Gradient of the mean cross-entropy, by autograd of the model's own forward pass."""
     tensors = {name: torch.from_numpy(value).requires_grad_() for name, value in theta.items()}
     E, examples = torch.from_numpy(task.table), torch.from_numpy(batch).long()
@@ -113,7 +113,7 @@ def test_the_gradient_is_that_of_the_plain_loss(shape: tuple[int, ...]) -> None:
 
 @shapes
 @pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("engine", [TransformerReference, TransformerLanes])
+@pytest.mark.parametrize("engine", [ReferenceEngine, TransformerLanes])
 def test_engines_take_textbook_adamw_steps_with_decay(
     engine: type, schedule: str, shape: tuple[int, ...]
 ) -> None:
@@ -146,7 +146,7 @@ def test_lanes_of_distinct_seeds_equal_solo_runs_of_the_reference(
     together = TransformerLanes(dtype=dtype).weights_after(runs, 60)
     assert not np.allclose(together[0]["W_V"], together[-1]["W_V"])
     for run, weights in zip(runs, together, strict=True):
-        (alone,) = TransformerReference(dtype).weights_after([run], 60)
+        (alone,) = ReferenceEngine(dtype).weights_after([run], 60)
         assert weights["W_Q"].shape == (run.cell.d_model, run.D_K)
         assert_close(weights, alone, relative)
 
@@ -185,12 +185,12 @@ QUICK = {"learning_rate": 0.01, "max_steps": 130, "check_every": 20} | {
     "test_contexts": 300,
 }
 EASY, WIDE = (16, 16, 2, 32, 2, 4), (16, 16, 2, 32, 2, 8)
-ENGINES = [TransformerReference(torch.float64), TransformerLanes(dtype=torch.float64)]
+ENGINES = [ReferenceEngine(torch.float64), TransformerLanes(dtype=torch.float64)]
 
 
 def test_lanes_end_as_the_reference_does() -> None:
     runs = runs_of(EASY, range(4), **QUICK)
-    outcomes = [TransformerLanes(dtype=torch.float64), TransformerReference(torch.float64)]
+    outcomes = [TransformerLanes(dtype=torch.float64), ReferenceEngine(torch.float64)]
     lanes, alone = (ends(engine.train(runs)) for engine in outcomes)
     assert lanes == alone
     assert len({end["score"] for end in lanes}) == 4

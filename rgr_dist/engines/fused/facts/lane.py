@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
-from rgr_dist.engines.api import BETA_1, BETA_2, BlockWeights
-from rgr_dist.engines.fused.facts.step import (
-    Parts,
-    Sizes,
-    Workspace,
-    train_facts,
-)
-from rgr_dist.engines.fused.lane import padded, zeros
+from rgr_dist.engines.api import NamedWeights, Outcome, StopReason
+from rgr_dist.engines.facts_outcome import facts_outcome
+from rgr_dist.engines.fused.adamw import bias_corrected
+from rgr_dist.engines.fused.facts.step import Arrays, Parts, Sizes, Workspace, train_facts
 from rgr_dist.engines.fused.simd import WIDTH
+from rgr_dist.engines.fused.simd_memory import padded, zeros
 from rgr_dist.engines.schedule import learning_rates
 from rgr_dist.problem.facts_task import FactsTask, initial_facts, trained_names
-from rgr_dist.study.cell import Run
+from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.database import Function
+from rgr_dist.study.training import Training
 
 BLOCK = 256
 """Steps of one call."""
@@ -41,16 +38,14 @@ class FactsLane:
         lengths = {"X": d * T, "W": D * d, "W_O": h * v * d, "U": d * V}
         ends = np.cumsum(list(lengths.values())).tolist()
         trained = trained_names(cell)
-        self.sizes = Sizes(
+        sizes = Sizes(
             h, c, v, K, Q, V, d, T, queries, values, cell.facts.residual,
             first=0 if "X_K" in trained else ends[0],
             last=ends[3] if "U" in trained else ends[2],
         )  # fmt: skip
-        self.theta, self.first, self.second, self.gradient = (zeros(ends[3]) for _ in range(4))
-        self.parts, self.d_parts = (
-            Parts(*np.split(flat, ends[:3])) for flat in (self.theta, self.gradient)
-        )
-        self.work = Workspace(
+        theta, first, second, gradient = (zeros(ends[3]) for _ in range(4))
+        parts, d_parts = (Parts(*np.split(one, ends[:3])) for one in (theta, gradient))
+        work = Workspace(
             X_t=zeros(T, d),
             U_t=zeros(V, d),
             P=zeros(D, T),
@@ -68,45 +63,40 @@ class FactsLane:
             number=np.arange(V, dtype=np.float32),
             is_value=zeros(V),
         )
-        self.work.is_value[:values] = 1
+        work.is_value[:values] = 1
+        self.theta = theta
+        self.arrays = Arrays(theta, first, second, gradient, parts, d_parts, work, sizes)
         for name, value in initial_facts(run).items():
             self._views()[name][...] = value
         self._epoch = -1, self.task.triples
 
     def _views(self) -> dict[str, npt.NDArray[np.float32]]:
         """The parameters by name and as the reference shapes them: views of ``theta``."""
-        s = self.sizes
+        s, parts = self.arrays.sizes, self.arrays.parts
         keys, queries, values = self.task.shape
         d, key_rows, shared = self.run.cell.d_model, s.h * s.c, s.h * (s.c + s.v)
-        X = self.parts.X.reshape(s.d, s.T)[:d]
-        W = self.parts.W.reshape(-1, s.d)[:, :d]
+        X = parts.X.reshape(s.d, s.T)[:d]
+        W = parts.W.reshape(-1, s.d)[:, :d]
         return {
             "X_K": X[:, :keys].T,
             "X_Q": X[:, s.K : s.K + queries].T,
             "W_Q": W[shared:].T,
             "W_K": W[:key_rows].T,
             "W_V": W[key_rows:shared].T,
-            "W_O": self.parts.W_O.reshape(-1, s.d)[:, :d],
-            "U": self.parts.U.reshape(s.d, s.V)[:d, :values],
+            "W_O": parts.W_O.reshape(-1, s.d)[:, :d],
+            "U": parts.U.reshape(s.d, s.V)[:d, :values],
         }
 
     def advance(self, steps: int) -> None:
         """Take so many training steps."""
         training, end = self.run.cell.training, self.steps + steps
         while self.steps < end:
-            triples, begins, ends = self._batches(min(BLOCK, end - self.steps))
-            count = len(begins)
-            t = np.arange(self.steps + 1, self.steps + count + 1, dtype=np.float64)
-            rates = learning_rates(training, self.steps, count)
-            self._call(
-                triples,
-                begins,
-                ends,
-                (rates / (1 - BETA_1**t)).astype(np.float32),
-                (1 / np.sqrt(1 - BETA_2**t)).astype(np.float32),
-                (1 - rates * (training.weight_decay or 0.0)).astype(np.float32),
-            )
-            self.steps += count
+            batches = self._batches(min(BLOCK, end - self.steps))
+            rates = learning_rates(training, self.steps, len(batches[1]))
+            decays = (1 - rates * (training.weight_decay or 0.0)).astype(np.float32)
+            corrected = bias_corrected(rates, self.steps)
+            train_facts(self.arrays, *batches, *corrected, decays, self.run.cell.facts.tau)
+            self.steps += len(rates)
 
     def _batches(
         self, most: int
@@ -128,19 +118,28 @@ class FactsLane:
 
     def accuracies(self) -> dict[str, float]:
         """The shares of the triples that are right by argmax and by softmax≥tau."""
+        triples, tau = self.task.triples, self.run.cell.facts.tau
         whole, none = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32)
-        triples = self.task.triples
-        right = self._call(triples, whole, whole, none, none, none)
+        right = train_facts(self.arrays, triples, whole, whole, none, none, none, tau)
         return dict(zip(("argmax", "softmax"), (int(n) / len(triples) for n in right), strict=True))
 
-    def _call(self, *batches: Any) -> tuple[int, int]:
-        kernel: Any = train_facts  # numba tells its types
-        counts: tuple[int, int] = kernel(
-            self.theta, self.first, self.second, self.gradient, self.parts, self.d_parts,
-            self.work, self.sizes, *batches, self.run.cell.facts.tau,
-        )  # fmt: skip
-        return counts
+    def check(self, above: float | None) -> float:
+        """The accuracy that the run is judged by, whatever it is asked to be above."""
+        return self.accuracies()[self.run.cell.facts.score]
 
-    def weights(self) -> BlockWeights:
+    def outcome(self, stop_reason: StopReason, val_score: float | None) -> Outcome:
+        """How the lane ended, with what its layer knows, but for its ``seconds``."""
+        known = self.weights(), self.accuracies()
+        return facts_outcome(self.task, self.run, *known, self.steps, stop_reason)
+
+    def weights(self) -> NamedWeights:
         """A copy of the weights by name."""
         return {name: view.copy() for name, view in self._views().items()}
+
+    @staticmethod
+    def brief_runs(run: Run) -> list[Run]:
+        """A short run that needs every kernel."""
+        database = Function(family="function", keys=2, queries=2, values=2)
+        brief = Training(max_steps=1, check_every=1)
+        cell = Cell(model="facts", m=4, d_model=2, database=database, training=brief)
+        return [Run(cell=cell, h=1, d_k=1, d_vo=1, seed=0)]

@@ -25,9 +25,8 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
-from rgr_dist.engines.api import BETA_1, BETA_2, EPSILON
+from rgr_dist.engines.fused.adamw import adamw
 from rgr_dist.engines.fused.product import multiply
 from rgr_dist.engines.fused.simd import (
     WIDTH,
@@ -36,14 +35,12 @@ from rgr_dist.engines.fused.simd import (
     horizontal_max,
     horizontal_sum,
     splat,
-    sqrt,
     where_above,
     where_equal,
 )
-from rgr_dist.engines.fused.simd_memory import load, store, transpose
+from rgr_dist.engines.fused.simd_memory import FloatArray, load, store, transpose
 from rgr_dist.kernel_cache import cached_kernel
 
-FloatArray = npt.NDArray[np.float32]
 LOWEST = np.float32(-3e38)
 """Below every logit; the largest of none."""
 
@@ -114,16 +111,27 @@ class Workspace(NamedTuple):
     is_value: FloatArray
 
 
+class Arrays(NamedTuple):
+    """All that the kernel takes of a lane.
+
+    Attributes:
+        theta, first, second, gradient: the parameters, their moments and gradient, flat.
+        parts, d_parts: where the parameters are in theta, and in gradient.
+    """
+
+    theta: FloatArray
+    first: FloatArray
+    second: FloatArray
+    gradient: FloatArray
+    parts: Parts
+    d_parts: Parts
+    work: Workspace
+    sizes: Sizes
+
+
 @cached_kernel(nogil=True)
 def train_facts(
-    theta: Any,
-    first: Any,
-    second: Any,
-    gradient: Any,
-    parts: Any,
-    d_parts: Any,
-    work: Any,
-    sizes: Any,
+    lane: Any,
     triples: Any,
     begins: Any,
     ends: Any,
@@ -135,25 +143,23 @@ def train_facts(
     """One training step on each batch in turn; with no batch, a check.
 
     Args:
-        theta, first, second, gradient: the parameters, their moments and gradient, flat.
-        parts, d_parts: ``Parts`` of theta and of gradient.
+        lane: its ``Arrays``.
         triples: int32 [n, 3]; batch i is ``triples[begins[i] : ends[i]]``.
-        rates: learning rate / (1 - beta_1^t) of each step t, float32.
-        roots: 1 / sqrt(1 - beta_2^t) of each step t, float32.
+        rates, roots: of each step, as ``adamw`` takes them, float32.
         decays: 1 - learning rate * weight decay of each step, float32.
 
     Returns:
         Where there is no batch, how many triples are right by argmax and by softmax≥tau. One
         kernel has both, since its compilation takes longer than a brief training.
     """
-    steps = begins.size
+    work, sizes, steps = lane.work, lane.sizes, begins.size
     for index in range(max(1, steps)):
-        forward(parts, work, sizes)
+        forward(lane.parts, work, sizes)
         if steps == 0:
             return count_right(work, sizes, triples, tau)
         batch_backward(triples, begins[index], ends[index], work, sizes)
-        backward(parts, d_parts, work, sizes)
-        update(theta, first, second, gradient, sizes, rates[index], roots[index], decays[index])
+        backward(lane.parts, lane.d_parts, work, sizes)
+        update(lane, rates[index], roots[index], decays[index])
     return 0, 0
 
 
@@ -333,22 +339,12 @@ def attend_backward(work: Any, sizes: Any, i: int, scale: Any) -> None:
 
 
 @numba.njit(nogil=True, inline="always")
-def update(
-    theta: Any, first: Any, second: Any, gradient: Any, sizes: Any,
-    rate: float, root: float, decay: float,
-) -> None:  # fmt: skip
-    """AdamW on the trained parameters.
-
-    Args:
-        rate, root, decay: see ``train_facts``.
-    """
-    for at in range(sizes.first, sizes.last, WIDTH):
-        g = load(1, gradient, at, 0)
-        m = load(1, first, at, 0)
-        m = fma(g - m, np.float32(1 - BETA_1), m)
+def update(lane: Any, rate: float, root: float, decay: float) -> None:
+    """A step of AdamW on the trained parameters."""
+    theta, first, second = lane.theta, lane.first, lane.second
+    for at in range(lane.sizes.first, lane.sizes.last, WIDTH):
+        g = load(1, lane.gradient, at, 0)
+        m, v, step = adamw(g, load(1, first, at, 0), load(1, second, at, 0), rate, root)
         store(first, at, 0, m)
-        s = load(1, second, at, 0) * np.float32(BETA_2)
-        s = fma(g * g, np.float32(1 - BETA_2), s)
-        store(second, at, 0, s)
-        step = m * np.float32(rate) / fma(sqrt(s), np.float32(root), np.float32(EPSILON))
+        store(second, at, 0, v)
         store(theta, at, 0, load(1, theta, at, 0) * np.float32(decay) - step)

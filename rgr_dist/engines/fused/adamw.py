@@ -1,0 +1,52 @@
+"""AdamW of the compiled engine: of a tile of parameters, and of the threshold tau.
+
+Bias correction is done ahead for a block of steps: with rate = learning rate / (1 - beta_1^t) and
+root = 1 / sqrt(1 - beta_2^t) of step t, counted from 1, a parameter moves by
+-rate m / (root sqrt(v) + epsilon).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from rgr_dist.engines.api import BETA_1, BETA_2, EPSILON
+from rgr_dist.engines.fused.simd import fma, sqrt
+
+
+@numba.njit(nogil=True, inline="always")
+def adamw(gradient: Any, first: Any, second: Any, rate: float, root: float) -> Any:
+    """The moments of a tile after a step, and the step itself, which is to be subtracted.
+
+    Args:
+        first, second: the moments before.
+    """
+    first = fma(gradient - first, np.float32(1 - BETA_1), first)
+    second = fma(gradient * gradient, np.float32(1 - BETA_2), second * np.float32(BETA_2))
+    step = first * np.float32(rate) / fma(sqrt(second), np.float32(root), np.float32(EPSILON))
+    return first, second, step
+
+
+@numba.njit(nogil=True)
+def update_tau(tau: Any, gradient: float, rate: float, root: float) -> None:
+    """One step of the threshold alone: of tau and its moments, [3]."""
+    tau[1] += np.float32(1 - BETA_1) * (gradient - tau[1])
+    tau[2] = np.float32(BETA_2) * tau[2] + np.float32(1 - BETA_2) * gradient * gradient
+    tau[0] -= np.float32(rate) * tau[1] / (np.sqrt(tau[2]) * np.float32(root) + np.float32(EPSILON))
+
+
+def bias_corrected(
+    rates: npt.NDArray[np.float64], done: int
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """The rates and roots of the next steps, float32 [n] each.
+
+    Args:
+        rates: learning rates of the steps.
+        done: steps taken so far.
+    """
+    t = np.arange(done + 1, done + len(rates) + 1, dtype=np.float64)
+    corrected = (rates / (1 - BETA_1**t)).astype(np.float32)
+    return corrected, (1 / np.sqrt(1 - BETA_2**t)).astype(np.float32)
