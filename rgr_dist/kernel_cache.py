@@ -1,14 +1,16 @@
-"""Where compiled kernels are kept on disk: in a folder named after the sources of all kernels.
+"""Where compiled kernels are kept on disk: in a folder named after the sources they come from.
 
 Numba inlines functions of other files into a cached one, but checks for changes only the file
 that defines the cached one. So an edit elsewhere would leave stale code behind, and silently
-wrong numbers. Here an edit of any kernel's source changes the folder.
+wrong numbers. Here an edit of any source of a kernel changes its folder.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -22,8 +24,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 config: Any = numba.config  # its settings are not typed
 
 PACKAGE = Path(__file__).parent
-ROOMS = ("problem", "engines", "engines/fused", "engines/fused/facts")
-"""Folders whose files hold kernels, or types and constants that are compiled into them."""
+ROOMS = ("problem", "engines")
+"""Folders below which lie all kernels, and types and constants that are compiled into them."""
+IMPORT = re.compile(rb"^\s*(?:from|import) +rgr_dist\.([\w.]+)", re.MULTILINE)
 
 
 def cached_kernel(**options: Any) -> Callable[[Function], Function]:
@@ -31,9 +34,10 @@ def cached_kernel(**options: Any) -> Callable[[Function], Function]:
 
     def decorate(function: Function) -> Function:
         given = config.CACHE_DIR
-        config.CACHE_DIR = str(cache_folder() or "")  # read by njit, as it decorates
+        folder = cache_folder(kernel_digest(Path(sys.modules[function.__module__].__file__ or "")))
+        config.CACHE_DIR = str(folder or "")  # read by njit, as it decorates
         try:
-            compiled: Function = numba.njit(cache=cache_folder() is not None, **options)(function)
+            compiled: Function = numba.njit(cache=folder is not None, **options)(function)
         finally:
             config.CACHE_DIR = given
         return compiled
@@ -42,25 +46,48 @@ def cached_kernel(**options: Any) -> Callable[[Function], Function]:
 
 
 @cache
-def cache_folder() -> Path | None:
-    """The folder of the compiled code, or None if no folder can be written.
+def cache_folder(digest: str) -> Path | None:
+    """The folder of code compiled from sources of a digest; None if no folder can be written.
 
     It lies in ``NUMBA_CACHE_DIR`` if that is set. Otherwise it lies in the package, in the user's
     cache folder, or in the temporary folder: the first of these that can be written.
     """
-    name = f"rgr-{kernel_digest()}"
+    name = f"rgr-{digest}"
     return next((root / name for root in _roots() if _is_writable(root / name)), None)
 
 
-def kernel_digest() -> str:
-    """Digest of every file in ``ROOMS``, 16 hex digits."""
+@cache
+def kernel_digest(file: Path) -> str:
+    """Digest of the sources that a file's kernels are compiled from, 16 hex digits."""
     digest = hashlib.sha256()
-    for room in ROOMS:
-        for path in sorted(PACKAGE.joinpath(room).glob("*.py")):
-            source = path.read_bytes()
-            digest.update(f"{room}/{path.name} {len(source)}\n".encode())
-            digest.update(source)
+    for path in sorted(kernel_sources(file)):
+        source = path.read_bytes()
+        digest.update(f"{path.relative_to(PACKAGE).as_posix()} {len(source)}\n".encode())
+        digest.update(source)
     return digest.hexdigest()[:16]
+
+
+def kernel_sources(file: Path) -> set[Path]:
+    """The files of a file's folder, and those of ``ROOMS`` that it imports, directly or not."""
+    reached: set[Path] = set()
+    left = {file}
+    while left:
+        path = left.pop()
+        reached.add(path)
+        names = IMPORT.findall(path.read_bytes())
+        left |= {path for name in names for path in _files_of(name.decode())} - reached
+    return reached.union(file.parent.glob("*.py"))
+
+
+def _files_of(name: str) -> Iterator[Path]:
+    """The file of a module below ``ROOMS``, or all files of a package."""
+    path = PACKAGE.joinpath(*name.split("."))
+    if name.split(".")[0] not in ROOMS:
+        return
+    if path.is_dir():
+        yield from path.glob("*.py")
+    else:
+        yield path.with_suffix(".py")
 
 
 def _roots() -> Iterator[Path]:

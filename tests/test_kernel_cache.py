@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 import subprocess
 import sys
 from pathlib import Path
 
+import grimp
 import pytest
 
-from rgr_dist.kernel_cache import PACKAGE, ROOMS
+from rgr_dist import kernel_cache
+from rgr_dist.kernel_cache import PACKAGE, ROOMS, kernel_sources
 
 CONTEXTS = """
 import numpy as np
@@ -43,7 +46,7 @@ takes_rights = pytest.mark.skipif(
 
 def start(script: str, folder: Path, **environment: str) -> subprocess.Popen[str]:
     kept = {name: value for name, value in os.environ.items() if name != "XDG_CACHE_HOME"}
-    kept.pop("NUMBA_CACHE_DIR", None)
+    kept.pop("NUMBA_CACHE_DIR", "none")
     return subprocess.Popen(
         [sys.executable, "-c", AS_ANY_USER, "-W", "error", "-c", script],
         cwd=folder,
@@ -78,24 +81,60 @@ def test_an_edited_kernel_changes_the_code_that_inlines_it(tmp_path: Path) -> No
     assert output_of(start(CONTEXTS, tmp_path)) != first
 
 
-def test_every_kernel_lies_in_a_room_whose_sources_name_the_folder() -> None:
-    kernels = [
-        path.relative_to(PACKAGE)
-        for path in PACKAGE.rglob("*.py")
-        if path.name != "kernel_cache.py"
-        and any(
-            word in path.read_text() for word in ("import numba", "from numba", "cached_kernel")
-        )
-    ]
-    assert kernels
-    assert {path.parent.as_posix() for path in kernels} <= set(ROOMS)
+KERNELS = [
+    path.relative_to(PACKAGE)
+    for path in sorted(PACKAGE.rglob("*.py"))
+    if path.name != "kernel_cache.py"
+    if any(word in path.read_text() for word in ("import numba", "from numba", "cached_kernel"))
+]
+
+
+def digests(package: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Of the kernels in each file of a copy of the package."""
+    monkeypatch.setattr(kernel_cache, "PACKAGE", package)
+    kernel_cache.kernel_digest.cache_clear()
+    return {path.as_posix(): kernel_cache.kernel_digest(package / path) for path in KERNELS}
+
+
+def test_sources_of_a_kernel_are_all_that_its_file_imports_of_the_rooms_of_kernels() -> None:
+    assert {path.parts[0] for path in KERNELS} <= set(ROOMS)
+    imports = grimp.build_graph("rgr_dist")
+    for path in KERNELS:
+        module = ".".join(("rgr_dist", *path.with_suffix("").parts))
+        parts = (name.split(".")[1:] for name in imports.find_upstream_modules(module))
+        files = (PACKAGE.joinpath(*each).with_suffix(".py") for each in parts if each[0] in ROOMS)
+        assert {file for file in files if file.exists()} <= kernel_sources(PACKAGE / path)
+
+
+@pytest.mark.parametrize(
+    ("edited", "compiled"),
+    [
+        ("engines/fused/heads.py", "engines/fused/[a-z_]+.py"),
+        ("engines/fused/facts/step.py", "engines/fused/facts/.*"),
+        ("engines/fused/simd.py", "engines/fused/.*"),
+        ("engines/cooccurrence.py", "engines/cooccurrence.py"),
+        ("engines/lanes/state.py", "none"),
+        ("engines/reference/edges.py", "none"),
+        ("study/cell.py", "none"),
+        ("problem/streams.py", "problem/.*"),
+    ],
+)
+def test_an_edit_compiles_the_kernels_of_its_engine_alone(
+    edited: str, compiled: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = copy_packages(tmp_path)
+    before = digests(package, monkeypatch)
+    (package / edited).write_text((package / edited).read_text() + "\n")
+    after = digests(package, monkeypatch)
+    changed = {name for name in before if before[name] != after[name]}
+    assert changed == {name for name in before if re.fullmatch(compiled, name)}
 
 
 FOLDER = """
 import numba
 from rgr_dist.kernel_cache import cache_folder
 import rgr_dist.problem.streams
-print(cache_folder(), numba.config.CACHE_DIR)
+print(cache_folder("0"), numba.config.CACHE_DIR)
 """
 
 
