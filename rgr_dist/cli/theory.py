@@ -202,7 +202,7 @@ def all_pairs(
     engine, rows = make_engine("auto"), []
     for i in tracked(range(len(runs)), shown=sys.stderr.isatty()):
         run, steps = runs[i]
-        rows += [one.row() for one in recovered(engine, run, steps, wanted)]
+        rows += recovered(engine, run, steps, wanted)
     kept = store.read_study_table(resolved.name, "all_pairs")
     if kept is not None:  # what was measured before at thresholds that still stand
         again = {(row["run_id"], row["precision"]) for row in rows}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -13,68 +12,52 @@ from rgr_dist.models.max_heads import score_contexts
 from rgr_dist.models.precision import BITS, Precision, rounded
 from rgr_dist.problem.edge_task import Task
 from rgr_dist.study.cell import Run
-from rgr_dist.theory.all_pairs import AllPairs, score_all_pairs
+from rgr_dist.theory.all_pairs import score_all_pairs
 from rgr_dist.theory.layer import Layer
-
-
-@dataclass(frozen=True)
-class Recovered:
-    """One run at one precision.
-
-    Attributes:
-        score: micro-F1 on the sampled test contexts, which is what a trained run is judged by.
-        pairs: the same weights on all pairs, at the tau that was learned.
-    """
-
-    run: Run
-    precision: Precision
-    score: float
-    pairs: AllPairs
-
-    def row(self) -> dict[str, Any]:
-        """Its row of ``ALL_PAIRS``."""
-        run, cell = self.run, self.run.cell
-        return {
-            "run_id": run.run_id,
-            "cell_id": cell.cell_id,
-            "m": cell.m,
-            "d_model": cell.d_model,
-            "h": run.h,
-            "d_k": run.d_k,
-            "D_K": run.D_K,
-            "seed": run.seed,
-            "precision": self.precision,
-            "bits": BITS[self.precision],
-            "score": self.score,
-            "f1": self.pairs.f1,
-            "failed_pairs": self.pairs.failed_pairs,
-            "margin": self.pairs.margin,
-        }
 
 
 def recovered(
     engine: Engine, run: Run, steps: int, precisions: Sequence[Precision]
-) -> list[Recovered]:
+) -> list[dict[str, Any]]:
     """Train a run of model ``max`` again for so many steps, and score it at each precision.
 
     W_Q and W_K are rounded; tau, a single number, is not.
 
     Args:
         steps: those that the stored run did.
+
+    Returns:
+        Rows of ``ALL_PAIRS``: ``score`` is micro-F1 on the sampled test contexts, which is what a
+        trained run is judged by; ``f1``, ``failed_pairs`` and ``margin`` are of the same weights
+        on all pairs, at the tau that was learned.
     """
     (weights,) = engine.weights_after([run], steps)
     assert isinstance(weights, Weights)
-    task = Task.of(run.cell, run.seed)
+    cell, task = run.cell, Task.of(run.cell, run.seed)
     targets = torch.from_numpy(task.graph.table).long().squeeze(1)
     contexts, X = torch.from_numpy(task.test).long(), torch.from_numpy(task.embedding).float()
-    found = []
+    tau = torch.tensor(weights.tau, dtype=torch.float32)
+    rows = []
     for precision in precisions:
         W_Q, W_K = (rounded(W, precision) for W in (weights.W_Q, weights.W_K))
-        layer = Layer(W_Q, W_K, run.h, weights.tau)
-        tau = torch.tensor(weights.tau, dtype=torch.float32)
-        score = score_contexts(
-            contexts, targets, X, torch.from_numpy(W_Q), torch.from_numpy(W_K), tau, run.h
+        layer = torch.from_numpy(W_Q), torch.from_numpy(W_K)
+        pairs = score_all_pairs(Layer(W_Q, W_K, run.h, weights.tau), task.embedding, task.graph)
+        rows.append(
+            {
+                "run_id": run.run_id,
+                "cell_id": cell.cell_id,
+                "m": cell.m,
+                "d_model": cell.d_model,
+                "h": run.h,
+                "d_k": run.d_k,
+                "D_K": run.D_K,
+                "seed": run.seed,
+                "precision": precision,
+                "bits": BITS[precision],
+                "score": score_contexts(contexts, targets, X, *layer, tau, run.h),
+                "f1": pairs.f1,
+                "failed_pairs": pairs.failed_pairs,
+                "margin": pairs.margin,
+            }
         )
-        pairs = score_all_pairs(layer, task.embedding, task.graph)
-        found.append(Recovered(run, precision, score, pairs))
-    return found
+    return rows

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from rgr_dist.engines.api import f1_cannot_exceed
 from rgr_dist.engines.choose import ENGINES, EngineError, check_engine, make_engine
 from rgr_dist.engines.early_stopping import EarlyStop
 from rgr_dist.study.cell import Cell
@@ -82,3 +83,21 @@ def test_a_refusal_names_the_engines_that_are_valid() -> None:
     assert str(error.value) == (
         "--engine fused: has no kernels for model transformer; valid: auto, reference, lanes"
     )
+
+
+@pytest.mark.parametrize(
+    ("actual", "errors", "value", "settled"),
+    [
+        (10, 0, 1.0, False),  # nothing is wrong so far
+        (10, 1, 1.0, True),
+        (10, 5, 0.8, True),  # 20 / 25: at the value is not above it
+        (10, 4, 0.8, False),
+        (10, 5, 0.79, False),
+        (10, 5, -1.0, False),
+        (0, 3, 0.0, True),
+    ],
+)
+def test_so_many_errors_keep_f1_from_exceeding_a_value(
+    actual: int, errors: int, value: float, settled: bool
+) -> None:
+    assert f1_cannot_exceed(actual, errors, value) == settled

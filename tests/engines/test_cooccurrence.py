@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from rgr_dist.engines.cooccurrence import (
-    MOST_TRIPLES,
     cooccurrence_pays,
     error_forms,
     retrievals_in,
@@ -44,7 +43,7 @@ def test_triples_pay_off_where_items_are_few_and_contexts_many() -> None:
     def contexts(n: int) -> np.ndarray:
         return np.zeros((n, 16), dtype=np.int32)
 
-    assert cooccurrence_pays(64, contexts(500))
-    assert not cooccurrence_pays(64, contexts(5))
-    assert not cooccurrence_pays(128, contexts(5000))
-    assert 64**3 <= MOST_TRIPLES < 128**3
+    assert cooccurrence_pays(64, contexts(64))  # 64³ = 64 · 16³
+    assert not cooccurrence_pays(64, contexts(63))
+    assert cooccurrence_pays(80, contexts(5000))
+    assert not cooccurrence_pays(81, contexts(5000))  # more than 2¹⁹ triples

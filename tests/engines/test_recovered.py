@@ -8,7 +8,10 @@ import pytest
 from rgr_dist.engines.choose import make_engine
 from rgr_dist.engines.recovered import recovered
 from rgr_dist.models.precision import BITS, PRECISIONS, rounded
+from rgr_dist.problem.edge_task import Task
 from rgr_dist.study.cell import Cell, Run
+from rgr_dist.theory.all_pairs import score_all_pairs
+from rgr_dist.theory.layer import Layer
 
 
 def test_weights_trained_again_have_the_score_of_their_run() -> None:
@@ -16,14 +19,17 @@ def test_weights_trained_again_have_the_score_of_their_run() -> None:
     run = Run(cell=Cell(m=32, d_model=16, training=quick), h=2, d_k=8, seed=1)
     engine = make_engine("fused")
     (outcome,) = engine.train([run])
-    found = {one.precision: one for one in recovered(engine, run, outcome.steps, PRECISIONS)}
+    found = {row["precision"]: row for row in recovered(engine, run, outcome.steps, PRECISIONS)}
     assert outcome.score is not None
-    assert found["float32"].score == pytest.approx(outcome.score, abs=2e-4)
-    assert found["float32"].pairs.tau == outcome.tau
-    assert found["float32"].pairs.f1 > 0.9
-    assert found["int4"].pairs.margin < found["int8"].pairs.margin < 1
-    for one in found.values():
-        assert one.pairs.actual == 32
+    assert found["float32"]["score"] == pytest.approx(outcome.score, abs=2e-4)
+    assert found["float32"]["f1"] > 0.9
+    assert found["int4"]["margin"] < found["int8"]["margin"] < 1
+    task, (weights,) = Task.of(run.cell, 1), engine.weights_after([run], outcome.steps)
+    wrong = score_all_pairs(
+        Layer(weights.W_Q, weights.W_K, 2, weights.tau), task.embedding, task.graph
+    )
+    assert found["float32"]["failed_pairs"] == wrong.failed_pairs
+    assert [row["bits"] for row in found.values()] == [32, 16, 16, 8, 7, 6, 5, 4, 3]
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)

@@ -207,66 +207,68 @@ def clamp(typing: Any, a: Any, low: Any, high: Any) -> Any:
     return _elementwise_signature(a, low, high), _elementwise(emit)
 
 
+def _where(condition: Callable[..., Any]) -> Callable[..., Any]:
+    """Code for "then where the condition holds, else otherwise"."""
+
+    def emit(builder: Any, a: Any, b: Any, then: Any, otherwise: Any) -> Any:
+        return builder.select(condition(builder, a, b), then, otherwise)
+
+    return _elementwise(emit)
+
+
 @instruction
 def where_equal(typing: Any, a: Any, b: Any, then: Any, otherwise: Any) -> Any:
     """Then where a == b, else otherwise."""
-
-    def emit(builder: Any, a: Any, b: Any, then: Any, otherwise: Any) -> Any:
-        return builder.select(builder.fcmp_ordered("==", a, b), then, otherwise)
-
-    return _elementwise_signature(a, b, then, otherwise), _elementwise(emit)
+    is_equal = _where(lambda builder, a, b: builder.fcmp_ordered("==", a, b))
+    return _elementwise_signature(a, b, then, otherwise), is_equal
 
 
 @instruction
 def where_above(typing: Any, a: Any, b: Any, then: Any, otherwise: Any) -> Any:
     """Then where a > b, else otherwise."""
-
-    def emit(builder: Any, a: Any, b: Any, then: Any, otherwise: Any) -> Any:
-        return builder.select(builder.fcmp_ordered(">", a, b), then, otherwise)
-
-    return _elementwise_signature(a, b, then, otherwise), _elementwise(emit)
+    is_above = _where(lambda builder, a, b: builder.fcmp_ordered(">", a, b))
+    return _elementwise_signature(a, b, then, otherwise), is_above
 
 
 @instruction
 def where_above_or_nan(typing: Any, a: Any, b: Any, then: Any, otherwise: Any) -> Any:
     """Then where a > b or a is NaN, else otherwise."""
 
-    def emit(builder: Any, a: Any, b: Any, then: Any, otherwise: Any) -> Any:
+    def condition(builder: Any, a: Any, b: Any) -> Any:
         is_nan = builder.fcmp_unordered("uno", a, a)
-        above = builder.fcmp_ordered(">", a, b)
-        return builder.select(builder.or_(above, is_nan), then, otherwise)
+        return builder.or_(builder.fcmp_ordered(">", a, b), is_nan)
 
-    return _elementwise_signature(a, b, then, otherwise), _elementwise(emit)
-
-
-@instruction
-def horizontal_sum(typing: Any, tile: Any) -> Any:
-    """The sum of a tile of one row, as a scalar, in pairs."""
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        (vector,) = unpack(builder, sig.args[0], args[0], 1)
-        for half in (8, 4, 2, 1):
-            turned = ir.Constant(INTS, [(i + half) % WIDTH for i in range(WIDTH)])
-            vector = builder.fadd(vector, builder.shuffle_vector(vector, vector, turned))
-        return builder.extract_element(vector, ir.Constant(ir.IntType(32), 0))
-
-    return types.float32(tile), codegen
+    return _elementwise_signature(a, b, then, otherwise), _where(condition)
 
 
-@instruction
-def horizontal_max(typing: Any, tile: Any) -> Any:
-    """The largest number of a tile of one row, as a scalar; NaN may be passed over."""
+def _fold(combine: Callable[..., Any]) -> Callable[..., Any]:
+    """Code that makes one number of a tile of one row: halves are combined, until one is left."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         (vector,) = unpack(builder, sig.args[0], args[0], 1)
         for half in (8, 4, 2, 1):
             turned = ir.Constant(INTS, [(i + half) % WIDTH for i in range(WIDTH)])
             other = builder.shuffle_vector(vector, vector, turned)
-            above = builder.fcmp_ordered(">", other, vector)
-            vector = builder.select(above, other, vector)
+            vector = combine(builder, vector, other)
         return builder.extract_element(vector, ir.Constant(ir.IntType(32), 0))
 
-    return types.float32(tile), codegen
+    return codegen
+
+
+@instruction
+def horizontal_sum(typing: Any, tile: Any) -> Any:
+    """The sum of a tile of one row, as a scalar, in pairs."""
+    return types.float32(tile), _fold(lambda builder, a, b: builder.fadd(a, b))
+
+
+@instruction
+def horizontal_max(typing: Any, tile: Any) -> Any:
+    """The largest number of a tile of one row, as a scalar; NaN may be passed over."""
+
+    def larger(builder: Any, a: Any, b: Any) -> Any:
+        return builder.select(builder.fcmp_ordered(">", b, a), b, a)
+
+    return types.float32(tile), _fold(larger)
 
 
 @instruction

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
 from rgr_dist.engines.lanes import evaluation as lanes_evaluation
 from rgr_dist.engines.lanes import retrieval_error
-from rgr_dist.engines.lanes.evaluation import Evaluation
-from rgr_dist.engines.lanes.state import Lanes
+from rgr_dist.engines.lanes.evaluation import ContextScorer, Evaluation
+from rgr_dist.engines.lanes.state import Lanes, Layer
 from rgr_dist.engines.reference.edges import EdgeTrainer
 from tests.engines.lanes.test_lanes import (
     CPU,
@@ -103,3 +104,46 @@ def test_errors_are_the_same_by_triples_and_by_contexts(
         assert (scorer.forms is not None) == often
         assert scorer.score(lanes.layer(0)) == pytest.approx(expected, rel=1e-5)
         assert scorer.score(lanes.layer(0)) == pytest.approx(expected, rel=1e-5), "and again"
+
+
+def perfect_layer(m: int, targets: torch.Tensor) -> Layer:
+    """One head on one-hot items whose query is its target's key; tau parts 1 from 0."""
+    X, one_hot = torch.zeros(m + 1, m), torch.eye(m)
+    X[:m] = one_hot
+    return Layer(X, one_hot[targets].T, one_hot, torch.tensor(0.5), 1, lambda S: S.amax(0))
+
+
+@pytest.mark.parametrize("m", [90, 20], ids=["a first look", "none"])
+def test_only_errors_that_are_counted_now_end_a_check(
+    m: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was wrong at the check before says which contexts come first, and nothing else."""
+    monkeypatch.setattr(lanes_evaluation, "SCORES_AT_ONCE_ON_CPU", 1)
+    rng = np.random.default_rng(0)
+    contexts = np.stack([rng.permutation(m)[:5] for _ in range(60)]).astype(np.int32)
+    targets = torch.from_numpy(rng.permutation(m))
+    table = torch.cat([targets, torch.tensor([-1])]).unsqueeze(1)
+    scorer = ContextScorer(contexts, table)
+    assert 0 < scorer.actual < 300
+    scorer.errors[:] = 25  # as if every pair of every context had been wrong
+    assert scorer.score(perfect_layer(m, targets), above=0.999) == 1.0
+    assert not scorer.errors.any()
+
+
+def test_a_check_ends_at_the_first_error_too_many() -> None:
+    contexts = np.array([[0, 1]] * 30, dtype=np.int32)
+    table = torch.tensor([[1], [0], [-1]])
+    scorer, layer = ContextScorer(contexts, table), perfect_layer(2, torch.tensor([1, 0]))
+    none_is_found = layer._replace(tau=torch.tensor(1.0))  # a score on the threshold is no edge
+    assert scorer.actual == 60
+    assert scorer.score(layer, above=0.999) == 1.0
+    assert scorer.score(none_is_found) == 0.0
+    assert scorer.score(none_is_found, above=0.0) == 0.0
+    assert scorer.score(none_is_found, above=0.9) is None
+
+
+@pytest.mark.parametrize(("m", "n", "pays"), [(64, 16, True), (65, 16, False), (32, 4, True)])
+def test_pairs_pay_up_to_as_many_as_the_contexts_have(m: int, n: int, pays: bool) -> None:
+    assert lanes_evaluation.pairs_pay(m, 8, np.zeros((n, 16), np.int32), CPU) == pays
+    assert lanes_evaluation.pairs_pay(1_448, 8, np.zeros((10_000, 16), np.int32), CPU)
+    assert not lanes_evaluation.pairs_pay(1_449, 8, np.zeros((10_000, 16), np.int32), CPU)
