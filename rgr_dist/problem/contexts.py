@@ -11,8 +11,6 @@ present, which node that target replaces, and which of the targets it is.
    uniform j of S without i. U is fixed before the replacements begin, so a node that was
    itself replaced still brings a target in, as in the paper's wording. A node without
    out-neighbours brings none, and a later replacement may remove a target again.
-
-A uniform integer below n is (word * n) >> 32, whose bias is below n / 2**32.
 """
 
 from __future__ import annotations
@@ -24,88 +22,64 @@ import numpy.typing as npt
 
 from rgr_dist.kernel_cache import cached_kernel
 from rgr_dist.problem.graphs import Neighbours
-from rgr_dist.problem.streams import LOW_32, SHIFT_32, Stream, philox
+from rgr_dist.problem.streams import LOW_32, SHIFT_32, Stream, below, philox
 
 ABSENT = np.int32(-1)
 
 
-@cached_kernel(inline="always")
-def draw_context(
-    key: Any,
-    index: Any,
-    graph: Any,
-    rate_word: Any,
-    deck: Any,
-    where: Any,
-    words: Any,
-    nodes: Any,
-) -> None:  # pragma: no cover
-    """Draw one context into ``nodes`` and leave ``deck`` and ``where`` as they were found.
+@cached_kernel(nogil=True)
+def _draw_block(key: Any, first: Any, graph: Any, rate_word: Any, out: Any) -> None:
+    """Draw contexts ``first`` … into ``out``, int32 [count, l].
 
     Args:
         key: uint64 [2], the stream's key.
-        index: which context of the stream.
         graph: the ``Neighbours``.
         rate_word: uint64, rho * 2**32.
-        deck: int32 [m], the identity; workspace.
-        where: int32 [m], all ABSENT; workspace. Position of a node in the context.
-        words: uint32 [4, l]; workspace.
-        nodes: int32 [l], the result.
     """
-    length = nodes.size
-    m = graph.starts.size - 1
-    low, high = np.uint64(index) & LOW_32, np.uint64(index) >> SHIFT_32
-    for p in range(length):
-        block = philox(key[0], key[1], np.uint64(p), low, high, np.uint64(0))
-        words[0, p] = block[0]
-        words[1, p] = block[1]
-        words[2, p] = block[2]
-        words[3, p] = block[3]
-    for p in range(length):
-        j = p + np.int64((np.uint64(words[0, p]) * np.uint64(m - p)) >> SHIFT_32)
-        node = deck[j]
-        deck[j] = deck[p]
-        deck[p] = node
-        where[node] = p
-        nodes[p] = node
-    for p in range(length):
-        if np.uint64(words[1, p]) >= rate_word:
-            continue
-        source = deck[p]  # the node drawn at p, even if it has been replaced since
-        first, last = graph.starts[source], graph.starts[source + 1]
-        brings = last > first
-        for edge in range(first, last):
-            brings &= where[graph.targets[edge]] == ABSENT
-        if not brings:
-            continue
-        choice = (np.uint64(words[3, p]) * np.uint64(last - first)) >> SHIFT_32
-        target = graph.targets[first + np.int64(choice)]
-        present = where[source]
-        choices = length if present == ABSENT else length - 1
-        q = np.int64((np.uint64(words[2, p]) * np.uint64(choices)) >> SHIFT_32)
-        if present != ABSENT and q >= present:
-            q += 1
-        where[nodes[q]] = ABSENT
-        nodes[q] = target
-        where[target] = q
-    for p in range(length):
-        where[nodes[p]] = ABSENT
-    # Undo the shuffle: every touched entry of the deck is p or one of the drawn nodes.
-    for p in range(length):
-        words[0, p] = np.uint32(deck[p])
-    for p in range(length):
-        deck[words[0, p]] = np.int32(words[0, p])
-        deck[p] = np.int32(p)
-
-
-@cached_kernel(nogil=True)
-def _draw_block(key: Any, first: Any, graph: Any, rate_word: Any, out: Any) -> None:
-    m = graph.starts.size - 1  # pragma: no cover
-    deck = np.arange(m).astype(np.int32)  # pragma: no cover
-    where = np.full(m, ABSENT, dtype=np.int32)  # pragma: no cover
-    words = np.empty((4, out.shape[1]), dtype=np.uint32)  # pragma: no cover
-    for i in range(out.shape[0]):  # pragma: no cover
-        draw_context(key, first + i, graph, rate_word, deck, where, words, out[i])
+    m, length = graph.starts.size - 1, out.shape[1]
+    deck = np.arange(m).astype(np.int32)  # the identity, and again after every context
+    where = np.full(m, ABSENT, dtype=np.int32)  # position of a node in the context
+    words = np.empty((4, length), dtype=np.uint32)
+    for i in range(out.shape[0]):
+        nodes = out[i]
+        low, high = np.uint64(first + i) & LOW_32, np.uint64(first + i) >> SHIFT_32
+        for p in range(length):
+            block = philox(key[0], key[1], np.uint64(p), low, high, np.uint64(0))
+            for word in range(4):
+                words[word, p] = block[word]
+        for p in range(length):
+            j = p + below(m - p, words[0, p])
+            node = deck[j]
+            deck[j] = deck[p]
+            deck[p] = node
+            where[node] = p
+            nodes[p] = node
+        for p in range(length):
+            if np.uint64(words[1, p]) >= rate_word:
+                continue
+            source = deck[p]  # the node drawn at p, even if it has been replaced since
+            start, end = graph.starts[source], graph.starts[source + 1]
+            brings = end > start
+            for edge in range(start, end):
+                brings &= where[graph.targets[edge]] == ABSENT
+            if not brings:
+                continue
+            target = graph.targets[start + below(end - start, words[3, p])]
+            present = where[source]
+            q = below(length if present == ABSENT else length - 1, words[2, p])
+            if present != ABSENT and q >= present:
+                q += 1
+            where[nodes[q]] = ABSENT
+            nodes[q] = target
+            where[target] = q
+        for p in range(length):
+            where[nodes[p]] = ABSENT
+        # Undo the shuffle: every touched entry of the deck is p or one of the drawn nodes.
+        for p in range(length):
+            words[0, p] = np.uint32(deck[p])
+        for p in range(length):
+            deck[words[0, p]] = np.int32(words[0, p])
+            deck[p] = np.int32(p)
 
 
 def rate_word(positive_rate: float) -> np.uint64:
@@ -132,7 +106,7 @@ def draw_contexts(
 
 
 @cached_kernel(nogil=True)
-def _count_edges(contexts: Any, graph: Any, counts: Any) -> None:  # pragma: no cover
+def _count_edges(contexts: Any, graph: Any, counts: Any) -> None:
     present = np.zeros(graph.starts.size - 1, dtype=np.bool_)
     for index in range(contexts.shape[0]):
         for node in contexts[index]:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rgr_dist.kernel_cache import cached_kernel
-from rgr_dist.problem.streams import SHIFT_32, Stream
+from rgr_dist.problem.streams import SHIFT_32, Stream, below
 from rgr_dist.study import assets
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.families import Edges, Regular
@@ -100,7 +100,7 @@ def sample_regular(stream: Stream, m: int, degree: int) -> Neighbours:
 
 
 @cached_kernel()
-def _add_matching(edges: Any, order: Any, words: Any) -> None:  # pragma: no cover
+def _add_matching(edges: Any, order: Any, words: Any) -> None:
     """Add a perfect matching of pairs that are not yet in ``edges``, bool [m, m].
 
     Args:
@@ -117,7 +117,7 @@ def _add_matching(edges: Any, order: Any, words: Any) -> None:  # pragma: no cov
                 choices[count] = target
                 count += 1
         if count:
-            owner[choices[(words[turn] * np.uint64(count)) >> SHIFT_32]] = source
+            owner[choices[below(count, words[turn])]] = source
         else:
             _make_room(edges, owner, source)
     for target in range(m):
@@ -125,7 +125,7 @@ def _add_matching(edges: Any, order: Any, words: Any) -> None:  # pragma: no cov
 
 
 @cached_kernel()
-def _make_room(edges: Any, owner: Any, source: Any) -> None:  # pragma: no cover
+def _make_room(edges: Any, owner: Any, source: Any) -> None:
     """Give a source a target by an augmenting path, found breadth first."""
     m = owner.size
     reached_from = np.full(m, -1)  # the source that would take a target

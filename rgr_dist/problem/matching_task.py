@@ -21,7 +21,7 @@ from rgr_dist.kernel_cache import cached_kernel
 from rgr_dist.problem.edge_task import initial_projections
 from rgr_dist.problem.embeddings import sample_with_null
 from rgr_dist.problem.graphs import sample_graph
-from rgr_dist.problem.streams import LOW_32, SHIFT_32, Stream, philox
+from rgr_dist.problem.streams import LOW_32, SHIFT_32, Stream, below, philox
 from rgr_dist.study.cell import Cell, Run
 
 Examples = npt.NDArray[np.int32]
@@ -135,15 +135,8 @@ def draw_examples(
     return out
 
 
-@cached_kernel(inline="always")
-def _below(n: Any, word: Any) -> Any:  # pragma: no cover
-    return np.int64((word * np.uint64(n)) >> SHIFT_32)
-
-
 @cached_kernel(nogil=True)
-def _draw_block(
-    key: Any, first: Any, targets: Any, sources: Any, out: Any
-) -> None:  # pragma: no cover
+def _draw_block(key: Any, first: Any, targets: Any, sources: Any, out: Any) -> None:
     m, n_items = targets.size, out.shape[1] - 2
     deck = np.arange(m).astype(np.int32)  # the identity, and again after every example
     jumps = np.empty(n_items - 1, dtype=np.int64)
@@ -154,9 +147,9 @@ def _draw_block(
             block = philox(key[0], key[1], np.uint64(p), low, high, np.uint64(0))
             for lane in range(4):
                 words[4 * p + lane] = block[lane]
-        query = sources[_below(sources.size, words[0])]
+        query = sources[below(sources.size, words[0])]
         successor = targets[query]
-        position = _below(n_items, words[1])
+        position = below(n_items, words[1])
         # The query and its successor leave the draw: they go to the end of the deck.
         last = deck[m - 1]
         deck[m - 1], deck[query] = query, last
@@ -165,7 +158,7 @@ def _draw_block(
         deck[m - 2], deck[aside] = successor, second
         out[i, 0] = query
         for p in range(n_items - 1):
-            j = p + _below(m - 2 - p, words[2 + p])
+            j = p + below(m - 2 - p, words[2 + p])
             jumps[p] = j
             deck[p], deck[j] = deck[j], deck[p]
             out[i, 1 + (p if p < position else p + 1)] = deck[p]

@@ -29,7 +29,7 @@ SHIFT_32 = np.uint64(32)
 
 
 @cached_kernel(inline="always")
-def philox(key0: Any, key1: Any, c0: Any, c1: Any, c2: Any, c3: Any) -> Any:  # pragma: no cover
+def philox(key0: Any, key1: Any, c0: Any, c1: Any, c2: Any, c3: Any) -> Any:
     """One Philox4x32-10 block: four 32-bit words, each held in a uint64.
 
     Args:
@@ -48,8 +48,14 @@ def philox(key0: Any, key1: Any, c0: Any, c1: Any, c2: Any, c3: Any) -> Any:  # 
     return c0, c1, c2, c3
 
 
+@cached_kernel(inline="always")
+def below(n: Any, word: Any) -> Any:
+    """The uniform integer below n that a 32-bit word stands for; its bias is below n / 2**32."""
+    return np.int64((np.uint64(word) * np.uint64(n)) >> SHIFT_32)
+
+
 @cached_kernel()
-def _fill_words(key0: Any, key1: Any, out: Any) -> None:  # pragma: no cover
+def _fill_words(key0: Any, key1: Any, out: Any) -> None:
     for block in range((out.size + 3) // 4):
         index = np.uint64(block)
         words = philox(key0, key1, index & LOW_32, index >> SHIFT_32, np.uint64(0), np.uint64(0))

@@ -14,12 +14,14 @@ from hypothesis import strategies as st
 
 from rgr_dist.models.labels import labels, positive_weight
 from rgr_dist.models.max_heads import (
+    Scores,
     count_edges,
     max_scores,
     micro_f1,
     score_contexts,
     weighted_logistic_loss,
 )
+from rgr_dist.models.softmax_sum import summed_attention
 
 
 def layer(
@@ -79,12 +81,12 @@ def test_scores_are_the_largest_head_of_every_pair(length: int, d: int, h: int, 
     np.testing.assert_allclose(S.numpy(), expected, rtol=1e-12)
 
 
-def test_scores_of_many_contexts_are_those_of_each() -> None:
+@pytest.mark.parametrize("scores", [max_scores, summed_attention])
+def test_scores_of_many_contexts_are_those_of_each(scores: Scores) -> None:
     part = layer(9, 4, 5, 2, 3, n_contexts=6)
-    X_nld = part["X_md"][part["contexts"]]
-    together = max_scores(X_nld, part["W_Q"], part["W_K"], 2)
-    alone = torch.stack([max_scores(X_ld, part["W_Q"], part["W_K"], 2) for X_ld in X_nld])
-    torch.testing.assert_close(together, alone)
+    X_nld, weights = part["X_md"][part["contexts"]], (part["W_Q"], part["W_K"], 2)
+    alone = torch.stack([scores(X_ld, *weights) for X_ld in X_nld])
+    torch.testing.assert_close(scores(X_nld, *weights), alone)
 
 
 def test_labels_mark_the_edges_inside_a_context() -> None:

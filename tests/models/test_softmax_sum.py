@@ -38,19 +38,6 @@ def test_scores_are_the_papers_sum_of_softmaxes(length: int, d: int, h: int, d_k
     np.testing.assert_allclose(A.sum(1), h, rtol=1e-12)
 
 
-def test_an_item_competes_for_its_own_attention() -> None:
-    X = torch.eye(2, dtype=torch.float64)
-    A = summed_attention(X, 9 * X, 9 * X, 1)  # logits: 81 / sqrt(2) on the diagonal, else 0
-    np.testing.assert_allclose(A, X, atol=1e-20)
-
-
-def test_attention_in_many_contexts_is_that_in_each() -> None:
-    part = layer(9, 4, 5, 2, 3, n_contexts=6)
-    X_nld, weights = part["X_md"][part["contexts"]], (part["W_Q"], part["W_K"], 2)
-    alone = torch.stack([summed_attention(X_ld, *weights) for X_ld in X_nld])
-    torch.testing.assert_close(summed_attention(X_nld, *weights), alone)
-
-
 @pytest.mark.parametrize("size", [1e3, 1e9, 1e18])
 def test_extreme_logits_give_finite_attention_and_gradients(size: float) -> None:
     part = layer(8, 6, 4, 2, 3)

@@ -10,8 +10,6 @@ import torch
 
 from rgr_dist.models.max_heads import labels, max_scores
 from rgr_dist.models.value_retrieval import retrieval_error_over, retrieval_errors, retrieval_loss
-from rgr_dist.problem.edge_task import Task, initial_projections
-from rgr_dist.study.cell import Cell, Run
 from tests.models.test_max_heads import layer, loop_score
 
 
@@ -65,21 +63,6 @@ def test_a_position_without_its_target_is_no_matter() -> None:
     assert not S.grad[1].any()
 
 
-def test_the_mean_over_one_position_is_its_own_error() -> None:
-    one_hot = torch.eye(3, dtype=torch.float64)
-    part = {
-        "contexts": torch.tensor([[0, 1]]),
-        "targets_m": torch.tensor([1, 2, 0]),
-        "X_md": one_hot,
-        "V_mv": torch.tensor([[1.0], [3.0], [0.0]], dtype=torch.float64),
-        "W_Q": one_hot,
-        "W_K": one_hot,
-    }
-    S = max_scores(one_hot[:2], one_hot, one_hot, 1)
-    loss = retrieval_loss(S, labels(torch.tensor([0, 1]), part["targets_m"]), part["V_mv"][:2])
-    assert loss.item() == retrieval_error_over(**part, h=1) == (3.0 - 1.0) ** 2
-
-
 def test_where_nothing_is_asked_for_there_is_no_error_and_no_gradient() -> None:
     S, y = torch.ones(3, 3, requires_grad=True), torch.zeros(3, 3, dtype=torch.bool)
     loss = retrieval_loss(S, y, torch.ones(3, 2))
@@ -113,19 +96,3 @@ def test_a_layer_that_attends_to_targets_alone_retrieves_exactly() -> None:
         h=1,
     )
     assert error == 0.0
-
-
-@pytest.mark.parametrize("d_model", [16, 64])
-def test_messages_are_a_frozen_random_map_of_the_embeddings(d_model: int) -> None:
-    cell = Cell(model="value", m=256, d_model=d_model)
-    task = Task.of(cell, 0)
-    W_V, *_ = np.linalg.lstsq(task.embedding, task.messages, rcond=None)
-    np.testing.assert_allclose(task.embedding @ W_V, task.messages, atol=1e-12)
-    assert W_V.shape == (d_model, d_model)
-    standard_error = np.sqrt(2 / W_V.size)
-    assert (W_V**2).mean() * d_model == pytest.approx(1, abs=5 * standard_error)
-    assert (task.messages**2).sum(1).mean() == pytest.approx(1, abs=0.2)
-    np.testing.assert_array_equal(Task.of(cell, 0).messages, task.messages)
-    assert not np.allclose(Task.of(cell, 1).messages, task.messages)
-    start, _ = initial_projections(Run(cell=cell, h=1, d_k=d_model, seed=0))
-    assert abs(np.corrcoef(W_V.ravel(), start.ravel())[0, 1]) < 5 / d_model

@@ -104,72 +104,11 @@ def test_contexts_follow_the_papers_law(graph: list[list[int]], rho: float, leng
     assert stats.chisquare(observed, expected).pvalue > 1e-4
 
 
-def test_any_context_can_be_drawn_without_those_before() -> None:
-    pi = Stream.of("problem", "graph", 0).permutation(40).tolist()
-    block = draw(pi, 0, 60, 16, 0.5)
-    for index in [0, 1, 31, 59]:
-        np.testing.assert_array_equal(draw(pi, index, 1, 16, 0.5)[0], block[index])
-    np.testing.assert_array_equal(draw(pi, 17, 20, 16, 0.5), block[17:37])
-
-
 @pytest.mark.parametrize(("m", "length"), [(5, 5), (9, 7), (64, 16)])
 def test_scratch_is_left_as_it_was_found(m: int, length: int) -> None:
     pi = Stream.of("problem", "graph", 0).permutation(m).tolist()
     one_by_one = [draw(pi, index, 1, length, 0.5)[0] for index in range(500)]
     np.testing.assert_array_equal(draw(pi, 0, 500, length, 0.5), one_by_one)
-
-
-@pytest.mark.parametrize(("m", "length"), [(4, 2), (9, 7), (64, 16), (512, 16)])
-def test_items_of_a_context_are_distinct_nodes(m: int, length: int) -> None:
-    pi = Stream.of("problem", "graph", 1).permutation(m).tolist()
-    contexts = np.sort(draw(pi, 0, 2_000, length, 0.7), axis=1)
-    assert (np.diff(contexts, axis=1) > 0).all()
-    assert contexts.min() >= 0
-    assert contexts.max() < m
-
-
-def test_a_context_as_long_as_the_graph_holds_every_node() -> None:
-    pi = Stream.of("problem", "graph", 1).permutation(9).tolist()
-    np.testing.assert_array_equal(
-        np.sort(draw(pi, 0, 50, 9, 0.5), axis=1), np.tile(np.arange(9), (50, 1))
-    )
-
-
-def test_without_a_positive_rate_every_node_is_equally_likely_at_every_position() -> None:
-    m, length, count = 20, 5, 20_000
-    pi = Stream.of("problem", "graph", 0).permutation(m).tolist()
-    contexts = draw(pi, 0, count, length, 0.0)
-    for position in range(length):
-        assert stats.chisquare(np.bincount(contexts[:, position], minlength=m)).pvalue > 1e-4
-    p = length / m  # inclusion counts of draws without replacement: their variance is N p (1 - p)
-    z = (np.bincount(contexts.ravel(), minlength=m) - count * p) / np.sqrt(count * p * (1 - p))
-    assert stats.chi2.sf(np.sum(z**2) * (m - 1) / m, df=m - 1) > 1e-3
-
-
-@pytest.mark.parametrize("rho", [0.25, 0.5])
-def test_the_number_of_sources_is_binomial(rho: float) -> None:
-    pi = Stream.of("problem", "graph", 0).permutation(30).tolist()
-    sizes = [len(literal_context(KEY, index, singles(pi), 6, rho)[1]) for index in range(3_000)]
-    law = stats.binom(6, rho)
-    expected = 3_000 * np.append(law.pmf(np.arange(4)), law.sf(3))  # four and more are pooled
-    observed = np.bincount(np.minimum(sizes, 4), minlength=5)
-    assert stats.chisquare(observed, expected).pvalue > 1e-3
-
-
-def test_a_positive_rate_brings_targets_into_the_context() -> None:
-    m, length = 256, 16
-    pi = Stream.of("problem", "graph", 0).permutation(m).tolist()
-
-    def share(rho: float) -> float:
-        contexts = draw(pi, 0, 2_000, length, rho)
-        present = (np.array(pi)[contexts][:, :, None] == contexts[:, None, :]).any(axis=2)
-        return float(present.mean())
-
-    chance = (length - 1) / (m - 1)
-    assert share(0.0) == pytest.approx(chance, rel=0.1)
-    # Far fewer than rho: targets that come in push out sources and targets that were there.
-    assert 4 * chance < share(0.5) < 0.5
-    assert share(0.0) < share(0.1) < share(0.25) < share(0.5)
 
 
 @given(graph=graphs(9), data=st.data())

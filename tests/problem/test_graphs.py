@@ -50,21 +50,6 @@ def test_regular_graphs_are_regular_and_simple_for_rustworkx(m: int, degree: int
         assert not graph.has_edge(node, node)
 
 
-def test_a_regular_graph_holds_a_perfect_matching_in_each_of_its_layers() -> None:
-    m, degree = 40, 7
-    edges = sample_regular(stream(0), m, degree).matrix
-    for _ in range(degree):
-        both_sides = rustworkx.PyGraph()
-        both_sides.add_nodes_from(range(2 * m))
-        pairs = [(int(p), m + int(q)) for p, q in np.argwhere(edges)]
-        both_sides.add_edges_from_no_data(pairs)
-        matching = rustworkx.max_weight_matching(both_sides, max_cardinality=True)
-        assert len(matching) == m
-        for pair in matching:
-            edges[min(pair), max(pair) - m] = False
-    assert not edges.any()
-
-
 def test_every_pair_is_as_likely_to_be_an_edge() -> None:
     m, degree, seeds = 12, 3, 2_000
     counts = sum(

@@ -89,13 +89,6 @@ def test_examples_are_those_of_the_plain_sampler(data: st.DataObject, first: int
     assert draw(pi, first, 4, length).tolist() == expected
 
 
-@given(first=st.integers(0, 2**40), after=st.integers(0, 9))
-def test_any_example_can_be_drawn_alone(first: int, after: int) -> None:
-    pi = Stream.of("problem", "graph", 1).permutation(40).tolist()
-    together = draw(pi, first, 10, 7)
-    assert draw(pi, first + after, 1, 7)[0].tolist() == together[after].tolist()
-
-
 def test_queries_slots_and_answers_are_uniform() -> None:
     pi = [1, 2, 0, 3, 5, 4, 6]  # 3 and 6 are their own successors
     drawn = draw(pi, 0, 60_000, 2)

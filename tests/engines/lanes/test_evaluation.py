@@ -113,7 +113,7 @@ def perfect_layer(m: int, targets: torch.Tensor) -> Layer:
     return Layer(X, one_hot[targets].T, one_hot, torch.tensor(0.5), 1, lambda S: S.amax(0))
 
 
-@pytest.mark.parametrize("m", [90, 20], ids=["a first look", "none"])
+@pytest.mark.parametrize("m", [300, 20], ids=["a first look", "none"])
 def test_only_errors_that_are_counted_now_end_a_check(
     m: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
