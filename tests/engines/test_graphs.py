@@ -14,17 +14,15 @@ from rgr_dist.engines.fused.evaluation import (
     F1ByContexts,
     F1ByPairs,
 )
-from rgr_dist.engines.fused.lane import Lane
 from rgr_dist.engines.lanes import evaluation as lanes_evaluation
 from rgr_dist.engines.lanes.engine import LanesEngine
 from rgr_dist.engines.lanes.evaluation import Evaluation
 from rgr_dist.engines.lanes.state import Lanes
 from rgr_dist.engines.reference.engine import ReferenceEngine
-from rgr_dist.models.max_heads import score_contexts
-from rgr_dist.problem.edge_task import Task
 from rgr_dist.study.cell import Cell, Run
 from search.probe_verdict import SeedTest
-from tests.engines.test_agreement import SHAPES, assert_same_weights, graph_of, runs_of
+from tests.engines.reference_of import lane_and_reference, reference_with
+from tests.engines.test_agreement import SHAPES, assert_same_weights, runs_of
 
 OTHER_GRAPHS = {name: shape for name, shape in SHAPES.items() if len(shape) > 5}
 LONG = (90, 12, 40, 2, 9, "8-regular")  # longer than a register
@@ -63,25 +61,12 @@ def test_other_embeddings_train_alike(
         assert_same_weights(given, wanted, 1e-4)
 
 
-def plain_score(task: Task, run: Run, weights: Any, contexts: np.ndarray) -> float:
-    """Micro-F1 by the reference's own scoring."""
-    tensors = (np.ascontiguousarray(W, dtype=np.float32) for W in (weights.W_Q, weights.W_K))
-    return score_contexts(
-        torch.from_numpy(contexts).long(),
-        torch.from_numpy(task.graph.table).long(),
-        torch.from_numpy(task.embedding).float(),
-        *(torch.from_numpy(W) for W in tensors),
-        torch.tensor(weights.tau, dtype=torch.float32),
-        run.h,
-    )
-
-
 @graphs
 @pytest.mark.parametrize("kind", [F1ByPairs, F1ByContexts])
 def test_compiled_scores_are_those_of_the_reference(shape: tuple[Any, ...], kind: type) -> None:
-    lane = Lane(runs_of(shape, (1,), validation_contexts=200)[0])
-    lane.advance(300)
-    expected = plain_score(lane.task, lane.run, lane.weights(), lane.task.validation)
+    (run,) = runs_of(shape, (1,), validation_contexts=200)
+    lane, trainer = lane_and_reference(run, 300)
+    expected = trainer.check()
     scorer = kind(lane, lane.task.validation)
     assert scorer.score() == pytest.approx(expected, abs=2e-3)
     assert scorer.score(above=0.0) == scorer.score()
@@ -100,8 +85,7 @@ def test_scores_of_lanes_are_those_of_the_reference(
     found = [Evaluation(lanes).validate(lane) for lane in range(2)]
     trained = LanesEngine().weights_after(runs, 300)
     for lane, index in enumerate([0, 2]):
-        task = lanes.tasks[lane]
-        expected = plain_score(task, runs[index], trained[index], task.validation)
+        expected = reference_with(runs[index], trained[index]).check()
         assert found[lane] == pytest.approx(expected, abs=2e-3)
 
 
@@ -126,13 +110,6 @@ def test_a_lane_of_a_regular_graph_is_the_same_beside_others() -> None:
     for run, weights in zip(runs, beside, strict=True):
         (alone,) = LanesEngine().weights_after([run], 60)
         assert_same_weights(weights, alone, 0.0)
-
-
-def test_the_graph_of_the_tests_is_uneven() -> None:
-    cell = Cell(m=21, d_model=3, graph=graph_of("uneven", 21))
-    degrees = np.diff(Task.of(cell, 0).graph.starts)
-    assert degrees.min() == 0
-    assert degrees.max() == cell.graph.degree > 2
 
 
 @pytest.mark.slow

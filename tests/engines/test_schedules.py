@@ -102,14 +102,10 @@ def test_a_lane_goes_its_way_whatever_blocks_and_neighbours(engine: Engine) -> N
     assert not np.array_equal(other.W_Q, together[0].W_Q)  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("name", ["warmup", "constant"])
-def test_a_path_that_does_not_look_ahead_is_the_same_under_any_limit(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "looks_ahead"), [("warmup", False), ("constant", False), ("cosine", True)]
+)
+def test_only_the_cosine_looks_ahead_to_the_limit(name: str, looks_ahead: bool) -> None:
     limits = [Training(schedule=name, max_steps=limit) for limit in (3_000, 9_000)]
-    assert [training.path_depends_on_limit for training in limits] == [False, False]
-    assert rates(limits[0], 0, 3_000) == rates(limits[1], 0, 3_000)
-
-
-def test_the_cosine_looks_ahead_to_the_limit() -> None:
-    limits = [Training(schedule="cosine", max_steps=limit) for limit in (3_000, 9_000)]
-    assert [training.path_depends_on_limit for training in limits] == [True, True]
-    assert rates(limits[0], 0, 3_000) != rates(limits[1], 0, 3_000)
+    assert [training.path_depends_on_limit for training in limits] == [looks_ahead] * 2
+    assert (rates(limits[0], 0, 3_000) != rates(limits[1], 0, 3_000)) == looks_ahead

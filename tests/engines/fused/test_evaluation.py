@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
-import torch
 
 from rgr_dist.engines.fused.evaluation import (
     ErrorByContexts,
@@ -16,9 +13,7 @@ from rgr_dist.engines.fused.evaluation import (
     make_scorer,
 )
 from rgr_dist.engines.fused.lane import Lane
-from rgr_dist.engines.reference.edges import EdgeTrainer
-from rgr_dist.models.max_heads import score_contexts
-from rgr_dist.study.cell import Run
+from tests.engines.reference_of import lane_and_reference
 from tests.engines.shapes import flat, make_run
 
 kinds = pytest.mark.parametrize("kind", [F1ByPairs, F1ByContexts])
@@ -36,25 +31,10 @@ def trained_lane() -> Lane:
     [(64, 16, 4, 5, 16), (300, 17, 3, 1, 5), (23, 33, 5, 4, 23), (70, 12, 2, 9, 70)],
 )
 def test_score_is_that_of_the_reference(shape: tuple[int, ...], kind: type) -> None:
-    run = make_run(*shape, validation_contexts=60)
-    lane = Lane(run)
-    lane.advance(400)
-    weights = lane.weights()
-
-    def expected(contexts: np.ndarray[Any, np.dtype[np.int32]]) -> float:
-        return score_contexts(
-            torch.from_numpy(contexts).long(),
-            torch.from_numpy(lane.task.targets),
-            torch.from_numpy(lane.task.embedding).float(),
-            torch.from_numpy(np.ascontiguousarray(weights.W_Q)),
-            torch.from_numpy(np.ascontiguousarray(weights.W_K)),
-            torch.tensor(weights.tau, dtype=torch.float32),
-            run.h,
-        )
-
+    lane, trainer = lane_and_reference(make_run(*shape, validation_contexts=60), 400)
     for contexts in (lane.task.validation, lane.task.validation[:1]):
-        scorer = kind(lane, contexts)
-        assert scorer.score() == pytest.approx(expected(contexts), abs=2e-3)
+        expected = trainer.score(contexts)
+        assert kind(lane, contexts).score() == pytest.approx(expected, abs=2e-3)
 
 
 def test_pairs_and_contexts_agree() -> None:
@@ -104,17 +84,6 @@ def test_what_was_wrong_comes_first_and_no_more_is_looked_at_than_needed(kind: t
     assert wrong[seen].min() >= wrong[~seen].max()
     needed = 2 * scorer.actual * (1 / above - 1)
     assert wrong[seen].sum() - wrong[seen].min() < needed <= wrong[seen].sum()
-
-
-def lane_and_reference(run: Run, steps: int) -> tuple[Lane, EdgeTrainer]:
-    """A trained lane, and the reference with its weights."""
-    lane, trainer = Lane(run), EdgeTrainer(run, torch.float32)
-    lane.advance(steps)
-    weights = lane.weights()
-    for name in ("W_Q", "W_K"):
-        getattr(trainer, name).data = torch.from_numpy(getattr(weights, name))
-    trainer.tau.data = torch.tensor(weights.tau, dtype=torch.float32)
-    return lane, trainer
 
 
 @pytest.mark.parametrize("model", ["softmax", "value"])

@@ -8,18 +8,19 @@ import torch
 
 from rgr_dist.engines.lanes import evaluation as lanes_evaluation
 from rgr_dist.engines.lanes import retrieval_error
+from rgr_dist.engines.lanes.engine import LanesEngine
 from rgr_dist.engines.lanes.evaluation import ContextScorer, Evaluation
 from rgr_dist.engines.lanes.state import Lanes, Layer
-from rgr_dist.engines.reference.edges import EdgeTrainer
 from tests.engines.lanes.test_lanes import (
     CPU,
     QUICK,
     SMALL,
     ends,
     lanes_of,
-    runs_of,
     shapes,
 )
+from tests.engines.reference_of import reference_with
+from tests.engines.test_agreement import runs_of
 
 
 @shapes
@@ -93,12 +94,10 @@ def test_errors_are_the_same_by_triples_and_by_contexts(
     """In one part or many."""
     monkeypatch.setattr(retrieval_error, "SCORES_AT_ONCE_ON_CPU", at_once)
     (run,) = runs_of(shape, [1], "value")
-    lanes, trainer = Lanes([run], CPU, torch.float32), EdgeTrainer(run, torch.float32)
+    lanes = Lanes([run], CPU, torch.float32)
     lanes.advance(100)
-    for name, W in zip(("W_Q", "W_K"), lanes.weights(0), strict=True):
-        getattr(trainer, name).data = W
     task = lanes.tasks[0]
-    expected = trainer.score(task.validation)
+    expected = reference_with(run, LanesEngine().weights_after([run], 100)[0]).check()
     for often in (True, False):
         scorer = retrieval_error.ErrorScorer(task.validation, task, lanes.batches.V_Lmv[0], often)
         assert (scorer.forms is not None) == often

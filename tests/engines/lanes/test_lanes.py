@@ -18,6 +18,7 @@ from rgr_dist.engines.reference.engine import ReferenceEngine
 from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.training import Training
 from tests.engines.lane_state import numbers
+from tests.engines.test_agreement import runs_of
 
 CPU = torch.device("cpu")
 SHAPES = {  # m, d_model, length, h, d_k
@@ -34,15 +35,6 @@ QUICK = {"learning_rate": 0.003, "check_every": 50, "patience": 2, "max_steps": 
     "test_contexts": 100,
 }
 SMALL = (16, 32, 8, 1, 8)  # its seeds converge at different checks
-
-
-def runs_of(
-    shape: tuple[int, ...], seeds: Sequence[int], model: str = "max", **training: Any
-) -> list[Run]:
-    m, d_model, length, h, d_k = shape
-    context = {"length": length}
-    cell = Cell(model=model, m=m, d_model=d_model, context=context, training=training)
-    return [Run(cell=cell, h=h, d_k=d_k, seed=seed) for seed in seeds]
 
 
 def lanes_of(
