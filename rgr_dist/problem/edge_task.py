@@ -67,8 +67,8 @@ class Task:
         embeddings, so that |y_i|^2 is |x_i|^2 on average. The paper states neither (Sec. 7.2).
         """
         d_model = self.cell.d_model
-        values = Stream.of(self.cell.problem_json, "W_V", self.seed).normals(d_model * d_model)
-        W_V = values.reshape(d_model, d_model) / np.sqrt(d_model)
+        stream = Stream.of(self.cell.problem_json, "W_V", self.seed)
+        W_V = stream.normals(d_model, d_model) / np.sqrt(d_model)
         messages: npt.NDArray[np.float64] = self.embedding @ W_V
         return messages
 
@@ -95,9 +95,8 @@ def initial_projections(
         inverse = np.sqrt(inverse)
 
     def draw(role: str) -> npt.NDArray[np.float64]:
-        d_model = run.cell.d_model
-        values = Stream.of(run.cell.problem_json, role, run.seed).normals(d_model * run.D_K)
-        columns: npt.NDArray[np.float64] = values.reshape(run.D_K, d_model).T / inverse
+        stream = Stream.of(run.cell.problem_json, role, run.seed)
+        columns = stream.normals(run.D_K, run.cell.d_model).T / inverse
         return np.ascontiguousarray(training.initial_scale * columns)
 
     return draw("W_Q"), draw("W_K")

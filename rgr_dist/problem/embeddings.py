@@ -35,7 +35,7 @@ def sample_embedding(cell: Cell, seed: int) -> npt.NDArray[np.float64]:
         below = cell.embedding.rate(cell.m, cell.d_model) * 2**32
         ones = stream.words(cell.m * cell.d_model) < below
         return ones.reshape(cell.m, cell.d_model).astype(np.float64)
-    return _unit_rows(stream.normals(cell.m * cell.d_model).reshape(cell.m, cell.d_model))
+    return _unit_rows(stream.normals(cell.m, cell.d_model))
 
 
 def sample_with_null(cell: Cell, seed: int) -> npt.NDArray[Any]:

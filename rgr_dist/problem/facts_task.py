@@ -87,7 +87,7 @@ def initial_facts(run: Run) -> Arrays:
 
     def draw(name: str, rows: int, columns: int, deviation: float) -> npt.NDArray[np.float64]:
         stream = Stream.of(cell.problem_json, f"facts {name}", run.seed)
-        drawn: npt.NDArray[np.float64] = stream.normals(rows * columns).reshape(rows, columns)
+        drawn: npt.NDArray[np.float64] = stream.normals(rows, columns)
         return deviation * drawn
 
     def columns(name: str, count: int) -> npt.NDArray[np.float64]:

@@ -99,8 +99,8 @@ def initial_block(run: Run) -> Arrays:
     d_model, W_QK = run.cell.d_model, initial_projections(run)
 
     def draw(name: str, shape: tuple[int, int]) -> npt.NDArray[np.float64]:
-        values = Stream.of(run.cell.problem_json, name, run.seed).normals(shape[0] * shape[1])
-        weights: npt.NDArray[np.float64] = values.reshape(shape) / np.sqrt(shape[0])
+        values = Stream.of(run.cell.problem_json, name, run.seed).normals(*shape)
+        weights: npt.NDArray[np.float64] = values / np.sqrt(shape[0])
         return weights
 
     return {

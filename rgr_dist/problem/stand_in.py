@@ -29,7 +29,7 @@ def stand_in_table(m: int, d_model: int) -> npt.NDArray[np.float64]:
     A larger table begins with the items of a smaller one.
     """
     stream = Stream.of(f"stand-in table, d_model = {d_model}", "embedding", 0)
-    values = stream.normals((m + 2) * d_model).reshape(m + 2, d_model)
+    values = stream.normals(m + 2, d_model)
     mean = values[0] * (MEAN_NORM / np.linalg.norm(values[0]))
     variances = np.arange(1, d_model + 1, dtype=np.float64) ** -SLOPE
     variances *= (NORM**2 - MEAN_NORM**2) / variances.sum()

@@ -8,6 +8,7 @@ and key width sees the same numbers, in any order and on any number of threads.
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,10 +94,10 @@ class Stream:
         _fill_words(np.uint64(self.key0), np.uint64(self.key1), out)
         return out
 
-    def normals(self, count: int) -> Float64Array:
-        """The first ``count`` standard normal values, by inversion of one word each."""
-        uniform = (self.words(count).astype(np.float64) + 0.5) / 2.0**32
-        values: Float64Array = ndtri(uniform)
+    def normals(self, *shape: int) -> Float64Array:
+        """The first standard normal values, in an array of a shape: by inversion of a word each."""
+        uniform = (self.words(math.prod(shape)).astype(np.float64) + 0.5) / 2.0**32
+        values: Float64Array = ndtri(uniform).reshape(shape)
         return values
 
     def permutation(self, n: int) -> npt.NDArray[np.int32]:
