@@ -1,4 +1,4 @@
-"""The engines against each other, and against the paper's loop in plain numpy."""
+"""The engines against each other: each has a gradient of its own, autograd's or by hand."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from rgr_dist.study import assets
 from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.models import MODELS
 from tests.engines.lane_state import unpadded
-from tests.engines.plain_training import PlainTraining
 
 CPU = torch.device("cpu")
 SHAPES = {  # m, d_model, length, h, d_k, and the graph where it is no permutation
@@ -85,31 +84,6 @@ def assert_same_weights(one: Weights, other: Weights, relative: float) -> None:
         assert a.shape == b.shape
         assert np.abs(a - b).max() <= relative * np.abs(b).max()
     assert one.tau == pytest.approx(other.tau, rel=relative, abs=1e-30)
-
-
-@cases
-def test_the_plain_gradient_is_that_of_the_plain_loss(model: str, shape: tuple[Any, ...]) -> None:
-    plain = PlainTraining(runs_of(shape, (0,), model)[0])
-    nodes, width = plain.task.training_contexts(0, 1)[0], 1e-6
-    rng = np.random.default_rng(0)
-    gradient = plain.gradient(nodes)
-    for name in plain.theta:
-        way = rng.normal(size=plain.theta[name].shape)
-        ahead = {**plain.theta, name: plain.theta[name] + width * way}
-        behind = {**plain.theta, name: plain.theta[name] - width * way}
-        slope = (plain.loss(ahead, nodes) - plain.loss(behind, nodes)) / (2 * width)
-        assert np.sum(gradient[name] * way) == pytest.approx(slope, rel=1e-5, abs=1e-8)
-
-
-@cases
-def test_the_reference_follows_the_papers_loop(model: str, shape: tuple[Any, ...]) -> None:
-    run = runs_of(shape, (4,), model)[0]
-    plain = PlainTraining(run)
-    for _ in range(20):
-        plain.step()
-    expected = Weights(plain.theta["Q"], plain.theta["K"], float(plain.theta["tau"]))
-    (given,) = ReferenceEngine(torch.float64).weights_after([run], 20)
-    assert_same_weights(given, expected, 1e-10)
 
 
 @cases

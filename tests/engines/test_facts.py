@@ -77,33 +77,6 @@ def test_the_compiled_engine_follows_the_loop(shape: dict[str, Any]) -> None:
         assert np.abs(value - expected[name]).max() <= 1e-4 * np.abs(expected[name]).max()
 
 
-@shapes
-def test_the_first_step_goes_down_the_numerical_slope_of_the_loss(shape: dict[str, Any]) -> None:
-    """AdamW's first step is the sign of the gradient, where it is not as small as epsilon."""
-    run = run_of(shape, weight_decay=0.0)
-    (start,), (after,) = (ReferenceEngine(torch.float64).weights_after([run], n) for n in (0, 1))
-    (fused,) = FusedEngine().weights_after([run], 1)
-    batch = FactsLane(run).task.batch(0)
-
-    def loss(weights: dict[str, np.ndarray]) -> float:
-        logits = all_logits(weights, run.h, run.cell.facts.residual)[batch[:, 0], batch[:, 1]]
-        right = logits[np.arange(len(batch)), batch[:, 2]]
-        return float((np.logaddexp.reduce(logits, axis=1) - right).mean())
-
-    rng, steps = np.random.default_rng(0), {}
-    for name, value in start.items():
-        at = tuple(rng.integers(size) for size in value.shape)
-        way = np.zeros_like(value)
-        way[at] = 1e-5
-        slope = (loss({**start, name: value + way}) - loss({**start, name: value - way})) / 2e-5
-        steps[name] = slope, after[name][at] - value[at], fused[name][at] - value[at]
-    for slope, *taken in steps.values():
-        if abs(slope) > 1e-5 and taken[0]:
-            for step in taken:
-                assert np.sign(step) == -np.sign(slope)
-                assert abs(step) == pytest.approx(run.cell.training.learning_rate, rel=0.01)
-
-
 def test_seeds_beside_each_other_and_apart_give_the_same_numbers() -> None:
     runs = [run_of(SHAPES["odd everything"], seed) for seed in range(4)]
     together = FusedEngine(threads=3).weights_after(runs, 30)

@@ -20,7 +20,6 @@ from rgr_dist.models.transformer import block_logits, superpose
 from rgr_dist.problem.matching_task import MatchingTask, initial_block
 from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.from_yaml import load_study
-from tests.models.test_transformer import plain_logits
 
 CPU = torch.device("cpu")
 SHAPES: dict[str, tuple[int, ...]] = {  # m, d_model, l, batch, h, d_k
@@ -76,16 +75,6 @@ def share_of_rate(schedule: str, t: int) -> float:
     return float(np.cos((t - 1) / 25 * np.pi / 2) ** 2) if schedule == "cosine" else 1.0
 
 
-def plain_loss(task: MatchingTask, theta: NamedWeights, h: int, batch: np.ndarray) -> float:
-    """Mean cross-entropy over a batch, from the block written out number by number."""
-    losses = []
-    for example in batch:
-        logits = plain_logits(task.table, example, theta, h)
-        highest = logits.max()
-        losses.append(np.log(np.exp(logits - highest).sum()) + highest - logits[example[-1]])
-    return float(np.mean(losses))
-
-
 def gradient(task: MatchingTask, theta: NamedWeights, h: int, batch: np.ndarray) -> NamedWeights:
     """Gradient of the mean cross-entropy, by autograd of the model's own forward pass."""
     tensors = {name: torch.from_numpy(value).requires_grad_() for name, value in theta.items()}
@@ -93,22 +82,6 @@ def gradient(task: MatchingTask, theta: NamedWeights, h: int, batch: np.ndarray)
     logits = block_logits(superpose(E, examples), E, tensors, h)
     (-logits.log_softmax(1)[range(len(batch)), examples[:, -1]].mean()).backward()
     return {name: tensor.grad.numpy() for name, tensor in tensors.items()}  # type: ignore[union-attr]
-
-
-@shapes
-def test_the_gradient_is_that_of_the_plain_loss(shape: tuple[int, ...]) -> None:
-    run = runs_of(shape, [4])[-1]
-    task, theta = MatchingTask.of(run.cell, run.seed), initial_block(run)
-    batch, rng, width = task.training_batches(0, 1)[0][:3], np.random.default_rng(0), 1e-6
-    slopes = gradient(task, theta, run.h, batch)
-    for name, value in theta.items():
-        way = rng.normal(size=value.shape)
-        ahead, behind = (
-            plain_loss(task, {**theta, name: value + sign * width * way}, run.h, batch)
-            for sign in (1, -1)
-        )
-        slope = (ahead - behind) / (2 * width)
-        assert np.sum(slopes[name] * way) == pytest.approx(slope, rel=1e-5, abs=1e-8)
 
 
 @shapes
