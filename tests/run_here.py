@@ -17,7 +17,7 @@ from search.protocol import Probe
 
 def search_here(study: Study, store: Store, probes: int | None = None) -> Portfolio:
     """Train what a study needs, or so many probes of it, into the store."""
-    engine = make_engine("fused", threads=2, model=study.cells[0].model)
+    engine = make_engine("fused", model=study.cells[0].model)
     portfolio = open_portfolio(study, stored_runs(study, store))
     feed = Feed(study, portfolio)
     done = 0

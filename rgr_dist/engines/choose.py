@@ -35,14 +35,13 @@ def check_engine(name: str, models: Iterable[str] = (), gpus: float = 0.0) -> No
             raise EngineError(f"--engine {name}: has no kernels for model {model}; valid: {others}")
 
 
-def make_engine(
-    name: str = "auto", device: str = "cpu", threads: int = 1, model: str = "max"
-) -> Engine:
+def make_engine(name: str = "auto", device: str = "cpu", model: str = "max") -> Engine:
     """The engine of a name; ``auto`` takes the fastest for the device and the model.
+
+    It has one thread, whatever the environment says: processes share the cores.
 
     Args:
         device: ``cpu``, or a torch device such as ``cuda``, which only ``lanes`` can use.
-        threads: threads of a CPU engine.
         model: what it is to train.
 
     Raises:
@@ -57,14 +56,14 @@ def make_engine(
     if name == "fused":
         from rgr_dist.engines.fused.engine import FusedEngine
 
-        return FusedEngine(threads)
+        return FusedEngine()
     if name == "construction":
         from rgr_dist.engines.constructions import ConstructionEngine
 
         return ConstructionEngine()
     import torch
 
-    torch.set_num_threads(threads)
+    torch.set_num_threads(1)
     if name == "reference":
         from rgr_dist.engines.reference.engine import ReferenceEngine
 

@@ -112,8 +112,8 @@ def _columns(outcome: Outcome) -> dict[str, Any]:
 
 @cache
 def _engine(name: str, device: str, model: str) -> Engine:
-    """The engine of this process; a trial has one core, whatever the environment says."""
-    return make_engine(name, device, threads=1, model=model)
+    """The engine of this process."""
+    return make_engine(name, device, model)
 
 
 @cache

@@ -30,7 +30,7 @@ class ProtocolTrainable(tune.Trainable):
         self.protocol = config["protocol"]
         self.seeds, self.best, self.known = config["seeds"], config["best"], config["known"]
         self.perfect, self.worst = config["perfect"], config["worst"]
-        self.engine = make_engine(config["engine"], threads=1, model=self.probes[0].cell.model)
+        self.engine = make_engine(config["engine"], model=self.probes[0].cell.model)
         self.scores: list[float] = []
         self.seed = 0
 

@@ -79,7 +79,7 @@ def test_the_compiled_engine_follows_the_loop(shape: dict[str, Any]) -> None:
 
 def test_seeds_beside_each_other_and_apart_give_the_same_numbers() -> None:
     runs = [run_of(SHAPES["odd everything"], seed) for seed in range(4)]
-    together = FusedEngine(threads=3).weights_after(runs, 30)
+    together = FusedEngine().weights_after(runs, 30)
     for run, weights in zip(runs, together, strict=True):
         (alone,) = FusedEngine().weights_after([run], 30)
         assert all((alone[name] == weights[name]).all() for name in weights)

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from threading import Lock
-from typing import TypeVar
 
 from rgr_dist.engines.api import Engine, NamedWeights, Outcome, StopReason, Weights
 from rgr_dist.engines.early_stopping import Checks
@@ -19,49 +16,22 @@ from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.families import Permutation, Regular
 from rgr_dist.study.training import Training
 
-Result = TypeVar("Result")
-
 
 class FusedEngine(Engine):
-    """Trains each lane by itself, until it stops early or at its limit, on so many threads.
-
-    Args:
-        threads: at least 1, or a ValueError is raised.
-    """
+    """Trains one lane after another, each until it stops early or at its limit."""
 
     name = "fused"
 
-    def __init__(self, threads: int = 1) -> None:
-        if threads < 1:
-            raise ValueError(f"threads: {threads}; give at least 1")
-        self.threads = threads
-
     def train_through(self, runs: Sequence[Run], budgets: Sequence[int]) -> list[list[Outcome]]:
-        """Train every run, and say how it would have ended at smaller step limits too.
-
-        The seconds of each are its share of the time that threads share.
-        """
-        at_once = max(1, min(self.threads, len(runs)))
-        return [
-            [replace(outcome, seconds=outcome.seconds / at_once) for outcome in outcomes]
-            for outcomes in self._map(lambda run: train_lane(run, budgets), runs)
-        ]
+        """Train every run, and say how it would have ended at smaller step limits too."""
+        return [train_lane(run, budgets) for run in runs]
 
     def weights_after(self, runs: Sequence[Run], steps: int) -> list[Weights | NamedWeights]:
         """The weights after so many steps, without checks or stopping."""
-
-        def weights(run: Run) -> Weights | NamedWeights:
-            lane = LANES[run.cell.record.task](run)
+        lanes = [LANES[run.cell.record.task](run) for run in runs]
+        for lane in lanes:
             lane.advance(steps)
-            return lane.weights()
-
-        return self._map(weights, runs)
-
-    def _map(self, work: Callable[[Run], Result], runs: Sequence[Run]) -> list[Result]:
-        if self.threads == 1 or len(runs) < 2:
-            return [work(run) for run in runs]
-        with ThreadPoolExecutor(min(self.threads, len(runs))) as pool:
-            return list(pool.map(work, runs))
+        return [lane.weights() for lane in lanes]
 
 
 class EdgeLane(Lane):
@@ -103,7 +73,6 @@ FEW, MANY = 2, 100
 """Contexts of 32 items: scored one by one if few, and by pairs or triples of items if many."""
 LANES: Mapping[str, type[EdgeLane | FactsLane]] = {"edges": EdgeLane, "facts": FactsLane}
 """By the task of the run's model."""
-_compiling = Lock()
 _compiled: set[tuple[str, bool]] = set()
 
 
@@ -113,11 +82,10 @@ def train_lane(run: Run, budgets: Sequence[int] = ()) -> list[Outcome]:
     ``seconds`` is its own time, without that of compiling, which is done here if need be.
     """
     kind = run.cell.model, run.cell.graph.balanced
-    with _compiling:
-        if kind not in _compiled:
-            for brief in LANES[run.cell.record.task].brief_runs(run):
-                _train(brief)
-            _compiled.add(kind)
+    if kind not in _compiled:
+        for brief in LANES[run.cell.record.task].brief_runs(run):
+            _train(brief)
+        _compiled.add(kind)
     return _train(run, budgets)
 
 
