@@ -210,7 +210,7 @@ class OpenStudy:
         heads = heads_named(self.study, h)
         chosen = None if cell is None else cell_named(self.study, cell)
         from analysis.thresholds.rows import cells_of, drawn_cells_of
-        from analysis.transitions.transition_fits import probe_rows_of, probes_of
+        from analysis.transitions.probes import probe_rows_of, probes_of
 
         table, rows = probes_of(self._results), probe_rows_of(self._results)
         cells = drawn_cells_of(self._results)
@@ -280,7 +280,7 @@ class Curves:
     """Scores against D_K.
 
     Attributes:
-        table: a row for each probe, with the columns of ``transition_fits.probes`` in
+        table: a row for each probe, with the columns of ``probes.probes`` in
             ``analysis.transitions``; where not ``complete`` the mean is of the ``n_seeds`` that ran
             alone.
     """

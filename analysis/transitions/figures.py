@@ -11,6 +11,7 @@ from scipy.special import expit
 from analysis.drawing.panel import Figure, Key, Line, Panel, Place, Point
 from analysis.drawing.scales import Axis, log2_axis, ratio_axis, share_axis
 from analysis.heads.figures import columns_of
+from analysis.transitions.collapse import Collapse
 
 SHARES = (
     "The share of seeds whose own score reaches the target, against D_K. Lines are logistic "
@@ -86,20 +87,19 @@ def draw_shares(cells: Sequence[Row], probes: Sequence[Row], fits: Sequence[Row]
     )
 
 
-def draw_collapse(collapses: Sequence[tuple[str, float, float, float, Sequence[Row]]]) -> Figure:
+def draw_collapse(collapses: Sequence[tuple[Collapse, Sequence[Row]]]) -> Figure:
     """Share of passing seeds over D_K divided by a law, a panel for each law.
 
     Args:
-        collapses: the law in words, its reduced χ², the middle and the width of the common curve,
-            and its points: rows with ``scaled, share, anchor, h, text, complete``.
+        collapses: each with its points: rows with ``scaled, share, anchor, h, text, complete``.
     """
     panels = []
-    for i, (law, quality, middle, width, points) in enumerate(collapses):
+    for i, (one, points) in enumerate(collapses):
         x = ratio_axis("D_K / law", [row["scaled"] for row in points], pad=1.2)
-        curve = _logistic(x, middle, width)
+        curve = _logistic(x, one.middle, one.width)
         panels.append(
             Panel(
-                title=(f"D_K over {law}", f"reduced χ² {quality:.1f}"),
+                title=(f"D_K over {one.formula}", f"reduced χ² {one.reduced_chi2:.1f}"),
                 x=Axis(x.label, x.low, x.high, x.ticks),
                 y=share_axis("share of passing seeds"),
                 lines=(Line(points=curve, look="ours"),),

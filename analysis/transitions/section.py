@@ -4,55 +4,79 @@ from __future__ import annotations
 
 from typing import Any
 
-import pandas as pd
-
 from analysis.load import StudyResults
 from analysis.page.section import Column, Section, Table, cell_column
-from analysis.rows import named
+from analysis.rows import Row, named
 from analysis.thresholds.rows import drawn_cells_of
-from analysis.transitions import words as words_of
+from analysis.transitions.collapse import OWN, Collapse, collapses_of
 from analysis.transitions.curves_figure import draw_curves
 from analysis.transitions.figures import draw_collapse, draw_shares
-from analysis.transitions.transition_fits import (
-    OWN,
-    Collapse,
-    collapses_of,
-    probe_rows_of,
-    probes_of,
-    transitions_of,
+from analysis.transitions.probes import probe_rows_of, probes_of
+from analysis.transitions.transition_fits import transitions_of
+from analysis.transitions.width_scaling import WidthScaling, width_scaling_of
+from analysis.wording import fixed
+
+COLLAPSE = "The transitions of {n} cells lie on one curve with a reduced χ² of {qualities}."
+WIDTH = (
+    "Their width at h*, in doublings of D_K, goes as m^{exponent} [{low} to {high}] over {n} cells "
+    "of m = {first} to {last}; one power describes all widths with p = {p:.2g}."
 )
-from analysis.transitions.width_scaling import narrowing_of
+LOST = (
+    "{collapsed:,} of {ran:,} runs collapsed: they diverged ({diverged:,}) or score less than half "
+    "the median of their probe. They count in the means, and a cross marks their probes. "
+    "{failed:,} more could not be trained."
+)
 
 
 def section(results: StudyResults) -> Section:
     """Scores and shares of passing seeds against D_K, and all cells on one scale."""
+    probes, collapses = probes_of(results), collapses_of(results)
     fits = named(results, transitions_of(results))
-    told = [row for row in fits if row["score_status"] == "fitted" or row["share_width"]]
+    fitted = [row for row in fits if row["score_status"] == "fitted" or row["share_width"]]
     figures = list(curves(results).figures)
     shares = draw_shares(drawn_cells_of(results), probe_rows_of(results), fits)
     if shares is not None:
         figures.append(shares)
-    shown = [_table(told)] if told else []
-    files = {"probes": probes_of(results), "transitions": transitions_of(results)}
-    words = [_lost(probes_of(results))]
-    if collapses_of(results):
-        figures.append(
-            draw_collapse([_drawn(one, results) for one in _told(collapses_of(results))])
-        )
-        shown.insert(0, _qualities(collapses_of(results)))
-        files["collapse"] = _points(collapses_of(results))
-        words.append(words_of.collapse(collapses_of(results)))
-    found = narrowing_of(results)
-    if found is not None:
-        words.append(words_of.narrowing(found))
-        files["widths"] = found.cells
+    shown = [_table(fitted)] if fitted else []
+    files = {"probes": probes, "transitions": transitions_of(results)}
+    words = []
+    lost = {name: int(probes[name].sum()) for name in ("collapsed", "diverged", "failed")}
+    if any(lost.values()):
+        words.append(LOST.format(ran=int(probes["n_seeds"].sum()), **lost))
+    if collapses:
+        drawn = _of_interest(collapses)
+        figures.append(draw_collapse([(one, _points(one, results)) for one in drawn]))
+        shown.insert(0, _qualities(collapses))
+        columns = {f"D_K over {one.law}": one.points["scaled"] for one in collapses}
+        files["collapse"] = collapses[0].points.drop(columns="scaled").assign(**columns)
+        qualities = ", ".join(f"{one.reduced_chi2:.1f} over {one.formula}" for one in drawn)
+        words.append(COLLAPSE.format(n=collapses[0].n_cells, qualities=qualities))
+    widths = width_scaling_of(results)
+    if widths is not None:
+        words.append(width_words(widths))
+        files["widths"] = widths.cells
     return Section(
         name="transitions",
         title="Transitions",
-        words=[line for line in words if line],
+        words=words,
         figures=figures,
         shown=shown,
         files=files,
+    )
+
+
+def width_words(found: WidthScaling) -> str:
+    """The power of m by which the transitions' width goes."""
+    ends = (fixed(end, 2) for end in (found.exponent, found.exponent_low, found.exponent_high))
+    exponent, low, high = ends
+    return WIDTH.format(
+        exponent=exponent,
+        low=low,
+        high=high,
+        n=len(found.cells),
+        first=found.cells["m"].min(),
+        last=found.cells["m"].max(),
+        p=found.p_value,
     )
 
 
@@ -66,47 +90,25 @@ def curves(results: StudyResults) -> Section:
     return Section(name="curves", title="Scores so far", figures=(figure,))
 
 
-def _lost(probes: pd.DataFrame) -> str:
-    """How many runs collapsed, diverged or failed, if any."""
-    counts = {name: int(probes[name].sum()) for name in ("collapsed", "diverged", "failed")}
-    if not any(counts.values()):
-        return ""
-    ran = int(probes["n_seeds"].sum())
-    return (
-        f"{counts['collapsed']:,} of {ran:,} runs collapsed: they diverged "
-        f"({counts['diverged']:,}) or score less than half the median of their probe. They count "
-        f"in the means, and a cross marks their probes. {counts['failed']:,} more could not be "
-        "trained."
-    )
-
-
-def _points(collapses: list[Collapse]) -> pd.DataFrame:
-    """The points of every collapse, a row for each probe and a column of D_K / law for each law."""
-    table = collapses[0].points.drop(columns="scaled")
-    return table.assign(**{f"D_K over {one.law}": one.points["scaled"] for one in collapses})
-
-
-def _told(collapses: list[Collapse]) -> list[Collapse]:
+def _of_interest(collapses: list[Collapse]) -> list[Collapse]:
     """Over each cell's own D_K*, over the law with the best collapse, over the paper's."""
     laws = [one for one in collapses if one.law != OWN]
-    best = min(laws, key=lambda one: one.reduced_chi2) if laws else None
-    wanted = [OWN, *([best.law] if best else []), "m log m/d"]
+    best = [min(laws, key=lambda one: one.reduced_chi2).law] if laws else []
     by_law = {one.law: one for one in collapses}
-    return [by_law[law] for law in dict.fromkeys(wanted) if law in by_law]
+    wanted = dict.fromkeys([OWN, *best, "m log m/d"])
+    return [by_law[law] for law in wanted if law in by_law]
 
 
-def _drawn(
-    one: Collapse, results: StudyResults
-) -> tuple[str, float, float, float, list[dict[str, Any]]]:
-    rows = []
-    for row in named(results, one.points):
+def _points(one: Collapse, results: StudyResults) -> list[Row]:
+    """The points of a collapse with their words."""
+    rows = named(results, one.points)
+    for row in rows:
         row["d_k"] = row["D_K"] // row["h"]
         row["text"] = (
             f"{row['short']}, h = {row['h']}, D_K = {row['D_K']}\n"
             f"{row['passing']} of {row['n_seeds']} seeds pass"
         )
-        rows.append(row)
-    return one.formula, one.reduced_chi2, one.middle, one.width, rows
+    return rows
 
 
 def _qualities(collapses: list[Collapse]) -> Table:
@@ -119,32 +121,31 @@ def _qualities(collapses: list[Collapse]) -> Table:
         columns=[
             Column("D_K divided by", lambda row: row["formula"], text=True),
             Column("cells", lambda row: row["n_cells"]),
-            Column("probes", lambda row: row["n_probes"]),
-            Column("reduced χ²", lambda row: f"{row['reduced_chi2']:.2f}"),
+            Column("probes", lambda row: len(row["points"])),
+            Column("reduced χ²", lambda row: f"{row['deviance'] / row['degrees']:.2f}"),
             Column("half pass at", lambda row: f"{row['middle']:.3f}"),
             Column("width, doublings", lambda row: f"{row['width']:.3f}"),
         ],
-        rows=[one.to_json() for one in collapses],
+        rows=[vars(one) for one in collapses],
         cell=None,
     )
 
 
 def _table(rows: list[dict[str, Any]]) -> Table:
-    def number(name: str, head: str, form: str = ".1f") -> Column:
+    def number(name: str, head: str, form: str) -> Column:
         return Column(head, lambda row: None if row[name] is None else format(row[name], form))
 
-    def with_limits(row: Any, name: str, low: str, high: str, form: str) -> str | None:
-        if row[name] is None:
-            return None
-        ends = ("?" if row[end] is None else format(row[end], form) for end in (low, high))
-        return f"{format(row[name], form)} [{'–'.join(ends)}]"
+    def with_limits(head: str, name: str, low: str, high: str, no_low: str, form: str) -> Column:
+        def shown(row: Any) -> str | None:
+            if row[name] is None:
+                return None
+            ends = (
+                none if row[end] is None else format(row[end], form)
+                for end, none in ((low, no_low), (high, "?"))
+            )
+            return f"{format(row[name], form)} [{'–'.join(ends)}]"
 
-    def middle(row: Any) -> str | None:
-        return with_limits(row, "share_middle", "share_low", "share_high", ".1f")
-
-    def width(row: Any) -> str | None:
-        shown = with_limits(row, "share_width", "share_width_low", "share_width_high", ".2f")
-        return None if shown is None else shown.replace("[?", "[0")
+        return Column(head, shown)
 
     return Table(
         name="table-transitions",
@@ -165,11 +166,11 @@ def _table(rows: list[dict[str, Any]]) -> Table:
             Column("collapsed", lambda row: row["collapsed"]),
             Column("score", lambda row: row["score_status"], text=True),
             number("top", "top", ".3f"),
-            number("score_middle", "middle D_K"),
+            number("score_middle", "middle D_K", ".1f"),
             number("score_width", "width", ".2f"),
             Column("passing", lambda row: row["share_status"], text=True),
-            Column("half pass at D_K", middle),
-            Column("width", width),
+            with_limits("half pass at D_K", "share_middle", "share_low", "share_high", "?", ".1f"),
+            with_limits("width", "share_width", "share_width_low", "share_width_high", "0", ".2f"),
         ],
         rows=rows,
         folded=f"Fits of the transitions that have one: {len(rows)} rows",

@@ -7,17 +7,19 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import minimize, minimize_scalar
 from scipy.special import chdtrc
 
 from analysis.laws.interval_likelihood import Array
 from analysis.load import StudyResults, per_study
 from analysis.thresholds.best import best_of
-from analysis.transitions import logistic
-from analysis.transitions.transition_fits import probes_of, transitions_of
+from analysis.transitions.logistic import profile_limits
+from analysis.transitions.probes import probes_of
+from analysis.transitions.transition_fits import shares_of, transitions_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class Narrowing:
+class WidthScaling:
     """How a transition's width at h* changes with the size of a cell: width ∝ m^exponent.
 
     Binomial maximum likelihood: every cell has a middle of its own, and one power of m gives all
@@ -29,7 +31,6 @@ class Narrowing:
         width: at the geometric mean of the m.
         excess: deviance above that of a width of its own for every cell, on ``degrees`` degrees of
             freedom.
-        p_value: how often chance gives so much excess under one power.
     """
 
     cells: pd.DataFrame = dataclasses.field(repr=False)
@@ -42,79 +43,71 @@ class Narrowing:
 
     @property
     def p_value(self) -> float:
-        """By the chi-square distribution."""
+        """How often chance gives so much excess under one power, by the chi-square distribution."""
         return float(chdtrc(self.degrees, self.excess))
 
 
 CELLS_OF_A_POWER = 3
 """Fewest sizes m that a power is fitted to."""
 
-EXPONENTS, STRIDE = np.linspace(-4, 4, 1601), 16
-"""Exponents that are tried; every so many first, then all near the best of these."""
+STEEPEST = 4.0
+"""Largest exponent considered, of either sign."""
 
 
 @per_study
-def narrowing_of(results: StudyResults) -> Narrowing | None:
+def width_scaling_of(results: StudyResults) -> WidthScaling | None:
     """How a study's transitions at h* narrow with the size of a cell."""
-    return narrowing(probes_of(results), transitions_of(results), best_of(results))
+    return width_scaling(probes_of(results), transitions_of(results), best_of(results))
 
 
-def narrowing(table: pd.DataFrame, fits: pd.DataFrame, best: pd.DataFrame) -> Narrowing | None:
+def width_scaling(
+    table: pd.DataFrame, fits: pd.DataFrame, best: pd.DataFrame
+) -> WidthScaling | None:
     """The power of m by which the transitions at h* narrow; None below three sizes.
 
     Cells whose seeds all pass or all fail at every D_K, or switch all at one, have no width and are
     left out.
 
     Args:
-        table: of ``analysis.transitions.transition_fits.probes``.
+        table: of ``analysis.transitions.probes.probes``.
         fits: of ``analysis.transitions.transition_fits.transitions``.
         best: of ``analysis.thresholds.best.best``.
     """
     stars = best.loc[best["D_K"].notna(), ["cell_id", "h_star"]]
     stars = stars.rename(columns={"h_star": "h"}).astype({"h": "int64"})
-    fitted = stars.merge(fits, on=["cell_id", "h"])
-    profiles, rows = [], []
-    for row in fitted[fitted["share_width_low"].notna()].to_dict("records"):
-        own = table[(table["cell_id"] == row["cell_id"]) & (table["h"] == row["h"])]
-        x = np.log2(own["D_K"].to_numpy(dtype=np.float64))
-        good = own["passing"].to_numpy(dtype=np.float64)
-        bad = own["n_seeds"].to_numpy(dtype=np.float64) - good
-        profiles.append(logistic.width_profile(x, good, bad, logistic.fit(x, good, bad)))
-        rows.append(
-            {name: row[name] for name in ("cell_id", "m", "d_model", "degree", "h")}
-            | {name: row[f"share_{name}"] for name in ("width", "width_low", "width_high")}
-            | {name: row[name] for name in ("n_probes", "n_runs")}
-        )
-    if len({row["m"] for row in rows}) < CELLS_OF_A_POWER:
+    cells = stars.merge(fits[fits["share_width_low"].notna()], on=["cell_id", "h"])
+    cells = cells.rename(columns=lambda name: name.removeprefix("share_"))
+    if cells["m"].nunique() < CELLS_OF_A_POWER:
         return None
-    log_m = np.log(np.array([row["m"] for row in rows], dtype=np.float64))
+    by_head = dict(list(table.groupby(["cell_id", "h"])))
+    shares = [shares_of(by_head[key]) for key in zip(cells["cell_id"], cells["h"], strict=True)]
+    log_m = np.log(cells["m"].to_numpy(dtype=np.float64))
     offset = log_m - log_m.mean()
-    own_widths = np.log([row["width"] for row in rows])
-    levels = np.linspace(own_widths.min() - 1, own_widths.max() + 1, 401)
+    own = np.log(cells["width"].to_numpy(dtype=np.float64))
 
-    def lost(exponents: Array) -> Array:
-        """Deviance of all cells at each exponent and level."""
-        total = np.zeros((len(exponents), len(levels)))
-        for at, (log_widths, deviance) in zip(offset, profiles, strict=True):
-            asked = levels[None, :] + exponents[:, None] * at
-            # Beyond the profile its end counts and a slope: no interior point is as good.
-            beyond = np.maximum(log_widths[0] - asked, 0) + np.maximum(asked - log_widths[-1], 0)
-            total += np.interp(asked, log_widths, deviance) + 100 * beyond
-        return total
+    def lost(level: float, exponent: float) -> float:
+        """Deviance of all cells, each at its own best middle."""
+        widths = np.exp(level + exponent * offset)
+        return sum(one.at_width(width).deviance for one, width in zip(shares, widths, strict=True))
 
-    coarse = lost(EXPONENTS[::STRIDE]).min(axis=1)
-    near = STRIDE * np.flatnonzero(coarse <= coarse.min() + 2 * logistic.CUT)
-    exponents = EXPONENTS[max(near[0] - STRIDE, 0) : near[-1] + STRIDE + 1]
-    total = lost(exponents)
-    i, j = np.unravel_index(int(total.argmin()), total.shape)
-    by_exponent = total.min(axis=1)
-    inside = exponents[by_exponent <= total.min() + logistic.CUT]
-    return Narrowing(
-        cells=pd.DataFrame(rows),
-        exponent=float(exponents[i]),
-        exponent_low=float(inside.min()),
-        exponent_high=float(inside.max()),
-        width=float(np.exp(levels[j])),
-        excess=float(total.min() - sum(deviance.min() for _, deviance in profiles)),
-        degrees=len(rows) - 2,
+    def profile(exponent: float) -> float:
+        ends = own.min() - 1, own.max() + 1
+        return float(minimize_scalar(lost, bounds=ends, args=(exponent,)).fun)
+
+    def both(unknowns: Array) -> float:
+        return lost(*unknowns)
+
+    slope, level = np.polyfit(offset, own, 1)
+    found = minimize(both, [level, slope], method="Nelder-Mead", options={"fatol": 1e-6})
+    level, exponent = found.x.tolist()
+    low, high = profile_limits(profile, exponent, found.fun, (-STEEPEST, STEEPEST))
+    columns = ["cell_id", "m", "d_model", "degree", "h", "width", "width_low", "width_high"]
+    return WidthScaling(
+        cells=cells[[*columns, "n_probes", "n_runs"]],
+        exponent=exponent,
+        exponent_low=-STEEPEST if low is None else low,
+        exponent_high=STEEPEST if high is None else high,
+        width=float(np.exp(level)),
+        excess=float(found.fun) - sum(one.fit().deviance for one in shares),
+        degrees=len(cells) - 2,
     )

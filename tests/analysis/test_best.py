@@ -15,7 +15,7 @@ from scipy import stats
 
 from analysis.records import BEST_KEYS, THRESHOLD_KEYS, best_records, threshold_records
 from analysis.thresholds.best import best, best_of, head_pool
-from analysis.transitions.curves import curves
+from analysis.transitions.probes import probes as curves
 
 
 def cell_of(made_up: SimpleNamespace, scores: dict[tuple[int, int], list[float]]) -> Any:

@@ -21,7 +21,7 @@ from analysis.load import StudyResults
 from analysis.splits import section as accuracy
 from analysis.splits.accuracy import splits_of
 from analysis.transitions import section as transitions
-from analysis.transitions.transition_fits import probes_of
+from analysis.transitions.probes import probes_of
 from rgr_dist.study.from_yaml import parse_study
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -21,7 +21,7 @@ from analysis.records import with_bits
 from analysis.report.publish import write_report
 from analysis.runs import cost_of
 from analysis.thresholds.best import best_of
-from analysis.transitions.transition_fits import probes_of
+from analysis.transitions.probes import probes_of
 from rgr_dist import paper
 from rgr_dist.study.from_yaml import parse_study
 

@@ -160,3 +160,21 @@ def test_each_cell_is_predicted_from_the_others_or_from_those_outside_its_group(
         others = sm.OLS(y[group != left], design[group != left]).fit()
         errors[group == left] = others.predict(design[group == left]) - y[group == left]
     assert power.loo_error == pytest.approx(math.sqrt((errors**2).mean()), rel=1e-3)
+
+
+@pytest.mark.parametrize(("fails", "is_in_error"), [(100.0, True), (0.01, False)])
+def test_a_censored_cell_is_in_error_by_what_its_prediction_lies_below_it(
+    fails: float, is_in_error: bool
+) -> None:
+    """One law without freedom but its constant: the others predict their mean, by hand."""
+    y = math.log(0.6) + LOG_SCALE + np.tile([0.1, -0.1], len(SIZES) // 2)
+    cells = narrow(y)
+    cells.loc[0, ["D_K_fails", "D_K_passes"]] = [fails * math.exp(y[0]), math.inf]
+    (one,) = (c for c in rank_candidates(cells) if c.name == "m log m/d")
+    without = [np.delete(y - LOG_SCALE, [0, i]).mean() for i in range(len(y))]
+    others = np.array([without[i] - (y - LOG_SCALE)[i] for i in range(1, len(y))])
+    censored = without[0] - (y - LOG_SCALE)[0] - math.log(fails)
+    if is_in_error:
+        assert one.loo_error == pytest.approx(abs(censored) / math.sqrt(len(y)), rel=0.5)
+    else:
+        assert one.loo_error == pytest.approx(math.sqrt((others**2).sum() / len(y)), rel=1e-3)

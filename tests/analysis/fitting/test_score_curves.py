@@ -20,15 +20,11 @@ def drawn(seed: int, n: int) -> tuple[np.ndarray, np.ndarray]:
     return x, np.clip(top * expit((x - middle) / width) + rng.normal(0, 0.02, len(x)), 0, 1)
 
 
-def packed(data: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean scores at each width, and of how many runs; padded by weights of 0."""
-    x, y, weight = np.zeros((3, len(data), len(WIDTHS)))
-    for i, (at, score) in enumerate(data):
-        widths, column = np.unique(at, return_inverse=True)
-        count = np.bincount(column)
-        x[i, : len(widths)], weight[i, : len(widths)] = widths, count
-        y[i, : len(widths)] = np.bincount(column, score) / count
-    return x, y, weight
+def fitted(x: np.ndarray, y: np.ndarray) -> score_curves.ScoreCurve:
+    """The curve through the mean scores at each width."""
+    widths, column = np.unique(x, return_inverse=True)
+    n = np.bincount(column).astype(float)
+    return score_curves.fit(widths, np.bincount(column, y) / n, n)
 
 
 def squares(x: np.ndarray, y: np.ndarray, top: float, middle: float, width: float) -> float:
@@ -52,26 +48,16 @@ def scipys(x: np.ndarray, y: np.ndarray) -> float:
     return 2 * min(float(fit.cost) for fit in fits)
 
 
-def test_no_sum_of_squares_is_above_scipys() -> None:
-    data = [drawn(seed, 4 + seed % 5) for seed in range(12)]
-    curves = score_curves.fit(*packed(data))
-    for i, (x, y) in enumerate(data):
-        own = squares(x, y, curves.top[i], curves.middle[i], curves.width[i])
+def test_no_sum_of_squares_is_above_that_from_many_starts() -> None:
+    for seed in range(12):
+        x, y = drawn(seed, 4 + seed % 5)
+        curve = fitted(x, y)
+        own = squares(x, y, curve.top, curve.middle, curve.width)
         assert own <= scipys(x, y) * (1 + 1e-6) + 1e-12
-        assert 0 <= curves.top[i] <= 1
-        assert 0.01 - 1e-12 <= curves.width[i] <= 6 + 1e-12
+        assert 0 <= curve.top <= 1
+        assert 0.01 - 1e-12 <= curve.width <= 6 + 1e-12
 
 
 def test_a_curve_without_noise_is_found_again() -> None:
-    y = 0.95 * expit((WIDTHS - 3.4) / 0.15)
-    found = score_curves.fit(WIDTHS[None], y[None], np.ones((1, len(WIDTHS))))
-    assert (found.top[0], found.middle[0], found.width[0]) == pytest.approx((0.95, 3.4, 0.15))
-
-
-def test_a_curve_is_the_same_among_others() -> None:
-    data = [drawn(seed, 6) for seed in range(4)]
-    x, y, weight = packed(data)
-    together = score_curves.fit(x, y, weight)
-    alone = score_curves.fit(x[2:3], y[2:3], weight[2:3])
-    assert together.middle[2] == pytest.approx(alone.middle[0], abs=1e-8)
-    assert together.width[2] == pytest.approx(alone.width[0], rel=1e-7)
+    found = fitted(WIDTHS, 0.95 * expit((WIDTHS - 3.4) / 0.15))
+    assert (found.top, found.middle, found.width) == pytest.approx((0.95, 3.4, 0.15))

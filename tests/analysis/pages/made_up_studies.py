@@ -25,7 +25,7 @@ from analysis.records import best_records, threshold_records
 from analysis.report.publish import comparison, report
 from analysis.report.sections import state
 from analysis.thresholds.best import best_of
-from analysis.transitions.curves import curves
+from analysis.transitions.probes import probes as curves
 from rgr_dist.paper import capacity_scale
 from rgr_dist.planning.budgets import at_larger_limits
 from rgr_dist.planning.portfolio import Feed, open_portfolio, stored_runs, stored_search

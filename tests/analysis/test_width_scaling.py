@@ -14,10 +14,10 @@ from scipy.special import expit, log_expit
 from analysis.load import StudyResults
 from analysis.runs import scored
 from analysis.thresholds.best import best
-from analysis.transitions.transition_fits import OWN, Collapse, probes, transitions
-from analysis.transitions.width_scaling import Narrowing, narrowing
-from analysis.transitions.words import collapse
-from analysis.transitions.words import narrowing as sentence
+from analysis.transitions.probes import probes
+from analysis.transitions.section import width_words
+from analysis.transitions.transition_fits import transitions
+from analysis.transitions.width_scaling import WidthScaling, width_scaling
 from rgr_dist.study.from_yaml import parse_study
 
 PLACES = {(64, 16): 16, (128, 32): 20, (256, 64): 26}
@@ -45,7 +45,7 @@ def drawn(results: StudyResults, exponent: float, chance: int, places: dict) -> 
     runs = runs.assign(score=np.where(draw.random(len(runs)) < share, 1.0, 0.9))
     table = probes(runs, study)
     fits = transitions(runs, study, table)
-    return table, narrowing(table, fits, best(results.thresholds, runs, study))
+    return table, width_scaling(table, fits, best(results.thresholds, runs, study))
 
 
 def made(made_up: SimpleNamespace, exponent: float, chance: int, places: dict = PLACES) -> tuple:
@@ -53,7 +53,7 @@ def made(made_up: SimpleNamespace, exponent: float, chance: int, places: dict = 
     return drawn(searched(made_up, places), exponent, chance, places)
 
 
-def scipys(table, found: Narrowing) -> float:
+def scipys(table, found: WidthScaling) -> float:
     """The exponent by minimising the joint likelihood over every middle, the width and itself."""
     cells = [part for _, part in table.groupby("cell_id", sort=False)]
     log_m = np.log([float(part["m"].iloc[0]) for part in cells])
@@ -96,7 +96,6 @@ def test_the_exponent_is_that_of_the_joint_likelihood(made_up: SimpleNamespace) 
     assert found.exponent_low < -0.5 < found.exponent_high < 0
     assert (found.degrees, list(found.cells["m"])) == (1, [64, 128, 256])
     assert found.p_value > 0.01
-    assert "narrow with m, at m/d_model = 4" in sentence(found)
 
 
 @pytest.mark.slow
@@ -112,7 +111,6 @@ def test_its_interval_covers(made_up: SimpleNamespace) -> None:
 def test_equal_widths_need_no_power_and_two_sizes_give_none(made_up: SimpleNamespace) -> None:
     _, equal = made(made_up, 0.0, 1)
     assert equal.exponent_low < 0 < equal.exponent_high
-    assert "need not depend on m" in sentence(equal)
     assert made(made_up, 0.0, 1, dict(list(PLACES.items())[:2]))[1] is None
 
 
@@ -136,42 +134,13 @@ def test_the_seeds_of_a_transition_count_in_its_curves_and_in_no_verdict(
     assert len(scored(results.runs, study)) == 50
 
 
-def told(low: float, high: float, excess: float = 0.0, degrees: int = 2) -> str:
-    columns = {"m": [256, 64, 64], "d_model": [32, 16, 8], "n_runs": [40, 90, 60]}
-    ends = {"exponent": (low + high) / 2, "exponent_low": low, "exponent_high": high, "width": 0.3}
-    return sentence(Narrowing(cells=pd.DataFrame(columns), excess=excess, degrees=degrees, **ends))
-
-
-def test_what_is_said_of_a_power_follows_from_its_limits() -> None:
-    assert told(-0.5, -0.1) == (
-        "The transitions narrow with m, over cells of any m/d_model: their width at h*, in "
-        "doublings of D_K, goes as m^−0.30 with the exponent in [−0.50, −0.10] (95 %), from 3 "
-        "cells of m = 64 to 256 with 40 to 90 runs each."
+def test_the_words_of_a_power() -> None:
+    cells = pd.DataFrame({"m": [256, 64, 64]})
+    found = WidthScaling(
+        cells=cells, exponent=-0.3, exponent_low=-0.5, exponent_high=-0.1, width=0.3, excess=12.0,
+        degrees=2,
+    )  # fmt: skip
+    assert width_words(found) == (
+        "Their width at h*, in doublings of D_K, goes as m^−0.30 [−0.50 to −0.10] over 3 cells of "
+        "m = 64 to 256; one power describes all widths with p = 0.0025."
     )
-    assert told(0.1, 0.5).startswith("The transitions widen with m, ")
-    for low, high in ((-0.1, 0.1), (0.0, 0.2), (-0.2, 0.0)):
-        assert told(low, high).startswith("The transitions need not depend on m, ")
-    assert told(-0.5, -0.1, excess=12.0).endswith(
-        " runs each; no single power describes all widths (p = 0.0025)."
-    )
-    assert told(-0.5, -0.1, excess=12.0, degrees=0).endswith(" runs each.")
-
-
-def collapsed(law: str, deviance: float) -> Collapse:
-    ends = {"middle": 1.0, "width": 0.2, "points": pd.DataFrame(), "n_probes": 30}
-    return Collapse(law=law, formula=f"<{law}>", n_cells=4, deviance=deviance, degrees=10, **ends)
-
-
-def test_a_collapse_is_told_under_the_best_law_and_the_papers() -> None:
-    own, paper, best = (
-        collapsed(law, deviance)
-        for law, deviance in ((OWN, 11.0), ("m log m/d", 30.0), ("m/d", 20.0))
-    )
-    line = (
-        "Over D_K/D_K* the transitions of 4 cells collapse onto one curve with a reduced χ² of "
-        "1.1; over D_K by the law "
-    )
-    assert collapse([own, paper, best]) == f"{line}<m/d> with 2.0, by <m log m/d> with 3.0."
-    assert collapse([own, paper]) == f"{line}<m log m/d> with 3.0."
-    assert collapse([own]) == collapse([paper, best]) == ""
-    assert "points" not in own.to_json()

@@ -1,0 +1,104 @@
+"""Whether the passage from failing to passing is the same in every cell once D_K is scaled."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from analysis.laws.candidates import predict
+from analysis.laws.fits import Fits, fits_of
+from analysis.load import StudyResults, per_study
+from analysis.transitions.probes import probes_of
+from analysis.transitions.transition_fits import shares_of
+
+OWN = "own D_K*"
+
+POINTS = (
+    "cell_id", "m", "d_model", "degree", "h", "D_K", "scaled", "n_seeds", "passing", "share",
+    "mean_score", "complete", "collapsed", "failed",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collapse:
+    """How well the cells' transitions lie on one curve when D_K is divided by a law.
+
+    The curve is a logistic one in log₂(D_K / law) of the share of passing seeds at h*, common to
+    all cells; ``deviance`` is twice what its log-likelihood lacks of that of the observed shares.
+
+    Attributes:
+        law: the candidate's name; ``own D_K*`` divides by each cell's own threshold: what is left
+            then is how far the transitions differ in width, and what pairing of seeds does.
+        middle: D_K / law at which half of the seeds pass.
+        width: in doublings; the curve rises from 12 % to 88 % over four of them.
+        points: the columns ``POINTS``; scaled is D_K / law.
+    """
+
+    law: str
+    formula: str
+    n_cells: int
+    deviance: float
+    degrees: int
+    middle: float
+    width: float
+    points: pd.DataFrame = dataclasses.field(repr=False)
+
+    @property
+    def reduced_chi2(self) -> float:
+        """Deviance over degrees of freedom: near 1 where seeds explain all of it."""
+        return self.deviance / self.degrees
+
+
+@per_study
+def collapses_of(results: StudyResults) -> list[Collapse]:
+    """The transitions of all cells of a study at h*, over D_K divided by each law."""
+    return collapses(probes_of(results), fits_of(results))
+
+
+def collapses(table: pd.DataFrame, fits: Fits) -> list[Collapse]:
+    """The collapse under each cell's own threshold, then under each law that was fitted.
+
+    Args:
+        table: of ``probes``.
+    """
+    cells = fits.cells[fits.cells["D_K"].notna()]
+    keys = cells.assign(h=cells["h_star"].astype("int64"))[["cell_id", "h"]]
+    own = table.merge(keys, on=["cell_id", "h"])
+    if len(cells) < 2 or own.empty:
+        return []
+    laws = [(OWN, "each cell's own D_K*", cells["D_K"].to_numpy(dtype=np.float64))]
+    laws += [
+        (candidate.name, candidate.formula, predict(candidate, fits.cells, cells)[0])
+        for candidate in fits.candidates
+        if candidate.status == "fitted"
+    ]
+    found = []
+    for law, formula, values in laws:
+        by_cell = dict(zip(cells["cell_id"], values, strict=True))
+        points = own.assign(
+            scaled=own["D_K"] / own["cell_id"].map(by_cell), share=own["passing"] / own["n_seeds"]
+        )
+        one = _collapse(law, formula, points)
+        if one is not None:
+            found.append(one)
+    return found
+
+
+def _collapse(law: str, formula: str, points: pd.DataFrame) -> Collapse | None:
+    shares, degrees = shares_of(points, "scaled"), len(points) - 2
+    if degrees < 1 or not shares.good.any() or not shares.bad.any() or np.ptp(shares.x) == 0:
+        return None
+    curve = shares.fit()
+    return Collapse(
+        law=law,
+        formula=formula,
+        n_cells=int(points["cell_id"].nunique()),
+        deviance=curve.deviance,
+        degrees=degrees,
+        middle=2.0**curve.middle,
+        width=curve.width,
+        points=points[list(POINTS)].reset_index(drop=True),
+    )
