@@ -246,10 +246,10 @@ def test_the_collapse(page: str, cells: Cells) -> None:
     own = quality.pop("each cell's own D_K*")
     best = min(quality, key=quality.__getitem__)
     line = (
-        f"Over DK/DK* the transitions of 12 cells collapse onto one curve with a reduced χ² of "
-        f"{own:.1f}; over DK by the law {flat(best)} with {quality[best]:.1f}"
+        "The transitions of 12 cells lie on one curve with a reduced χ² of "
+        f"{own:.1f} over each cell's own DK*, {quality[best]:.1f} over {flat(best)}"
     )
-    line += "" if best == PAPERS else f", by {flat(PAPERS)} with {quality[PAPERS]:.1f}"
+    line += "" if best == PAPERS else f", {quality[PAPERS]:.1f} over {flat(PAPERS)}"
     assert f"{line}." in words(page, "transitions")
 
 
