@@ -160,7 +160,7 @@ def _train(
                 connect(address, cpus, gpus, _import_the_rest, beside, store.log_folder)
             )
         from rgr_dist.cli.live import LiveView
-        from rgr_dist.running.sweep import run_study
+        from rgr_dist.running.run_study import run_study
 
         with LiveView(console) as view:
             return run_study(study, store, view, execution)

@@ -25,9 +25,9 @@ from rgr_dist.running.idle_processes import NO_IDLE_WORKERS, without_idle_proces
 from rgr_dist.running.leftovers import (
     claimed_session,
     give_up_session,
+    remove_leftovers,
     remove_session,
     session_folder,
-    sweep,
 )
 from rgr_dist.running.ray_output import RayOutput
 
@@ -91,7 +91,7 @@ def connect(
         _check_reachable(address)
     from ray._common.utils import get_default_ray_temp_dir
 
-    sweep(Path(get_default_ray_temp_dir()))
+    remove_leftovers(Path(get_default_ray_temp_dir()))
     if ray.is_initialized():
         with told_in_one_line(RayOutput.latest or RayOutput(), log_to):
             yield slots_of(ray.cluster_resources(), cpus, gpus)
@@ -133,7 +133,7 @@ def _end(output: RayOutput, is_own: bool) -> None:
                 remove_session(session)
             else:
                 give_up_session(session)
-            sweep(session.parent)
+            remove_leftovers(session.parent)
     finally:
         output.give_back()
         gc.enable()

@@ -85,7 +85,7 @@ def give_up_session(session: Path) -> None:
     _claim(session).unlink(missing_ok=True)
 
 
-def sweep(rays_folder: Path) -> None:
+def remove_leftovers(rays_folder: Path) -> None:
     """Remove what killed runs left.
 
     Processes of a Ray outlive their driver, and those that just start make its session folder anew.

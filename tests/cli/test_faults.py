@@ -50,7 +50,8 @@ def test_a_torn_part_is_told_set_aside_and_trained_again(
 def test_a_study_with_failed_runs_ends_with_status_3_and_tries_them_again_when_told(
     tmp_path: Path, rgr_here: Rgr, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("running.sweep", "planning.memory"):  # else the largest cell would be refused
+    # else the largest cell would be refused
+    for module in ("running.run_study", "planning.memory"):
         monkeypatch.setattr(f"rgr_dist.{module}.machine_memory", lambda: None)
     cells = [{"m": 16, "d_model": 8}, {"m": 2**20, "d_model": 2**24}]  # more than any memory
     write_study(tmp_path, cells=cells, search={"heads": [1], "seeds": 1, "max_D_K": 2})

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from ray._common.utils import get_default_ray_temp_dir
 
-from rgr_dist.running.leftovers import give_up_session, scratch_folder, sweep
+from rgr_dist.running.leftovers import give_up_session, remove_leftovers, scratch_folder
 from rgr_dist.store.owner import is_abandoned, mark
 
 MARK = "from rgr_dist.store.owner import mark; print(mark(), flush=True); input()"
@@ -58,21 +58,21 @@ def test_what_a_process_leaves_is_swept_once_it_has_ended(temporary: Path) -> No
     with another_process() as owner:
         scratch, session = left_by(owner, temporary)
         assert not is_abandoned(owner)
-        sweep(temporary / "ray")
+        remove_leftovers(temporary / "ray")
         assert (scratch / "inner/file").exists()
         assert (session / "logs/file").exists()
     assert is_abandoned(owner)
-    sweep(temporary / "ray")
+    remove_leftovers(temporary / "ray")
     assert not scratch.exists()
     assert not session.exists()
     session.mkdir()  # as a process may that outlives its driver
-    sweep(temporary / "ray")
+    remove_leftovers(temporary / "ray")
     assert not session.exists()
-    sweep(temporary / "ray")
+    remove_leftovers(temporary / "ray")
     claim = claim_of(owner, session)
     assert claim.exists()
     os.utime(claim, (0, 0))
-    sweep(temporary / "ray")
+    remove_leftovers(temporary / "ray")
     assert list((temporary / "ray").iterdir()) == []
 
 
@@ -89,7 +89,7 @@ def test_nothing_of_others_is_swept(temporary: Path) -> None:
     named_alike.mkdir()
     linked = temporary / f"rgr-{owner}-link"
     linked.symlink_to(named_alike)
-    sweep(temporary / "ray")
+    remove_leftovers(temporary / "ray")
     assert all(path.exists() for path in (*elsewhere, unmarked, named_alike, linked))
 
 
@@ -100,7 +100,7 @@ def test_nothing_of_another_user_is_swept(temporary: Path) -> None:
     scratch, session = left_by(owner, temporary)
     for path in (scratch, claim_of(owner, session)):
         os.chown(path, 12345, 12345)
-    sweep(temporary / "ray")
+    remove_leftovers(temporary / "ray")
     assert scratch.exists()
     assert session.exists()
 
@@ -116,7 +116,7 @@ def test_a_number_given_to_another_process_does_not_keep_what_the_first_left(
 def test_a_scratch_folder_says_whose_it_is_and_goes(temporary: Path) -> None:
     with scratch_folder() as folder:
         assert mark() in folder.name
-        sweep(temporary / "ray")
+        remove_leftovers(temporary / "ray")
         assert folder.exists()
     assert list(temporary.iterdir()) == []
 
@@ -151,7 +151,7 @@ def test_what_a_run_leaves_that_is_killed_as_ray_starts_is_swept(
     (claim,) = set(rays.glob(f"rgr-*-session_*_{killed.pid}")) - earlier
     session = rays / claim.name[claim.name.index("session_") :]
     assert session.exists()
-    sweep(rays)
+    remove_leftovers(rays)
     assert not session.exists()
     assert claim.exists()  # what Ray has begun may go on for a moment
 
