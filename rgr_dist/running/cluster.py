@@ -19,7 +19,6 @@ from typing import Any
 
 from rgr_dist.faults import RunBroken, UserError
 from rgr_dist.running.broken import reported_in_one_line
-from rgr_dist.running.idle_processes import NO_IDLE_WORKERS, without_idle_processes
 from rgr_dist.running.ray_output import RayOutput
 
 ATTEMPTS = 3
@@ -28,6 +27,9 @@ NOTHING_TO_IMPORT = Path(__file__).parent.parent / "studies"
 """A folder that holds no Python file."""
 CONNECT_WITHIN = 5.0
 """Seconds that a cluster has to answer."""
+NO_IDLE_WORKERS = {"prestart_worker_first_driver": False}
+"""Has a local Ray start no worker before one is asked for. Otherwise it starts one for each CPU,
+which imports Ray and ends unused: a trial's worker is another process."""
 
 
 class ClusterError(UserError, RuntimeError):
@@ -119,12 +121,7 @@ def _start(address: str, cpus: int | None) -> Path | None:
         options |= {"_system_config": NO_IDLE_WORKERS}
     # Ray would put the working directory first on every worker's path, where a file named
     # search.py would hide our package of that name.
-    with (
-        contextlib.chdir(NOTHING_TO_IMPORT),
-        _on_the_loopback(is_local),
-        _sigterm_kept(),
-        without_idle_processes(),
-    ):
+    with contextlib.chdir(NOTHING_TO_IMPORT), _on_the_loopback(is_local), _sigterm_kept():
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 context: Any = ray.init(address=address, **options)
