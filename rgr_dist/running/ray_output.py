@@ -7,6 +7,7 @@ import os
 import sys
 import tempfile
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,10 +25,13 @@ class RayOutput:
     def __init__(self) -> None:
         self._file: IO[bytes] | None = None
         self._stderr: Any = None
-        self._handler: logging.Handler | None = None
+        self._handler: logging.StreamHandler[TextIO] | None = None
+        self._printer: Callable[..., None] = print
 
     def __enter__(self) -> Self:
         """Take everything from now on; Ray must be imported, whose loggers are there then."""
+        from ray._private import worker
+
         self._file = _nameless_file()
         self._handler = logging.StreamHandler(_written_to(self._file.fileno()))
         logger = logging.getLogger("ray")
@@ -37,19 +41,28 @@ class RayOutput:
             sys.stderr.flush()
             self._stderr, sys.stderr = sys.stderr, _written_to(2)
             os.dup2(self._file.fileno(), 2)
+        self._printer = worker.print_worker_logs
+        worker.print_worker_logs = self._print  # of raylets, in a thread, to standard output
         return self
 
     def __exit__(self, *error: object) -> None:
         """Take nothing more; whoever writes to ``sys.stderr`` just now, in a thread, can go on."""
+        from ray._private import worker
+
+        worker.print_worker_logs = self._printer
         if self._handler is not None:
             logging.getLogger("ray").removeHandler(self._handler)
-            self._handler.close()
+            self._handler.stream.close()
         if self._stderr is not None:
             shown, sys.stderr = sys.stderr, self._stderr
             shown.flush()
             os.dup2(shown.fileno(), 2)
         if self._file is not None:
             self._file.close()
+
+    def _print(self, data: Any, print_file: Any, ignore_prefix: bool = False) -> None:
+        if self._handler is not None and not self._handler.stream.closed:
+            self._printer(data, self._handler.stream, ignore_prefix)
 
     def save(self, error: BaseException, folder: Path | None) -> Path | None:
         """Write down an error and what Ray printed.
