@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
@@ -27,8 +26,6 @@ from rgr_dist.cli.options import (
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from analysis.load import StudyResults
-    from analysis.report.written import Written
     from rgr_dist.running.progress import Summary
     from rgr_dist.store.store import Store
     from rgr_dist.study.study import Study
@@ -151,7 +148,11 @@ def _report(study: Study, store: Store, console: Console, summary: Summary, aske
 
     results = open_results(study, store)
     before = written_before(results, store)
-    written = before or _publish(results, store)
+    if before is None:
+        from analysis.report.publish import publish  # with everything that is fitted and drawn
+        from analysis.report.tables import Tables
+
+    written = before or publish(Tables(results), store)
     if study.cells[0].record.report != "accuracy":
         print()
         print_thresholds(study, threshold_sections(results), best_alone=True)
@@ -169,10 +170,7 @@ def _report(study: Study, store: Store, console: Console, summary: Summary, aske
     failed = summary.failed or summary.left_failed
     if not failed:
         first = study.cell_names[study.cells[0].cell_id]
-        fit = f"rgr fit {asked}, or " if _has_law(results, store) else ""
-        console.print(
-            f"next: {fit}rgr explain {asked} --cell {first}", highlight=False, soft_wrap=True
-        )
+        say(f"next: rgr fit {asked}, or rgr explain {asked} --cell {first}")
     if diverged := divergence(results.searched):
         say_error(diverged)
     if failed:
@@ -189,26 +187,6 @@ def _as_typed(study: str, set_: list[str] | None, out: str) -> str:
     """A study with its options, as they are typed."""
     where = [] if out == "results" else ["--out", out]
     return shlex.join([study, *(word for one in set_ or () for word in ("--set", one)), *where])
-
-
-def _has_law(results: StudyResults, store: Store) -> bool:
-    """Whether ``rgr fit`` has a law to tell: that of D_K* beside the report, or one of D_V*."""
-    study = results.study
-    if study.search.axis == "d_vo":
-        from analysis import facts
-
-        fitted = facts.laws(facts.threshold_rows(results), study)
-        return any(law.exponent is not None for law in fitted)
-    written = store.read_bytes(f"studies/{study.name}/laws.json")
-    laws = [] if written is None else json.loads(written)["laws"]
-    return any(law["name"] == "D_K_power" and law["status"] == "fitted" for law in laws)
-
-
-def _publish(results: StudyResults, store: Store) -> Written:
-    from analysis.report.publish import publish  # with everything that is fitted and drawn
-    from analysis.report.tables import Tables
-
-    return publish(Tables(results), store)
 
 
 def status(
