@@ -29,7 +29,7 @@ from rgr_dist.faults import EXIT_BROKEN, UNANSWERED, RunBroken, UserError
 TOGETHER = 1.0
 """Seconds after a signal in which others are the same one."""
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EPIPE)
-"""Errors of an output that takes no more; those of a file name it, or are told by the store."""
+"""Errors of an output that takes no more; those of a file name it, or the store reports them."""
 EXIT_UNREAD = 1
 """Exit status where the output was closed before all of it was written: rich's too."""
 
