@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property, wraps
+from typing import Any, TypeVar
 
 import pandas as pd
 
@@ -14,8 +16,10 @@ from rgr_dist.store.store import Store
 from rgr_dist.study.study import Study
 from search.portfolio import Portfolio
 
+Computed = TypeVar("Computed")
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class StudyResults:
     """A resolved study and its tables.
 
@@ -37,6 +41,7 @@ class StudyResults:
     store: Store | None = None
     version: str | None = None
     search: Portfolio | None = None
+    _computed: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def decisions(self) -> pd.DataFrame | None:
@@ -56,6 +61,22 @@ class StudyResults:
         own = self.runs.merge(self.asked, on=[*self.asked.columns.drop("n_seeds")])
         used = (own["seed"] < own["n_seeds"]) | (own["stop_reason"] == "failed")
         return own[used].drop(columns="n_seeds").reset_index(drop=True)
+
+
+def per_study(
+    compute: Callable[[StudyResults], Computed],
+) -> Callable[[StudyResults], Computed]:
+    """A table that follows from a study's results: computed once, when it is first asked for."""
+
+    @wraps(compute)
+    def once(results: StudyResults) -> Computed:
+        known = results._computed
+        if compute not in known:
+            known[compute] = compute(results)
+        computed: Computed = known[compute]
+        return computed
+
+    return once
 
 
 def open_results(study: Study, store: Store) -> StudyResults:

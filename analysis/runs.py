@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from analysis.load import StudyResults, per_study
 from rgr_dist.planning.budgets import trained_steps
 from rgr_dist.study.study import Study
 
@@ -64,6 +65,12 @@ def asked(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
     ours = runs["cell_id"].isin([cell.cell_id for cell in study.cells]) & _listed(runs, study)
     confirmed = search.seeds + search.extra_seeds + search.confirm_seeds
     return runs[ours & (runs["seed"] < max(confirmed, search.transition_seeds))]
+
+
+@per_study
+def cost_of(results: StudyResults) -> pd.DataFrame:
+    """What each cell of a study cost: ``cost`` of all its runs."""
+    return cost(results.runs, results.study)
 
 
 def cost(runs: pd.DataFrame, study: Study) -> pd.DataFrame:

@@ -33,8 +33,8 @@ from rich.console import Console
 from rgr_dist.cli.listing import Format, print_listing
 from rgr_dist.cli.options import How
 from search.portfolio import Portfolio
+from search.probe_verdict import SeedTest
 from search.protocol import CellPlan, Probe
-from search.seed_test import SeedTest
 
 PROBES_PER_CELL = 12
 """About as many as a made-up cell takes."""

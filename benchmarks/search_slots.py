@@ -31,8 +31,8 @@ from rgr_dist.planning.portfolio import open_portfolio, stored_runs
 from rgr_dist.store.store import Store
 from rgr_dist.study.from_yaml import load_study
 from search.portfolio import Portfolio
+from search.probe_verdict import SeedTest
 from search.protocol import CellPlan, ProbeKey
-from search.seed_test import SeedTest
 from search_cost import Row, no_runs, recorded
 from threshold_search.curves import SHAPES, SyntheticCurve
 from threshold_search.simulate import Curves, SimulatedRun, probes_per_arm, simulate

@@ -19,9 +19,9 @@ from rgr_dist.study.select import cell_named, heads_named
 from rgr_dist.study.study import Study
 
 if TYPE_CHECKING:
-    from analysis.figures.panel import Figure
-    from analysis.fitting.candidates import Candidate
-    from analysis.laws import Law
+    from analysis.drawing.panel import Figure
+    from analysis.laws.candidates import Candidate
+    from analysis.laws.scaling_laws import Law
     from analysis.load import StudyResults
 
 WHOLE = (
@@ -145,19 +145,12 @@ class OpenStudy:
     def refresh(self) -> None:
         """Forget the tables, so that runs stored since are read."""
         self.__dict__.pop("_results", None)
-        self.__dict__.pop("_tables", None)
 
     @cached_property
     def _results(self) -> StudyResults:
         from analysis.load import open_results
 
         return open_results(self.study, self.store)
-
-    @cached_property
-    def _tables(self) -> Any:
-        from analysis.report.tables import Tables
-
-        return Tables(self._results)
 
     def thresholds(self) -> pd.DataFrame:
         """The threshold of every (cell, h): the columns of ``rgr thresholds --format json``."""
@@ -170,10 +163,12 @@ class OpenStudy:
     def best(self) -> pd.DataFrame:
         """D_K* and h* of every cell: the list ``best`` of ``rgr thresholds --format json``."""
         from analysis.records import best_records
+        from analysis.thresholds.best import best_of
 
         if self.search.axis == "d_vo":
             return self._of_facts("best")
-        return self._named(best_records(self._tables.best), self._tables.best)
+        best = best_of(self._results)
+        return self._named(best_records(best), best)
 
     def runs(self) -> pd.DataFrame:
         """The study's runs, one row each: the columns of ``rgr runs --format json``.
@@ -190,13 +185,14 @@ class OpenStudy:
     def fit(self) -> Laws:
         """The scaling laws fitted to the thresholds."""
         if self.search.axis == "d_vo":
-            from analysis import facts
+            from analysis.facts import tables as facts
 
-            laws = self._tables.facts_laws
+            laws = facts.laws_of_facts(self._results)
             return Laws(laws, [], facts.growth(laws))
-        from analysis import conclusions
+        from analysis.laws import conclusions
+        from analysis.laws.fits import fits_of
 
-        fits = self._tables.fits
+        fits = fits_of(self._results)
         return Laws(fits.laws, fits.candidates, conclusions.sentences(fits))
 
     def curves(self, h: Sequence[int] = (), cell: str | None = None) -> Curves:
@@ -213,17 +209,20 @@ class OpenStudy:
             raise StudyError(f"{self.name}: curves are of D_K; ask runs() of a study of facts")
         heads = heads_named(self.study, h)
         chosen = None if cell is None else cell_named(self.study, cell)
-        table = self._tables.curves
-        rows, cells = self._tables.probes, self._tables.drawn_cells
+        from analysis.thresholds.rows import cells_of, drawn_cells_of
+        from analysis.transitions.transition_fits import probe_rows_of, probes_of
+
+        table, rows = probes_of(self._results), probe_rows_of(self._results)
+        cells = drawn_cells_of(self._results)
         if heads:
             table, rows = table[table["h"].isin(heads)], [r for r in rows if r["h"] in heads]
         if chosen is not None:
             table = table[table["cell_id"] == chosen.cell_id]
             rows = [row for row in rows if row["cell_id"] == chosen.cell_id]
-            cells = [row for row in self._tables.cells if row["cell_id"] == chosen.cell_id]
+            cells = [row for row in cells_of(self._results) if row["cell_id"] == chosen.cell_id]
 
         def draw() -> Figure:
-            from analysis.figures.curves import draw_curves
+            from analysis.transitions.curves_figure import draw_curves
 
             return draw_curves(cells, rows, self.search.target, self.cells[0].minimised)
 
@@ -231,7 +230,7 @@ class OpenStudy:
 
     def _of_facts(self, name: str) -> pd.DataFrame:
         """The list of that name of ``rgr thresholds --format json``, of a study of facts."""
-        from analysis.facts import sections
+        from analysis.facts.tables import sections
 
         frame = pd.DataFrame(sections(self._results)[name])
         return frame.astype(dict.fromkeys((one for one in frame if one in WHOLE), "Int64"))
@@ -240,7 +239,7 @@ class OpenStudy:
         """Write the report into the store; returns the address of its page."""
         from analysis.report.publish import publish
 
-        return publish(self._tables, self.store).address
+        return publish(self._results, self.store).address
 
     def _named(self, records: list[dict[str, Any]], table: pd.DataFrame) -> pd.DataFrame:
         names = [self.study.cell_names[cell] for cell in table["cell_id"]]
@@ -281,8 +280,9 @@ class Curves:
     """Scores against D_K.
 
     Attributes:
-        table: a row for each probe, with the columns of ``analysis.transitions.probes``; where not
-            ``complete`` the mean is of the ``n_seeds`` that ran alone.
+        table: a row for each probe, with the columns of ``transition_fits.probes`` in
+            ``analysis.transitions``; where not ``complete`` the mean is of the ``n_seeds`` that ran
+            alone.
     """
 
     def __init__(self, table: pd.DataFrame, draw: Callable[[], Figure]) -> None:
@@ -307,7 +307,7 @@ class Drawing:
     """
 
     def __init__(self, figure: Figure) -> None:
-        from analysis.figures import svg
+        from analysis.drawing import svg
 
         self.svg = svg.file(figure)
 

@@ -15,8 +15,8 @@ from itertools import groupby
 
 from search.bracket import Bracket
 from search.cell_state import Assumed, CellState, Decided, Outcome, Scores, shown
+from search.probe_verdict import SeedTest
 from search.protocol import CellPlan, Need, ProbeKey
-from search.seed_test import SeedTest
 
 Steps = Generator[tuple[Need, ...], None, None]
 

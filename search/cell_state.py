@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 from search.best_arm import rank
 from search.bracket import Bracket
+from search.probe_verdict import SeedTest
 from search.protocol import (
     ArmResult,
     CellPlan,
@@ -18,7 +19,6 @@ from search.protocol import (
     Verdict,
     Want,
 )
-from search.seed_test import SeedTest
 
 Scores = dict[int, float]
 Evidence = dict[ProbeKey, Scores]

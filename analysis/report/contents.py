@@ -4,28 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from analysis.report.section import Section
-from analysis.report.sections import (
-    accuracy,
-    agreement,
-    cells,
-    cost,
-    facts,
-    heads,
-    law,
-    laws,
-    protocol,
-    provenance,
-    repeat,
-    side_by_side,
-    summary,
-    theory,
-    training_time,
-    transitions,
-)
-from analysis.report.tables import Tables
+from analysis.agreement import section as agreement
+from analysis.budgets import section as training_time
+from analysis.facts import section as facts
+from analysis.heads import section as heads
+from analysis.laws import law_section as law
+from analysis.laws import laws_section as laws
+from analysis.load import StudyResults
+from analysis.page.section import Section
+from analysis.report import side_by_side
+from analysis.report.sections import cost, protocol, provenance, repeat, summary
+from analysis.splits import section as accuracy
+from analysis.theory import section as theory
+from analysis.thresholds import section as cells
+from analysis.transitions import section as transitions
 
-Make = Callable[[Tables], Section | None]
+Make = Callable[[StudyResults], Section | None]
 
 CONTENTS: dict[str, tuple[Make, ...]] = {
     "thresholds": (
@@ -66,16 +60,16 @@ CONTENTS: dict[str, tuple[Make, ...]] = {
 """The sections by the name that a model's record gives its report; one that is None is left out."""
 
 
-def sections(tables: Tables) -> list[Section]:
+def sections(results: StudyResults) -> list[Section]:
     """The sections of the study's page, the head first."""
-    makers = list(CONTENTS[tables.study.cells[0].record.report])
-    if tables.study.search.mode == "grid" and transitions.section in makers:  # what it is run for
+    makers = list(CONTENTS[results.study.cells[0].record.report])
+    if results.study.search.mode == "grid" and transitions.section in makers:  # what it is run for
         makers.remove(transitions.section)
         makers.insert(1, transitions.section)
-    return [section for make in makers if (section := make(tables)) is not None]
+    return [section for make in makers if (section := make(results)) is not None]
 
 
-def compared(pair: tuple[Tables, Tables], names: tuple[str, str]) -> list[Section]:
+def compared(pair: tuple[StudyResults, StudyResults], names: tuple[str, str]) -> list[Section]:
     """The sections of a page that sets two studies side by side."""
     makers = (
         side_by_side.summary,

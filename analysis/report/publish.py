@@ -6,45 +6,48 @@ import json
 import tempfile
 from pathlib import Path
 
-from analysis import facts
-from analysis.figures import svg
+from analysis.drawing import svg
+from analysis.facts import tables as facts
+from analysis.laws import conclusions
+from analysis.laws.fits import fits_of
 from analysis.load import StudyResults
-from analysis.report import accuracy, findings
+from analysis.page.render import render
+from analysis.page.section import Section
 from analysis.report.contents import compared, sections
-from analysis.report.page import render
-from analysis.report.section import Section
-from analysis.report.tables import Tables
-from analysis.report.written import Written, origin_of, page_of, stamp
+from analysis.report.report_cache import Written, origin_of, page_of, stamp
+from analysis.splits import findings as accuracy
+from analysis.splits.accuracy import splits_of
+from analysis.thresholds.best import best_of
 from rgr_dist.store.parts import StoreError, short, write_atomically
 from rgr_dist.store.store import Store
 
 
-def headline(tables: Tables) -> str:
+def headline(results: StudyResults) -> str:
     """The finding of the study in a sentence or two."""
-    kind = tables.study.cells[0].record.report
+    kind = results.study.cells[0].record.report
     if kind == "accuracy":
-        return accuracy.headline(tables.splits)
+        return accuracy.headline(splits_of(results))
     if kind == "facts":
-        return facts.headline(facts.threshold_rows(tables.results), tables.study)
-    return findings.headline(tables.fits, tables.best)
+        return facts.headline(facts.threshold_rows(results), results.study)
+    return conclusions.headline(fits_of(results), best_of(results))
 
 
-def publish(tables: Tables, store: Store) -> Written:
+def publish(results: StudyResults, store: Store) -> Written:
     """Write the report and ``laws.json`` into the store, and what they were written from.
 
     Raises:
         StoreError: the store cannot be written to.
     """
-    study, origin = tables.study.name, origin_of(tables.results, store)
+    study, origin = results.study.name, origin_of(results, store)
     home = f"studies/{study}"
-    page, files = report(tables)
+    page, files = report(results)
     placed = {f"{home}/report/{name}": file for name, file in files.items()}
     placed[f"{home}/report/index.html"] = page.encode()
     if "laws.json" in files:
         placed[f"{home}/laws.json"] = files["laws.json"]
         store.write_text(f"{home}/laws.json", files["laws.json"].decode())
     place(page, files, store, f"{home}/report")
-    written = Written(page_of(study, store), headline(tables))
+    written = Written(page_of(study, store), headline(results))
     stamp(study, store, origin, written.headline, placed)
     return written
 
@@ -58,15 +61,15 @@ def write_report(results: StudyResults, folder: Path) -> Path:
     Raises:
         OSError: the folder cannot be made or written to.
     """
-    return write_page(*report(Tables(results)), folder)
+    return write_page(*report(results), folder)
 
 
-def report(tables: Tables) -> tuple[str, dict[str, bytes]]:
+def report(results: StudyResults) -> tuple[str, dict[str, bytes]]:
     """The page of a study as HTML, and the files beside it by name."""
-    results, content = tables.results, sections(tables)
+    results, content = results, sections(results)
     files = files_of(content)
     if results.study.cells[0].record.report == "thresholds":
-        laws = {"laws": [law.to_json() for law in tables.laws]}
+        laws = {"laws": [law.to_json() for law in fits_of(results).laws]}
         files["laws.json"] = f"{json.dumps(laws, indent=2, allow_nan=False)}\n".encode()
     files["study.yaml"] = results.study.to_yaml().encode()
     page = render(f"{results.study.name} · rgr-dist", content, files)
@@ -98,7 +101,7 @@ def comparison(
     first: StudyResults, second: StudyResults, names: tuple[str, str]
 ) -> tuple[str, dict[str, bytes]]:
     """The page of two studies side by side as HTML, and the files beside it by name."""
-    content = compared((Tables(first), Tables(second)), names)
+    content = compared((first, second), names)
     files = files_of(content)
     for side, results in zip("ab", (first, second), strict=True):
         files[f"study-{side}.yaml"] = results.study.to_yaml().encode()

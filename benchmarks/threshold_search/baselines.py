@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 from search.portfolio import Portfolio
+from search.probe_verdict import SeedTest
 from search.protocol import ArmResult, CellPlan, Probe, ProbeKey, ProbeResult
-from search.seed_test import SeedTest
 from threshold_search.simulate import SimulatedRun
 
 

@@ -9,8 +9,8 @@ from optuna.distributions import CategoricalDistribution, IntDistribution
 from ray.tune.search import Searcher
 
 from search.bracket import Bracket
+from search.probe_verdict import SeedTest
 from search.protocol import ProbeKey
-from search.seed_test import SeedTest
 from search.tune.optuna import OptunaTrials
 from threshold_search.baselines import CountedRuns
 

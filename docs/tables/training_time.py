@@ -51,7 +51,7 @@ def read(store: str) -> None:
     Raises:
         StudyError, StoreError: the store cannot be read.
     """
-    from analysis.budgets import gains, limits
+    from analysis.budgets.step_limits import gains, limits
     from analysis.load import open_results
     from rgr_dist.store.store import Store
     from rgr_dist.study.from_yaml import load_study

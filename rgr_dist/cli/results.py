@@ -24,7 +24,7 @@ from rgr_dist.cli.options import (
 from rgr_dist.faults import UserError
 
 if TYPE_CHECKING:
-    from analysis.fitting.candidates import Candidate
+    from analysis.laws.candidates import Candidate
     from analysis.load import StudyResults
     from rgr_dist.store.store import Store
     from rgr_dist.study.study import Study
@@ -60,11 +60,11 @@ def thresholds(
 def threshold_sections(results: StudyResults) -> dict[str, list[dict[str, Any]]]:
     """The records of ``thresholds`` and ``best``, cells of one size side by side."""
     from analysis.records import best_records, threshold_records
-    from analysis.thresholds import best_of
+    from analysis.thresholds.best import best_of
 
     resolved = results.study
     if resolved.search.axis == "d_vo":
-        from analysis import facts
+        from analysis.facts import tables as facts
 
         return facts.sections(results)
     best = best_of(results)
@@ -170,9 +170,9 @@ def runs(
 
 def fit(study: StudyName, out: Out = "results", set_: Set = None, how: How = Format.TABLE) -> None:
     """The scaling laws fitted to a study, which of them its data support, with 95 % intervals."""
-    from analysis import conclusions
-    from analysis.fits import fits_of
-    from analysis.laws import distinct
+    from analysis.laws import conclusions
+    from analysis.laws.fits import fits_of
+    from analysis.laws.scaling_laws import distinct
     from analysis.load import open_results
 
     with opened(study, set_, out) as (resolved, store):
@@ -208,7 +208,7 @@ def fit(study: StudyName, out: Out = "results", set_: Set = None, how: How = For
 
 def _fit_facts(results: StudyResults, how: Format) -> None:
     """The laws of D_V* of a study of facts."""
-    from analysis import facts
+    from analysis.facts import tables as facts
 
     rows = facts.threshold_rows(results)
     fitted = facts.laws(rows, results.study)
@@ -254,9 +254,9 @@ def predict(
     how: How = Format.TABLE,
 ) -> None:
     """D_K, h and d_k for sizes of your own, from a study's laws, with 95 % prediction intervals."""
-    from analysis.fits import fits_of
+    from analysis.laws.fits import fits_of
+    from analysis.laws.predict import predict_sizes
     from analysis.load import open_results
-    from analysis.predict import predict_sizes
 
     if edges is not None and edges > m * m:
         raise UserError(f"--edges {edges}: valid are 1 to m² = {m * m:,}, the pairs of items")
@@ -291,7 +291,6 @@ def report(
 ) -> None:
     """Write a study's report, or set two studies or stores side by side: one page each."""
     from analysis.report.publish import publish, publish_comparison
-    from analysis.report.tables import Tables
     from rgr_dist.planning.same_question import check_same_question
 
     stores = out or ["results"]
@@ -302,7 +301,7 @@ def report(
         if set_:
             check_same_question(results.study, store)
         store.check_writable()
-        print(publish(Tables(results), store).address)
+        print(publish(results, store).address)
         return
     first, store = _with_runs(studies[0], set_, stores[0])
     second, _ = _with_runs(studies[-1], set_, stores[-1])

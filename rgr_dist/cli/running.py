@@ -141,7 +141,7 @@ def _report(study: Study, store: Store, console: Console, summary: Summary, aske
         Exit: some runs failed.
     """
     from analysis.load import open_results
-    from analysis.report.written import written_before
+    from analysis.report.report_cache import written_before
     from analysis.wording import duration, plural
     from rgr_dist.cli.results import print_thresholds, threshold_sections
     from rgr_dist.planning.listing import divergence, failures
@@ -150,9 +150,8 @@ def _report(study: Study, store: Store, console: Console, summary: Summary, aske
     before = written_before(results, store)
     if before is None:
         from analysis.report.publish import publish  # with everything that is fitted and drawn
-        from analysis.report.tables import Tables
 
-    written = before or publish(Tables(results), store)
+    written = before or publish(results, store)
     if study.cells[0].record.report != "accuracy":
         print()
         print_thresholds(study, threshold_sections(results), best_alone=True)

@@ -174,8 +174,8 @@ def all_pairs(
 
     from analysis.load import open_results
     from analysis.records import graph_bits_per_parameter
-    from analysis.rounding import rounded_means
-    from analysis.thresholds import best_of
+    from analysis.theory.weight_precision import rounded_means
+    from analysis.thresholds.best import best_of
     from rgr_dist.engines.choose import make_engine
     from rgr_dist.engines.recovered import recovered
     from rgr_dist.models.precision import PRECISIONS

@@ -59,7 +59,7 @@ def threshold_rows(
 
 
 def facts_rows(records: Sequence[Row], target: float) -> list[dict[str, Any]]:
-    """Thresholds of facts, or the best of every cell, from ``analysis.facts.records``."""
+    """Thresholds of facts, or the best of every cell, from ``analysis.facts.tables.records``."""
     return [
         {
             "cell": row["cell"],

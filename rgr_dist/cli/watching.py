@@ -80,24 +80,27 @@ class _Pages:
 
 
 def _page(study: Study, store: Store, version: str) -> str:
+    from analysis.facts import section as facts
     from analysis.load import results_of
+    from analysis.page.render import render
     from analysis.report.contents import Make
-    from analysis.report.page import render
-    from analysis.report.sections import accuracy, cells, facts, state, transitions
-    from analysis.report.tables import Tables
+    from analysis.report.sections import state
+    from analysis.splits import section as accuracy
+    from analysis.thresholds import section as cells
+    from analysis.transitions import section as transitions
     from rgr_dist.planning.portfolio import stored_search
 
     search = stored_search(study, store)
-    tables = Tables(results_of(study, search))
-    sections = [state.section(tables, search)]
-    if not tables.runs.empty:
+    results = results_of(study, search)
+    sections = [state.section(results, search)]
+    if not results.runs.empty:
         makers: dict[str, list[Make]] = {
             "thresholds": [transitions.curves, cells.section],
             "accuracy": [accuracy.section],
             "facts": [facts.frontier],
         }
         kind = study.cells[0].record.report
-        sections += [made for make in makers[kind] if (made := make(tables)) is not None]
+        sections += [made for make in makers[kind] if (made := make(results)) is not None]
     page = render(f"{study.name} · rgr watch", sections, {})
     page = page.replace("<html ", f'<html data-version="{version}" ', 1)
     return page.replace("</body>", f"<script>{REFRESH}</script>\n</body>", 1)

@@ -29,8 +29,8 @@ from rgr_dist.study.search import Search
 from rgr_dist.study.study import Study
 from search.cell_state import CellState
 from search.portfolio import Portfolio
+from search.probe_verdict import SeedTest
 from search.protocol import CellPlan, Probe, ProbeKey
-from search.seed_test import SeedTest
 
 
 def plan_cell(

@@ -1,4 +1,8 @@
-"""Which sizes of a layer a study searches: an arm for each setting, the smallest passing width."""
+"""Which sizes of a layer a study searches: an arm for each setting, the smallest passing width.
+
+The names of everything that is counted in the searched width follow from it: columns of tables,
+keys of JSON, labels of axes.
+"""
 
 from __future__ import annotations
 
@@ -31,14 +35,54 @@ class SizeAxis(Axis):
     fixed: tuple[tuple[Size, int], ...] = ()
 
     @property
+    def columns(self) -> tuple[Size, ...]:
+        """The columns that name a probe in its cell: ``h, d_k``, and ``d_vo`` where searched."""
+        return ("h", "d_k") if self.value == "d_k" else ("h", "d_k", "d_vo")
+
+    @property
     def total(self) -> str:
         """The column of the total width over the heads, which is the cost."""
         return TOTALS[self.value]
 
     @property
+    def low(self) -> str:
+        """The column of a threshold's optimistic total width (App. A.2)."""
+        return f"{self.total}_low"
+
+    @property
+    def high(self) -> str:
+        """The column of a threshold's conservative total width."""
+        return f"{self.total}_high"
+
+    @property
+    def first(self) -> str:
+        """The column of the smallest total width that passes on the first seeds alone."""
+        return f"{self.total}_first"
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of a threshold's sizes in listings: ``h, d_k, D_K, D_K_low, D_K_high``."""
+        return (*map(self.shown, self.columns), self.total, self.low, self.high)
+
+    @property
+    def whole(self) -> tuple[str, ...]:
+        """The columns of a threshold's widths, whole numbers that may be missing."""
+        return (self.value, self.total, self.low, self.high, self.first)
+
+    @property
+    def shown_arm(self) -> str:
+        """What listings call the arm: ``h``, or ``d_qk``."""
+        return self.shown(self.arm)
+
+    @property
     def arms(self) -> str:
         """What several settings are called."""
-        return "heads" if self.arm == "h" else f"values of {self.shown(self.arm)}"
+        return "heads" if self.arm == "h" else f"values of {self.shown_arm}"
+
+    @property
+    def arms_key(self) -> str:
+        """The key of a list of settings in JSON."""
+        return "heads" if self.arm == "h" else "settings"
 
     @property
     def words(self) -> Words:
@@ -58,12 +102,12 @@ class SizeAxis(Axis):
         return self.setting(arm)["h"] * value
 
     def shown(self, size: str) -> str:
-        """What listings call a size."""
+        """What listings call a column; all but sizes keep their name."""
         return SHOWN.get(size, size) if self.value == "d_vo" else size
 
     def probe_name(self, arm: int, value: int) -> str:
         """``h=4, d_k=5``."""
-        return f"{self.shown(self.arm)}={arm}, {self.shown(self.value)}={value}"
+        return f"{self.shown_arm}={arm}, {self.shown(self.value)}={value}"
 
 
 CAPACITY = SizeAxis(arm="h", value="d_k")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from search.seed_test import SeedTest
+from search.probe_verdict import SeedTest
 from search.tune import arguments
 from search.tune.threshold import Mode
 

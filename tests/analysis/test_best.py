@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from analysis.curves import curves
 from analysis.records import BEST_KEYS, THRESHOLD_KEYS, best_records, threshold_records
-from analysis.thresholds import best, best_of, head_pool
+from analysis.thresholds.best import best, best_of, head_pool
+from analysis.transitions.curves import curves
 
 
 def cell_of(made_up: SimpleNamespace, scores: dict[tuple[int, int], list[float]]) -> Any:

@@ -12,9 +12,8 @@ import pandas as pd
 import pytest
 from scipy import optimize
 
-from analysis.budgets import families, gains, limit_of, limits, sentences, verdict
+from analysis.budgets.step_limits import families, gains, limit_of, limits, sentences, verdict
 from analysis.report.publish import report, write_report
-from analysis.report.tables import Tables
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
 
@@ -104,7 +103,7 @@ def test_a_study_of_one_limit_says_that_it_does_not_ask(made_up: SimpleNamespace
     table = limits(results)
     assert table.empty
     assert sentences(table, results) == []
-    page, _ = report(Tables(results))
+    page, _ = report(results)
     assert "whether more training would lower it, this study does not ask." in page
 
 

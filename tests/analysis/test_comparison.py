@@ -8,9 +8,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.comparison import compare, is_papers, laws_for
 from analysis.runs import cost
-from analysis.thresholds import best
+from analysis.thresholds.best import best
+from analysis.thresholds.comparable import compare, is_papers, laws_for
 from rgr_dist import paper
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study

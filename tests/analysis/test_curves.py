@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.curves import curves
+from analysis.transitions.curves import curves
 
 PLACES = [(64, 16)]
 

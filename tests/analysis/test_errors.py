@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from analysis.curves import curves
-from analysis.report.findings import certificate_words
 from analysis.report.publish import write_report
-from analysis.thresholds import best
+from analysis.thresholds.best import best
+from analysis.thresholds.findings import certificate_words
+from analysis.transitions.curves import curves
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
 

@@ -10,11 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import facts
-from analysis.facts_statements import statements
+from analysis.facts import tables as facts
+from analysis.facts.statements import statements
 from analysis.load import open_results
 from analysis.report.publish import report
-from analysis.report.tables import Tables
 from rgr_dist.engines.choose import make_engine
 from rgr_dist.open_study import OpenStudy
 from rgr_dist.planning.portfolio import Feed, open_portfolio, stored_runs
@@ -120,7 +119,7 @@ def test_a_threshold_has_both_sides_of_its_certificate(trained: tuple[Study, Sto
 def test_the_page_has_the_frontier_the_ranks_and_each_statement(
     trained: tuple[Study, Store],
 ) -> None:
-    page, files = report(Tables(open_results(*trained)))
+    page, files = report(open_results(*trained))
     for text in ("The frontier", "Threshold against rank bound", "What the summary states",
                  "a full grid of every", "τ = 0.95 matches rank best",
                  "trained for at most 30 steps"):  # fmt: skip

@@ -9,10 +9,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis import facts
-from analysis.facts_statements import statements
-from analysis.figures.facts import draw_frontier, draw_laws, draw_ranks, draw_taus
-from analysis.figures.panel import Panel
+from analysis.drawing.panel import Panel
+from analysis.facts import tables as facts
+from analysis.facts.figures import draw_frontier, draw_laws, draw_ranks, draw_taus
+from analysis.facts.statements import statements
 from analysis.load import StudyResults
 from rgr_dist.store.schema import RUNS, THRESHOLDS
 from rgr_dist.study.from_yaml import parse_study

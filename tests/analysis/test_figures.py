@@ -10,17 +10,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.figures import svg
-from analysis.figures.panel import Figure, Panel, Point
-from analysis.figures.scales import log2_axis
-from analysis.report.sections import accuracy, heads, law, training_time, transitions
-from analysis.report.tables import Tables
+from analysis.budgets import section as training_time
+from analysis.drawing import svg
+from analysis.drawing.panel import Figure, Panel, Point
+from analysis.drawing.scales import log2_axis
+from analysis.heads import section as heads
+from analysis.laws import law_section as law
+from analysis.laws.fits import fits_of
+from analysis.load import StudyResults
+from analysis.splits import section as accuracy
+from analysis.splits.accuracy import splits_of
+from analysis.transitions import section as transitions
+from analysis.transitions.transition_fits import probes_of
 from rgr_dist.study.from_yaml import parse_study
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def searched(made_up: SimpleNamespace, *cells: tuple[int, int, int]) -> Tables:
+def searched(made_up: SimpleNamespace, *cells: tuple[int, int, int]) -> StudyResults:
     """A study of four heads, found at these (m, d_model, d_k); d_k of 0 is censored above 40."""
     study = made_up.study_of([(m, d_model) for m, d_model, _ in cells], heads=[4])
     rows = [
@@ -29,7 +36,7 @@ def searched(made_up: SimpleNamespace, *cells: tuple[int, int, int]) -> Tables:
         else made_up.threshold_row(cell, 4, None, status="censored", D_K_low=44, D_K_high=None)
         for cell, (_, _, d_k) in zip(study.cells, cells, strict=True)
     ]
-    return Tables(made_up.results_of(study, [], rows))
+    return made_up.results_of(study, [], rows)
 
 
 def figure_of(section: Any, name: str) -> Figure:
@@ -78,9 +85,9 @@ def test_a_label_stands_where_no_cell_is_in_its_way(made_up: SimpleNamespace) ->
 
 
 def test_a_law_is_drawn_as_it_is_fitted(made_up: SimpleNamespace) -> None:
-    tables = searched(made_up, *FOUR)
-    figure = figure_of(law.section(tables), "law")
-    (fit,) = [fit for fit in tables.laws if fit.name == "D_K"]
+    results = searched(made_up, *FOUR)
+    figure = figure_of(law.section(results), "law")
+    (fit,) = [fit for fit in fits_of(results).laws if fit.name == "D_K"]
     assert fit.slope is not None
     for panel, each in ((figure.panels[0], False), (figure.panels[1], True)):
         (paper,) = [line for line in panel.lines if line.look == "paper"]
@@ -89,12 +96,12 @@ def test_a_law_is_drawn_as_it_is_fitted(made_up: SimpleNamespace) -> None:
 
 
 def test_a_cell_without_a_threshold_is_an_arrow_from_its_bound(made_up: SimpleNamespace) -> None:
-    tables = searched(made_up, (64, 16, 0))
-    (point,) = cells_of(figure_of(law.section(tables), "law").panels[0]).values()
+    results = searched(made_up, (64, 16, 0))
+    (point,) = cells_of(figure_of(law.section(results), "law").panels[0]).values()
     assert (point.arrow, point.x, point.y, point.h) == (True, 24, 44, None)
-    best = figure_of(heads.section(tables), "heads").panels[0]
+    best = figure_of(heads.section(results), "heads").panels[0]
     assert not cells_of(best), "h* has no bound"
-    (panel,) = figure_of(heads.section(tables), "splits").panels
+    (panel,) = figure_of(heads.section(results), "splits").panels
     (point,) = panel.points
     assert (point.arrow, point.x, point.y, point.h) == (True, 4, 44, 4)
 
@@ -108,8 +115,8 @@ def test_an_open_cell_is_hollow(made_up: SimpleNamespace) -> None:
     study = made_up.study_of([(64, 16), (64, 32)], heads=[4])
     one, two = study.cells
     rows = [made_up.threshold_row(one, 4, 6, status="open"), made_up.threshold_row(two, 4, 2)]
-    tables = Tables(made_up.results_of(study, [], rows))
-    points = cells_of(figure_of(law.section(tables), "law").panels[0])
+    results = made_up.results_of(study, [], rows)
+    points = cells_of(figure_of(law.section(results), "law").panels[0])
     assert {cell: point.hollow for cell, point in points.items()} == {
         "m64-d16": True,
         "m64-d32": False,
@@ -144,7 +151,7 @@ def test_thresholds_by_head_show_what_is_known_of_each(made_up: SimpleNamespace)
         made_up.threshold_row(cell, 4, 5),
         made_up.threshold_row(cell, 8, None, status="pruned", D_K_low=24, D_K_high=None),
     ]
-    section = heads.section(Tables(made_up.results_of(study, [], rows)))
+    section = heads.section(made_up.results_of(study, [], rows))
     (panel,) = figure_of(section, "splits").panels
     assert [(p.h, p.y, p.arrow, p.low, p.high) for p in panel.points] == [
         (1, 97, True, None, None),
@@ -166,8 +173,8 @@ def test_a_panel_of_curves_shows_each_probe_the_target_and_D_K(made_up: SimpleNa
         for (h, d_k), own in scores.items()
         for seed, score in enumerate(own)
     ]
-    tables = Tables(made_up.results_of(study, runs, [made_up.threshold_row(cell, 4, 5)]))
-    (panel,) = figure_of(transitions.section(tables), "curves").panels
+    results = made_up.results_of(study, runs, [made_up.threshold_row(cell, 4, 5)])
+    (panel,) = figure_of(transitions.section(results), "curves").panels
     assert panel.title == ("(64, 16)", "D_K* = 20 at h* = 4 so far")  # h = 2 has no row
     drawn = [(p.h, p.x, pytest.approx(p.y), p.hollow) for p in panel.points]
     assert drawn == [
@@ -177,7 +184,7 @@ def test_a_panel_of_curves_shows_each_probe_the_target_and_D_K(made_up: SimpleNa
         (4, 20, 0.995, False),
     ]
     assert panel.points[1].low is None
-    table = tables.curves.iloc[0]
+    table = probes_of(results).iloc[0]
     assert (panel.points[0].low, panel.points[0].high) == (table["low"], table["high"])
     lines = {(line.look, line.h): line.points for line in panel.lines}
     assert lines["target", None] == ((panel.x.low, 0.99), (panel.x.high, 0.99))
@@ -196,8 +203,8 @@ def test_a_panel_of_curves_shows_each_probe_the_target_and_D_K(made_up: SimpleNa
 def test_a_grid_of_cells_is_laid_out_as_one(
     made_up: SimpleNamespace, sizes: list[tuple[int, int]], columns: int
 ) -> None:
-    tables = Tables(made_up.results_of(made_up.study_of(sizes, heads=[1]), [], []))
-    figure = figure_of(transitions.section(tables), "curves")
+    results = made_up.results_of(made_up.study_of(sizes, heads=[1]), [], [])
+    figure = figure_of(transitions.section(results), "curves")
     assert figure.columns == columns
     assert {panel.title[1] for panel in figure.panels} == {"no run yet"}
     assert not figure.legend
@@ -216,12 +223,12 @@ def test_the_figure_of_accuracy_shows_means_runs_and_the_guess(made_up: SimpleNa
         for (h, D_K), own in scores.items()
         for seed, score in enumerate(own)
     ]
-    tables = Tables(made_up.results_of(study, rows, []))
-    left, right = figure_of(accuracy.section(tables), "accuracy").panels
+    results = made_up.results_of(study, rows, [])
+    left, right = figure_of(accuracy.section(results), "accuracy").panels
     runs = [(p.h, p.x, p.y) for p in left.points if p.faint]
     assert runs == [(h, D_K, s) for (h, D_K), own in scores.items() for s in own]
     means = {(p.h, p.x): (p.y, p.low, p.high) for p in left.points if not p.faint}
-    for row in tables.splits.to_dict("records"):
+    for row in splits_of(results).to_dict("records"):
         values = (row["accuracy"], row["low"], row["high"])
         assert means[row["h"], row["D_K"]] == pytest.approx(values)
     assert [p.y for p in right.points] == [0, 0.1] * 3
@@ -244,15 +251,15 @@ def test_training_time_shows_every_limit_of_a_cell_and_the_others_the_largest(
         rows.append(made_up.threshold_row(cell, 1, 3 * d_k))
         rows.append(made_up.threshold_row(cell, 2, d_k))
     rows += [made_up.threshold_row(by_size[32, 20_000], h, 6) for h in (1, 2)]
-    tables = Tables(made_up.results_of(study, [], rows))
-    section = training_time.section(tables)
+    results = made_up.results_of(study, [], rows)
+    section = training_time.section(results)
     assert section is not None
     width, best, gain = figure_of(section, "training-time").panels
     assert [(p.x, p.y) for p in width.points] == list(zip(limits, (20, 16, 14), strict=True))
     assert [p.y for p in best.points] == [2, 2, 2]
     assert [p.y for p in gain.points] == [1.5, 1.5, 1.5]
     assert [len(table.rows) for table in section.shown] == [1, 3]
-    shown = figure_of(law.section(tables), "law").panels[0]
+    shown = figure_of(law.section(results), "law").panels[0]
     assert {p.y for p in shown.points if p.look == "cell"} == {14, 6}
     plain = searched(made_up, (64, 16, 6))
     assert training_time.section(plain) is None

@@ -9,9 +9,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.fits import Fits
-from analysis.laws import Law
-from analysis.report import findings
+from analysis.laws import conclusions
+from analysis.laws.fits import Fits
+from analysis.laws.scaling_laws import Law
+from analysis.thresholds import findings
 from rgr_dist.paper import DENSE_LAW, LAWS, PublishedLaw
 from rgr_dist.study.from_yaml import parse_study
 
@@ -62,11 +63,11 @@ NO_POWER = replace(POWER, n=1, factor=None, exponent=None, reason="why")
 
 def test_the_headline_is_the_law_of_at_least_three_cells() -> None:
     best = best_of((64, 20, "found"), (128, 88, "found"), (256, 190, "found"), (512, None, "open"))
-    assert findings.headline(fits_of(FITTED, POWER), best) == (
+    assert conclusions.headline(fits_of(FITTED, POWER), best) == (
         "D_K* grows as (m′ log₂ m / d_model) to the power 1.30 (95 % interval 1.10 to 1.50 over "
         "3 cells): the data reject proportionality."
     )
-    assert findings.headline(fits_of(FITTED, replace(POWER, n=2, exponent=None)), best) == (
+    assert conclusions.headline(fits_of(FITTED, replace(POWER, n=2, exponent=None)), best) == (
         "At m = 64, d_model = 16, D_K* = 20 at 2 heads of width 10; 2 more cells in the table; "
         "too few finished cells for a law."
     )
@@ -74,7 +75,7 @@ def test_the_headline_is_the_law_of_at_least_three_cells() -> None:
 
 def test_the_headline_of_one_cell_is_its_threshold() -> None:
     best = best_of((64, 20, "open"), (128, None, "open"))
-    assert findings.headline(fits_of(NONE, NO_POWER), best) == (
+    assert conclusions.headline(fits_of(NONE, NO_POWER), best) == (
         "At m = 64, d_model = 16, D_K* = 20 at 2 heads of width 10 so far; "
         "too few finished cells for a law."
     )
@@ -82,10 +83,10 @@ def test_the_headline_of_one_cell_is_its_threshold() -> None:
 
 def test_without_a_threshold_the_headline_says_why() -> None:
     closed = best_of((64, None, "censored"), (128, None, "inconsistent"))
-    assert findings.headline(fits_of(NONE, NO_POWER), closed) == (
+    assert conclusions.headline(fits_of(NONE, NO_POWER), closed) == (
         "No threshold in 2 cells: no head count passes at any width allowed."
     )
-    assert findings.headline(fits_of(NONE, NO_POWER), best_of((64, None, "open"))) == (
+    assert conclusions.headline(fits_of(NONE, NO_POWER), best_of((64, None, "open"))) == (
         "No threshold yet: the search of 1 cell is not finished."
     )
 
@@ -175,14 +176,16 @@ def test_what_is_not_finished(statuses: list[str], words: str) -> None:
 
 
 def test_a_law_in_words() -> None:
-    assert findings.law_words(FITTED) == "D_K* ≈ 1.20 [1.00, 1.40] · (x)"
-    assert findings.law_words(NONE) == "no fit: why"
+    assert conclusions.law_words(FITTED) == "D_K* ≈ 1.20 [1.00, 1.40] · (x)"
+    assert conclusions.law_words(NONE) == "no fit: why"
     power = replace(POWER, predictor="m' log2(m) / d_model")
-    assert findings.law_words(power) == "D_K* ≈ 0.500 · (m′ log₂ m / d_model) ^ 1.30 [1.10, 1.50]"
+    assert (
+        conclusions.law_words(power) == "D_K* ≈ 0.500 · (m′ log₂ m / d_model) ^ 1.30 [1.10, 1.50]"
+    )
     line = replace(
         FITTED, through_origin=False, intercept=-6.5, intercept_low=-8.0, intercept_high=-5.0
     )
-    assert findings.law_words(line) == (
+    assert conclusions.law_words(line) == (
         "D_K* ≈ 1.20 [1.00, 1.40] · (x), intercept −6.50 [−8.00, −5.00]"
     )
 
@@ -198,7 +201,7 @@ def test_a_law_in_words() -> None:
     ],
 )
 def test_a_published_law_in_words(law: PublishedLaw | None, words: str) -> None:
-    assert findings.paper_law_words(law) == words
+    assert conclusions.paper_law_words(law) == words
 
 
 def test_what_limits_the_thresholds() -> None:

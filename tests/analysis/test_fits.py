@@ -13,15 +13,16 @@ import pytest
 import statsmodels.api as sm
 from scipy import optimize, stats
 
-from analysis import conclusions
-from analysis.fits import Fits, fits_of
-from analysis.heads import by_heads
-from analysis.laws import by_name
+from analysis.agreement.published_figures import inconsistencies, published_figures
+from analysis.heads.by_heads import by_heads
+from analysis.laws import conclusions
+from analysis.laws.fits import Fits, fits_of
+from analysis.laws.predict import predict_sizes
+from analysis.laws.scaling_laws import by_name
 from analysis.load import StudyResults
-from analysis.paper import inconsistencies, published_figures
-from analysis.predict import predict_sizes
-from analysis.thresholds import best_of
-from analysis.transitions import collapses, mean_words, probes, transitions
+from analysis.thresholds.best import best_of
+from analysis.transitions.transition_fits import collapses, mean_words, probes, transitions
+from analysis.transitions.words import collapse
 from rgr_dist import paper
 from rgr_dist.paper import IMPLIED, capacity_scale, compression
 from rgr_dist.study.from_yaml import parse_study
@@ -49,7 +50,7 @@ def everything(results: StudyResults) -> list[str]:
     predict_sizes(fits, 128, 32)
     json.dumps([law.to_json() for law in fits.laws], allow_nan=False)
     json.dumps(fits.cell_records(), allow_nan=False)
-    return conclusions.sentences(fits, collapses(table, fits))
+    return [*conclusions.sentences(fits), collapse(collapses(table, fits))]
 
 
 def scales(cells: pd.DataFrame) -> np.ndarray:
@@ -97,7 +98,8 @@ def test_each_cells_ratio_residual_and_influence(fits: Fits) -> None:
 
 
 def test_the_sentences_name_what_they_rest_on(results: StudyResults, fits: Fits) -> None:
-    said = conclusions.sentences(fits, collapses(probes(results.runs, results.study), fits))
+    found = collapses(probes(results.runs, results.study), fits)
+    said = [*conclusions.sentences(fits), collapse(found)]
     whole = " ".join(said)
     assert "over 12 cells" in said[0]
     assert "leverage 0.61" in whole

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import statsmodels.api as sm
 
-from analysis.laws import Law, by_name, distinct, fit_laws, paper_laws, power_law
+from analysis.laws.scaling_laws import Law, by_name, distinct, fit_laws, paper_laws, power_law
 from rgr_dist import paper
 from rgr_dist.paper import capacity_scale, compression
 

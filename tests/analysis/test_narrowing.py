@@ -11,13 +11,13 @@ import pytest
 from scipy import optimize
 from scipy.special import expit, log_expit
 
-from analysis.conclusions import collapse
-from analysis.conclusions import narrowing as sentence
 from analysis.load import StudyResults
-from analysis.narrowing import Narrowing, narrowing
 from analysis.runs import scored
-from analysis.thresholds import best
-from analysis.transitions import OWN, Collapse, probes, transitions
+from analysis.thresholds.best import best
+from analysis.transitions.transition_fits import OWN, Collapse, probes, transitions
+from analysis.transitions.width_scaling import Narrowing, narrowing
+from analysis.transitions.words import collapse
+from analysis.transitions.words import narrowing as sentence
 from rgr_dist.study.from_yaml import parse_study
 
 PLACES = {(64, 16): 16, (128, 32): 20, (256, 64): 26}

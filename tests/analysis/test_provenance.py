@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pandas as pd
 
 from analysis.report.provenance import cost_words, differences, origins, settings
-from analysis.report.tables import by_size, rows_of
+from analysis.rows import by_size, rows_of
 from rgr_dist.study.cell import PROTOCOL
 from rgr_dist.study.from_yaml import parse_study
 

@@ -16,10 +16,12 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.laws import Law
+from analysis.laws.scaling_laws import Law
 from analysis.records import with_bits
 from analysis.report.publish import write_report
-from analysis.report.tables import Tables
+from analysis.runs import cost_of
+from analysis.thresholds.best import best_of
+from analysis.transitions.transition_fits import probes_of
 from rgr_dist import paper
 from rgr_dist.study.from_yaml import parse_study
 
@@ -125,7 +127,7 @@ def test_every_point_has_an_id_and_says_what_it_is(finished: Any) -> None:
     results, folder = finished
     text = (folder / "index.html").read_text("utf-8")
     ids = set(Page(text).ids)
-    curves = Tables(results).curves
+    curves = probes_of(results)
     for row in curves.to_dict("records"):
         point = f"curves-m{row['m']}-d{row['d_model']}-h{row['h']}-k{row['d_k']}"
         assert point in ids
@@ -171,13 +173,13 @@ def test_the_page_tells_the_finding_the_cells_and_the_protocol(finished: Any) ->
 
 def test_the_tables_lie_beside_the_page(finished: Any) -> None:
     results, folder = finished
-    shown = Tables(results)
-    best = with_bits(shown.best)
-    for name, table in (("best", best), ("probes", shown.curves), ("cost", shown.cost)):
+    shown = results
+    best = with_bits(best_of(shown))
+    for name, table in (("best", best), ("probes", probes_of(shown)), ("cost", cost_of(shown))):
         again = pd.read_csv(folder / f"{name}.csv")
         assert list(again.columns) == list(table.columns)
         assert len(again) == len(table)
-    assert shown.cost["steps"].sum() == results.runs["steps"].sum()
+    assert cost_of(shown)["steps"].sum() == results.runs["steps"].sum()
     assert not list(folder.glob(".*"))
 
 

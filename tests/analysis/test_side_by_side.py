@@ -12,15 +12,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from analysis.load import StudyResults
+from analysis.report import side_by_side
 from analysis.report.publish import comparison
-from analysis.report.sections import side_by_side
-from analysis.report.tables import Tables
 from rgr_dist.study.from_yaml import parse_study
 
 NAMES = ("one", "other")
 
 
-def found(made_up: SimpleNamespace, widths: dict[tuple[int, int], int], **search: Any) -> Tables:
+def found(
+    made_up: SimpleNamespace, widths: dict[tuple[int, int], int], **search: Any
+) -> StudyResults:
     """A study of two heads with these d_k by (m, d_model); 0 is censored."""
     study = made_up.study_of(list(widths), heads=[2], **search)
     rows = []
@@ -28,17 +30,19 @@ def found(made_up: SimpleNamespace, widths: dict[tuple[int, int], int], **search
         ends = {"D_K_low": 2 * d_k - 2, "D_K_high": 2 * d_k + 2} if d_k else {}
         status = {} if d_k else {"status": "censored", "D_K_low": 99, "D_K_high": None}
         rows.append(made_up.threshold_row(cell, 2, d_k or None, **ends, **status))
-    return Tables(made_up.results_of(study, [], rows))
+    return made_up.results_of(study, [], rows)
 
 
 @pytest.fixture
-def pair(made_up: SimpleNamespace) -> tuple[Tables, Tables]:
+def pair(made_up: SimpleNamespace) -> tuple[StudyResults, StudyResults]:
     first = {(64, 16): 10, (64, 32): 5, (128, 16): 20, (128, 32): 8, (256, 16): 40}
     second = {(64, 16): 20, (64, 32): 15, (128, 16): 20, (128, 32): 0, (512, 16): 90}
     return found(made_up, first), found(made_up, second, seeds=5)
 
 
-def test_cells_of_both_are_paired_and_the_others_named(pair: tuple[Tables, Tables]) -> None:
+def test_cells_of_both_are_paired_and_the_others_named(
+    pair: tuple[StudyResults, StudyResults],
+) -> None:
     section = side_by_side.cells(pair, NAMES)
     assert section is not None
     (table,) = section.shown
@@ -69,7 +73,7 @@ def test_two_cells_make_no_law(made_up: SimpleNamespace) -> None:
 
 
 def test_the_mean_ratio_is_geometric_with_its_interval_over_cells(
-    pair: tuple[Tables, Tables],
+    pair: tuple[StudyResults, StudyResults],
 ) -> None:
     section = side_by_side.summary(pair, NAMES)
     logs = np.log([2, 3, 1])
@@ -81,7 +85,7 @@ def test_the_mean_ratio_is_geometric_with_its_interval_over_cells(
     assert section.values["sentences"][2].startswith("The ratio goes from 1.00 at (m, d_model) = ")
 
 
-def test_equal_thresholds_are_told_as_such(pair: tuple[Tables, Tables]) -> None:
+def test_equal_thresholds_are_told_as_such(pair: tuple[StudyResults, StudyResults]) -> None:
     section = side_by_side.summary((pair[0], pair[0]), NAMES)
     assert section.values["sentences"][1:] == ["D_K* is the same in 5 cells."]
 
@@ -109,7 +113,7 @@ def test_one_ratio_has_no_interval(made_up: SimpleNamespace) -> None:
     ]
 
 
-def test_only_what_differs_is_told(pair: tuple[Tables, Tables]) -> None:
+def test_only_what_differs_is_told(pair: tuple[StudyResults, StudyResults]) -> None:
     (table,) = side_by_side.differences(pair, NAMES).shown
     assert {row["name"]: (row["a"], row["b"]) for row in table.rows} == {
         "search.seeds": ("10", "5")
@@ -120,7 +124,7 @@ def test_only_what_differs_is_told(pair: tuple[Tables, Tables]) -> None:
 
 def test_studies_without_a_cell_in_common_have_a_page(made_up: SimpleNamespace) -> None:
     first, second = found(made_up, {(64, 16): 5}), found(made_up, {(64, 32): 5})
-    page, files = comparison(first.results, second.results, NAMES)
+    page, files = comparison(first, second, NAMES)
     text = re.sub(r"<[^>]+>", "", page)
     assert "We set one beside other: they have no cell in common." in text
     assert "same cells" not in text
@@ -135,13 +139,13 @@ def test_accuracies_are_compared_split_by_split(made_up: SimpleNamespace) -> Non
     study = parse_study({**document, "context": {"length": 8}, "search": search})
     (cell,) = study.cells
 
-    def tables(scores: dict[tuple[int, int], float]) -> Tables:
+    def tables(scores: dict[tuple[int, int], float]) -> StudyResults:
         rows = [
             made_up.run_row(cell, h, D_K // h, seed, score, null_rate=0.0)
             for (h, D_K), score in scores.items()
             for seed in range(2)
         ]
-        return Tables(made_up.results_of(study, rows, []))
+        return made_up.results_of(study, rows, [])
 
     pair = tables({(1, 8): 0.5, (2, 8): 0.75}), tables({(1, 8): 0.625, (1, 16): 0.7})
     section = side_by_side.splits(pair, NAMES)
@@ -154,8 +158,8 @@ def test_accuracies_are_compared_split_by_split(made_up: SimpleNamespace) -> Non
     assert side_by_side.cells(pair, NAMES) is None
 
 
-def test_the_page_is_whole(pair: tuple[Tables, Tables], tmp_path: Path) -> None:
-    page, files = comparison(pair[0].results, pair[1].results, NAMES)
+def test_the_page_is_whole(pair: tuple[StudyResults, StudyResults], tmp_path: Path) -> None:
+    page, files = comparison(pair[0], pair[1], NAMES)
     ids = re.findall(r' id="([^"]+)"', page)
     assert len(ids) == len(set(ids))
     assert {"side-by-side.svg", "best-a.csv", "best-b.csv"} <= set(files)

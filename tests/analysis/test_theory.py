@@ -11,15 +11,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.constructions import constructed_widths, construction_runs, rates_of_algorithm_1
-from analysis.figures.three_curves import draw_three_curves
 from analysis.load import StudyResults
 from analysis.report.publish import report, write_report
-from analysis.report.sections.theory import section
-from analysis.report.tables import Tables, rows_of
-from analysis.rounding import bits_needed, rounded_means
-from analysis.theory import curves_table, families, growths, theory
-from analysis.thresholds import best_of
+from analysis.rows import rows_of
+from analysis.theory.beside_training import curves_table, families, growths, theory
+from analysis.theory.constructions import (
+    constructed_widths,
+    construction_runs,
+    rates_of_algorithm_1,
+)
+from analysis.theory.figure import draw_three_curves
+from analysis.theory.section import section
+from analysis.theory.weight_precision import bits_needed, rounded_means
+from analysis.thresholds.best import best_of
 from rgr_dist.store.store import Store
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
@@ -150,7 +154,7 @@ def test_rates_are_counts_of_stored_draws(
     ]
     assert table["mean_f1"].tolist() == pytest.approx([0.8, 0.2, 1.0])
     assert table["success_high"].tolist()[1] == pytest.approx(1 - 0.025**0.5)  # 0 of 2
-    page = report(Tables(results))[0]
+    page = report(results)[0]
     assert "have not begun at 0 of 2 sizes" in page
     assert "It recovers every draw at (512, 256)" in page
     assert "1 of 3" in page
@@ -181,12 +185,12 @@ def test_the_bits_needed_are_the_fewest_from_which_on_all_pass(results: StudyRes
 def test_the_section_is_in_the_report_of_a_study_with_something_to_compare(
     results: StudyResults, store: Store, tmp_path: Path
 ) -> None:
-    best, cells = best_of(results), {(c.m, c.d_model): c for c in results.study.cells}
+    cells = {(c.m, c.d_model): c for c in results.study.cells}
     first = cells[32, 8]
     stale = all_pairs_rows(cells[64, 16], 2, 8, {"float32": 1.0})  # not at the threshold
     now = all_pairs_rows(first, 4, 6, {"float32": 0.995, "int8": 0.995, "int4": 0.5})
     store.write_study_table("elsewhere", "all_pairs", [*now, *stale])
-    found = theory(results, best)
+    found = theory(results)
     assert found is not None
     assert set(found.rounded["cell_id"]) == {first.cell_id}
     page = write_report(results, tmp_path / "report").read_text("utf-8")
@@ -201,7 +205,6 @@ def test_the_section_is_in_the_report_of_a_study_with_something_to_compare(
 def test_without_anything_to_compare_there_is_no_section(
     results: StudyResults, store: Store, tmp_path: Path
 ) -> None:
-    best = best_of(results)
     for study, held in (
         (results.study, None),
         (results.study, Store(str(tmp_path / "empty"))),
@@ -209,5 +212,5 @@ def test_without_anything_to_compare_there_is_no_section(
         (study_of("max", search={"mode": "grid", "D_K": [64]}), store),
     ):
         told = StudyResults(study, results.runs, results.thresholds, store=held)
-        assert theory(told, best) is None
-        assert section(Tables(told)) is None
+        assert theory(told) is None
+        assert section(told) is None

@@ -11,8 +11,7 @@ import pytest
 
 from analysis.load import StudyResults, open_results
 from analysis.report.publish import comparison, publish, publish_comparison, report
-from analysis.report.tables import Tables
-from analysis.report.written import Written, origin_of, written_before
+from analysis.report.report_cache import Written, origin_of, written_before
 from rgr_dist.store.parts import StoreError
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Study
@@ -46,11 +45,11 @@ def again(store: Store, study: Study | None = None) -> Written | None:
 def test_a_report_lies_in_the_store_and_is_known_there(root: str, tmp_path: Path) -> None:
     store = Store(root if "://" in root else tmp_path / root)
     results = results_in(store)
-    written = publish(Tables(results), store)
+    written = publish(results, store)
     home = f"{tmp_path}/store" if root == "store" else "mock://bucket/prefix"
     assert written.address == f"{home}/{HOME}/report/index.html"
     assert written.headline.endswith("; too few finished cells for a law.")
-    page, files = report(Tables(results))
+    page, files = report(results)
     assert store.read_text(f"{HOME}/report/index.html") == page
     for name, content in files.items():
         assert store.read_bytes(f"{HOME}/report/{name}") == content
@@ -63,7 +62,7 @@ def test_a_report_lies_in_the_store_and_is_known_there(root: str, tmp_path: Path
 
 def test_whatever_a_report_follows_from_has_it_written_again(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    publish(Tables(results_in(store)), store)
+    publish(results_in(store), store)
     widths = [{"cell_id": "x", "model": "max", "graph": "permutation", "degree": 1, "m": 2}]
     changes: list[tuple[bool, Callable[[], object]]] = [
         (True, lambda: store.write_study_table("made-up", "thresholds", widths)),
@@ -79,7 +78,7 @@ def test_whatever_a_report_follows_from_has_it_written_again(tmp_path: Path) -> 
         change()
         assert (origin_of(open_results(small(), store), store) == before) == is_same
     assert again(store) is None
-    publish(Tables(open_results(small(), store)), store)
+    publish(open_results(small(), store), store)
     assert again(store) is not None
     assert again(store, study_of([{"m": 32, "d_model": 16}], search={"heads": [1, 2]})) is None
 
@@ -89,7 +88,7 @@ def test_a_report_of_rows_of_no_version_is_written_each_time(tmp_path: Path) -> 
     found = results_in(store)
     unknown = StudyResults(found.study, found.runs, found.thresholds, found.asked, store)
     assert origin_of(unknown, store) is None
-    publish(Tables(unknown), store)
+    publish(unknown, store)
     assert written_before(unknown, store) is None
     assert again(store) is None
 
@@ -97,7 +96,7 @@ def test_a_report_of_rows_of_no_version_is_written_each_time(tmp_path: Path) -> 
 @pytest.mark.parametrize("name", ["report/index.html", "report/best.csv", "laws.json"])
 def test_a_report_that_is_not_whole_is_written_again(name: str, tmp_path: Path) -> None:
     store = Store(tmp_path)
-    publish(Tables(results_in(store)), store)
+    publish(results_in(store), store)
     assert again(store) is not None
     (tmp_path / HOME / name).write_text("torn")
     assert again(store) is None
@@ -110,11 +109,11 @@ def test_a_report_without_laws_leaves_no_file_of_them(tmp_path: Path) -> None:
     search = {"mode": "grid", "D_K": [8, 16], "heads": [1, 2], "seeds": 2}
     cells = [{"m": 64, "d_model": 16}]
     study = study_of(cells, model="transformer", context={"length": 8}, search=search)
-    told = publish(Tables(searched(study, store, answers)), store)
+    told = publish(searched(study, store, answers), store)
     assert "accuracy" in told.headline
     assert store.read_bytes(f"{HOME}/laws.json") is None
     of_facts = Store(tmp_path / "facts")
-    told = publish(Tables(searched(facts_study(), of_facts, triples)), of_facts)
+    told = publish(searched(facts_study(), of_facts, triples), of_facts)
     assert "smallest D_V goes from" in told.headline
 
 
@@ -136,7 +135,7 @@ def test_a_folder_that_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> 
     (tmp_path / HOME).mkdir(parents=True, exist_ok=True)
     (tmp_path / HOME / "report").write_text("a file where a folder should be")
     with pytest.raises(StoreError) as caught:
-        publish(Tables(results), store)
+        publish(results, store)
     told = str(caught.value)
     assert told.startswith(f"{tmp_path}: cannot store the report: ")
     assert "None" not in told

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from search.portfolio import Portfolio
+from search.probe_verdict import SeedTest
 from search.protocol import CellPlan, ProbeKey
-from search.seed_test import SeedTest
 from tests.search.oracles import noisy_cells, rising_cells, sharp_cells
 from tests.search.simulated_cells import SimulatedCell, everything, table
 from threshold_search.curves import SHAPES, SyntheticCurve

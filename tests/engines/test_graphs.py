@@ -23,7 +23,7 @@ from rgr_dist.engines.reference.edges import ReferenceEngine
 from rgr_dist.models.max_heads import score_contexts
 from rgr_dist.problem.edge_task import Task
 from rgr_dist.study.cell import Cell, Run
-from search.seed_test import SeedTest
+from search.probe_verdict import SeedTest
 from tests.engines.test_agreement import SHAPES, assert_same_weights, graph_of, runs_of
 
 OTHER_GRAPHS = {name: shape for name, shape in SHAPES.items() if len(shape) > 5}

@@ -9,7 +9,7 @@ import pytest
 
 from rgr_dist.engines.choose import make_engine
 from rgr_dist.study.cell import Cell, Run
-from search.seed_test import SeedTest
+from search.probe_verdict import SeedTest
 
 SEEDS = 3
 PROBES = [

@@ -13,8 +13,8 @@ from scipy import stats
 from search.cell_search import replay
 from search.cell_state import CellState, Evidence
 from search.portfolio import Portfolio
+from search.probe_verdict import SeedTest
 from search.protocol import CellPlan, Probe, Signal
-from search.seed_test import SeedTest
 
 Told = tuple[str, int, int, int, float]
 Row = tuple[str, int | None, int | None, int | None]

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from search.best_arm import rank
+from search.probe_verdict import SeedTest
 from search.protocol import CellPlan
-from search.seed_test import SeedTest
 from tests.search.oracles import rising_cells, sharp_cells
 from tests.search.simulated_cells import SimulatedCell, axes_to, cell_of, search
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from search.cell_search import replay
 from search.cell_state import CellState
+from search.probe_verdict import SeedTest
 from search.protocol import ArmResult, CellPlan, ProbeKey
-from search.seed_test import SeedTest
 from tests.search.oracles import drawn_cell, noisy_cells, plans, rising_cells, sharp_cells, step
 from tests.search.simulated_cells import SimulatedCell, axes_to, cell_of, rows, search
 

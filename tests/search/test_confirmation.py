@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from search.cell_search import replay
 from search.portfolio import Portfolio
+from search.probe_verdict import SeedTest
 from search.protocol import CellPlan, ProbeKey, ProbeResult
-from search.seed_test import SeedTest
 from tests.search.oracles import plans
 from tests.search.simulated_cells import SimulatedCell, Workers, axes_to, rows, search
 

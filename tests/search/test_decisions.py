@@ -6,8 +6,8 @@ import pytest
 
 from search.cell_search import replay
 from search.cell_state import CellState
+from search.probe_verdict import SeedTest
 from search.protocol import CellPlan, Decision, ProbeKey, ProbeResult, Words
-from search.seed_test import SeedTest
 from tests.search.oracles import step
 from tests.search.simulated_cells import SimulatedCell, axes_to, cell_of, search
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from search.portfolio import Portfolio
+from search.probe_verdict import SeedTest
 from search.protocol import CellPlan
-from search.seed_test import SeedTest
 from tests.search.oracles import step
 from tests.search.simulated_cells import SimulatedCell, Workers, cell_of, everything, search
 

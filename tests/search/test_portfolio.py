@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from search.portfolio import Portfolio
+from search.probe_verdict import SeedTest
 from search.protocol import CellPlan, Probe, ProbeKey, Signal
-from search.seed_test import SeedTest
 from tests.search.oracles import noisy_cells, rising_cells, sharp_cells
 from tests.search.simulated_cells import SimulatedCell, Workers, axes_to, everything, table
 

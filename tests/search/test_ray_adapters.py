@@ -12,8 +12,8 @@ from ray.tune.schedulers import TrialScheduler
 from ray.tune.search import Searcher
 
 from search.portfolio import Portfolio
+from search.probe_verdict import SeedTest
 from search.protocol import CellPlan, Probe, ProbeKey
-from search.seed_test import SeedTest
 from search.tune.scheduler import SeedScheduler
 from search.tune.searcher import ThresholdSearcher
 from tests.search.simulated_cells import axes_to

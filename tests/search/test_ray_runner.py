@@ -9,8 +9,8 @@ import pytest
 from ray import tune
 
 from search.portfolio import Portfolio
+from search.probe_verdict import SeedTest
 from search.protocol import CellPlan, Probe
-from search.seed_test import SeedTest
 from search.tune import runner
 from search.tune.forgetting import TidyTrainable
 from search.tune.runner import run_trials

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from analysis.load import StudyResults
+from analysis.page.section import Column, Section, Table, cell_column
 from analysis.report.provenance import cost_words
-from analysis.report.section import Column, Section, Table, cell_column
-from analysis.report.tables import Tables
+from analysis.rows import named
+from analysis.runs import cost_of
 from analysis.wording import duration
 
 
-def section(tables: Tables) -> Section:
+def section(results: StudyResults) -> Section:
     """Runs, training steps and time of each cell."""
     plain = {
         "probes": "probes", "runs": "runs", "failed": "failed", "at_limit": "at the step limit",
@@ -31,12 +33,12 @@ def section(tables: Tables) -> Section:
                 "processor time", lambda row: duration(row["seconds"]), lambda row: row["seconds"]
             ),
         ],
-        rows=tables.named(tables.cost),
+        rows=named(results, cost_of(results)),
     )
     return Section(
         name="cost",
         title="Cost",
-        words=[cost_words(tables.cost)],
+        words=[cost_words(cost_of(results))],
         shown=(table,),
-        files={"cost": tables.cost},
+        files={"cost": cost_of(results)},
     )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from analysis.load import StudyResults
+from analysis.page.section import Section
 from analysis.report.provenance import differences, settings
-from analysis.report.section import Section
-from analysis.report.tables import Tables
 
 CONFIRMED = (
     " The thresholds of the best head count and of those near it must pass once more, on {} fresh "
@@ -18,9 +18,9 @@ SEARCH = (
 )
 
 
-def section(tables: Tables) -> Section:
+def section(results: StudyResults) -> Section:
     """Every setting; those that are not the paper's stand first."""
-    study = tables.study
+    study = results.study
     values = {"differences": differences(study), "settings": settings(study)}
     words = []
     if study.search.mode == "threshold":

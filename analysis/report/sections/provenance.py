@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from analysis.load import StudyResults
+from analysis.page.section import Section
 from analysis.report.provenance import origins
-from analysis.report.section import Section
-from analysis.report.tables import Tables
 
 
-def section(tables: Tables) -> Section:
+def section(results: StudyResults) -> Section:
     """Where the numbers come from."""
-    facts = origins(tables.runs, tables.study)
+    facts = origins(results.runs, results.study)
     return Section(name="provenance", title="Provenance", template="facts", values={"facts": facts})

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shlex
 
-from analysis.report.section import Section
-from analysis.report.tables import Tables
+from analysis.load import StudyResults
+from analysis.page.section import Section
 
 
-def section(tables: Tables) -> Section:
+def section(results: StudyResults) -> Section:
     """The commands that train it again, and tell how a threshold came about."""
-    study = tables.study
+    study = results.study
     file = shlex.quote(f"{study.name}.yaml")
     cell = study.name_of(study.cells[0])
     commands = [

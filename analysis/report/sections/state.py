@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from analysis.report.section import Column, Section, Table
-from analysis.report.tables import Tables
+from analysis.load import StudyResults
+from analysis.page.section import Column, Section, Table
+from analysis.rows import names_of
 from analysis.wording import plural
 from rgr_dist.planning.brackets import MEANINGS, accuracy_sign, bracket_sign
 from rgr_dist.planning.forecast import Forecast, forecast
@@ -15,9 +16,9 @@ from rgr_dist.planning.listing import failures
 from rgr_dist.planning.portfolio import StoredSearch, shown_arms
 
 
-def section(tables: Tables, search: StoredSearch) -> Section:
+def section(results: StudyResults, search: StoredSearch) -> Section:
     """The head of the page of a study that runs."""
-    study, portfolio = tables.study, search.portfolio
+    study, portfolio = results.study, search.portfolio
     left = sum(forecast(study, portfolio), Forecast())
     by_accuracy = study.cells[0].record.report == "accuracy"
     sign = accuracy_sign if by_accuracy else bracket_sign
@@ -25,7 +26,7 @@ def section(tables: Tables, search: StoredSearch) -> Section:
     listed, of_arm = () if arms == "all" else arms, sizes.shown(sizes.arm)
     rows: list[dict[str, Any]] = []
     for cell in study.cells:
-        state, name = portfolio.state(cell.cell_id), tables.names[cell.cell_id]
+        state, name = portfolio.state(cell.cell_id), names_of(results)[cell.cell_id]
         best = None if by_accuracy else state.best_cost
         shown = {h: sign(state, h) for h in listed or shown_arms(state)}
         row: dict[str, Any] = {"anchor": name.anchor, "short": name.short, "signs": shown}
@@ -37,13 +38,13 @@ def section(tables: Tables, search: StoredSearch) -> Section:
         Column("heads in question", _in_question, text=True)
     ]
     signs = "; ".join(f"{sign.text} {meaning}" for sign, meaning in MEANINGS)
-    done = len(tables.runs)
+    done = len(results.runs)
     about = "at least" if left.at_least else "about"
     rest = f"{about} {plural(left.runs, 'run')} left"
     if portfolio.is_done:
         is_settled = all(portfolio.state(cell.cell_id).is_settled for cell in study.cells)
         rest = "nothing is left" if is_settled else "nothing is left but runs that failed"
-    words = [f"{plural(done, 'run')} stored; {rest}.", *failures(tables.runs)]
+    words = [f"{plural(done, 'run')} stored; {rest}.", *failures(results.runs)]
     table = Table(
         name="table-state",
         caption="Mean accuracy at the largest D_K so far, of so many seeds."

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from analysis import budgets
-from analysis.report import findings
-from analysis.report.section import Section
-from analysis.report.tables import Tables
+from analysis.budgets import step_limits as budgets
+from analysis.budgets.step_limits import limits
+from analysis.laws import conclusions
+from analysis.laws.fits import fits_of
+from analysis.load import StudyResults
+from analysis.page.section import Section
+from analysis.runs import cost_of
+from analysis.thresholds import findings
+from analysis.thresholds.best import best_of
+from analysis.thresholds.rows import cells_of
 from analysis.wording import clock
 
 
-def section(tables: Tables) -> Section:
+def section(results: StudyResults) -> Section:
     """The head of the page."""
-    study = tables.study
+    study = results.study
     words = [
-        findings.asked(study, tables.cells),
-        findings.found(tables.cells, study.has_budgets),
-        findings.headline(tables.fits, tables.best),
-        *budgets.sentences(tables.limits, tables.results),
-        findings.unfinished(tables.cells),
+        findings.asked(study, cells_of(results)),
+        findings.found(cells_of(results), study.has_budgets),
+        conclusions.headline(fits_of(results), best_of(results)),
+        *budgets.sentences(limits(results), results),
+        findings.unfinished(cells_of(results)),
     ]
     return Section(
         name="summary",
@@ -25,12 +31,12 @@ def section(tables: Tables) -> Section:
         template="summary",
         values={
             "sentences": [sentence for sentence in words if sentence],
-            "tiles": _tiles(tables),
+            "tiles": _tiles(results),
             "target": findings.target_words(study),
             "score": findings.score_words(study),
             "limit": " ".join(
                 [
-                    *([budgets.ONE_LIMIT] if tables.limits.empty else []),
+                    *([budgets.ONE_LIMIT] if limits(results).empty else []),
                     *([findings.ONE_SEED] if study.search.seeds == 1 else []),
                 ]
             ),
@@ -38,8 +44,8 @@ def section(tables: Tables) -> Section:
     )
 
 
-def _tiles(tables: Tables) -> list[tuple[str, str]]:
-    cells, cost = tables.cells, tables.cost
+def _tiles(results: StudyResults) -> list[tuple[str, str]]:
+    cells, cost = cells_of(results), cost_of(results)
     found = [row for row in cells if row["status"] == "found"]
     tiles = [(f"{len(found)} of {len(cells)}", "cells with a final threshold")]
     widths = [row["D_K"] for row in cells if row["D_K"] is not None]

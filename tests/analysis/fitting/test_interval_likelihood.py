@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from analysis.fitting.interval_likelihood import (
+from analysis.laws.interval_likelihood import (
     cut_off,
     fit,
     middles,

@@ -9,7 +9,7 @@ import pytest
 from scipy import optimize, stats
 from scipy.special import expit
 
-from analysis.fitting import logistic
+from analysis.transitions import logistic
 
 X = np.log2([10.0, 11, 12, 13, 14, 15, 16])
 GOOD = np.array([2.0, 9, 22, 41, 70, 88, 97])

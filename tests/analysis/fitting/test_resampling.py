@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from analysis.fitting.points import points
-from analysis.fitting.resampling import Draws, bootstrap_coefficient, draw_seeds
-from analysis.thresholds import best_of
+from analysis.laws.points import points
+from analysis.laws.resampling import Draws, bootstrap_coefficient, draw_seeds
+from analysis.thresholds.best import best_of
 from tests.analysis.fitting.made_up_cells import LOG_SCALE, draw
 
 

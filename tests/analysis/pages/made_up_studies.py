@@ -15,15 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from analysis import conclusions, facts
-from analysis.curves import curves
+from analysis.facts import tables as facts
+from analysis.laws import conclusions
+from analysis.laws.fits import fits_of
+from analysis.laws.predict import predict_sizes
 from analysis.load import StudyResults, open_results
-from analysis.predict import predict_sizes
+from analysis.page.render import render
 from analysis.records import best_records, threshold_records
-from analysis.report.page import render
 from analysis.report.publish import comparison, report
 from analysis.report.sections import state
-from analysis.report.tables import Tables
+from analysis.thresholds.best import best_of
+from analysis.transitions.curves import curves
 from rgr_dist.paper import capacity_scale
 from rgr_dist.planning.budgets import at_larger_limits
 from rgr_dist.planning.portfolio import Feed, open_portfolio, stored_runs, stored_search
@@ -137,24 +139,22 @@ def searched(study: Study, store: Store, score: Score, probes: int | None = None
 
 def page_of(results: StudyResults) -> Page:
     """A study's page, and its records beside it."""
-    tables = Tables(results)
-    page, files = report(tables)
-    return page, files | {"records.json": as_json(records(tables))}
+    page, files = report(results)
+    return page, files | {"records.json": as_json(records(results))}
 
 
-def records(tables: Tables) -> Row:
+def records(results: StudyResults) -> Row:
     """What ``rgr thresholds``, ``rgr fit`` and ``rgr predict`` print of it as JSON."""
-    results = tables.results
     if results.study.search.axis == "d_vo":
         rows = facts.threshold_rows(results)
         laws = facts.laws(rows, results.study)
         growth = {"laws": [law.to_json() for law in laws], "growth": facts.growth(laws)}
         return {**facts.sections(results), **growth, "runs": facts.runs(results)[:9]}
-    fitted = tables.fits
+    fitted = fits_of(results)
     sizes = [(64, 16, None), (512, 16, 700), (1024, 24, None)]
     return {
         "thresholds": threshold_records(results.thresholds),
-        "best": best_records(tables.best),
+        "best": best_records(best_of(results)),
         "laws": [law.to_json() for law in fitted.laws],
         "candidates": [one.to_json() for one in fitted.candidates],
         "candidates_wide": [one.to_json() for one in fitted.candidates_wide],
@@ -182,8 +182,8 @@ def as_json(value: Any) -> bytes:
 
 def head_of(study: Study, store: Store) -> bytes:
     """The head of its page as it runs."""
-    tables = Tables(open_results(study, store))
-    head = state.section(tables, stored_search(study, store))
+    results = open_results(study, store)
+    head = state.section(results, stored_search(study, store))
     return render("made-up", [head], {}).encode()
 
 
@@ -256,7 +256,7 @@ def beside_theory(folder: Path) -> Page:
                 rows.append(run_row(-(-cell.m // cell.d_model), 16, seed, cell, **told))
         store.append(rows)
     rounded = []
-    for row in Tables(results).best.to_dict("records"):
+    for row in best_of(results).to_dict("records"):
         for precision, bits, score in (("float32", 32, 0.995), ("int8", 8, 0.994),
                                        ("int6", 6, 0.991), ("int4", 4, 0.91)):  # fmt: skip
             for seed in range(2):
@@ -303,7 +303,7 @@ def transformers(folder: Path, widths: list[int]) -> StudyResults:
 def of_a_transformer(folder: Path) -> Page:
     """Accuracy of splits among heads, and the head of its page as it runs."""
     results = transformers(folder, [8, 16, 32])
-    page, files = report(Tables(results))
+    page, files = report(results)
     return page, files | {"state.html": head_of(results.study, Store(folder))}
 
 

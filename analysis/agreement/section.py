@@ -1,0 +1,127 @@
+"""Agreement with the paper: every number that it states, ours beside it, with a verdict."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from analysis.agreement.published_figures import inconsistencies, published_figures_of
+from analysis.laws import conclusions
+from analysis.laws.fits import fits_of
+from analysis.load import StudyResults
+from analysis.page.section import Column, Section, Table, cell_column
+from analysis.rows import named, rows_of
+from analysis.thresholds import findings
+from analysis.thresholds.best import best_of
+from analysis.thresholds.comparable import comparison_of
+from analysis.thresholds.rows import thresholds_of
+from analysis.wording import plural
+
+
+def section(results: StudyResults) -> Section | None:
+    """Our numbers beside the paper's; none for a grid: its thresholds are as coarse as its D_K."""
+    study = results.study
+    if study.search.mode == "grid":
+        return None
+    rows = rows_of(published_figures_of(results))
+    measured = [row for row in rows if row["verdict"] in ("agrees", "differs")]
+    others = [row for row in rows if row not in measured]
+    words = []
+    if measured:
+        agree = sum(row["verdict"] == "agrees" for row in measured)
+        numbers = plural(len(measured), "number")
+        words.append(f"Of {numbers} of the paper that this study measures, {agree} agree.")
+    elif best_of(results)["D_K"].isna().all():
+        words.append("No cell has a threshold to set beside the paper's.")
+    else:
+        words.append("The paper gives no number for cells of this model, size and protocol.")
+    if thresholds_of(results)["limited_by"].notna().any():
+        words.append(findings.limits(thresholds_of(results)))
+    whole = [row for row in measured if " at (m, d_model) = " not in row["quantity"]]
+    shown = [_table("table-agreement", RESULTS, whole)] if whole else []
+    if len(whole) < len(measured):
+        shown.append(_cells(results, measured))
+    if others:
+        shown.append(
+            _table("table-others", OTHERS, others, "Its protocol, and what else it states")
+        )
+    return Section(
+        name="agreement",
+        title="Agreement with the paper",
+        template="agreement",
+        words=words,
+        shown=shown,
+        values={
+            "tests": conclusions.published(fits_of(results).published),
+            "inconsistencies": inconsistencies() if measured else [],
+        },
+        files={"paper": published_figures_of(results), "comparison": comparison_of(results)},
+    )
+
+
+RESULTS = (
+    "What the paper finds, and what this study finds; the rule of each verdict stands beside it. "
+    "The D_K* and h* of single cells are inferred from the d_k of its Table 1, since the values "
+    "of its figures are not published. Shaded: differs."
+)
+OTHERS = (
+    "Settings of the paper’s protocol beside those of this study, and numbers measured elsewhere."
+)
+
+
+def _table(name: str, caption: str, rows: list[dict[str, Any]], folded: str | None = None) -> Table:
+    return Table(
+        name=name,
+        caption=caption,
+        columns=[
+            Column("what", lambda row: row["quantity"], text=True),
+            Column("the paper", lambda row: row["theirs"]),
+            Column("here", lambda row: row["ours"]),
+            Column("difference", _difference, lambda row: row["difference"]),
+            Column("verdict", lambda row: row["verdict"], text=True),
+            Column("where", lambda row: row["place"], text=True),
+            Column("note", lambda row: row["note"] or "", text=True),
+        ],
+        rows=rows,
+        cell=None,
+        apart=lambda row: row["verdict"] in ("differs", "not as the paper"),
+        folded=None if folded is None else f"{folded}: {len(rows)} rows",
+    )
+
+
+def _cells(results: StudyResults, measured: list[dict[str, Any]]) -> Table:
+    """The cells of Table 1: its d_k, and the D_K* and h* that it implies."""
+    verdicts = {row["quantity"]: row["verdict"] for row in measured}
+    columns = [cell_column()]
+
+    def add(name: str, ours: str, theirs: str) -> None:
+        def verdict(row: Any) -> str | None:
+            size = (row["m"], row["d_model"])
+            return verdicts.get(f"{name}* at (m, d_model) = {size}")
+
+        columns.append(Column(f"{name}*, the paper", lambda row: row[theirs]))
+        columns.append(Column("here", lambda row: row[ours]))
+        columns.append(Column("verdict", verdict, text=True))
+
+    add("D_K", "D_K", "paper_D_K")
+    add("h", "h_star", "paper_h")
+    add("d_k", "d_k", "paper_d_k")
+    return Table(
+        name="table-agreement-cells",
+        caption=(
+            "Cell by cell. The paper’s d_k* is quoted from its Table 1; D_K* and h* are inferred "
+            "from it, since the values of its figures are not published. D_K* agrees within one "
+            "step of d_k, the larger of the two head counts; d_k* within 1; h* where our "
+            "interval holds theirs. Shaded: D_K* differs."
+        ),
+        columns=columns,
+        rows=named(results, comparison_of(results)),
+        apart=lambda row: row["agrees"] is False,
+    )
+
+
+def _difference(row: Any) -> str | None:
+    if row["difference"] is None:
+        return None
+    value = row["difference"]
+    shown = f"{value:+.0f}" if value == int(value) else f"{value:+.3g}"
+    return "0" if value == 0 else shown.replace("-", "−")

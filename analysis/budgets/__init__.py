@@ -1,0 +1,1 @@
+"""Thresholds as the step limit grows."""

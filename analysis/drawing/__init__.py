@@ -1,0 +1,1 @@
+"""What figures are made of, and how they are drawn."""

@@ -1,0 +1,137 @@
+"""What a figure is made of: panels with axes, lines and points, all of them plain values.
+
+A figure draws tables and computes nothing. ``analysis.drawing.svg`` turns panels into SVG.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from analysis.drawing.scales import Axis
+
+Place = tuple[float, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """A line through points given in the axes' units; what leaves the panel is cut off.
+
+    Attributes:
+        look: ``ours``, ``also``, ``paper``, ``series``, ``target``, ``guide`` or ``head``.
+        h: the head count that gives its colour.
+        cell: the cell that it belongs to.
+        label: what stands at its end, if anything.
+        width_to_label: the panel's width in pixels from which there is room for the label.
+        level: whether the label stands level with the end, or below it, clear of a mark there.
+        before: whether the label stands left of the end.
+        dodge: pixels to the right, as its points have it.
+    """
+
+    points: tuple[Place, ...]
+    look: str
+    h: int | None = None
+    cell: str | None = None
+    label: str | None = None
+    width_to_label: int = 0
+    level: bool = False
+    before: bool = False
+    dodge: float = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Band:
+    """An area between two lines over the same x."""
+
+    x: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    look: str = "ours"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """A measured or published value.
+
+    Attributes:
+        key: tells it from the other points of its figure; part of its id.
+        text: everything about it, in words; the first line is its name.
+        cell: the cell that it belongs to, as ``analysis.report.names`` has it.
+        h: the head count that gives its colour and shape; a point without one is grey.
+        low, high: ends of its interval on the y axis.
+        hollow: not final, or not from every seed.
+        arrow: y is a lower bound.
+        faint: one of many, such as a single run.
+        flawed: some of its runs collapsed, diverged or failed.
+        look: ``cell``, or ``paper`` for a published value.
+        dodge: pixels to the right, to tell points of one place apart.
+    """
+
+    x: float
+    y: float
+    key: str
+    text: str
+    cell: str | None = None
+    h: int | None = None
+    low: float | None = None
+    high: float | None = None
+    hollow: bool = False
+    arrow: bool = False
+    faint: bool = False
+    flawed: bool = False
+    look: str = "cell"
+    dodge: float = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """One pair of axes.
+
+    Attributes:
+        title: above it, a line each.
+        height: of the axes, in pixels; the width is the page's.
+        cell: the cell that all of it belongs to.
+        links: whether a point leads to its cell's row.
+    """
+
+    x: Axis
+    y: Axis
+    title: tuple[str, ...] = ()
+    lines: tuple[Line, ...] = ()
+    bands: tuple[Band, ...] = ()
+    points: tuple[Point, ...] = ()
+    height: int = 200
+    cell: str | None = None
+    links: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Key:
+    """An entry of a legend: a line's look, or a head count, or a kind of point."""
+
+    text: str
+    line: str | None = None
+    h: int | None = None
+    look: str | None = None
+    hollow: bool = False
+    flawed: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """Panels with one legend and one caption.
+
+    Attributes:
+        name: of the figure, of its file, and the first part of its ids.
+        title: what it shows, in a few words.
+        caption: how to read it.
+        columns: panels in a row on a wide page; 1 stacks them.
+        zoom: whether a reader can zoom into it.
+    """
+
+    name: str
+    title: str
+    caption: str
+    panels: tuple[Panel, ...]
+    legend: tuple[Key, ...] = ()
+    columns: int = 1
+    zoom: bool = False

@@ -1,0 +1,334 @@
+"""Panels as SVG: in the page, where they take its width and colours, and as files of their own.
+
+In the page a panel is as wide as its place, while type, marks and heights keep their size in
+pixels: x is given in percent, and lines are drawn in a box that is stretched without their strokes.
+A file has one width, and every colour is written out, for programs that know no CSS variables.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+
+from markupsafe import Markup, escape
+
+from analysis.drawing.colours import SHAPES, head_shape, variables
+from analysis.drawing.panel import Figure, Key, Line, Panel, Point
+
+STRETCH = 1000
+"""Width of the box that lines are drawn in, before it is stretched to the panel's."""
+
+FONTS = '-apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, "DejaVu Sans", sans-serif'
+STYLE = (
+    f"text {{ fill: var(--ink); font: 12px {FONTS}; }}"
+    """
+.xt text, .yt text, .end { fill: var(--soft); font-size: 11px; text-anchor: middle; }
+.yt text { text-anchor: end; }
+.end { text-anchor: start; paint-order: stroke;
+  stroke: var(--page); stroke-width: 3px; stroke-linejoin: round; }
+.axis { fill: var(--soft); }
+.xt path, .yt line { stroke: var(--line); stroke-width: 1; }
+.base { stroke: var(--soft); stroke-width: 1; }
+path.line { fill: none; stroke: var(--ink); stroke-width: 1.6; vector-effect: non-scaling-stroke; }
+path.also { stroke-width: 1.4; stroke-dasharray: 1.5 3.5; stroke-linecap: round; }
+path.paper { stroke: var(--soft); stroke-width: 1.4; stroke-dasharray: 7 4; }
+path.series { stroke: var(--soft); stroke-width: 1; opacity: .55; }
+path.target { stroke: var(--soft); stroke-width: 1; stroke-dasharray: 4 3; }
+path.guide { stroke-width: 1; stroke-dasharray: 1 3; }
+path.head { stroke: currentColor; stroke-width: 1.3; }
+path.band { fill: var(--ink); opacity: .1; stroke: none; }
+.pt, .mark { fill: currentColor; stroke: var(--page); stroke-width: .8; }
+.hollow, .hollow .mark { fill: var(--page); stroke: currentColor; stroke-width: 1.6; }
+.finer, .out, .zoomed .out { visibility: hidden; }
+.zoomed .finer:not(.out) { visibility: visible; }
+.bar { fill: none; stroke: currentColor; stroke-width: 1.8; }
+.pt { color: var(--soft); }
+.small .pt use, .small .mark { transform: scale(.72); }
+.pt.faint { opacity: .4; }
+.small .faint use, .faint use, .faint .mark { transform: scale(.5); }
+"""
+)
+"""How marks look, in terms of ``analysis.drawing.colours.variables``."""
+
+ARROW = '<path class="bar" d="M-5 0H5M0 0V-16M-4-11L0-16L4-11"/>'
+"""A lower bound."""
+
+FLAW = '<path class="bar" d="M-3-13l6 6m0-6l-6 6"/>'
+"""A cross above a point."""
+
+FILE_WIDTH = 720
+LEFT, RIGHT, TOP, BOTTOM = 48, 14, 28, 42
+"""Room around the axes for their labels, in pixels."""
+
+
+class _Fluid:
+    """As wide as its place."""
+
+    stretch: float = STRETCH
+
+    def x(self, share: float) -> str:
+        """A place across the panel."""
+        return f"{100 * share:z.1f}".rstrip("0").rstrip(".") + "%"
+
+    def group(self, kind: str, inner: str, x: float = 0, y: float = 0) -> str:
+        """A group with its origin at a share of the width and pixels from the top."""
+        across = f' x="{self.x(x)}"' if x else ""
+        down = f' y="{_pixels(y)}"' if y else ""
+        return f'<svg class="{kind}"{across}{down}>{inner}</svg>'
+
+
+class _Fixed:
+    """So many pixels wide."""
+
+    def __init__(self, width: float) -> None:
+        self.width = self.stretch = width
+
+    def x(self, share: float) -> str:
+        """A place across the panel."""
+        return f"{self.width * share:z.1f}"
+
+    def group(self, kind: str, inner: str, x: float = 0, y: float = 0) -> str:
+        """A group with its origin at a share of the width and pixels from the top."""
+        return f'<g class="{kind}" transform="translate({self.x(x)} {_pixels(y)})">{inner}</g>'
+
+
+def words(text: str) -> Markup:
+    """Our own words for SVG: ``D_K``, ``d_k`` and ``d_model`` with subscripts, ``x^2`` raised."""
+    back = '<tspan dy="{}">&#8203;</tspan>'
+    small = r'<tspan dy="{}" font-size="80%">\{}</tspan>'
+    lowered = rf"\1{small.format(3, 2)}{back.format(-3)}"
+    marked = re.sub(r"\b([Dd])_(K|k|model)\b", lowered, str(escape(text)))
+    return Markup(re.sub(r" ?\^ ?([−-]?[\w.]+)", small.format(-4, 1) + back.format(4), marked))
+
+
+def page_panel(panel: Panel, figure: str) -> Markup:
+    """One panel for the page, as wide as its place.
+
+    Args:
+        figure: its name, with which ids begin.
+    """
+    about = " ".join([*panel.title, f"{panel.y.label} against {panel.x.label}."])
+    return Markup(
+        f'<svg class="plot{_size(panel)}" width="100%" height="{panel.height}" role="group" '
+        f'aria-label="{escape(about)}">{_inside(panel, _Fluid(), figure)}</svg>'
+    )
+
+
+def shapes() -> Markup:
+    """The outlines that the page's points refer to, and the arrow, to stand in it once.
+
+    ``s0``, … have their full size; ``t0``, … are for panels of small marks, where a point is a
+    ``use`` alone, which has no place of its own to be scaled about.
+    """
+    paths = [f'<path id="s{i}" d="{d}"/>' for i, d in enumerate(SHAPES.values())]
+    paths += [
+        f'<path id="t{i}" transform="scale(.72)" d="{d}"/>' for i, d in enumerate(SHAPES.values())
+    ]
+    paths.append(ARROW.replace("<path", f'<path id="s{len(SHAPES)}"'))
+    inner = f"<defs>{''.join(paths)}</defs>"
+    return Markup(f'<svg width="0" height="0" aria-hidden="true" class="defs">{inner}</svg>')
+
+
+def file(figure: Figure) -> str:
+    """The figure as a file of its own, ``FILE_WIDTH`` pixels wide, with its legend."""
+    columns = max(1, min(figure.columns, len(figure.panels)))
+    width = FILE_WIDTH / columns - LEFT - RIGHT
+    body, y = _file_legend(figure.legend)
+    rows = [figure.panels[i : i + columns] for i in range(0, len(figure.panels), columns)]
+    for row in rows:
+        above = TOP + 16 * max(len(panel.title) for panel in row)
+        for i, panel in enumerate(row):
+            place = f"translate({i * FILE_WIDTH / columns + LEFT:g} {y + above})"
+            title = "".join(
+                f'<text x="0" y="{16 * n - above + 14}">{words(line)}</text>'
+                for n, line in enumerate(panel.title)
+            )
+            inside = _inside(panel, _Fixed(width), None)
+            body += f'<g class="{_size(panel)}" transform="{place}">{title}{inside}</g>\n'
+        y += above + max(panel.height for panel in row) + BOTTOM
+    heads = _heads(figure)
+    light, dark = (_written_out(variables(heads, theme), heads) for theme in ("light", "dark"))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{FILE_WIDTH}" height="{y}" '
+        f'viewBox="0 0 {FILE_WIDTH} {y}"><title>{escape(figure.title)}</title>'
+        f"<style>{light}@media (prefers-color-scheme: dark) {{{dark}}}</style>"
+        f'<rect class="sheet" width="{FILE_WIDTH}" height="{y}"/>\n{body}</svg>\n'
+    )
+
+
+def legend_mark(key: Key) -> Markup:
+    """The sign of a legend's entry, 26 by 14 pixels."""
+    if key.line is not None:
+        inner = f'<path class="line {key.line}" d="M1 7H25"/>'
+    else:
+        kind = " ".join(_classes(key.h, key.hollow, key.look or "cell"))
+        mark = f'<path class="mark" d="{_outline(key)}"/>'
+        if key.flawed:
+            mark = f'<g transform="translate(0 10)">{FLAW}</g>'
+        inner = f'<g class="pt {kind}" transform="translate(13 7)">{mark}</g>'
+    return Markup(f'<svg width="26" height="14" aria-hidden="true">{inner}</svg>')
+
+
+def head_rules(heads: Iterable[int]) -> str:
+    """CSS that colours what belongs to a head count."""
+    return "".join(f".h{h}{{color:var(--h{h})}}" for h in sorted(set(heads)))
+
+
+def _pixels(length: float) -> str:
+    """A length to a tenth of a pixel."""
+    return f"{length:z.1f}".removesuffix(".0")
+
+
+def _size(panel: Panel) -> str:
+    """The marks of a panel with more to show than its cells are smaller."""
+    return "" if panel.links else " small"
+
+
+def _inside(panel: Panel, place: _Fluid | _Fixed, figure: str | None) -> str:
+    """What is drawn within the panel's axes and beside them."""
+    height, right = panel.height, place.x(1)
+    parts = []
+    for tick in panel.x.ticks:
+        inner = f'<path d="M0 0V{height}"/><text y="{height + 15}">{tick.text}</text>'
+        kind = "xt finer" if tick.level else "xt"
+        parts.append(place.group(kind, inner, x=panel.x.at(tick.value)))
+    for tick in panel.y.ticks:
+        inner = f'<line x2="{right}"/><text x="-7" dy="4">{tick.text}</text>'
+        kind = "yt finer" if tick.level else "yt"
+        parts.append(place.group(kind, inner, y=height * (1 - panel.y.at(tick.value))))
+    below = f'x="{right}" y="{height + 33}" text-anchor="end"'
+    parts += [
+        f'<line class="base" x2="{right}" y1="{height}" y2="{height}"/>',
+        f'<text class="axis" x="-40" y="-13">{words(panel.y.label)}</text>',
+        f'<text class="axis" {below}>{words(panel.x.label)}</text>',
+        _lines(panel, place),
+    ]
+    return "".join(parts + [_point(point, panel, place, figure) for point in panel.points])
+
+
+def _lines(panel: Panel, place: _Fluid | _Fixed) -> str:
+    """Bands and lines, in a box for each dodge, then what stands at their ends."""
+    size = f'width="{place.x(1)}" height="{panel.height}"'
+    view = f'viewBox="0 0 {place.stretch:g} {panel.height}" preserveAspectRatio="none"'
+    boxes: dict[float, list[str]] = {}
+    for band in panel.bands:
+        there = _path(zip(band.x, band.high, strict=True), panel, place.stretch)
+        back = _path(zip(band.x[::-1], band.low[::-1], strict=True), panel, place.stretch)
+        path = f'<path class="line band {band.look}" d="{there}L{back[1:]}z"/>'
+        boxes.setdefault(0, []).append(path)
+    for line in panel.lines:
+        head = "" if line.h is None else f" h{line.h}"
+        cell = "" if line.cell is None or line.cell == panel.cell else f' data-cell="{line.cell}"'
+        d = _path(line.points, panel, place.stretch)
+        path = f'<path class="line {line.look}{head}"{cell} d="{d}"/>'
+        boxes.setdefault(line.dodge, []).append(path)
+    drawn = [
+        f'<svg class="lines" x="{dodge:g}" {size} {view}>{"".join(paths)}</svg>'
+        for dodge, paths in boxes.items()
+    ]
+    return "".join(drawn + [_end(line, panel, place) for line in panel.lines if line.label])
+
+
+def _path(points: Iterable[tuple[float, float]], panel: Panel, width: float) -> str:
+    """The line within 60 pixels of the panel; one that stays in no panel is empty."""
+    path, pen = [], "M"
+    for x, y in points:
+        across, up = panel.x.at(x) * width, panel.height * (1 - panel.y.at(y))
+        if not math.isfinite(across) or math.isnan(up):
+            pen = "M"
+            continue
+        up = min(max(up, -60.0), panel.height + 60.0)
+        path.append(f"{pen}{across:z.0f} {_pixels(up)}")
+        pen = "L"
+    return "".join(path)
+
+
+def _end(line: Line, panel: Panel, place: _Fluid | _Fixed) -> str:
+    x, y = line.points[-1]
+    kind = "end roomy" if line.width_to_label else "end"
+    up = panel.height * (1 - panel.y.at(y))
+    beside = 'dx="-9" style="text-anchor:end"' if line.before else 'dx="9"'
+    at = f'x="{place.x(panel.x.at(x))}" y="{_pixels(up)}" {beside} dy="{4 if line.level else 13}"'
+    return f'<text class="{kind}" {at}>{words(line.label or "")}</text>'
+
+
+def _point(point: Point, panel: Panel, place: _Fluid | _Fixed, figure: str | None) -> str:
+    """A point with its interval; in the page with an id and its text, in a file without."""
+    height = panel.height
+
+    def up(value: float) -> float:
+        return min(max(height * (1 - panel.y.at(value)), -4.0), height + 4.0)
+
+    x, y = panel.x.at(point.x), up(point.y)
+    inner = ""
+    if point.low is not None and point.high is not None and point.low < point.high:
+        inner = (
+            f'<path class="bar" d="M0 {_pixels(up(point.high) - y)}V{_pixels(up(point.low) - y)}"/>'
+        )
+    if point.flawed:
+        inner += FLAW
+    kind = " ".join(["pt", *_classes(point.h, point.hollow, point.look)])
+    kind += " faint" if point.faint else ""
+    if figure is None:
+        inner += ARROW if point.arrow else f'<path class="mark" d="{_outline(point)}"/>'
+        if point.dodge:
+            inner = f'<g transform="translate({point.dodge:g} 0)">{inner}</g>'
+        return place.group(kind, inner, x, y)
+    shape = len(SHAPES) if point.arrow else list(SHAPES.values()).index(_outline(point))
+    mark = f'<use href="#s{shape}"'
+    is_plain = not inner and not point.dodge and not point.arrow and not point.faint
+    inner += f"{mark}/>"
+    if point.dodge:
+        inner = f'<g transform="translate({point.dodge:g})">{inner}</g>'
+    cell = "" if point.cell is None or point.cell == panel.cell else f' data-cell="{point.cell}"'
+    about = f'class="{kind}" id="{figure}-{escape(point.key)}"{cell}'
+    title = f"<title>{escape(point.text)}</title>"
+    at = f'x="{place.x(x)}" y="{_pixels(y)}"'
+    if panel.links and point.cell is not None:
+        return f'<a href="#{point.cell}" {about}>{title}<svg {at}>{inner}</svg></a>'
+    if is_plain:
+        return f'<use href="#{"s" if panel.links else "t"}{shape}" {at} {about}>{title}</use>'
+    return f"<svg {at} {about}>{title}{inner}</svg>"
+
+
+def _classes(h: int | None, hollow: bool, look: str) -> list[str]:
+    kind = [] if h is None else [f"h{h}"]
+    return kind + (["hollow"] if hollow or look == "paper" else [])
+
+
+def _outline(of: Point | Key) -> str:
+    if of.look == "paper":
+        return SHAPES["diamond"]
+    return SHAPES["circle"] if of.h is None else head_shape(of.h)
+
+
+def _heads(figure: Figure) -> list[int]:
+    marked = [point.h for panel in figure.panels for point in panel.points]
+    drawn = [line.h for panel in figure.panels for line in panel.lines]
+    return sorted(
+        {h for h in [*marked, *drawn, *(key.h for key in figure.legend)] if h is not None}
+    )
+
+
+def _file_legend(legend: Sequence[Key]) -> tuple[str, int]:
+    """The entries in rows, and how high they are."""
+    x, y, parts = 12.0, 22, []
+    for key in legend:
+        room = 34 + 6.6 * len(key.text)
+        if x + room > FILE_WIDTH and x > 12:
+            x, y = 12.0, y + 20
+        mark = f'<g transform="translate({x:.0f} {y - 11})">{_bare(legend_mark(key))}</g>'
+        parts.append(f'{mark}<text x="{x + 31:.0f}" y="{y}">{words(key.text)}</text>')
+        x += room + 14
+    return "".join(parts) + "\n", (y + 12 if legend else 6)
+
+
+def _bare(svg: str) -> str:
+    return svg[svg.index(">") + 1 : svg.rindex("</svg>")]
+
+
+def _written_out(colours: dict[str, str], heads: Sequence[int]) -> str:
+    """The style with colours in place of variables."""
+    style = f".sheet {{ fill: var(--page); }} {STYLE} {head_rules(heads)}"
+    return re.sub(r"var\(--(\w+)\)", lambda name: colours[name[1]], re.sub(r"\s*\n", " ", style))

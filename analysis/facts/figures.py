@@ -1,0 +1,245 @@
+"""Figures of a study of facts: the frontier of d_vo and d_qk, thresholds against ranks, tau."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from analysis.drawing.panel import Figure, Key, Line, Panel, Point
+from analysis.drawing.scales import Axis, Tick, log2_axis, ratio_axis, share_axis
+from analysis.laws.scaling_laws import Law
+
+Row = Mapping[str, Any]
+
+FRONTIER = (
+    "The smallest value width d_vo at which a database is held, for each setting: the mean over "
+    "seeds passes at a mark and fails at the next narrower width tried. Bars run from the "
+    "optimistic to the conservative d_vo (95 % t-intervals over seeds): within a bar the seeds "
+    "leave open whether a layer holds it. An arrow starts at the smallest width not excluded. "
+    "Dotted: the same number of parameters, d_qk + d_vo."
+)
+RANKS = (
+    "The bound on the rank of the logits that a layer of this D_V can have (Prop. 3.5), at the "
+    "smallest D_V that holds the database, against the bound on the database’s own rank (Prop. "
+    "2.1). Dotted: equality. A mark below it is a layer that holds a database of more rank than "
+    "its logits can have, where the database’s bound is its rank."
+)
+LAW = (
+    "The smallest total value width D_V* = h d_vo of each cell; a line is the power law of a "
+    "family of databases, fitted to the intervals from the failing to the passing width. Bars "
+    "run from the optimistic to the conservative D_V; an arrow starts at the smallest width not "
+    "excluded."
+)
+TAU = (
+    "Means over the trained layers of the search, each measured at every τ: the share of asked "
+    "triples whose value has a probability of at least τ, and the largest rank of an unfolding of "
+    "the 0/1 tensor softmax≥τ(L), which is a lower bound on its rank and cannot exceed its "
+    "longest side. Dashed: the same rank of the logits L."
+)
+
+
+def draw_frontier(rows: Sequence[Row], cells: Sequence[Row], arm: str) -> Figure:
+    """The smallest d_vo of every setting, a line for each cell.
+
+    Args:
+        rows: of ``analysis.facts.tables.threshold_rows`` with ``anchor`` and ``text``.
+        cells: ``anchor, short`` of each cell; their colours go in this order.
+        arm: what tells the settings apart, d_qk or h.
+    """
+    x = log2_axis(_words(arm), [row[arm] for row in rows] or [1, 16], pad=1.25)
+    x = Axis(x.label, x.low, x.high, tuple(Tick(v, f"{v:,}") for v in _settings(rows, arm)))
+    reach = [row[name] / row["h"] for row in rows for name in _ENDS if row[name]]
+    y = log2_axis("smallest d_vo", reach or [1, 32], pad=1.3)
+    colours = {row["anchor"]: 2**i for i, row in enumerate(cells)}
+    lines, points = [], []
+    if arm == "d_qk" and rows:
+        lines += _equal_parameters(x, y)
+    for cell in cells:
+        own = sorted((r for r in rows if r["anchor"] == cell["anchor"]), key=lambda r: r[arm])
+        found = tuple((float(r[arm]), float(r["d_vo"])) for r in own if r["d_vo"])
+        lines.append(Line(points=found, look="head", h=colours[cell["anchor"]]))
+        for row in own:
+            per = row["h"]
+            middle = row["D_V"] or row["D_V_low"]
+            if middle is None:
+                continue
+            ends = [row[end] or middle for end in ("D_V_low", "D_V_high")]
+            points.append(
+                Point(
+                    x=float(row[arm]),
+                    y=middle / per,
+                    key=f"{cell['anchor']}-{row[arm]}",
+                    text=row["text"],
+                    cell=cell["anchor"],
+                    h=colours[cell["anchor"]],
+                    low=None if row["D_V"] is None else ends[0] / per,
+                    high=None if row["D_V"] is None else ends[1] / per,
+                    hollow=row["status"] == "open",
+                    arrow=row["D_V"] is None,
+                )
+            )
+    panel = Panel(x=x, y=y, lines=tuple(lines), points=tuple(points), height=360, links=False)
+    legend = [Key(text=cell["short"], h=colours[cell["anchor"]]) for cell in cells]
+    if arm == "d_qk":
+        legend.append(Key(text="equal parameters", line="guide"))
+    title = f"Smallest d_vo for every {arm}"
+    return Figure(
+        name="frontier", title=title, caption=FRONTIER, panels=(panel,), legend=tuple(legend)
+    )
+
+
+_ENDS = ("D_V", "D_V_low", "D_V_high")
+
+
+def _words(arm: str) -> str:
+    return "key width of a head, d_qk" if arm == "d_qk" else "heads h"
+
+
+def _settings(rows: Sequence[Row], arm: str) -> list[int]:
+    return sorted({row[arm] for row in rows})
+
+
+def _equal_parameters(x: Axis, y: Axis) -> list[Line]:
+    lines, total = [], 4
+    while total <= 4 * y.high:
+        across = np.geomspace(x.low, min(x.high, total * 0.999), 40)
+        points = tuple((float(a), float(total - a)) for a in across if total - a >= y.low)
+        lines.append(Line(points=points, look="guide"))
+        total *= 2
+    return lines
+
+
+def draw_ranks(rows: Sequence[Row], arm: str) -> Figure:
+    """The rank that a layer's logits can have at its threshold, against the database's bound."""
+    found = [row for row in rows if row["D_V"]]
+    values = [float(row[name]) for row in found for name in ("rank_high", "layer_rank_bound")]
+    x = log2_axis("bound on the rank of the database", values or [1, 1024], pad=1.3)
+    y = log2_axis("bound on the rank of the logits", values or [1, 1024], pad=1.3)
+    ends = (max(x.low, y.low), min(x.high, y.high))
+    points = tuple(
+        Point(
+            x=row["rank_high"],
+            y=row["layer_rank_bound"],
+            key=f"{row['anchor']}-{row[arm]}",
+            text=row["text"],
+            cell=row["anchor"],
+            h=row[arm],
+        )
+        for row in found
+    )
+    panel = Panel(
+        x=x,
+        y=y,
+        height=320,
+        lines=(Line(points=((ends[0], ends[0]), (ends[1], ends[1])), look="guide"),),
+        points=points,
+    )
+    legend = [Key(text=f"{arm} = {value}", h=value) for value in _settings(found, arm)]
+    legend.append(Key(text="equality", line="guide"))
+    return Figure(
+        name="ranks",
+        title="Rank at the threshold against the rank of the database",
+        caption=RANKS,
+        panels=(panel,),
+        legend=tuple(legend),
+    )
+
+
+def draw_laws(rows: Sequence[Row], laws: Sequence[Law]) -> Figure:
+    """D_V* against the number of facts and against the rank bound, with the power laws.
+
+    Args:
+        rows: of ``analysis.facts.tables.threshold_rows`` with ``anchor`` and ``text``.
+        laws: of ``analysis.facts.tables.laws``; those of one family of databases are drawn.
+    """
+    panels = []
+    families = list(dict.fromkeys(row["database"] for row in rows))
+    colours = {family: 2**i for i, family in enumerate(families)}
+    for key, label, column in (
+        ("facts", "number of facts", "facts"),
+        ("rank", "bound on the rank of the database", "rank_high"),
+    ):
+        x = log2_axis(label, [row[column] for row in rows] or [1, 1024], pad=1.3)
+        reach = [row[name] for row in rows for name in _ENDS if row[name]]
+        y = log2_axis("smallest D_V*", reach or [1, 64], pad=1.3)
+        lines = []
+        for law in laws:
+            if law.exponent is None or law.factor is None or f"D_V_{key}_" not in law.name:
+                continue
+            family = law.name.rpartition("_")[2]
+            if len(families) > 1 and family not in colours:
+                continue
+            across = np.geomspace(x.low, x.high, 30)
+            at = tuple((float(v), law.factor * float(v) ** law.exponent) for v in across)
+            lines.append(Line(points=at, look="head", h=colours.get(family, 1)))
+        points = []
+        for row in rows:
+            middle = row["D_V"] or row["D_V_low"]
+            if middle is None:
+                continue
+            ends = [row[end] or middle for end in ("D_V_low", "D_V_high")]
+            points.append(
+                Point(
+                    x=float(row[column]),
+                    y=float(middle),
+                    key=f"{key}-{row['anchor']}-{row['h']}-{row['d_qk']}",
+                    text=row["text"],
+                    cell=row["anchor"],
+                    h=colours[row["database"]],
+                    low=None if row["D_V"] is None else float(ends[0]),
+                    high=None if row["D_V"] is None else float(ends[1]),
+                    hollow=row["status"] == "open",
+                    arrow=row["D_V"] is None,
+                )
+            )
+        panels.append(Panel(x=x, y=y, lines=tuple(lines), points=tuple(points), height=300))
+    legend = [Key(text=family, h=colours[family]) for family in families]
+    return Figure(
+        name="facts-law",
+        title="D_V* against facts and against rank",
+        caption=LAW,
+        panels=tuple(panels),
+        legend=tuple(legend),
+        columns=2,
+    )
+
+
+def draw_taus(rows: Sequence[Row], rank_of_logits: float) -> Figure:
+    """Accuracy and rank against tau.
+
+    Args:
+        rows: of ``analysis.facts.tables.by_tau``.
+        rank_of_logits: the mean largest rank of an unfolding of L.
+    """
+    ticks = tuple(Tick(row["tau"], f"{row['tau']:g}") for row in rows if row["tau"] != 0.99)
+    x = Axis("τ", 0.48, 1.0, ticks, "linear")
+    ranks = [row["rank"] for row in rows] + [rank_of_logits]
+    y = ratio_axis("rank of softmax≥τ(L), from below", ranks, pad=1.2)
+    level = Line(points=((x.low, rank_of_logits), (x.high, rank_of_logits)), look="target")
+    panels = []
+    for key, axis, column, more in (
+        ("accuracy", share_axis("accuracy at τ"), "accuracy", ()),
+        ("rank", y, "rank", (level,)),
+    ):
+        at = tuple((row["tau"], row[column]) for row in rows)
+        points = tuple(
+            Point(x=a, y=b, key=f"{key}-{a:g}", text=f"τ = {a:g}\n{key} {b:.3f}") for a, b in at
+        )
+        panels.append(
+            Panel(
+                x=x,
+                y=axis,
+                height=240,
+                points=points,
+                lines=(*more, Line(points=at, look="series")),
+            )
+        )
+    return Figure(
+        name="taus",
+        title="Accuracy and rank against τ",
+        caption=TAU,
+        panels=tuple(panels),
+        columns=2,
+    )

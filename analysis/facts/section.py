@@ -1,0 +1,243 @@
+"""A study of facts: which widths hold a database, its rank, and the summary's statements."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from analysis.facts import tables as facts
+from analysis.facts.figures import draw_frontier, draw_laws, draw_ranks, draw_taus
+from analysis.facts.statements import statements
+from analysis.facts.tables import laws_of_facts, rows_of_facts
+from analysis.laws.scaling_laws import Law
+from analysis.load import StudyResults
+from analysis.page.section import Column, Section, Table, cell_column
+from analysis.rows import names_of
+from analysis.runs import cost_of
+from analysis.wording import clock, plural, three_digits
+
+SOURCE = "“Paying Attention to Facts” (arXiv:2502.05076), of which we have a summary alone"
+
+
+def summary(results: StudyResults) -> Section:
+    """The head of the page."""
+    study, cost, rows = results.study, cost_of(results), rows_of_facts(results)
+    found = [row for row in rows if row["status"] == "found"]
+    widths = sorted(row["d_vo"] for row in found)
+    asked = (
+        f"For {plural(len(study.cells), 'cell')} of {_range([c.m for c in study.cells])} facts, "
+        "which are triples (key, query, value), we asked for the smallest value width d_vo of a "
+        f"head at which one attention layer holds them: a mean {_score(results)} of "
+        f"{study.search.target:g} over {plural(study.search.seeds, 'seed')}, for each "
+        f"{_arm(results)}. Layers were trained for at most "
+        f"{_range([cell.training.max_steps for cell in study.cells])} steps: a threshold is "
+        "one of that training."
+    )
+    tiles = [
+        (f"{len(found)} of {len(rows)}", "thresholds found"),
+        *([(_range(widths), "smallest d_vo")] if widths else []),
+        (f"{int(cost['runs'].sum()):,}", "training runs"),
+        (clock(float(cost["seconds"].sum())), "processor time"),
+    ]
+    return Section(
+        name="summary",
+        title=f"Study {study.name}",
+        template="facts-summary",
+        values={
+            "sentences": [asked, *facts.growth(_pooled(results))],
+            "tiles": tiles,
+            "source": SOURCE,
+        },
+    )
+
+
+def frontier(results: StudyResults) -> Section:
+    """The smallest d_vo of every setting."""
+    rows, arm = rows_of_facts(results), _arm(results)
+    columns = [
+        cell_column(),
+        Column(arm, lambda row: row[arm]),
+        Column("d_vo", lambda row: row["d_vo"]),
+        Column("D_V", lambda row: row["D_V_words"], lambda row: row["D_V"]),
+        Column("parameters", lambda row: row["parameters"]),
+        Column("certificate, in d_vo", lambda row: row["certificate_words"], text=True),
+        Column("status", lambda row: row["status"], text=True),
+    ]
+    table = Table(
+        name="table-frontier",
+        caption="In brackets: D_V = h d_vo from optimistic to conservative. Parameters: of the "
+        "heads, 2 d_model h (d_qk + d_vo).",
+        columns=columns,
+        rows=rows,
+        anchored=False,
+    )
+    is_drawn = len({row[arm] for row in rows}) > 1
+    return Section(
+        name="frontier",
+        title="The frontier" if is_drawn else "Thresholds",
+        words=[_full_grid(results)],
+        figures=(draw_frontier(rows, _cells(results), arm),) if is_drawn else (),
+        shown=(table,),
+        files={"facts-thresholds": pd.DataFrame(facts.records(rows, facts.THRESHOLD_KEYS))},
+    )
+
+
+def law(results: StudyResults) -> Section | None:
+    """D_V* against the number of facts and the rank of the database."""
+    rows = rows_of_facts(results)
+    if len({row["facts"] for row in rows}) < 2:
+        return None
+    fitted = laws_of_facts(results)
+    figure = draw_laws(rows, fitted)
+
+    def ends(row: Mapping[str, Any]) -> str | None:
+        if row["exponent"] is None:
+            return None
+        low, high = (three_digits(row[f"exponent_{end}"]) for end in ("low", "high"))
+        return f"{three_digits(row['exponent'])} [{low} to {high}]"
+
+    table = Table(
+        name="table-facts-laws",
+        caption="Power laws of D_V* by the likelihood of each cell’s interval, from the failing "
+        "to the passing width; in brackets 95 % profile limits of the exponent. Few cells and "
+        "censored ones leave them wide.",
+        columns=[
+            Column("cells", lambda row: row["cells"], text=True, names=True),
+            Column("predictor", lambda row: row["predictor"], text=True),
+            Column("exponent", ends, lambda row: row["exponent"]),
+            Column("scatter", lambda row: _share(row["scatter"])),
+            Column("cells fitted", lambda row: row["n"]),
+            Column("censored", lambda row: row["n_censored"]),
+        ],
+        rows=[one.to_json() for one in fitted],
+        cell=None,
+    )
+    return Section(
+        name="facts-law",
+        title="Capacity against facts and rank",
+        words=facts.growth(_pooled(results)),
+        figures=(figure,),
+        shown=(table,) if fitted else (),
+        files={"facts-laws": pd.DataFrame([one.to_json() for one in fitted])},
+    )
+
+
+def ranks(results: StudyResults) -> Section:
+    """What a layer's logits can be, against what the database is."""
+    rows, arm = rows_of_facts(results), _arm(results)
+    columns = [
+        cell_column(),
+        Column(arm, lambda row: row[arm]),
+        Column("rank of database", lambda row: row["rank_words"], lambda row: row["rank_high"]),
+        Column("rank of logits, at most", lambda row: row["layer_rank_bound"]),
+        Column("D_V", lambda row: row["D_V"]),
+    ]
+    table = Table(
+        name="table-ranks",
+        caption="The database’s rank from its unfoldings to Prop. 2.1, means over seeds; the "
+        "bound of Prop. 3.5 on the rank of the logits of a layer at the threshold.",
+        columns=columns,
+        rows=[row for row in rows if row["D_V"]],
+    )
+    return Section(
+        name="ranks",
+        title="Threshold against rank bound",
+        figures=(draw_ranks(rows, arm),),
+        shown=(table,),
+    )
+
+
+def taus(results: StudyResults) -> Section | None:
+    """Accuracy and rank of every trained layer at each tau."""
+    measured = facts.runs(results)
+    if not measured:
+        return None
+    at = facts.by_tau(measured)
+    logits = sum(row["rank_logits"] for row in measured) / len(measured)
+    columns = [
+        Column("τ", lambda row: f"{row['tau']:g}", lambda row: row["tau"]),
+        Column("accuracy", lambda row: f"{row['accuracy']:.3f}"),
+        Column("rank, from below", lambda row: f"{row['rank']:.1f}"),
+        Column("distance from rank of L", lambda row: f"{row['gap']:.2f}"),
+        Column("above the bound on L", lambda row: row["above_bound"]),
+        Column("layers", lambda row: row["n"]),
+    ]
+    table = Table(
+        name="table-taus",
+        caption="Ranks are the largest of an unfolding. Above the bound: layers whose "
+        "softmax≥τ(L) has provably more rank than their logits can have (Prop. 3.5).",
+        columns=columns,
+        rows=at,
+        cell=None,
+    )
+    return Section(
+        name="taus",
+        title="The threshold on the probability",
+        figures=(draw_taus(at, logits),),
+        shown=(table,),
+        files={"taus": pd.DataFrame(at)},
+    )
+
+
+def said(results: StudyResults) -> Section:
+    """Each statement of the summary, what we measured, and a verdict."""
+    rows = statements(rows_of_facts(results), facts.runs(results), _arm(results))
+    words = [f"{SOURCE}. A verdict is of this study’s cells alone."]
+    words += [
+        f"“{row['statement']}”: {row['verdict']}. Measured: {row['measured']}." for row in rows
+    ]
+    return Section(
+        name="statements",
+        title="What the summary states",
+        words=words,
+        files={"statements": pd.DataFrame(rows)},
+    )
+
+
+def _pooled(results: StudyResults) -> list[Law]:
+    """The laws of all families of databases together, where there is one setting."""
+    if len(results.study.search.arms) > 1:
+        return []
+    return [law for law in laws_of_facts(results) if ", " not in law.cells]
+
+
+def _share(scatter: float | None) -> str | None:
+    return None if scatter is None else f"{math.expm1(scatter):.0%}"
+
+
+def _arm(results: StudyResults) -> str:
+    sizes = results.study.search.sizes
+    return sizes.shown(sizes.arm)
+
+
+def _score(results: StudyResults) -> str:
+    scores = {(cell.facts.score, cell.facts.tau) for cell in results.study.cells}
+    if len(scores) > 1:
+        return "accuracy by each cell’s τ"
+    ((score, tau),) = scores
+    return "argmax accuracy" if score == "argmax" else f"softmax≥{tau:g} accuracy"
+
+
+def _range(values: list[int]) -> str:
+    low, high = min(values), max(values)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def _cells(results: StudyResults) -> list[dict[str, str]]:
+    return [{"anchor": name.anchor, "short": name.short} for name in names_of(results).values()]
+
+
+def _full_grid(results: StudyResults) -> str:
+    """What the search trained, and what a grid of every width would have."""
+    trained, taken = int(cost_of(results)["runs"].sum()), float(cost_of(results)["seconds"].sum())
+    grid = facts.grid_runs(results.study)
+    seconds = facts.grid_seconds(results.study, results.runs)
+    cost = f", about {clock(seconds)} of a processor at the pace of these runs" if seconds else ""
+    return (
+        f"The search trained {plural(trained, 'run')}, {clock(taken)} of a processor; a full "
+        f"grid of every d_vo and setting would take {plural(grid, 'run')}"
+        f"{cost}."
+    )

@@ -1,0 +1,438 @@
+"""Which law? Candidates for D_K* on the log scale, by AICc and by leaving cells out.
+
+Each is fitted by the interval likelihood of ``interval_likelihood``, so all are compared on the
+same data. Those within ``LEAST_GAP`` of the least AICc stay: dropping only what lies further off
+keeps the best of the set in some 95 % of cases (Richards, Ecology 86, 2005, 2805-2814). A law that
+only adds freedom to another one counts beside it if it is better by ``EXTENSION_GAP``: by chance
+alone, some of several extensions are a little better.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from analysis.laws.interval_likelihood import (
+    Array,
+    IntervalFit,
+    cut_off,
+    fit,
+    known,
+    known_factor,
+    middles,
+    profile_interval,
+)
+from analysis.laws.points import log_ends
+from search.confidence_interval import t_quantile
+
+LEAST_GAP = 6.0
+"""AICc by which a law must be behind the best to be told apart from it."""
+
+EXTENSION_GAP = 2.0
+"""AICc by which a law must be better than one that it holds as a special case, to count beside."""
+
+Columns = Callable[[pd.DataFrame], list[Array]]
+
+
+@dataclass(frozen=True)
+class Form:
+    """A candidate's form: log D_K* = offset(cell; k) + Σ coefficients · columns(cell).
+
+    Attributes:
+        formula: as text, with c and the other unknowns in the order of ``unknowns``.
+        columns: logarithms that have unknown exponents, besides the constant log c.
+        extends: the candidates that it holds as special cases.
+    """
+
+    name: str
+    formula: str
+    unknowns: tuple[str, ...]
+    offset: Callable[[pd.DataFrame, float], Array]
+    columns: Columns
+    extends: tuple[str, ...] = ()
+    has_k: bool = False
+
+
+def _load(cells: pd.DataFrame) -> Array:
+    m_edges, d_model = (cells[name].to_numpy(dtype=np.float64) for name in ("n_edges", "d_model"))
+    return np.asarray(np.log(m_edges / d_model))
+
+
+def _log_m(cells: pd.DataFrame) -> Array:
+    return np.asarray(np.log(np.log2(cells["m"].to_numpy(dtype=np.float64))))
+
+
+def _bits(cells: pd.DataFrame) -> Array:
+    m, edges = (cells[name].to_numpy(dtype=np.float64) for name in ("m", "n_edges"))
+    return np.asarray(np.log(np.maximum(np.log2(m**2 / edges), 1e-12)))
+
+
+def _none(cells: pd.DataFrame) -> list[Array]:
+    return []
+
+
+FORMS = (
+    Form("m/d", "c · m′/d_model", ("c",), lambda c, k: _load(c), _none),
+    Form(
+        "m log m/d", "c · m′ log₂ m / d_model", ("c",), lambda c, k: _load(c) + _log_m(c), _none
+    ),
+    Form(
+        "m log² m/d", "c · m′ (log₂ m)² / d_model", ("c",), lambda c, k: _load(c) + 2 * _log_m(c),
+        _none,
+    ),
+    Form(
+        "entropy", "c · m′ log₂(m²/m′) / d_model", ("c",), lambda c, k: _load(c) + _bits(c), _none
+    ),
+    Form(
+        "(m/d)^a", "c · (m′/d_model)^a", ("c", "a"), lambda c, k: 0 * _load(c),
+        lambda c: [_load(c)], ("m/d",),
+    ),
+    Form(
+        "(m log m/d)^a", "c · (m′ log₂ m / d_model)^a", ("c", "a"), lambda c, k: 0 * _load(c),
+        lambda c: [_load(c) + _log_m(c)], ("m log m/d",),
+    ),
+    Form(
+        "m log m/d (1 + k m/d)", "c · m′ log₂ m / d_model · (1 + k · m′/d_model)", ("c", "k"),
+        lambda c, k: _load(c) + _log_m(c) + np.log1p(k * np.exp(_load(c))), _none,
+        ("m log m/d",), has_k=True,
+    ),
+    Form(
+        "(m/d)^a (log m)^b", "c · (m′/d_model)^a (log₂ m)^b", ("c", "a", "b"),
+        lambda c, k: 0 * _load(c), lambda c: [_load(c), _log_m(c)],
+        ("m/d", "m log m/d", "m log² m/d", "(m/d)^a", "(m log m/d)^a"),
+    ),
+    Form(
+        "m^a d^b", "c · m′^a d_model^b", ("c", "a", "b"), lambda c, k: 0 * _load(c),
+        lambda c: [np.log(c["n_edges"].to_numpy(dtype=np.float64)),
+                   np.log(c["d_model"].to_numpy(dtype=np.float64))],
+        ("m/d", "(m/d)^a"),
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """One candidate fitted to the cells; numbers are null where it could not be.
+
+    Attributes:
+        name, formula: which law.
+        status: ``fitted``; ``not identified`` where the cells do not vary enough, ``same`` where it
+            is another one in these cells, ``too few cells``.
+        reason: why it was not fitted.
+        n: cells fitted, the censored ones counted.
+        n_parameters: unknowns, the scatter counted.
+        parameters, low, high: by unknown: c, a, b, k; with 95 % limits.
+        sigma: scatter about the law, as a standard deviation of log D_K*, corrected for the
+            degrees of freedom.
+        aicc, gap, weight: corrected Akaike criterion, what it is above the least, Akaike weight.
+        loo_error: root mean square of log(D_K* / prediction), each cell predicted from the others
+            (of more than ``MANY`` cells, from those outside its group).
+        supported: within ``LEAST_GAP`` of the best, and no mere extension of another one.
+    """
+
+    name: str
+    formula: str
+    status: Literal["fitted", "not identified", "same", "too few cells"]
+    reason: str | None = None
+    n: int = 0
+    n_parameters: int = 0
+    parameters: dict[str, float] = dataclasses.field(default_factory=dict)
+    low: dict[str, float | None] = dataclasses.field(default_factory=dict)
+    high: dict[str, float | None] = dataclasses.field(default_factory=dict)
+    sigma: float | None = None
+    log_likelihood: float | None = None
+    aicc: float | None = None
+    gap: float | None = None
+    weight: float | None = None
+    loo_error: float | None = None
+    supported: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """The candidate as JSON-ready values, without NaN."""
+        return dataclasses.asdict(self)
+
+
+def form_of(candidate: Candidate) -> Form:
+    """The form of a candidate."""
+    return next(form for form in FORMS if form.name == candidate.name)
+
+
+def rank_candidates(cells: pd.DataFrame) -> list[Candidate]:
+    """Every candidate, the best first, those that could not be fitted last.
+
+    Args:
+        cells: the table of ``analysis.laws.points.points``.
+    """
+    fitted: list[tuple[Form, Candidate]] = []
+    others: list[Candidate] = []
+    for form in FORMS:
+        candidate = fit_form(form, cells, [one for one, _ in fitted])
+        if candidate.status == "fitted":
+            fitted.append((form, candidate))
+        else:
+            others.append(candidate)
+    if not fitted:
+        return others
+    least = min(candidate.aicc for _, candidate in fitted if candidate.aicc is not None)
+    gaps = {form.name: (c.aicc or 0.0) - least for form, c in fitted}
+    total = math.fsum(math.exp(-gap / 2) for gap in gaps.values())
+    same = {c.name: c.reason for c in others if c.status == "same"}
+
+    def merely_extends(form: Form) -> bool:
+        simpler = {name for name in form.extends if name not in same}
+        return any(gaps.get(name, math.inf) <= gaps[form.name] + EXTENSION_GAP for name in simpler)
+
+    limits = _limits(fitted, cells)
+    ranked = [
+        dataclasses.replace(
+            candidate,
+            low=limits[form.name][0],
+            high=limits[form.name][1],
+            gap=gaps[form.name],
+            weight=math.exp(-gaps[form.name] / 2) / total,
+            supported=gaps[form.name] <= LEAST_GAP and not merely_extends(form),
+        )
+        for form, candidate in fitted
+    ]
+    return sorted(ranked, key=lambda c: c.gap or 0.0) + others
+
+
+def _design(form: Form, cells: pd.DataFrame) -> Array:
+    return np.column_stack([np.ones(len(cells)), *form.columns(cells)])
+
+
+def fit_form(form: Form, cells: pd.DataFrame, earlier: Sequence[Form] = ()) -> Candidate:
+    """One candidate by itself, without its limits, gap, weight and support.
+
+    Args:
+        earlier: candidates fitted before; a form that is one of them in these cells is not fitted.
+    """
+    plain = Candidate(name=form.name, formula=form.formula, status="too few cells", n=len(cells))
+    unknowns = len(form.unknowns)
+    bounded = int(np.isfinite(cells["D_K_passes"]).sum())
+    if bounded < unknowns + 3:
+        need = f"{unknowns + 3} cells with a threshold for AICc, not {bounded}"
+        return dataclasses.replace(plain, reason=f"it takes {need}")
+    for other in earlier:
+        if _shape_equal(form, other, cells):
+            return dataclasses.replace(
+                plain, status="same", reason=f"in these cells it is {other.formula}"
+            )
+    if not _identified(form, cells):
+        why = "its terms do not vary apart in these cells"
+        return dataclasses.replace(plain, status="not identified", reason=why)
+    lower, upper = log_ends(cells["D_K_fails"], cells["D_K_passes"])
+    fits, ks = _maximise(form, cells, lower, upper, np.ones((1, len(cells))))
+    k, coefficients = float(ks[0]), fits.coefficients[0]
+    n, n_parameters = len(cells), unknowns + 1
+    log_likelihood = float(fits.log_likelihood[0])
+    penalty = 2 * n_parameters * n / (n - n_parameters - 1)
+    parameters = dict(zip(form.unknowns, _plain(form, coefficients, k), strict=True))
+    return dataclasses.replace(
+        plain,
+        status="fitted",
+        n_parameters=n_parameters,
+        parameters=parameters,
+        sigma=float(fits.sigma[0]) * math.sqrt(bounded / (bounded - unknowns)),
+        log_likelihood=log_likelihood,
+        aicc=penalty - 2 * log_likelihood,
+        loo_error=_leave_out(form, cells, lower, upper, k),
+    )
+
+
+def _shape_equal(form: Form, other: Form, cells: pd.DataFrame) -> bool:
+    """Whether two laws without exponents differ by a constant in these cells."""
+    if form.unknowns != ("c",) or other.unknowns != ("c",):
+        return False
+    apart = form.offset(cells, 0.0) - other.offset(cells, 0.0)
+    return bool(np.ptp(apart) < 1e-9)
+
+
+def _identified(form: Form, cells: pd.DataFrame) -> bool:
+    design = _design(form, cells)
+    if form.has_k:
+        design = np.column_stack([design, _load(cells)])
+    centred = design - design.mean(axis=0)
+    centred[:, 0] = 1.0
+    return bool(np.linalg.matrix_rank(centred, tol=1e-6) == design.shape[1])
+
+
+def _plain(form: Form, coefficients: Array, k: float) -> list[float]:
+    """The unknowns in the order of the form: c, then k or the exponents."""
+    return [
+        math.exp(float(coefficients[0])),
+        *([k] if form.has_k else map(float, coefficients[1:])),
+    ]
+
+
+K_GRID = np.concatenate([[0.0], np.geomspace(1e-3, 1e3, 61)])
+"""Values of k · (typical m′/d_model) among which the best is looked for, before it is refined."""
+
+REFINEMENTS = 3
+"""How often the grid of k is drawn closer about its best value, each time some tenfold."""
+
+
+def _maximise(
+    form: Form,
+    cells: pd.DataFrame,
+    lower: Array,
+    upper: Array,
+    weights: Array,
+    near: float | None = None,
+) -> tuple[IntervalFit, Array]:
+    """The fits at the best k (0 if the form has none), one for each row of weights.
+
+    Args:
+        near: k of the fit to all cells; without some of them it is looked for about this one.
+    """
+    design = _design(form, cells)
+    if not form.has_k:
+        offset = form.offset(cells, 0.0)
+        result = fit(lower - offset, upper - offset, design, weights)
+        return result, np.zeros(len(weights))
+    load = np.exp(_load(cells))
+    start = form.offset(cells, 0.0)
+    first = K_GRID / float(np.median(load))
+    if near is not None:
+        first = np.concatenate([[0.0], max(near, float(first[1])) * np.geomspace(0.1, 10, 20)])
+    grid = np.tile(first, (len(weights), 1))
+    for _ in range(1 + REFINEMENTS):
+        offset = start + np.log1p(grid[:, :, None] * load)
+        result = fit(lower - offset, upper - offset, design, weights[:, None, :])
+        at = result.log_likelihood.argmax(axis=1)
+        rows = np.arange(len(weights))
+        k = grid[rows, at]
+        beside = (grid[rows, np.clip(at + by, 0, grid.shape[1] - 1)] for by in (-1, 1))
+        low, high = beside
+        grid = np.linspace(low, high, 21, axis=1)
+    parts = (result.coefficients, result.sigma, result.log_likelihood)
+    return IntervalFit(*(part[rows, at] for part in parts)), k
+
+
+Limits = dict[str, float | None]
+
+
+def _limits(
+    fitted: Sequence[tuple[Form, Candidate]], cells: pd.DataFrame
+) -> dict[str, tuple[Limits, Limits]]:
+    """95 % profile-likelihood limits of every unknown; those of c given k, of k by its grid.
+
+    Returns:
+        By the form's name, the lower and the upper ones.
+    """
+    lower, upper = log_ends(cells["D_K_fails"], cells["D_K_passes"])
+    limits: dict[str, tuple[Limits, Limits]] = {}
+    designs = {form.name: _design(form, cells) for form, _ in fitted}
+    for p in {design.shape[1] for design in designs.values()}:  # those of p unknowns in one call
+        alike = [(form, one) for form, one in fitted if designs[form.name].shape[1] == p]
+        offset = np.array([form.offset(cells, one.parameters.get("k", 0.0)) for form, one in alike])
+        design = np.array([designs[form.name] for form, _ in alike])
+        both = profile_interval(
+            (lower - offset)[:, None], (upper - offset)[:, None], design[:, None], np.arange(p)
+        )
+        for (form, one), *ends in zip(alike, *(end.tolist() for end in both), strict=True):
+            names = [name for name in form.unknowns if name != "k"]
+            low, high = (
+                {
+                    name: known_factor(end) if name == "c" else known(end)
+                    for name, end in zip(names, own, strict=True)
+                }
+                for own in ends
+            )
+            if form.has_k:
+                k = one.parameters["k"]
+                low["k"], high["k"] = _limits_of_k(form, cells, lower, upper, k)
+            limits[form.name] = low, high
+    return limits
+
+
+def _limits_of_k(
+    form: Form, cells: pd.DataFrame, lower: Array, upper: Array, k: float
+) -> tuple[float | None, float | None]:
+    """95 % profile-likelihood limits of k; 0 or None where the data set none."""
+    load, start, design = np.exp(_load(cells)), form.offset(cells, 0.0), _design(form, cells)
+
+    def fall(values: Array) -> Array:
+        offset = start + np.log1p(values[:, None] * load)
+        return fit(lower - offset, upper - offset, design).log_likelihood
+
+    cut = float(fall(np.array([k]))[0] - cut_off(lower, upper, np.ones(len(cells)), 2) / 2)
+    grid = np.unique(np.append(K_GRID / float(np.median(load)), k))
+    inside = fall(grid) >= cut
+    at = np.flatnonzero(inside)
+    ends: list[float | None] = []
+    for edge, beyond in ((at[0], at[0] - 1), (at[-1], at[-1] + 1)):
+        if beyond < 0:
+            ends.append(0.0)
+        elif beyond == len(grid):
+            ends.append(None)
+        else:
+            fine = np.linspace(grid[edge], grid[beyond], 201)
+            ends.append(float(fine[np.flatnonzero(fall(fine) >= cut)[-1]]))
+    return ends[0], ends[1]
+
+
+MANY, GROUPS = 60, 12
+"""Of more cells than the first number, a twelfth is left out at a time instead of one."""
+
+
+def _leave_out(form: Form, cells: pd.DataFrame, lower: Array, upper: Array, k: float) -> float:
+    """Root mean square error of each cell's log D_K*, predicted from the others.
+
+    A prediction of a censored cell is in error by what it lies below the largest failing D_K.
+    """
+    n = len(cells)
+    group = np.arange(n) % (n if n <= MANY else GROUPS)
+    weights = (group != np.arange(group.max() + 1)[:, None]).astype(np.float64)
+    design, truth = _design(form, cells), middles(lower, upper)
+    result, ks = _maximise(form, cells, lower, upper, weights, near=k)
+    offset = form.offset(cells, 0.0)
+    if form.has_k:
+        offset = offset + np.log1p(ks[group] * np.exp(_load(cells)))
+    errors = offset + np.einsum("np,np->n", design, result.coefficients[group]) - truth
+    errors = np.where(np.isfinite(upper), errors, np.minimum(errors, 0.0))
+    return float(np.sqrt((errors**2).mean()))
+
+
+def predict(
+    candidate: Candidate, cells: pd.DataFrame, at: pd.DataFrame
+) -> tuple[Array, Array, Array, Array]:
+    """D_K* at other sizes, with 95 % prediction intervals and leverages.
+
+    The interval is that of one more cell: Student's t at n - p degrees of freedom, of the scatter
+    and the uncertainty of the fit together.
+
+    Args:
+        cells: what the candidate was fitted to.
+        at: ``m, d_model, n_edges``.
+
+    Returns:
+        Prediction, lower and upper end, and leverage (of the fitted cells' own at most 1).
+    """
+    form = form_of(candidate)
+    assert candidate.sigma is not None
+    k = candidate.parameters.get("k", 0.0)
+    values = [v for name, v in candidate.parameters.items() if name not in ("c", "k")]
+    beta = np.array([math.log(candidate.parameters["c"]), *values])
+
+    def tangent(table: pd.DataFrame) -> Array:
+        design = _design(form, table)
+        if not form.has_k:
+            return design
+        load = np.exp(_load(table))
+        return np.column_stack([design, load / (1 + k * load)])
+
+    own, new = tangent(cells), tangent(at)
+    inverse = np.linalg.pinv(own.T @ own)
+    leverage = np.einsum("np,pq,nq->n", new, inverse, new)
+    centre = form.offset(at, k) + _design(form, at) @ beta
+    bounded = int(np.isfinite(cells["D_K_passes"]).sum())
+    quantile = t_quantile(bounded - len(form.unknowns))
+    half = quantile * candidate.sigma * np.sqrt(1 + leverage)
+    return np.exp(centre), np.exp(centre - half), np.exp(centre + half), leverage

@@ -1,0 +1,250 @@
+"""What the thresholds of a study say of the laws: every fit, every cell's part in it, every test.
+
+fits = fits_of(results)
+fits.laws          the laws by name, those of the paper's estimator among them
+fits.cells         each cell: its interval, ratio, seed noise, residual, leverage
+fits.candidates    which law? by AICc and by leaving cells out
+fits.lack_of_fit   do the cells scatter more than seeds and resolution explain?
+fits.published     are the paper's numbers compatible with ours?
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import chdtrc
+
+from analysis.laws.candidates import Candidate, rank_candidates
+from analysis.laws.interval_likelihood import Array, fit, middles
+from analysis.laws.points import (
+    log_ends,
+    of_largest_budget,
+    of_usual_protocol,
+    points,
+    with_budgets,
+)
+from analysis.laws.published import PublishedTest, line_test, proportional_test
+from analysis.laws.resampling import Draws, draw_seeds
+from analysis.laws.scaling_laws import Law, by_name, fit_laws
+from analysis.load import StudyResults, per_study
+from analysis.thresholds.best import best_of
+from analysis.thresholds.comparable import laws_for
+from rgr_dist.paper import LARGEST_DEGREE
+from rgr_dist.study.study import Study
+
+CELL_KINDS = {
+    "ratio_fails": "float64", "seed_sd": "float64", "resolution": "float64",
+    "predicted": "float64", "residual": "float64", "leverage": "float64",
+    "leverage_paper": "float64", "exponent_without": "float64",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class LackOfFit:
+    """Whether the cells lie further from a law than their own uncertainty explains.
+
+    χ² sums (log D_K* - law)² / (seed_sd² + resolution²) over the cells, at the law's parameters
+    that make it least; seed_sd is of the seeds drawn again, resolution that of an interval's width,
+    width / √12.
+
+    Attributes:
+        law: ``D_K_power`` (any power) or ``D_K`` (proportional).
+        chi2, degrees: and the degrees of freedom.
+        p_value: of so large a χ² from seeds and resolution alone.
+        scatter: root mean square residual of the logarithm.
+        noise: root mean square of what seeds and resolution explain.
+    """
+
+    law: str
+    n: int
+    chi2: float
+    degrees: int
+    p_value: float
+    scatter: float
+    noise: float
+
+    @property
+    def reduced(self) -> float:
+        """χ² over its degrees of freedom."""
+        return self.chi2 / self.degrees
+
+    def to_json(self) -> dict[str, Any]:
+        """The test as JSON-ready values."""
+        return dataclasses.asdict(self) | {"reduced": self.reduced}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fits:
+    """Everything that is fitted to a study's thresholds.
+
+    Attributes:
+        cells: one row per cell that counts, in the order of the study, all of one protocol, that
+            of most cells: the columns of
+            ``fitting.points.points`` and ``ratio_fails`` (ratio at the failing D_K), ``seed_sd``
+            (of log D_K*, seeds drawn again; null with one seed), ``resolution`` (of log D_K*),
+            ``predicted`` (D_K* by ``D_K_power``), ``residual`` (log D_K* - law, at the interval's
+            middle), ``leverage`` (of the log scale, sums to 2), ``leverage_paper`` (of the line
+            through the origin, sums to 1), ``exponent_without`` (the exponent of the others).
+        left_out: cells of that protocol without a row there, with their status.
+        laws: of ``analysis.laws.scaling_laws.fit_laws``.
+        candidates: of ``fitting.candidates``, best first; candidates_wide without the narrow cells.
+        lack_of_fit: of ``D_K_power`` and of ``D_K``; empty with too few cells.
+        published: empty where the paper fits no such cells.
+    """
+
+    cells: pd.DataFrame
+    left_out: pd.DataFrame
+    laws: list[Law]
+    candidates: list[Candidate]
+    candidates_wide: list[Candidate]
+    lack_of_fit: list[LackOfFit]
+    published: list[PublishedTest]
+
+    def cell_records(self) -> list[dict[str, Any]]:
+        """The cells as JSON-ready records; missing and infinite values are None."""
+        return [
+            {
+                str(name): None if pd.isna(value) or value in (math.inf, -math.inf) else value
+                for name, value in row.items()
+            }
+            for row in self.cells.astype("object").to_dict("records")
+        ]
+
+
+@per_study
+def fits_of(results: StudyResults) -> Fits:
+    """Everything fitted to a study's thresholds.
+
+    Each problem counts at its largest step limit, and protocols are not taken together.
+    """
+    return fits(best_of(results), results.searched, results.study)
+
+
+def fits(best: pd.DataFrame, runs: pd.DataFrame, study: Study) -> Fits:
+    """Everything fitted to the thresholds ``best``.
+
+    Args:
+        best: the table of ``analysis.thresholds.best.best``.
+        runs: columns of ``RUNS``.
+    """
+    best = with_budgets(best, study)
+    largest = of_usual_protocol(of_largest_budget(best))
+    cells = points(largest, study.search.heads)
+    draws = draw_seeds(cells, runs, study)
+    laws = fit_laws(best, study.search.heads, draws)
+    wide = cells[~cells["narrow"]]
+    told = _per_cell(cells, draws, by_name(laws)["D_K_power"], study.search.seeds)
+    return Fits(
+        cells=told,
+        left_out=largest[~largest["status"].isin(["found", "censored"])][
+            ["cell_id", "m", "d_model", "degree", "n_edges", "max_steps", "status"]
+        ].reset_index(drop=True),
+        laws=laws,
+        candidates=rank_candidates(cells),
+        candidates_wide=rank_candidates(wide) if len(wide) < len(cells) else [],
+        lack_of_fit=_lack_of_fit(told),
+        published=published_tests(cells, study),
+    )
+
+
+def published_tests(cells: pd.DataFrame, study: Study) -> list[PublishedTest]:
+    """The paper's laws that concern this study, each tested on our cells.
+
+    Args:
+        cells: the table of ``fitting.points.points``.
+    """
+    tests = []
+    found = cells[cells["D_K"].notna()]
+    for name, law in laws_for(study).items():
+        part, some = cells, found
+        if name == "D_K_wide":
+            part, some = cells[~cells["narrow"]], found[~found["narrow"]]
+        if name == "D_K_sparse":
+            part, some = (t[t["degree"] <= LARGEST_DEGREE] for t in (cells, found))
+        axes = ("compression", "h_star") if name == "h" else ("scale", "D_K")
+        x, y = (some[axis].to_numpy(dtype=np.float64) for axis in axes)
+        tests.append(line_test(name, law, x, y))
+        if name != "h":
+            tests.append(proportional_test(name, law, part))
+    return tests
+
+
+def _per_cell(cells: pd.DataFrame, draws: Draws, power: Law, seeds: int) -> pd.DataFrame:
+    """The cells with their part in the laws; one seed does not tell its own noise."""
+    lower, upper = log_ends(cells["D_K_fails"], cells["D_K_passes"])
+    scale = cells["scale"].to_numpy(dtype=np.float64)
+    x, middle = np.log(scale), middles(lower, upper)
+    bounded = np.isfinite(lower) & np.isfinite(upper)
+    with np.errstate(invalid="ignore"):
+        resolution = np.where(bounded, (upper - lower) / math.sqrt(12), np.nan)
+    told: dict[str, Any] = dict.fromkeys(CELL_KINDS, np.full(len(cells), np.nan))
+    told["ratio_fails"] = cells["D_K_fails"].to_numpy() / scale
+    known = cells["D_K"].notna() & (seeds > 1)
+    told["seed_sd"] = np.where(known, draws.seed_sd, np.nan)
+    told["resolution"] = resolution
+    told["leverage_paper"] = _leverage_paper(scale, cells["D_K"].notna().to_numpy())
+    if power.exponent is not None and power.factor is not None:
+        told["predicted"] = power.factor * scale**power.exponent
+        told["residual"] = np.where(bounded, middle - np.log(told["predicted"]), np.nan)
+        design = np.column_stack([np.ones_like(x), x])
+        told["leverage"] = np.einsum("np,pn->n", design, np.linalg.pinv(design))
+        told["exponent_without"] = _exponents_without(lower, upper, design, bounded)
+    return cells.assign(**told).astype(CELL_KINDS)
+
+
+def _leverage_paper(scale: Array, found: Any) -> Array:
+    square = np.where(found, scale**2, 0.0)
+    return np.where(found, square / max(float(square.sum()), 1e-300), np.nan)
+
+
+def _exponents_without(lower: Array, upper: Array, design: Array, bounded: Any) -> Array:
+    """The exponent without each cell; NaN where the others do not give one."""
+    n = len(lower)
+    enough = np.array(
+        [
+            bounded[rest].sum() >= 3 and np.ptp(design[rest, 1][bounded[rest]]) > 1e-9
+            for rest in (np.arange(n) != i for i in range(n))
+        ]
+    )
+    found = np.full(n, np.nan)
+    if enough.any():
+        weights = (1.0 - np.eye(n))[enough]
+        found[enough] = fit(lower, upper, design, weights).coefficients[:, 1]
+    return found
+
+
+def _lack_of_fit(cells: pd.DataFrame) -> list[LackOfFit]:
+    """Of the power law and of proportionality, over the cells with two known ends."""
+    own = cells[cells["residual"].notna() & cells["seed_sd"].notna()]
+    lower, upper = log_ends(own["D_K_fails"], own["D_K_passes"])
+    y, x = middles(lower, upper), np.log(own["scale"].to_numpy(dtype=np.float64))
+    variance = own["seed_sd"].to_numpy() ** 2 + own["resolution"].to_numpy() ** 2
+    tests = []
+    for name, target, design in (
+        ("D_K_power", y, np.column_stack([np.ones_like(x), x])),
+        ("D_K", y - x, np.ones((len(x), 1))),
+    ):
+        n, p = design.shape
+        if n <= p + 1:
+            continue
+        root = 1 / np.sqrt(variance)
+        beta, *_ = np.linalg.lstsq(design * root[:, None], target * root, rcond=None)
+        residual = target - design @ beta
+        chi2 = float((residual**2 / variance).sum())
+        tests.append(
+            LackOfFit(
+                law=name,
+                n=n,
+                chi2=chi2,
+                degrees=n - p,
+                p_value=float(chdtrc(n - p, chi2)),
+                scatter=float(np.sqrt((residual**2).sum() / (n - p))),
+                noise=float(np.sqrt(variance.mean())),
+            )
+        )
+    return tests

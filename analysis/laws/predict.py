@@ -1,0 +1,165 @@
+"""How wide should the keys be? D_K, h and d_k for sizes of one's own, from the fitted laws."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.laws.candidates import predict
+from analysis.laws.fits import Fits
+from analysis.laws.interval_likelihood import fit
+from analysis.laws.points import log_ends
+from analysis.laws.scaling_laws import CELLS_OF_A_LAW
+from analysis.wording import plural
+from rgr_dist.paper import LAWS, capacity_scale, compression
+from search.confidence_interval import t_quantile
+
+
+@dataclass(frozen=True, kw_only=True)
+class Predicted:
+    """What one law says of one size; D_K and d_k are rounded up, since less does not pass.
+
+    Attributes:
+        law, formula: of ``analysis.laws.candidates``; ``the paper`` for its own constants.
+        gap: AICc above the best law; None for the paper's.
+        D_K, D_K_low, D_K_high: with the 95 % prediction interval of a cell's D_K*; None for the
+            paper's, which prints no scatter.
+        h, h_low, h_high: head count, by the power law of h* (the paper's line for its own).
+        d_k, d_k_low, d_k_high: D_K and its ends over h.
+    """
+
+    law: str
+    formula: str
+    gap: float | None
+    D_K: int
+    D_K_low: int | None
+    D_K_high: int | None
+    h: int | None
+    h_low: int | None
+    h_high: int | None
+    d_k: int | None
+    d_k_low: int | None
+    d_k_high: int | None
+
+    def to_json(self) -> dict[str, Any]:
+        """The prediction as JSON-ready values."""
+        return dataclasses.asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prediction:
+    """The predictions of every law that the data cannot tell from the best, and of the paper's.
+
+    Attributes:
+        rows: the best law first, the paper's last.
+        warnings: how the size lies outside the fitted cells; empty inside.
+        reason: why there is none; None otherwise.
+    """
+
+    rows: list[Predicted]
+    warnings: list[str]
+    reason: str | None = None
+
+
+def predict_sizes(fits: Fits, m: int, d_model: int, n_edges: int | None = None) -> Prediction:
+    """D_K, h and d_k of a cell of these sizes.
+
+    Args:
+        n_edges: relations m′; m if not given.
+    """
+    edges = m if n_edges is None else n_edges
+    cells = fits.cells
+    laws = [candidate for candidate in fits.candidates if candidate.supported]
+    if not laws:
+        known = int(cells["D_K"].notna().sum())
+        reason = f"{plural(known, 'cell')} with a threshold, too few for a law"
+        return Prediction(rows=[], warnings=[], reason=reason)
+    at = pd.DataFrame({"m": [m], "d_model": [d_model], "n_edges": [edges]})
+    heads = _heads(cells, compression(m, d_model, edges))
+    rows = []
+    for candidate in laws:
+        D_K, low, high, _ = (float(values[0]) for values in predict(candidate, cells, at))
+        ends = (_up(D_K), _up(low), _up(high))
+        rows.append(_predicted(candidate.name, candidate.formula, candidate.gap, ends, heads))
+    paper = LAWS["D_K"].slope * capacity_scale(m, d_model, edges)
+    line = LAWS["h"].intercept + LAWS["h"].slope * compression(m, d_model, edges)
+    formula = f"{LAWS['D_K'].slope:g} · m′ log₂ m / d_model"
+    theirs = (max(1, round(line)), None, None)
+    rows.append(_predicted("the paper", formula, None, (_up(paper), None, None), theirs))
+    return Prediction(rows=rows, warnings=_outside(cells, m, d_model, edges))
+
+
+def _up(value: float) -> int:
+    return max(1, math.ceil(min(value, 1e15) - 1e-9))
+
+
+Ends = tuple[int | None, int | None, int | None]
+
+
+def _predicted(
+    law: str, formula: str, gap: float | None, widths: tuple[int, int | None, int | None], h: Ends
+) -> Predicted:
+    heads = h[0]
+    each = [
+        None if heads is None or width is None else max(1, math.ceil(width / heads))
+        for width in widths
+    ]
+    return Predicted(
+        law=law,
+        formula=formula,
+        gap=gap,
+        D_K=widths[0],
+        D_K_low=widths[1],
+        D_K_high=widths[2],
+        h=heads,
+        h_low=h[1],
+        h_high=h[2],
+        d_k=each[0],
+        d_k_low=each[1],
+        d_k_high=each[2],
+    )
+
+
+def _heads(cells: pd.DataFrame, at: float) -> Ends:
+    """h* at a compression, with its 95 % prediction interval, from the power law of h*."""
+    own = cells[cells["h_star"].notna()]
+    lower, upper = log_ends(own["h_above"], own["h_below"])
+    x = np.log(own["compression"].to_numpy(dtype=np.float64))
+    bounded = np.isfinite(lower) & np.isfinite(upper)
+    n = int(bounded.sum())
+    if n < CELLS_OF_A_LAW or np.ptp(x[bounded]) < 1e-12:
+        return None, None, None
+    design = np.column_stack([np.ones_like(x), x])
+    fitted = fit(lower, upper, design)
+    new = np.array([1.0, math.log(at)])
+    sigma = float(fitted.sigma) * math.sqrt(n / (n - 2))
+    leverage = float(new @ np.linalg.pinv(design.T @ design) @ new)
+    quantile = t_quantile(n - 2)
+    half = quantile * sigma * math.sqrt(1 + leverage)
+    centre = float(new @ fitted.coefficients)
+    h, low, high = (
+        max(1, round(math.exp(min(end, 30.0)))) for end in (centre, centre - half, centre + half)
+    )
+    return h, low, high
+
+
+def _outside(cells: pd.DataFrame, m: int, d_model: int, edges: int) -> list[str]:
+    """How a size lies outside the fitted cells, a sentence each."""
+    asked = {
+        "m": (m, cells["m"]),
+        "d_model": (d_model, cells["d_model"]),
+        "m′/d_model": (edges / d_model, cells["n_edges"] / cells["d_model"]),
+        "m′/m": (edges / m, cells["n_edges"] / cells["m"]),
+    }
+    told = []
+    for name, (value, known) in asked.items():
+        low, high = float(known.min()), float(known.max())
+        if not low * (1 - 1e-9) <= value <= high * (1 + 1e-9):
+            span = f"are all {low:g}" if low == high else f"go from {low:g} to {high:g}"
+            told.append(f"{name} = {value:g} is outside the fitted cells, which {span}")
+    return told

@@ -1,0 +1,350 @@
+"""The scaling laws fitted to D_K* and h*, as tables with intervals (Sec. 6.1, App. A.2, A.3).
+
+The paper does not say how its fits were made. Two things follow from its own figures:
+
+- "D_K* ≈ 1.19 x" has no intercept, so the line goes through the origin.
+- Its R² is most likely the uncentred one, 1 - Σ(y - ŷ)²/Σy², which least squares without an
+  intercept usually reports. The D_K* that Table 1 implies for the base grid do not give the
+  printed fits alone (slope 1.40, uncentred R² 0.966; 0.943 and 0.988 without the narrow cells).
+  But the two printed slopes together fix Σx² of the fitted cells, and it is that of the base grid
+  and the larger cells of Sec. 6.1, (1024, 128), (2048, 256), (4096, 512) and (1024, 32). With
+  plausible D_K* for those (40–130 on the diagonal in steps of 4, 240–420 at (1024, 32) of 8), both
+  slopes and both R² come out as printed for some if R² is uncentred, for none if it is centred.
+
+So the laws ``D_K`` and ``D_K_wide`` are the paper's estimator, kept so that its numbers can be
+compared. It weighs cells by the square of their size, (512, 16) alone by 0.61 of the base grid, and
+its interval takes lack of fit for noise. ``D_K_power`` and ``D_K_power_wide`` say how D_K* grows: a
+power law on the log scale, fitted by the likelihood of each cell's interval, from the failing to
+the passing D_K and open above where censored (``analysis.fitting``). ``h_power`` is that of h*.
+
+``r2`` of the law of D_K is uncentred, to compare with the paper's; ``r2_centred`` is given too.
+The law of h* has an intercept and the ordinary, centred R². No choice of cells that we tried gives
+the printed 1.65, -6.64 and 0.824 from the implied head counts.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from analysis.laws.interval_likelihood import fit, known, known_factor, profile_interval
+from analysis.laws.least_squares import least_squares
+from analysis.laws.points import (
+    USUAL_HEADS,
+    Heads,
+    budgets,
+    log_ends,
+    of_largest_budget,
+    of_usual_protocol,
+    other_protocols,
+    points,
+)
+from analysis.laws.resampling import Draws, bootstrap_coefficient
+from analysis.wording import plural
+from rgr_dist.paper import LARGEST_DEGREE, capacity_scale, compression, information, is_narrow
+
+CELLS_OF_A_LAW = 3
+"""Fewest cells that a law is fitted to."""
+
+PAPER_ESTIMATOR = "the paper's: least squares through the origin"
+LINE_ESTIMATOR = "least squares with an intercept"
+POWER_ESTIMATOR = "interval likelihood on the log scale"
+D_K, H = ("D_K*", "m' log2(m) / d_model"), ("h*", "m' / d_model")
+WIDE = "all but d_model = 16, m > 64"
+
+Vector = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Law:
+    """A line fitted to the cells of a study; numbers are null where nothing could be fitted.
+
+    Attributes:
+        name: ``D_K``, ``D_K_wide`` (without the narrow cells) or ``h``; for denser graphs also
+            ``D_K_sparse`` (degree 16 at most) and ``D_K_bits`` (on the graph's information); the
+            power laws ``D_K_power``, ``D_K_power_wide`` and ``h_power``. A study of several step
+            limits has ``D_K`` and ``D_K_power`` at each of them, ``D_K_power_20000_steps``; one of
+            several protocols has them of each other one, ``D_K_power_learning_rate=0.01``.
+        estimator: how it was fitted, in words.
+        response, predictor: the two axes, in the paper's notation.
+        cells: which cells were fitted, in words.
+        n: number of cells fitted.
+        status: ``fitted`` or ``too few cells``.
+        reason: why nothing could be fitted; None if fitted.
+        intercept: 0 for a line through the origin.
+        slope_low, slope_high, intercept_low, intercept_high: 95 % confidence limits.
+        r2: the coefficient of determination as the paper defines it (see the module).
+        r2_centred, r2_uncentred: share of Σ(y - ȳ)² and of Σy² that the line explains.
+        sigma: residual standard deviation, in units of the response.
+        factor, exponent: of a power law, response ≈ factor · predictor ^ exponent, with 95 %
+            profile-likelihood limits; null for a line.
+        bootstrap_low, bootstrap_high: 95 % limits of the exponent over cells and seeds drawn again;
+            null without runs.
+        scatter: standard deviation of the response's logarithm about a power law.
+        n_censored: cells fitted whose D_K* has no upper end.
+        max_steps: the step limit of the cells, where the law is of one of several.
+        protocol: in what the cells differ from most, where the law is of such cells.
+        x_mean, x_square_sum: the predictor's mean (0 through the origin) and its sum of squares
+            about that, which prediction intervals need.
+    """
+
+    name: str
+    response: str
+    predictor: str
+    cells: str
+    through_origin: bool
+    n: int
+    status: Literal["fitted", "too few cells"]
+    reason: str | None = None
+    slope: float | None = None
+    slope_low: float | None = None
+    slope_high: float | None = None
+    intercept: float | None = None
+    intercept_low: float | None = None
+    intercept_high: float | None = None
+    r2: float | None = None
+    r2_centred: float | None = None
+    r2_uncentred: float | None = None
+    sigma: float | None = None
+    x_mean: float | None = None
+    x_square_sum: float | None = None
+    estimator: str = PAPER_ESTIMATOR
+    factor: float | None = None
+    factor_low: float | None = None
+    factor_high: float | None = None
+    exponent: float | None = None
+    exponent_low: float | None = None
+    exponent_high: float | None = None
+    bootstrap_low: float | None = None
+    bootstrap_high: float | None = None
+    scatter: float | None = None
+    n_censored: int = 0
+    max_steps: int | None = None
+    protocol: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The law as JSON-ready values, without NaN."""
+        return dataclasses.asdict(self)
+
+
+def fit_laws(
+    best: pd.DataFrame, heads: Heads = USUAL_HEADS, draws: Draws | None = None
+) -> list[Law]:
+    """The laws of D_K* and h*, those on the linear scale first.
+
+    A problem searched under several step limits counts at the largest. Protocols are never taken
+    together: the laws are of the one that most cells have, and every other has its own ``D_K`` and
+    ``D_K_power``. The lines are least squares over cells of status ``found``: an open cell's D_K*
+    may still fall. The power laws take censored cells too. With too few cells a law has no numbers
+    but a ``reason``; this is not an error.
+
+    Args:
+        best: the table of ``thresholds.best``, with ``points.with_budgets`` if cells differ in
+            their step limit or protocol.
+        heads: the head counts that were searched.
+        draws: of the rows of ``points`` of the usual protocol at its largest step limits, for
+            bootstrap limits.
+    """
+    usual, largest = of_usual_protocol(best), of_largest_budget(best)
+    laws = _laws(of_usual_protocol(largest), heads, draws)
+    for steps in budgets(usual):
+        own = by_name(_laws(usual[usual["max_steps"] == steps], heads))
+        laws += [
+            dataclasses.replace(own[name], name=f"{name}_{steps}_steps", max_steps=steps)
+            for name in ("D_K", "D_K_power")
+        ]
+    for protocol in other_protocols(largest):
+        own = by_name(_laws(largest[largest["protocol"] == protocol], heads))
+        key = protocol.replace(" ", "")
+        laws += [
+            dataclasses.replace(own[name], name=f"{name}_{key}", cells=protocol, protocol=protocol)
+            for name in ("D_K", "D_K_power")
+        ]
+    return laws
+
+
+def _laws(best: pd.DataFrame, heads: Heads, draws: Draws | None = None) -> list[Law]:
+    """The laws of cells that are all taken together."""
+    return [*paper_laws(best), *_power_laws(points(best, heads), draws)]
+
+
+def paper_laws(best: pd.DataFrame) -> list[Law]:
+    """The paper's estimator of D_K*, and the line of h*."""
+    found = best[(best["status"] == "found") & best["D_K"].notna()]
+    narrow = [is_narrow(int(m), int(d)) for m, d in found[["m", "d_model"]].to_numpy()]
+    wide = found[~np.array(narrow, dtype=bool)]
+    denser = []
+    if (found["degree"] > LARGEST_DEGREE).any():
+        sparse = found[found["degree"] <= LARGEST_DEGREE]
+        at = _points(sparse, capacity_scale, "D_K")
+        denser.append(_fit("D_K_sparse", D_K, f"degrees up to {LARGEST_DEGREE}", True, *at))
+    if (found["degree"] != 1).any():
+        bits = ("D_K*", "m' log2(m²/m') / d_model")
+        at = _points(found, information, "D_K")
+        denser.append(_fit("D_K_bits", bits, "all cells", True, *at))
+    return [
+        _fit("D_K", D_K, "all cells", True, *_points(found, capacity_scale, "D_K")),
+        _fit("D_K_wide", D_K, WIDE, True, *_points(wide, capacity_scale, "D_K")),
+        *denser,
+        _fit("h", H, "all cells", False, *_points(found, compression, "h_star")),
+    ]
+
+
+def _power_laws(cells: pd.DataFrame, draws: Draws | None) -> list[Law]:
+    """The power laws of D_K* and h*, of the table of ``points``."""
+    wide = ~cells["narrow"].to_numpy(dtype=bool)
+    part = None if draws is None else Draws(draws.fails[:, wide], draws.passes[:, wide])
+    ends = ("D_K_fails", "D_K_passes")
+    with_heads = cells[cells["h_star"].notna()]
+    whole = power_law("D_K_power", D_K, "all cells", cells, "scale", ends, draws)
+    alike = dataclasses.replace(whole, name="D_K_power_wide", cells=WIDE)
+    return [
+        whole,
+        alike
+        if wide.all()
+        else power_law("D_K_power_wide", D_K, WIDE, cells[wide], "scale", ends, part),
+        power_law("h_power", H, "all cells", with_heads, "compression", ("h_above", "h_below")),
+    ]
+
+
+def power_law(
+    name: str,
+    axes: tuple[str, str],
+    which: str,
+    cells: pd.DataFrame,
+    predictor: str,
+    ends: tuple[str, str],
+    draws: Draws | None = None,
+) -> Law:
+    """A power law, by the likelihood of each cell's interval.
+
+    Args:
+        axes: the response and the predictor, in words.
+        which: the cells, in words.
+        cells: with ``status``, the predictor and the ends.
+        ends: the columns of the largest width that fails and the smallest that passes.
+    """
+    law = Law(
+        name=name,
+        response=axes[0],
+        predictor=axes[1],
+        cells=which,
+        through_origin=False,
+        n=len(cells),
+        status="too few cells",
+        estimator=POWER_ESTIMATOR,
+        n_censored=int((cells["status"] == "censored").sum()),
+    )
+    lower, upper = log_ends(cells[ends[0]], cells[ends[1]])
+    x = np.log(cells[predictor].to_numpy(dtype=np.float64))
+    bounded = np.isfinite(lower) & np.isfinite(upper)
+    distinct = len(np.unique(x[bounded].round(12)))
+    if bounded.sum() < CELLS_OF_A_LAW or distinct < 2:
+        need = f"{CELLS_OF_A_LAW} cells of 2 sizes whose {axes[0]} lies between two known ends"
+        have = plural(int(bounded.sum()), "cell") if len(cells) else "no cell with a threshold"
+        alike = ", all of one size" if bounded.sum() > 1 and distinct < 2 else ""
+        return dataclasses.replace(law, reason=f"{have}{alike}; a fit needs {need}")
+    design = np.column_stack([np.ones_like(x), x])
+    fitted = fit(lower, upper, design)
+    low_ends, high_ends = profile_interval(lower, upper, design, np.arange(2))
+    limits = list(zip(low_ends.tolist(), high_ends.tolist(), strict=True))
+    again = None if draws is None else bootstrap_coefficient(draws, design)
+    n = int(bounded.sum())
+    return dataclasses.replace(
+        law,
+        status="fitted",
+        factor=math.exp(float(fitted.coefficients[0])),
+        factor_low=known_factor(limits[0][0]),
+        factor_high=known_factor(limits[0][1]),
+        exponent=float(fitted.coefficients[1]),
+        exponent_low=known(limits[1][0]),
+        exponent_high=known(limits[1][1]),
+        bootstrap_low=None if again is None else again[0],
+        bootstrap_high=None if again is None else again[1],
+        scatter=float(fitted.sigma) * math.sqrt(n / (n - 2)),
+    )
+
+
+def distinct(laws: Sequence[Law]) -> list[Law]:
+    """The laws without repeats: a fit of part of the cells is left out where that is all cells."""
+    whole = by_name(laws)["D_K"]
+    power = by_name(laws).get("D_K_power")
+    same = [
+        (law.response, law.predictor, law.estimator, law.n, law.max_steps, law.protocol)
+        for law in laws
+    ]
+    wanted = [same[laws.index(law)] for law in (whole, power) if law is not None]
+    return [
+        law
+        for law, key in zip(laws, same, strict=True)
+        if law is whole or law is power or key not in wanted
+    ]
+
+
+def _points(
+    cells: pd.DataFrame, scale: Callable[[int, int, int], float], response: str
+) -> tuple[Vector, Vector]:
+    sizes = cells[["m", "d_model", "n_edges"]].to_numpy()
+    x = [scale(int(m), int(d_model), int(n_edges)) for m, d_model, n_edges in sizes]
+    return np.array(x, dtype=np.float64), cells[response].to_numpy(dtype=np.float64)
+
+
+def _fit(
+    name: str, axes: tuple[str, str], cells: str, through_origin: bool, x: Vector, y: Vector
+) -> Law:
+    response, predictor = axes
+    law = Law(
+        name=name,
+        response=response,
+        predictor=predictor,
+        cells=cells,
+        through_origin=through_origin,
+        n=len(x),
+        status="too few cells",
+        estimator=PAPER_ESTIMATOR if through_origin else LINE_ESTIMATOR,
+    )
+    is_alike = not through_origin and len(np.unique(x)) < 2
+    if len(x) < CELLS_OF_A_LAW or is_alike:
+        need = f"{CELLS_OF_A_LAW} cells" + ("" if through_origin else " of 2 compressions")
+        have = f"{plural(len(x), 'cell')} with a threshold"
+        alike = ", all of one compression" if len(x) > 1 and is_alike else ""
+        return dataclasses.replace(law, reason=f"{have}{alike}; a fit needs {need}")
+    design = x[:, None] if through_origin else np.column_stack([np.ones_like(x), x])
+    fitted = least_squares(design, y)
+    beta, low, high = (part.tolist() for part in (fitted.coefficients, fitted.low, fitted.high))
+    centre = 0.0 if through_origin else float(x.mean())
+    centred, uncentred = (_explained(fitted.square_sum, of) for of in (y - y.mean(), y))
+    return dataclasses.replace(
+        law,
+        status="fitted",
+        slope=beta[-1],
+        slope_low=low[-1],
+        slope_high=high[-1],
+        intercept=0.0 if through_origin else beta[0],
+        intercept_low=None if through_origin else low[0],
+        intercept_high=None if through_origin else high[0],
+        r2=uncentred if through_origin else centred,
+        r2_centred=centred,
+        r2_uncentred=uncentred,
+        sigma=fitted.sigma,
+        x_mean=centre,
+        x_square_sum=float(((x - centre) ** 2).sum()),
+    )
+
+
+def _explained(residual_square_sum: float, total: Vector) -> float | None:
+    """1 - SSR / Σ total²; None where the total is zero."""
+    square_sum = float((total**2).sum())
+    return None if square_sum == 0 else float(1 - residual_square_sum / square_sum)
+
+
+def by_name(laws: Sequence[Law]) -> dict[str, Law]:
+    """The laws by their names."""
+    return {law.name: law for law in laws}

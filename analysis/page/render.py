@@ -1,0 +1,101 @@
+"""A page from its sections: one HTML file that holds its style, script, figures and tables."""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+import zipfile
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import jinja2
+from markupsafe import Markup, escape
+
+from analysis import wording
+from analysis.drawing import colours, svg
+from analysis.drawing.panel import Figure
+from analysis.page.section import Section
+from rgr_dist import paper
+
+
+def render(title: str, sections: Sequence[Section], files: Mapping[str, bytes]) -> str:
+    """The page as HTML.
+
+    Args:
+        title: of the document.
+        sections: in order; the first is the head, without a heading of its own in the contents.
+        files: what lies beside the page, by name; the page holds all but the figures once more in
+            an archive, and its script saves the figures as they are shown.
+    """
+    environment = _environment()
+    heads = sorted(
+        {h for section in sections for figure in section.figures for h in _heads(figure)}
+    )
+    bodies = [
+        environment.get_template(f"sections/{section.template}.html.j2").render(
+            section=section, wording=wording, paper=paper, **section.values
+        )
+        for section in sections
+    ]
+    return environment.get_template("page.html.j2").render(
+        title=title,
+        head=Markup(bodies[0]),
+        sections=list(zip(sections[1:], map(Markup, bodies[1:]), strict=True)),
+        style=Markup(_source("page.css")),
+        marks=Markup(svg.STYLE + svg.head_rules(heads)),
+        colours={theme: colours.variables(heads, theme) for theme in ("light", "dark")},
+        shapes=svg.shapes(),
+        script=Markup(_source("page.js")),
+        figures=[name for name in files if name.endswith(".svg")],
+        tables=[name for name in files if not name.endswith(".svg")],
+        archive=_archive({n: content for n, content in files.items() if not n.endswith(".svg")}),
+    )
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("analysis.page"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["math"] = math
+    environment.globals["panel"] = svg.page_panel
+    environment.globals["legend_mark"] = svg.legend_mark
+    return environment
+
+
+def math(text: Any) -> Markup:
+    """Our own words as HTML: ``D_K``, ``h*`` and ``x^2`` as the field writes them."""
+    marked = re.sub(r"\b([Dd])_(K|V|k|vo|qk|model)\b", r"<i>\1</i><sub>\2</sub>", str(escape(text)))
+    marked = re.sub(r" ?\^ ?([−-]?[\w.]+)", r"<sup>\1</sup>", marked)
+    return Markup(re.sub(r"\bh\*", "<i>h</i>*", marked))
+
+
+def _heads(figure: Figure) -> set[int]:
+    points = {point.h for panel in figure.panels for point in panel.points}
+    lines = {line.h for panel in figure.panels for line in panel.lines}
+    return {h for h in points | lines | {key.h for key in figure.legend} if h is not None}
+
+
+@cache
+def _source(name: str) -> str:
+    """A file of the templates without its comments and indentation, which only take room."""
+    loader = _environment().loader
+    assert loader is not None
+    lines = loader.get_source(_environment(), name)[0].splitlines()
+    return "\n".join(line.lstrip() for line in lines if not line.lstrip().startswith("// "))
+
+
+def _archive(files: Mapping[str, bytes]) -> str:
+    """The files as a zip archive in a data address, so that a page that was sent on has them."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name, content in files.items():
+            entry = zipfile.ZipInfo(name)  # of no date: the same tables give the same bytes
+            archive.writestr(entry, content, zipfile.ZIP_DEFLATED, 9)
+    return f"data:application/zip;base64,{base64.b64encode(packed.getvalue()).decode()}"

@@ -1,0 +1,115 @@
+"""What a section of a report is made of: words, figures, and tables to read and to download."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from analysis.drawing.panel import Figure
+from analysis.records import graph_bits_per_parameter
+from analysis.wording import MISSING
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table on the page.
+
+    Attributes:
+        head: its header.
+        cell: what it shows of a row; a number is shown as it is, None as a dash.
+        value: what it is sorted by; what it shows, if not given.
+        text: words, which stand on the left and sort by alphabet.
+        names: names that are not ours to mark up.
+    """
+
+    head: str
+    cell: Callable[[Row], Any]
+    value: Callable[[Row], Any] | None = None
+    text: bool = False
+    names: bool = False
+
+    def shown(self, row: Row) -> str:
+        """The text of the row's cell."""
+        value = self.cell(row)
+        if value is None:
+            return MISSING
+        if isinstance(value, int) and not isinstance(value, bool):
+            return f"{value:,}"
+        return str(value)
+
+    def sorted_by(self, row: Row) -> str | None:
+        """What the row is sorted by where that is not what it begins with; empty if it has none."""
+        if self.value is None:
+            return None
+        value = self.value(row)
+        begins = re.match(r"[\d,]+(?![\d.])", self.shown(row))
+        if value is not None and begins is not None and begins[0].replace(",", "") == str(value):
+            return None
+        return "" if value is None else str(value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Rows to read on the page.
+
+    Attributes:
+        name: its id.
+        caption: what it lists, and how to read it.
+        cell: the key of a row that holds its cell's anchor, which ties it to the figures.
+        anchored: whether its rows are the cells' own, which addresses lead to.
+        apart: the rows to be shaded.
+        folded: shown once a reader unfolds it, under this summary.
+    """
+
+    name: str
+    caption: str
+    columns: Sequence[Column]
+    rows: Sequence[Row]
+    cell: str | None = "anchor"
+    anchored: bool = False
+    apart: Callable[[Row], bool] = lambda row: False
+    folded: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A part of the page with a heading of its own.
+
+    Attributes:
+        name: its address on the page; its template is ``sections/<name>.html.j2``, or the plain
+            one that shows words, figures and tables in turn.
+        words: paragraphs before the figures.
+        shown: the tables to read.
+        values: what its own template shows besides.
+        files: tables to download, by name; written as CSV beside the page.
+    """
+
+    name: str
+    title: str
+    words: Sequence[str] = ()
+    figures: Sequence[Figure] = ()
+    shown: Sequence[Table] = ()
+    template: str = "plain"
+    values: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+
+
+def cell_column() -> Column:
+    """The cell that a row is of."""
+    return Column("cell", lambda row: row["short"], text=True, names=True)
+
+
+def bits_column() -> Column:
+    """Bits of the graph per parameter, at the threshold of a row."""
+
+    def shown(row: Row) -> str | None:
+        bits = graph_bits_per_parameter(row)
+        return None if bits is None else f"{bits:.2f}"
+
+    return Column("bits", shown)

@@ -1,0 +1,134 @@
+"""What the report in a store was written from: one that would be the same is not written again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+import search
+from analysis.load import StudyResults
+from rgr_dist import paper
+from rgr_dist.store.store import Store
+
+PACKAGES = [Path(file).parent for file in (paper.__file__, search.__file__, Path(__file__).parent)]
+SOURCES = {".py", ".j2", ".css", ".js"}
+"""Endings of our files that a report depends on."""
+FROM_OTHERS = ("thresholds", "all_pairs")
+"""Tables of other studies that theory is set beside."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """A report that lies in a store.
+
+    Attributes:
+        address: of its page.
+        headline: its finding, in a sentence or two.
+    """
+
+    address: str
+    headline: str
+
+
+@dataclass(frozen=True)
+class _Stamp:
+    """What is kept of a report; the keys of ``written.json``.
+
+    Attributes:
+        origin: digest of what it was written from.
+        headline: its finding.
+        files: digest of each of its files, by its path within the store.
+    """
+
+    origin: str | None
+    headline: str
+    files: dict[str, str]
+
+
+_AS_JSON = TypeAdapter(_Stamp)
+
+
+def stamp(
+    study: str, store: Store, origin: str | None, headline: str, files: Mapping[str, bytes]
+) -> None:
+    """Keep what a report was written from.
+
+    Args:
+        files: of the report, by their path within the store.
+
+    Raises:
+        StoreError: it could not be stored.
+    """
+    kept = _Stamp(origin, headline, {name: _digest(file) for name, file in files.items()})
+    store.write_text(_path(study), _AS_JSON.dump_json(kept, indent=2).decode() + "\n")
+
+
+def written_before(results: StudyResults, store: Store) -> Written | None:
+    """The report that the store has, if it is whole and would be written the same again."""
+    study = results.study.name
+    text, origin = store.read_bytes(_path(study)), origin_of(results, store)
+    if text is None or origin is None:
+        return None
+    try:
+        kept = _AS_JSON.validate_json(text)
+    except ValidationError:
+        return None
+    is_whole = all(_stored(store, name) == digest for name, digest in kept.files.items())
+    if kept.origin != origin or not is_whole:
+        return None
+    return Written(page_of(study, store), kept.headline)
+
+
+def page_of(study: str, store: Store) -> str:
+    """The address of a study's page."""
+    page = f"studies/{study}/report/index.html"
+    if store.local_path is not None:
+        return str(store.local_path / page)
+    return f"{store.root.rstrip('/')}/{page}"
+
+
+def origin_of(results: StudyResults, store: Store) -> str | None:
+    """Digest of what a report follows from: the runs, the study, other studies' results, our code.
+
+    None where the store's version is not known.
+    """
+    if results.version is None:
+        return None
+    study = results.study
+    digest = hashlib.sha256(f"{results.version} {_sources()}\n{study.to_yaml()}".encode())
+    digest.update(store.read_bytes(f"studies/{study.name}/prior.json") or b"")
+    for other in store.studies():
+        for table in FROM_OTHERS if other != study.name else FROM_OTHERS[1:]:
+            found = _stored(store, f"studies/{other}/{table}.parquet")
+            digest.update(f"{other} {table} {found}\n".encode())
+    return digest.hexdigest()
+
+
+def _path(study: str) -> str:
+    return f"studies/{study}/written.json"
+
+
+def _stored(store: Store, name: str) -> str | None:
+    """The digest of a stored file; None if there is none."""
+    content = store.read_bytes(name)
+    return None if content is None else _digest(content)
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+@cache
+def _sources() -> str:
+    """Digest of all our code: an editable installation changes without a new version."""
+    digest = hashlib.sha256()
+    for folder in PACKAGES:
+        for path in sorted(path for path in folder.rglob("*") if path.suffix in SOURCES):
+            digest.update(f"{path.relative_to(folder)} {path.stat().st_size}\n".encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()

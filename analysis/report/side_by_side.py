@@ -1,0 +1,290 @@
+"""Two studies side by side: what differs between them, and what that does to the results."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from analysis.laws import conclusions
+from analysis.laws.fits import fits_of
+from analysis.laws.scaling_laws import by_name
+from analysis.load import StudyResults
+from analysis.page.section import Column, Section, Table, cell_column
+from analysis.report.provenance import origins, settings
+from analysis.report.side_by_side_figure import draw_side_by_side
+from analysis.rows import names_of, rows_of
+from analysis.runs import cost_of
+from analysis.splits.accuracy import splits_of
+from analysis.thresholds import findings
+from analysis.thresholds.best import best_of
+from analysis.thresholds.rows import cells_of
+from analysis.wording import clock, plural, real_range, three_digits
+from search.confidence_interval import t_interval
+
+Pair = tuple[StudyResults, StudyResults]
+Names = tuple[str, str]
+
+
+def summary(pair: Pair, names: Names) -> Section:
+    """The head of the page."""
+    by_accuracy = _by_accuracy(pair)
+    shared = len(cells_of(pair[0])) - len(_alone(pair)[0])
+    asked = f"We set {names[0]} beside {names[1]}: "
+    if shared:
+        asked += f"{plural(shared, 'cell')} of both in one table, and below it what else differs."
+    else:
+        asked += "they have no cell in common."
+    said = _accuracy_words(pair, names) if by_accuracy else _ratio_words(_pairs(pair, names), names)
+    tiles = [
+        (f"{int(cost_of(t)['runs'].sum()):,}", f"runs, {n}")
+        for t, n in zip(pair, names, strict=True)
+    ]
+    tiles += [
+        (clock(float(cost_of(t)["seconds"].sum())), f"processor time, {n}")
+        for t, n in zip(pair, names, strict=True)
+    ]
+    return Section(
+        name="summary",
+        title=f"{names[0]} and {names[1]}",
+        template="summary",
+        values={
+            "sentences": [asked, *(said if shared else [])],
+            "tiles": tiles,
+            "target": None if by_accuracy else findings.target_words(pair[0].study),
+            "score": findings.score_words(pair[0].study),
+            "limit": "",
+        },
+    )
+
+
+def cells(pair: Pair, names: Names) -> Section | None:
+    """D_K*, h* and d_k of the cells of both studies; None where the studies measure accuracy."""
+    if _by_accuracy(pair):
+        return None
+    rows = _pairs(pair, names)
+    words = [
+        f"{plural(len(own), 'cell')} of {name} {'is' if len(own) == 1 else 'are'} not in {other}: "
+        f"{', '.join(own)}."
+        for own, name, other in zip(_alone(pair), names, reversed(names), strict=True)
+        if own
+    ]
+    table = Table(
+        name="table-cells",
+        caption=(
+            f"The ratio is D_K* of {names[1]} over that of {names[0]}, in brackets what both "
+            "intervals allow. Shaded: the intervals of D_K* do not meet."
+        ),
+        columns=[
+            cell_column(),
+            Column(f"D_K*, {names[0]}", lambda row: row["words_a"], lambda row: row["D_K_a"]),
+            Column(f"D_K*, {names[1]}", lambda row: row["words_b"], lambda row: row["D_K_b"]),
+            Column("ratio", lambda row: row["ratio_words"], lambda row: row["ratio"]),
+            Column(f"h*, {names[0]}", lambda row: row["h_words_a"], lambda row: row["h_a"]),
+            Column(f"h*, {names[1]}", lambda row: row["h_words_b"], lambda row: row["h_b"]),
+            Column(f"d_k, {names[0]}", lambda row: row["d_k_a"]),
+            Column(f"d_k, {names[1]}", lambda row: row["d_k_b"]),
+        ],
+        rows=rows,
+        anchored=True,
+        apart=lambda row: (
+            row["ratio"] is not None and not row["ratio_low"] <= 1 <= row["ratio_high"]
+        ),
+    )
+    figures = [draw_side_by_side(rows, *names)] if any(row["ratio"] for row in rows) else []
+    files = {f"best-{side}": best_of(t) for side, t in zip("ab", pair, strict=True)}
+    return Section(
+        name="cells",
+        title="Cells",
+        words=words,
+        figures=figures,
+        shown=(table,) if rows else (),
+        files=files,
+    )
+
+
+def splits(pair: Pair, names: Names) -> Section | None:
+    """Accuracy of every split that both studies have; None where they search thresholds."""
+    if not _by_accuracy(pair):
+        return None
+    rows = _shared_splits(pair)
+
+    def accuracy(side: str) -> Column:
+        return Column(
+            f"accuracy, {names['ab'.index(side)]}",
+            lambda row: row[f"words_{side}"],
+            lambda row: row[f"accuracy_{side}"],
+        )
+
+    table = Table(
+        name="table-splits",
+        caption="Means over seeds, 95 % t-intervals in brackets.",
+        columns=[
+            cell_column(),
+            Column("D_K", lambda row: row["D_K"]),
+            Column("h", lambda row: row["h"]),
+            accuracy("a"),
+            accuracy("b"),
+            Column("difference", lambda row: f"{row['difference']:+.3f}".replace("-", "−"),
+                   lambda row: row["difference"]),
+        ],
+        rows=rows,
+    )  # fmt: skip
+    files = {f"splits-{side}": splits_of(t) for side, t in zip("ab", pair, strict=True)}
+    return Section(name="splits", title="Accuracy", shown=(table,), files=files)
+
+
+def laws(pair: Pair, names: Names) -> Section | None:
+    """The fits of both studies, by name."""
+    if _by_accuracy(pair):
+        return None
+    first, second = (by_name(fits_of(results).laws) for results in pair)
+    rows = [
+        {"name": f"{law.response}, {law.cells}", "by": law.estimator}
+        | {side: conclusions.law_words(own[name]) for side, own in (("a", first), ("b", second))}
+        for name, law in first.items()
+        if name in second and (law.n or second[name].n)
+    ]
+    table = Table(
+        name="table-laws",
+        caption="The fits of each study to its own cells, 95 % intervals in brackets.",
+        columns=[
+            Column("of", lambda row: row["name"], text=True),
+            Column("by", lambda row: row["by"], text=True),
+            Column(names[0], lambda row: row["a"], text=True),
+            Column(names[1], lambda row: row["b"], text=True),
+        ],
+        rows=rows,
+        cell=None,
+    )
+    return Section(name="laws", title="Laws", shown=(table,))
+
+
+def differences(pair: Pair, names: Names) -> Section:
+    """The settings and origins in which the studies differ."""
+    told = [
+        dict([*settings(results.study), *origins(results.runs, results.study)]) for results in pair
+    ]
+    keys = dict.fromkeys([*told[0], *told[1]])
+    rows = [
+        {"name": key, "a": told[0].get(key), "b": told[1].get(key)}
+        for key in keys
+        if told[0].get(key) != told[1].get(key)
+    ]
+    table = Table(
+        name="table-differences",
+        caption="Settings, and what trained the runs, where the two differ.",
+        columns=[
+            Column("setting", lambda row: row["name"], text=True, names=True),
+            Column(names[0], lambda row: row["a"], text=True, names=True),
+            Column(names[1], lambda row: row["b"], text=True, names=True),
+        ],
+        rows=rows,
+        cell=None,
+    )
+    if not rows:
+        return Section(
+            name="differences", title="What differs", words=["Nothing: no setting, no origin."]
+        )
+    return Section(name="differences", title="What differs", shown=(table,))
+
+
+def _by_accuracy(pair: Pair) -> bool:
+    return pair[0].study.cells[0].record.report == "accuracy"
+
+
+def _alone(pair: Pair) -> tuple[list[str], list[str]]:
+    first, second = ({row["anchor"]: row["short"] for row in cells_of(results)} for results in pair)
+    return (
+        [short for anchor, short in first.items() if anchor not in second],
+        [short for anchor, short in second.items() if anchor not in first],
+    )
+
+
+def _pairs(pair: Pair, names: Names) -> list[dict[str, Any]]:
+    """A row for each cell of both studies."""
+    others = {row["anchor"]: row for row in cells_of(pair[1])}
+    rows = []
+    for one in cells_of(pair[0]):
+        other = others.get(one["anchor"])
+        if other is None:
+            continue
+        row = {name: one[name] for name in ("anchor", "short", "full", "scale")}
+        for side, of in (("a", one), ("b", other)):
+            row |= {f"D_K_{side}": of["D_K"], f"low_{side}": of["D_K_low"]}
+            row |= {f"high_{side}": of["D_K_high"], f"h_{side}": of["h_star"]}
+            row |= {f"d_k_{side}": of["d_k"], f"words_{side}": of["D_K_words"]}
+            row |= {f"h_words_{side}": of["h_words"]}
+        row |= _ratio(one, other)
+        row["text"] = "\n".join(
+            [
+                row["full"],
+                *(f"{name}: D_K* = {row[f'words_{s}']}, h* = {row[f'h_words_{s}']}"
+                  for s, name in zip("ab", names, strict=True)),
+                f"ratio {row['ratio_words']}",
+            ]
+        )  # fmt: skip
+        rows.append(row)
+    return rows
+
+
+def _ratio(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    if one["D_K"] is None or other["D_K"] is None:
+        return {"ratio": None, "ratio_low": None, "ratio_high": None, "ratio_words": None}
+    ratio = other["D_K"] / one["D_K"]
+    low = (other["D_K_low"] or other["D_K"]) / (one["D_K_high"] or one["D_K"])
+    high = (other["D_K_high"] or other["D_K"]) / (one["D_K_low"] or one["D_K"])
+    words = f"{ratio:.2f} [{low:.2f}–{high:.2f}]"
+    return {"ratio": ratio, "ratio_low": low, "ratio_high": high, "ratio_words": words}
+
+
+def _ratio_words(rows: Sequence[dict[str, Any]], names: Names) -> list[str]:
+    """The geometric mean of the ratios, with its interval over cells, and their range."""
+    known = [row for row in rows if row["ratio"] is not None]
+    if not known:
+        return ["No cell has a threshold in both."]
+    if all(row["ratio"] == 1 for row in known):
+        return [f"D_K* is the same in {plural(len(known), 'cell')}."]
+    logs = [math.log(row["ratio"]) for row in known]
+    mean = math.exp(float(np.mean(logs)))
+    line = f"{names[1]} needs {three_digits(mean)} times the D_K* of {names[0]}"
+    cells_ = plural(len(known), "cell")
+    ends = t_interval(logs)
+    if ends is None:
+        return [f"{line}, in {cells_}."]
+    low, high = (three_digits(math.exp(end)) for end in ends)
+    least, most = (choose(known, key=lambda row: row["ratio"]) for choose in (min, max))
+    over = f"the geometric mean over {cells_}, 95 % t-interval over these cells {low} to {high}"
+    ends_ = f"{most['ratio']:.2f} at {most['short']}"
+    reach = f"The ratio goes from {least['ratio']:.2f} at {least['full']} to {ends_}."
+    return [f"{line}: {over}.", reach]
+
+
+def _shared_splits(pair: Pair) -> list[dict[str, Any]]:
+    second = {}
+    for row in rows_of(splits_of(pair[1])):
+        second[names_of(pair[1])[row["cell_id"]].anchor, row["D_K"], row["h"]] = row
+    rows = []
+    for row in rows_of(splits_of(pair[0])):
+        name = names_of(pair[0])[row["cell_id"]]
+        other = second.get((name.anchor, row["D_K"], row["h"]))
+        if other is None:
+            continue
+        told = {"anchor": name.anchor, "short": name.short, "D_K": row["D_K"], "h": row["h"]}
+        for side, of in (("a", row), ("b", other)):
+            told |= {f"accuracy_{side}": of["accuracy"]}
+            told |= {f"words_{side}": real_range(of["accuracy"], of["low"], of["high"])}
+        rows.append(told | {"difference": other["accuracy"] - row["accuracy"]})
+    return rows
+
+
+def _accuracy_words(pair: Pair, names: Names) -> list[str]:
+    rows = _shared_splits(pair)
+    if not rows:
+        return ["No split among heads has runs in both."]
+    gains = [row["difference"] for row in rows]
+    mean = f"{np.mean(gains):+.3f}".replace("-", "−")
+    over = plural(len(rows), "split")
+    return [f"The accuracy of {names[1]} less that of {names[0]} is {mean} on average over {over}."]

@@ -1,0 +1,68 @@
+"""Two studies side by side: D_K* of one against that of the other, and their ratio."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from analysis.drawing.panel import Figure, Key, Line, Panel, Point
+from analysis.drawing.scales import log2_axis, ratio_axis
+
+CAPTION = (
+    "First: D_K* of {second} against D_K* of {first}; on the line they are equal. Then their ratio "
+    "against m′ log₂ m / d_model. Bars run from the optimistic to the conservative D_K* of "
+    "{second}, and over the ratios that both intervals allow. Colour and shape are h* of {second}."
+)
+
+Row = Mapping[str, Any]
+
+
+def draw_side_by_side(pairs: Sequence[Row], first: str, second: str) -> Figure:
+    """A point for each cell that has a D_K* in both studies.
+
+    Args:
+        pairs: rows of ``analysis.report.side_by_side``: both D_K*, their ratio, its ends.
+        first, second: what the studies are called.
+    """
+    both = [row for row in pairs if row["ratio"] is not None]
+    reach = [row[f"{of}_{side}"] for row in both for of in ("D_K", "low", "high") for side in "ab"]
+    reach = [value for value in reach if value]
+    x = log2_axis(f"D_K* of {first}", reach or [1, 2], pad=1.3)
+    y = log2_axis(f"D_K* of {second}", reach or [1, 2], pad=1.3)
+    ends = [row[end] for row in both for end in ("ratio", "ratio_low", "ratio_high") if row[end]]
+    scale = log2_axis("m′ log₂ m / d_model", [row["scale"] for row in both] or [1, 2], pad=1.3)
+    beside = ratio_axis("ratio of D_K*", [1.0, *ends], pad=1.2)
+    heads = sorted({row["h_b"] for row in both})
+    return Figure(
+        name="side-by-side",
+        title=f"D_K* of {second} against {first}",
+        caption=CAPTION.format(first=first, second=second),
+        panels=(
+            Panel(
+                x=x, y=y, height=300, links=True,
+                lines=(Line(points=((x.low, x.low), (x.high, x.high)), look="target"),),
+                points=tuple(
+                    Point(
+                        x=row["D_K_a"], y=row["D_K_b"], key=f"widths-{row['anchor']}",
+                        text=row["text"], cell=row["anchor"], h=row["h_b"],
+                        low=row["low_b"], high=row["high_b"],
+                    )
+                    for row in both
+                ),
+            ),
+            Panel(
+                x=scale, y=beside, height=300, links=True,
+                lines=(Line(points=((scale.low, 1), (scale.high, 1)), look="target"),),
+                points=tuple(
+                    Point(
+                        x=row["scale"], y=row["ratio"], key=f"ratio-{row['anchor']}",
+                        text=row["text"], cell=row["anchor"], h=row["h_b"],
+                        low=row["ratio_low"], high=row["ratio_high"],
+                    )
+                    for row in both
+                ),
+            ),
+        ),
+        legend=tuple(Key(text=f"h* = {h}", h=h) for h in heads),
+        columns=2,
+    )  # fmt: skip

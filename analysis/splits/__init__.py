@@ -1,0 +1,1 @@
+"""Accuracy of a transformer by its split among heads."""

@@ -1,0 +1,109 @@
+"""Accuracy against width, of a transformer's study: what splitting D_K among heads gains."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from analysis.load import StudyResults
+from analysis.page.section import Column, Section, Table, cell_column
+from analysis.rows import names_of, rows_of
+from analysis.runs import cost_of, scored
+from analysis.splits import findings as accuracy
+from analysis.splits.accuracy import guess, splits_of
+from analysis.splits.figure import draw_accuracy
+from analysis.wording import clock, plural, real_range
+
+
+def summary(results: StudyResults) -> Section:
+    """The head of the page."""
+    study, cost = results.study, cost_of(results)
+    words = [
+        accuracy.asked(study),
+        accuracy.gains(splits_of(results)),
+        "" if splits_of(results).empty else accuracy.collapses(splits_of(results)),
+    ]
+    tiles = [
+        (f"{int(cost['runs'].sum()):,}", "training runs"),
+        (plural(study.search.seeds, "seed"), "at each split"),
+        (clock(float(cost["seconds"].sum())), "processor time"),
+    ]
+    return Section(
+        name="summary",
+        title=f"Study {study.name}",
+        template="summary",
+        values={
+            "sentences": [sentence for sentence in words if sentence],
+            "tiles": tiles,
+            "target": None,
+            "limit": "",
+        },
+    )
+
+
+def section(results: StudyResults) -> Section:
+    """Accuracy and answers of NULL at every split."""
+    study = results.study
+    splits = _splits(results)
+    cells = [{"anchor": name.anchor, "short": name.short} for name in names_of(results).values()]
+    runs = [
+        row | {"anchor": names_of(results)[row["cell_id"]].anchor}
+        for row in rows_of(scored(results.runs, study))
+    ]
+    guesses = {names_of(results)[cell.cell_id].anchor: guess(cell) for cell in study.cells}
+    words = [f"The items’ vectors: {accuracy.vectors(study)}."]
+    chance = ", ".join(dict.fromkeys(f"{guess(cell):.3f}" for cell in study.cells))
+    words.append(
+        "Accuracy is that of the block’s answers to the test queries, with the weights of its best "
+        f"validation accuracy; a guess among the items of a context is right {chance} of the time. "
+        "The task and the block are those of the paper, Sec. 7.3."
+    )
+    return Section(
+        name="accuracy",
+        title="Accuracy against width",
+        words=words,
+        figures=(draw_accuracy(cells, splits, runs, guesses),),
+        shown=(_table(splits),),
+        files={"splits": splits_of(results)},
+    )
+
+
+def _splits(results: StudyResults) -> list[dict[str, Any]]:
+    rows = []
+    for row in rows_of(splits_of(results)):
+        name = names_of(results)[row["cell_id"]]
+        row |= {"anchor": name.anchor, "short": name.short}
+        row["accuracy_words"] = real_range(row["accuracy"], row["low"], row["high"])
+        row["gain_words"] = real_range(row["gain"], row["gain_low"], row["gain_high"], signed=True)
+        row["text"] = (
+            f"{name.full}, h = {row['h']}, D_K = {row['D_K']}\naccuracy {row['accuracy_words']}, "
+            f"{plural(row['n_seeds'], 'seed')}, {row['collapsed']} collapsed"
+        )
+        rows.append(row)
+    return rows
+
+
+def _table(rows: list[dict[str, Any]]) -> Table:
+    return Table(
+        name="table-splits",
+        caption=(
+            "Means over seeds, 95 % t-intervals in brackets. The gain is over one head at the "
+            "same D_K, paired by seed; shaded where its interval holds 0. A collapsed run is "
+            "below a guess among the items of the context."
+        ),
+        columns=[
+            cell_column(),
+            Column("D_K", lambda row: row["D_K"]),
+            Column("h", lambda row: row["h"]),
+            Column("d_k", lambda row: row["d_k"]),
+            Column("seeds", lambda row: row["n_seeds"]),
+            Column("accuracy", lambda row: row["accuracy_words"], lambda row: row["accuracy"]),
+            Column("gain over one head", lambda row: row["gain_words"], lambda row: row["gain"]),
+            Column("collapsed", lambda row: row["collapsed"]),
+            Column(
+                "NULL share",
+                lambda row: None if row["null_rate"] is None else f"{row['null_rate']:.3f}",
+            ),
+        ],
+        rows=rows,
+        apart=lambda row: row["gain_low"] is not None and row["gain_low"] <= 0 <= row["gain_high"],
+    )

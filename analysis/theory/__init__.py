@@ -1,0 +1,1 @@
+"""Bounds and constructions beside training."""

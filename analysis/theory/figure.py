@@ -1,0 +1,105 @@
+"""Trained, constructed and trivial widths with the lines of the counting bound, by family."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from analysis.drawing.panel import Figure, Key, Line, Panel, Point
+from analysis.drawing.scales import log2_axis, ratio_axis
+
+CAPTION = (
+    "Total key width D_K by the number of items m, a panel for each family of cells. Filled marks: "
+    "the trained threshold D_K*, with its interval over seeds. Hollow marks: the smallest width "
+    "that alternating projections were found exact with, on all pairs of every draw. Colour and "
+    "shape are the number of heads. Thin lines: the counting bound, each for a supposed number of "
+    "bits per parameter: the more a parameter holds, the less width is needed."
+)
+
+Row = Mapping[str, Any]
+Bounds = Mapping[str, str]
+
+
+def draw_three_curves(
+    families: Sequence[tuple[str, Sequence[Row]]], bounds: Bounds, target: float
+) -> Figure:
+    """A panel for each family of cells, on logarithmic axes that all panels share.
+
+    Args:
+        families: title and rows of ``beside_training.curves_table`` with ``anchor``,
+            ``trained_text`` and ``constructed_text``, by growing m.
+        bounds: the columns of the bound's lines, and what stands at each.
+        target: mean score that a trained threshold reaches.
+    """
+    every = [row for _, rows in families for row in rows]
+    columns = [*bounds, "trained", "trained_high", "constructed", "trivial"]
+    widths = [row[name] for row in every for name in columns if row[name]]
+    x = log2_axis("m", [row["m"] for row in every], pad=1.25, above=2.1)
+    y = ratio_axis("D_K", widths, pad=1.25)
+    panels = tuple(
+        Panel(
+            title=(title,),
+            x=x,
+            y=y,
+            lines=tuple(_lines(rows, bounds)),
+            points=tuple(_points(rows, f"f{i}")),
+            height=230,
+            links=True,
+        )
+        for i, (title, rows) in enumerate(families)
+    )
+    made = any(row["constructed"] for row in every)
+    heads = {row["h_star"] for row in every} | {row["constructed_h"] for row in every}
+    legend = [Key(text=f"trained, mean F1 of {target:g} or more", line="ours")]
+    if made:
+        legend.append(Key(text="constructed, exact in every draw (hollow)", line="also"))
+    legend += [
+        Key(text="trivial: a head for each edge", line="paper"),
+        Key(text="counting bound, by bits per parameter", line="series"),
+        *(Key(text=f"h = {h}", h=h) for h in sorted(h for h in heads if h)),
+    ]
+    return Figure(
+        name="three-curves",
+        title="Bound, trained, constructed and trivial widths",
+        caption=CAPTION,
+        panels=panels,
+        legend=tuple(legend),
+        columns=3,
+    )
+
+
+def _lines(rows: Sequence[Row], bounds: Bounds) -> list[Line]:
+    drawn = [
+        Line(points=_places(rows, name), look="series", label=words, level=True)
+        for name, words in bounds.items()
+    ]
+    for name, look in ("trivial", "paper"), ("constructed", "also"), ("trained", "ours"):
+        drawn.append(Line(points=_places(rows, name), look=look))
+    return [line for line in drawn if len(line.points) > 1]
+
+
+def _places(rows: Sequence[Row], name: str) -> tuple[tuple[float, float], ...]:
+    return tuple((float(row["m"]), float(row[name])) for row in rows if row[name])
+
+
+def _points(rows: Sequence[Row], panel: str) -> list[Point]:
+    points = []
+    for row in rows:
+        if row["constructed"]:
+            points.append(_point(row, panel, "constructed", row["constructed_h"], hollow=True))
+        if row["trained"]:
+            ends = {"low": row["trained_low"], "high": row["trained_high"]}
+            points.append(_point(row, panel, "trained", row["h_star"], **ends))
+    return points
+
+
+def _point(row: Row, panel: str, name: str, h: int, **more: Any) -> Point:
+    return Point(
+        x=row["m"],
+        y=row[name],
+        key=f"{panel}-{name}-{row['anchor']}",
+        text=row[f"{name}_text"],
+        cell=row["anchor"],
+        h=h,
+        **more,
+    )

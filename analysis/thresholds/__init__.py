@@ -1,0 +1,1 @@
+"""D_K* and h* of every cell."""

@@ -1,0 +1,255 @@
+"""From thresholds per head to D_K* and h* per cell, as in App. A.2."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from analysis.load import StudyResults, per_study
+from analysis.records import integer, parse_certificate, real
+from analysis.runs import scored
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.study import Study
+from search.best_arm import largest_kept, rank
+
+SIGNIFICANCE = 0.05
+"""Level of the paired t-test that decides which head counts h_low and h_high span (App. A.2)."""
+
+POOL_MARGIN = 0.10
+"""Share by which a candidate's D_K may exceed D_K* (App. A.2), where that is more than one step of
+its d_k."""
+
+SAME_SCORE = 1e-12
+"""Scores that differ by less are equal up to rounding."""
+
+Head = dict[str, Any]
+"""A row of the thresholds, as a record."""
+
+BEST_KINDS = {
+    "cell_id": "object", "model": "object", "graph": "object", "m": "Int64", "d_model": "Int64",
+    "degree": "Int64", "n_edges": "Int64", "D_K": "Int64", "D_K_low": "Int64", "D_K_high": "Int64",
+    "h_star": "Int64", "h_low": "Int64", "h_high": "Int64", "d_k": "Int64", "status": "object",
+    "mean_score": "float64", "n_seeds": "Int64", "certificate": "object", "max_steps": "Int64",
+    "confirmed": "object", "D_K_first": "Int64",
+}  # fmt: skip
+POOL_KINDS = {
+    "cell_id": "object", "m": "Int64", "d_model": "Int64", "degree": "Int64", "h": "Int64",
+    "d_k": "Int64", "D_K": "Int64", "mean_score": "float64", "n_common": "Int64",
+    "mean_difference": "float64", "p_value": "float64", "retained": "bool", "rule": "object",
+}  # fmt: skip
+
+
+@per_study
+def best_of(results: StudyResults) -> pd.DataFrame:
+    """D_K* and h* of every cell of a study: ``best`` of its tables."""
+    return best(results.thresholds, results.searched, results.study)
+
+
+@per_study
+def pool_of(results: StudyResults) -> pd.DataFrame:
+    """Head counts near D_K*, compared with h*: ``head_pool`` of a study's tables."""
+    return head_pool(results.thresholds, results.searched, results.study)
+
+
+def best(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataFrame:
+    """D_K* and h* of every cell of the study, in its order, with or without a threshold.
+
+    h* is the head count with the smallest found D_K, ties broken by better mean score, then by
+    fewer heads; [h_low, h_high] spans the retained heads of ``head_pool``. D_K_low is the smallest
+    optimistic D_K (App. A.2) of the heads found or pruned, whose fails are tested like any other;
+    D_K_high the smallest conservative D_K of those found near D_K*: neither depends on what was
+    pruned. D_K_first is the smallest D_K that passes on the first seeds alone, confirmed whether
+    that of h* passes on fresh ones. If no head is found, D_K, h* and d_k are null, D_K_low is the
+    smallest D_K not excluded by every head (null unless every head of the study has a lower bound)
+    and D_K_high the smallest known to pass.
+
+    Returns:
+        ``cell_id, model, graph, m, d_model, degree, n_edges, D_K, D_K_low, D_K_high, h_star, h_low,
+        h_high, d_k, status, mean_score, n_seeds, certificate, max_steps, confirmed, D_K_first``.
+        d_k, mean_score, n_seeds and certificate are those of h*'s threshold. status is the cell's:
+        ``open`` while any head is open, ``inconsistent`` if an inconsistent head might have a
+        smaller D_K, else ``found``, or ``censored`` if no head passes.
+    """
+    pool = head_pool(thresholds, runs, study)
+    retained = pool[pool["retained"]].groupby("cell_id")["h"].agg(["min", "max"])
+    spans = {cell_id: (low, high) for cell_id, low, high in retained.itertuples()}
+    rows = []
+    for cell, heads in _heads(thresholds, study):
+        found = [head for head in heads if head["D_K"] is not None]
+        row: dict[str, Any] = {
+            "cell_id": cell.cell_id,
+            "model": cell.model,
+            "graph": cell.graph.family,
+            "m": cell.m,
+            "d_model": cell.d_model,
+            "degree": cell.graph.degree,
+            "n_edges": cell.n_edges,
+            "max_steps": cell.training.max_steps,
+            "confirmed": None,
+            "D_K_first": _smallest(heads, "D_K_first"),
+        }
+        if not found:
+            every = all(head["D_K_low"] is not None for head in heads)
+            known = every and _has_every_head(heads, study)
+            row["D_K_low"] = _smallest(heads, "D_K_low") if known else None
+            row["D_K_high"] = _smallest(heads, "D_K_high")
+        else:
+            first = _best_head(found, cell.minimised)
+            copied = ("D_K", "d_k", "mean_score", "n_seeds", "confirmed", "certificate")
+            row |= {name: first.get(name) for name in copied}
+            row["h_star"] = first["h"]
+            row["h_low"], row["h_high"] = spans[cell.cell_id]
+            if _smallest(found, "D_K_low") is not None:
+                searched = [head for head in heads if head["status"] in ("found", "pruned")]
+                row["D_K_low"] = _smallest(searched, "D_K_low")
+            row["D_K_high"] = _smallest([h for h in found if _is_near(h, first)], "D_K_high")
+        row["status"] = _status(heads, found, study)
+        rows.append(row)
+    return _frame(rows, BEST_KINDS)
+
+
+def head_pool(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataFrame:
+    """The head counts near D_K*, each compared with h* on paired seeds (App. A.2).
+
+    Candidates are the heads that pass near D_K*: at most ``POOL_MARGIN`` (10 %) above it, or one
+    step of their d_k, each at its threshold, or at its smallest tested pass if it is inconsistent.
+    (The paper takes heads "whose tested D_K lies within 10%"; we read this as a D_K that was tested
+    and passed. A step is mostly more than 10 %, so that h* would be its own only candidate.) A
+    candidate is retained if a two-sided paired t-test on the scores of the common seeds gives
+    p > 0.05. Where no test is possible, ``rule`` says what decided:
+
+    - ``best``: it is h* itself;
+    - ``identical``: the score vectors are equal: no difference, retained;
+    - ``constant gap``: every difference is the same non-zero number: certain, not retained;
+    - ``too few seeds``: fewer than two common seeds: no evidence, retained.
+
+    Returns:
+        ``cell_id, m, d_model, degree, h, d_k, D_K, mean_score, n_common, mean_difference, p_value,
+        retained, rule``; mean_difference is the candidate's score minus h*'s.
+    """
+    good = scored(runs, study)
+    rows_of_probe = good.groupby(["cell_id", "h", "d_k"], sort=False).indices
+    score, seed = good["score"].to_numpy(), good["seed"].to_numpy()
+
+    def scores(cell: Cell, head: Head) -> dict[int, float]:
+        """The scores of a head's probe, by seed."""
+        at = rows_of_probe.get((cell.cell_id, head["h"], head["d_k"]), [])
+        return dict(zip(seed[at].tolist(), score[at].tolist(), strict=True))
+
+    rows = []
+    for cell, heads in _heads(thresholds, study):
+        found = [head for head in heads if head["D_K"] is not None]
+        if not found:
+            continue
+        first = _best_head(found, cell.minimised)
+        reference = scores(cell, first)
+        for head in _passing(heads):
+            if not _is_near(head, first):
+                continue
+            own = scores(cell, head)
+            seeds = [one for one in own if one in reference]
+            gap = np.array([own[one] - reference[one] for one in seeds], dtype=np.float64)
+            if head["h"] == first["h"]:
+                rule, p_value, retained = "best", None, True
+            else:
+                rule, p_value, retained = _compare(gap)
+            rows.append(
+                {
+                    "cell_id": cell.cell_id,
+                    "m": cell.m,
+                    "d_model": cell.d_model,
+                    "degree": cell.graph.degree,
+                    **{name: head[name] for name in ("h", "d_k", "D_K", "mean_score")},
+                    "n_common": len(seeds),
+                    "mean_difference": float(gap.mean()) if len(gap) else None,
+                    "p_value": p_value,
+                    "retained": retained,
+                    "rule": rule,
+                }
+            )
+    return _frame(rows, POOL_KINDS)
+
+
+def _compare(gap: npt.NDArray[np.float64]) -> tuple[str, float | None, bool]:
+    """Rule, p-value and verdict for a candidate's paired score differences."""
+    if len(gap) < 2:
+        return "too few seeds", None, True
+    if np.all(np.abs(gap) <= SAME_SCORE):
+        return "identical", None, True
+    if np.ptp(gap) <= SAME_SCORE:
+        return "constant gap", None, False
+    t = float(gap.mean() / (gap.std(ddof=1) / np.sqrt(len(gap))))
+    from scipy.special import stdtr  # a quarter of a second, and many commands test nothing
+
+    p_value = float(2 * stdtr(len(gap) - 1, -abs(t)))
+    return "paired t-test", p_value, p_value > SIGNIFICANCE
+
+
+def _is_near(head: Head, first: Head) -> bool:
+    """Whether a head's width is near that of the best one."""
+    return bool(head["d_k"] <= largest_kept(first["D_K"], head["h"], POOL_MARGIN))
+
+
+def _heads(thresholds: pd.DataFrame, study: Study) -> Iterator[tuple[Cell, list[Head]]]:
+    """Each cell's threshold rows for the study's heads, sorted by h, None where a value is missing.
+
+    As plain records: of a thousand cells each step on a table of a few rows takes seconds.
+    """
+    whole = ("h", "d_k", "D_K", "D_K_low", "D_K_high", "n_seeds", "D_K_first")
+    by_cell: dict[str, list[Head]] = {}
+    for row in thresholds.astype("object").to_dict("records"):
+        if study.search.lists(int(row["h"])):
+            head: Head = {str(name): value for name, value in row.items()}
+            head |= {name: integer(row.get(name)) for name in whole}  # older tables lack the last
+            head["mean_score"] = real(row["mean_score"])
+            by_cell.setdefault(row["cell_id"], []).append(head)
+    for cell in study.cells:
+        yield cell, sorted(by_cell.get(cell.cell_id, []), key=lambda head: int(head["h"]))
+
+
+def _passing(heads: Sequence[Head]) -> list[Head]:
+    """The heads known to pass, each with the width at which it does."""
+    passing = []
+    for head in heads:
+        shown = head
+        if head["status"] == "inconsistent":
+            tested = (parse_certificate(head["certificate"]) or {}).get("pass") or {}
+            shown = head | {name: tested.get(name) for name in ("d_k", "D_K", "mean_score")}
+        if shown["D_K"] is not None:
+            passing.append(shown)
+    return passing
+
+
+def _best_head(found: Sequence[Head], minimised: bool) -> Head:
+    """The head h*, as ``search.best_arm.rank`` has it."""
+    return min(found, key=lambda row: rank(row["D_K"], row["mean_score"], row["h"], minimised))
+
+
+def _smallest(heads: Sequence[Head], name: str) -> int | None:
+    return min((int(head[name]) for head in heads if head[name] is not None), default=None)
+
+
+def _has_every_head(heads: Sequence[Head], study: Study) -> bool:
+    """Whether every listed head has a row; under ``heads: all``, whether any head was tried."""
+    searched = study.search.heads
+    return len(heads) > 0 if searched == "all" else len(heads) == len(searched)
+
+
+def _status(heads: Sequence[Head], found: Sequence[Head], study: Study) -> str:
+    if not _has_every_head(heads, study) or any(head["status"] == "open" for head in heads):
+        return "open"
+    doubtful = [head["D_K_low"] for head in heads if head["status"] == "inconsistent"]
+    if not found:
+        return "inconsistent" if doubtful else "censored"
+    least = min(head["D_K"] for head in found)
+    undercut = any(low is None or low < least for low in doubtful)
+    return "inconsistent" if undercut else "found"
+
+
+def _frame(rows: Iterable[dict[str, Any]], kinds: dict[str, str]) -> pd.DataFrame:
+    frame = pd.DataFrame(list(rows), columns=list(kinds), dtype="object")
+    return frame.astype({name: kind for name, kind in kinds.items() if kind != "object"})

@@ -1,0 +1,1 @@
+"""How scores and shares of passing seeds rise with D_K."""

@@ -1,0 +1,107 @@
+"""Score against D_K, for each cell and head count: where the transition is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from analysis.drawing.panel import Figure, Key, Line, Panel, Point
+from analysis.drawing.scales import Axis, log2_axis, ratio_axis, score_axis
+from analysis.heads.figures import columns_of
+
+CAPTION = (
+    "Mean test score against D_K, cell by cell and by number of heads. Filled: every seed ran, "
+    "with the 95 % t-interval over seeds. Hollow: stopped early, once the remaining seeds could "
+    "not change the verdict, so that the mean is of fewer seeds. Dashed: the target. Dotted: "
+    "D_K*. {scale}"
+)
+
+Row = Mapping[str, Any]
+
+
+def draw_curves(
+    cells: Sequence[Row], probes: Sequence[Row], target: float, minimised: bool
+) -> Figure:
+    """Mean score against D_K: a panel for each cell, a line for each head count.
+
+    Args:
+        cells: rows of ``thresholds.rows.cells_of``.
+        probes: rows of ``probe_rows_of``.
+        minimised: whether the score is an error, drawn on a logarithmic axis.
+    """
+    heads = sorted({row["h"] for row in probes})
+    panels = tuple(
+        _panel(cell, [row for row in probes if row["anchor"] == cell["anchor"]], target, minimised)
+        for cell in cells
+    )
+    scale = (
+        "The score is an error (MSE): lower is better, and the axis is logarithmic."
+        if minimised
+        else "The axis widens towards 1."
+    )
+    legend = tuple(Key(text=f"h = {h}", h=h) for h in heads)
+    if any(not row["complete"] for row in probes):
+        legend += (Key(text="stopped early", hollow=True),)
+    if any(row["collapsed"] or row["failed"] for row in probes):
+        legend += (Key(text="with collapsed or failed runs", flawed=True),)
+    return Figure(
+        name="curves",
+        title="Mean test score against D_K",
+        caption=CAPTION.format(scale=scale),
+        panels=panels,
+        legend=legend,
+        columns=columns_of(cells),
+    )
+
+
+def _panel(cell: Row, probes: Sequence[Row], target: float, minimised: bool) -> Panel:
+    reach = [row[name] for row in probes for name in ("mean_score", "low", "high")]
+    seen = [value for value in reach if value is not None]
+    y = (
+        ratio_axis("mean test error (MSE)", [target, *seen])
+        if minimised
+        else score_axis("mean test score")
+    )
+    title = _titles(cell, bool(probes))
+    widths = [row["D_K"] for row in probes] or [1, 2]
+    x = log2_axis("total key width D_K", widths, pad=1.2)
+    if not probes:
+        x = Axis(x.label, x.low, x.high, ())
+    lines = [Line(points=((x.low, target), (x.high, target)), look="target")]
+    if cell["D_K"] is not None and probes:
+        lines.append(Line(points=((cell["D_K"], y.low), (cell["D_K"], y.high)), look="guide"))
+    for h in sorted({row["h"] for row in probes}):
+        own = sorted((row for row in probes if row["h"] == h), key=lambda row: row["D_K"])
+        points = tuple((float(row["D_K"]), float(row["mean_score"])) for row in own)
+        lines.append(Line(points=points, look="head", h=h))
+    return Panel(
+        title=title,
+        x=x,
+        y=y,
+        lines=tuple(lines),
+        points=tuple(
+            Point(
+                x=row["D_K"],
+                y=row["mean_score"],
+                key=f"{cell['anchor']}-h{row['h']}-k{row['d_k']}",
+                text=row["text"],
+                h=row["h"],
+                low=row["low"] if row["complete"] else None,
+                high=row["high"] if row["complete"] else None,
+                hollow=not row["complete"],
+                flawed=bool(row["collapsed"] or row["failed"]),
+            )
+            for row in probes
+        ),
+        height=170,
+        cell=cell["anchor"],
+    )
+
+
+def _titles(cell: Row, tried: bool) -> tuple[str, str]:
+    if not tried:
+        return cell["short"], "no run yet"
+    if cell["D_K"] is None:
+        return cell["short"], cell["status"]
+    so_far = " so far" if cell["status"] == "open" else ""
+    return cell["short"], f"D_K* = {cell['D_K']} at h* = {cell['h_star']}{so_far}"

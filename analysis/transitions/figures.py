@@ -1,0 +1,137 @@
+"""The share of passing seeds against D_K, cell by cell and with all cells on one scale."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from analysis.drawing.panel import Figure, Key, Line, Panel, Place, Point
+from analysis.drawing.scales import Axis, log2_axis, ratio_axis, share_axis
+from analysis.heads.figures import columns_of
+
+SHARES = (
+    "The share of seeds whose own score reaches the target, against D_K. Lines are logistic "
+    "curves in log₂ D_K, fitted by maximum likelihood; a head count without a line passes with "
+    "every seed or none, or at once from one width to the next. A curve is upright where one "
+    "width alone has seeds of both kinds. Dotted: D_K*, where the mean score passes."
+)
+COLLAPSE = (
+    "The transitions of all cells at h*, with D_K divided by each cell’s own D_K*, by the law "
+    "with the best collapse and by the paper’s law. Were that law exact, all points would lie on "
+    "one curve up to the luck of seeds, and the reduced χ² would be near 1. Hollow: not every "
+    "seed ran."
+)
+
+Row = Mapping[str, Any]
+
+
+def draw_shares(cells: Sequence[Row], probes: Sequence[Row], fits: Sequence[Row]) -> Figure | None:
+    """The share of passing seeds of every probe with the curves fitted to it; None without any.
+
+    Args:
+        cells: rows of ``thresholds.rows.cells_of``.
+        probes: rows of ``probe_rows_of``.
+        fits: rows of ``analysis.transitions.transition_fits.transitions`` with ``anchor``.
+    """
+    fitted = {(row["anchor"], row["h"]): row for row in fits if row["share_status"] == "fitted"}
+    panels = []
+    for cell in cells:
+        own = [row for row in probes if (row["anchor"], row["h"]) in fitted]
+        own = [row for row in own if row["anchor"] == cell["anchor"]]
+        if not own:
+            continue
+        x = log2_axis("total key width D_K", [row["D_K"] for row in own], pad=1.2)
+        lines = []
+        if cell["D_K"] is not None:
+            lines.append(Line(points=((cell["D_K"], 0), (cell["D_K"], 1)), look="guide"))
+        for h in sorted({row["h"] for row in own}):
+            fit = fitted[cell["anchor"], h]
+            points = _logistic(x, fit["share_middle"], fit["share_width"])
+            lines.append(Line(points=points, look="head", h=h))
+        panels.append(
+            Panel(
+                title=(cell["short"],),
+                x=x,
+                y=share_axis("share of passing seeds"),
+                lines=tuple(lines),
+                points=tuple(
+                    Point(
+                        x=row["D_K"],
+                        y=row["passing"] / row["n_seeds"],
+                        key=f"{cell['anchor']}-h{row['h']}-k{row['d_k']}",
+                        text=f"h = {row['h']}, D_K = {row['D_K']}\n"
+                        f"{row['passing']} of {row['n_seeds']} seeds pass",
+                        h=row["h"],
+                        hollow=not row["complete"],
+                    )
+                    for row in own
+                ),
+                height=130,
+                cell=cell["anchor"],
+            )
+        )
+    if not panels:
+        return None
+    heads = sorted({point.h for panel in panels for point in panel.points if point.h is not None})
+    return Figure(
+        name="shares",
+        title="Share of passing seeds against D_K",
+        caption=SHARES,
+        panels=tuple(panels),
+        legend=tuple(Key(text=f"h = {h}", h=h) for h in heads),
+        columns=columns_of(cells),
+    )
+
+
+def draw_collapse(collapses: Sequence[tuple[str, float, float, float, Sequence[Row]]]) -> Figure:
+    """Share of passing seeds over D_K divided by a law, a panel for each law.
+
+    Args:
+        collapses: the law in words, its reduced χ², the middle and the width of the common curve,
+            and its points: rows with ``scaled, share, anchor, h, text, complete``.
+    """
+    panels = []
+    for i, (law, quality, middle, width, points) in enumerate(collapses):
+        x = ratio_axis("D_K / law", [row["scaled"] for row in points], pad=1.2)
+        curve = _logistic(x, middle, width)
+        panels.append(
+            Panel(
+                title=(f"D_K over {law}", f"reduced χ² {quality:.1f}"),
+                x=Axis(x.label, x.low, x.high, x.ticks),
+                y=share_axis("share of passing seeds"),
+                lines=(Line(points=curve, look="ours"),),
+                points=tuple(
+                    Point(
+                        x=row["scaled"],
+                        y=row["share"],
+                        key=f"{i}-{row['anchor']}-k{row['d_k']}",
+                        text=row["text"],
+                        cell=row["anchor"],
+                        h=row["h"],
+                        hollow=not row["complete"],
+                    )
+                    for row in points
+                ),
+                height=190,
+            )
+        )
+    return Figure(
+        name="collapse",
+        title="Share of passing seeds over D_K divided by a law",
+        caption=COLLAPSE,
+        panels=tuple(panels),
+        legend=(Key(text="logistic curve common to all cells", line="ours"),),
+        columns=min(3, len(panels)),
+    )
+
+
+def _logistic(x: Axis, middle: float, width: float) -> tuple[Place, ...]:
+    """1 / (1 + exp(-(log₂ x - log₂ middle) / width)) across the axis, in even steps of its bend."""
+    low, high = np.log2([x.low, x.high])
+    first, last = np.clip(np.log2(middle) + width * np.array([-5.5, 5.5]), low, high)
+    at = np.unique(np.concatenate([[low], np.linspace(first, last, 17), [high]]))
+    share = expit((at - np.log2(middle)) / width)
+    return tuple((float(a), float(b)) for a, b in zip(2.0**at, share, strict=True))

@@ -1,0 +1,345 @@
+"""The test of one probe: verdicts against exact decimal means, intervals against scipy."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from scipy import stats
+
+from search.probe_verdict import SeedTest
+
+TARGETS = [0.01, 0.07, 0.1, 0.29, 0.3, 0.5, 0.57, 0.9, 0.95, 0.97, 0.99, 0.995, 0.999, 1.0]
+
+
+def passes(scores: list[float], target: float) -> bool:
+    """Whether the mean of numbers as they are written reaches the target as it is written."""
+    total = sum(Fraction(str(score)) for score in scores)
+    return total / len(scores) >= Fraction(str(target))
+
+
+@st.composite
+def probes(draw: st.DrawFn, least: int = 1, most: int = 7) -> tuple[SeedTest, list[float]]:
+    """A test and the scores of all its seeds, many of them near the target."""
+    target = draw(st.sampled_from(TARGETS))
+    mills = round(1000 * target)
+    near = st.integers(max(0, mills - 3), min(1000, mills + 3))
+    mill = st.one_of(near, near, st.integers(0, 1000), st.sampled_from([0, 1000, mills]))
+    scores = draw(st.lists(mill.map(lambda k: k / 1000), min_size=least, max_size=most))
+    return SeedTest(target, len(scores)), scores
+
+
+@given(probes())
+@example((SeedTest(0.99, 10), [0.99] * 10))
+@example((SeedTest(0.99, 4), [0.985, 0.995, 0.98, 1.0]))
+@example((SeedTest(0.99, 4), [0.985, 0.995, 0.98, 0.999]))
+@example((SeedTest(0.9, 3), [0.7, 1.0, 1.0]))
+def test_no_subset_of_the_seeds_contradicts_the_mean_of_all(probe: tuple) -> None:
+    test, scores = probe
+    full = "pass" if passes(scores, test.target) else "fail"
+    for size in range(test.seeds + 1):
+        for subset in combinations(range(test.seeds), size):
+            known = {seed: scores[seed] for seed in subset}
+            assert test.verdict(known) in ((full,) if size == test.seeds else (full, None))
+
+
+@given(probes(), st.data())
+def test_undecided_means_that_the_missing_seeds_could_go_either_way(
+    probe: tuple, data: st.DataObject
+) -> None:
+    test, scores = probe
+    known = data.draw(st.sets(st.integers(0, test.seeds - 1)))
+    best = [scores[s] if s in known else 1.0 for s in range(test.seeds)]
+    worst = [scores[s] if s in known else 0.0 for s in range(test.seeds)]
+    expected = {(True, True): "pass", (False, False): "fail", (True, False): None}
+    bounds = passes(best, test.target), passes(worst, test.target)
+    assert test.verdict({s: scores[s] for s in known}) == expected[bounds]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("seeds", [1, 2, 3, 7, 10, 12])
+def test_a_mean_exactly_at_the_target_passes_and_one_just_below_fails(
+    target: float, seeds: int
+) -> None:
+    test = SeedTest(target, seeds)
+    scores = dict.fromkeys(range(seeds), target)
+    assert test.verdict(scores) == "pass"
+    assert test.verdict({**scores, seeds - 1: target - 1e-6}) == "fail"
+
+
+@given(probes(), st.data(), st.sampled_from([-np.inf, np.inf]))
+def test_a_score_counts_to_its_last_bit(probe: tuple, data: st.DataObject, way: float) -> None:
+    test, scores = probe
+    seed = data.draw(st.integers(0, test.seeds - 1))
+    scores[seed] = min(1.0, max(0.0, float(np.nextafter(scores[seed], way))))
+    assert test.verdict(dict(enumerate(scores))) == (
+        "pass" if passes(scores, test.target) else "fail"
+    )
+
+
+def test_scores_too_large_to_add_are_compared_all_the_same() -> None:
+    test = SeedTest(1e308, 3, low=None, high=None)
+    assert test.verdict({0: 1.1e308, 1: 1.1e308, 2: 0.9e308}) == "pass"
+    assert test.verdict({0: 1.1e308, 1: 1.1e308, 2: 0.7e308}) == "fail"
+
+
+@pytest.mark.parametrize(("target", "missing"), [(0.07, 7), (0.57, 57), (0.29, 29), (0.14, 14)])
+def test_a_target_times_the_seeds_is_not_rounded(target: float, missing: int) -> None:
+    """100 * 0.07 is above 7 in floating point, and 100 * 0.57 below 57."""
+    zeros = dict.fromkeys(range(100 - missing), 0.0)
+    assert SeedTest(target, 100).verdict(zeros) is None
+    assert SeedTest(target, 100).verdict({**zeros, 99: 1 - 1e-15}) == "fail"
+
+
+def test_numpy_scores_count_as_the_same_numbers() -> None:
+    scores = dict(enumerate(np.full(10, 0.99)))
+    assert SeedTest(0.99, 10).verdict(scores) == "pass"
+
+
+@given(probes(), st.dictionaries(st.integers(100, 110), st.floats(0, 1)))
+def test_seeds_beyond_the_count_are_no_evidence(probe: tuple, beyond: dict[int, float]) -> None:
+    test, scores = probe
+    known = dict(enumerate(scores[:-1]))
+    assert test.verdict({**known, **beyond}) == test.verdict(known)
+    assert test.interval({**known, **beyond}) == test.interval(known)
+    assert test.next_wave({**known, **beyond}) == test.next_wave(known)
+
+
+@given(probes(most=12), st.booleans(), st.data())
+def test_waves_train_the_missing_seeds_that_they_would_without_any_known_before(
+    probe: tuple, complete: bool, data: st.DataObject
+) -> None:
+    test, scores = probe
+    test = replace(test, one_by_one=data.draw(st.booleans(), "one by one"))
+    before = data.draw(st.sets(st.integers(0, test.seeds - 1)), "known before")
+    known = {seed: scores[seed] for seed in before}
+    alone = test.needed(dict(enumerate(scores)), complete)
+    while wave := test.next_wave(known, complete):
+        assert len(set(wave)) == len(wave)
+        assert set(wave) <= set(alone) - set(known)
+        known |= {seed: scores[seed] for seed in wave}
+    assert test.needed(known, complete) == alone
+    assert test.verdict(known) == ("pass" if passes(scores, test.target) else "fail")
+    assert not complete or set(known) == set(range(test.seeds))
+
+
+def test_a_hopeless_probe_costs_two_seeds_and_a_promising_one_no_extra_wave() -> None:
+    test = SeedTest(0.99, 10)
+    assert test.next_wave({}) == (0, 1)
+    assert test.next_wave({0: 0.9, 1: 0.99}) == ()
+    assert test.next_wave({0: 0.98, 1: 0.98}) == (2, 3, 4)
+    assert test.next_wave({0: 1.0, 1: 0.99}) == (2, 3, 4, 5, 6, 7, 8, 9)
+
+
+def test_where_one_seed_settles_a_fail_waves_double() -> None:
+    test, known, ends = SeedTest(1.0, 30), dict[int, float](), []
+    while wave := test.next_wave(known):
+        known |= dict.fromkeys(wave, 1.0)
+        ends.append(len(known))
+    assert ends == [1, 2, 4, 8, 16, 30]
+    assert test.verdict(known) == "pass"
+    assert test.next_wave({0: 1.0, 1: 0.9999}) == ()
+    no_error = SeedTest(0.0, 3, minimise=True, high=None)
+    assert no_error.next_wave({0: 0.0}) == (1,)
+
+
+def test_dear_seeds_go_one_by_one_and_then_as_many_as_would_settle_a_fail() -> None:
+    test = SeedTest(0.99, 10, one_by_one=True)
+    assert test.next_wave({}) == (0,)
+    assert test.next_wave({0: 0.899}) == ()  # the other nine cannot save the mean
+    assert test.next_wave({0: 0.95}) == (1, 2)  # three such lack more than the 0.1 allowed
+    assert test.next_wave({0: 0.95, 1: 0.97}) == (2,)
+    assert test.next_wave({0: 0.9899}) == (1, 2, 3, 4, 5, 6, 7, 8, 9)
+    assert test.next_wave({0: 0.99}) == (1, 2)
+    assert test.next_wave({0: 0.99, 1: 1.0, 2: 0.98}) == (3, 4, 5, 6, 7, 8, 9)
+    error = SeedTest(0.1, 10, minimise=True, one_by_one=True)  # a share of errors
+    assert error.next_wave({0: 0.6}) == (1,)
+    assert error.next_wave({0: 0.6, 1: 0.3}) == (2,)
+    assert error.next_wave({0: 0.15}) == (1, 2, 3, 4, 5, 6)  # seven such exceed the 1 allowed
+    unbounded = SeedTest(0.1, 10, minimise=True, high=None, one_by_one=True)
+    assert unbounded.next_wave({0: 3.0}) == ()
+    free = SeedTest(0.1, 10, low=None, high=None, one_by_one=True)
+    assert free.next_wave({}) == tuple(range(10))
+
+
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=12).filter(lambda s: np.ptp(s) > 1e-6))
+def test_the_interval_is_scipys(scores: list[float]) -> None:
+    expected = stats.t.interval(0.95, len(scores) - 1, np.mean(scores), stats.sem(scores))
+    interval = SeedTest(0.99, len(scores)).interval(dict(enumerate(scores)))
+    assert interval == pytest.approx(expected, rel=1e-9)
+
+
+@given(st.floats(0, 1), st.integers(2, 12))
+@example(0.1, 3)
+@example(0.97, 7)
+def test_equal_scores_have_an_interval_of_zero_width(score: float, seeds: int) -> None:
+    scores = dict.fromkeys(range(seeds), score)
+    assert SeedTest(0.99, seeds).interval(scores) == (score, score)
+
+
+def test_fewer_than_two_seeds_have_no_interval() -> None:
+    assert SeedTest(0.99, 10).interval({}) is None
+    assert SeedTest(0.99, 10).interval({3: 0.99}) is None
+
+
+ERROR = SeedTest(0.1, 10, minimise=True)
+SCORE = SeedTest(0.99, 10)
+
+
+@pytest.mark.parametrize(
+    ("test", "scores", "words"),
+    [
+        (SCORE, {}, "no seed has run"),
+        (
+            SCORE,
+            {0: 0.9, 1: 0.9},
+            "2 seeds lack 0.2000 > 0.1 = n(1 - target): the other 8 cannot save the mean",
+        ),
+        (SCORE, {0: 0.99, 1: 1.0}, "mean 0.9950 over 2 of 10 seeds: undecided"),
+        (SCORE, dict.fromkeys(range(10), 0.995), "mean 0.9950 ≥ 0.99 over all 10 seeds"),
+        (SCORE, dict.fromkeys(range(10), 0.985), "mean 0.9850 < 0.99 over all 10 seeds"),
+        (SCORE, dict.fromkeys(range(10), 0.01), "mean 0.0100 < 0.99 over all 10 seeds"),
+        (SCORE, dict.fromkeys(range(10), 0.001), "mean 0.001 < 0.99 over all 10 seeds"),
+        (
+            replace(SCORE, low=None),
+            {0: 1.0, 4: -np.inf},
+            "a run diverged; the other 8 seeds cannot save the mean",
+        ),
+        (
+            SeedTest(0.5, 3),
+            {0: 1.0, 2: 0.75},
+            "2 seeds settle n * target; the other 1 are spared",
+        ),
+        (
+            ERROR,
+            {0: 0.75, 1: 0.5},
+            "2 seeds lack 1.2500 > 1 = n(target - 0): the other 8 cannot save the mean",
+        ),
+        (ERROR, dict.fromkeys(range(10), 0.05), "mean 0.0500 ≤ 0.1 over all 10 seeds"),
+        (ERROR, dict.fromkeys(range(10), 0.25), "mean 0.2500 > 0.1 over all 10 seeds"),
+    ],
+)
+def test_every_verdict_is_explained_by_its_inequality(
+    test: SeedTest, scores: dict[int, float], words: str
+) -> None:
+    assert test.explain(scores) == words
+
+
+@pytest.mark.parametrize(
+    ("score", "bounds", "shown"),
+    [
+        (1.5, (0.0, 1.0), "0…1"),
+        (-0.5, (0.0, 1.0), "0…1"),
+        (-0.5, (0.0, None), "0…inf"),
+        (2.0, (None, 1.0), "-inf…1"),
+        (float("nan"), (None, None), "-inf…inf"),
+    ],
+)
+def test_a_score_outside_its_bounds_is_refused(score: float, bounds: tuple, shown: str) -> None:
+    test = SeedTest(0.5, 2, low=bounds[0], high=bounds[1])
+    with pytest.raises(ValueError, match=re.escape(f"score {score}: not in {shown}") + "$"):
+        test.check(score)
+
+
+def test_the_bounds_themselves_are_scores() -> None:
+    for score in (0.0, 1.0):
+        SeedTest(0.5, 2).check(score)
+    for score in (-np.inf, np.inf):
+        SeedTest(0.5, 2, low=None, high=None).check(score)
+
+
+def test_a_run_that_diverged_scores_the_worst_there_is() -> None:
+    score, error = SeedTest(0.5, 2), SeedTest(0.5, 2, minimise=True)
+    assert (score.worst, error.worst) == (0.0, 1.0)
+    assert replace(score, low=None).worst == -np.inf
+    assert replace(error, high=None).worst == np.inf
+
+
+def test_the_extra_seeds_of_a_retest_join_the_others() -> None:
+    assert SeedTest(0.9, 3, minimise=True, high=2.0, extra=4).with_extra == SeedTest(
+        0.9, 7, minimise=True, high=2.0, extra=0
+    )
+
+
+@pytest.mark.parametrize(
+    ("scores", "minimise", "may", "surely"),
+    [
+        ([0.4, 0.6], False, True, False),  # 0.5 ± 1.27
+        ([0.50, 0.51], False, True, False),  # 0.505 ± 0.064
+        ([0.60, 0.61], False, True, True),
+        ([0.40, 0.41], False, False, False),
+        ([0.40, 0.41], True, True, True),
+        ([0.60, 0.61], True, False, False),
+        ([0.50, 0.51], True, True, False),
+        ([0.5, 0.5], False, True, True),
+        ([0.5, 0.5], True, True, True),
+        ([0.9], False, False, False),
+        ([0.1], True, False, False),
+    ],
+)
+def test_the_ends_of_the_interval_reach_the_target_or_do_not(
+    scores: list[float], minimise: bool, may: bool, surely: bool
+) -> None:
+    test, known = SeedTest(0.5, 2, minimise), dict(enumerate(scores))
+    assert (test.may_reach(known), test.surely_reaches(known)) == (may, surely)
+
+
+@pytest.mark.parametrize(
+    ("test", "scores", "complete", "wave"),
+    [
+        (SCORE, {}, True, tuple(range(10))),
+        (SCORE, {0: 0.98}, False, (1,)),
+        (SCORE, {1: 0.98}, False, (0,)),
+        (SCORE, {0: 0.98, 1: 0.98, 3: 0.98}, False, (2, 4)),
+        (SCORE, dict.fromkeys(range(5), 0.985), False, (5, 6, 7, 8, 9)),
+        (SCORE, {0: 0.9, 1: 0.9}, True, (2, 3, 4, 5, 6, 7, 8, 9)),
+        (SeedTest(0.99, 4), {0: 0.985, 1: 0.985}, False, (2, 3)),
+        (SeedTest(0.99, 1), {}, False, (0,)),
+        (SeedTest(0.99, 4, low=None, high=None), {}, False, (0, 1, 2, 3)),
+        (SeedTest(0.99, 4, low=None), {}, False, (0, 1)),
+        (SeedTest(0.99, 4, high=None), {}, False, (0, 1)),
+        (SeedTest(0.99, 2), {0: 0.985, 1: 0.985}, True, ()),
+    ],
+)
+def test_the_next_wave(test: SeedTest, scores: dict, complete: bool, wave: tuple) -> None:
+    assert test.next_wave(scores, complete) == wave
+
+
+def test_only_scores_that_the_waves_would_have_run_are_needed() -> None:
+    scores = {0: 0.9, 1: 0.9, 2: 1.0, 7: 1.0, 99: 1.0}
+    assert SCORE.needed(scores) == {0: 0.9, 1: 0.9}
+    assert SCORE.needed(scores, complete=True) == {0: 0.9, 1: 0.9, 2: 1.0, 7: 1.0}
+    assert SCORE.mean(scores) == pytest.approx(0.95)
+
+
+@pytest.mark.parametrize("test", [SCORE, replace(ERROR, high=None)])
+def test_an_infinite_score_fails_its_probe(test: SeedTest) -> None:
+    assert test.verdict({3: np.inf}) == "fail"
+
+
+def test_without_a_bound_a_probe_neither_passes_nor_fails_early() -> None:
+    scores = {0: 1.0, 1: 1.0}
+    assert SeedTest(0.5, 3).verdict(scores) == "pass"
+    assert SeedTest(0.5, 3, low=None).verdict(scores) is None
+    assert SeedTest(0.9, 3).verdict({0: 0.0}) == "fail"
+    assert SeedTest(0.9, 3, high=None).verdict({0: 0.0}) is None
+
+
+def test_a_verdict_is_early_only_where_the_missing_seeds_cannot_change_it() -> None:
+    test, error = SeedTest(0.5, 2), SeedTest(0.5, 2, minimise=True)
+    assert test.verdict({0: 1.0}) == "pass"
+    assert test.verdict({0: 0.0}) is None
+    assert error.verdict({0: 0.0}) == "pass"
+    assert error.verdict({0: 1.0}) is None
+
+
+def test_of_errors_a_mean_at_the_target_passes_and_one_above_fails() -> None:
+    test = SeedTest(0.1, 3, minimise=True)
+    assert test.verdict(dict.fromkeys(range(3), 0.1)) == "pass"
+    assert test.verdict({0: 0.1, 1: 0.1, 2: 0.101}) == "fail"
