@@ -95,7 +95,7 @@ def resident_mib() -> float:
 
 
 def run(probes: int, slots: int, temporary: Path) -> Watch:
-    """Carry so many probes out on a Ray of our own."""
+    """Carry so many probes out on a local Ray."""
     from rgr_dist.running.cluster import connect
     from search.tune.forgetting import TidyTrainable
     from search.tune.runner import run_trials

@@ -37,7 +37,7 @@ from rgr_dist.cli.listing import Format, print_listing
 from rgr_dist.cli.options import How
 from rgr_dist.paper import capacity_scale
 from rgr_dist.planning.portfolio import open_portfolio, plan_cell, seed_test, stored_runs
-from rgr_dist.running.sweep import Summary, run_study
+from rgr_dist.running.run_study import Summary, run_study
 from rgr_dist.store.store import Store
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.from_yaml import load_study

@@ -134,7 +134,7 @@ class OpenStudy:
 
         from rgr_dist.cli.live import LiveView
         from rgr_dist.running.execution import Execution
-        from rgr_dist.running.sweep import run_study
+        from rgr_dist.running.run_study import run_study
 
         execution = Execution(cpus, address, engine, gpus, retry_failed)
         with LiveView(Console()) if show else nullcontext() as view:

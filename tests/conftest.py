@@ -9,12 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import torch
 from filelock import FileLock
 from hypothesis import settings
 
 from rgr_dist.cli import call
-from rgr_dist.running.cluster import connect
 from tests.small_study import Rgr, rgr, write_study
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
@@ -50,7 +48,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: places.get(item.path, len(places)))
 
 
-torch.set_num_threads(1)  # small products gain nothing from two, and tests share the cores
+os.environ["OMP_NUM_THREADS"] = "1"  # torch's small products gain nothing from two threads
 
 
 @pytest.fixture(scope="session")
@@ -89,6 +87,8 @@ def _ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
     Its processes have RGR_MARK of this process in their environment.
     """
+    from rgr_dist.running.cluster import connect
+
     os.environ["RGR_MARK"] = str(tmp_path_factory.getbasetemp())
     with connect("local", 2):
         yield

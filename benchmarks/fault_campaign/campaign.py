@@ -187,16 +187,15 @@ class Campaign:
     def table(self) -> list[dict[str, Any]]:
         """What was counted, what it should be, and whether it is."""
         time.sleep(LOOK_AFTER)
-        processes, folders = ours.processes(self.home), ours.folders(self.temporary)
+        processes = ours.processes(self.home)
         counted = {
             "rows lost": self.lost,
             "stored runs trained again": self.twice,
             "looks that found fewer rows than before": self.backwards,
             "otherwise wrong": len(self.wrong),
             f"processes left after {LOOK_AFTER:.0f} s": len(processes),
-            f"folders left after {LOOK_AFTER:.0f} s": len(folders),
         }
-        for what in (*self.wrong, *processes.values(), *folders):
+        for what in (*self.wrong, *processes.values()):
             self.say(f"wrong: {what}")
         return [{"counted": what, "is": count, "should_be": 0} for what, count in counted.items()]
 

@@ -1,4 +1,4 @@
-"""The processes and folders of a campaign, told apart from everybody else's."""
+"""The processes of a campaign, told apart from everybody else's."""
 
 from __future__ import annotations
 
@@ -22,12 +22,6 @@ def processes(home: Path) -> dict[int, str]:
                 if line:  # an ended process that nobody has waited for has none
                     found[int(process.name)] = line
     return found
-
-
-def folders(temporary: Path) -> list[str]:
-    """What drivers have left in their temporary folder: scratch folders and sessions of Ray."""
-    left = [*temporary.glob("rgr-*"), *temporary.glob("ray/session_2*")]
-    return sorted(path.name for path in left if path.is_dir())
 
 
 def end(home: Path) -> None:

@@ -9,7 +9,6 @@ runs, ``results`` those that tell what it found, ``tuning`` the one that tunes i
 from __future__ import annotations
 
 import errno
-import gc
 import os
 import shlex
 import signal
@@ -17,38 +16,22 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from types import FrameType
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
+from rich import get_console
 
 from rgr_dist.cli import checking, construct, results, running, theory, tuning, watching
-from rgr_dist.cli.options import (
-    EXIT_BAD_INPUT,
-    EXIT_BROKEN,
-    EXIT_INTERRUPTED,
-    error_line,
-    nowhere,
-    say_error,
-)
-from rgr_dist.faults import (
-    LAST_RESORT,
-    RESUME,
-    UNANSWERED,
-    RunBroken,
-    UserError,
-    dismiss_witnesses,
-)
+from rgr_dist.cli.options import EXIT_BAD_INPUT, EXIT_INTERRUPTED, nowhere, say_error
+from rgr_dist.faults import EXIT_BROKEN, UNANSWERED, RunBroken, UserError
 
 TOGETHER = 1.0
 """Seconds after a signal in which others are the same one."""
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EPIPE)
-"""Errors of an output that takes no more; those of a file name it, or are told by the store."""
+"""Errors of an output that takes no more; those of a file name it, or the store reports them."""
 EXIT_UNREAD = 1
 """Exit status where the output was closed before all of it was written: rich's too."""
-SHOW_CURSOR = b"\x1b[?25h\n"
-"""Tells a terminal to show the cursor, which a live table hides."""
 
 app = typer.Typer(name="rgr", pretty_exceptions_enable=False)
 
@@ -77,11 +60,6 @@ for verb, example in EXAMPLES.items():
     app.command(epilog=f"Example: {example}")(verb)
 
 
-COLLECT_AFTER = 500_000
-"""New objects after which garbage is looked for. What is imported makes hundreds of thousands that
-stay; with Python's 700, looking through them takes a tenth of the time of a short command."""
-
-
 def _version(asked: bool) -> None:
     if asked:
         from importlib.metadata import version
@@ -101,7 +79,6 @@ def _rgr(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run ``rgr`` and leave the process with its exit status."""
-    gc.set_threshold(COLLECT_AFTER)
     for output in ("stdout", "stderr"):
         if getattr(sys, output) is None:  # it was closed before this process began
             setattr(sys, output, nowhere())
@@ -110,8 +87,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as it is after nohup
             signal.signal(number, interrupt)
-    LAST_RESORT[:] = [lambda broken: _leave_now(_broken(broken, arguments), EXIT_BROKEN)]
-    RESUME[:] = [_resume(arguments)]
     status = call(arguments)
     try:
         sys.stdout.flush()
@@ -119,18 +94,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         status = status or _unwritten(error)
         sys.stdout = nowhere()  # what waits in the other would fail again at the end
     is_waiting = any(thread.name == UNANSWERED for thread in threading.enumerate())
-    if status in (EXIT_INTERRUPTED, EXIT_BROKEN) or is_waiting or "ray" not in sys.modules:
-        _leave(status)
+    if status == EXIT_BROKEN or is_waiting:  # the end of Ray, or of pyarrow, would wait for ever
+        os._exit(status)
     sys.exit(status)
-
-
-def _leave(status: int) -> NoReturn:
-    """Leave at once: Ray's end and pyarrow's would wait for what gives no answer, or crash.
-
-    And to take all modules apart again takes Python a sixth of the time of a short command.
-    """
-    dismiss_witnesses()
-    os._exit(status)
 
 
 def _unwritten(error: OSError) -> int:
@@ -145,45 +111,30 @@ def call(arguments: Sequence[str]) -> int:
     """Run ``rgr`` with these arguments; returns the exit status.
 
     0 done; 1 the output was closed too early; 2 bad input, or an output that cannot be written,
-    told in one line; 3 finished, but some runs failed; 4 what a study ran on broke half-way; 130
+    said in one line; 3 finished, but some runs failed; 4 what a study ran on broke half-way; 130
     interrupted.
     """
-    result: Any = None
     try:
-        result = _with_its_verb(arguments)(list(arguments) or ["--help"], standalone_mode=False)
+        result: Any = app(list(arguments) or ["--help"], standalone_mode=False)
         if result != EXIT_INTERRUPTED:  # typer's answer to an interrupt
             return result if isinstance(result, int) else 0
     except typer.TyperException as error:
-        say_error(" ".join(_message(error).split()))
+        say_error(_message(error))
+        return EXIT_BAD_INPUT
     except RunBroken as error:
-        say_error(_broken(error, arguments))
+        say_error(f"{error}; {_resume(arguments)}")
         return EXIT_BROKEN
     except UserError as error:
-        say_error(" ".join(str(error).split()))
+        say_error(str(error))
+        return EXIT_BAD_INPUT
     except OSError as error:
         if error.filename is not None or error.errno not in UNWRITABLE:
             raise
         return _unwritten(error)
     except (KeyboardInterrupt, typer.Abort):
-        result = EXIT_INTERRUPTED
-    if result == EXIT_INTERRUPTED:
-        say_error(_interrupted(arguments))
-        return EXIT_INTERRUPTED
-    return EXIT_BAD_INPUT
-
-
-def _with_its_verb(arguments: Sequence[str]) -> typer.Typer:
-    """The app with the verb that is called, alone, if it is one: looking at all takes a while."""
-    verb = arguments[0].replace("-", "_") if arguments else ""
-    called = [
-        one for one in app.registered_commands if getattr(one.callback, "__name__", "") == verb
-    ]
-    if not called:
-        return app
-    alone = typer.Typer(name="rgr", pretty_exceptions_enable=False)
-    alone.callback()(_rgr)
-    alone.registered_commands = called
-    return alone
+        pass
+    say_error(f"interrupted; {_resume(arguments)}")
+    return EXIT_INTERRUPTED
 
 
 def _message(error: typer.TyperException) -> str:
@@ -195,8 +146,8 @@ def _message(error: typer.TyperException) -> str:
 class _Interrupt:
     """Ends a run at a signal: at the first in good order, which takes seconds; at the next at once.
 
-    What is stored stays stored either way; what the second leaves lying about, the next run sweeps.
-    Of signals that come together, as when a terminal is closed, only the first counts.
+    What is stored stays stored either way. Of signals that come together, as when a terminal is
+    closed, only the first counts.
     """
 
     def __init__(self, arguments: Sequence[str]) -> None:
@@ -209,26 +160,9 @@ class _Interrupt:
             self._first = now
             raise KeyboardInterrupt
         if now - self._first > TOGETHER:
-            _leave_now(_interrupted(self._arguments), EXIT_INTERRUPTED)
-
-
-def _leave_now(text: str, status: int) -> NoReturn:
-    """Say one last line and leave, from whatever was going on."""
-    dismiss_witnesses()
-    with suppress(OSError):
-        if sys.stdout.isatty():
-            os.write(sys.stdout.fileno(), SHOW_CURSOR)
-    with suppress(OSError):
-        os.write(sys.stderr.fileno(), f"{error_line(text)}\n".encode())
-    os._exit(status)
-
-
-def _broken(error: RunBroken, arguments: Sequence[str]) -> str:
-    return f"{' '.join(str(error).split())}; {_resume(arguments)}"
-
-
-def _interrupted(arguments: Sequence[str]) -> str:
-    return f"interrupted; {_resume(arguments)}"
+            get_console().show_cursor()  # which a live table hides
+            say_error(f"interrupted; {_resume(self._arguments)}")
+            os._exit(EXIT_INTERRUPTED)
 
 
 def _resume(arguments: Sequence[str]) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import sys
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from rich.console import Console
 
 from rgr_dist.cli.listing import Format, print_listing
 from rgr_dist.cli.options import LARGEST, How
@@ -22,49 +22,11 @@ if TYPE_CHECKING:
     from rgr_dist.theory.draws import Constructor
 
 
-class AlgorithmName(StrEnum):
-    """What ``rgr construct`` makes: the paper's algorithms, ours, and two baselines."""
-
-    ONE = "1"
-    TWO = "2"
-    THREE = "3"
-    FOUR = "4"
-    FIVE = "5"
-    OURS = "ours"
-    TRIVIAL = "trivial"
-    LIMIT = "limit"
-
-
-class SignatureName(StrEnum):
-    """Laws of signatures."""
-
-    RADEMACHER = "rademacher"
-    BERNOULLI = "bernoulli"
-    ORTHOGONAL = "orthogonal"
-
-
-class EmbeddingName(StrEnum):
-    """Embeddings that need no file."""
-
-    GAUSSIAN = "gaussian"
-    BINARY = "binary"
-    ONEHOT = "onehot"
-
-
-class TauName(StrEnum):
-    """Which threshold decides."""
-
-    PRINTED = "printed"
-    BEST = "best"
-
-
-class ColouringName(StrEnum):
-    """How Algorithm 5 packs edges into heads."""
-
-    BATCHED = "batched"
-    EQUITABLE = "equitable"
-
-
+AlgorithmName = Literal["1", "2", "3", "4", "5", "ours", "trivial", "limit"]
+"""What ``rgr construct`` makes: the paper's algorithms, ours, and two baselines."""
+SignatureName = Literal["rademacher", "bernoulli", "orthogonal"]
+EmbeddingName = Literal["gaussian", "binary", "onehot"]
+"""Embeddings that need no file."""
 ROW_COLUMNS = (
     "algorithm m d_model h d_k D_K success_rate success_low success_high draws mean_f1"
     " mean_failed_pairs least_margin present_right absent_right"
@@ -86,10 +48,12 @@ def construct(
         SignatureName | None, typer.Option(help="As printed if left out.")
     ] = None,
     p: Annotated[float | None, typer.Option(help="Chance of a 1 in a Bernoulli entry.")] = None,
-    tau: Annotated[TauName, typer.Option(help="Printed, or the best for F1.")] = TauName.PRINTED,
+    tau: Annotated[
+        Literal["printed", "best"], typer.Option(help="Printed, or the best for F1.")
+    ] = "printed",
     colouring: Annotated[
-        ColouringName, typer.Option(help="How 5 packs edges into heads.")
-    ] = ColouringName.BATCHED,
+        Literal["batched", "equitable"], typer.Option(help="How 5 packs edges into heads.")
+    ] = "batched",
     d_k: Annotated[int | None, typer.Option(min=1, help="Key width of a head.")] = None,
     constant: Annotated[
         float | None, typer.Option("--constant", help="C of d_k = C ln m, without --d-k.")
@@ -121,13 +85,14 @@ def construct(
     if save is not None and not save.endswith(".safetensors"):
         raise UserError(f"--save {save}: give a name that ends in .safetensors")
     cell = _cell(algorithm, m, d_model, graph, embedding)
-    made = Constructor(cell, algorithm.value, _options(signatures, p, tau, colouring), block_size)
+    made = Constructor(cell, algorithm, _options(signatures, p, tau, colouring), block_size)
     store = None if out is None else _store_for(made, out)
     h, track = made.heads(), partial(tracked, shown=sys.stderr.isatty())
     facts: dict[str, Any] = {}
     width: int | None
     if find is not None:
-        width = _find(made, h, draws, find)
+        with Console(stderr=True).status("searching") as status:  # in a terminal alone
+            width = made.find(h, draws, find, lambda d_k: status.update(f"trying d_k = {d_k}"))
         if width is None:
             facts["not_found"] = made.why_not_found(h)
     elif d_k is not None or algorithm in ("trivial", "limit"):
@@ -137,7 +102,7 @@ def construct(
     else:
         if algorithm == "ours":
             raise UserError("--d-k: missing; ours has no printed width: give --d-k, or --find 1")
-        law = signatures_of(algorithm.value, made.options)
+        law = signatures_of(algorithm, made.options)
         width = math.ceil((constant or law.union_bound_constant) * math.log(m))
     row = made.measure(h, width, draws, track) if width else made.not_found(h, draws)
     if algorithm == "5":
@@ -182,16 +147,6 @@ def _keep(runs: list[Run], store: Store) -> None:
     store.append(train_rows(ConstructionEngine(), [r for r in runs if r.run_id not in known]))
 
 
-def _find(made: Constructor, h: int, draws: int, share: float) -> int | None:
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        return made.find(h, draws, share)
-    with console.status("searching") as status:
-        return made.find(h, draws, share, lambda d_k: status.update(f"trying d_k = {d_k}"))
-
-
 def _cell(
     algorithm: str, m: int, d_model: int | None, graph: str | None, embedding: str | None
 ) -> Cell:
@@ -218,5 +173,5 @@ def _options(signatures: str | None, p: float | None, tau: str, colouring: str) 
     from rgr_dist.study.construction import Construction
     from rgr_dist.study.errors import validated
 
-    keys = {"signatures": signatures and str(signatures), "p": p, "tau": str(tau)}
-    return validated(Construction, keys | {"colouring": str(colouring)}, "construct", "--")
+    keys = {"signatures": signatures, "p": p, "tau": tau, "colouring": colouring}
+    return validated(Construction, keys, "construct", "--")

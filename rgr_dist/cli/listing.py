@@ -84,11 +84,8 @@ def _print_csv(sections: Mapping[str, Sequence[Row]]) -> None:
     writer = csv.DictWriter(sys.stdout, list(columns), restval="", extrasaction="ignore")
     writer.writeheader()
     for row in rows:
-        writer.writerow({key: _listed(value) for key, value in row.items()})
-
-
-def _listed(value: Any) -> str:
-    return " ".join(map(str, value)) if isinstance(value, list | tuple) else _plain(value)
+        lists = {key: value for key, value in row.items() if isinstance(value, list | tuple)}
+        writer.writerow(row | {key: " ".join(map(str, value)) for key, value in lists.items()})
 
 
 def _flat(row: Row, prefix: str = "") -> dict[str, Any]:
@@ -114,38 +111,25 @@ def _table(name: str, rows: Sequence[Row], show: Sequence[str], width: int) -> T
         column: all(isinstance(row[column], int | float | None) for row in rows)
         for column in columns
     }
-    least, whole = {}, {}
+    least = {}
     for column in columns:
         texts = cells[column]
         starts = texts if numeric[column] else [text[:SHORTEST] for text in texts]
-        words = _header(column).split() + starts
-        least[column] = max(map(cell_len, words))
-        whole[column] = max(map(cell_len, [_header(column), *texts]))
+        least[column] = max(map(cell_len, _header(column).split() + starts))
+    whole = sum(max(map(cell_len, [_header(name), *texts])) for name, texts in cells.items())
     gap = WIDE if sum(least.values()) + WIDE * len(columns) <= width else NARROW
     room = width - gap * len(columns)
     if sum(least.values()) > room:
         return _one_below_the_other(name, rows, show)
-    widths = _shared_out(room, least, whole)
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, gap, 0, 0))
-    table.title, table.title_justify = name, "left"
-    for column in columns:
+    table = Table(title=name, title_justify="left", box=None, pad_edge=False)
+    table.header_style, table.padding = "bold", (0, gap, 0, 0)
+    for column in columns:  # without room for all, texts and headers are broken, numbers are not
+        fixed = least[column] if numeric[column] and whole > room else None
         justify: JustifyMethod = "right" if numeric[column] else "left"
-        table.add_column(_header(column), justify=justify, overflow="fold", width=widths[column])
+        table.add_column(_header(column), justify=justify, overflow="fold", width=fixed)
     for shown in zip(*cells.values(), strict=True):
         table.add_row(*shown)
     return table
-
-
-def _shared_out(room: int, least: Mapping[str, int], whole: Mapping[str, int]) -> dict[str, int]:
-    """The widths of columns: what each needs whole, as far as there is room, the least at least."""
-    left = room - sum(least.values())
-    widths = {}
-    by_need = sorted(least, key=lambda column: whole[column] - least[column])
-    for i, column in enumerate(by_need):
-        more = min(whole[column] - least[column], left // (len(by_need) - i))
-        widths[column] = least[column] + more
-        left -= more
-    return widths
 
 
 def _one_below_the_other(name: str, rows: Sequence[Row], show: Sequence[str]) -> Table:
@@ -162,9 +146,8 @@ def _one_below_the_other(name: str, rows: Sequence[Row], show: Sequence[str]) ->
 
 
 def _header(column: str) -> str:
-    return re.sub(
-        r"_(?!K|V|k\b|vo|qk|model)", " ", column
-    )  # D_K, d_k and d_model stay, and so do those of facts
+    """``steps left``; D_K, d_k and d_model stay, and so do those of facts."""
+    return re.sub(r"_(?!K|V|k\b|vo|qk|model)", " ", column)
 
 
 def _cell(value: Any) -> str:
@@ -178,10 +161,4 @@ def _cell(value: Any) -> str:
         return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
     if isinstance(value, int):
         return f"{value:,}"
-    return _plain(value)
-
-
-def _plain(value: Any) -> str:
-    if value is None:
-        return ""
     return json.dumps(value) if isinstance(value, dict | list) else str(value)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import time
-from types import TracebackType
 from typing import Any, Self
 
 from rich.console import Console, Group, RenderableType
@@ -51,17 +50,12 @@ class LiveView:
         self._failures_said = 0
 
     def __enter__(self) -> Self:
-        if self._live is not None:
+        if isinstance(self._live, Live):
             self._live.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._live is not None:
+    def __exit__(self, *error: object) -> None:
+        if isinstance(self._live, Live):
             self._live.stop()
 
     def say(self, text: str) -> None:
@@ -78,7 +72,7 @@ class LiveView:
             self.say(f"failed: {failure}")
         self._failures_said = len(summary.failures)
         if self._live is not None:
-            progress = self._bar(study, portfolio, summary)
+            progress = self._bar(summary, self._left(study, portfolio))
             by_accuracy = study.cells[0].record.report == "accuracy"
             width = NotebookCell.WIDTH if self.console.is_jupyter else self.console.width
             legend = Text(ACCURACY_LEGEND) if by_accuracy else _legend(width, study.search.sizes)
@@ -110,44 +104,36 @@ class LiveView:
                     self.say(f"{study.name_of(cell)}: found {at}{is_open}")
         if now - self._said > SAY_EVERY:
             self._said = now
-            self.say(self._progress(study, portfolio, summary))
+            self.say(_words(summary, self._left(study, portfolio)))
 
-    def _bar(self, study: Study, portfolio: Portfolio, summary: Summary) -> RenderableType:
-        left = self._left(study, portfolio)
+    def _bar(self, summary: Summary, left: Forecast) -> RenderableType:
         whole = summary.work + left.work
         bar = ProgressBar(total=whole or 1, completed=summary.work, width=30)
         row = Table.grid(padding=(0, 2))
-        row.add_row(bar, Text(self._words(portfolio, summary, left)))
+        row.add_row(bar, Text(_words(summary, left)))
         return row
-
-    def _progress(self, study: Study, portfolio: Portfolio, summary: Summary) -> str:
-        return self._words(portfolio, summary, self._left(study, portfolio))
 
     def _left(self, study: Study, portfolio: Portfolio) -> Forecast:
         return sum(forecast(study, portfolio, self._played), Forecast())
 
-    def _words(self, portfolio: Portfolio, summary: Summary, left: Forecast) -> str:
-        """How far the study is: phase or pace, time gone, time left."""
-        now = time.monotonic()
-        elapsed = max(1e-9, now - summary.started)
-        parts = [f"{duration(elapsed)} gone"]
-        about = "at least" if left.at_least else "about"
-        if not summary.runs:
-            parts.insert(
-                0, "workers start, load or compile their kernels, and train the first runs"
-            )
-            guess = left.work / MULTIPLY_ADDS_PER_SECOND / max(1, summary.workers)
-            parts.append(f"then {about} {rough_time(guess)}, by a guess")
-            return "   ".join(parts)
-        parts.insert(0, f"{summary.steps / elapsed:,.0f} steps/s")
-        if summary.failed:
-            parts.insert(0, f"{summary.failed:,} failed")
-        parts.insert(0, plural(summary.runs, "run"))
-        if left.runs and summary.work and summary.paced_from is not None:
-            pace = (now - summary.paced_from) / summary.work
-            parts.insert(0, f"{summary.work / (summary.work + left.work):.0%}")
-            parts.append(f"{about} {rough_time(left.work * pace)} left")
-        return "   ".join(parts)
+
+def _words(summary: Summary, left: Forecast) -> str:
+    """How far the study is: phase or pace, time gone, time left."""
+    now = time.monotonic()
+    elapsed = max(1e-9, now - summary.started)
+    gone, about = f"{duration(elapsed)} gone", "at least" if left.at_least else "about"
+    if not summary.runs:
+        guess = left.work / MULTIPLY_ADDS_PER_SECOND / max(1, summary.workers)
+        parts = ["workers start, load or compile their kernels, and train the first runs", gone]
+        return "   ".join([*parts, f"then {about} {rough_time(guess)}, by a guess"])
+    parts = [plural(summary.runs, "run"), f"{summary.steps / elapsed:,.0f} steps/s", gone]
+    if summary.failed:
+        parts.insert(1, f"{summary.failed:,} failed")
+    if left.runs and summary.work and summary.paced_from is not None:
+        pace = (now - summary.paced_from) / summary.work
+        parts.insert(0, f"{summary.work / (summary.work + left.work):.0%}")
+        parts.append(f"{about} {rough_time(left.work * pace)} left")
+    return "   ".join(parts)
 
 
 def _why_none(state: CellState) -> str:
@@ -162,15 +148,7 @@ class NotebookCell:
 
     WIDTH = 120
     """Characters of a line; the cell scrolls sideways where it is narrower."""
-
-    def __init__(self) -> None:
-        self._shown: Any = None
-
-    def start(self) -> None:
-        """Draw nothing yet."""
-
-    def stop(self) -> None:
-        """Leave the last drawing."""
+    _shown: Any = None
 
     def update(self, drawing: RenderableType, refresh: bool = True) -> None:
         """Draw, in place of what was drawn before."""

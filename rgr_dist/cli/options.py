@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rgr_dist.store.store import Store
     from rgr_dist.study.study import Study
 
-EXIT_BAD_INPUT, EXIT_FAILED_RUNS, EXIT_BROKEN, EXIT_INTERRUPTED = 2, 3, 4, 130
+EXIT_BAD_INPUT, EXIT_FAILED_RUNS, EXIT_INTERRUPTED = 2, 3, 130
 CELL = "m=64,d_model=16"
 LARGEST = 2**31 - 1
 """The largest size, as in a study."""
@@ -69,17 +69,16 @@ LONGEST_LINE = 500
 """Characters of a line on standard error."""
 
 
-def error_line(text: str) -> str:
-    """One line of a message: what could command a terminal is escaped, what is long is cut."""
-    line = "".join(char if char.isprintable() else repr(char)[1:-1] for char in f"rgr: {text}")
+def say_error(text: str) -> None:
+    """One line on standard error; where that takes no more, the exit status alone tells.
+
+    What could command a terminal is escaped, and what is long is cut.
+    """
+    line = f"rgr: {' '.join(text.split())}"
+    line = "".join(char if char.isprintable() else repr(char)[1:-1] for char in line)
     if len(line) > LONGEST_LINE:
         line = f"{line[: LONGEST_LINE // 2]} … {line[-LONGEST_LINE // 2 + 3 :]}"
-    return line
-
-
-def say_error(text: str) -> None:
-    """One line on standard error; where that takes no more, the exit status alone tells."""
     try:
-        print(error_line(text), file=sys.stderr)
+        print(line, file=sys.stderr)
     except OSError:
         sys.stderr = nowhere()  # what waits in the other would fail again at the end

@@ -266,31 +266,17 @@ def predict(
         raise UserError(f"--study {study}: its laws are of facts; rgr fit {study} prints them")
     prediction = predict_sizes(fits_of(results), m, d_model, edges)
     if prediction.reason is not None:
-        raise UserError(_no_law(study, resolved.name, out, prediction.reason, store))
+        there = "" if out == "results" else f" --out {shlex.quote(out)}"
+        others = ", ".join(other for other in store.studies() if other != resolved.name)
+        raise UserError(
+            f"{out} has no law of {study}: {prediction.reason}; rgr run {study}{there} finds "
+            "thresholds" + (f"; or --study takes another: stored are {others}" if others else "")
+        )
     rows = [row.to_json() for row in prediction.rows]
     facts = {"warnings": prediction.warnings} if how is Format.JSON else None
     print_listing({"predictions": rows}, how, facts=facts)
     for warning in prediction.warnings:
         say_error(f"warning: {warning}")
-
-
-def _no_law(study: str, name: str, out: str, reason: str, store: Store) -> str:
-    """Whose laws are lacking, the command that makes them with its cost, and what else is stored.
-
-    Args:
-        study: as it was asked for, by its name or its path.
-        reason: why it has no law.
-    """
-    from rgr_dist.study.shipped import about, shipped_studies
-
-    there = "" if out == "results" else f" --out {shlex.quote(out)}"
-    line = f"{out} has no law of {study}: {reason}; rgr run {study}{there} finds thresholds"
-    if study in shipped_studies():
-        line += f"; on two cores: {about(study).cost}"
-    others = [other for other in store.studies() if other != name][:5]
-    if others:
-        line += f"; or --study takes another by its name or file: stored are {', '.join(others)}"
-    return line
 
 
 def report(
@@ -319,16 +305,11 @@ def report(
         return
     first, store = _with_runs(studies[0], set_, stores[0])
     second, _ = _with_runs(studies[-1], set_, stores[-1])
-    kinds = [results.study.cells[0].record.report for results in (first, second)]
-    if kinds[0] != kinds[1]:
+    kinds = [results.study.cells[0].record for results in (first, second)]
+    if kinds[0].report != kinds[1].report or not kinds[0].has_comparison:
         raise UserError(
-            f"{studies[0]} and {studies[-1]} cannot be compared: one has thresholds, the other "
-            "accuracies"
-        )
-    if kinds[0] == "facts":
-        raise UserError(
-            f"{studies[0]} and {studies[-1]} cannot be compared: rgr report sets studies of D_K or "
-            "of accuracy side by side; of facts give one"
+            f"{studies[0]} and {studies[-1]} cannot be compared: rgr report sets two studies of "
+            "thresholds D_K side by side, or two of accuracy"
         )
     store.check_writable()
     names = (first.study.name, second.study.name)

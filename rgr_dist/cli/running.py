@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Mapping
-from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import ExitStack
-from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -30,9 +26,6 @@ from rgr_dist.cli.options import (
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from analysis.load import StudyResults
-    from analysis.report.report_cache import Written
-    from rgr_dist.running.execution import Execution
     from rgr_dist.running.progress import Summary
     from rgr_dist.store.store import Store
     from rgr_dist.study.study import Study
@@ -111,8 +104,10 @@ def run(
     """Run what is missing of a study, then write its report. Run it again to resume or extend."""
     from rich.console import Console
 
+    from rgr_dist.cli.live import LiveView
     from rgr_dist.engines.choose import check_engine
     from rgr_dist.running.execution import Execution
+    from rgr_dist.running.run_study import run_study
     from rgr_dist.store.store import Store
     from rgr_dist.study.from_yaml import load_study
 
@@ -131,42 +126,12 @@ def run(
     for part, why in damaged.items():
         say_error(f"{part}: {why}; moved to damaged/ in {out}, and its runs are trained again")
     asked = _as_typed(study, set_, out)
-    with ThreadPoolExecutor(1) as beside:  # Ray ends there while the report is written
-        summary = _train(resolved, store, console, execution, beside)
-        _tell(resolved, store, console, summary, asked)
+    with LiveView(console) as view:
+        summary = run_study(resolved, store, view, execution)
+    _report(resolved, store, console, summary, asked)
 
 
-def _train(
-    study: Study, store: Store, console: Console, execution: Execution, beside: Executor
-) -> Summary:
-    """Train what is missing, shown live; a new store lets Ray start before all is imported.
-
-    Args:
-        beside: where an early Ray ends.
-    """
-    from rgr_dist.planning.memory import check_memory, machine_memory
-    from rgr_dist.running.cluster import connect  # nothing here may import pandas: Ray goes first
-    from rgr_dist.running.lease_setting import shortest_lease
-
-    with ExitStack() as early:
-        address, cpus, gpus = execution.address, execution.cpus, execution.gpus
-        if address == "local" and store.is_empty and not store.studies():
-            shortest_lease()  # what is not valid is told before Ray starts
-            check_memory(study, study.cells, machine_memory(), "this machine")
-            count = len(study.cells)
-            cells = f"{count} cell{'' if count == 1 else 's'}"
-            console.print(f"{study.name}: {cells}; starting Ray", highlight=False)
-            early.enter_context(
-                connect(address, cpus, gpus, _import_the_rest, beside, store.log_folder)
-            )
-        from rgr_dist.cli.live import LiveView
-        from rgr_dist.running.sweep import run_study
-
-        with LiveView(console) as view:
-            return run_study(study, store, view, execution)
-
-
-def _tell(study: Study, store: Store, console: Console, summary: Summary, asked: str) -> None:
+def _report(study: Study, store: Store, console: Console, summary: Summary, asked: str) -> None:
     """Write the report if it is another by now, and say what was found and what to type next.
 
     Args:
@@ -183,7 +148,10 @@ def _tell(study: Study, store: Store, console: Console, summary: Summary, asked:
 
     results = open_results(study, store)
     before = written_before(results, store)
-    written = before or _publish(results, store)
+    if before is None:
+        from analysis.report.publish import publish  # with everything that is fitted and drawn
+
+    written = before or publish(results, store)
     if study.cells[0].record.report != "accuracy":
         print()
         print_thresholds(study, threshold_sections(results), best_alone=True)
@@ -201,10 +169,7 @@ def _tell(study: Study, store: Store, console: Console, summary: Summary, asked:
     failed = summary.failed or summary.left_failed
     if not failed:
         first = study.cell_names[study.cells[0].cell_id]
-        fit = f"rgr fit {asked}, or " if _has_law(results, store) else ""
-        console.print(
-            f"next: {fit}rgr explain {asked} --cell {first}", highlight=False, soft_wrap=True
-        )
+        say(f"next: rgr fit {asked}, or rgr explain {asked} --cell {first}")
     if diverged := divergence(results.searched):
         say_error(diverged)
     if failed:
@@ -221,31 +186,6 @@ def _as_typed(study: str, set_: list[str] | None, out: str) -> str:
     """A study with its options, as they are typed."""
     where = [] if out == "results" else ["--out", out]
     return shlex.join([study, *(word for one in set_ or () for word in ("--set", one)), *where])
-
-
-def _has_law(results: StudyResults, store: Store) -> bool:
-    """Whether ``rgr fit`` has a law to tell: that of D_K* beside the report, or one of D_V*."""
-    study = results.study
-    if study.search.axis == "d_vo":
-        from analysis.facts import tables as facts
-
-        fitted = facts.laws(facts.threshold_rows(results), study)
-        return any(law.exponent is not None for law in fitted)
-    written = store.read_bytes(f"studies/{study.name}/laws.json")
-    laws = [] if written is None else json.loads(written)["laws"]
-    return any(law["name"] == "D_K_power" and law["status"] == "fitted" for law in laws)
-
-
-def _import_the_rest() -> None:
-    """Load what a study's end needs, which takes about a second, and nothing that imports Ray."""
-    for name in ("analysis.report.publish", "rgr_dist.cli.live"):
-        import_module(name)
-
-
-def _publish(results: StudyResults, store: Store) -> Written:
-    from analysis.report.publish import publish  # with everything that is fitted and drawn
-
-    return publish(results, store)
 
 
 def status(

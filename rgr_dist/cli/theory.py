@@ -206,12 +206,8 @@ def all_pairs(
     kept = store.read_study_table(resolved.name, "all_pairs")
     if kept is not None:  # what was measured before at thresholds that still stand
         again = {(row["run_id"], row["precision"]) for row in rows}
-        now = {run.run_id for run, _ in standing}
-        rows += [
-            row
-            for row in _records(kept)
-            if row["run_id"] in now and (row["run_id"], row["precision"]) not in again
-        ]
+        kept = kept[kept["run_id"].isin([run.run_id for run, _ in standing])]
+        rows += [r for r in _records(kept) if (r["run_id"], r["precision"]) not in again]
     store.write_study_table(resolved.name, "all_pairs", rows)
     means = rounded_means(pd.DataFrame(rows), resolved.search.target)
     means = means[means["precision"].isin(asked) & means["cell_id"].isin(at)]

@@ -96,7 +96,7 @@ def _ends(low: float, high: float) -> str:
 def certificate_text(certificate: Mapping[str, Any] | None, target: float) -> str | None:
     """``9 ✓ .995 | 8 ✗ .984``: the d_k that passes and the one that fails, with their means.
 
-    A failing mean is never rounded to the passing score or beyond: .9899 is told as .989. That of a
+    A failing mean is never rounded to the passing score or beyond: .9899 becomes .989. That of a
     probe that stopped early names its seeds, ``2 ✗ .550 of 2``.
     """
     if certificate is None:

@@ -159,10 +159,10 @@ def seconds_per_work(runs: pd.DataFrame, study: Study) -> float:
     return 1 / pace
 
 
-LEASE_TIMES = 10.0
+LIMIT_TIMES = 10.0
 """A worker counts as hung after so many times the time that its probe takes at most."""
 UNMEASURED_TIMES = 100.0
-"""So much slower than the guess is the slowest engine; for leases while no run tells the pace."""
+"""So much slower than the guess is the slowest engine, while no run shows the pace."""
 
 
 def most_work(cell: Cell, width: float, runs: int) -> float:
@@ -172,7 +172,7 @@ def most_work(cell: Cell, width: float, runs: int) -> float:
     return runs * steps * step_cost(cell, width)
 
 
-def lease_seconds(work: float, seconds_per_work: float | None) -> float:
+def limit_seconds(work: float, seconds_per_work: float | None) -> float:
     """Seconds after which a worker that has so much to do counts as hung.
 
     Args:
@@ -181,7 +181,7 @@ def lease_seconds(work: float, seconds_per_work: float | None) -> float:
     """
     if seconds_per_work is None:
         seconds_per_work = UNMEASURED_TIMES / MULTIPLY_ADDS_PER_SECOND
-    return LEASE_TIMES * work * seconds_per_work
+    return LIMIT_TIMES * work * seconds_per_work
 
 
 def _look_ahead(state: CellState, assumed: Assumed, guides: Mapping[str, CellState]) -> CellState:

@@ -1,5 +1,5 @@
-"""Workers that give no answer: each probe in training has a lease. One that is overdue is told, its
-worker is ended, and another trains the probe.
+"""Workers that give no answer: each probe in training has a time limit. One that is overdue is
+reported, its worker is ended, and another trains the probe.
 
 A worker may be stopped, swapped out or cut off by the network; Ray waits for it without end. Ending
 it is Ray's ``kill``, after which the trial is lost as that of any worker that dies. Should the
@@ -9,6 +9,8 @@ scores wherever it is trained.
 
 from __future__ import annotations
 
+import math
+import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -16,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from rgr_dist.planning.forecast import lease_seconds, most_work, step_cost
+from rgr_dist.faults import UserError
+from rgr_dist.planning.forecast import limit_seconds, most_work, step_cost
 from rgr_dist.planning.portfolio import Feed
 from search.protocol import Probe
 
@@ -26,6 +29,31 @@ if TYPE_CHECKING:
 
 LONGEST_LOOK_AWAY = 5.0
 """Seconds between two looks, of which more are not counted: this process was stopped itself."""
+SETTING = "RGR_LEASE_SECONDS"
+SHORTEST = 600.0
+"""Seconds that every probe is given; the environment's ``SETTING`` sets others."""
+
+
+class TimeLimitError(UserError, ValueError):
+    """The shortest time limit is no number of seconds."""
+
+
+def shortest_limit() -> float:
+    """Seconds that every probe is given.
+
+    Raises:
+        TimeLimitError: the environment's are no positive number.
+    """
+    text = os.environ.get(SETTING, str(SHORTEST))
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 < seconds < math.inf:
+        raise TimeLimitError(
+            f"{SETTING}: {text!r} is not valid; give seconds, by default {SHORTEST:.0f}"
+        )
+    return seconds
 
 
 class Pace:
@@ -57,7 +85,7 @@ class Pace:
         return max((self._seconds[one] / self._work[one] for one in known), default=None)
 
 
-class Leases:
+class TimeLimits:
     """Ends workers that are overdue.
 
     Time counts while this process looks: after it was stopped itself, answers may be waiting.
@@ -66,7 +94,7 @@ class Leases:
         feed: which cell a probe trains.
         pace: how fast.
         shortest: seconds that every probe is given.
-        say: is told of each one that is overdue, in a line.
+        say: reports each one that is overdue, in a line.
     """
 
     def __init__(
@@ -95,25 +123,25 @@ class Leases:
             if probe is None or worker is None:  # it has no worker yet
                 continue
             self._waited[trial_id] = waited.get(trial_id, 0.0) + passed
-            lease = self.lease(probe)
-            if self._waited[trial_id] > lease:
+            limit = self.limit(probe)
+            if self._waited[trial_id] > limit:
                 self._waited[trial_id] = float("-inf")
                 self._searcher.lost.note(probe, "overdue")
-                self._say(self._overdue(probe, lease))
+                self._say(self._overdue(probe, limit))
                 ray.kill(worker)
 
-    def lease(self, probe: Probe) -> float:
+    def limit(self, probe: Probe) -> float:
         """Seconds that a probe is given, twice as many after each worker that it has lost."""
         cell = self._feed.cell_of(probe)
         width = self._feed.sizes.width(probe.arm, probe.value)
         work = most_work(cell, width, len(probe.seeds))
-        lease = max(self._shortest, lease_seconds(work, self._pace.of(probe.cell)))
-        return float(lease * 2 ** self._searcher.lost.count(probe))
+        limit = max(self._shortest, limit_seconds(work, self._pace.of(probe.cell)))
+        return float(limit * 2 ** self._searcher.lost.count(probe))
 
-    def _overdue(self, probe: Probe, lease: float) -> str:
+    def _overdue(self, probe: Probe, limit: float) -> str:
         name = self._feed.study.name_of(self._feed.cell_of(probe))
         seeds = ", ".join(map(str, probe.seeds))
         return (
             f"overdue: {name}, {self._feed.sizes.probe_name(*probe.key)}, seeds {seeds}: no answer "
-            f"for {lease:,.0f} s; its worker is ended, and another one trains them"
+            f"for {limit:,.0f} s; its worker is ended, and another one trains them"
         )

@@ -1,4 +1,4 @@
-"""What a study's run tells of itself: how much was trained, and who is told."""
+"""What a study's run reports of itself: how much was trained, and to whom."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Summary:
         worker_seconds: seconds in which workers could have trained, summed over them.
         failures: each run that failed, with its reason in a line.
         started: when the first probe could start, on ``time.monotonic``'s clock.
-        paced_from: when the first run that is told began to train, on the same clock: after
+        paced_from: when the first reported run began to train, on the same clock: after
             workers started and kernels were compiled. Watched from outside a cluster, ``started``.
     """
 

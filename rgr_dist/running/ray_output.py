@@ -11,65 +11,44 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any, ClassVar, TextIO
-
-from rgr_dist.faults import RESUME, dismiss_witnesses
-from rgr_dist.running.witness import call_witness
-
-LAST_OF_A_LOG = 20_000
-"""Bytes from the end of each of Ray's own logs that are saved."""
-RAYS_LOGS = ("raylet.out", "raylet.err", "gcs_server.out", "gcs_server.err")
+from typing import IO, Any, Self, TextIO
 
 
 class RayOutput:
-    """Takes what Ray's compiled code prints and what its loggers say.
+    """Takes what Ray's compiled code prints and what its loggers say; a context manager.
 
     Standard error is turned to a file without a name, which leaves nothing behind; Python's own
     ``sys.stderr`` still shows. Where that is another file already, as in a notebook, nothing is
     turned.
-
-    Attributes:
-        latest: the one that takes now.
-        is_cut_short: whether Ray is not to be shut down: it died, or this process leaves at once.
     """
-
-    latest: ClassVar[RayOutput | None] = None
 
     def __init__(self) -> None:
         self._file: IO[bytes] | None = None
         self._stderr: Any = None
         self._handler: logging.StreamHandler[TextIO] | None = None
         self._printer: Callable[..., None] = print
-        self.is_cut_short = False
 
-    def take(self, log_to: Path | None = None) -> None:
-        """Take everything from now on; Ray must be imported, whose loggers are there then.
-
-        Args:
-            log_to: folder of the log, should Ray end the command line without a word.
-        """
-        RayOutput.latest, self._file = self, _nameless_file()
-        if RESUME:
-            call_witness(RESUME[0], self._file.fileno(), log_to)
-        self._handler = logging.StreamHandler(_written_to(self._file.fileno()))
+    def __enter__(self) -> Self:
+        """Take everything from now on; Ray must be imported, whose loggers are there then."""
         from ray._private import worker
 
+        self._file = _nameless_file()
+        self._handler = logging.StreamHandler(_written_to(self._file.fileno()))
         logger = logging.getLogger("ray")
         logger.handlers, logger.propagate = [self._handler], False
         logger.setLevel(logging.WARNING)
-        self._printer = worker.print_worker_logs
-        worker.print_worker_logs = self._print  # of raylets, in a thread, to standard output
         if _is_standard_error(sys.stderr):
             sys.stderr.flush()
-            self._stderr = sys.stderr
-            sys.stderr = _written_to(2)
+            self._stderr, sys.stderr = sys.stderr, _written_to(2)
             os.dup2(self._file.fileno(), 2)
+        self._printer = worker.print_worker_logs
+        worker.print_worker_logs = self._print  # of raylets, in a thread, to standard output
+        return self
 
-    def give_back(self) -> None:
+    def __exit__(self, *error: object) -> None:
         """Take nothing more; whoever writes to ``sys.stderr`` just now, in a thread, can go on."""
         from ray._private import worker
 
-        RayOutput.latest = None
         worker.print_worker_logs = self._printer
         if self._handler is not None:
             logging.getLogger("ray").removeHandler(self._handler)
@@ -80,18 +59,16 @@ class RayOutput:
             os.dup2(shown.fileno(), 2)
         if self._file is not None:
             self._file.close()
-        dismiss_witnesses()
 
     def _print(self, data: Any, print_file: Any, ignore_prefix: bool = False) -> None:
         if self._handler is not None and not self._handler.stream.closed:
             self._printer(data, self._handler.stream, ignore_prefix)
 
-    def save(self, error: BaseException, folder: Path | None, session: Path | None) -> Path | None:
-        """Write down an error, what Ray printed, and the last of its own logs.
+    def save(self, error: BaseException, folder: Path | None) -> Path | None:
+        """Write down an error and what Ray printed.
 
         Args:
             folder: where to, if it can be written; else the temporary folder.
-            session: Ray's folder of this session, if it is on this machine.
 
         Returns:
             The file; None if none could be written.
@@ -100,11 +77,6 @@ class RayOutput:
         if self._file is not None:
             self._file.seek(0)
             text += self._file.read().decode(errors="replace")
-        logs = session / "logs" if session is not None else Path()
-        for name in RAYS_LOGS if session is not None else ():
-            with suppress(OSError):
-                last = (logs / name).read_bytes()[-LAST_OF_A_LOG:]
-                text += f"\n\nThe end of Ray's {name}:\n\n{last.decode(errors='replace')}"
         now = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
         for place in (folder, Path(tempfile.gettempdir())):
             if place is not None:

@@ -16,7 +16,7 @@ class ClusterSlots:
     Args:
         cpus: at most so many; as many as there are by default.
         gpus: share of a GPU that a slot needs.
-        tell: is told how many there are.
+        tell: called with how many there are.
     """
 
     def __init__(self, cpus: int | None, gpus: float, tell: Callable[[int], None]) -> None:

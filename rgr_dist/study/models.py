@@ -35,6 +35,7 @@ class Model:
         axis: the width that a study searches: d_k, or d_vo.
         engines: those that train it, the fastest on a CPU first.
         report: the kind of report that tells of it: thresholds, accuracy by split, or facts.
+        has_comparison: whether a report sets two studies of it side by side.
         unused_keys: keys of a study that it does not use, which must then have their default.
         required_keys: keys of ``training`` that must be given, since they have no default.
         training: values that the paper gives for it, where they are not those of App. A.1.
@@ -55,6 +56,7 @@ class Model:
     axis: Literal["d_k", "d_vo"] = "d_k"
     algorithm: Algorithm | None = None
     report: Literal["thresholds", "accuracy", "facts"] = "thresholds"
+    has_comparison: bool = True
     unused_keys: tuple[str, ...] = ()
     required_keys: tuple[str, ...] = ()
     training: Mapping[str, Any] = field(default_factory=dict)
@@ -179,6 +181,7 @@ RECORDS = (
         loss="answers",
         engines=("fused", "reference"),
         report="facts",
+        has_comparison=False,
         unused_keys=(
             "context.length",
             "context.positive_rate",

@@ -7,17 +7,14 @@ before Optuna is told.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 from optuna.distributions import FloatDistribution
 from ray.tune import with_parameters
 
 from rgr_dist.planning.portfolio import seed_test
-from rgr_dist.running.broken import leave_stuck
 from rgr_dist.running.callbacks import Heartbeat
 from rgr_dist.running.cluster import connect
-from rgr_dist.running.leftovers import scratch_folder
 from rgr_dist.running.ray_health import RayHealth
 from rgr_dist.store.store import Store
 from rgr_dist.study import assets
@@ -137,10 +134,9 @@ def _tune_here(
         trainable = with_parameters(
             ProtocolTrainable, arrays=assets.needed(probe.cell for probe in probes)
         )
-        on_stuck = partial(leave_stuck, store.log_folder)
-        with RayHealth(on_stuck) as health, scratch_folder() as folder:
+        with RayHealth() as health:
             beat = Heartbeat(health.check)
-            run_trials(trainable, search, slots, {"cpu": 1}, callbacks=[beat], folder=folder)
+            run_trials(trainable, search, slots, {"cpu": 1}, callbacks=[beat])
     if search.fault is not None:
         raise search.fault
     return tuned_by(search, study, store, probes)

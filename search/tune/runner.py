@@ -5,8 +5,6 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 from ray.tune import (
@@ -66,7 +64,6 @@ def run_trials(
     reuse_actors: bool = True,
     stop: Stopper | None = None,
     callbacks: Sequence[Callback] = (),
-    folder: Path | None = None,
 ) -> None:
     """Run the trials that a searcher suggests; returns when it says that it has finished.
 
@@ -79,17 +76,16 @@ def run_trials(
         config: what every trial's config holds besides what the searcher suggests.
         reuse_actors: give the next trial to a process that has ended one.
         stop: ends all trials early.
-        folder: where Tune may write meanwhile; one of its own in the temporary folder by default.
     """
     callbacks = [*callbacks, NoProgress()]
     if callable(slots):
         searcher = ConcurrencyLimiter(searcher, max_concurrent=MOST_STARTING)
         callbacks.append(FollowSlots(searcher, slots))
-    with ExitStack() as stack:
-        if folder is None:
-            own = tempfile.TemporaryDirectory(prefix="rgr-", ignore_cleanup_errors=True)
-            folder = Path(stack.enter_context(own))
-        tuner = Tuner(
+    with (
+        tempfile.TemporaryDirectory(prefix="rgr-", ignore_cleanup_errors=True) as folder,
+        memory_kills_end_one_trial(),
+    ):
+        Tuner(
             trainable if resources is None else with_resources(trainable, resources),
             param_space=dict(config or {}),
             tune_config=TuneConfig(
@@ -101,7 +97,7 @@ def run_trials(
                 trial_dirname_creator=lambda trial: str(trial.trial_id),
             ),
             run_config=RunConfig(
-                storage_path=str(folder),
+                storage_path=folder,
                 verbose=0,
                 failure_config=FailureConfig(max_failures=0),
                 stop=stop,
@@ -109,6 +105,4 @@ def run_trials(
                 callbacks=callbacks,
                 progress_reporter=CLIReporter(),  # silent; a notebook's clears the cell's output
             ),
-        )
-        stack.enter_context(memory_kills_end_one_trial())
-        tuner.fit()
+        ).fit()

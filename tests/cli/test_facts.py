@@ -86,23 +86,6 @@ def test_every_verb_tells_of_it(here: Path, capsys: pytest.CaptureFixture[str]) 
     assert list(Path("results").glob("studies/*/report/frontier.svg"))
 
 
-def test_a_fit_is_told_of_next_only_with_enough_thresholds_for_one(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of four sizes, three thresholds that a narrower width fails; then none, up to width 1."""
-    monkeypatch.chdir(tmp_path)
-    database = STUDY["cells"][0]["database"] | {"keys": [4, 8, 16, 32]}
-    for largest, has_law in (8, True), (1, False):
-        search = STUDY["search"] | {"per": {"d_qk": [4]}, "max_d_vo": largest}
-        document = {**STUDY, "cells": [{"database": database, "d_model": 8}], "search": search}
-        name = f"up-to-{largest}.yaml"
-        Path(name).write_text(yaml.safe_dump(document | {"name": name[:-5]}))
-        search_here(load_study(name), Store("results"))
-        assert call(["run", name]) == 0
-        told = capsys.readouterr().out
-        assert f"next: {f'rgr fit {name}, or ' if has_law else ''}rgr explain {name} " in told
-
-
 def test_the_command_that_repeats_a_cell_asks_for_that_cell(here: Path) -> None:
     from rgr_dist.planning.explain import command_to_repeat
 
@@ -117,7 +100,7 @@ def test_the_command_that_repeats_a_cell_asks_for_that_cell(here: Path) -> None:
     [
         (("tune", "mine.yaml"), "rgr tune is for studies of D_K"),
         (("predict", "--m", "64", "--d-model", "16", "--study", "mine.yaml"), "are of facts"),
-        (("report", "mine.yaml", "mine.yaml"), "of facts give one"),
+        (("report", "mine.yaml", "mine.yaml"), "cannot be compared"),
         (("run", "mine.yaml", "--gpus", "1"), "trains on CPUs alone"),
         (("run", "mine.yaml", "--engine", "lanes"), "has no kernels for model facts"),
         (("explain", "mine.yaml", "--cell", "facts=32", "--heads", "3"), "d_qk = 3: not in facts"),

@@ -233,8 +233,7 @@ def test_predict_says_what_it_lacks(
     assert call(ask[:-2]) == 2
     told = capsys.readouterr().err
     assert "no law of base-grid: " in told
-    assert "; rgr run base-grid finds thresholds; on two cores: two minutes" in told
-    assert "--study takes another by its name or file: stored are " in told
+    assert "; rgr run base-grid finds thresholds; or --study takes another: stored are " in told
     assert call([*ask, "--edges", "10001"]) == 2
     assert "--edges 10001: valid are 1 to m² = 10,000" in capsys.readouterr().err
     assert call(["predict", "--m", "1", "--d-model", "20"]) == 2

@@ -96,7 +96,7 @@ def test_a_cell_that_is_done_is_reported_on_a_machine_that_could_not_train_it(
     finished: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(finished)
-    for module in ("planning.listing", "running.sweep", "planning.memory"):  # the source last
+    for module in ("planning.listing", "running.run_study", "planning.memory"):  # the source last
         monkeypatch.setattr(f"rgr_dist.{module}.machine_memory", lambda: 1.0)
     assert call(["plan", "small.yaml", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["runs_left"] == 0

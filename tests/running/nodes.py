@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from rgr_dist.running.idle_processes import NO_IDLE_WORKERS, without_idle_processes
+from rgr_dist.running.cluster import NO_IDLE_WORKERS
 
 ENVIRONMENT = {
     "RAY_AUTH_MODE": "disabled",
@@ -80,8 +80,7 @@ def _serve(cpus: list[int]) -> None:
 
     def add(count: int) -> None:
         of_all = {} if nodes else {"_system_config": NO_IDLE_WORKERS}
-        with without_idle_processes():
-            nodes.append(cluster.add_node(num_cpus=count, include_dashboard=False, **of_all))
+        nodes.append(cluster.add_node(num_cpus=count, include_dashboard=False, **of_all))
 
     for count in cpus:
         add(count)

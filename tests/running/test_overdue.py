@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 from rgr_dist.cli import call
-from rgr_dist.planning.forecast import LEASE_TIMES, UNMEASURED_TIMES, lease_seconds, most_work
-from rgr_dist.running.lease_setting import shortest_lease
+from rgr_dist.planning.forecast import LIMIT_TIMES, UNMEASURED_TIMES, limit_seconds, most_work
+from rgr_dist.running.overdue import shortest_limit
 from rgr_dist.study.cell import Cell
 from tests.cli.test_faults import workers_marked
 from tests.small_study import RGR, runs_on, tables, write_study
@@ -55,16 +55,16 @@ def test_stopped_workers_are_told_and_their_probes_trained_by_others(
         pd.testing.assert_frame_equal(table, tables(tmp_path)[name], check_exact=True)
 
 
-def test_a_lease_is_ten_times_what_a_probe_takes_at_most() -> None:
+def test_a_time_limit_is_ten_times_what_a_probe_takes_at_most() -> None:
     cell = Cell(m=64, d_model=16)
     work = most_work(cell, 8, runs=3)
     assert work == 3 * cell.training.max_steps * 6 * cell.context.length * 16 * 8
-    assert lease_seconds(work, 1e-9) == pytest.approx(LEASE_TIMES * work * 1e-9)
-    assert lease_seconds(work, None) == pytest.approx(LEASE_TIMES * UNMEASURED_TIMES * work / 2e10)
+    assert limit_seconds(work, 1e-9) == pytest.approx(LIMIT_TIMES * work * 1e-9)
+    assert limit_seconds(work, None) == pytest.approx(LIMIT_TIMES * UNMEASURED_TIMES * work / 2e10)
 
 
 @pytest.mark.parametrize("text", ["soon", "-1", "0", "nan", "inf", ""])
-def test_a_shortest_lease_that_is_no_time_is_refused_in_one_line(
+def test_a_shortest_time_limit_that_is_no_time_is_refused_in_one_line(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("RGR_LEASE_SECONDS", text)
@@ -77,6 +77,6 @@ def test_a_shortest_lease_that_is_no_time_is_refused_in_one_line(
     assert not (tmp_path / "results").exists()
 
 
-def test_the_shortest_lease_is_ten_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_shortest_time_limit_is_ten_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RGR_LEASE_SECONDS", raising=False)
-    assert shortest_lease() == 600
+    assert shortest_limit() == 600

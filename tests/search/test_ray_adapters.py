@@ -28,7 +28,7 @@ def portfolio(arms: tuple[int, ...] = (1,), seeds: int = 2, **plan: Any) -> Port
 
 
 class Study:
-    """The two adapters around one portfolio, wired as a sweep wires them."""
+    """The two adapters around one portfolio, wired as a study wires them."""
 
     def __init__(self, search: Portfolio, record: Callable | None = None) -> None:
         self.portfolio = search

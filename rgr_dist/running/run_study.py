@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 from rgr_dist.planning import expectations
@@ -16,9 +15,7 @@ from rgr_dist.planning.tables import write_tables
 from rgr_dist.running.client import drive_from_inside
 from rgr_dist.running.cluster import connect, is_connected, node_memory
 from rgr_dist.running.execution import HERE, Execution
-from rgr_dist.running.lease_setting import shortest_lease
-from rgr_dist.running.leftovers import scratch_folder
-from rgr_dist.running.overdue import Leases
+from rgr_dist.running.overdue import TimeLimits, shortest_limit
 from rgr_dist.running.progress import Silent, Summary, View
 from rgr_dist.running.recorder import Recorder
 from rgr_dist.running.slots import ClusterSlots
@@ -44,7 +41,7 @@ def run_study(
     the study again goes on from what was stored.
 
     Args:
-        view: is told how far the study is.
+        view: shows how far the study is.
         execution: where and how it is trained.
 
     Raises:
@@ -57,7 +54,7 @@ def run_study(
     view = view or Silent()
     if execution.address.startswith("ray://"):  # a task on that cluster calls this function
         return drive_from_inside(run_study, study, store, view, execution)
-    shortest_lease()  # an invalid one is told before anything starts
+    shortest = shortest_limit()  # an invalid one is refused before anything starts
     with store.held(f"rgr run {study.name}"):
         search = stored_search(study, store, execution.retry_failed)
         summary = Summary(started=time.monotonic())
@@ -67,7 +64,7 @@ def run_study(
                 expectations.record(study, store, search.expected)
                 store.append(search.implied)
                 summary.start(workers)
-                _train(study, search, store, view, execution, summary)
+                _train(study, search, store, view, execution, summary, shortest)
                 summary.stop()
         store.compact()  # first: one part is read sooner than many
         if is_left:  # from the store alone, so that whoever reads it later finds the same
@@ -108,11 +105,11 @@ def _train(
     view: View,
     execution: Execution,
     summary: Summary,
+    shortest_limit: float,
 ) -> None:
     """Train what the search asks for, until it needs nothing more."""
     from ray.tune import with_parameters
 
-    from rgr_dist.running.broken import leave_stuck
     from rgr_dist.running.callbacks import Heartbeat
     from rgr_dist.running.ray_health import RayHealth
     from rgr_dist.running.worker import ProbeTrainable, probe_config
@@ -127,10 +124,7 @@ def _train(
     recorder = Recorder(study, store, portfolio, summary, view)
     recorder.pace.learn_stored(search.runs)
     feed = recorder.feed
-    with (
-        RayHealth(partial(leave_stuck, store.log_folder)) as health,
-        scratch_folder() as folder,
-    ):
+    with RayHealth() as health:
 
         def config_of(probe: Probe) -> dict[str, Any]:
             cell, sizes = feed.cell_of(probe), study.search.sizes.config(probe.arm, probe.value)
@@ -142,11 +136,11 @@ def _train(
 
         searcher = ThresholdSearcher(portfolio, config_of, lost)
         scheduler = SeedScheduler(searcher, recorder.record)
-        leases = Leases(feed, recorder.pace, searcher, scheduler, shortest_lease(), view.say)
+        limits = TimeLimits(feed, recorder.pace, searcher, scheduler, shortest_limit, view.say)
 
         def beat() -> None:
             health.check()
-            leases.check()
+            limits.check()
             for line in health.news():
                 view.say(line)
             recorder.show()
@@ -165,7 +159,6 @@ def _train(
             scheduler=scheduler,
             stop=UntilDone(lambda: portfolio.is_done),
             callbacks=[Heartbeat(beat)],
-            folder=folder,
         )
     if scheduler.fault is not None:
         raise scheduler.fault
