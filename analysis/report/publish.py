@@ -15,7 +15,7 @@ from analysis.report.page import render
 from analysis.report.section import Section
 from analysis.report.tables import Tables
 from analysis.report.written import Written, origin_of, page_of, stamp
-from rgr_dist.store.parts import StoreError, short, write_atomically
+from rgr_dist.store.storage import StoreError, short, write_atomically
 from rgr_dist.store.store import Store
 
 

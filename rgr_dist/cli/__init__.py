@@ -14,7 +14,6 @@ import os
 import shlex
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -35,7 +34,6 @@ from rgr_dist.cli.options import (
 from rgr_dist.faults import (
     LAST_RESORT,
     RESUME,
-    UNANSWERED,
     RunBroken,
     UserError,
     dismiss_witnesses,
@@ -118,8 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except OSError as error:
         status = status or _unwritten(error)
         sys.stdout = nowhere()  # what waits in the other would fail again at the end
-    is_waiting = any(thread.name == UNANSWERED for thread in threading.enumerate())
-    if status in (EXIT_INTERRUPTED, EXIT_BROKEN) or is_waiting or "ray" not in sys.modules:
+    if status in (EXIT_INTERRUPTED, EXIT_BROKEN) or "ray" not in sys.modules:
         _leave(status)
     sys.exit(status)
 

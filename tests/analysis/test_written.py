@@ -13,7 +13,7 @@ from analysis.load import StudyResults, open_results
 from analysis.report.publish import comparison, publish, publish_comparison, report
 from analysis.report.tables import Tables
 from analysis.report.written import Written, origin_of, written_before
-from rgr_dist.store.parts import StoreError
+from rgr_dist.store.storage import StoreError
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Study
 from tests.analysis.pages.made_up_studies import (
