@@ -11,6 +11,3 @@ class RunBroken(UserError, RuntimeError):
 
 EXIT_BROKEN = 4
 """Exit status of a process whose study ended so."""
-
-UNANSWERED = "waits for storage"
-"""Name of a thread that asks storage for something, which it may never be told."""

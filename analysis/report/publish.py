@@ -18,7 +18,7 @@ from analysis.report.report_cache import Written, origin_of, page_of, stamp
 from analysis.splits import findings as accuracy
 from analysis.splits.accuracy import splits_of
 from analysis.thresholds.best import best_of
-from rgr_dist.store.parts import StoreError, short, write_atomically
+from rgr_dist.store.storage import StoreError, short, write_atomically
 from rgr_dist.store.store import Store
 
 

@@ -13,7 +13,6 @@ import os
 import shlex
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
 from types import FrameType
@@ -24,7 +23,7 @@ from rich import get_console
 
 from rgr_dist.cli import checking, construct, results, running, theory, tuning, watching
 from rgr_dist.cli.options import EXIT_BAD_INPUT, EXIT_INTERRUPTED, nowhere, say_error
-from rgr_dist.faults import EXIT_BROKEN, UNANSWERED, RunBroken, UserError
+from rgr_dist.faults import EXIT_BROKEN, RunBroken, UserError
 
 TOGETHER = 1.0
 """Seconds after a signal in which others are the same one."""
@@ -93,8 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except OSError as error:
         status = status or _unwritten(error)
         sys.stdout = nowhere()  # what waits in the other would fail again at the end
-    is_waiting = any(thread.name == UNANSWERED for thread in threading.enumerate())
-    if status == EXIT_BROKEN or is_waiting:  # the end of Ray, or of pyarrow, would wait for ever
+    if status == EXIT_BROKEN:  # the end of Ray would wait for ever
         os._exit(status)
     sys.exit(status)
 

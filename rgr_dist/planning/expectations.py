@@ -15,7 +15,7 @@ import pandas as pd
 from pydantic import TypeAdapter
 
 from rgr_dist.paper import DENSE_LAW, LAWS, capacity_scale, compression
-from rgr_dist.store.parts import StoreError
+from rgr_dist.store.storage import StoreError
 from rgr_dist.store.store import Store
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study

@@ -1,4 +1,4 @@
-"""Parts of a store as files: written whole or not at all, checked when they are read.
+"""Parts of a store: Parquet files of runs, checked when they are read.
 
 The name of a part ends with the SHA-256 of its bytes, so that any change of the file is noticed,
 its footer included. Parts that were written before names told this are held to the other checks.
@@ -8,59 +8,22 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import re
-import threading
 import time
-import uuid
-from collections.abc import Callable, Iterable
-from concurrent.futures import Future
-from contextlib import suppress
-from pathlib import Path
-from typing import TypeVar
+from collections.abc import Iterable
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from rgr_dist.faults import UNANSWERED, UserError
-from rgr_dist.store.schema import (
-    KEYS,
-    RUNS,
-    SCHEMA_VERSION,
-    STOP_REASONS,
-    columns_of_version,
-)
+from rgr_dist.store.schema import KEYS, RUNS, SCHEMA_VERSION, columns_of_version
+from rgr_dist.store.storage import StoreError
 from rgr_dist.study.models import MODELS
-
-T = TypeVar("T")
 
 DIGEST_IN_NAME = re.compile(r"-([0-9a-f]{32})\.parquet$")
 """The first 32 hex digits of the SHA-256 of a part, in its name."""
-
-
-class StoreError(UserError, RuntimeError):
-    """The store cannot be read or written; the message says where and why."""
-
-
-def write_atomically(path: Path, data: bytes, sync: bool = True) -> None:
-    """Write a local file under a hidden name and give it its own name.
-
-    Args:
-        sync: wait until it is on the disk: for what a power cut must not lose.
-    """
-    hidden = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
-    try:
-        with hidden.open("wb") as file:
-            file.write(data)
-            if sync:
-                file.flush()
-                os.fsync(file.fileno())
-        hidden.replace(path)
-        if sync:
-            sync_folder(path.parent)
-    finally:
-        hidden.unlink(missing_ok=True)
+UNREADABLE = (pa.ArrowException, OSError, ValueError)
+"""What ``parse`` raises of a damaged part; the message says how it is damaged."""
 
 
 def written(table: pa.Table) -> bytes:
@@ -80,8 +43,9 @@ def has_digest(name: str) -> bool:
     return DIGEST_IN_NAME.search(name) is not None
 
 
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:32]
+def is_outdated(name: str, content: bytes) -> bool:
+    """Whether an older rgr-dist wrote a part, with fewer columns or no digest in its name."""
+    return not has_digest(name) or version_of(content) < SCHEMA_VERSION
 
 
 def parse(
@@ -98,18 +62,21 @@ def parse(
 
     Raises:
         StoreError: a newer rgr-dist wrote it.
-        ArrowException, OSError, UnicodeDecodeError: it is damaged; the message says how.
+        ArrowException, OSError, ValueError: it is damaged (``UNREADABLE``).
     """
-    told = DIGEST_IN_NAME.search(name)
-    if told and told[1] != _digest(content):
-        raise pa.ArrowInvalid("its bytes are not those of its checksum")
+    digest = DIGEST_IN_NAME.search(name)
+    if digest and digest[1] != _digest(content):
+        raise ValueError("its bytes are not those of its checksum")
     version = version_of(content)
     if version > SCHEMA_VERSION:
         raise StoreError(
             f"the store was written by a newer rgr-dist (schema {version}, here {SCHEMA_VERSION}); "
             "upgrade this one"
         )
-    _check_columns(pq.read_schema(pa.BufferReader(content)), version)
+    found = pq.read_schema(pa.BufferReader(content))
+    for field in columns_of_version(version):
+        if found.names.count(field.name) != 1 or found.field(field.name).type != field.type:
+            raise ValueError(f"the column {field.name} is missing, or of another type")
     wanted = None
     if cell_ids is not None:
         wanted = pc.field("cell_id").isin(pa.array(cell_ids, pa.string()))
@@ -121,103 +88,30 @@ def parse(
 
 
 def version_of(content: bytes) -> int:
-    """Schema version that a part was written with.
-
-    Raises:
-        ArrowException: it is damaged.
-    """
-    written_by = pq.read_schema(pa.BufferReader(content)).metadata or {}
-    version = written_by.get(b"version", b"1")
-    if not version.isdigit() or int(version) < 1:
-        raise pa.ArrowInvalid("its schema version is no number")
-    return int(version)
-
-
-def _check_columns(found: pa.Schema, version: int) -> None:
-    """Make sure that a part has every column of its version.
-
-    Raises:
-        ArrowInvalid: it lacks one, or has one twice or of another type.
-    """
-    for field in columns_of_version(version):
-        if found.names.count(field.name) != 1:
-            raise pa.ArrowInvalid(f"the column {field.name} is missing")
-        if found.field(field.name).type != field.type:
-            raise pa.ArrowInvalid(f"the column {field.name} is not of type {field.type}")
+    """Schema version that a part was written with; raises as ``parse`` does."""
+    metadata = pq.read_schema(pa.BufferReader(content)).metadata or {}
+    return int(metadata.get(b"version", b"1"))
 
 
 def check_values(table: pa.Table) -> None:
-    """Make sure that keys are there and that numbers are within their bounds.
+    """Make sure of a table of runs that keys are there and that scores are within bounds.
 
     Raises:
-        ArrowInvalid: they are not.
+        ValueError: they are not.
     """
-    there = set(table.column_names)
-    for key in KEYS:
-        if key in there and table[key].null_count:
-            raise pa.ArrowInvalid(f"a row without {key}")
-    for key in {"m", "d_model", "h", "d_k"} & there:
-        _demand(pc.greater_equal(table[key], 1), f"{key} is below 1")
-    for key in {"seed", "steps", "seconds"} & there:
-        _demand(pc.greater_equal(table[key], 0), f"{key} is negative")
-    if {"h", "d_k", "D_K"} <= there:
-        product = pc.multiply(table["h"].cast(pa.int64()), table["d_k"].cast(pa.int64()))
-        _demand(pc.equal(product, table["D_K"].cast(pa.int64())), "D_K is not h * d_k")
-    if "stop_reason" in there:
-        known = pc.is_in(table["stop_reason"], pa.array(STOP_REASONS))
-        _demand(known, "a stop_reason that does not exist")
-    if "score" not in there or "model" not in there:
+    missing = [key for key in KEYS if key in table.column_names and table[key].null_count]
+    if missing:
+        raise ValueError(f"a row without {missing[0]}")
+    if not {"model", "score", "stop_reason"} <= set(table.column_names):
         return
-    score, unbounded = table["score"], [name for name in MODELS if MODELS[name].minimised]
-    within_bounds = pc.and_(
-        pc.greater_equal(score, 0.0),
-        pc.or_(pc.less_equal(score, 1.0), pc.is_in(table["model"], pa.array(unbounded))),
-    )
-    _demand(pc.fill_null(within_bounds, True), "a score is outside its bounds")
-    if "stop_reason" in there:
-        ended = pc.is_in(table["stop_reason"], pa.array(["converged", "max_steps"]))
-        _demand(pc.or_(pc.invert(ended), score.is_valid()), "a run that ended has no score")
+    score, minimised = pc.field("score"), [name for name in MODELS if MODELS[name].minimised]
+    too_large = (score > 1) & ~pc.field("model").isin(minimised)
+    if table.filter(~(score >= 0) | too_large).num_rows:
+        raise ValueError("a score is outside its bounds")
+    has_none = pc.field("stop_reason").isin(["diverged", "failed"])
+    if table.filter(score.is_null() & ~has_none).num_rows:
+        raise ValueError("a run that ended has no score")
 
 
-def _demand(holds: pa.ChunkedArray, fault: str) -> None:
-    if not pc.all(holds, min_count=0).as_py():
-        raise pa.ArrowInvalid(fault)
-
-
-def within(seconds: float, call: Callable[[], T]) -> T:
-    """What a call returns that may hang beyond the reach of signals.
-
-    Raises:
-        TimeoutError: it takes longer. Its thread, named ``UNANSWERED``, then goes on waiting.
-    """
-    answer: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            answer.set_result(call())
-        except Exception as error:
-            answer.set_exception(error)
-
-    threading.Thread(target=run, name=UNANSWERED, daemon=True).start()
-    try:
-        return answer.result(seconds)
-    except TimeoutError:
-        if answer.done():  # the call's own
-            raise
-        raise TimeoutError(f"no answer within {seconds:.0f} s") from None
-
-
-def sync_folder(folder: Path) -> None:
-    """Make a rename in a folder durable, where the system allows it."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
-def short(error: Exception) -> str:
-    """The reason alone, on one line, without pyarrow's details."""
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return " ".join(reason.split())
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:32]

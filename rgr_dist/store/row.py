@@ -22,21 +22,12 @@ OVERDUE = (
     "the worker gave no answer in time on every attempt, and was ended: stopped, cut off, or far "
     "slower than before; RGR_LEASE_SECONDS gives it longer"
 )
-FAILED: dict[str, Any] = {
-    "score": None,
-    "val_score": None,
-    "threshold_tau": None,
-    "null_rate": None,
-    "argmax_accuracy": None,
-    "softmax_accuracy": None,
-    "rank_logits": None,
-    "rank_argmax": None,
-    "by_tau": None,
-    "steps": 0,
-    "stop_reason": "failed",
-    "error": None,
-    "seconds": 0.0,
-}
+ENDED = (
+    "score", "val_score", "threshold_tau", "null_rate", "argmax_accuracy", "softmax_accuracy",
+    "rank_logits", "rank_argmax", "by_tau", "steps", "stop_reason", "error", "seconds",
+)  # fmt: skip
+"""Columns that say how a run ended."""
+FAILED = dict.fromkeys(ENDED) | {"steps": 0, "stop_reason": "failed", "seconds": 0.0}
 """How a run ended that never trained."""
 
 
@@ -66,7 +57,7 @@ def run_row(
         "D_V": run.D_V,
         "seed": run.seed,
         "trained_to": trained_to or cell.training.max_steps,
-        **{name: ended[name] for name in FAILED},
+        **{name: ended[name] for name in ENDED},
         "engine": engine,
         "device": device,
         "finished_at": datetime.now(UTC),

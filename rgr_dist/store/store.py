@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,18 +20,10 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from rgr_dist.store.parts import (
-    StoreError,
-    check_values,
-    has_digest,
-    parse,
-    part_name,
-    short,
-    version_of,
-    written,
-)
-from rgr_dist.store.schema import ALL_PAIRS, DECISIONS, RUNS, SCHEMA_VERSION, THRESHOLDS
-from rgr_dist.store.storage import Storage
+from rgr_dist.store.lock import Lock
+from rgr_dist.store.parts import UNREADABLE, check_values, is_outdated, parse, part_name, written
+from rgr_dist.store.schema import ALL_PAIRS, DECISIONS, RUNS, THRESHOLDS
+from rgr_dist.store.storage import Storage, StoreError, short
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,11 +51,33 @@ class Store(Storage):
         super().__init__(root)
         self.damaged: dict[str, str] = {}
         self._is_outdated = False
+        self._lock: Lock | None = None
 
     @property
     def log_folder(self) -> Path | None:
         """Where logs of runs that broke belong: beside the runs, if there is such a folder yet."""
         return self.local_path / "logs" if self.local_path and self.local_path.is_dir() else None
+
+    @contextmanager
+    def held(self, does: str) -> Iterator[None]:
+        """Be the one driver that writes runs here.
+
+        Args:
+            does: the command, for whoever comes meanwhile: ``rgr run base-grid``.
+
+        Raises:
+            StoreError: another driver holds the store, or it cannot be written.
+        """
+        lock = Lock(self, does)
+        with self.no_new_folders("drivers"):
+            lock.acquire()
+            self._lock = lock
+            try:
+                self.remove_half_written()
+                yield
+            finally:
+                self._lock = None
+                lock.release()
 
     def set_damaged_aside(self) -> dict[str, str]:
         """Move unreadable parts to ``damaged/``, so that other tools can read the folder again.
@@ -71,7 +85,7 @@ class Store(Storage):
         Returns:
             Why each was unreadable, by the name of its file.
         """
-        self._parts()
+        self.parts()
         for path in self.damaged:
             self.set_aside(path)
         return {Path(path).name: why for path, why in self.damaged.items()}
@@ -93,12 +107,12 @@ class Store(Storage):
         """
         try:
             check_values(table)
-        except pa.ArrowInvalid as error:
-            raise StoreError(f"{self.root}: cannot store runs: {error}") from error
-        if self._lease is not None:
-            self._lease.check()
+        except ValueError as error:
+            raise StoreError(f"--out {self.root}: cannot store runs: {error}") from error
+        if self._lock is not None:
+            self._lock.check()
         content = written(table)
-        self._store(f"runs/{part_name(content)}", content)
+        self.write_bytes(f"runs/{part_name(content)}", content)
 
     def runs(
         self, cell_ids: Iterable[str] | None = None, columns: Sequence[str] | None = None
@@ -113,18 +127,30 @@ class Store(Storage):
         """
         wanted = None if cell_ids is None else set(cell_ids)
         schema = RUNS if columns is None else pa.schema([RUNS.field(name) for name in columns])
-        tables = [table for _, table in self._parts(wanted, schema)]
-        whole = pa.concat_tables([schema.empty_table(), *tables])
-        tables.clear()
-        frame: pd.DataFrame = whole.to_pandas(self_destruct=True)
-        del whole
+        tables = self.parts(wanted, schema).values()
+        frame: pd.DataFrame = pa.concat_tables([schema.empty_table(), *tables]).to_pandas()
         widths = ["d_vo"] if "d_vo" in frame and frame["d_vo"].notna().any() else []
         order = ["model", "graph", "degree", "m", "d_model", "h", "d_k", *widths, "seed"]
         return _once_each(frame).sort_values(order, ignore_index=True)
 
-    def parts(self) -> Iterator[tuple[str, pa.Table]]:
-        """Path in the store and rows of every readable part; the others are in ``damaged``."""
-        yield from self._parts()
+    def parts(
+        self, cell_ids: Collection[str] | None = None, schema: pa.Schema = RUNS
+    ) -> dict[str, pa.Table]:
+        """Rows of every readable part, by its path; ``damaged`` says what is wrong with the others.
+
+        Starts over if one is compacted away meanwhile.
+
+        Args:
+            cell_ids: only the runs of these cells.
+            schema: only these columns of ``RUNS``, run_id among them.
+        """
+        for _ in range(5):
+            found = self._read_parts(cell_ids, schema)
+            if found is not None:
+                return found
+        raise StoreError(
+            f"--out {self.root}: its parts keep changing; is another study compacting it?"
+        )
 
     def version(self) -> str:
         """A text that changes whenever runs are stored: a digest of the names of the parts.
@@ -147,80 +173,64 @@ class Store(Storage):
         nothing: the merged part is complete before the first old one is deleted, and a run in
         both counts once.
         """
-        parts = self._parts()
+        parts = self.parts()
         if len(parts) <= above and not self._is_outdated:
             return
-        merged = pa.concat_tables([table for _, table in parts])
+        merged = pa.concat_tables(parts.values())
         kept = _once_each(merged.to_pandas()).index
         self.write_part(merged.take(sorted(kept)))
-        for path, _ in parts:
-            with suppress(FileNotFoundError):  # another driver compacts too
-                self._fs.delete_file(f"{self._path}/{path}")
+        for path in parts:
+            self.remove(path)
 
     def studies(self) -> list[str]:
         """Names of the studies that have been run."""
-        selector = pafs.FileSelector(f"{self._path}/studies", allow_not_found=True)
-        with self._reading():
-            folders = self._fs.get_file_info(selector)
-        return sorted(i.base_name for i in folders if i.type == pafs.FileType.Directory)
+        folders = self.files("studies")
+        return sorted(f.base_name for f in folders if f.type == pafs.FileType.Directory)
 
     def write_study_table(self, name: str, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Replace a table of a study: one of ``STUDY_TABLES``."""
         schema = STUDY_TABLES[table]
         content = pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
-        self._store(f"studies/{name}/{table}.parquet", written(content))
+        self.write_bytes(f"studies/{name}/{table}.parquet", written(content))
 
     def read_study_table(self, name: str, table: str) -> pd.DataFrame | None:
         """A table of a study; None if it has not been written, or cannot be read."""
-        path = f"{self._path}/studies/{name}/{table}.parquet"
-        if not self._exists(path):
+        content = self.read_bytes(f"studies/{name}/{table}.parquet")
+        if content is None:
             return None
         try:
-            with self._fs.open_input_file(path) as file:
-                read = pq.read_table(
-                    file, schema=STUDY_TABLES[table], page_checksum_verification=True
-                )
+            read = pq.read_table(
+                pa.BufferReader(content),
+                schema=STUDY_TABLES[table],
+                page_checksum_verification=True,
+            )
             frame: pd.DataFrame = read.to_pandas()
-        except (pa.ArrowException, OSError):  # it is derived from the runs and will be rewritten
+        except UNREADABLE:  # it is derived from the runs and will be rewritten
             return None
         return frame
 
-    def _parts(
-        self, cell_ids: Collection[str] | None = None, schema: pa.Schema = RUNS
-    ) -> list[tuple[str, pa.Table]]:
-        """Path in the store and rows of every readable part.
-
-        Starts over if one is compacted away meanwhile.
-        """
-        for _ in range(5):
-            self.damaged, self._is_outdated = {}, False
-            parts = []
+    def _read_parts(
+        self, cell_ids: Collection[str] | None, schema: pa.Schema
+    ) -> dict[str, pa.Table] | None:
+        """As ``parts``; None if one was gone when it was to be read."""
+        self.damaged, self._is_outdated = {}, False
+        found = {}
+        for path in self._list_parts():
+            content, name = self.read_bytes(path), Path(path).name
+            if content is None:
+                return None
             try:
-                for path in self._list_parts():
-                    with self._reading(), self._fs.open_input_file(path) as file:
-                        content = file.read()
-                    name = Path(path).name
-                    try:
-                        parts.append((f"runs/{name}", parse(content, name, cell_ids, schema)))
-                        self._is_outdated |= version_of(content) < SCHEMA_VERSION
-                        self._is_outdated |= not has_digest(name)
-                    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-                        self.damaged[f"runs/{name}"] = short(error)
-                return parts
-            except FileNotFoundError:
-                continue
-        raise StoreError(f"{self.root}: its parts keep changing; is another study compacting it?")
+                found[path] = parse(content, name, cell_ids, schema)
+                self._is_outdated |= is_outdated(name, content)
+            except UNREADABLE as error:
+                self.damaged[path] = short(error)
+        return found
 
     def _list_parts(self) -> list[str]:
-        selector = pafs.FileSelector(f"{self._path}/runs", allow_not_found=True)
-        with self._reading():
-            files = self._fs.get_file_info(selector)
-        names = [
-            info.path
-            for info in files
-            if info.type == pafs.FileType.File and info.base_name.endswith(".parquet")
-        ]
-        return sorted(path for path in names if not Path(path).name.startswith((".", "_")))
+        """Paths of the parts in the store, oldest first."""
+        names = [f.base_name for f in self.files("runs") if f.type == pafs.FileType.File]
+        parts = [name for name in names if name.endswith(".parquet") and name[0] not in "._"]
+        return sorted(f"runs/{name}" for name in parts)
 
 
 def _once_each(runs: pd.DataFrame) -> pd.DataFrame:

@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -22,9 +23,11 @@ from rgr_dist.study.cell import PROTOCOL, Cell, canonical_json
 
 COLUMNS = (
     "cell_id", "model", "graph", "degree", "embedding", "m", "d_model", "context_length",
-    "positive_rate", "max_steps", "h", "d_k", "d_vo", "seed",
+    "positive_rate", "max_steps", "h", "d_k", "D_K", "d_vo", "seed",
 )  # fmt: skip
 """Columns that follow from a row's config."""
+ROWS_AT_ONCE = 10_000
+"""Rows that are checked at once; a bound on memory."""
 
 
 @dataclass(frozen=True)
@@ -69,16 +72,16 @@ def verify(store: Store) -> Verified:
         StoreError: the store cannot be read, or a newer rgr-dist wrote it.
     """
     found = Verified()
-    addresses = _Addresses()
     ids: set[str] = set()
-    for file, table in store.parts():
-        found.parts += 1
-        found.rows += table.num_rows
-        found.without_checksum += not has_digest(file)
-        faults = addresses.faults(table)
+    for file, table in store.parts().items():
         known = table["run_id"].to_pylist()
+        found.parts += 1
+        found.rows += len(known)
+        found.without_checksum += not has_digest(file)
         found.repeated += len(known) - len(set(known) - ids)
         ids.update(known)
+        batches = table.select(["run_id", "config", *COLUMNS]).to_batches(ROWS_AT_ONCE)
+        faults = [_fault(row) for batch in batches for row in batch.to_pylist()]
         for fault in sorted(set(faults) - {""}):
             found.problems.append(Problem(file, fault, faults.count(fault)))
         if any(faults):
@@ -106,43 +109,31 @@ def repair(store: Store, found: Verified) -> None:
         store.compact(above=1)
 
 
-class _Addresses:
-    """Says of each row whether it is where its config puts it; keeps the cells that it has seen."""
+def _fault(row: dict[str, Any]) -> str:
+    """What is wrong with a row; empty where nothing is."""
+    text = row["config"]
+    if hashlib.sha256(text.encode()).hexdigest()[:32] != row["run_id"]:
+        return "its config does not hash to its run_id"
+    config = json.loads(text)
+    if config["protocol"] != PROTOCOL:
+        return ""  # no study asks for it, and its columns cannot be worked out
+    of_cell = _columns_of(canonical_json(config["cell"]))
+    if of_cell is None:
+        return "its config no longer hashes to its run_id: this rgr-dist writes it otherwise"
+    expected = {"d_vo": None, **config, **of_cell, "D_K": config["h"] * config["d_k"]}
+    wrong = [key for key in COLUMNS if row[key] != expected[key]]
+    return f"its {wrong[0]} is not that of its config" if wrong else ""
 
-    def __init__(self) -> None:
-        self._cells: dict[str, dict[str, Any] | None] = {}
 
-    def faults(self, table: pa.Table) -> list[str]:
-        """What is wrong with each row; empty where nothing is."""
-        columns = {name: table[name].to_pylist() for name in ("run_id", "config", *COLUMNS)}
-        rows = zip(*columns.values(), strict=True)
-        return [self._fault(dict(zip(columns, row, strict=True))) for row in rows]
-
-    def _fault(self, row: dict[str, Any]) -> str:
-        text = row["config"]
-        if hashlib.sha256(text.encode()).hexdigest()[:32] != row["run_id"]:
-            return "its config does not hash to its run_id"
-        config = json.loads(text)
-        if config["protocol"] != PROTOCOL:
-            return ""  # no study asks for it, and its columns cannot be worked out
-        of_cell = self._columns_of(canonical_json(config["cell"]))
-        if of_cell is None:
-            return "its config no longer hashes to its run_id: this rgr-dist writes it otherwise"
-        expected = {**of_cell, **{key: config.get(key) for key in ("h", "d_k", "d_vo", "seed")}}
-        wrong = [key for key in COLUMNS if row[key] != expected[key]]
-        return f"its {wrong[0]} is not that of its config" if wrong else ""
-
-    def _columns_of(self, text: str) -> dict[str, Any] | None:
-        """What a cell's rows say of it; None where its JSON is not what is hashed today."""
-        if text not in self._cells:
-            try:
-                cell = Cell.model_validate_json(text)
-            except ValueError:
-                self._cells[text] = None
-            else:
-                is_same = canonical_json(cell.model_dump(mode="json")) == text
-                self._cells[text] = cell_columns(cell) if is_same else None
-        return self._cells[text]
+@cache
+def _columns_of(text: str) -> dict[str, Any] | None:
+    """What a cell's rows say of it; None where its JSON is not what is hashed today."""
+    try:
+        cell = Cell.model_validate_json(text)
+    except ValueError:
+        return None
+    is_same = canonical_json(cell.model_dump(mode="json")) == text
+    return cell_columns(cell) if is_same else None
 
 
 def _broken_of_studies(store: Store) -> Iterator[Problem]:

@@ -12,7 +12,7 @@ import pytest
 from analysis.load import StudyResults, open_results
 from analysis.report.publish import comparison, publish, publish_comparison, report
 from analysis.report.report_cache import Written, origin_of, written_before
-from rgr_dist.store.parts import StoreError
+from rgr_dist.store.storage import StoreError
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Study
 from tests.analysis.pages.made_up_studies import (

@@ -11,7 +11,7 @@ import pytest
 from rgr_dist.paper import LAWS, capacity_scale
 from rgr_dist.planning.expectations import expectations, record
 from rgr_dist.planning.portfolio import plan_cell
-from rgr_dist.store.parts import StoreError
+from rgr_dist.store.storage import StoreError
 from rgr_dist.store.store import Store
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.from_yaml import parse_study

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from rgr_dist.store.schema import OF_FACTS, RUNS
@@ -59,3 +60,8 @@ def failed_row(**run: Any) -> dict[str, Any]:
     """A run that could not be trained: no score, but the reason."""
     nothing = {"score": None, "val_score": None, "threshold_tau": None, "steps": 0}
     return run_row(**nothing, stop_reason="failed", error="MemoryError: 3 GB", **run)
+
+
+def tree(root: Path) -> list[str]:
+    """Everything below a folder, by its path there."""
+    return sorted(path.relative_to(root).as_posix() for path in root.rglob("*"))

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import re
-import threading
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from rgr_dist.store import storage
-from rgr_dist.store.parts import StoreError
+from rgr_dist.store.storage import StoreError
 from rgr_dist.store.store import Store
-from tests.store.made_up_runs import run_row
-
-
-def tree(root: Path) -> list[str]:
-    return sorted(path.relative_to(root).as_posix() for path in root.rglob("*"))
+from tests.store.made_up_runs import run_row, tree
 
 
 def test_a_file_uri_names_the_same_store_as_its_path(tmp_path: Path) -> None:
@@ -56,23 +50,6 @@ def test_object_storage_that_refuses_is_told_in_one_line() -> None:
     assert "None" not in told
 
 
-def test_object_storage_that_never_answers_is_told_in_one_line(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    end = threading.Event()
-
-    class Silent(Store):
-        def _try_write(self) -> None:
-            end.wait()
-
-    monkeypatch.setattr(storage, "ANSWER_WITHIN", 0.01)
-    try:
-        with pytest.raises(StoreError, match="cannot be written: no answer within 0 s;"):
-            Silent("mock://bucket/prefix").check_writable()
-    finally:
-        end.set()
-
-
 def test_studies_are_the_folders_of_studies_by_name(tmp_path: Path) -> None:
     store = Store(tmp_path)
     assert store.studies() == []
@@ -95,27 +72,12 @@ def test_a_relative_path_stays_where_it_was_opened(
     assert len(Store(tmp_path / "here").runs()) == 1
 
 
-@pytest.mark.parametrize(
-    ("root", "told"),
-    [
-        ("", "--out: empty; give a folder or URI"),
-        (" ", "--out: empty; give a folder or URI"),
-        ("s3://", "--out s3://: cannot be opened: "),
-        ("mock://", "--out mock://: cannot be opened: it names no folder or bucket"),
-        ("://", "--out ://: cannot be opened: "),
-        ("nowhere://bucket/prefix", "--out nowhere://bucket/prefix: cannot be opened: "),
-    ],
-)
-def test_a_uri_that_names_no_location_is_refused_in_one_line(root: str, told: str) -> None:
-    with pytest.raises(StoreError) as caught:
+@pytest.mark.parametrize("root", ["", " ", "s3://", "mock://", "://", "nowhere://b/c", "a\0b"])
+def test_a_uri_that_names_no_location_is_refused_in_one_line(root: str) -> None:
+    told = "--out: empty; give" if not root.strip() else f"--out {root}: cannot be opened: "
+    with pytest.raises(StoreError, match=rf"^{re.escape(told)}.+$") as caught:
         Store(root)
-    assert str(caught.value).startswith(told)
-    assert "\n" not in str(caught.value)
-    assert not str(caught.value).endswith(("None", "opened: "))
-
-
-def test_a_store_that_has_not_been_read_names_no_damage(tmp_path: Path) -> None:
-    assert Store(tmp_path).damaged == {}
+    assert not str(caught.value).endswith("None")
 
 
 @pytest.mark.parametrize("below", ["", "x", "x/y/z"])
@@ -132,9 +94,7 @@ def test_a_root_at_or_below_a_file_is_refused_in_one_line(tmp_path: Path, below:
             attempt(Store(root))
         told = str(caught.value)
         assert "\n" not in told
-        assert re.match(
-            rf"(--out )?{root}: (cannot be written|cannot store \S+): .*Not a dir", told
-        )
+        assert re.match(rf"--out {root}: (cannot be written|cannot store \S+): .*Not a dir", told)
     assert tree(tmp_path) == ["file"]
     assert (tmp_path / "file").read_text() == "mine"
 
@@ -151,8 +111,11 @@ def test_a_folder_that_is_no_folder_is_refused_when_read(tmp_path: Path) -> None
 def test_checking_leaves_nothing_that_was_not_there(tmp_path: Path, there: list[str]) -> None:
     for folder in there:
         (tmp_path / folder).mkdir(parents=True)
+    store = Store(tmp_path / "a/b")
+    if "a/b/runs" in there:
+        store.append([run_row()])
     before = tree(tmp_path)
-    Store(tmp_path / "a/b").check_writable()
+    store.check_writable()
     assert tree(tmp_path) == before
 
 
@@ -160,14 +123,6 @@ def test_logs_belong_beside_the_runs_of_a_folder_that_is_there(tmp_path: Path) -
     assert Store(tmp_path).log_folder == tmp_path / "logs"
     assert Store(tmp_path / "new").log_folder is None
     assert Store("mock://bucket/prefix").log_folder is None
-
-
-def test_checking_leaves_what_was_there(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    store.append([run_row()])
-    before = tree(tmp_path)
-    store.check_writable()
-    assert tree(tmp_path) == before
 
 
 def test_writing_leaves_no_hidden_file(tmp_path: Path) -> None:

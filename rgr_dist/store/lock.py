@@ -1,0 +1,183 @@
+"""A store's lock: one driver writes it at a time, and says in ``drivers/`` who it is.
+
+A driver writes its file, then lists the folder. If it sees nobody else it holds the lock; if it
+sees somebody who lives it takes its file away again. Of two that come at once the later listing
+sees the earlier file, so that never both hold it. That needs no conditional write, only that
+a listing shows what was written before: true of local disks, NFS, S3, Google's and Azure's storage.
+
+A holder that died on this machine is known by its process. One elsewhere is given up once it has
+not renewed its file for ``SILENT_AFTER`` seconds, on the clock of the storage.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import random
+import threading
+import time
+import uuid
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+
+from rgr_dist.store.owner import born, is_running, machine
+from rgr_dist.store.storage import Storage, StoreError
+
+RENEW_EVERY = 10.0
+"""Seconds between renewals of a holder's file."""
+SILENT_AFTER = 60.0
+"""Seconds without a renewal after which a holder on another machine counts as dead."""
+TRIES = 20
+"""Times to try while others come and go, none of them holding the lock."""
+
+
+@dataclass(frozen=True)
+class Driver:
+    """Who writes a store, as its file says.
+
+    Attributes:
+        does: the command.
+        host: name of its machine.
+        machine, process, born: which process it is (``owner``).
+        since: when it came, UTC.
+        holds: whether it found nobody else.
+    """
+
+    does: str
+    host: str
+    machine: str
+    process: int
+    born: str
+    since: str
+    holds: bool = False
+
+    @staticmethod
+    def here(does: str) -> Driver:
+        """This process."""
+        since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        pid = os.getpid()
+        return Driver(does, platform.node(), machine(), pid, born(pid), since)
+
+    @staticmethod
+    def of_json(text: str) -> Driver:
+        """Whom a file names; somebody unknown and elsewhere where it cannot be read."""
+        try:
+            return Driver(**json.loads(text))
+        except (ValueError, TypeError):
+            return Driver("another rgr", "unknown", "", 0, "", "unknown", holds=True)
+
+    def to_json(self) -> str:
+        """The text of its file."""
+        return json.dumps(asdict(self), indent=2) + "\n"
+
+    def has_gone(self, silent_for: float) -> bool:
+        """Whether it has died, or is on another machine and gave no sign of life for too long."""
+        if self.machine == machine():
+            return not is_running(self.process, self.born)
+        return silent_for > SILENT_AFTER
+
+
+class Lock:
+    """The lock of a store, for one command of this process.
+
+    Args:
+        does: the command, for whoever comes meanwhile.
+    """
+
+    def __init__(self, storage: Storage, does: str) -> None:
+        self._storage, self._driver = storage, Driver.here(does)
+        self._name = f"{uuid.uuid4().hex[:12]}.json"
+        self._is_lost = False
+        self._ended = threading.Event()
+        self._renewing = threading.Thread(target=self._renew, daemon=True)
+
+    def acquire(self) -> None:
+        """Take the lock, and renew it in the background until it is released.
+
+        Raises:
+            StoreError: another driver holds it; the message says who, since when, and what to do.
+        """
+        for _ in range(TRIES):
+            try:
+                self._say(holds=False)
+                others = self._living_others()
+                if not others:
+                    self._say(holds=True)
+                    self._renewing.start()
+                    return
+            except BaseException:
+                self._storage.remove(self._path)
+                raise
+            self._storage.remove(self._path)
+            holder = next((other for other in others if other.holds), None)
+            if holder is not None:
+                raise self._taken_by(holder)
+            time.sleep(random.uniform(0.05, 0.5))  # two came at once: let one of them be first
+        raise self._taken_by(others[0])
+
+    def check(self) -> None:
+        """Make sure that no other driver has taken over since.
+
+        Raises:
+            StoreError: one has, as this process was silent for too long.
+        """
+        if self._is_lost:
+            raise StoreError(
+                "another driver has taken the store over, since this one gave no sign of life for "
+                f"{SILENT_AFTER:.0f} s: asleep, or cut off from the store; run it again"
+            )
+
+    def release(self) -> None:
+        """Give the lock up."""
+        self._ended.set()
+        self._renewing.join(RENEW_EVERY)
+        with suppress(StoreError):  # it will be known by its process, or by silence
+            self._storage.remove(self._path)
+
+    @property
+    def _path(self) -> str:
+        return f"drivers/{self._name}"
+
+    def _say(self, holds: bool) -> None:
+        self._storage.write_text(self._path, replace(self._driver, holds=holds).to_json())
+
+    def _written(self) -> dict[str, datetime | None]:
+        """When the file of each driver was last written, by its name."""
+        files = self._storage.files("drivers")
+        return {file.base_name: file.mtime for file in files if file.base_name.endswith(".json")}
+
+    def _living_others(self) -> list[Driver]:
+        """The other drivers that live; the files of those that have gone are removed."""
+        written = self._written()
+        now, living = written.get(self._name), []
+        for name, at in written.items():
+            path = f"drivers/{name}"
+            text = None if name == self._name else self._storage.read_text(path)
+            if text is None:
+                continue
+            driver = Driver.of_json(text)
+            if driver.has_gone((now - at).total_seconds() if now and at else 0.0):
+                self._storage.remove(path)
+            else:
+                living.append(driver)
+        return living
+
+    def _taken_by(self, other: Driver) -> StoreError:
+        when = "the next run takes it over once that process has ended"
+        if other.machine != machine():
+            when = f"if that has died, the next run takes it over {SILENT_AFTER:.0f} s later"
+        return StoreError(
+            f"--out {self._storage.root}: {other.does} writes it (process {other.process} on "
+            f"{other.host}, since {other.since}); wait for it, end it, or give another --out; "
+            f"{when}"
+        )
+
+    def _renew(self) -> None:
+        while not self._ended.wait(RENEW_EVERY):
+            with suppress(StoreError):  # the next time may do
+                if self._name not in self._written():
+                    self._is_lost = True
+                    return
+                self._say(holds=True)

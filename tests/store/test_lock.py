@@ -1,0 +1,327 @@
+"""Two drivers and one store: one writes, the other is told who does."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow.fs as pafs
+import pytest
+
+from rgr_dist.cli import call
+from rgr_dist.store import lock as lock_module
+from rgr_dist.store.lock import TRIES, Driver
+from rgr_dist.store.owner import born
+from rgr_dist.store.storage import StoreError
+from rgr_dist.store.store import Store
+from tests.small_study import write_study
+from tests.store.made_up_runs import run_row, tree
+
+HOLD = """
+import sys
+from rgr_dist.store.store import Store
+with Store(sys.argv[1]).held("rgr run other"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def holder(root: Path) -> subprocess.Popen[str]:
+    """A process that holds a store until its standard input is closed."""
+    command = [sys.executable, "-c", HOLD, str(root)]
+    process = subprocess.Popen(command, stdin=-1, stdout=-1, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+def drivers(root: Path) -> list[str]:
+    return [path.name for path in (root / "drivers").glob("*.json")]
+
+
+def leave(root: Path, driver: Driver, seconds_ago: float = 0.0) -> Path:
+    """A file of a driver, last renewed some time ago."""
+    path = root / "drivers/a.json"
+    Store(root).write_text("drivers/a.json", driver.to_json())
+    renew(path, seconds_ago)
+    return path
+
+
+def renew(path: Path, seconds_ago: float) -> None:
+    at = datetime.now(UTC).timestamp() - seconds_ago
+    os.utime(path, (at, at))
+
+
+HERE = Driver.here("rgr run first")
+
+
+def test_a_second_driver_is_told_who_holds_the_store_and_the_first_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_study(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    Store("results").append([run_row()])
+    with holder(tmp_path / "results") as first:
+        before = tree(tmp_path)
+        assert call(["run", "small.yaml"]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert re.fullmatch(
+            rf"rgr: --out results: rgr run other writes it \(process {first.pid} on "
+            rf"{HERE.host}, since \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d UTC\); wait for it, end it, or "
+            r"give another --out; the next run takes it over once that process has ended\n",
+            err,
+        )
+        assert call(["tune", "small.yaml", "--cell", "d_model=8", "--trials", "1"]) == 2
+        assert call(["verify", "--repair"]) == 2
+        assert tree(tmp_path) == before
+        # Reading needs no lock.
+        assert call(["status", "small.yaml"]) == call(["verify"]) == 0
+        assert first.poll() is None
+        first.communicate("")
+    assert first.returncode == 0
+    assert not (tmp_path / "results/drivers").exists()
+
+
+def test_whoever_comes_second_is_told_at_once_and_nothing_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "new").mkdir()
+    root = tmp_path / "new/results"
+    monkeypatch.setattr(lock_module.time, "sleep", lambda seconds: pytest.fail("it waits"))
+    first = Store(root)
+    with first.held("rgr run first"):
+        with pytest.raises(StoreError, match="rgr run first writes it"):
+            Store(root).held("rgr run second").__enter__()
+        assert len(drivers(root)) == 1
+    assert tree(tmp_path) == ["new"]
+    first.append([run_row()])
+    assert tree(root / "runs") != []
+
+
+def test_a_driver_says_where_and_since_when_it_runs(tmp_path: Path) -> None:
+    """In the words of every version, so that all respect each other's locks."""
+    with Store(tmp_path).held("rgr run x"):
+        (name,) = drivers(tmp_path)
+        said = json.loads((tmp_path / "drivers" / name).read_text())
+    since = datetime.strptime(said.pop("since"), "%Y-%m-%d %H:%M:%S UTC").replace(tzinfo=UTC)
+    assert 0 <= (datetime.now(UTC) - since).total_seconds() < 60
+    assert said == {
+        "does": "rgr run x",
+        "host": socket.gethostname(),
+        "machine": HERE.machine,
+        "process": os.getpid(),
+        "born": born(os.getpid()),
+        "holds": True,
+    }
+
+
+class Failing(Store):
+    """A store whose storage refuses so many of the next requests that a lock makes."""
+
+    fails = 0
+
+    def _may_fail(self) -> None:
+        if self.fails:
+            self.fails -= 1
+            raise StoreError("refused")
+
+    def files(self, folder: str) -> list[pafs.FileInfo]:
+        self._may_fail()
+        return super().files(folder)
+
+    def remove(self, relative: str) -> None:
+        self._may_fail()
+        super().remove(relative)
+
+
+def test_a_holder_goes_on_when_storage_fails_for_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock_module, "RENEW_EVERY", 0.001)
+    store = Failing(tmp_path)
+    with store.held("rgr run x"):
+        (name,) = drivers(tmp_path)
+        path = tmp_path / "drivers" / name
+        store.fails = 2
+        renew(path, 1000)
+        while path.stat().st_mtime < HERE_SINCE:
+            pass  # until it is renewed
+        assert not store.fails
+        store.append([run_row()])
+    assert drivers(tmp_path) == []
+
+
+HERE_SINCE = datetime.now(UTC).timestamp() - 500
+
+
+def test_a_store_is_given_up_in_silence_where_storage_fails(tmp_path: Path) -> None:
+    store = Failing(tmp_path)
+    with store.held("rgr run x"):
+        store.fails = 1
+    assert len(drivers(tmp_path)) == 1, "it is known by its process, or by silence"
+
+
+def test_who_cannot_list_the_drivers_takes_its_own_file_away(tmp_path: Path) -> None:
+    store = Failing(tmp_path)
+    store.fails = 1
+    with pytest.raises(StoreError, match="refused"), store.held("rgr run x"):
+        pass
+    assert drivers(tmp_path) == []
+
+
+def test_of_others_that_come_and_never_hold_one_is_named_in_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(lock_module.time, "sleep", slept.append)
+    leave(tmp_path, HERE)
+    with (
+        pytest.raises(StoreError, match=r"^--out .*: rgr run first writes it \(process"),
+        Store(tmp_path).held("rgr run x"),
+    ):
+        pass
+    assert drivers(tmp_path) == ["a.json"]
+    assert len(slept) == TRIES == 20
+    assert all(0.05 <= seconds <= 0.5 for seconds in slept)
+
+
+def test_what_killed_drivers_left_half_written_goes_and_what_is_being_written_stays(
+    tmp_path: Path,
+) -> None:
+    store = Store(tmp_path)
+    half = ["runs/.part-0.parquet", "drivers/.a.json", "studies/s/.study.yaml"]
+    half = [f"{name}.0123abcd" for name in half]
+    kept = ["runs/.notes", "studies/s/.folder.0123abcd/file", "studies/s/study.yaml"]
+    for name in (*half, *kept):
+        store.write_text(name, "half")
+    for age, stays in ((590, True), (610, False)):
+        for path in (*half, *kept, "studies/s/.folder.0123abcd"):
+            renew(tmp_path / path, age)
+        with store.held("rgr run x"):
+            there = set(tree(tmp_path))
+        assert there >= set(kept)
+        assert set(half) & there == (set(half) if stays else set())
+
+
+def test_a_driver_that_was_killed_holds_nothing(tmp_path: Path) -> None:
+    with holder(tmp_path) as first:
+        first.kill()
+        first.wait()
+        with Store(tmp_path).held("rgr run mine"):
+            assert len(drivers(tmp_path)) == 1
+    assert drivers(tmp_path) == []
+
+
+def test_a_process_that_was_given_the_number_of_a_dead_driver_holds_nothing(tmp_path: Path) -> None:
+    leave(tmp_path, replace(HERE, born="1", holds=True))
+    with Store(tmp_path).held("rgr run mine"):
+        assert "a.json" not in drivers(tmp_path)
+
+
+@pytest.mark.parametrize("seconds_ago", [0, 61, 1e6])
+def test_a_living_driver_of_this_machine_is_never_taken_over_however_silent_it_is(
+    tmp_path: Path, seconds_ago: float
+) -> None:
+    """It may be asleep, or its disk may be slow; its process says that it lives."""
+    leave(tmp_path, replace(HERE, holds=True), seconds_ago)
+    with pytest.raises(StoreError, match="once that process has ended"):
+        Store(tmp_path).held("rgr run mine").__enter__()
+    assert drivers(tmp_path) == ["a.json"]
+
+
+@pytest.mark.parametrize("text", [None, "no JSON", "[]", '{"does": "x"}'])
+def test_a_driver_elsewhere_holds_the_store_while_it_gives_signs_of_life(
+    tmp_path: Path, text: str | None
+) -> None:
+    store = Store(tmp_path)
+    path = leave(tmp_path, replace(HERE, machine="other", host="node7", holds=True))
+    if text is not None:
+        path.write_text(text)
+    renew(path, 55)
+    with pytest.raises(StoreError) as caught, store.held("rgr run mine"):
+        pass
+    assert "if that has died, the next run takes it over 60 s later" in str(caught.value)
+    who = r"rgr run first writes it \(process \d+ on node7" if text is None else "another rgr "
+    assert re.search(who, str(caught.value))
+    assert drivers(tmp_path) == ["a.json"]
+    renew(path, 65)
+    with store.held("rgr run mine"):
+        assert "a.json" not in drivers(tmp_path)
+
+
+def test_a_driver_that_was_taken_over_stores_nothing_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock_module, "RENEW_EVERY", 0.01)
+    store = Store(tmp_path)
+    with store.held("rgr run mine"):
+        store.append([run_row(seed=0)])
+        (name,) = drivers(tmp_path)
+        with pytest.raises(StoreError) as caught:
+            remove_and_append(store, name)
+    assert str(caught.value) == (
+        "another driver has taken the store over, since this one gave no sign of life for 60 s: "
+        "asleep, or cut off from the store; run it again"
+    )
+    assert 0 in set(Store(tmp_path).runs()["seed"])
+
+
+def remove_and_append(store: Store, name: str) -> None:
+    while True:  # a renewal on its way may bring the file back
+        store.remove(f"drivers/{name}")
+        store.append([run_row(seed=1)])
+
+
+def in_memory() -> Callable[[], Store]:
+    """Stores at one place of an object storage in memory."""
+    shared, _ = pafs.FileSystem.from_uri("mock://bucket/store")  # pyarrow's: safe with threads
+
+    class Remote(Store):
+        def __init__(self) -> None:
+            super().__init__("mock://bucket/store")
+            self._fs, self._path = shared, "bucket/store"
+
+    return Remote
+
+
+@pytest.mark.parametrize("place", ["disk", "object storage"])
+def test_of_many_drivers_at_once_at_most_one_holds_the_store(
+    tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_store = in_memory() if place == "object storage" else lambda: Store(tmp_path / "store")
+    monkeypatch.setattr(lock_module.random, "uniform", lambda *ends: random.random() / 100)
+    start, tried = threading.Barrier(4), threading.Barrier(4)
+    entered: list[int] = []
+
+    def drive() -> None:
+        for turn in range(10):
+            start.wait()
+            try:
+                with open_store().held("rgr run mine"):
+                    entered.append(turn)
+                    tried.wait()  # nobody leaves before all have tried
+            except StoreError:
+                tried.wait()
+            except BaseException:  # so that the others do not wait for ever
+                start.abort()
+                tried.abort()
+                raise
+
+    threads = [threading.Thread(target=drive) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert entered == list(range(10)), "one of them holds it each time, and no other"
+    assert open_store().files("drivers") == []
