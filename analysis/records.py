@@ -1,42 +1,14 @@
-"""Tables as JSON-ready records: the shape that ``rgr thresholds --format json`` prints."""
+"""Values of stored tables as plain Python, and the bits that a threshold implies."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
 from rgr_dist.theory.bounds import Graphs, bits_per_parameter, graph_bits
-
-TEXT = {"model", "graph", "status", "limited_by"}
-REAL = {"mean_score", "bits_per_parameter"}
-TRUTH = {"confirmed"}
-THRESHOLD_KEYS = (
-    "model", "graph", "degree", "m", "d_model", "h", "d_k", "D_K", "D_K_low", "D_K_high",
-    "status", "mean_score", "n_seeds", "certificate", "max_steps", "confirmed", "D_K_first",
-    "bits_per_parameter",
-)  # fmt: skip
-BEST_KEYS = (
-    "m", "d_model", "degree", "D_K", "D_K_low", "D_K_high", "h_star", "h_low", "h_high", "d_k",
-    "max_steps", "confirmed", "D_K_first", "bits_per_parameter",
-)  # fmt: skip
-
-
-def threshold_records(thresholds: pd.DataFrame) -> list[dict[str, Any]]:
-    """One record per (cell, h), with the keys ``THRESHOLD_KEYS``; missing values are None.
-
-    Where cells have several step limits, ``limited_by`` says what keeps a threshold from being
-    lower.
-    """
-    told = "limited_by" in thresholds and thresholds["limited_by"].notna().any()
-    return _records(thresholds, (*THRESHOLD_KEYS, "limited_by") if told else THRESHOLD_KEYS)
-
-
-def best_records(best: pd.DataFrame) -> list[dict[str, Any]]:
-    """One record per cell, with the keys ``BEST_KEYS``; missing values are None."""
-    return _records(best, BEST_KEYS)
 
 
 def parse_certificate(text: object) -> dict[str, Any] | None:
@@ -81,21 +53,3 @@ def with_bits(table: pd.DataFrame) -> pd.DataFrame:
     """A table of thresholds, or of cells, with ``bits_per_parameter`` as its last column."""
     bits = [graph_bits_per_parameter(row) for row in table.to_dict("records")]
     return table.assign(bits_per_parameter=pd.Series(bits, table.index, dtype="float64"))
-
-
-def _records(table: pd.DataFrame, keys: Sequence[str]) -> list[dict[str, Any]]:
-    return [
-        {key: _value(row, key) for key in keys}
-        for row in with_bits(table)[list(keys)].astype("object").to_dict("records")
-    ]
-
-
-def _value(row: Mapping[Any, Any], key: str) -> Any:
-    value = row[key]
-    if key == "certificate":
-        return parse_certificate(value)
-    if key in TEXT:
-        return None if pd.isna(value) else str(value)
-    if key in TRUTH:
-        return None if pd.isna(value) else bool(value)
-    return real(value) if key in REAL else integer(value)

@@ -154,21 +154,15 @@ class OpenStudy:
 
     def thresholds(self) -> pd.DataFrame:
         """The threshold of every (cell, h): the columns of ``rgr thresholds --format json``."""
-        from analysis.records import threshold_records
+        from analysis.thresholds.listing import threshold_records
 
-        if self.search.axis == "d_vo":
-            return self._of_facts("thresholds")
-        return self._named(threshold_records(self._results.thresholds), self._results.thresholds)
+        return _frame(threshold_records(self._results))
 
     def best(self) -> pd.DataFrame:
-        """D_K* and h* of every cell: the list ``best`` of ``rgr thresholds --format json``."""
-        from analysis.records import best_records
-        from analysis.thresholds.best import best_of
+        """The best of every cell: the list ``best`` of ``rgr thresholds --format json``."""
+        from analysis.thresholds.listing import best_records
 
-        if self.search.axis == "d_vo":
-            return self._of_facts("best")
-        best = best_of(self._results)
-        return self._named(best_records(best), best)
+        return _frame(best_records(self._results))
 
     def runs(self) -> pd.DataFrame:
         """The study's runs, one row each: the columns of ``rgr runs --format json``.
@@ -228,26 +222,16 @@ class OpenStudy:
 
         return Curves(table.reset_index(drop=True), draw)
 
-    def _of_facts(self, name: str) -> pd.DataFrame:
-        """The list of that name of ``rgr thresholds --format json``, of a study of facts."""
-        from analysis.facts.tables import sections
-
-        frame = pd.DataFrame(sections(self._results)[name])
-        return frame.astype(dict.fromkeys((one for one in frame if one in WHOLE), "Int64"))
-
     def report(self) -> str:
         """Write the report into the store; returns the address of its page."""
         from analysis.report.publish import publish
 
         return publish(self._results, self.store).address
 
-    def _named(self, records: list[dict[str, Any]], table: pd.DataFrame) -> pd.DataFrame:
-        names = [self.study.cell_names[cell] for cell in table["cell_id"]]
-        frame = pd.DataFrame(records)
-        whole = [name for name in frame if name in WHOLE]
-        frame = frame.astype(dict.fromkeys(whole, "Int64"))
-        frame.insert(0, "cell", pd.Series(names, dtype="object"))
-        return frame
+
+def _frame(records: list[dict[str, Any]]) -> pd.DataFrame:
+    frame = pd.DataFrame(records)
+    return frame.astype(dict.fromkeys((name for name in frame if name in WHOLE), "Int64"))
 
 
 class Laws:

@@ -19,6 +19,8 @@ from analysis.wording import plural
 
 def section(results: StudyResults) -> Section | None:
     """Our numbers beside the paper's; none for a grid: its thresholds are as coarse as its D_K."""
+    if not results.study.record.finds_D_K:
+        return None
     study = results.study
     if study.search.mode == "grid":
         return None

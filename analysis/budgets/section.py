@@ -23,6 +23,8 @@ GAINS = {
 
 def section(results: StudyResults) -> Section | None:
     """D_K*(T), h*(T) and the gain of several heads; None where cells have one step limit."""
+    if not results.study.record.finds_D_K:
+        return None
     groups = families(results.study)
     if not groups:
         return None

@@ -1,4 +1,4 @@
-"""Figures of a study of facts: the frontier of d_vo and d_qk, thresholds against ranks, tau."""
+"""Figures of a study of facts: laws, ranks, tau."""
 
 from __future__ import annotations
 
@@ -13,13 +13,6 @@ from analysis.laws.scaling_laws import Law
 
 Row = Mapping[str, Any]
 
-FRONTIER = (
-    "The smallest value width d_vo at which a database is held, for each setting: the mean over "
-    "seeds passes at a mark and fails at the next narrower width tried. Bars run from the "
-    "optimistic to the conservative d_vo (95 % t-intervals over seeds): within a bar the seeds "
-    "leave open whether a layer holds it. An arrow starts at the smallest width not excluded. "
-    "Dotted: the same number of parameters, d_qk + d_vo."
-)
 RANKS = (
     "The bound on the rank of the logits that a layer of this D_V can have (Prop. 3.5), at the "
     "smallest D_V that holds the database, against the bound on the database’s own rank (Prop. "
@@ -40,75 +33,11 @@ TAU = (
 )
 
 
-def draw_frontier(rows: Sequence[Row], cells: Sequence[Row], arm: str) -> Figure:
-    """The smallest d_vo of every setting, a line for each cell.
-
-    Args:
-        rows: of ``analysis.facts.tables.threshold_rows`` with ``anchor`` and ``text``.
-        cells: ``anchor, short`` of each cell; their colours go in this order.
-        arm: what tells the settings apart, d_qk or h.
-    """
-    x = log2_axis(_words(arm), [row[arm] for row in rows] or [1, 16], pad=1.25)
-    x = Axis(x.label, x.low, x.high, tuple(Tick(v, f"{v:,}") for v in _settings(rows, arm)))
-    reach = [row[name] / row["h"] for row in rows for name in _ENDS if row[name]]
-    y = log2_axis("smallest d_vo", reach or [1, 32], pad=1.3)
-    colours = {row["anchor"]: 2**i for i, row in enumerate(cells)}
-    lines, points = [], []
-    if arm == "d_qk" and rows:
-        lines += _equal_parameters(x, y)
-    for cell in cells:
-        own = sorted((r for r in rows if r["anchor"] == cell["anchor"]), key=lambda r: r[arm])
-        found = tuple((float(r[arm]), float(r["d_vo"])) for r in own if r["d_vo"])
-        lines.append(Line(points=found, look="head", h=colours[cell["anchor"]]))
-        for row in own:
-            per = row["h"]
-            middle = row["D_V"] or row["D_V_low"]
-            if middle is None:
-                continue
-            ends = [row[end] or middle for end in ("D_V_low", "D_V_high")]
-            points.append(
-                Point(
-                    x=float(row[arm]),
-                    y=middle / per,
-                    key=f"{cell['anchor']}-{row[arm]}",
-                    text=row["text"],
-                    cell=cell["anchor"],
-                    h=colours[cell["anchor"]],
-                    low=None if row["D_V"] is None else ends[0] / per,
-                    high=None if row["D_V"] is None else ends[1] / per,
-                    hollow=row["status"] == "open",
-                    arrow=row["D_V"] is None,
-                )
-            )
-    panel = Panel(x=x, y=y, lines=tuple(lines), points=tuple(points), height=360, links=False)
-    legend = [Key(text=cell["short"], h=colours[cell["anchor"]]) for cell in cells]
-    if arm == "d_qk":
-        legend.append(Key(text="equal parameters", line="guide"))
-    title = f"Smallest d_vo for every {arm}"
-    return Figure(
-        name="frontier", title=title, caption=FRONTIER, panels=(panel,), legend=tuple(legend)
-    )
-
-
 _ENDS = ("D_V", "D_V_low", "D_V_high")
-
-
-def _words(arm: str) -> str:
-    return "key width of a head, d_qk" if arm == "d_qk" else "heads h"
 
 
 def _settings(rows: Sequence[Row], arm: str) -> list[int]:
     return sorted({row[arm] for row in rows})
-
-
-def _equal_parameters(x: Axis, y: Axis) -> list[Line]:
-    lines, total = [], 4
-    while total <= 4 * y.high:
-        across = np.geomspace(x.low, min(x.high, total * 0.999), 40)
-        points = tuple((float(a), float(total - a)) for a in across if total - a >= y.low)
-        lines.append(Line(points=points, look="guide"))
-        total *= 2
-    return lines
 
 
 def draw_ranks(rows: Sequence[Row], arm: str) -> Figure:
@@ -151,7 +80,7 @@ def draw_laws(rows: Sequence[Row], laws: Sequence[Law]) -> Figure:
     """D_V* against the number of facts and against the rank bound, with the power laws.
 
     Args:
-        rows: of ``analysis.facts.tables.threshold_rows`` with ``anchor`` and ``text``.
+        rows: of ``analysis.facts.tables.rows_of_facts``.
         laws: of ``analysis.facts.tables.laws``; those of one family of databases are drawn.
     """
     panels = []

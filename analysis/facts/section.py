@@ -9,13 +9,12 @@ from typing import Any
 import pandas as pd
 
 from analysis.facts import tables as facts
-from analysis.facts.figures import draw_frontier, draw_laws, draw_ranks, draw_taus
+from analysis.facts.figures import draw_laws, draw_ranks, draw_taus
 from analysis.facts.statements import statements
 from analysis.facts.tables import laws_of_facts, rows_of_facts
 from analysis.laws.scaling_laws import Law
 from analysis.load import StudyResults
 from analysis.page.section import Column, Section, Table, cell_column
-from analysis.rows import names_of
 from analysis.runs import cost_of
 from analysis.wording import clock, plural, three_digits
 
@@ -47,46 +46,17 @@ def summary(results: StudyResults) -> Section:
         title=f"Study {study.name}",
         template="facts-summary",
         values={
-            "sentences": [asked, *facts.growth(_pooled(results))],
+            "sentences": [asked, *facts.growth(_pooled(results)), _full_grid(results)],
             "tiles": tiles,
             "source": SOURCE,
         },
     )
 
 
-def frontier(results: StudyResults) -> Section:
-    """The smallest d_vo of every setting."""
-    rows, arm = rows_of_facts(results), _arm(results)
-    columns = [
-        cell_column(),
-        Column(arm, lambda row: row[arm]),
-        Column("d_vo", lambda row: row["d_vo"]),
-        Column("D_V", lambda row: row["D_V_words"], lambda row: row["D_V"]),
-        Column("parameters", lambda row: row["parameters"]),
-        Column("certificate, in d_vo", lambda row: row["certificate_words"], text=True),
-        Column("status", lambda row: row["status"], text=True),
-    ]
-    table = Table(
-        name="table-frontier",
-        caption="In brackets: D_V = h d_vo from optimistic to conservative. Parameters: of the "
-        "heads, 2 d_model h (d_qk + d_vo).",
-        columns=columns,
-        rows=rows,
-        anchored=False,
-    )
-    is_drawn = len({row[arm] for row in rows}) > 1
-    return Section(
-        name="frontier",
-        title="The frontier" if is_drawn else "Thresholds",
-        words=[_full_grid(results)],
-        figures=(draw_frontier(rows, _cells(results), arm),) if is_drawn else (),
-        shown=(table,),
-        files={"facts-thresholds": pd.DataFrame(facts.records(rows, facts.THRESHOLD_KEYS))},
-    )
-
-
 def law(results: StudyResults) -> Section | None:
     """D_V* against the number of facts and the rank of the database."""
+    if results.study.record.axis != "d_vo":
+        return None
     rows = rows_of_facts(results)
     if len({row["facts"] for row in rows}) < 2:
         return None
@@ -125,8 +95,10 @@ def law(results: StudyResults) -> Section | None:
     )
 
 
-def ranks(results: StudyResults) -> Section:
+def ranks(results: StudyResults) -> Section | None:
     """What a layer's logits can be, against what the database is."""
+    if results.study.record.axis != "d_vo":
+        return None
     rows, arm = rows_of_facts(results), _arm(results)
     columns = [
         cell_column(),
@@ -152,6 +124,8 @@ def ranks(results: StudyResults) -> Section:
 
 def taus(results: StudyResults) -> Section | None:
     """Accuracy and rank of every trained layer at each tau."""
+    if results.study.record.axis != "d_vo":
+        return None
     measured = facts.runs(results)
     if not measured:
         return None
@@ -182,8 +156,10 @@ def taus(results: StudyResults) -> Section | None:
     )
 
 
-def said(results: StudyResults) -> Section:
+def said(results: StudyResults) -> Section | None:
     """Each statement of the summary, what we measured, and a verdict."""
+    if results.study.record.axis != "d_vo":
+        return None
     rows = statements(rows_of_facts(results), facts.runs(results), _arm(results))
     words = [f"{SOURCE}. A verdict is of this study’s cells alone."]
     words += [
@@ -224,10 +200,6 @@ def _score(results: StudyResults) -> str:
 def _range(values: list[int]) -> str:
     low, high = min(values), max(values)
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
-
-
-def _cells(results: StudyResults) -> list[dict[str, str]]:
-    return [{"anchor": name.anchor, "short": name.short} for name in names_of(results).values()]
 
 
 def _full_grid(results: StudyResults) -> str:

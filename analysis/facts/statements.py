@@ -24,7 +24,7 @@ def statements(rows: Sequence[Row], runs: Sequence[Row], arm: str) -> list[Row]:
     """The four statements, each with ``measured`` and ``verdict``.
 
     Args:
-        rows: of ``analysis.facts.tables.threshold_rows``.
+        rows: of ``analysis.facts.tables.rows_of_facts``.
         runs: of ``analysis.facts.tables.runs``.
         arm: what tells the settings apart.
     """

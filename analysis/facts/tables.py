@@ -6,54 +6,26 @@ import itertools
 import json
 import math
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from analysis import wording
+from analysis.facts.ranks import layer_bound
 from analysis.laws.scaling_laws import Law, power_law
 from analysis.load import StudyResults, per_study
-from analysis.records import integer, parse_certificate, real
 from analysis.rows import Row, name_keys
 from analysis.runs import scored
-from analysis.thresholds.findings import certificate_words
+from analysis.thresholds.listing import threshold_records
 from analysis.wording import plural, three_digits
-from rgr_dist.problem.databases import sample_triples
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study
-from rgr_dist.theory.ranks import layer_rank_bound, triples_rank
-from search.best_arm import rank
 
 Rows = list[dict[str, Any]]
 
 SIZES_OF_A_LAW = 3
 """Fewest sizes whose thresholds are fitted: two would leave the exponent without an interval."""
-WHOLE = ("d_vo", "D_V", "D_V_low", "D_V_high", "D_V_first", "n_seeds")
-THRESHOLD_KEYS = (
-    "model", "database", "facts", "keys", "queries", "values", "d_model", "h", "d_qk", "d_vo",
-    "D_V", "D_V_low", "D_V_high", "status", "mean_score", "n_seeds", "certificate", "max_steps",
-    "confirmed", "D_V_first", "rank_low", "rank_high", "layer_rank_bound", "parameters",
-)  # fmt: skip
-BEST_KEYS = (
-    "database", "facts", "keys", "queries", "values", "d_model", "h", "d_qk", "d_vo", "D_V",
-    "D_V_low", "D_V_high", "status", "rank_low", "rank_high", "max_steps",
-)  # fmt: skip
-
-
-@cache
-def database_rank(cell: Cell, seeds: int) -> tuple[float, float]:
-    """Bounds on the rank of a cell's database (``theory.ranks``), means over its first seeds."""
-    assert cell.database is not None
-    drawn = {
-        sample_triples(cell.database, cell.problem_json, seed).tobytes() for seed in range(seeds)
-    }
-    ranks = [
-        triples_rank(np.frombuffer(triples, dtype=np.int32).reshape(-1, 3)) for triples in drawn
-    ]
-    means = np.array(ranks, dtype=np.float64).mean(axis=0).tolist()
-    return means[0], means[1]
 
 
 def largest_width(study: Study, cell: Cell) -> int:
@@ -62,96 +34,27 @@ def largest_width(study: Study, cell: Cell) -> int:
     return max(search.d_vo) if search.d_vo else search.max_d_vo or cell.d_model
 
 
-def layer_bound(cell: Cell, h: int, d_vo: int) -> int:
-    """The largest rank of the logits of a layer (Prop. 3.5, as ``theory.ranks`` proves it)."""
-    assert cell.database is not None
-    shape = (cell.database.keys, cell.database.queries, cell.database.values)
-    return layer_rank_bound(shape, h, d_vo, cell.d_model, cell.facts.residual)
+@per_study
+def rows_of_facts(results: StudyResults) -> list[Row]:
+    """The records of every (cell, setting) of a study of facts, with names and words.
 
-
-def threshold_rows(results: StudyResults) -> Rows:
-    """The threshold of every (cell, setting), in the study's order; missing values are None.
-
-    Returns:
-        ``cell_id`` and ``THRESHOLD_KEYS``, and ``D_V_fails``, the largest D_V known to fail below
-        the threshold. ``rank_low`` and ``rank_high`` bound the rank of the database, means over the
-        seeds; ``layer_rank_bound`` that of the logits of a layer at the threshold. ``parameters``
-        are those of its heads, 2 d_model h (d_qk + d_vo).
+    ``D_V_fails`` is the largest D_V known to fail below the threshold; 0 if none is.
     """
-    study = results.study
-    cells = {cell.cell_id: cell for cell in study.cells}
-    rows = []
-    for row in results.thresholds.astype("object").to_dict("records"):
-        cell = cells[row["cell_id"]]
-        h, d_qk = int(row["h"]), int(row["d_k"])
-        d_vo = integer(row["d_vo"])
-        certificate = parse_certificate(row["certificate"])
-        failed = ((certificate or {}).get("fail") or {}).get("D_V")
-        widths = {name: integer(row[name]) for name in WHOLE}
+    rows, table = [], results.thresholds.to_dict("records")
+    for row, stored in zip(threshold_records(results), table, strict=True):
+        row["cell_id"] = stored["cell_id"]
+        failed = ((row["certificate"] or {}).get("fail") or {}).get("D_V")
         if row["status"] == "censored":
-            failed = h * largest_width(study, cell)
-            widths["D_V_low"] = failed + h
-        rows.append(
-            {
-                "cell_id": cell.cell_id,
-                **_of_cell(cell, study),
-                "h": h,
-                "d_qk": d_qk,
-                **widths,
-                "status": row["status"],
-                "mean_score": real(row["mean_score"]),
-                "certificate": certificate,
-                "confirmed": None if pd.isna(row["confirmed"]) else bool(row["confirmed"]),
-                "layer_rank_bound": None if d_vo is None else layer_bound(cell, h, d_vo),
-                "parameters": None if d_vo is None else 2 * cell.d_model * h * (d_qk + d_vo),
-                "D_V_fails": failed or 0,
-            }
-        )
+            failed = row["D_V_low"] - row["h"]
+        row["D_V_fails"] = failed or 0
+        row |= name_keys(results, row)
+        row["D_V_words"] = wording.with_range(row["D_V"], row["D_V_low"], row["D_V_high"])
+        low, high = row["rank_low"], row["rank_high"]
+        row["rank_words"] = f"{low:,.0f}" if low == high else f"{low:,.0f} to {high:,.0f}"
+        at = f"h = {row['h']}, d_qk = {row['d_qk']}"
+        row["text"] = f"{row['full']}, {at}\nD_V {row['D_V_words']}, {row['status']}"
+        rows.append(row)
     return rows
-
-
-def best_rows(rows: Rows, study: Study) -> Rows:
-    """Of every cell the setting of the smallest D_V; ties go by mean score, then by the setting.
-
-    A cell is ``open`` while one of its settings is; without a threshold it has that of a setting.
-
-    Args:
-        rows: of ``threshold_rows``.
-    """
-    arm = study.search.sizes.shown(study.search.sizes.arm)
-    best = []
-    for cell in study.cells:
-        own = [row for row in rows if row["cell_id"] == cell.cell_id]
-        found = [row for row in own if row["D_V"] is not None]
-        first = min(
-            found, key=lambda row: rank(row["D_V"], row["mean_score"], row[arm]), default=None
-        )
-        row = dict(first or own[0])
-        if first is None:
-            row |= dict.fromkeys(("h", "d_qk", "d_vo", "D_V"))
-            row["D_V_low"] = min((r["D_V_low"] for r in own if r["D_V_low"]), default=None)
-        if any(one["status"] == "open" for one in own):
-            row["status"] = "open"
-        best.append(row)
-    return best
-
-
-def _of_cell(cell: Cell, study: Study) -> dict[str, Any]:
-    database = cell.database
-    assert database is not None
-    low, high = database_rank(cell, study.search.seeds)
-    return {
-        "model": cell.model,
-        "database": database.family,
-        "facts": cell.m,
-        "keys": database.keys,
-        "queries": database.queries,
-        "values": database.values,
-        "d_model": cell.d_model,
-        "max_steps": cell.training.max_steps,
-        "rank_low": low,
-        "rank_high": high,
-    }
 
 
 def laws(rows: Rows, study: Study) -> list[Law]:
@@ -307,45 +210,6 @@ def by_tau(rows: Rows) -> Rows:
             }
         )
     return told
-
-
-def records(rows: Rows, keys: Sequence[str]) -> Rows:
-    """Rows with these keys alone."""
-    return [{key: row[key] for key in keys} for row in rows]
-
-
-def sections(results: StudyResults) -> dict[str, Rows]:
-    """The lists ``thresholds`` and ``best`` of ``rgr thresholds --format json``."""
-    names, rows = results.study.cell_names, threshold_rows(results)
-    lists = (
-        ("thresholds", rows, THRESHOLD_KEYS),
-        ("best", best_rows(rows, results.study), BEST_KEYS),
-    )
-    return {
-        name: [
-            {"cell": names[row["cell_id"]], **record}
-            for row, record in zip(some, records(some, keys), strict=True)
-        ]
-        for name, some, keys in lists
-    }
-
-
-@per_study
-def rows_of_facts(results: StudyResults) -> list[Row]:
-    """The thresholds of a study of facts, with names and words."""
-    search, rows = results.study.search, []
-    for row in threshold_rows(results):
-        row |= name_keys(results, row)
-        row["D_V_words"] = wording.with_range(row["D_V"], row["D_V_low"], row["D_V_high"])
-        row["certificate_words"] = certificate_words(
-            json.dumps(row["certificate"]), search.seeds, target=search.target
-        )
-        low, high = row["rank_low"], row["rank_high"]
-        row["rank_words"] = f"{low:,.0f}" if low == high else f"{low:,.0f} to {high:,.0f}"
-        at = f"h = {row['h']}, d_qk = {row['d_qk']}"
-        row["text"] = f"{row['full']}, {at}\nD_V {row['D_V_words']}, {row['status']}"
-        rows.append(row)
-    return rows
 
 
 @per_study

@@ -1,6 +1,11 @@
-"""What several heads are worth: the threshold of every head count, beside the best of its cell."""
+"""What several heads are worth: the threshold of every setting, beside the best of its cell.
+
+Columns are named for the study's axis, as in ``thresholds.best``.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pandas as pd
 
@@ -11,13 +16,6 @@ from analysis.rows import Row, by_size, name_keys, rows_of
 from analysis.thresholds.best import best_of
 from analysis.thresholds.rows import certificate_of, thresholds_of
 from rgr_dist.study.study import Study
-
-HEAD_KINDS = {
-    "cell_id": "object", "m": "Int64", "d_model": "Int64", "degree": "Int64", "max_steps": "Int64",
-    "h": "Int64", "status": "object", "D_K": "Int64", "D_K_fails": "Int64", "D_K_low": "Int64",
-    "D_K_high": "Int64", "at_least": "Int64", "is_best": "bool", "times_best": "float64",
-    "arrow": "bool",
-}  # fmt: skip
 
 
 def by_heads(thresholds: pd.DataFrame, best: pd.DataFrame, study: Study) -> pd.DataFrame:
@@ -35,64 +33,70 @@ def by_heads(thresholds: pd.DataFrame, best: pd.DataFrame, study: Study) -> pd.D
         ends of App. A.2, null unless found; ``at_least``, null where found; ``is_best``;
         ``times_best``, D_K or its bound over the cell's D_K*; ``arrow``, whether it is a bound.
     """
-    stars = best.set_index("cell_id")[["D_K", "h_star"]].astype("object")
+    axis = study.search.sizes
+    stars = best.set_index("cell_id")[[axis.total, axis.best_arm]].astype("object")
     limits = {cell.cell_id: cell.training.max_steps for cell in study.cells}
     order = {cell.cell_id: i for i, cell in enumerate(study.cells)}
+    fails = f"{axis.total}_fails"
     rows = []
     for row in thresholds.astype("object").to_dict("records"):
-        if row["cell_id"] not in order or not study.search.lists(int(row["h"])):
+        if row["cell_id"] not in order or not study.search.lists(int(row[axis.arm])):
             continue
-        h, D_K = int(row["h"]), integer(row["D_K"])
-        star = integer(stars.at[row["cell_id"], "D_K"])
+        arm, width = int(row[axis.arm]), integer(row[axis.total])
+        star, best_arm = (integer(value) for value in stars.loc[row["cell_id"]])
         failed = (parse_certificate(row.get("certificate")) or {}).get("fail")
-        low = integer(row["D_K_low"])
-        bound = None if D_K is not None else low
-        shown = D_K if D_K is not None else bound
-        names = ("cell_id", "m", "d_model", "degree", "h", "status")
+        is_found, low = width is not None, integer(row[axis.low])
+        shown = width if is_found else low
+        names = ("cell_id", "m", "d_model", "degree", "status", *dict(axis.fixed), axis.arm)
         rows.append(
             {name: row[name] for name in names}
             | {
                 "max_steps": limits[row["cell_id"]],
-                "D_K": D_K,
-                "D_K_fails": h * int(failed["d_k"]) if failed and D_K is not None else None,
-                "D_K_low": low if D_K is not None else None,
-                "D_K_high": integer(row["D_K_high"]) if D_K is not None else None,
-                "at_least": bound,
-                "is_best": star is not None and h == integer(stars.at[row["cell_id"], "h_star"]),
+                axis.total: width,
+                fails: axis.width(arm, failed[axis.value]) if failed and is_found else None,
+                axis.low: low if is_found else None,
+                axis.high: integer(row[axis.high]) if is_found else None,
+                "at_least": None if is_found else low,
+                "is_best": star is not None and arm == best_arm,
                 "times_best": shown / star if shown is not None and star else None,
-                "arrow": row["status"] in ("pruned", "censored") and bound is not None,
+                "arrow": row["status"] in ("pruned", "censored") and not is_found and bool(low),
             }
         )
-    rows.sort(key=lambda row: (order[row["cell_id"]], row["h"]))
-    frame = pd.DataFrame(rows, columns=list(HEAD_KINDS), dtype="object")
-    return frame.astype({name: kind for name, kind in HEAD_KINDS.items() if kind != "object"})
+    rows.sort(key=lambda row: (order[row["cell_id"]], row[axis.arm]))
+    kinds: dict[str, Any] = {"cell_id": "object"}
+    kinds |= dict.fromkeys(("m", "d_model", "degree", "max_steps"), "Int64")
+    kinds |= dict.fromkeys((*dict(axis.fixed), axis.arm), "Int64") | {"status": "object"}
+    kinds |= dict.fromkeys((axis.total, fails, axis.low, axis.high, "at_least"), "Int64")
+    kinds |= {"is_best": "bool", "times_best": "float64", "arrow": "bool"}
+    return pd.DataFrame(rows, columns=list(kinds), dtype="object").astype(kinds)
 
 
 @per_study
 def by_heads_of(results: StudyResults) -> pd.DataFrame:
-    """The threshold of every (cell, h), or the bound on it, beside the cell's D_K*."""
+    """The threshold of every (cell, setting), or the bound on it, beside the cell's D_K*."""
     return by_heads(thresholds_of(results), best_of(results), results.study)
 
 
 @per_study
 def heads_of(results: StudyResults) -> list[Row]:
     """The rows of ``by_heads`` by size, with the rest of their threshold, names and words."""
-    kept = ("graph", "n_edges", "mean_score", "n_seeds", "d_k", "certificate", "limited_by",
+    axis = results.study.search.sizes
+    kept = ("graph", "n_edges", "mean_score", "n_seeds", axis.value, "certificate", "limited_by",
             "confirmed")  # fmt: skip
-    rest, ends = {}, {}
-    for row in rows_of(thresholds_of(results)):
-        key = row["cell_id"], row["h"]
-        rest[key] = {name: row[name] for name in kept if name in row}
-        ends[key] = row["D_K_low"], row["D_K_high"]
+    stored = {(row["cell_id"], row[axis.arm]): row for row in rows_of(thresholds_of(results))}
     rows = []
     for row in by_size(by_heads_of(results)):
-        key = row["cell_id"], row["h"]
-        row |= name_keys(results, row) | rest[key]
-        row["D_K_words"] = wording.with_range(row["D_K"], *ends[key])
+        threshold = stored[row["cell_id"], row[axis.arm]]
+        row |= name_keys(results, row)
+        row |= {name: threshold[name] for name in kept if name in threshold}
+        width = wording.with_range(row[axis.total], threshold[axis.low], threshold[axis.high])
+        row["width_words"] = width
         row["certificate_words"] = certificate_of(results, row)
-        is_found = row["D_K"] is not None
-        found = f"D_K {'= ' if is_found else ''}{row['D_K_words']}, {row['status']}"
-        text = [f"{row['full']}, h = {row['h']}", found]
+        is_ = "= " if row[axis.total] is not None else ""
+        text = [
+            f"{row['full']}, {axis.shown_arm} = {row[axis.arm]}",
+            f"{axis.total} {is_}{width}, {row['status']}",
+        ]
         if row["certificate_words"] != wording.MISSING:
             text.append(row["certificate_words"])
         row["text"] = "\n".join(text)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from analysis.drawing.panel import Figure, Key, Line, Panel, Point
-from analysis.drawing.scales import log2_axis
+from analysis.drawing.scales import Axis, log2_axis
+from rgr_dist.study.axis import SizeAxis
 
 BEST = (
     "The head count h* that needs the smallest D_K, against the compression m′ / d_model. Bars "
@@ -23,6 +24,12 @@ SPLITS = (
     "censored, since no width allowed has passed; inconsistent, since a width passes below one "
     "that fails; or not finished. Searching every head to its threshold takes keep_within: none."
 )
+FRONTIER = (
+    "The smallest passing D_V = h d_vo of each setting, cell by cell: the mean over seeds passes "
+    "at a mark and fails at the next narrower width tried. Bars run from the optimistic to the "
+    "conservative D_V; an arrow starts at the smallest width not excluded. The level line is D_V*."
+)
+PARAMETERS = " Dotted curves: the same number of parameters, d_qk + d_vo of each head."
 
 Row = Mapping[str, Any]
 
@@ -79,69 +86,79 @@ def _shifts(cells: Sequence[Row]) -> dict[str, float]:
     }
 
 
-def draw_thresholds_by_head(cells: Sequence[Row], heads: Sequence[Row]) -> Figure:
+def draw_thresholds_by_head(cells: Sequence[Row], heads: Sequence[Row], axis: SizeAxis) -> Figure:
     """D_K(h) of every cell, a panel each: thresholds, and arrows where only a bound is known.
 
     Args:
         cells: rows of ``thresholds.rows.cells_of``.
         heads: rows of ``heads_of``, one for each (cell, h).
+        axis: its arm is along, its total width up.
     """
-    counts = sorted({row["h"] for row in heads})
+    arm, total = axis.shown_arm, axis.total
+    listed = sorted({row[axis.arm] for row in heads})
     panels = []
     for cell in cells:
         own = [row for row in heads if row["anchor"] == cell["anchor"]]
-        seen = [row for row in own if row["D_K"] is not None or row["at_least"] is not None]
+        seen = [row for row in own if row[total] is not None or row["at_least"] is not None]
         if not seen:
             continue
-        ends = ("D_K", "D_K_low", "D_K_high", "at_least")
-        reach = [row[name] for row in seen for name in ends if row[name]]
-        found = sorted((row for row in seen if row["D_K"] is not None), key=lambda row: row["h"])
+        reach = [row[name] for row in seen for name in (total, axis.low, axis.high, "at_least")]
+        x = log2_axis("heads h" if arm == "h" else arm, listed, pad=1.35)
+        y = log2_axis(total, [width for width in reach if width], pad=1.5)
         points = [
             Point(
-                x=row["h"],
-                y=row["D_K"] if row["D_K"] is not None else row["at_least"],
-                key=f"{cell['anchor']}-h{row['h']}",
+                x=row[axis.arm],
+                y=row["at_least"] if row[total] is None else row[total],
+                key=f"{cell['anchor']}-{arm.replace('_', '-')}{row[axis.arm]}",
                 text=row["text"],
-                h=row["h"],
-                low=row["D_K_low"],
-                high=row["D_K_high"],
+                h=row[axis.arm],
+                low=row[axis.low],
+                high=row[axis.high],
                 hollow=row["status"] == "open",
-                arrow=row["D_K"] is None,
+                arrow=row[total] is None,
             )
             for row in seen
         ]
-        lines = []
-        if cell["D_K"] is not None:
-            lines.append(_level(cell["D_K"], counts))
-        if len(found) > 1:
-            joined = tuple((float(row["h"]), float(row["D_K"])) for row in found)
-            lines.append(Line(points=joined, look="series"))
-        best = "" if cell["D_K"] is None else f"D_K* = {cell['D_K']} at h* = {cell['h_star']}"
+        lines = _equal_parameters(x, y, axis) if axis.arm == "d_k" else []
+        best = cell["status"]
+        if cell[total] is not None:
+            best = f"{total}* = {cell[total]} at {arm}* = {cell[axis.best_arm]}"
+            lines.append(Line(points=((x.low, cell[total]), (x.high, cell[total])), look="guide"))
+        joined = sorted((row[axis.arm], row[total]) for row in seen if row[total] is not None)
+        if len(joined) > 1:
+            points_of_line = tuple((float(arm), float(width)) for arm, width in joined)
+            lines.append(Line(points=points_of_line, look="series"))
         panels.append(
             Panel(
-                title=(cell["short"], best or cell["status"]),
-                x=log2_axis("heads h", counts, pad=1.35),
-                y=log2_axis("D_K", reach, pad=1.5),
+                title=(cell["short"], best),
+                x=x,
+                y=y,
                 lines=tuple(lines),
                 points=tuple(points),
                 height=150,
                 cell=cell["anchor"],
             )
         )
-    legend = tuple(Key(text=f"h = {h}", h=h) for h in counts)
+    legend = [Key(text=f"{arm} = {value}", h=value) for value in listed]
     return Figure(
-        name="splits",
-        title="Smallest passing D_K of each number of heads",
-        caption=SPLITS,
+        name="splits" if arm == "h" else "frontier",
+        title=f"Smallest passing {total} of each {'number of heads' if arm == 'h' else arm}",
+        caption=SPLITS if axis.has_rivals else FRONTIER + PARAMETERS * (axis.arm == "d_k"),
         panels=tuple(panels),
-        legend=legend,
+        legend=tuple(legend),
         columns=columns_of(cells),
     )
 
 
-def _level(D_K: float, counts: Sequence[int]) -> Line:
-    ends = (min(counts) / 1.35, max(counts) * 1.35)
-    return Line(points=tuple((end, float(D_K)) for end in ends), look="guide")
+def _equal_parameters(x: Axis, y: Axis, axis: SizeAxis) -> list[Line]:
+    """Where the heads have the same number of parameters: the same d_qk + d_vo."""
+    h, lines, total = dict(axis.fixed)["h"], [], 4
+    while h * total <= 4 * y.high:
+        across = np.geomspace(x.low, min(x.high, total * 0.999), 40)
+        points = tuple((float(at), h * float(total - at)) for at in across)
+        lines.append(Line(points=tuple(p for p in points if p[1] >= y.low), look="guide"))
+        total *= 2
+    return lines
 
 
 def columns_of(cells: Sequence[Row]) -> int:

@@ -1,6 +1,8 @@
-"""Heads: h* against compression, D_K(h) of each cell, and the heads near the best one."""
+"""Heads, or values of d_qk: h* against compression, D_K(h) of each cell, settings near the best."""
 
 from __future__ import annotations
+
+import pandas as pd
 
 from analysis.heads.by_heads import by_heads_of, heads_of
 from analysis.heads.figures import draw_best_heads, draw_thresholds_by_head
@@ -13,28 +15,38 @@ from analysis.records import with_bits
 from analysis.rows import named
 from analysis.thresholds.best import pool_of
 from analysis.thresholds.comparable import laws_for
+from analysis.thresholds.listing import threshold_records
 from analysis.thresholds.rows import drawn_cells_of, thresholds_of
 from analysis.wording import fixed, three_digits
 from rgr_dist.paper import PublishedLaw
 
 
-def section(results: StudyResults) -> Section:
-    """What the number of heads does to the smallest width."""
-    figures = [draw_best_heads(drawn_cells_of(results), _curves(results), published(results))]
-    if any(row["D_K"] is not None or row["at_least"] is not None for row in heads_of(results)):
-        figures.append(draw_thresholds_by_head(drawn_cells_of(results), heads_of(results)))
-    shown = [_thresholds(results)] if heads_of(results) else []
+def section(results: StudyResults) -> Section | None:
+    """What the number of heads, or the key width, does to the smallest width."""
+    study, rows = results.study, heads_of(results)
+    if not study.record.finds_thresholds:
+        return None
+    axis, cells, figures = study.search.sizes, drawn_cells_of(results), []
+    if study.record.finds_D_K:
+        figures.append(draw_best_heads(cells, _curves(results), published(results)))
+    if any(row[axis.total] is not None or row["at_least"] is not None for row in rows):
+        figures.append(draw_thresholds_by_head(cells, rows, axis))
+    shown = [_thresholds(results)] if rows else []
     if len(pool_of(results)):
         shown.append(_pool(results))
+    one = axis.arms_key.removesuffix("s")
+    thresholds = thresholds_of(results)
     return Section(
-        name="heads",
-        title="Heads",
+        name=axis.arms_key,
+        title=f"{axis.arms[0].upper()}{axis.arms[1:]}",
         figures=figures,
         shown=shown,
         files={
-            "thresholds": with_bits(thresholds_of(results)),
-            "heads": by_heads_of(results),
-            "head_pool": pool_of(results),
+            "thresholds": with_bits(thresholds)
+            if study.record.finds_D_K
+            else pd.DataFrame(threshold_records(results)).drop(columns="cell"),
+            axis.arms_key: by_heads_of(results),
+            f"{one}_pool": pool_of(results),
         },
     )
 
@@ -68,57 +80,55 @@ def _equation(law: Law | PublishedLaw) -> str:
 
 
 def _thresholds(results: StudyResults) -> Table:
-    rows = heads_of(results)
+    rows, axis = heads_of(results), results.study.search.sizes
+    of_graph = [bits_column()] if results.study.record.finds_D_K else []
     columns = [
         cell_column(),
-        Column("h", lambda row: row["h"]),
-        Column("D_K", lambda row: row["D_K_words"], lambda row: row["D_K"]),
-        Column("d_k", lambda row: row["d_k"]),
-        bits_column(),
-        Column(
-            "mean", lambda row: None if row["mean_score"] is None else f"{row['mean_score']:.4f}"
-        ),
-        Column("certificate, in d_k", lambda row: row["certificate_words"], text=True),
+        Column(axis.shown_arm, lambda row: row[axis.arm]),
+        Column(axis.total, lambda row: row["width_words"], lambda row: row[axis.total]),
+        Column(axis.value, lambda row: row[axis.value]),
+        *of_graph,
+        _digits("mean_score", "mean", 4),
+        Column(f"certificate, in {axis.value}", lambda row: row["certificate_words"], text=True),
         Column("status", lambda row: row["status"], text=True),
     ]
     if any(row["limited_by"] for row in rows):
         columns.append(Column("limited by", lambda row: row["limited_by"] or "", text=True))
+    each = "every head count" if axis.arm == "h" else f"every {axis.shown_arm}"
     return Table(
-        name="table-heads",
-        caption=(
-            "The threshold of every head count. ≥: a lower bound, where none is known. Bits: of "
-            "the graph, per parameter at that D_K."
-        ),
+        name=f"table-{axis.arms_key}",
+        caption=f"The threshold of {each}. ≥: a lower bound, where none is known."
+        + (f" Bits: of the graph, per parameter at that {axis.total}." if of_graph else ""),
         columns=columns,
         rows=rows,
-        folded=f"Thresholds of every head count: {len(rows)} rows",
+        folded=f"Thresholds of {each}: {len(rows)} rows",
     )
 
 
 def _pool(results: StudyResults) -> Table:
-    rows = named(results, pool_of(results))
-
-    def digits(name: str, places: int) -> Column:
-        head = {"mean_score": "mean", "mean_difference": "mean difference", "p_value": "p"}[name]
-        return Column(head, lambda row: None if row[name] is None else fixed(row[name], places))
-
+    rows, axis = named(results, pool_of(results)), results.study.search.sizes
     return Table(
         name="table-pool",
         caption=(
-            "Heads that pass within 10 % of D_K*, or one step of their d_k above it, each compared "
-            "with h* by a paired t-test on the seeds that both ran."
+            f"{axis.arms[0].upper()}{axis.arms[1:]} that pass within 10 % of {axis.total}*, or one "
+            f"step of their {axis.value} above it, each compared with {axis.shown_arm}* by a "
+            "paired t-test on the seeds that both ran."
         ),
         columns=[
             cell_column(),
-            Column("h", lambda row: row["h"]),
-            Column("D_K", lambda row: row["D_K"]),
-            digits("mean_score", 4),
+            Column(axis.shown_arm, lambda row: row[axis.arm]),
+            Column(axis.total, lambda row: row[axis.total]),
+            _digits("mean_score", "mean", 4),
             Column("seeds in common", lambda row: row["n_common"]),
-            digits("mean_difference", 4),
-            digits("p_value", 3),
+            _digits("mean_difference", "mean difference", 4),
+            _digits("p_value", "p", 3),
             Column("decided by", lambda row: row["rule"], text=True),
             Column("kept", lambda row: "yes" if row["retained"] else "no", text=True),
         ],
         rows=rows,
-        folded=f"Head counts near D_K*, compared with h*: {len(rows)} rows",
+        folded=f"Settings near {axis.total}*, compared with {axis.shown_arm}*: {len(rows)} rows",
     )
+
+
+def _digits(name: str, head: str, places: int) -> Column:
+    return Column(head, lambda row: None if row[name] is None else fixed(row[name], places))

@@ -20,8 +20,10 @@ from rgr_dist.paper import capacity_scale
 Curve = Callable[[float], float]
 
 
-def section(results: StudyResults) -> Section:
+def section(results: StudyResults) -> Section | None:
     """The figure of D_K* and its ratio to the law's scale."""
+    if not results.study.record.finds_D_K:
+        return None
     figure = draw_law(drawn_cells_of(results), curves(results), published(results))
     said = (
         conclusions.ratios(fits_of(results)),

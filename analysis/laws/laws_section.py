@@ -15,8 +15,10 @@ from analysis.thresholds.comparable import comparison_of, laws_for
 from analysis.wording import fixed, three_digits
 
 
-def section(results: StudyResults) -> Section:
+def section(results: StudyResults) -> Section | None:
     """The candidates by AICc and leave-one-out error, the fits, the cells' parts."""
+    if not results.study.record.finds_D_K:
+        return None
     fits = fits_of(results)
     words = [
         conclusions.which_law(fits.candidates),

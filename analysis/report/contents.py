@@ -1,4 +1,4 @@
-"""What a report has, in order: one list for each kind of study. A new section is named here."""
+"""What a report has, in order, whatever its study is of. A new section is named here."""
 
 from __future__ import annotations
 
@@ -21,49 +21,33 @@ from analysis.transitions import section as transitions
 
 Make = Callable[[StudyResults], Section | None]
 
-CONTENTS: dict[str, tuple[Make, ...]] = {
-    "thresholds": (
-        summary.section,
-        law.section,
-        training_time.section,
-        agreement.section,
-        cells.section,
-        heads.section,
-        transitions.section,
-        laws.section,
-        theory.section,
-        cost.section,
-        protocol.section,
-        provenance.section,
-        repeat.section,
-    ),
-    "accuracy": (
-        accuracy.summary,
-        accuracy.section,
-        cost.section,
-        protocol.section,
-        provenance.section,
-        repeat.section,
-    ),
-    "facts": (
-        facts.summary,
-        facts.frontier,
-        facts.ranks,
-        facts.law,
-        facts.taus,
-        facts.said,
-        cost.section,
-        provenance.section,
-        repeat.section,
-    ),
-}
-"""The sections by the name that a model's record gives its report; one that is None is left out."""
+CONTENTS: tuple[Make, ...] = (
+    summary.section,
+    accuracy.section,
+    law.section,
+    training_time.section,
+    agreement.section,
+    cells.section,
+    heads.section,
+    transitions.section,
+    laws.section,
+    theory.section,
+    facts.ranks,
+    facts.law,
+    facts.taus,
+    facts.said,
+    cost.section,
+    protocol.section,
+    provenance.section,
+    repeat.section,
+)
+"""The sections in order; one that a study has nothing of is None, and is left out."""
 
 
 def sections(results: StudyResults) -> list[Section]:
     """The sections of the study's page, the head first."""
-    makers = list(CONTENTS[results.study.cells[0].record.report])
-    if results.study.search.mode == "grid" and transitions.section in makers:  # what it is run for
+    makers = list(CONTENTS)
+    if results.study.search.mode == "grid":  # transitions are what it is run for
         makers.remove(transitions.section)
         makers.insert(1, transitions.section)
     return [section for make in makers if (section := make(results)) is not None]

@@ -24,11 +24,11 @@ from rgr_dist.store.store import Store
 
 def headline(results: StudyResults) -> str:
     """The finding of the study in a sentence or two."""
-    kind = results.study.cells[0].record.report
-    if kind == "accuracy":
+    record = results.study.record
+    if not record.finds_thresholds:
         return accuracy.headline(splits_of(results))
-    if kind == "facts":
-        return facts.headline(facts.threshold_rows(results), results.study)
+    if not record.finds_D_K:
+        return facts.headline(facts.rows_of_facts(results), results.study)
     return conclusions.headline(fits_of(results), best_of(results))
 
 
@@ -68,7 +68,7 @@ def report(results: StudyResults) -> tuple[str, dict[str, bytes]]:
     """The page of a study as HTML, and the files beside it by name."""
     results, content = results, sections(results)
     files = files_of(content)
-    if results.study.cells[0].record.report == "thresholds":
+    if results.study.record.finds_D_K:
         laws = {"laws": [law.to_json() for law in fits_of(results).laws]}
         files["laws.json"] = f"{json.dumps(laws, indent=2, allow_nan=False)}\n".encode()
     files["study.yaml"] = results.study.to_yaml().encode()

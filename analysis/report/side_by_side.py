@@ -192,7 +192,7 @@ def differences(pair: Pair, names: Names) -> Section:
 
 
 def _by_accuracy(pair: Pair) -> bool:
-    return pair[0].study.cells[0].record.report == "accuracy"
+    return not pair[0].study.record.finds_thresholds
 
 
 def _alone(pair: Pair) -> tuple[list[str], list[str]]:
@@ -215,8 +215,8 @@ def _pairs(pair: Pair, names: Names) -> list[dict[str, Any]]:
         for side, of in (("a", one), ("b", other)):
             row |= {f"D_K_{side}": of["D_K"], f"low_{side}": of["D_K_low"]}
             row |= {f"high_{side}": of["D_K_high"], f"h_{side}": of["h_star"]}
-            row |= {f"d_k_{side}": of["d_k"], f"words_{side}": of["D_K_words"]}
-            row |= {f"h_words_{side}": of["h_words"]}
+            row |= {f"d_k_{side}": of["d_k"], f"words_{side}": of["width_words"]}
+            row |= {f"h_words_{side}": of["arm_words"]}
         row |= _ratio(one, other)
         row["text"] = "\n".join(
             [

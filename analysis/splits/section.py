@@ -40,8 +40,10 @@ def summary(results: StudyResults) -> Section:
     )
 
 
-def section(results: StudyResults) -> Section:
+def section(results: StudyResults) -> Section | None:
     """Accuracy and answers of NULL at every split."""
+    if results.study.record.finds_thresholds:
+        return None
     study = results.study
     splits = _splits(results)
     cells = [{"anchor": name.anchor, "short": name.short} for name in names_of(results).values()]

@@ -1,4 +1,8 @@
-"""From thresholds per head to D_K* and h* per cell, as in App. A.2."""
+"""From the thresholds of every setting to the best of each cell, as in App. A.2: D_K* and h*.
+
+Columns are named for the study's axis (``study.axis``). Where the value width of facts is searched,
+D_K reads D_V, and h reads d_qk where that tells the settings apart.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +16,13 @@ import pandas as pd
 from analysis.load import StudyResults, per_study
 from analysis.records import integer, parse_certificate, real
 from analysis.runs import scored
+from rgr_dist.study.axis import SizeAxis
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study
 from search.best_arm import largest_kept, rank
 
 SIGNIFICANCE = 0.05
-"""Level of the paired t-test that decides which head counts h_low and h_high span (App. A.2)."""
+"""Level of the paired t-test that decides which settings h_low and h_high span (App. A.2)."""
 
 POOL_MARGIN = 0.10
 """Share by which a candidate's D_K may exceed D_K* (App. A.2), where that is more than one step of
@@ -29,19 +34,6 @@ SAME_SCORE = 1e-12
 Head = dict[str, Any]
 """A row of the thresholds, as a record."""
 
-BEST_KINDS = {
-    "cell_id": "object", "model": "object", "graph": "object", "m": "Int64", "d_model": "Int64",
-    "degree": "Int64", "n_edges": "Int64", "D_K": "Int64", "D_K_low": "Int64", "D_K_high": "Int64",
-    "h_star": "Int64", "h_low": "Int64", "h_high": "Int64", "d_k": "Int64", "status": "object",
-    "mean_score": "float64", "n_seeds": "Int64", "certificate": "object", "max_steps": "Int64",
-    "confirmed": "object", "D_K_first": "Int64",
-}  # fmt: skip
-POOL_KINDS = {
-    "cell_id": "object", "m": "Int64", "d_model": "Int64", "degree": "Int64", "h": "Int64",
-    "d_k": "Int64", "D_K": "Int64", "mean_score": "float64", "n_common": "Int64",
-    "mean_difference": "float64", "p_value": "float64", "retained": "bool", "rule": "object",
-}  # fmt: skip
-
 
 @per_study
 def best_of(results: StudyResults) -> pd.DataFrame:
@@ -51,7 +43,7 @@ def best_of(results: StudyResults) -> pd.DataFrame:
 
 @per_study
 def pool_of(results: StudyResults) -> pd.DataFrame:
-    """Head counts near D_K*, compared with h*: ``head_pool`` of a study's tables."""
+    """Settings near D_K*, compared with h*: ``head_pool`` of a study's tables."""
     return head_pool(results.thresholds, results.searched, results.study)
 
 
@@ -72,14 +64,17 @@ def best(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataF
         h_high, d_k, status, mean_score, n_seeds, certificate, max_steps, confirmed, D_K_first``.
         d_k, mean_score, n_seeds and certificate are those of h*'s threshold. status is the cell's:
         ``open`` while any head is open, ``inconsistent`` if an inconsistent head might have a
-        smaller D_K, else ``found``, or ``censored`` if no head passes.
+        smaller D_K, else ``found``, or ``censored`` if no head passes. Settings of facts are not
+        rivals: one that is inconsistent leaves the others found.
     """
+    axis = study.search.sizes
+    arm, total, first_total = axis.shown_arm, axis.total, axis.first
     pool = head_pool(thresholds, runs, study)
-    retained = pool[pool["retained"]].groupby("cell_id")["h"].agg(["min", "max"])
+    retained = pool[pool["retained"]].groupby("cell_id")[axis.arm].agg(["min", "max"])
     spans = {cell_id: (low, high) for cell_id, low, high in retained.itertuples()}
     rows = []
     for cell, heads in _heads(thresholds, study):
-        found = [head for head in heads if head["D_K"] is not None]
+        found = [head for head in heads if head[total] is not None]
         row: dict[str, Any] = {
             "cell_id": cell.cell_id,
             "model": cell.model,
@@ -90,26 +85,36 @@ def best(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataF
             "n_edges": cell.n_edges,
             "max_steps": cell.training.max_steps,
             "confirmed": None,
-            "D_K_first": _smallest(heads, "D_K_first"),
+            first_total: _smallest(heads, first_total),
         }
         if not found:
-            every = all(head["D_K_low"] is not None for head in heads)
+            every = all(head[axis.low] is not None for head in heads)
             known = every and _has_every_head(heads, study)
-            row["D_K_low"] = _smallest(heads, "D_K_low") if known else None
-            row["D_K_high"] = _smallest(heads, "D_K_high")
+            row[axis.low] = _smallest(heads, axis.low) if known else None
+            row[axis.high] = _smallest(heads, axis.high)
         else:
-            first = _best_head(found, cell.minimised)
-            copied = ("D_K", "d_k", "mean_score", "n_seeds", "confirmed", "certificate")
+            first = _best_head(found, cell, axis)
+            copied = (total, axis.value, "mean_score", "n_seeds", "confirmed", "certificate")
             row |= {name: first.get(name) for name in copied}
-            row["h_star"] = first["h"]
-            row["h_low"], row["h_high"] = spans[cell.cell_id]
-            if _smallest(found, "D_K_low") is not None:
+            row[axis.best_arm] = first[axis.arm]
+            row[f"{arm}_low"], row[f"{arm}_high"] = spans[cell.cell_id]
+            if _smallest(found, axis.low) is not None:
                 searched = [head for head in heads if head["status"] in ("found", "pruned")]
-                row["D_K_low"] = _smallest(searched, "D_K_low")
-            row["D_K_high"] = _smallest([h for h in found if _is_near(h, first)], "D_K_high")
+                row[axis.low] = _smallest(searched, axis.low)
+            near = [head for head in found if _is_near(head, first, axis)]
+            row[axis.high] = _smallest(near, axis.high)
         row["status"] = _status(heads, found, study)
         rows.append(row)
-    return _frame(rows, BEST_KINDS)
+    whole = dict.fromkeys(
+        ("m", "d_model", "degree", "n_edges", total, axis.low, axis.high, axis.best_arm,
+         f"{arm}_low", f"{arm}_high", axis.value), "Int64"
+    )  # fmt: skip
+    return _frame(
+        rows,
+        {"cell_id": "object", "model": "object", "graph": "object", **whole, "status": "object"}
+        | {"mean_score": "float64", "n_seeds": "Int64", "certificate": "object"}
+        | {"max_steps": "Int64", "confirmed": "object", first_total: "Int64"},
+    )
 
 
 def head_pool(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataFrame:
@@ -131,29 +136,29 @@ def head_pool(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.
         ``cell_id, m, d_model, degree, h, d_k, D_K, mean_score, n_common, mean_difference, p_value,
         retained, rule``; mean_difference is the candidate's score minus h*'s.
     """
-    good = scored(runs, study)
-    rows_of_probe = good.groupby(["cell_id", "h", "d_k"], sort=False).indices
+    axis, good = study.search.sizes, scored(runs, study)
+    rows_of_probe = good.groupby(["cell_id", axis.arm, axis.value], sort=False).indices
     score, seed = good["score"].to_numpy(), good["seed"].to_numpy()
 
     def scores(cell: Cell, head: Head) -> dict[int, float]:
         """The scores of a head's probe, by seed."""
-        at = rows_of_probe.get((cell.cell_id, head["h"], head["d_k"]), [])
+        at = rows_of_probe.get((cell.cell_id, head[axis.arm], head[axis.value]), [])
         return dict(zip(seed[at].tolist(), score[at].tolist(), strict=True))
 
     rows = []
     for cell, heads in _heads(thresholds, study):
-        found = [head for head in heads if head["D_K"] is not None]
+        found = [head for head in heads if head[axis.total] is not None]
         if not found:
             continue
-        first = _best_head(found, cell.minimised)
+        first = _best_head(found, cell, axis)
         reference = scores(cell, first)
-        for head in _passing(heads):
-            if not _is_near(head, first):
+        for head in _passing(heads, axis):
+            if not _is_near(head, first, axis):
                 continue
             own = scores(cell, head)
             seeds = [one for one in own if one in reference]
             gap = np.array([own[one] - reference[one] for one in seeds], dtype=np.float64)
-            if head["h"] == first["h"]:
+            if head[axis.arm] == first[axis.arm]:
                 rule, p_value, retained = "best", None, True
             else:
                 rule, p_value, retained = _compare(gap)
@@ -163,7 +168,7 @@ def head_pool(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.
                     "m": cell.m,
                     "d_model": cell.d_model,
                     "degree": cell.graph.degree,
-                    **{name: head[name] for name in ("h", "d_k", "D_K", "mean_score")},
+                    **{name: head[name] for name in (*axis.columns, axis.total, "mean_score")},
                     "n_common": len(seeds),
                     "mean_difference": float(gap.mean()) if len(gap) else None,
                     "p_value": p_value,
@@ -171,7 +176,13 @@ def head_pool(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.
                     "rule": rule,
                 }
             )
-    return _frame(rows, POOL_KINDS)
+    whole = ("m", "d_model", "degree", *axis.columns, axis.total)
+    return _frame(
+        rows,
+        {"cell_id": "object"} | dict.fromkeys(whole, "Int64")
+        | {"mean_score": "float64", "n_common": "Int64", "mean_difference": "float64"}
+        | {"p_value": "float64", "retained": "bool", "rule": "object"},
+    )  # fmt: skip
 
 
 def _compare(gap: npt.NDArray[np.float64]) -> tuple[str, float | None, bool]:
@@ -189,44 +200,49 @@ def _compare(gap: npt.NDArray[np.float64]) -> tuple[str, float | None, bool]:
     return "paired t-test", p_value, p_value > SIGNIFICANCE
 
 
-def _is_near(head: Head, first: Head) -> bool:
+def _is_near(head: Head, first: Head, axis: SizeAxis) -> bool:
     """Whether a head's width is near that of the best one."""
-    return bool(head["d_k"] <= largest_kept(first["D_K"], head["h"], POOL_MARGIN))
+    return bool(head[axis.value] <= largest_kept(first[axis.total], head["h"], POOL_MARGIN))
 
 
 def _heads(thresholds: pd.DataFrame, study: Study) -> Iterator[tuple[Cell, list[Head]]]:
-    """Each cell's threshold rows for the study's heads, sorted by h, None where a value is missing.
+    """Each cell's threshold rows for the study's settings, sorted; None where a value is missing.
 
     As plain records: of a thousand cells each step on a table of a few rows takes seconds.
     """
-    whole = ("h", "d_k", "D_K", "D_K_low", "D_K_high", "n_seeds", "D_K_first")
+    axis = study.search.sizes
+    whole = (*axis.columns, *axis.whole, "n_seeds")
     by_cell: dict[str, list[Head]] = {}
     for row in thresholds.astype("object").to_dict("records"):
-        if study.search.lists(int(row["h"])):
+        if study.search.lists(int(row[axis.arm])):
             head: Head = {str(name): value for name, value in row.items()}
             head |= {name: integer(row.get(name)) for name in whole}  # older tables lack the last
             head["mean_score"] = real(row["mean_score"])
             by_cell.setdefault(row["cell_id"], []).append(head)
     for cell in study.cells:
-        yield cell, sorted(by_cell.get(cell.cell_id, []), key=lambda head: int(head["h"]))
+        yield cell, sorted(by_cell.get(cell.cell_id, []), key=lambda head: int(head[axis.arm]))
 
 
-def _passing(heads: Sequence[Head]) -> list[Head]:
+def _passing(heads: Sequence[Head], axis: SizeAxis) -> list[Head]:
     """The heads known to pass, each with the width at which it does."""
     passing = []
     for head in heads:
         shown = head
         if head["status"] == "inconsistent":
             tested = (parse_certificate(head["certificate"]) or {}).get("pass") or {}
-            shown = head | {name: tested.get(name) for name in ("d_k", "D_K", "mean_score")}
-        if shown["D_K"] is not None:
+            shown = head | {name: tested.get(name) for name in (axis.value, axis.total)}
+            shown["mean_score"] = tested.get("mean_score")
+        if shown[axis.total] is not None:
             passing.append(shown)
     return passing
 
 
-def _best_head(found: Sequence[Head], minimised: bool) -> Head:
+def _best_head(found: Sequence[Head], cell: Cell, axis: SizeAxis) -> Head:
     """The head h*, as ``search.best_arm.rank`` has it."""
-    return min(found, key=lambda row: rank(row["D_K"], row["mean_score"], row["h"], minimised))
+    return min(
+        found,
+        key=lambda row: rank(row[axis.total], row["mean_score"], row[axis.arm], cell.minimised),
+    )
 
 
 def _smallest(heads: Sequence[Head], name: str) -> int | None:
@@ -235,18 +251,19 @@ def _smallest(heads: Sequence[Head], name: str) -> int | None:
 
 def _has_every_head(heads: Sequence[Head], study: Study) -> bool:
     """Whether every listed head has a row; under ``heads: all``, whether any head was tried."""
-    searched = study.search.heads
-    return len(heads) > 0 if searched == "all" else len(heads) == len(searched)
+    arms = study.search.arms
+    return len(heads) > 0 if arms == "all" else len(heads) == len(arms)
 
 
 def _status(heads: Sequence[Head], found: Sequence[Head], study: Study) -> str:
+    axis = study.search.sizes
     if not _has_every_head(heads, study) or any(head["status"] == "open" for head in heads):
         return "open"
-    doubtful = [head["D_K_low"] for head in heads if head["status"] == "inconsistent"]
+    doubtful = [head[axis.low] for head in heads if head["status"] == "inconsistent"]
     if not found:
         return "inconsistent" if doubtful else "censored"
-    least = min(head["D_K"] for head in found)
-    undercut = any(low is None or low < least for low in doubtful)
+    least = min(head[axis.total] for head in found)
+    undercut = axis.has_rivals and any(low is None or low < least for low in doubtful)
     return "inconsistent" if undercut else "found"
 
 

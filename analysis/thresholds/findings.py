@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
-from analysis.records import integer, parse_certificate, real
-from analysis.wording import MISSING, plural
+from analysis.wording import plural
 from rgr_dist.study.study import Study
-
-STATUS = {
-    "found": "found",
-    "censored": "censored: no pass up to the largest width allowed",
-    "pruned": "pruned: cannot come within the kept margin of the best head",
-    "inconsistent": "inconsistent: a wider probe fails where a narrower one passes",
-    "open": "open: the search is not finished",
-}
 
 
 def target_words(study: Study) -> str:
@@ -84,41 +74,6 @@ def asked(study: Study, cells: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def found(cells: Sequence[Mapping[str, Any]], has_budgets: bool = False) -> str:
-    """Where D_K* and h* are smallest and largest; nothing where fewer than two cells have one.
-
-    Args:
-        cells: rows of ``thresholds.rows.cells_of``.
-        has_budgets: tell of the largest step limit of each cell alone.
-    """
-    when = ""
-    if has_budgets:
-        when, cells = "at the largest step limit ", [row for row in cells if row["largest"]]
-    known = [row for row in cells if row["D_K"] is not None]
-    if len(known) < 2:
-        return ""
-    low, high = (choose(known, key=_width) for choose in (min, max))
-    if low["D_K"] == high["D_K"]:
-        return f"This width, D_K*, {when}is {low['D_K']} in {plural(len(known), 'cell')}."
-    heads = [int(row["h_star"]) for row in known]
-    best = (
-        f"one number of heads, {heads[0]}, is best throughout"
-        if min(heads) == max(heads)
-        else f"the best number of heads h* goes from {min(heads)} to {max(heads)}"
-    )
-    part = (
-        ""
-        if len(known) == len(cells)
-        else f" in the {len(known)} of {len(cells)} cells that have one"
-    )
-    ends = [f"{row['D_K']} at {_place(row, has_budgets)}" for row in (low, high)]
-    return f"This width, D_K*, {when}goes from {ends[0]} to {ends[1]}{part}, and {best}."
-
-
-def _place(row: Mapping[str, Any], has_budgets: bool) -> str:
-    return f"({row['m']}, {row['d_model']})" if has_budgets else str(row["short"])
-
-
 def unfinished(cells: Sequence[Mapping[str, Any]]) -> str:
     """That some cells are still searched, so that their thresholds may change; else nothing.
 
@@ -135,37 +90,6 @@ def unfinished(cells: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def _width(row: Mapping[str, Any]) -> int:
-    return int(row["D_K"])
-
-
-def certificate_words(
-    text: object, seeds: int, minimised: bool = False, target: float = math.nan
-) -> str:
-    """``passes at 6 (10 seeds, mean 0.9961), fails at 5 (mean ≤ 0.9824 after 2 seeds)``.
-
-    Widths are d_k, or d_vo of facts. For a failing probe that stopped early, the mean is the best
-    that all of the study's ``seeds`` could have given. A mean that fails has as many digits as tell
-    it from the target.
-    """
-    certificate = parse_certificate(text) or {}
-    passed, failed = certificate.get("pass"), certificate.get("fail")
-    if not passed and not failed:
-        return MISSING
-    words = []
-    width = "d_vo" if "d_vo" in {**(passed or {}), **(failed or {})} else "d_k"
-    if passed:
-        mean = _mean(passed["mean_score"])
-        words.append(f"passes at {passed[width]} ({_seeds(passed['n_seeds'])}, mean {mean})")
-    if failed:
-        words.append(f"fails at {failed[width]} ({_failure(failed, seeds, minimised, target)})")
-    elif passed:
-        at_one = integer(passed[width]) == 1
-        words.append("nothing is narrower" if at_one else "no failing probe below")
-    yet = passed and failed and failed[width] > passed[width]
-    return (" yet " if yet else ", ").join(words)
-
-
 def limits(thresholds: pd.DataFrame) -> str:
     """How many thresholds are known to be limited by training, and how many by capacity."""
     capacity, budget = (
@@ -176,24 +100,3 @@ def limits(thresholds: pd.DataFrame) -> str:
         f"training budget: D_K still falls at larger step limits. The other {capacity} are the "
         "same at the two largest."
     )
-
-
-def _failure(failed: Mapping[str, Any], seeds: int, minimised: bool, target: float) -> str:
-    n, mean = int(failed["n_seeds"]), real(failed["mean_score"])
-    if mean is None:
-        return _seeds(n)
-    if n >= seeds:
-        return f"{_seeds(n)}, mean {_mean(mean, target)}"
-    if minimised:
-        return f"mean ≥ {_mean(n * mean / seeds, target)} after {_seeds(n)}"
-    ceiling = (n * mean + seeds - n) / seeds
-    return f"mean ≤ {_mean(ceiling, target)} after {_seeds(n)}"
-
-
-def _seeds(number: Any) -> str:
-    return plural(int(number), "seed")
-
-
-def _mean(score: Any, target: float = math.nan) -> str:
-    told = (f"{float(score):.{digits}f}" for digits in range(4, 13))
-    return next((text for text in told if float(text) != target), str(score))

@@ -1,4 +1,4 @@
-"""The cells and the thresholds of every head count, as rows with words."""
+"""The cells and the thresholds of every setting, as rows with words."""
 
 from __future__ import annotations
 
@@ -11,17 +11,26 @@ from analysis import wording
 from analysis.load import StudyResults, per_study
 from analysis.rows import Row, by_size, name_keys
 from analysis.thresholds.best import best_of
-from analysis.thresholds.findings import STATUS, certificate_words
+from analysis.thresholds.certificates import certificate_words
 from rgr_dist.paper import capacity_scale, compression
+
+STATUS = {
+    "found": "found",
+    "censored": "censored: no pass up to the largest width allowed",
+    "pruned": "pruned: cannot come within the kept margin of the best head",
+    "inconsistent": "inconsistent: a wider probe fails where a narrower one passes",
+    "open": "open: the search is not finished",
+}
 
 
 @per_study
 def thresholds_of(results: StudyResults) -> pd.DataFrame:
-    """The threshold of every (cell, h), in the study's order."""
+    """The threshold of every (cell, setting), in the study's order."""
     order = {cell.cell_id: i for i, cell in enumerate(results.study.cells)}
     table = results.thresholds
     ours = table[table["cell_id"].isin(order)]
-    ours = ours.assign(_order=ours["cell_id"].map(order)).sort_values(["_order", "h"])
+    ours = ours.assign(_order=ours["cell_id"].map(order))
+    ours = ours.sort_values(["_order", results.study.search.sizes.arm])
     return ours.drop(columns="_order").reset_index(drop=True)
 
 
@@ -31,6 +40,7 @@ def cells_of(results: StudyResults) -> list[Row]:
 
     ``largest`` says which have the largest step limit of their family.
     """
+    axis = results.study.search.sizes
     largest = {family[-1].cell_id for family in results.study.budgets.values()}
     rows = []
     for row in by_size(best_of(results)):
@@ -38,10 +48,12 @@ def cells_of(results: StudyResults) -> list[Row]:
         row |= name_keys(results, row)
         row["largest"] = row["cell_id"] in largest
         row |= {"scale": capacity_scale(*sizes), "compression": compression(*sizes)}
-        row["D_K_words"] = wording.with_range(row["D_K"], row["D_K_low"], row["D_K_high"])
-        row["h_words"] = wording.with_range(row["h_star"], row["h_low"], row["h_high"])
+        row["width_words"] = wording.with_range(row[axis.total], row[axis.low], row[axis.high])
+        row["arm_words"] = wording.with_range(
+            row[axis.best_arm], *(row[f"{axis.shown_arm}_{end}"] for end in ("low", "high"))
+        )
         row["certificate_words"] = certificate_of(results, row)
-        row["text"] = _text(row)
+        row["text"] = _text(results, row)
         rows.append(row)
     return rows
 
@@ -54,19 +66,24 @@ def drawn_cells_of(results: StudyResults) -> list[Row]:
 
 def certificate_of(results: StudyResults, row: Mapping[str, Any]) -> str:
     """The certificate of a row in words."""
-    minimised, search = results.study.cells[0].minimised, results.study.search
-    return certificate_words(row["certificate"], search.seeds, minimised, search.target)
+    study = results.study
+    return certificate_words(
+        row["certificate"], study.search.seeds, study.record.minimised, study.search.target,
+        study.search.sizes,
+    )  # fmt: skip
 
 
-def _text(row: Row) -> str:
-    lines = [row["full"]]
-    if row["D_K"] is None:
-        bound = "" if row["D_K_words"] == wording.MISSING else f"D_K* {row['D_K_words']}, "
+def _text(results: StudyResults, row: Row) -> str:
+    axis, lines = results.study.search.sizes, [row["full"]]
+    if row[axis.total] is None:
+        known = row["width_words"] != wording.MISSING
+        bound = f"{axis.total}* {row['width_words']}, " if known else ""
         lines.append(bound + STATUS[row["status"]])
     else:
         so_far = ", so far" if row["status"] == "open" else ""
-        lines.append(f"D_K* = {row['D_K_words']}{so_far}")
-        lines.append(f"h* = {row['h_words']}, d_k = {row['d_k']}")
+        value = f"{axis.value} = {row[axis.value]}"
+        lines.append(f"{axis.total}* = {row['width_words']}{so_far}")
+        lines.append(f"{axis.shown_arm}* = {row['arm_words']}, {value}")
     if row["certificate_words"] != wording.MISSING:
         lines.append(row["certificate_words"])
     return "\n".join(lines)

@@ -194,7 +194,7 @@ def _score(record: Model) -> str:
 
 def _target(record: Model) -> str:
     target = Search().target if record.target is None else record.target
-    return "–" if record.report == "accuracy" else f"{target:g}"
+    return f"{target:g}" if record.finds_thresholds else "–"
 
 
 def _own(record: Model) -> str:

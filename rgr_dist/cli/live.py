@@ -73,7 +73,7 @@ class LiveView:
         self._failures_said = len(summary.failures)
         if self._live is not None:
             progress = self._bar(summary, self._left(study, portfolio))
-            by_accuracy = study.cells[0].record.report == "accuracy"
+            by_accuracy = not study.record.finds_thresholds
             width = NotebookCell.WIDTH if self.console.is_jupyter else self.console.width
             legend = Text(ACCURACY_LEGEND) if by_accuracy else _legend(width, study.search.sizes)
             table = bracket_table(study, portfolio)
@@ -88,7 +88,7 @@ class LiveView:
             if state.is_done and cell.cell_id not in self._settled:
                 self._settled.add(cell.cell_id)
                 self._said = now
-                if cell.record.report == "accuracy":  # a curve is measured, not a threshold
+                if not cell.record.finds_thresholds:  # a curve is measured, not a threshold
                     self.say(f"{study.name_of(cell)}: every split has run")
                     continue
                 best = state.best
@@ -186,7 +186,7 @@ def bracket_table(study: Study, portfolio: Portfolio) -> Table:
     table.add_column(f"{of_arm}*", justify="right")
     for cell in study.cells:
         state = portfolio.state(cell.cell_id)
-        by_accuracy = cell.record.report == "accuracy"
+        by_accuracy = not cell.record.finds_thresholds
         best = None if by_accuracy else state.best_cost
         sign = accuracy_sign if by_accuracy else bracket_sign
         shown = "" if best is None else f"{best}" if state.is_settled else f"≤ {best}"

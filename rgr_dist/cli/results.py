@@ -59,27 +59,25 @@ def thresholds(
 
 def threshold_sections(results: StudyResults) -> dict[str, list[dict[str, Any]]]:
     """The records of ``thresholds`` and ``best``, cells of one size side by side."""
-    from analysis.records import best_records, threshold_records
-    from analysis.thresholds.best import best_of
+    from analysis.thresholds.listing import best_records, threshold_records
 
-    resolved = results.study
-    if resolved.search.axis == "d_vo":
-        from analysis.facts import tables as facts
+    study = results.study
+    sections = {"thresholds": threshold_records(results), "best": best_records(results)}
+    if not study.record.finds_D_K and study.record.finds_thresholds:
+        return sections
+    if not study.has_alike_cells:
+        return {name: [_unnamed(row) for row in rows] for name, rows in sections.items()}
+    sizes = {study.name_of(cell): cell.name for cell in study.cells}
+    place = {size: i for i, size in enumerate(dict.fromkeys(sizes.values()))}
+    return {
+        name: sorted(rows, key=lambda row: place[sizes[row["cell"]]])
+        for name, rows in sections.items()
+    }
 
-        return facts.sections(results)
-    best = best_of(results)
-    sections = {"thresholds": threshold_records(results.thresholds), "best": best_records(best)}
-    if resolved.has_alike_cells:  # their sizes do not tell them apart
-        sizes = {cell.cell_id: cell.name for cell in resolved.cells}
-        place = {size: i for i, size in enumerate(dict.fromkeys(sizes.values()))}
-        for name, table in ("thresholds", results.thresholds), ("best", best):
-            ids = table["cell_id"].tolist()
-            rows = [
-                (place[sizes[cell]], {"cell": resolved.cell_names[cell], **row})
-                for cell, row in zip(ids, sections[name], strict=True)
-            ]
-            sections[name] = [row for _, row in sorted(rows, key=lambda placed: placed[0])]
-    return sections
+
+def _unnamed(row: dict[str, Any]) -> dict[str, Any]:
+    """A record of a cell that its sizes tell from the others."""
+    return {key: value for key, value in row.items() if key != "cell"}
 
 
 def print_thresholds(
@@ -113,7 +111,7 @@ def print_thresholds(
     heads = [] if best_alone else threshold_rows(sections["thresholds"], several, target)
     print_listing({**({} if best_alone else {"thresholds": heads}), "best": best}, Format.TABLE)
     word = "error" if study.cells[0].minimised else "F1"
-    if study.cells[0].record.report == "accuracy":
+    if not study.record.finds_thresholds:
         word = "accuracy"
     interval = f"its interval over {plural(study.search.seeds, 'seed')}"
     parts = [f"D_K* [{interval}], h* [the head counts not told apart]"]
@@ -210,8 +208,7 @@ def _fit_facts(results: StudyResults, how: Format) -> None:
     """The laws of D_V* of a study of facts."""
     from analysis.facts import tables as facts
 
-    rows = facts.threshold_rows(results)
-    fitted = facts.laws(rows, results.study)
+    rows, fitted = facts.rows_of_facts(results), facts.laws_of_facts(results)
     found = facts.growth(fitted)
     sections = {"laws": [law.to_json() for law in fitted]}
     if how is Format.TABLE:
@@ -219,12 +216,8 @@ def _fit_facts(results: StudyResults, how: Format) -> None:
         for sentence in found:
             say(sentence)
         return
-    keys = ("facts", "rank_high", "d_model", "h", "d_qk", "D_V", "D_V_fails", "status")
-    names = results.study.cell_names
-    cells = [
-        {"cell": names[row["cell_id"]], **record}
-        for row, record in zip(rows, facts.records(rows, keys), strict=True)
-    ]
+    keys = ("cell", "facts", "rank_high", "d_model", "h", "d_qk", "D_V", "D_V_fails", "status")
+    cells = [{key: row[key] for key in keys} for row in rows]
     print_listing({**sections, "cells": cells}, how, facts={"found": " ".join(found)})
 
 
@@ -305,8 +298,11 @@ def report(
         return
     first, store = _with_runs(studies[0], set_, stores[0])
     second, _ = _with_runs(studies[-1], set_, stores[-1])
-    kinds = [results.study.cells[0].record for results in (first, second)]
-    if kinds[0].report != kinds[1].report or not kinds[0].has_comparison:
+    records = [results.study.record for results in (first, second)]
+    if (
+        any(record.axis != "d_k" for record in records)
+        or records[0].finds_thresholds != records[1].finds_thresholds
+    ):
         raise UserError(
             f"{studies[0]} and {studies[-1]} cannot be compared: rgr report sets two studies of "
             "thresholds D_K side by side, or two of accuracy"

@@ -152,7 +152,7 @@ def _report(study: Study, store: Store, console: Console, summary: Summary, aske
         from analysis.report.publish import publish  # with everything that is fitted and drawn
 
     written = before or publish(results, store)
-    if study.cells[0].record.report != "accuracy":
+    if study.record.finds_thresholds:
         print()
         print_thresholds(study, threshold_sections(results), best_alone=True)
     console.print()

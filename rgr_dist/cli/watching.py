@@ -80,7 +80,7 @@ class _Pages:
 
 
 def _page(study: Study, store: Store, version: str) -> str:
-    from analysis.facts import section as facts
+    from analysis.heads import section as heads
     from analysis.load import results_of
     from analysis.page.render import render
     from analysis.report.contents import Make
@@ -94,13 +94,14 @@ def _page(study: Study, store: Store, version: str) -> str:
     results = results_of(study, search)
     sections = [state.section(results, search)]
     if not results.runs.empty:
-        makers: dict[str, list[Make]] = {
-            "thresholds": [transitions.curves, cells.section],
-            "accuracy": [accuracy.section],
-            "facts": [facts.frontier],
-        }
-        kind = study.cells[0].record.report
-        sections += [made for make in makers[kind] if (made := make(results)) is not None]
+        makers: tuple[Make, ...]
+        if study.record.finds_D_K:
+            makers = (transitions.curves, cells.section)
+        elif study.record.finds_thresholds:
+            makers = (cells.section, heads.section)
+        else:
+            makers = (accuracy.section,)
+        sections += [made for make in makers if (made := make(results)) is not None]
     page = render(f"{study.name} · rgr watch", sections, {})
     page = page.replace("<html ", f'<html data-version="{version}" ', 1)
     return page.replace("</body>", f"<script>{REFRESH}</script>\n</body>", 1)

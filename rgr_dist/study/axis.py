@@ -75,6 +75,16 @@ class SizeAxis(Axis):
         return self.shown(self.arm)
 
     @property
+    def has_rivals(self) -> bool:
+        """Whether the best setting is asked for, so that one in doubt leaves it in doubt."""
+        return self.value == "d_k"
+
+    @property
+    def best_arm(self) -> str:
+        """The column of a cell's best setting: ``h_star``, or ``d_qk_star``."""
+        return f"{self.shown_arm}_star"
+
+    @property
     def arms(self) -> str:
         """What several settings are called."""
         return "heads" if self.arm == "h" else f"values of {self.shown_arm}"

@@ -34,8 +34,7 @@ class Model:
         loss: what is trained: edges by a threshold, messages, or the answer to a query.
         axis: the width that a study searches: d_k, or d_vo.
         engines: those that train it, the fastest on a CPU first.
-        report: the kind of report that tells of it: thresholds, accuracy by split, or facts.
-        has_comparison: whether a report sets two studies of it side by side.
+        finds_thresholds: a study of it asks for thresholds; else for the score of every width.
         unused_keys: keys of a study that it does not use, which must then have their default.
         required_keys: keys of ``training`` that must be given, since they have no default.
         training: values that the paper gives for it, where they are not those of App. A.1.
@@ -55,8 +54,7 @@ class Model:
     task: Literal["edges", "matching", "construction", "facts"] = "edges"
     axis: Literal["d_k", "d_vo"] = "d_k"
     algorithm: Algorithm | None = None
-    report: Literal["thresholds", "accuracy", "facts"] = "thresholds"
-    has_comparison: bool = True
+    finds_thresholds: bool = True
     unused_keys: tuple[str, ...] = ()
     required_keys: tuple[str, ...] = ()
     training: Mapping[str, Any] = field(default_factory=dict)
@@ -70,6 +68,11 @@ class Model:
     def minimised(self) -> bool:
         """Whether a lower score is better; such a score has no upper bound."""
         return self.score == "error"
+
+    @property
+    def finds_D_K(self) -> bool:
+        """Whether its thresholds are D_K*, which the laws of relations and the paper are of."""
+        return self.finds_thresholds and self.axis == "d_k"
 
     @property
     def has_tau(self) -> bool:
@@ -157,7 +160,7 @@ RECORDS = (
         task="matching",
         loss="answers",
         engines=("lanes", "reference"),
-        report="accuracy",
+        finds_thresholds=False,
         unused_keys=(
             "context.positive_rate",
             "training.sharpness",
@@ -180,8 +183,6 @@ RECORDS = (
         axis="d_vo",
         loss="answers",
         engines=("fused", "reference"),
-        report="facts",
-        has_comparison=False,
         unused_keys=(
             "context.length",
             "context.positive_rate",

@@ -13,6 +13,7 @@ from pydantic import Field
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.database import Database, FactsFile
 from rgr_dist.study.families import Edges, Embedding, Graph
+from rgr_dist.study.models import Model
 from rgr_dist.study.search import Search
 from rgr_dist.study.spec import Spec
 
@@ -28,6 +29,11 @@ class Study(Spec):
     cells: tuple[Cell, ...]
     search: Search
     files: dict[str, dict[str, Any]] = Field(default_factory=dict)
+
+    @property
+    def record(self) -> Model:
+        """The record of the model, which is the same in every cell."""
+        return self.cells[0].record
 
     @cached_property
     def budgets(self) -> dict[str, tuple[Cell, ...]]:

@@ -20,7 +20,7 @@ def section(results: StudyResults) -> Section:
         (f"rgr fit {file}", "the laws"),
         (f"rgr explain {file} --cell {shlex.quote(cell)}", "every decision behind a threshold"),
     ]
-    if study.cells[0].record.report == "accuracy":
+    if not study.record.finds_thresholds:
         commands = commands[:2]
     return Section(
         name="repeat",

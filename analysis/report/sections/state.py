@@ -20,7 +20,7 @@ def section(results: StudyResults, search: StoredSearch) -> Section:
     """The head of the page of a study that runs."""
     study, portfolio = results.study, search.portfolio
     left = sum(forecast(study, portfolio), Forecast())
-    by_accuracy = study.cells[0].record.report == "accuracy"
+    by_accuracy = not study.record.finds_thresholds
     sign = accuracy_sign if by_accuracy else bracket_sign
     sizes, arms = study.search.sizes, study.search.arms
     listed, of_arm = () if arms == "all" else arms, sizes.shown(sizes.arm)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from analysis.budgets import step_limits as budgets
 from analysis.budgets.step_limits import limits
+from analysis.facts import section as facts
 from analysis.laws import conclusions
 from analysis.laws.fits import fits_of
 from analysis.load import StudyResults
 from analysis.page.section import Section
 from analysis.runs import cost_of
+from analysis.splits import section as accuracy
 from analysis.thresholds import findings
 from analysis.thresholds.best import best_of
 from analysis.thresholds.rows import cells_of
@@ -18,9 +20,12 @@ from analysis.wording import clock
 def section(results: StudyResults) -> Section:
     """The head of the page."""
     study = results.study
+    if not study.record.finds_thresholds:
+        return accuracy.summary(results)
+    if not study.record.finds_D_K:
+        return facts.summary(results)
     words = [
         findings.asked(study, cells_of(results)),
-        findings.found(cells_of(results), study.has_budgets),
         conclusions.headline(fits_of(results), best_of(results)),
         *budgets.sentences(limits(results), results),
         findings.unfinished(cells_of(results)),

@@ -1,0 +1,67 @@
+"""Ranks of databases, and what they say of a threshold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from analysis.load import StudyResults
+from analysis.records import integer
+from rgr_dist.problem.databases import sample_triples
+from rgr_dist.study.cell import Cell
+from rgr_dist.theory.ranks import layer_rank_bound, triples_rank
+
+
+def problem_of(results: StudyResults, row: Mapping[Any, Any]) -> dict[str, Any]:
+    """What the database of a row's cell says of its threshold, as listings name it.
+
+    Returns:
+        ``database, facts, keys, queries, values``; ``rank_low`` and ``rank_high`` bound the rank of
+        the database, means over the seeds; ``layer_rank_bound`` that of the logits of a layer at
+        the threshold; ``parameters`` are those of its heads, 2 d_model h (d_qk + d_vo). The last
+        two are None without a threshold.
+    """
+    (cell,) = (one for one in results.study.cells if one.cell_id == row["cell_id"])
+    database, d_vo = cell.database, integer(row["d_vo"])
+    assert database is not None
+    low, high = database_rank(cell, results.study.search.seeds)
+    told: dict[str, Any] = {
+        "database": database.family,
+        "facts": cell.m,
+        "keys": database.keys,
+        "queries": database.queries,
+        "values": database.values,
+        "rank_low": low,
+        "rank_high": high,
+        "layer_rank_bound": None,
+        "parameters": None,
+    }
+    if d_vo is not None:
+        h, d_qk = int(row["h"]), int(row["d_k"])
+        told["layer_rank_bound"] = layer_bound(cell, h, d_vo)
+        told["parameters"] = 2 * cell.d_model * h * (d_qk + d_vo)
+    return told
+
+
+@cache
+def database_rank(cell: Cell, seeds: int) -> tuple[float, float]:
+    """Bounds on the rank of a cell's database (``theory.ranks``), means over its first seeds."""
+    assert cell.database is not None
+    drawn = {
+        sample_triples(cell.database, cell.problem_json, seed).tobytes() for seed in range(seeds)
+    }
+    ranks = [
+        triples_rank(np.frombuffer(triples, dtype=np.int32).reshape(-1, 3)) for triples in drawn
+    ]
+    means = np.array(ranks, dtype=np.float64).mean(axis=0).tolist()
+    return means[0], means[1]
+
+
+def layer_bound(cell: Cell, h: int, d_vo: int) -> int:
+    """The largest rank of the logits of a layer (Prop. 3.5, as ``theory.ranks`` proves it)."""
+    assert cell.database is not None
+    shape = (cell.database.keys, cell.database.queries, cell.database.values)
+    return layer_rank_bound(shape, h, d_vo, cell.d_model, cell.facts.residual)

@@ -1,0 +1,94 @@
+"""Thresholds as JSON-ready records: the lists that ``rgr thresholds --format json`` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from analysis.load import StudyResults
+from analysis.records import graph_bits_per_parameter, integer, parse_certificate, real
+from analysis.thresholds.best import best_of
+
+Record = dict[str, Any]
+
+TEXT = {"model", "graph", "status", "limited_by"}
+SINCE = ("status", "mean_score", "n_seeds", "certificate", "max_steps", "confirmed")
+
+
+def threshold_records(results: StudyResults) -> list[Record]:
+    """One record per (cell, setting), with ``cell``, its name; missing values are None.
+
+    Of relations: ``model, graph, degree, m, d_model``; the sizes ``h, d_k, D_K, D_K_low,
+    D_K_high``; ``status, mean_score, n_seeds, certificate, max_steps, confirmed, D_K_first,
+    bits_per_parameter``; where cells have several step limits, ``limited_by``, which says what
+    keeps a threshold from being lower. Of facts those of ``facts.ranks.problem_of`` stand in place
+    of the graph, and its bounds on ranks with the ``parameters`` of the heads in place of the bits.
+    """
+    axis, table = results.study.search.sizes, results.thresholds
+    shared = (*axis.keys, *SINCE, axis.first)
+    if axis.value == "d_k":
+        limited = "limited_by" in table and table["limited_by"].notna().any()
+        graph = ("graph", "degree", "m", "d_model")
+        keys = ("model", *graph, *shared, "bits_per_parameter", *["limited_by"] * bool(limited))
+    else:
+        keys = ("model", *OF_FACTS, *shared, "rank_low", "rank_high", "layer_rank_bound",
+                "parameters")  # fmt: skip
+    return _records(results, table, keys)
+
+
+OF_FACTS = ("database", "facts", "keys", "queries", "values", "d_model")
+
+
+def best_records(results: StudyResults) -> list[Record]:
+    """One record per cell, with ``cell``, its name; missing values are None.
+
+    Of relations: ``m, d_model, degree, D_K, D_K_low, D_K_high, h_star, h_low, h_high, d_k,
+    max_steps, confirmed, D_K_first, bits_per_parameter``. Of facts the problem, the sizes of the
+    best setting, ``status, rank_low, rank_high, max_steps``.
+    """
+    axis = results.study.search.sizes
+    if axis.value == "d_k":
+        keys: tuple[str, ...] = (
+            "m", "d_model", "degree", axis.total, axis.low, axis.high, "h_star", "h_low", "h_high",
+            "d_k", "max_steps", "confirmed", axis.first, "bits_per_parameter",
+        )  # fmt: skip
+        return _records(results, best_of(results), keys)
+    best = best_of(results).rename(columns={axis.best_arm: axis.arm})
+    for size, width in axis.fixed:
+        best[size] = pd.Series(width, best.index).where(best[axis.arm].notna())
+    keys = (*OF_FACTS, *axis.keys, "status", "rank_low", "rank_high", "max_steps")
+    return _records(results, best, keys)
+
+
+def _records(results: StudyResults, table: pd.DataFrame, keys: Sequence[str]) -> list[Record]:
+    study = results.study
+    stored = {study.search.sizes.shown(str(name)): name for name in table}
+    records = []
+    for row in table.astype("object").to_dict("records"):
+        more = _of_problem(results, row)
+        listed = {key: more[key] if key in more else _value(key, row[stored[key]]) for key in keys}
+        records.append({"cell": study.cell_names[row["cell_id"]], **listed})
+    return records
+
+
+def _of_problem(results: StudyResults, row: Mapping[Any, Any]) -> Record:
+    """What the problem of a row's cell says of its threshold."""
+    if results.study.record.axis == "d_k":
+        return {"bits_per_parameter": graph_bits_per_parameter(row)}
+    from analysis.facts.ranks import problem_of  # compiles what draws databases
+
+    return problem_of(results, row)
+
+
+def _value(key: str, value: Any) -> Any:
+    if key == "certificate":
+        return parse_certificate(value)
+    if pd.isna(value):
+        return None
+    if key in TEXT:
+        return str(value)
+    if key == "confirmed":
+        return bool(value)
+    return real(value) if key == "mean_score" else integer(value)
