@@ -12,7 +12,7 @@ import pytest
 
 from analysis.report.publish import write_report
 from analysis.thresholds.best import best
-from analysis.thresholds.findings import certificate_words
+from analysis.thresholds.certificates import certificate_words
 from analysis.transitions.probes import probes as curves
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.cell_names import cell_names
-from analysis.thresholds.findings import certificate_words
+from analysis.thresholds.certificates import certificate_words
 from analysis.wording import (
     cell_name,
     clock,
