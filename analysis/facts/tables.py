@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 
 from analysis import wording
-from analysis.facts.ranks import layer_bound
 from analysis.laws.scaling_laws import Law, power_law
 from analysis.load import StudyResults, per_study
 from analysis.rows import Row, name_keys
 from analysis.runs import scored
+from analysis.thresholds.database_ranks import layer_bound
 from analysis.thresholds.listing import threshold_records
 from analysis.wording import plural, three_digits
 from rgr_dist.study.cell import Cell

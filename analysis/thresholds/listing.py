@@ -10,6 +10,7 @@ import pandas as pd
 from analysis.load import StudyResults
 from analysis.records import graph_bits_per_parameter, integer, parse_certificate, real
 from analysis.thresholds.best import best_of
+from analysis.thresholds.database_ranks import problem_of
 
 Record = dict[str, Any]
 
@@ -23,8 +24,9 @@ def threshold_records(results: StudyResults) -> list[Record]:
     Of relations: ``model, graph, degree, m, d_model``; the sizes ``h, d_k, D_K, D_K_low,
     D_K_high``; ``status, mean_score, n_seeds, certificate, max_steps, confirmed, D_K_first,
     bits_per_parameter``; where cells have several step limits, ``limited_by``, which says what
-    keeps a threshold from being lower. Of facts those of ``facts.ranks.problem_of`` stand in place
-    of the graph, and its bounds on ranks with the ``parameters`` of the heads in place of the bits.
+    keeps a threshold from being lower. Of facts those of ``database_ranks.problem_of`` stand in
+    place of the graph, and its bounds on ranks with the ``parameters`` of the heads in place of the
+    bits.
     """
     axis, table = results.study.search.sizes, results.thresholds
     shared = (*axis.keys, *SINCE, axis.first)
@@ -33,8 +35,8 @@ def threshold_records(results: StudyResults) -> list[Record]:
         graph = ("graph", "degree", "m", "d_model")
         keys = ("model", *graph, *shared, "bits_per_parameter", *["limited_by"] * bool(limited))
     else:
-        keys = ("model", *OF_FACTS, *shared, "rank_low", "rank_high", "layer_rank_bound",
-                "parameters")  # fmt: skip
+        ranks = ("rank_low", "rank_high", "layer_rank_bound", "parameters")
+        keys = ("model", *OF_FACTS, *shared, *ranks)
     return _records(results, table, keys)
 
 
@@ -77,8 +79,6 @@ def _of_problem(results: StudyResults, row: Mapping[Any, Any]) -> Record:
     """What the problem of a row's cell says of its threshold."""
     if results.study.record.axis == "d_k":
         return {"bits_per_parameter": graph_bits_per_parameter(row)}
-    from analysis.facts.ranks import problem_of  # compiles what draws databases
-
     return problem_of(results, row)
 
 
