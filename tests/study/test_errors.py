@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from rgr_dist.study.document import shipped_studies
 from rgr_dist.study.edge_list import read_edges
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.from_yaml import load_study, parse_study
-from rgr_dist.study.shipped import shipped_studies
 
 # What is written into a valid study -> what its one line must say: place, fault, what is valid.
 CELL = "cells: [{m: 64, d_model: 16}]"

@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rgr_dist import paper
+from rgr_dist.study.document import shipped_studies
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.from_yaml import load_study, parse_study
 from rgr_dist.study.search import OF_D_K
 from rgr_dist.study.select import cell_named, cells_named
-from rgr_dist.study.shipped import about, shipped_studies
+from rgr_dist.study.shipped import about
 from rgr_dist.study.study import Study
 from tests.written_studies import PAPER, document
 
