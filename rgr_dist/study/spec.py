@@ -43,7 +43,7 @@ def nearest(name: Any, valid: Iterable[str]) -> str:
     """What an unknown name may have meant: ``did you mean 'm'? valid: m, d_model``."""
     valid = list(valid)
     near = difflib.get_close_matches(str(name), valid, 1)
-    hint = f"did you mean '{near[0]}'? " if near and len(valid) > 1 else ""
+    hint = f"did you mean '{near[0]}'? " if near else ""
     return f"{hint}valid: {', '.join(valid)}"
 
 
@@ -81,11 +81,10 @@ class Spec(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _knows_its_keys(cls, keys: Any) -> Any:
-        unknown = (
-            [key for key in keys if key not in cls.model_fields] if isinstance(keys, dict) else []
-        )
-        if unknown:
-            raise ValueError(f"{unknown[0]}: unknown key; {nearest(unknown[0], cls.model_fields)}")
+        for key in keys if isinstance(keys, dict) else ():
+            if key not in cls.model_fields:
+                of = f" of family {keys['family']}" if "family" in keys else ""
+                raise ValueError(f"{key}: unknown key{of}; {nearest(key, cls.model_fields)}")
         return keys
 
     @model_serializer(mode="wrap")
