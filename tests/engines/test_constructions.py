@@ -72,7 +72,10 @@ def test_a_study_names_a_construction_and_its_parameters() -> None:
     ("model", "said"),
     [
         ({"construction": 6}, "model.construction: '6' is not known; .*valid: 1, 2, 3, 4, 5, ours"),
-        ({"construction": "ours", "p": 0.7}, "model.p: 0.7 is not valid; give a value below 0.5"),
+        (
+            {"construction": "ours", "p": 0.7},
+            "model.p: 0.7 is not valid: input should be less than 0.5",
+        ),
         ({"construktion": 1}, "model.construktion: unknown key; did you mean 'construction'"),
         ({"construction": 3}, "algorithm 3 takes onehot"),
         (

@@ -97,9 +97,15 @@ def test_a_database_is_the_same_at_every_width_and_tau() -> None:
     ("changes", "line"),
     [
         ({"database": None}, "database: missing; model facts needs one"),
-        ({"cells": [{"m": 8, "d_model": 16}]}, r"cells\[0\].m: of model facts the triples"),
+        (
+            {"cells": [{"m": 8, "d_model": 16}]},
+            r"cells\[0\].m: 8 is not the 32 triples",
+        ),
         ({"cells": [{"d_model": 16, "database": {"keys": 0}}]}, r"cells\[0\].database.keys: 0 is"),
-        ({"database": {**FUNCTION, "key": 3}}, "database.key: unknown key; did you mean 'keys'"),
+        (
+            {"database": {**FUNCTION, "key": 3}},
+            r"key of family function; did you mean .keys.",
+        ),
         ({"database": {**FUNCTION, "family": "functoin"}}, "did you mean 'function'"),
         ({"database": {**FUNCTION, "family": "low-rank", "rank": 9}}, "database.rank: 9 is not"),
         ({"facts": {"tau": 1.5}}, "facts.tau: 1.5 is not valid"),
