@@ -11,6 +11,8 @@ import yaml
 from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.from_yaml import load_study, parse_study
+from rgr_dist.study.models import MODELS
+from rgr_dist.study.search import Search
 from rgr_dist.study.select import cell_named, heads_named
 from rgr_dist.study.study import Study
 
@@ -75,6 +77,38 @@ def test_the_arms_are_what_per_lists() -> None:
     assert heads_named(study_of(), [4]) == (4,)
     with pytest.raises(StudyError, match="d_qk = 3: not in made-up; it has 1, 2, 4"):
         heads_named(study_of(), [3])
+
+
+def test_the_axis_names_the_columns_and_keys_of_its_widths() -> None:
+    heads = Search().sizes
+    assert heads.keys == ("h", "d_k", "D_K", "D_K_low", "D_K_high")
+    assert heads.whole == ("d_k", "D_K", "D_K_low", "D_K_high", "D_K_first")
+    assert (heads.columns, heads.shown_arm, heads.arms) == (("h", "d_k"), "h", "heads")
+    assert heads.probe_name(4, 5) == "h=4, d_k=5"
+    routing = study_of().search.sizes
+    assert routing.keys == ("h", "d_qk", "d_vo", "D_V", "D_V_low", "D_V_high")
+    assert (routing.columns, routing.shown_arm) == (("h", "d_k", "d_vo"), "d_qk")
+    assert (routing.arms, routing.arms_key) == ("values of d_qk", "settings")
+    assert routing.probe_name(4, 5) == "d_qk=4, d_vo=5"
+
+
+@pytest.mark.parametrize(
+    ("model", "unused", "scores_pairs", "has_null"),
+    [
+        ("max", {"database", "facts", "construction"}, True, False),
+        ("softmax", {"database", "facts", "construction"}, False, False),
+        ("transformer", {"database", "facts", "construction"}, False, True),
+        ("facts", {"graph", "embedding", "construction"}, False, False),
+        ("algorithm-1", {"database", "facts"}, True, False),
+        ("algorithm-2", {"database", "facts"}, False, False),
+    ],
+)
+def test_the_record_of_a_model_says_what_others_ask(
+    model: str, unused: set[str], scores_pairs: bool, has_null: bool
+) -> None:
+    record = MODELS[model]
+    assert set(record.unused_parts) == unused
+    assert (record.scores_pairs, record.has_null) == (scores_pairs, has_null)
 
 
 def test_a_run_of_relations_says_nothing_of_facts() -> None:
