@@ -304,6 +304,18 @@ def test_few_parts_are_left_as_they_are(tmp_path: Path) -> None:
     assert len(parts(tmp_path)) == 1
 
 
+def test_a_run_leaves_up_to_64_parts(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    for seed in range(64):
+        store.append([run_row(seed=seed)])
+    store.compact()
+    assert len(parts(tmp_path)) == 64
+    store.append([run_row(seed=64)])
+    store.compact()
+    assert len(parts(tmp_path)) == 1
+    assert list(store.runs()["seed"]) == list(range(65))
+
+
 def make_older(part: Path) -> Path:
     """Rewrite a part as version 1 of the schema had it: without a checksum in its name too."""
     table = pq.read_table(part).drop_columns(["null_rate"])
