@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from search.best_arm import rank
 from search.bracket import Bracket
-from search.probe_verdict import SeedTest
+from search.probe_verdict import SeedTest, Verdict
 from search.protocol import (
     ArmResult,
     CellPlan,
@@ -16,7 +16,6 @@ from search.protocol import (
     Need,
     ProbeKey,
     ProbeResult,
-    Verdict,
     Want,
 )
 

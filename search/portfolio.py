@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from search.cell_search import replay
 from search.cell_state import CellState, Evidence
-from search.probe_verdict import SeedTest
-from search.protocol import CellPlan, Need, Probe, ProbeKey, Signal, Verdict
+from search.probe_verdict import SeedTest, Verdict
+from search.protocol import CellPlan, Need, Probe, ProbeKey, Signal
 
 Seeds = tuple[int, ...]
 

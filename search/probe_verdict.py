@@ -1,31 +1,55 @@
-"""The test of one probe over its seeds: verdict, exact curtailment, waves."""
+"""Does a probe pass? The rule of every verdict, the seeds that it takes, and when it is certain."""
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from typing import Literal
 
 from search.confidence_interval import t_interval
-from search.protocol import Verdict
+
+Verdict = Literal["pass", "fail"]
+"""Of a probe."""
+Scores = dict[int, float]
+"""By seed."""
+
+
+def passes(scores: Sequence[float], target: float, minimise: bool = False) -> bool:
+    """Whether the mean of some scores is as good as the target.
+
+    All are taken as the decimal numbers that they print as, and added exactly: a mean at the target
+    passes, and the order does not matter. An infinite score, of a run that diverged, fails.
+    """
+    if any(map(math.isinf, scores)):
+        return False
+    gap = sum(scores) - len(scores) * target
+    size = sum(map(abs, scores)) + abs(len(scores) * target)
+    if not abs(gap) > (len(scores) + 4) * sys.float_info.epsilon * size:  # fractions are slow
+        exact = sum(map(decimal, scores), Fraction()) - len(scores) * decimal(target)
+        return exact <= 0 if minimise else exact >= 0
+    return gap < 0 if minimise else gap > 0
+
+
+@lru_cache(maxsize=100_000)
+def decimal(value: float) -> Fraction:
+    """The decimal number that a float prints as, exactly."""
+    return Fraction(repr(float(value)))
 
 
 @dataclass(frozen=True)
 class SeedTest:
     """Pass if the mean score over all seeds reaches the target.
 
-    Where the score has bounds, a verdict is often certain before every seed has run. With
-    scores of at most 1, a probe fails once the shortfall of the known ones exceeds what the
-    mean may lack, sum(1 - s) > n (1 - target); with scores of at least 0, it passes once the
-    known ones alone reach n * target. The sums are exact rationals: a verdict does not depend on
-    the order of the seeds. An infinite score, of a run that diverged, fails its probe.
+    Where the score has bounds, a verdict is often certain before every seed has run: a probe fails
+    if it would with the best of scores for the seeds that are missing, and passes if it would with
+    the worst.
 
     Attributes:
-        target: mean score to reach. It and the scores are taken as the decimal numbers that
-            they print as, so that a mean exactly at the target passes.
+        target: mean score to reach.
         seeds: number of seeds n.
         first: the smallest of them; the seeds are first … first + n - 1.
         one_by_one: seeds are dear: begin with one, and add as few as may settle a fail.
@@ -69,25 +93,22 @@ class SeedTest:
             raise ValueError(f"score {score}: not in {low:g}…{high:g}")
 
     @property
+    def best(self) -> float | None:
+        """The best of scores; None where there is no bound."""
+        return self.low if self.minimise else self.high
+
+    @property
     def worst(self) -> float:
-        """The score of a run that diverged."""
+        """The worst of scores, which a run that diverged has; infinite where there is no bound."""
         bound, endless = (self.high, math.inf) if self.minimise else (self.low, -math.inf)
         return endless if bound is None else bound
 
-    @cached_property
-    def signed_bounds(self) -> tuple[Fraction | None, Fraction | None, Fraction]:
-        """Worst and best score and the wanted sum, signed so that more is better."""
-        sign = -1 if self.minimise else 1
-        low, high = (None if b is None else sign * _decimal(b) for b in (self.low, self.high))
-        worst, best = (high, low) if self.minimise else (low, high)
-        return worst, best, sign * self.seeds * _decimal(self.target)
-
-    def _known(self, scores: Mapping[int, float]) -> list[float]:
-        return [scores[seed] for seed in self.in_order if seed in scores]
+    def _known(self, scores: Mapping[int, float]) -> tuple[float, ...]:
+        return tuple(scores[seed] for seed in self.in_order if seed in scores)
 
     def verdict(self, scores: Mapping[int, float]) -> Verdict | None:
         """Pass or fail if certain, whatever the missing seeds score; else None."""
-        return _verdict(self, tuple(self._known(scores)))
+        return _verdict(self, self._known(scores))
 
     def mean(self, scores: Mapping[int, float]) -> float:
         """Mean score of the seeds that are known."""
@@ -95,7 +116,7 @@ class SeedTest:
         return math.fsum(known) / len(known)
 
     def reaches(self, value: float) -> bool:
-        """Whether a mean, or the end of its interval, is as good as the target."""
+        """Whether an end of an interval, or a mean before its verdict, is as good as the target."""
         return value <= self.target if self.minimise else value >= self.target
 
     def next_wave(self, scores: Mapping[int, float], complete: bool = False) -> tuple[int, ...]:
@@ -113,7 +134,7 @@ class SeedTest:
         """
         return self._waves(scores, complete)[1]
 
-    def needed(self, scores: Mapping[int, float], complete: bool = False) -> dict[int, float]:
+    def needed(self, scores: Mapping[int, float], complete: bool = False) -> Scores:
         """Those of the scores that the waves of this test would have run, and no more.
 
         Other studies, or speculation, may have trained more seeds of a probe than its verdict
@@ -129,29 +150,29 @@ class SeedTest:
     def wave_end(self, run: Mapping[int, float]) -> int:
         """How many seeds there are to be when the next wave has run, if a score has bounds."""
         known = len(run)
-        if self.target == (self.low if self.minimise else self.high):
+        if self.target == self.best:
             return min(self.seeds, max(1, 2 * known))
         promising = known > 0 and self.reaches(self.mean(run))
-        if not self.one_by_one:
-            return (
-                self.seeds if known >= 5 or (promising and known >= 2) else 5 if known >= 2 else 2
-            )
-        if promising:
-            return 3 if known < 3 else self.seeds
-        return min(self.seeds, max(known + 1, self._settling(run)))
+        if self.one_by_one:
+            if promising:
+                return 3 if known < 3 else self.seeds
+            return min(self.seeds, max(known + 1, self._settling(run)))
+        if known < 2:
+            return 2
+        return self.seeds if promising or known >= 5 else 5
 
     def _settling(self, run: Mapping[int, float]) -> int:
         """Seeds that settle a fail if those to come score as these do; the mean is below target."""
-        _, best, wanted = self.signed_bounds
-        if not run or best is None:
+        if not run or self.best is None:
             return 1
-        total = sum(map(_decimal, run.values()), Fraction()) * (-1 if self.minimise else 1)
-        lost, allowed = len(run) * best - total, self.seeds * best - wanted
+        best = decimal(self.best)
+        lost = sum(abs(best - decimal(score)) for score in run.values())
+        allowed = self.seeds * abs(best - decimal(self.target))
         return math.floor(allowed * len(run) / lost) + 1
 
     def interval(self, scores: Mapping[int, float]) -> tuple[float, float] | None:
         """95 % t-interval of the mean over the known seeds; None below two seeds."""
-        return _interval(tuple(self._known(scores)))
+        return _interval(self._known(scores))
 
     def may_reach(self, scores: Mapping[int, float]) -> bool:
         """Whether the better end of the interval reaches the target."""
@@ -165,34 +186,10 @@ class SeedTest:
 
     def explain(self, scores: Mapping[int, float]) -> str:
         """The inequality behind the verdict, in words."""
-        known = self._known(scores)
-        spared = self.seeds - len(known)
-        if not known:
-            return "no seed has run"
-        mean = _shown(self.mean(scores))
-        verdict = self.verdict(scores)
-        if any(math.isinf(score) for score in known):
-            return f"a run diverged; the other {spared} seeds cannot save the mean"
-        if not spared:
-            sign = ("≤" if self.minimise else "≥") if verdict == "pass" else "<>"[self.minimise]
-            return f"mean {mean} {sign} {self.target} over all {self.seeds} seeds"
-        if verdict == "pass":
-            return f"{len(known)} seeds settle n * target; the other {spared} are spared"
-        if verdict is None:
-            return f"mean {mean} over {len(known)} of {self.seeds} seeds: undecided"
-        best = self.low if self.minimise else self.high
-        assert best is not None  # or nothing would be certain before the last seed
-        lost = _shown(math.fsum(abs(best - score) for score in known))
-        allowed = f"{self.seeds * abs(best - self.target):.4g}"
-        named = f"(target - {best:g})" if self.minimise else f"({best:g} - target)"
-        return (
-            f"{len(known)} seeds lack {lost} > {allowed} = n{named}: "
-            f"the other {spared} cannot save the mean"
-        )
+        return _explain(self, self._known(scores))
 
 
-def _shown(value: float) -> str:
-    return f"{value:.4f}" if abs(value) >= 0.01 else f"{value:.3g}"
+# A search asks the same of a probe at every replay, and several times in each: it is kept.
 
 
 @lru_cache(maxsize=200_000)
@@ -201,13 +198,11 @@ def _waves(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The seeds of the waves so far, and those that the present one lacks.
 
-    A search asks for those of the same probe at every replay, and several times in each.
-
     Args:
         scores: of each seed of the test, None where it has not run.
     """
     at = dict(zip(test.in_order, scores, strict=True))
-    run: dict[int, float] = {}
+    run: Scores = {}
     while len(run) < test.seeds and (complete or _verdict(test, tuple(run.values())) is None):
         whole = complete or (test.low is None and test.high is None)
         wave = test.in_order[len(run) : test.seeds if whole else test.wave_end(run)]
@@ -222,35 +217,42 @@ def _verdict(test: SeedTest, known: tuple[float, ...]) -> Verdict | None:
     """The verdict on so many scores."""
     if any(map(math.isinf, known)):
         return "fail"
-    worst, best, _ = test.signed_bounds
-    if len(known) == test.seeds:
-        return "pass" if _reaches(test, known, Fraction()) else "fail"
-    if worst is not None and _reaches(test, known, worst):
+    missing = test.seeds - len(known)
+    if passes((*known, *[test.worst] * missing), test.target, test.minimise):
         return "pass"
-    if best is not None and not _reaches(test, known, best):
-        return "fail"
-    return None
-
-
-def _reaches(test: SeedTest, known: tuple[float, ...], bound: Fraction) -> bool:
-    """Whether the scores reach the wanted sum where each that is missing is at a bound."""
-    sign, missing = -1 if test.minimise else 1, test.seeds - len(known)
-    total, wanted, rest = sign * sum(known), sign * test.seeds * test.target, missing * float(bound)
-    size = sum(map(abs, known)) + abs(wanted) + abs(rest)
-    gap = total + rest - wanted
-    if abs(gap) > (test.seeds + 4) * sys.float_info.epsilon * size:
-        return gap > 0  # no rounding can have changed this; fractions are slow
-    exact = sum(map(_decimal, known), Fraction()) * sign
-    return exact + missing * bound >= test.signed_bounds[2]
+    if missing and (
+        test.best is None or passes((*known, *[test.best] * missing), test.target, test.minimise)
+    ):
+        return None
+    return "fail"
 
 
 @lru_cache(maxsize=200_000)
-def _interval(known: tuple[float, ...]) -> tuple[float, float] | None:
-    """The interval of so many scores, cached like the verdict: scipy takes half a millisecond."""
-    return t_interval(known)
+def _explain(test: SeedTest, known: tuple[float, ...]) -> str:
+    """The inequality behind the verdict on so many scores."""
+    if not known:
+        return "no seed has run"
+    verdict, best = _verdict(test, known), test.best
+    ran, spared, mean = len(known), test.seeds - len(known), math.fsum(known) / len(known)
+    if any(map(math.isinf, known)):
+        return f"a run diverged; the other {spared} seeds cannot save the mean"
+    if not spared:
+        sign = ("≤" if test.minimise else "≥") if verdict == "pass" else "<>"[test.minimise]
+        return f"mean {_shown(mean)} {sign} {test.target} over all {ran} seeds"
+    if verdict == "pass":
+        return f"{ran} seeds settle n * target; the other {spared} are spared"
+    if verdict is None or best is None:
+        return f"mean {_shown(mean)} over {ran} of {test.seeds} seeds: undecided"
+    lost = _shown(math.fsum(abs(best - score) for score in known))
+    allowed = f"{test.seeds * abs(best - test.target):.4g}"
+    named = f"(target - {best:g})" if test.minimise else f"({best:g} - target)"
+    rest = f"the other {spared} cannot save the mean"
+    return f"{ran} seeds lack {lost} > {allowed} = n{named}: {rest}"
 
 
-@lru_cache(maxsize=100_000)
-def _decimal(value: float) -> Fraction:
-    """The decimal number that a float prints as, exactly."""
-    return Fraction(repr(float(value)))
+def _shown(value: float) -> str:
+    return f"{value:.4f}" if abs(value) >= 0.01 else f"{value:.3g}"
+
+
+_interval = lru_cache(maxsize=200_000)(t_interval)
+"""Scipy takes half a millisecond."""

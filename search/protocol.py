@@ -15,8 +15,8 @@ from fractions import Fraction
 from typing import Literal, NamedTuple
 
 from search.best_arm import largest_kept
+from search.probe_verdict import Verdict
 
-Verdict = Literal["pass", "fail"]
 Status = Literal["found", "censored", "pruned", "inconsistent", "open"]
 Want = Literal["verdict", "every seed", "extra seeds", "fresh seeds", "transition"]
 

@@ -28,11 +28,6 @@ def score_words(study: Study) -> str:
     return "A run's score is the micro-F1 of the relations that it finds in test contexts."
 
 
-MODELS = {
-    "max": "an attention layer that takes the maximum over its heads (Sec. 4)",
-    "softmax": "an attention layer with softmax, summed over its heads (Sec. 7.1)",
-    "value": "an attention layer that retrieves a message through its values (Sec. 7.2)",
-}
 GRAPHS = {
     "permutation": "a random permutation of them (m′ = m relations)",
     "regular": "a random regular graph of degree r on them (m′ = r m relations)",
@@ -69,7 +64,7 @@ def asked(study: Study, cells: Sequence[Mapping[str, Any]]) -> str:
         which = f"For {len(cells)} cells of m items in d_model dimensions, {ends},"
     return (
         f"{which} we asked for the smallest total key width D_K = h · d_k at which "
-        f"{MODELS.get(first.model, first.model)} holds {graph}: {target_words(study)} over "
+        f"{first.record.layer or first.model} holds {graph}: {target_words(study)} over "
         f"{plural(study.search.seeds, 'seed')}, with the best number of heads h."
     )
 

@@ -140,7 +140,7 @@ def keys_of_cells() -> str:
         if name in PARTS:
             may_be, value = f"[its keys](#{name})", "the study's"
         else:
-            may_be = may_be.replace("a list of integers", "integer, or a list")
+            may_be = may_be.replace("a list of integers ≥ 1", "integer ≥ 1, or a list")
             value = "must be given" if value == "`[]`" else value
         rows.append([key, may_be, value, about])
     return table(["key", "may be", "default", "is"], rows)

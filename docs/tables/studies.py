@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from rgr_dist.study.cell import Cell
+from rgr_dist.study.document import shipped_studies, shipped_text
 from rgr_dist.study.from_yaml import load_study
-from rgr_dist.study.shipped import about, shipped_studies, shipped_text
+from rgr_dist.study.shipped import about
 from rgr_dist.study.study import Study
 from tables.markdown import plain, table
 

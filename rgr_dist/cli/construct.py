@@ -166,7 +166,7 @@ def _cell(
             keys["graph"] = load_edges(graph)
         except UserError as error:
             raise UserError(f"--graph {error}") from None
-    return validated(Cell, keys, "construct", "")
+    return validated(Cell, keys, "construct: ")
 
 
 def _options(signatures: str | None, p: float | None, tau: str, colouring: str) -> Construction:
@@ -174,4 +174,4 @@ def _options(signatures: str | None, p: float | None, tau: str, colouring: str) 
     from rgr_dist.study.errors import validated
 
     keys = {"signatures": signatures, "p": p, "tau": tau, "colouring": colouring}
-    return validated(Construction, keys, "construct", "--")
+    return validated(Construction, keys, "construct: --")

@@ -74,15 +74,14 @@ def _cell(database: str, sizes: dict[str, int | float | None], d_model: int) -> 
     found: Function | Partial | LowRank | Predicates | FactsFile
     try:
         if database in families:
-            found = validated(families[database], given, "bounds", "--")
-            found.check()
+            found = validated(families[database], given, "--")
         elif given:
             option = next(iter(given)).replace("_", "-")
             raise UserError(f"--{option}: is of a family, not of a file; leave it out")
         else:
             found = FactsFile(**load_triples(database))
     except ValueError as error:
-        fault = str(error).removeprefix("bounds: ").replace("database.", "--")
+        fault = str(error)
         if database not in families:
             missing = "No such file" in fault
             hint = f"; or a family: {', '.join(families)}" if missing else ""

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 def studies(how: How = Format.TABLE) -> None:
     """The studies that ship: their question, where the paper has it, and what they cost."""
-    from rgr_dist.study.shipped import about, shipped_studies
+    from rgr_dist.study.document import shipped_studies
+    from rgr_dist.study.shipped import about
 
     rows = [
         {

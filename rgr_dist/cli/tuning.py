@@ -47,9 +47,10 @@ def tune(
     """Tune one learning rate, sharpness and initial scale for cells. Run it again to go on."""
     from rgr_dist.engines.choose import check_engine
     from rgr_dist.planning.portfolio import stored_search
+    from rgr_dist.running.execution import Execution
     from rgr_dist.study.select import cells_named, heads_named
     from rgr_dist.tuning.driver import tune_protocol
-    from rgr_dist.tuning.training_protocol import flags, probes_to_tune
+    from rgr_dist.tuning.training_protocol import Tuning, flags, probes_to_tune
 
     with opened(study, set_, out) as (resolved, store):
         if resolved.search.axis != "d_k":
@@ -60,7 +61,8 @@ def tune(
         listed = heads_named(resolved, heads or ())
         portfolio = stored_search(resolved, store).portfolio
     probes = probes_to_tune(portfolio, cells, listed, D_K)
-    tuned = tune_protocol(resolved, store, probes, trials, seed, say_error, cpus, address, engine)
+    tuning = Tuning(resolved, store, probes, trials, seed)
+    tuned = tune_protocol(tuning, say_error, Execution(cpus, address, engine))
     facts = {
         "training": tuned.training,
         "score": tuned.score,

@@ -14,7 +14,8 @@ from rgr_dist.study.study import Study
 from search.cell_search import replay
 from search.cell_state import Assumed, CellState
 from search.portfolio import Portfolio
-from search.protocol import Need, ProbeKey, Verdict
+from search.probe_verdict import Verdict
+from search.protocol import Need, ProbeKey
 
 PASS_SHARE = 0.5
 """Share of the step limit that a passing run takes before it converges, on average."""

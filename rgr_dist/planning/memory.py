@@ -113,7 +113,7 @@ def _graph(cell: Cell) -> float:
 def _scorer(cell: Cell, D_K: float, contexts: int) -> float:
     """Bytes that scoring over some contexts takes: all pairs, or queries and keys of all items."""
     m, length = cell.m, cell.context.length
-    by_pairs = cell.record.heads == "max" and m**2 <= contexts * length**2
+    by_pairs = cell.record.scores_pairs and m**2 <= contexts * length**2
     table = m**2 + m * (cell.d_model + 2 * D_K) if by_pairs else m * 2 * D_K
     return SINGLE * (table + contexts * length)
 

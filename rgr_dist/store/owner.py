@@ -6,16 +6,11 @@ containers that share a folder have numbers of their own.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
-import re
 import uuid
 from functools import cache
 from pathlib import Path
-
-MARK = re.compile(r"(?P<machine>[0-9a-f]{8})-(?P<process>[0-9]+)-(?P<born>[0-9]*)")
-"""A process in the name of a file."""
 
 
 @cache
@@ -47,21 +42,3 @@ def is_running(process: int, since: str) -> bool:
         pass
     found = born(process)
     return not (found and since) or found == since
-
-
-def mark() -> str:
-    """This process, as a part of a file's name."""
-    process = os.getpid()
-    return f"{_short(machine())}-{process}-{born(process)}"
-
-
-def is_abandoned(text: str) -> bool:
-    """Whether a text holds the mark of a process of this machine that has ended."""
-    found = MARK.search(text)
-    if found is None or found["machine"] != _short(machine()):
-        return False
-    return not is_running(int(found["process"]), found["born"])
-
-
-def _short(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:8]

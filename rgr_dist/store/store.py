@@ -160,11 +160,6 @@ class Store(Storage):
         """
         return hashlib.sha256("\n".join(self._list_parts()).encode()).hexdigest()[:16]
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether it holds no run at all."""
-        return not self._list_parts()
-
     def compact(self, above: int = COMPACT_ABOVE) -> None:
         """Merge the parts into one if there are more than ``above`` or one is of an older kind.
 

@@ -26,6 +26,7 @@ PROTOCOL = 1
 
 PROBLEM = ("graph", "m", "d_model", "embedding", "context", "database")
 """Keys of a cell that its task depends on, without the training."""
+NEEDS_DATABASE = "needs one, such as {family: function, keys: 64, queries: 8, values: 64}"
 
 
 class Cell(Spec):
@@ -48,68 +49,59 @@ class Cell(Spec):
     facts: Facts = Facts()
 
     @model_validator(mode="after")
-    def _has_its_database(self) -> Self:
-        if self.model != "facts":
-            for name in ("database", "facts"):
-                if getattr(self, name) != type(self).model_fields[name].default:
-                    raise ValueError(f"{name}: model {self.model} does not use it; leave it out")
+    def _uses_its_keys(self) -> Self:
+        record = self.record
+        for key in (*record.unused_parts, *record.unused_keys):
+            part, _, name = key.partition(".")
+            spec: Any = getattr(self, part) if name else self
+            if getattr(spec, name or part) != type(spec).model_fields[name or part].default:
+                raise ValueError(f"{key}: model {self.model} does not use it; leave it out")
+        for name in record.required_keys:
+            if getattr(self.training, name) is None:
+                raise ValueError(f"training.{name}: missing; model {self.model} needs a number")
+        if record.one_target and self.graph.family != "permutation":
+            raise ValueError(
+                f"graph.family: model {self.model} has one target to each item; "
+                "give permutation, or leave it out"
+            )
+        if record.embedding not in (None, self.embedding.family):
+            raise ValueError(
+                f"embedding.family: {self.embedding.family} is not valid; "
+                f"model {self.model} takes {record.embedding}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _has_its_items(self) -> Self:
+        if self.record.holds == "facts":
+            self._check_database()
             return self
+        length = self.context.length
+        items = 2 * length + 1 if self.record.task == "matching" else length
+        if items > self.m:
+            largest = (self.m - 1) // 2 if self.record.task == "matching" else self.m
+            raise ValueError(
+                f"context.length: {length} takes {items} distinct items of m = {self.m} of cell "
+                f"{self.name}; valid are 2 to {largest}"
+            )
+        self.graph.check(self.m)
+        self.embedding.check(self.m, self.d_model)
+        return self
+
+    def _check_database(self) -> None:
         if self.database is None:
-            raise ValueError("database: missing; model facts needs one, such as {family: function}")
-        self.database.check()
+            raise ValueError(f"database: missing; model {self.model} {NEEDS_DATABASE}")
         if self.m != self.database.n_asked:
-            raise ValueError(f"m: {self.m} is not the {self.database.n_asked} triples of database")
-        for name in ("graph", "embedding"):
-            if getattr(self, name) != type(self).model_fields[name].default:
-                raise ValueError(f"{name}: model facts does not use it; leave it out")
+            raise ValueError(
+                f"m: {self.m} is not the {self.database.n_asked} triples of database, which are "
+                "counted; leave it out"
+            )
         batch = self.training.batch_size
         if batch is not None and batch > self.m:
             raise ValueError(
                 f"training.batch_size: {batch} exceeds the {self.m} triples of {self.name}; "
                 f"give at most {self.m}, or leave it out for full batches"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _suits_the_model(self) -> Self:
-        record = self.record
-        if record.algorithm is None and self.construction != Construction():
-            raise ValueError(f"construction: model {self.model} is trained; leave it out")
-        for key in record.unused_keys:
-            part, name = key.split(".")
-            spec = getattr(self, part)
-            if getattr(spec, name) != type(spec).model_fields[name].default:
-                raise ValueError(f"{key}: model {self.model} does not use it; leave it out")
-        if record.one_target and self.graph.family != "permutation":
-            raise ValueError(
-                f"graph.family: model {self.model} has one target to each item; "
-                "give permutation, or leave it out"
-            )
-        for name in record.required_keys:
-            if getattr(self.training, name) is None:
-                raise ValueError(f"training.{name}: missing; model {self.model} needs a number")
-        items = 2 * self.context.length + 1
-        if record.task == "matching" and items > self.m:
-            raise ValueError(
-                f"context.length: {self.context.length} pairs and the query of cell {self.name} "
-                f"take {items} distinct items of m = {self.m}; valid are 2 to {(self.m - 1) // 2}"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _context_fits(self) -> Self:
-        if self.database is None and self.context.length > self.m:
-            raise ValueError(
-                f"context.length: {self.context.length} exceeds m = {self.m} of cell {self.name}; "
-                f"a context holds distinct items, so valid are 2 to {self.m}"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _families_fit(self) -> Self:
-        self.graph.check(self.m)
-        self.embedding.check(self.m, self.d_model)
-        return self
 
     def with_limit(self, max_steps: int) -> Cell:
         """The cell with another step limit."""
@@ -192,13 +184,9 @@ class Run(Spec):
     d_vo: Count | None = None
 
     @model_validator(mode="after")
-    def _has_its_widths(self) -> Self:
+    def _suits_the_model(self) -> Self:
         if (self.d_vo is None) != (self.cell.record.axis == "d_k"):
             raise ValueError(f"d_vo: {self.d_vo} is not valid for model {self.cell.model}")
-        return self
-
-    @model_validator(mode="after")
-    def _heads_share_the_values(self) -> Self:
         if self.cell.record.splits_values and self.cell.d_model % self.h:
             raise ValueError(f"h: {self.h} does not divide d_model = {self.cell.d_model}")
         return self

@@ -6,9 +6,9 @@ and a query has at most one value. Pairs that have one are asked.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from rgr_dist.study.families import Digest
 from rgr_dist.study.spec import LARGEST_COUNT, Count, Real, Spec
@@ -32,14 +32,15 @@ class DatabaseFamily(Spec):
         """Number of triples |D|."""
         return self.keys * self.queries
 
-    def check(self) -> None:
-        """Raise ValueError, naming the key, if there is no such database."""
+    @model_validator(mode="after")
+    def _has_pairs(self) -> Self:
         pairs = self.keys * self.queries
         if pairs > LARGEST_COUNT:
             raise ValueError(
-                f"database.keys: {self.keys} keys and {self.queries} queries make {pairs} pairs; "
+                f"keys: {self.keys} keys and {self.queries} queries make {pairs} pairs; "
                 f"valid are at most {LARGEST_COUNT}"
             )
+        return self
 
 
 class Function(DatabaseFamily):
@@ -74,15 +75,15 @@ class LowRank(DatabaseFamily):
     family: Literal["low-rank"] = "low-rank"
     rank: Count
 
-    def check(self) -> None:
-        """Each of the R blocks of pairs has a value of its own."""
-        super().check()
+    @model_validator(mode="after")
+    def _has_a_value_for_each_block(self) -> Self:
         most = min(self.values, self.keys * self.queries)
         if self.rank > most:
             raise ValueError(
-                f"database.rank: {self.rank} is not valid with {self.keys} keys, {self.queries} "
+                f"rank: {self.rank} is not valid with {self.keys} keys, {self.queries} "
                 f"queries and {self.values} values; give at most {most}"
             )
+        return self
 
 
 class Predicates(DatabaseFamily):
@@ -95,14 +96,14 @@ class Predicates(DatabaseFamily):
     family: Literal["predicates"] = "predicates"
     per_query: Count
 
-    def check(self) -> None:
-        """A set holds distinct values."""
-        super().check()
+    @model_validator(mode="after")
+    def _has_distinct_values(self) -> Self:
         if self.per_query > self.values:
             raise ValueError(
-                f"database.per_query: {self.per_query} exceeds values: {self.values}; "
+                f"per_query: {self.per_query} exceeds values: {self.values}; "
                 f"give at most {self.values}"
             )
+        return self
 
 
 class FactsFile(DatabaseFamily):

@@ -5,35 +5,31 @@ Every key that is left out takes the paper's value, and an unknown key is an err
 
 from __future__ import annotations
 
-import difflib
 import itertools
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, StrictInt
+from pydantic import Field
 
 from rgr_dist.study import assets
-from rgr_dist.study.cell import Cell
+from rgr_dist.study.cell import NEEDS_DATABASE, Cell
 from rgr_dist.study.construction import ConstructionModel
 from rgr_dist.study.database import Database
+from rgr_dist.study.document import read_document, shipped_studies
 from rgr_dist.study.edge_list import EdgesFile, load_edges
-from rgr_dist.study.errors import StudyError, load_yaml, validated
-from rgr_dist.study.input_file import LARGEST_STUDY, check_file
-from rgr_dist.study.models import MODELS, construction_name
+from rgr_dist.study.errors import StudyError, validated, within
+from rgr_dist.study.models import MODELS, Model, construction_name
 from rgr_dist.study.search import Search
-from rgr_dist.study.shipped import shipped_studies, shipped_text
-from rgr_dist.study.spec import LARGEST_COUNT, Spec, listed
+from rgr_dist.study.spec import LARGEST_COUNT, NotEmpty, OneOrMore, Spec
 from rgr_dist.study.study import Study
 from rgr_dist.study.token_table import TableFile, Vocabulary
-from rgr_dist.study.training import Context, Training
 from rgr_dist.study.triple_list import TriplesFile, load_triples
 
-Keys = dict[str, Any]
+Keys = dict[Any, Any]
 Files = dict[str, dict[str, Any]]
 """The keys that named an array's files, by its digest."""
-Loaded = TypeVar("Loaded")
 
 OVERRIDES = ("context", "training", "graph", "database", "facts")
 """Parts that an entry of ``cells`` may override key by key."""
@@ -52,8 +48,8 @@ class CellItem(Spec):
         facts: keys of ``facts`` for these cells.
     """
 
-    m: Annotated[tuple[StrictInt, ...], BeforeValidator(listed), Field(min_length=1)] = ()
-    d_model: Annotated[tuple[StrictInt, ...], BeforeValidator(listed), Field(min_length=1)]
+    m: OneOrMore = ()
+    d_model: OneOrMore
     context: Keys = Field(default_factory=dict)
     training: Keys = Field(default_factory=dict)
     graph: Keys = Field(default_factory=dict)
@@ -85,8 +81,20 @@ class StudyFile(Spec):
     facts: Keys = Field(default_factory=dict)
     context: Keys = Field(default_factory=dict)
     training: Keys = Field(default_factory=dict)
-    cells: tuple[CellItem, ...] = Field(min_length=1)
+    cells: Annotated[tuple[CellItem, ...], NotEmpty]
     search: Search = Search()
+
+    def merged(self, part: str, item: CellItem) -> Keys:
+        """A part with an entry's own keys; another family takes none of the common ones."""
+        common, own = getattr(self, part), getattr(item, part)
+        families = {str(keys["family"]) for keys in (common, own) if "family" in keys}
+        return dict(own) if len(families) > 1 else {**common, **own}
+
+
+class _OneDatabase(Spec):
+    """A database by itself, whose triples are counted before its cell is made."""
+
+    database: Database
 
 
 def load_study(source: str, overrides: Sequence[str] = ()) -> Study:
@@ -95,14 +103,8 @@ def load_study(source: str, overrides: Sequence[str] = ()) -> Study:
     Raises:
         StudyError: the source is unknown or unreadable, or the study is not valid.
     """
-    text = _read(source)
-    document = load_yaml(text, source)
-    if not isinstance(document, dict):
-        raise StudyError(f"{source}: a study is a mapping with the keys name, cells, search, …")
-    for override in overrides:
-        _override(document, override)
     home = Path() if source in shipped_studies() else Path(source).parent
-    return parse_study(document, source, home)
+    return parse_study(read_document(source, overrides), source, home)
 
 
 def parse_study(
@@ -116,316 +118,189 @@ def parse_study(
     Raises:
         StudyError: naming the key, where it is and what would be valid.
     """
-    written = _written(document, where)
-    cells: list[Cell] = []
-    model = _model(written.model, where)
-    record = MODELS.get(str(model["model"]))  # an unknown model is refused with its first cell
-    papers = record.training if record else {}
-    has_null = record is not None and record.task == "matching"
-    vectors, search = _Vectors(written.embedding, where, home or Path()), written.search
-    for index, item in enumerate(written.cells):
+    with within(f"{where}: "):
+        return _Expansion(validated(StudyFile, document), home or Path()).study()
+
+
+class _Expansion:
+    """A study file on its way to a study: expands its cells, and loads the files it names."""
+
+    def __init__(self, written: StudyFile, home: Path) -> None:
+        self.written, self.home = written, home
+        self.files: Files = {}
+        self.model = _model(written.model)
+        # An unknown model is refused with its first cell.
+        self.record: Model = MODELS.get(str(self.model["model"]), MODELS["max"])
+        self.table: TableFile | None = None
+        if written.embedding.get("family") == "table":
+            with within("embedding."):
+                self.table = validated(TableFile, written.embedding)
+                self.vocabulary = Vocabulary(self.table, home)
+
+    def study(self) -> Study:
+        """The study with all its cells."""
+        cells = [cell for index in range(len(self.written.cells)) for cell in self._cells_of(index)]
+        twice = next((cell for cell, times in Counter(cells).items() if times > 1), None)
+        if twice is not None:
+            raise StudyError(f"cells: {twice.name} is listed twice; list each cell once")
+        search = self.written.search
+        cells = _with_longer(cells, search.retest_steps)
+        for cell in cells:
+            _check_search(cell, search)
+        changed: dict[str, Any] = {"retest_steps": None}
+        if self.record.target is not None and "target" not in search.model_fields_set:
+            changed["target"] = self.record.target
+        search = search.model_copy(update=changed)
+        return Study(name=self.written.name, cells=tuple(cells), search=search, files=self.files)
+
+    def _cells_of(self, index: int) -> list[Cell]:
+        """The cells of an entry: every combination of its lists."""
+        written, item = self.written, self.written.cells[index]
         here = f"cells[{index}]."
-        prefix = {part: here for part in ("m", "d_model", *OVERRIDES) if getattr(item, part, None)}
-        graph, at = _merged(written.graph, item.graph), f"{prefix.get('graph', '')}graph."
-        graphs = _graphs(graph, where, at, home or Path(), vectors.files)
-        if record is not None and record.task == "facts":
-            if item.m:
-                raise StudyError(
-                    f"{where}: {here}m: of model facts the triples are counted; omit it"
-                )
-            stored = _databases(written, item, where, prefix, home or Path(), vectors.files)
-            facts = _each({**written.facts, **item.facts})
-            problems = [{**one, "facts": keys} for one in stored for keys in facts]
-        elif not item.m:
-            raise StudyError(f"{where}: {here}m: missing; it has no default")
+        own = [part for part in OVERRIDES if getattr(item, part)]
+        places = dict.fromkeys(("m", "d_model", *own), here)
+        training = {**self.record.training, **written.training, **item.training}
+        if isinstance(limits := training.get("max_steps"), list):
+            training["max_steps"] = sorted(limits, key=lambda one: one if type(one) is int else 0)
+        lists = (
+            self._problems(item, places),
+            item.d_model,
+            self._graphs(item, places),
+            _each(training, ["max_steps"]),
+        )
+        return [
+            validated(
+                Cell,
+                {
+                    **self.model,
+                    **problem,
+                    "graph": graph,
+                    "d_model": d_model,
+                    "embedding": self._embedding(problem.get("m", 0), d_model),
+                    "context": {**written.context, **item.context},
+                    "training": keys,
+                },
+                places,
+            )
+            for problem, d_model, graph, keys in itertools.product(*lists)
+        ]
+
+    def _problems(self, item: CellItem, places: Mapping[str, str]) -> list[Keys]:
+        """What a layer is to hold: m items, or a database and what is judged of it."""
+        database, facts = (self.written.merged(part, item) for part in ("database", "facts"))
+        if self.record.holds == "relations":
+            other = {"database": database, "facts": facts}
+            unused = {part: keys for part, keys in other.items() if keys}
+            return [{"m": m, **unused} for m in item.m] or [unused]
+        stored = self._databases(database, places.get("database", ""))
+        counted = [{**one, "m": m} for one in stored for m in item.m] if item.m else stored
+        return [{**one, "facts": keys} for one in counted for keys in _each(facts)]
+
+    def _databases(self, keys: Keys, place: str) -> list[Keys]:
+        """One ``m`` and ``database`` for each combination of listed keys."""
+        if not keys:
+            raise StudyError(f"{place}database: missing; model {self.record.name} {NEEDS_DATABASE}")
+        if keys.get("family") == "file":
+            path = validated(TriplesFile, keys, f"{place}database.").located(self.home)
+            with within(f"{place}database.file: "):
+                listed = [load_triples(path)]
+            self.files[listed[0]["digest"]] = {"file": path}
         else:
-            for name in ("database", "facts"):
-                if getattr(written, name) or getattr(item, name):
-                    at = prefix.get(name, "")
-                    raise StudyError(
-                        f"{where}: {at}{name}: model {model['model']} does not use it; leave it out"
-                    )
-            problems = [{"m": m} for m in item.m]
-        training = {**papers, **written.training, **item.training}
-        budgets = _budgets(training, where, prefix.get("training", ""))
-        sizes = itertools.product(problems, item.d_model, graphs, budgets)
-        for problem, d_model, one_graph, max_steps in sizes:
-            cell = {
-                **model,
-                **problem,
-                "graph": one_graph,
-                "d_model": d_model,
-                "embedding": vectors.of(problem["m"], d_model, null=has_null),
-                "context": {**written.context, **item.context},
-                "training": {**training, **max_steps},
-            }
-            cells.append(validated(Cell, cell, where, prefix))
-    times = Counter(cells)
-    twice = next((cell for cell in cells if times[cell] > 1), None)
-    if twice is not None:
-        raise StudyError(f"{where}: cells: {twice.name} is listed twice; list each cell once")
-    cells = _with_longer(cells, search.retest_steps, where)
-    search = search.model_copy(update={"retest_steps": None})
-    for one in cells:
-        _check_cell(one, search, where)
-    if record and record.target is not None and "target" not in search.model_fields_set:
-        search = search.model_copy(update={"target": record.target})
-    return Study(name=written.name, cells=tuple(cells), search=search, files=vectors.files)
+            listed = _each(keys)
+        found = [validated(_OneDatabase, {"database": one}, place).database for one in listed]
+        return [{"m": one.n_asked, "database": one} for one in found]
+
+    def _graphs(self, item: CellItem, places: Mapping[str, str]) -> list[Keys]:
+        """One graph for each degree of a list; that of a file with its edges loaded."""
+        keys, place = self.written.merged("graph", item), places.get("graph", "")
+        if keys.get("family") != "edges":
+            return _each(keys, ["degree"])
+        path = validated(EdgesFile, keys, f"{place}graph.").located(self.home)
+        with within(f"{place}graph.file: "):
+            loaded = load_edges(path)
+        self.files[loaded["digest"]] = {"file": path}
+        return [loaded]
+
+    def _embedding(self, m: int, d_model: int) -> Keys:
+        """The embedding of a cell; of a table with its rows loaded."""
+        if self.table is None:
+            return self.written.embedding
+        with within("embedding."):
+            rows = self.vocabulary.rows(m, d_model, self.record.has_null)
+        digest = assets.add(rows)
+        self.files[digest] = self.table.located(self.home)
+        return {"family": "table", "digest": digest}
 
 
-def _written(document: Mapping[str, Any], where: str) -> StudyFile:
-    """The study file's own keys, before its cells are expanded.
-
-    Raises:
-        StudyError: naming its faults, and those of ``context`` and ``training`` beside them.
-    """
-    try:
-        return validated(StudyFile, document, where, "")
-    except StudyError as error:
-        found = [str(error)]
-    for part, spec in (("context", Context), ("training", Training)):
-        own = document.get(part)
-        if isinstance(own, dict):
-            first = {k: v[0] if k == "max_steps" and isinstance(v, list) and v else v
-                     for k, v in own.items()}  # fmt: skip
-            try:
-                validated(spec, first, where, f"{part}.")
-            except StudyError as error:
-                found.append(str(error).removeprefix(f"{where}: "))
-    raise StudyError("; ".join(found))
-
-
-def _model(written: Any, where: str) -> Keys:
+def _model(written: Any) -> Keys:
     """The model of a study's cells: a name, or a mapping that names a construction."""
     if not isinstance(written, Mapping):
         return {"model": written}
-    chosen = validated(ConstructionModel, written, where, "model.")
+    chosen = validated(ConstructionModel, written, "model.")
     options = chosen.model_dump(exclude={"construction"})
     return {"model": construction_name(chosen.construction), "construction": options}
 
 
-def _check_cell(cell: Cell, search: Search, where: str) -> None:
+def _each(keys: Keys, names: Sequence[str] | None = None) -> list[Keys]:
+    """The keys with every combination of the values of those that list several.
+
+    Args:
+        names: the keys that may; all if not given.
+    """
+    lists = {
+        name: value
+        for name, value in keys.items()
+        if isinstance(value, list) and value and (names is None or name in names)
+    }
+    combinations = itertools.product(*lists.values())
+    return [{**keys, **dict(zip(lists, values, strict=True))} for values in combinations]
+
+
+def _check_search(cell: Cell, search: Search) -> None:
     """Make sure that a cell can be searched as asked.
 
     Raises:
-        StudyError: its heads would split its values unevenly, or the construction takes another
-            embedding.
+        StudyError: the model's searched width is another, or its heads would split its values
+            unevenly.
     """
-    if cell.record.algorithm == "3" and cell.embedding.family != "onehot":
-        raise StudyError(
-            f"{where}: embedding.family: {cell.embedding.family} is not valid; "
-            "algorithm 3 takes onehot"
-        )
     if cell.record.axis != search.axis:
         instead = (
             "give axis: d_vo, with per: {d_qk: [1, 2, 4, 8]} or another list of settings"
             if cell.record.axis == "d_vo"
-            else "only model facts takes d_vo"
+            else "leave it out"
         )
         raise StudyError(
-            f"{where}: search.axis: {search.axis} is not valid for model {cell.model}; {instead}"
+            f"search.axis: {search.axis} is not valid for model {cell.model}; {instead}"
         )
     if not cell.record.splits_values:
         return
     why = "a head's values have width d_model / h, so list divisors of d_model"
     if search.heads == "all":
-        raise StudyError(f"{where}: search.heads: all is not for model {cell.model}; {why}")
+        raise StudyError(f"search.heads: all is not for model {cell.model}; {why}")
     bad = next((h for h in search.heads if cell.d_model % h), None)
     if bad is not None:
         raise StudyError(
-            f"{where}: search.heads: {bad} does not divide d_model = {cell.d_model} "
-            f"of cell {cell.name}; {why}"
+            f"search.heads: {bad} does not divide d_model = {cell.d_model} of cell {cell.name}; "
+            f"{why}"
         )
 
 
-def _budgets(training: Keys, where: str, prefix: str) -> list[Keys]:
-    """The step limits of a cell, increasing.
-
-    Returns:
-        ``{"max_steps": …}`` for each; what is no list of numbers is left for the cell to refuse.
-
-    Raises:
-        StudyError: a limit is listed twice.
-    """
-    key = "max_steps"
-    listed = training.get(key, Training.model_fields[key].default)
-    limits = listed if isinstance(listed, list) and listed else [listed]
-    twice = next((limit for i, limit in enumerate(limits) if limit in limits[:i]), None)
-    if twice is not None:
-        raise StudyError(f"{where}: {prefix}training.{key}: lists {twice} twice; list each once")
-    if all(type(limit) is int for limit in limits):
-        limits = sorted(limits)
-    return [{key: limit} for limit in limits]
-
-
-def _with_longer(cells: list[Cell], times: int | None, where: str) -> list[Cell]:
+def _with_longer(cells: list[Cell], times: int | None) -> list[Cell]:
     """The cells, each followed by itself at so many times its step limit if no other is that.
 
     Raises:
         StudyError: it would be too long.
     """
+    if times is None:
+        return cells
     every: list[Cell] = []
     for cell in cells:
-        every.append(cell)
-        if times is not None:
-            limit = cell.training.max_steps
-            most = LARGEST_COUNT // limit
-            if times > most:
-                raise StudyError(
-                    f"{where}: search.retest_steps: {times} times max_steps = {limit} "
-                    f"of cell {cell.name} exceeds {LARGEST_COUNT}; give at most {most}"
-                )
-            longer = cell.with_limit(times * limit)
-            if longer not in cells:
-                every.append(longer)
+        limit = cell.training.max_steps
+        if times * limit > LARGEST_COUNT:
+            raise StudyError(
+                f"search.retest_steps: {times} times max_steps = {limit} of cell {cell.name} "
+                f"exceeds {LARGEST_COUNT}; give at most {LARGEST_COUNT // limit}"
+            )
+        longer = cell.with_limit(times * limit)
+        every += [cell] if longer in cells else [cell, longer]
     return every
-
-
-class _Vectors:
-    """The embedding that a study names, with a table's rows loaded for each of its cells."""
-
-    def __init__(self, keys: Keys, where: str, home: Path) -> None:
-        self.keys, self.where = keys, where
-        self.files: Files = {}
-        self.vocabulary = None
-        if keys.get("family") == "table":
-            file = validated(TableFile, keys, where, "embedding.")
-            self.written = file.located(home)
-            self.vocabulary = self._told(lambda: Vocabulary(file, home))
-
-    def of(self, m: int, d_model: int, null: bool) -> Keys:
-        """The embedding of a cell."""
-        vocabulary = self.vocabulary
-        if vocabulary is None:
-            return self.keys
-        digest = assets.add(self._told(lambda: vocabulary.rows(m, d_model, null)))
-        self.files[digest] = self.written
-        return {"family": "table", "digest": digest}
-
-    def _told(self, load: Callable[[], Loaded]) -> Loaded:
-        try:
-            return load()
-        except StudyError as error:
-            raise StudyError(f"{self.where}: embedding.{error}") from None
-
-
-def _merged(common: Keys, own: Keys) -> Keys:
-    """A graph with an entry's own keys; another family takes none of the common ones."""
-    families = {keys["family"] for keys in (common, own) if isinstance(keys.get("family"), str)}
-    return own if len(families) > 1 else {**common, **own}
-
-
-def _graphs(keys: Keys, where: str, path: str, home: Path, files: Files) -> list[Keys]:
-    """One graph for each degree of a list; that of a file with its edges loaded."""
-    if keys.get("family") == "edges":
-        file = validated(EdgesFile, keys, where, path)
-        try:
-            loaded = load_edges(file.located(home))
-        except StudyError as error:
-            raise StudyError(f"{where}: {path}file: {error}") from None
-        files[loaded["digest"]] = {"file": file.located(home)}
-        return [loaded]
-    degrees = keys.get("degree")
-    if not isinstance(degrees, list) or not degrees:
-        return [keys]
-    return [{**keys, "degree": degree} for degree in degrees]
-
-
-class _OneDatabase(Spec):
-    """A database by itself, so that its faults are told before its triples are counted."""
-
-    database: Database
-
-
-def _databases(
-    written: StudyFile, item: CellItem, where: str, prefix: Keys, home: Path, files: Files
-) -> list[Keys]:
-    """One ``m`` and ``database`` for each combination of listed keys; a file's with its triples.
-
-    Raises:
-        StudyError: there is none, or it is not valid.
-    """
-    keys, at = _merged(written.database, item.database), prefix.get("database", "")
-    if not keys:
-        raise StudyError(
-            f"{where}: {at}database: missing; model facts needs one, such as "
-            "{family: function, keys: 64, queries: 8, values: 64}"
-        )
-    if keys.get("family") == "file":
-        file = validated(TriplesFile, keys, where, f"{at}database.")
-        try:
-            loaded = load_triples(file.located(home))
-        except StudyError as error:
-            raise StudyError(f"{where}: {at}database.file: {error}") from None
-        files[loaded["digest"]] = {"file": file.located(home)}
-        return [{"m": loaded["triples"], "database": loaded}]
-    found = []
-    for one in _each(keys):
-        stored = validated(_OneDatabase, {"database": one}, where, at).database
-        try:
-            stored.check()
-        except ValueError as error:
-            raise StudyError(f"{where}: {at}{error}") from None
-        found.append({"m": stored.n_asked, "database": one})
-    return found
-
-
-def _each(keys: Keys) -> list[Keys]:
-    """The keys with every combination of the values of those that list several."""
-    lists = [value if isinstance(value, list) and value else [value] for value in keys.values()]
-    return [dict(zip(keys, values, strict=True)) for values in itertools.product(*lists)]
-
-
-def _read(source: str) -> str:
-    path = Path(source)
-    if not source or "\0" in source:
-        raise StudyError(f"study {source!r}: neither a name nor a path")
-    if source in shipped_studies():
-        return shipped_text(source)
-    looks_like_path = path.suffix in {".yaml", ".yml"} or len(path.parts) > 1 or _exists(path)
-    if not looks_like_path:
-        known = shipped_studies()
-        near = difflib.get_close_matches(source, known, 1)
-        hint = f"did you mean '{near[0]}'? " if near else ""
-        raise StudyError(
-            f"study '{source}': unknown; {hint}valid: {', '.join(known)}, or a YAML file's path"
-        )
-    check_file(path, "give a readable YAML file", LARGEST_STUDY)
-    try:
-        return path.read_text("utf-8")
-    except OSError as error:
-        raise StudyError(
-            f"{source}: cannot be read: {error.strerror}; give a readable YAML file"
-        ) from None
-    except UnicodeDecodeError:
-        raise StudyError(f"{source}: not a text file; a study is YAML in UTF-8") from None
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except OSError:  # its name is too long
-        return False
-
-
-def _override(document: dict[str, Any], override: str) -> None:
-    key, equals, value = override.partition("=")
-    if not equals or not key.strip():
-        raise StudyError(f"--set {override}: not of the form key.subkey=value")
-    *path, last = key.strip().split(".")
-    if not all((*path, last)):
-        raise StudyError(f"--set {override}: not of the form key.subkey=value")
-    items = document.get("cells")
-    for item in items if isinstance(items, list) else ():
-        # The override holds in every cell, also where a cell has its own value.
-        if len(path) == 1 and isinstance(item, dict) and isinstance(item.get(path[0]), dict):
-            item[path[0]].pop(last, None)
-    keys = document
-    for part in path:
-        keys = keys.setdefault(part, {})
-        if not isinstance(keys, dict):
-            raise StudyError(f"--set {override}: '{part}' has no keys below it")
-    try:
-        keys[last] = load_yaml(value, "--set")
-    except StudyError:
-        raise StudyError(f"--set {override}: '{value}' is not a YAML value") from None

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator
+from pydantic_core import PydanticKnownError
 
 from rgr_dist.study.construction import Algorithm
-
-ModelName = Literal[
-    "max", "softmax", "value", "transformer", "facts",
-    "algorithm-1", "algorithm-2", "algorithm-3", "algorithm-4", "algorithm-5", "ours",
-]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -25,6 +23,7 @@ class Model:
     Attributes:
         name: as a study file has it.
         section: of the paper.
+        layer: what it is, in words; its name if not given.
         score: what a run is judged by.
         task: which problem it is trained on (``problem.edge_task``, ``problem.matching_task``,
             ``problem.databases``), or that its weights are made, not trained
@@ -40,16 +39,18 @@ class Model:
         training: values that the paper gives for it, where they are not those of App. A.1.
         target: passing score if the study gives none; None for the paper's mean F1.
         one_target: its task has one answer to each item, so that it takes permutations alone.
+        embedding: the one family of embeddings that it takes; any if not given.
         splits_values: its heads share d_model for their values, so that h must divide it.
         stops_early: a run ends once it has converged.
         stops_when_perfect: it has converged once a check finds no error.
     """
 
-    name: ModelName
+    name: str
     section: str
     score: Literal["F1", "error", "accuracy"]
     loss: Literal["edges", "messages", "answers"]
     engines: tuple[str, ...]
+    layer: str = ""
     heads: Literal["max", "softmax"] | None = None
     task: Literal["edges", "matching", "construction", "facts"] = "edges"
     axis: Literal["d_k", "d_vo"] = "d_k"
@@ -60,6 +61,7 @@ class Model:
     training: Mapping[str, Any] = field(default_factory=dict)
     target: float | None = None
     one_target: bool = False
+    embedding: str | None = None
     splits_values: bool = False
     stops_early: bool = True
     stops_when_perfect: bool = False
@@ -73,6 +75,27 @@ class Model:
     def finds_D_K(self) -> bool:
         """Whether its thresholds are D_K*, which the laws of relations and the paper are of."""
         return self.finds_thresholds and self.axis == "d_k"
+
+    @property
+    def holds(self) -> Literal["relations", "facts"]:
+        """What a layer is asked to hold: the edges of a graph, or the triples of a database."""
+        return "facts" if self.task == "facts" else "relations"
+
+    @property
+    def unused_parts(self) -> tuple[str, ...]:
+        """Parts of a cell that it does not use, which must then have their default."""
+        parts = ("database", "facts") if self.holds == "relations" else ("graph", "embedding")
+        return parts if self.algorithm is not None else (*parts, "construction")
+
+    @property
+    def scores_pairs(self) -> bool:
+        """Whether a pair of items has one score in every context, which a softmax has not."""
+        return self.heads not in (None, "softmax")
+
+    @property
+    def has_null(self) -> bool:
+        """Whether its table of embeddings has a row for NULL, the answer to no query."""
+        return self.task == "matching"
 
     @property
     def has_tau(self) -> bool:
@@ -109,21 +132,19 @@ def _construction(algorithm: Algorithm, section: str) -> Model:
         unused_keys=tuple(f"training.{key}" for key in TRAINING),
         target=1.0,
         one_target=algorithm in ("1", "2", "3", "4"),
+        embedding="onehot" if algorithm == "3" else None,
     )
 
 
-def construction_name(algorithm: Algorithm) -> ModelName:
+def construction_name(algorithm: Algorithm) -> str:
     """The model of an algorithm."""
-    names: dict[Algorithm, ModelName] = {
-        "1": "algorithm-1", "2": "algorithm-2", "3": "algorithm-3", "4": "algorithm-4",
-        "5": "algorithm-5", "ours": "ours",
-    }  # fmt: skip
-    return names[algorithm]
+    return algorithm if algorithm == "ours" else f"algorithm-{algorithm}"
 
 
 RECORDS = (
     Model(
         name="max",
+        layer="an attention layer that takes the maximum over its heads (Sec. 4)",
         section="Sec. 4",
         score="F1",
         heads="max",
@@ -133,6 +154,7 @@ RECORDS = (
     ),
     Model(
         name="softmax",
+        layer="an attention layer with softmax, summed over its heads (Sec. 7.1)",
         section="Sec. 7.1",
         score="F1",
         heads="softmax",
@@ -143,6 +165,7 @@ RECORDS = (
     ),
     Model(
         name="value",
+        layer="an attention layer that retrieves a message through its values (Sec. 7.2)",
         section="Sec. 7.2",
         score="error",
         heads="max",
@@ -213,3 +236,13 @@ RECORDS = (
 
 MODELS: dict[str, Model] = {record.name: record for record in RECORDS}
 """The record of each model, by its name."""
+
+
+def _known(name: str) -> str:
+    if name not in MODELS:
+        raise PydanticKnownError("literal_error", {"expected": ", ".join(map(repr, MODELS))})
+    return name
+
+
+ModelName = Annotated[str, AfterValidator(_known)]
+"""The name of a model that has a record."""

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field, StrictInt, field_validator, model_validator
+from pydantic import Field, StrictInt, field_validator, model_validator
 
 from rgr_dist.study.axis import CAPACITY, SizeAxis
-from rgr_dist.study.spec import Count, Real, Spec, listed
+from rgr_dist.study.spec import Count, OneOrMore, Real, Spec
 
 OF_D_K = ("heads", "max_D_K", "D_K", "keep_heads")
 """Keys of a search on axis d_k alone."""
+OF_D_VO = ("per", "max_d_vo", "d_vo")
+"""Keys of a search on axis d_vo alone."""
+OF_THRESHOLDS = ("max_D_K", "max_d_vo", "confirm_seeds", "keep_heads", "transition_seeds")
+"""Keys that mode grid has no use for."""
 CONFIRM_SEEDS = 20
 """Fresh seeds that confirm a winner where every head is searched."""
 
 
-Sizes = Annotated[tuple[Count, ...], BeforeValidator(listed), Field(min_length=1)]
-"""A size, or a list of them."""
+def _check_distinct(name: str, sizes: tuple[int, ...] | None) -> None:
+    if sizes and len(set(sizes)) != len(sizes):
+        raise ValueError(f"{name}: {list(sizes)} repeats a size; list each once")
 
 
 class Settings(Spec):
@@ -27,15 +32,13 @@ class Settings(Spec):
         h: heads.
     """
 
-    d_qk: Sizes = (8,)
-    h: Sizes = (1,)
+    d_qk: OneOrMore = (8,)
+    h: OneOrMore = (1,)
 
     @model_validator(mode="after")
     def _one_list(self) -> Self:
-        for name in ("d_qk", "h"):
-            sizes = getattr(self, name)
-            if len(set(sizes)) != len(sizes):
-                raise ValueError(f"{name}: {list(sizes)} repeats a size; list each once")
+        _check_distinct("d_qk", self.d_qk)
+        _check_distinct("h", self.h)
         if len(self.d_qk) > 1 and len(self.h) > 1:
             raise ValueError(
                 "h: a list beside that of d_qk; list the sizes of one, and give the other a number"
@@ -135,88 +138,68 @@ class Search(Spec):
 
     @model_validator(mode="before")
     @classmethod
-    def _confirm_every_head(cls, keys: Any) -> Any:
-        """With every head a winner is the least of very many, so that it is confirmed."""
-        if isinstance(keys, dict) and keys.get("heads") == "all" and "confirm_seeds" not in keys:
-            return {**keys, "confirm_seeds": CONFIRM_SEEDS}
-        return keys
-
-    @model_validator(mode="before")
-    @classmethod
-    def _every_setting_of_facts(cls, keys: Any) -> Any:
-        """On axis d_vo every setting is searched to its end, unless a margin is given."""
-        if isinstance(keys, dict) and keys.get("axis") == "d_vo" and "keep_within" not in keys:
-            return {**keys, "keep_within": None}
-        return keys
+    def _defaults_by_search(cls, keys: Any) -> Any:
+        """Of every head the winner is the least of very many, and confirmed; d_vo has no margin."""
+        if not isinstance(keys, dict):
+            return keys
+        own: dict[str, Any] = {}
+        if keys.get("heads") == "all":
+            own["confirm_seeds"] = CONFIRM_SEEDS
+        if keys.get("axis") == "d_vo":
+            own["keep_within"] = None
+        return {**own, **keys}
 
     @model_validator(mode="after")
-    def _of_its_axis(self) -> Self:
-        other = ("per", "max_d_vo", "d_vo") if self.axis == "d_k" else OF_D_K
-        fields = type(self).model_fields
-        for name in other:
-            if getattr(self, name) != fields[name].default:
+    def _suits_its_axis(self) -> Self:
+        for name in OF_D_VO if self.axis == "d_k" else OF_D_K:
+            if getattr(self, name) != type(self).model_fields[name].default:
                 instead = "axis: d_vo" if self.axis == "d_k" else "the sizes under per"
                 raise ValueError(
                     f"{name}: not for axis {self.axis}; leave it out, or give {instead}"
                 )
-        if self.axis == "d_vo":
-            self._check_values()
         return self
 
-    def _check_values(self) -> None:
-        """Refuse widths d_vo that do not go with the mode."""
-        if self.mode == "grid" and not self.d_vo:
-            raise ValueError("d_vo: missing; mode grid needs a list of widths")
-        if self.mode == "threshold" and self.d_vo is not None:
-            raise ValueError("d_vo: only for mode grid; for a threshold give max_d_vo, or neither")
-        if self.mode == "grid" and self.max_d_vo is not None:
-            raise ValueError("max_d_vo: only for mode threshold; in mode grid the d_vo list limits")
-        if self.d_vo and len(set(self.d_vo)) != len(self.d_vo):
-            raise ValueError(f"d_vo: {list(self.d_vo)} repeats a width; list each once")
+    @model_validator(mode="after")
+    def _suits_its_mode(self) -> Self:
+        name, limit = ("D_K", "max_D_K") if self.axis == "d_k" else ("d_vo", "max_d_vo")
+        widths = getattr(self, name)
+        _check_distinct(name, widths)
+        if self.mode == "threshold":
+            if widths is not None:
+                raise ValueError(
+                    f"{name}: only for mode grid; for a threshold give {limit}, or neither"
+                )
+            return self
+        if not widths:
+            raise ValueError(f"{name}: missing; mode grid needs a list of widths")
+        for other in OF_THRESHOLDS:
+            if getattr(self, other):
+                raise ValueError(f"{other}: only for mode threshold; leave it out of a grid")
+        return self
 
     @model_validator(mode="after")
-    def _for_thresholds_alone(self) -> Self:
-        if self.mode == "grid":
-            for name in ("confirm_seeds", "keep_heads", "transition_seeds"):
-                if getattr(self, name):
-                    raise ValueError(f"{name}: only for mode threshold; leave it out of a grid")
+    def _heads_have_widths(self) -> Self:
         unknown = [h for h in self.keep_heads if not self.lists(h)]
         if unknown:
             raise ValueError(f"keep_heads: {unknown[0]} is not one of heads; list it there too")
-        return self
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if self.axis == "d_vo":
-            return self
         if self.heads == "all":
             if self.mode == "grid":
                 raise ValueError("heads: all; mode grid needs a list of heads, such as [1, 2, 4]")
             return self
         if not self.heads:
             raise ValueError("heads: empty; give at least one head count, such as [1, 2, 4]")
-        if len(set(self.heads)) != len(self.heads):
-            raise ValueError(f"heads: {list(self.heads)} repeats a head count; list each once")
-        if self.mode == "grid" and not self.D_K:
-            raise ValueError("D_K: missing; mode grid needs a list of total widths")
-        if self.mode == "threshold" and self.D_K is not None:
-            raise ValueError("D_K: only for mode grid; for a threshold give max_D_K, or neither")
-        if self.mode == "grid" and self.max_D_K is not None:
-            raise ValueError("max_D_K: only for mode threshold; in mode grid the D_K list limits")
-        if self.D_K and len(set(self.D_K)) != len(self.D_K):
-            raise ValueError(f"D_K: {list(self.D_K)} repeats a width; list each once")
-        largest = self.max_D_K if self.mode == "threshold" else max(self.D_K or (0,))
-        if largest is not None:
-            over = [h for h in self.heads if h > largest]
-            if over:
+        _check_distinct("heads", self.heads)
+        widths = self.D_K or ()
+        largest = max(widths, default=self.max_D_K)
+        for h in self.heads:
+            if largest is not None and h > largest:
                 raise ValueError(
-                    f"heads: {over[0]} exceeds the largest D_K, {largest}; "
-                    f"every head needs a width of at least 1, so valid are 1 to {largest}"
+                    f"heads: {h} exceeds the largest D_K, {largest}; every head needs a width of "
+                    f"at least 1, so valid are 1 to {largest}"
                 )
-        for h in self.heads if self.D_K else ():
-            if all(width % h for width in self.D_K or ()):
+            if widths and all(width % h for width in widths):
                 raise ValueError(
-                    f"heads: {h} divides none of D_K {list(self.D_K or ())}; "
-                    f"list a multiple of {h}, or leave the head out"
+                    f"heads: {h} divides none of D_K {list(widths)}; list a multiple of {h}, or "
+                    "leave the head out"
                 )
         return self

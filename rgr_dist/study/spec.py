@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import (
@@ -14,19 +15,36 @@ from pydantic import (
     SerializerFunctionWrapHandler,
     StrictInt,
     model_serializer,
+    model_validator,
 )
+from pydantic_core import PydanticCustomError, PydanticKnownError
 
 
 def _number(value: Any) -> Any:
     """Refuse a boolean, which pydantic would take for 0 or 1."""
     if isinstance(value, bool):
-        raise ValueError(f"{value} is not a number")
+        raise PydanticKnownError("float_type")
     return value
 
 
-def listed(value: Any) -> Any:
+def _listed(value: Any) -> Any:
     """A single value as a list of one."""
     return value if isinstance(value, list | tuple) else [value]
+
+
+def _some(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Refuse an empty list."""
+    if not values:
+        raise PydanticCustomError("empty", "give at least one")
+    return values
+
+
+def nearest(name: Any, valid: Iterable[str]) -> str:
+    """What an unknown name may have meant: ``did you mean 'm'? valid: m, d_model``."""
+    valid = list(valid)
+    near = difflib.get_close_matches(str(name), valid, 1)
+    hint = f"did you mean '{near[0]}'? " if near else ""
+    return f"{hint}valid: {', '.join(valid)}"
 
 
 LARGEST_COUNT = 2**31 - 1
@@ -35,8 +53,15 @@ Real = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False)]
 Share = Annotated[Real, Field(ge=0, le=1), AfterValidator(lambda share: share + 0.0)]  # no -0.0
 
 
+NotEmpty = AfterValidator(_some)
+OneOrMore = Annotated[tuple[Count, ...], BeforeValidator(_listed), NotEmpty]
+"""A size, or a list of them."""
+
+
 class Spec(BaseModel):
     """A frozen part of a study that refuses keys it does not know.
+
+    A validator of a whole spec raises ValueError with a message that starts with the key at fault.
 
     Attributes:
         later: keys that came after the first stored runs. Where they have their default they are
@@ -52,6 +77,15 @@ class Spec(BaseModel):
         for name in copied.__dict__.keys() - type(self).model_fields.keys():
             del copied.__dict__[name]
         return copied
+
+    @model_validator(mode="before")
+    @classmethod
+    def _knows_its_keys(cls, keys: Any) -> Any:
+        for key in keys if isinstance(keys, dict) else ():
+            if key not in cls.model_fields:
+                of = f" of family {keys['family']}" if "family" in keys else ""
+                raise ValueError(f"{key}: unknown key{of}; {nearest(key, cls.model_fields)}")
+        return keys
 
     @model_serializer(mode="wrap")
     def _without_later_defaults(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:

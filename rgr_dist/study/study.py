@@ -11,8 +11,8 @@ import yaml
 from pydantic import Field
 
 from rgr_dist.study.cell import Cell
-from rgr_dist.study.database import Database, FactsFile
-from rgr_dist.study.families import Edges, Embedding, Graph
+from rgr_dist.study.database import Database
+from rgr_dist.study.families import Embedding, Graph
 from rgr_dist.study.models import Model
 from rgr_dist.study.search import Search
 from rgr_dist.study.spec import Spec
@@ -111,24 +111,21 @@ class Study(Spec):
 
     def keys_of(self, cell: Cell) -> dict[str, Any]:
         """The keys in which cells of one size can differ."""
-        parts: dict[str, Any] = {"context": cell.context, "training": cell.training}
-        flat = {f"{part}.{key}": v for part, spec in parts.items() for key, v in dict(spec).items()}
-        if cell.database is not None:
-            return self._keys_of_facts(cell, cell.database) | flat
-        flat["graph.family"] = cell.graph.family
-        if isinstance(cell.graph, Edges):
-            file = Path(self.files.get(cell.graph.digest, {}).get("file", "")).name
-            flat |= {"graph.file": file, "graph.digest": cell.graph.digest[:8]}
-        return flat
+        trained = _flat("context", dict(cell.context)) | _flat("training", dict(cell.training))
+        if cell.database is None:
+            graph = self._file_of("graph", cell.graph)
+            return trained | {"graph.family": cell.graph.family} | graph
+        own = cell.database.model_dump(mode="json", exclude={"triples"})
+        stored = _flat("database", own) | self._file_of("database", cell.database)
+        return stored | _flat("facts", dict(cell.facts)) | trained
 
-    def _keys_of_facts(self, cell: Cell, database: Database) -> dict[str, Any]:
-        """Keys of a database, less those that its number of triples tells of most families."""
-        own = database.model_dump(mode="json", exclude={"triples"})
-        flat = {f"database.{key}": value for key, value in own.items()}
-        if isinstance(database, FactsFile):
-            file = Path(self.files.get(database.digest, {}).get("file", "")).name
-            flat |= {"database.file": file, "database.digest": database.digest[:8]}
-        return flat | {f"facts.{key}": value for key, value in dict(cell.facts).items()}
+    def _file_of(self, part: str, spec: Graph | Database) -> dict[str, str]:
+        """The name of the file that a part was read from and the start of its digest, if any."""
+        digest = getattr(spec, "digest", None)
+        if digest is None:
+            return {}
+        path = Path(self.files.get(digest, {}).get("file", ""))
+        return {f"{part}.file": path.name, f"{part}.digest": digest[:8]}
 
     def to_yaml(self) -> str:
         """The study with every default written out; loading it gives the same study."""
@@ -172,6 +169,10 @@ class Study(Spec):
         keys = part.model_dump(mode="json")
         digest = keys.get("digest")
         return keys if digest is None else {"family": part.family, **self.files.get(digest, {})}
+
+
+def _flat(part: str, keys: dict[str, Any]) -> dict[str, Any]:
+    return {f"{part}.{key}": value for key, value in keys.items()}
 
 
 def _plain(value: Any) -> Any:

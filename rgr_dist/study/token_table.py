@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field, StrictStr, model_validator
 
-from rgr_dist.study.errors import StudyError
-from rgr_dist.study.input_file import check_file
+from rgr_dist.study.errors import StudyError, within
+from rgr_dist.study.input_file import read_pairs, reading
 from rgr_dist.study.spec import Count, Spec
 
 WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
@@ -34,13 +34,11 @@ HUB_WITHIN = 5.0
 """Seconds that the hub has to answer."""
 LINES_AT_ONCE = 10_000
 """Lines of text that are split into tokens at once; a bound on memory."""
-MISSING = {
-    "counts": "give a file of token and count, or a text to count them in as text",
-    "text": "the paper counts in WikiText-103, training part: fetch it from "
-    "https://huggingface.co/datasets/Salesforce/wikitext and put it there as plain text",
-}
-"""What to do about a missing file, by the key that names it."""
-
+COUNTS = "give two columns of whole numbers, token and count, or a text to count them in as text"
+TEXT = (
+    "the paper counts in WikiText-103, training part: fetch it from "
+    "https://huggingface.co/datasets/Salesforce/wikitext and put it there as plain text"
+)
 
 Table = npt.NDArray[np.float32]
 Counts = npt.NDArray[np.int64]
@@ -88,19 +86,17 @@ class Vocabulary:
         Raises:
             StudyError: naming the key, what is missing, where to fetch it and where to put it.
         """
-        key = "text" if written.counts is None else "counts"
-        path = home / str(getattr(written, key))
+        needed = [WEIGHTS] if written.text is None else [WEIGHTS, TOKENIZER]
         try:
-            files = _locate(written.source, home, [WEIGHTS] + [TOKENIZER] * (key == "text"))
-        except StudyError as fault:
-            if path.exists():
-                raise
-            raise StudyError(f"{fault}; {key}: {absent(key, path)}") from None
-        self.table = read_table(files[0])
-        if key == "counts":
-            counts = read_counts(path, len(self.table))
-        else:
-            counts = count_tokens(path, files[1], written.tokens, len(self.table))
+            files = _locate(written.source, home, needed)
+            self.table = read_table(files[0])
+            if written.text is None:
+                counts = read_counts(home / str(written.counts), len(self.table))
+            else:
+                text = home / written.text
+                counts = count_tokens(text, files[1], written.tokens, len(self.table))
+        except ImportError as error:
+            raise StudyError(f"source: needs the package {error.name}; {INSTALL}") from None
         counts[-1] = 0  # end of text is NULL, never an item
         by_count = np.lexsort((np.arange(len(counts)), -counts))
         self.ranked = by_count[: int((counts > 0).sum())]
@@ -128,33 +124,24 @@ def read_table(path: Path) -> Table:
 
     Raises:
         StudyError: the file has no such table.
+        ImportError: safetensors is not installed.
     """
-    try:
-        from safetensors import SafetensorError, safe_open
-    except ImportError:
-        raise StudyError(f"source: {path}: needs the package safetensors; {INSTALL}") from None
-    check_file(path, "give a safetensors file")
-    try:
-        with safe_open(path, framework="numpy") as file:
-            names = list(file.keys())
-            name = next((name for name in TENSORS if name in names), None)
-            if name is None:
-                raise StudyError(
-                    f"source: {path}: has no tensor {' or '.join(TENSORS)}; "
-                    "give the weights of a GPT-2"
-                )
-            kind = file.get_slice(name).get_dtype()
-            if kind not in FLOATS:
-                raise StudyError(
-                    f"source: {path}: {name} is of type {kind}; valid: {', '.join(FLOATS)}"
-                )
-            values = np.asarray(file.get_tensor(name), dtype=np.float32)
-    except (SafetensorError, OSError) as error:
-        raise StudyError(
-            f"source: {path}: cannot be read: {error}; give a safetensors file"
-        ) from None
-    if values.ndim != 2 or len(values) < 2 or not np.isfinite(values).all():
-        raise StudyError(f"source: {path}: {name} is not a table of numbers")
+    from safetensors import SafetensorError, safe_open
+
+    with within("source: "), reading(path, "give the weights of a GPT-2 as a safetensors file"):
+        try:
+            with safe_open(path, framework="numpy") as file:
+                names = list(file.keys())
+                name = next((name for name in TENSORS if name in names), None)
+                if name is None:
+                    raise ValueError(f"has no tensor {' or '.join(TENSORS)}")
+                if file.get_slice(name).get_dtype() not in FLOATS:
+                    raise ValueError(f"{name} is not of type {', '.join(FLOATS)}")
+                values = np.asarray(file.get_tensor(name), dtype=np.float32)
+        except SafetensorError as error:
+            raise ValueError(f"cannot be read: {error}") from None
+        if values.ndim != 2 or len(values) < 2 or not np.isfinite(values).all():
+            raise ValueError(f"{name} is not a table of numbers")
     return values
 
 
@@ -162,70 +149,56 @@ def _locate(source: str, home: Path, names: Sequence[str]) -> list[Path]:
     """The paths of a model's files: local ones, else fetched from the hub.
 
     Raises:
-        StudyError: some are in neither; each is named.
+        StudyError: some are in neither; each is named with where to fetch it.
     """
     local = home / source
     if local.exists():
         folder = local.parent if local.is_file() else local
         paths = [local if name == WEIGHTS and local.is_file() else folder / name for name in names]
         missing = [path.name for path in paths if not path.is_file()]
-        if missing:
-            none = " and no ".join(missing)
-            raise StudyError(f"source: {folder}: has no {none}; {_fetch(GPT_2, missing, folder)}")
-        return paths
+        if not missing:
+            return paths
+        raise StudyError(_to_fetch(f"source: {folder}", GPT_2, missing, folder))
     try:
         from huggingface_hub import hf_hub_download, model_info
         from huggingface_hub.errors import LocalEntryNotFoundError
 
-        # It tells of every retry; one line will say what failed.
+        # It warns at every retry; one line will say what failed.
         logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
         with suppress(LocalEntryNotFoundError):
             return [Path(hf_hub_download(source, name, local_files_only=True)) for name in names]
         model_info(source, timeout=HUB_WITHIN)  # a download alone would try for minutes
         return [Path(hf_hub_download(source, name)) for name in names]
     except ImportError:
-        reason = f"the hub needs {INSTALL}"
+        place = f"source: {source}: no folder {local}, and the hub needs {INSTALL}"
     except Exception as error:  # no network, no permission, no such name: the hub raises many
-        reason = f"the hub gives none ({type(error).__name__})"
-    raise StudyError(
-        f"source: {source}: no {' and no '.join(names)} in a folder {local}, and {reason}; "
-        f"{_fetch(source, names, local)}"
-    )
+        place = f"source: {source}: no folder {local}, and the hub failed ({type(error).__name__})"
+    raise StudyError(_to_fetch(place, source, names, local))
 
 
-def _fetch(model: str, names: Sequence[str], folder: Path) -> str:
+def _to_fetch(place: str, model: str, names: Sequence[str], folder: Path) -> str:
     urls = " and ".join(f"{HUB}/{model}/resolve/main/{name}" for name in names)
-    return f"fetch {urls} and put {'them' if len(names) > 1 else 'it'} into {folder}/"
-
-
-def absent(key: str, path: Path) -> str:
-    """What to say of a missing file of ``counts`` or ``text``."""
-    return f"{path}: does not exist; {MISSING[key]}"
+    return f"{place}: has no {' and no '.join(names)}; fetch {urls} and put it into {folder}/"
 
 
 def read_counts(path: Path, vocabulary: int) -> Counts:
     """How often each token occurs, int64 [vocabulary], from two columns of token and count.
 
-    Columns are separated by a comma or spaces; a first line without digits is a header.
-
     Raises:
         StudyError: the file is missing, or is not such a list.
     """
     counts = np.zeros(vocabulary, dtype=np.int64)
-    seen = np.zeros(vocabulary, dtype=bool)
-    for number, line in enumerate(_lines("counts", path), 1):
-        row = line.replace(",", " ").split()
-        if not row or (number == 1 and not any(sign.isdigit() for sign in line)):
-            continue
-        line_named = f"counts: {path}: line {number} is '{line.strip()[:40]}'"
-        if len(row) != 2 or not all(value.isdecimal() and len(value) < 19 for value in row):
-            raise StudyError(f"{line_named}; a line is a token's number and its count")
-        token = int(row[0])
-        if token >= vocabulary:
-            raise StudyError(f"{line_named}; the table has tokens 0 to {vocabulary - 1}")
-        if seen[token]:
-            raise StudyError(f"{line_named}; token {token} is listed twice")
-        counts[token], seen[token] = int(row[1]), True
+    with within("counts: "), reading(path, COUNTS):
+        tokens, times = read_pairs(path).T
+        listed, first = np.unique(tokens, return_index=True)
+        if len(listed) < len(tokens):
+            twice = np.delete(tokens, first)[0]
+            raise ValueError(f"token {twice} is listed twice")
+        if len(tokens) and (tokens.min() < 0 or tokens.max() >= vocabulary):
+            raise ValueError(f"the table has tokens 0 to {vocabulary - 1}")
+        if (times < 0).any():
+            raise ValueError("a count is below 0")
+        counts[tokens] = times
     return counts
 
 
@@ -234,39 +207,24 @@ def count_tokens(text: Path, tokenizer: Path, limit: int, vocabulary: int) -> Co
 
     Raises:
         StudyError: a file is missing, or the tokenizer belongs to another table.
+        ImportError: tokenizers is not installed.
     """
-    try:
-        from tokenizers import Tokenizer
-    except ImportError:
-        wanted = "needs the package tokenizers; pip install 'rgr-dist[gpt2]'"
-        raise StudyError(f"text: {wanted}, or give counts") from None
+    from tokenizers import Tokenizer
+
     try:
         split = Tokenizer.from_file(str(tokenizer))
     except Exception as error:  # the library has no narrower one
         raise StudyError(f"source: {tokenizer}: is not a tokenizer: {error}") from None
-    counts, left, lines = np.zeros(vocabulary, dtype=np.int64), limit, _lines("text", text)
-    while left and (block := list(itertools.islice(lines, LINES_AT_ONCE))):
-        encoded = split.encode_batch(block, add_special_tokens=False)
-        ids = np.fromiter(itertools.chain.from_iterable(e.ids for e in encoded), np.int64)[:left]
-        left -= len(ids)
-        if len(ids) and ids.max() >= vocabulary:
-            raise StudyError(
-                f"source: {tokenizer} has a token {ids.max()}, the table {vocabulary} of them; "
-                "give the tokenizer of the same model"
-            )
-        counts += np.bincount(ids, minlength=vocabulary)
+    counts, left = np.zeros(vocabulary, dtype=np.int64), limit
+    with within("text: "), reading(text, TEXT), text.open(encoding="utf-8") as lines:
+        while left and (block := list(itertools.islice(lines, LINES_AT_ONCE))):
+            encoded = split.encode_batch(block, add_special_tokens=False)
+            ids = itertools.chain.from_iterable(one.ids for one in encoded)
+            taken = np.fromiter(ids, np.int64)[:left]
+            left -= len(taken)
+            if len(taken) and taken.max() >= vocabulary:
+                raise ValueError(
+                    f"{tokenizer} has a token {taken.max()}, and the table {vocabulary} of them"
+                )
+            counts += np.bincount(taken, minlength=vocabulary)
     return counts
-
-
-def _lines(key: str, path: Path) -> Iterator[str]:
-    try:
-        if path.exists():
-            check_file(path, "give a text file")
-        with path.open(encoding="utf-8") as file:
-            yield from file
-    except FileNotFoundError:
-        raise StudyError(f"{key}: {absent(key, path)}") from None
-    except UnicodeDecodeError:
-        raise StudyError(f"{key}: {path}: not a text file in UTF-8") from None
-    except OSError as error:
-        raise StudyError(f"{key}: {path}: cannot be read: {error.strerror}") from None

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from rgr_dist.models.f1 import micro_f1
 from rgr_dist.problem.graphs import Neighbours
 from rgr_dist.theory.layer import FloatArray, Layer
-from rgr_dist.theory.recovery import Recovery
 
 SCORES_AT_ONCE = 2**21
 """Scores of one block of rows; a bound on memory that does not change the result."""
@@ -24,21 +24,34 @@ Float64Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class AllPairs(Recovery):
-    """What a layer says of all pairs of items.
+class Recovery:
+    """What counts of pairs say of a recovered graph.
 
     Attributes:
-        tau: the threshold that decided.
         tp, predicted, actual: true positives, predicted and actual edges.
         margin: distance of the score nearest to tau, in units of the score; negative if a pair
             is on the wrong side.
     """
 
-    tau: float
     tp: int
     predicted: int
     actual: int
     margin: float
+
+    @property
+    def failed_pairs(self) -> int:
+        """Missed edges and false ones."""
+        return self.predicted + self.actual - 2 * self.tp
+
+    @property
+    def exact(self) -> bool:
+        """Whether every pair is right."""
+        return self.failed_pairs == 0
+
+    @property
+    def f1(self) -> float:
+        """Micro-F1 over the pairs."""
+        return micro_f1(self.tp, self.predicted, self.actual)
 
 
 def score_rows(layer: Layer, X: FloatArray) -> Iterator[tuple[int, Float64Array]]:
@@ -59,7 +72,7 @@ def score_rows(layer: Layer, X: FloatArray) -> Iterator[tuple[int, Float64Array]
 
 def score_all_pairs(
     layer: Layer, X: FloatArray, graph: Neighbours, best_tau: bool = False
-) -> AllPairs:
+) -> Recovery:
     """Score a layer on all pairs at its own tau, or at the one that is best for F1."""
     if best_tau:
         layer = replace(layer, tau=find_tau(layer, X, graph))
@@ -74,7 +87,7 @@ def score_all_pairs(
         scores[sources, targets] = -np.inf
         highest = max(highest, scores.max())
     margin = float(min(lowest - layer.tau, layer.tau - highest))
-    return AllPairs(layer.tau, tp, predicted, graph.targets.size, margin)
+    return Recovery(tp, predicted, graph.targets.size, margin)
 
 
 def find_tau(layer: Layer, X: FloatArray, graph: Neighbours) -> float:

@@ -19,8 +19,13 @@ from rgr_dist.theory.matchings import (
     max_degree,
 )
 from rgr_dist.theory.projections import project
-from rgr_dist.theory.signatures import Signatures, orthogonal
-from rgr_dist.theory.template import limit_layer, template_layer, trivial_layer
+from rgr_dist.theory.template import (
+    Signatures,
+    limit_layer,
+    orthogonal,
+    template_layer,
+    trivial_layer,
+)
 
 Baseline = Literal["trivial", "limit"]
 """A head for each edge (B = 1), and the template for d_k → ∞: neither has a d_k to choose."""

@@ -22,7 +22,7 @@ from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.construction import Algorithm, Construction
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.models import construction_name
-from rgr_dist.theory.all_pairs import AllPairs, find_tau, score_all_pairs
+from rgr_dist.theory.all_pairs import Recovery, find_tau, score_all_pairs
 from rgr_dist.theory.construct import (
     Baseline,
     Built,
@@ -99,7 +99,7 @@ class Constructor:
         cell = self.cell.model_copy(update=made)
         return [Run(cell=cell, h=h, d_k=d_k, seed=seed) for seed in range(draws)]
 
-    def score(self, seed: int, h: int, d_k: int) -> AllPairs | InContexts:
+    def score(self, seed: int, h: int, d_k: int) -> Recovery | InContexts:
         """One draw, scored on all pairs, or on sampled contexts for Algorithm 2."""
         problem, built = self.build(seed, h, d_k)
         if self.algorithm == "2":

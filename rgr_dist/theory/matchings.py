@@ -7,11 +7,11 @@ matching of the former is a colour class of the latter's edges.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 import rustworkx
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from rgr_dist.problem.graphs import Neighbours
 from rgr_dist.theory.layer import ConstructionError
@@ -97,37 +97,20 @@ def _colour_classes(graph: Neighbours) -> list[Matching]:
 
 def _level(large: Matching, small: Matching) -> tuple[Matching, Matching]:
     """Two disjoint matchings with the same edges, whose sizes differ by at most one."""
-    excess = (len(large) - len(small)) // 2
-    stays, moves = [], []
-    for one, other in _paths(large, small):
-        if excess and len(one) > len(other):
-            one, other, excess = other, one, excess - 1
-        stays += one
-        moves += other
-    return _as_matching(stays), _as_matching(moves)
-
-
-Path = tuple[list[tuple[int, int]], list[tuple[int, int]]]
-
-
-def _paths(large: Matching, small: Matching) -> list[Path]:
-    """The connected parts of two matchings' union: the edges of each matching in each part."""
-    union = rustworkx.PyGraph()
     items = int(max(edges.max(initial=0) for edges in (large, small))) + 1
-    union.add_nodes_from(range(2 * items))
-    for edges in (large, small):
-        union.add_edges_from_no_data([(int(i), items + int(j)) for i, j in edges])
-    part_of = {
-        node: part
-        for part, nodes in enumerate(rustworkx.connected_components(union))
-        for node in nodes
-    }
-    parts: dict[int, Path] = {}
-    for which, edges in enumerate((large, small)):
-        for i, j in edges.tolist():
-            parts.setdefault(part_of[i], ([], []))[which].append((i, j))
-    return list(parts.values())
+    sources, targets = np.concatenate([large, small]).T
+    union = coo_array((np.ones(sources.size), (sources, items + targets)), shape=(2 * items,) * 2)
+    n_paths, path_of = connected_components(union, directed=False)
+    of_large, of_small = path_of[large[:, 0]], path_of[small[:, 0]]
+    surplus = np.bincount(of_large, minlength=n_paths) - np.bincount(of_small, minlength=n_paths)
+    in_order = [path for path in dict.fromkeys(of_large.tolist()) if surplus[path] > 0]
+    exchanged = in_order[: (len(large) - len(small)) // 2]
+    leave, come = np.isin(of_large, exchanged), np.isin(of_small, exchanged)
+    return (
+        _sorted(np.concatenate([large[~leave], small[come]])),
+        _sorted(np.concatenate([small[~come], large[leave]])),
+    )
 
 
-def _as_matching(edges: Sequence[tuple[int, int]]) -> Matching:
-    return np.array(sorted(edges), dtype=np.int64).reshape(-1, 2)
+def _sorted(edges: Matching) -> Matching:
+    return edges[np.lexsort((edges[:, 1], edges[:, 0]))]

@@ -17,8 +17,8 @@ import torch
 from rgr_dist.models.labels import labels
 from rgr_dist.models.softmax_sum import summed_attention
 from rgr_dist.problem.graphs import Neighbours
+from rgr_dist.theory.all_pairs import Recovery
 from rgr_dist.theory.layer import FloatArray, Layer
-from rgr_dist.theory.recovery import Recovery
 
 CONTEXTS_AT_ONCE = 64
 
@@ -28,21 +28,15 @@ class InContexts(Recovery):
     """What a softmax layer says of all ordered pairs of sampled contexts.
 
     Attributes:
-        tp, predicted, actual: true positives, predicted and actual edges.
         present, present_right: sources with a target in their context, and those of them whose
             every pair is right.
         absent, absent_right: the same of sources without one.
-        margin: distance of the score nearest to tau; negative if a pair is on the wrong side.
     """
 
-    tp: int
-    predicted: int
-    actual: int
     present: int
     present_right: int
     absent: int
     absent_right: int
-    margin: float
 
 
 def score_contexts_softmax(

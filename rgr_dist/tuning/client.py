@@ -1,56 +1,50 @@
-"""Tunes from outside a cluster: a task on it drives, this process tells of the trials."""
+"""Tunes from outside a cluster: a task on it drives, this process reports the trials."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from optuna.trial import TrialState
 
 from rgr_dist.running.client import check_shared, wait_for
 from rgr_dist.running.cluster import connect
+from rgr_dist.running.execution import Execution
 from rgr_dist.store.store import Store
 from rgr_dist.study import assets
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study
-from rgr_dist.tuning.journal import finished_trials, open_journal, trials_name
-from rgr_dist.tuning.training_protocol import TunedProbe
+from rgr_dist.tuning.journal import finished_trials, open_journal
+from rgr_dist.tuning.training_protocol import TunedProbe, Tuning
 from rgr_dist.tuning.tuned import Tuned, ended
 
 TuneProtocol = Callable[..., Tuned]
 
 
 def tune_from_inside(
-    tune_protocol: TuneProtocol,
-    study: Study,
-    store: Store,
-    probes: Sequence[TunedProbe],
-    trials: int,
-    seed: int,
-    say: Callable[[str], None],
-    cpus: int | None,
-    address: str,
-    engine: str,
+    tune_protocol: TuneProtocol, tuning: Tuning, say: Callable[[str], None], execution: Execution
 ) -> Tuned:
-    """Let a task on the cluster tune; tell of the trials that end meanwhile.
+    """Let a task on the cluster tune; report the trials that end meanwhile.
 
     Args:
         tune_protocol: what the task calls there.
-        address: ray://HOST:PORT.
+        execution: its address is ray://HOST:PORT.
 
     Raises:
         ClusterError: the store is a local folder, no cluster answers, or the task failed.
     """
-    check_shared(store, address)
-    name = trials_name(study, probes)
-    told = len(finished_trials(open_journal(store, study), name))
+    study, store, name = tuning.study, tuning.store, tuning.trials_name
+    check_shared(store, execution.address)
+    reported = len(finished_trials(open_journal(store, study), name))
 
     def watch() -> None:
-        nonlocal told
-        for trial in finished_trials(open_journal(store, study), name)[told:]:
-            told += 1
-            say(f"{told} of {trials}: {ended(trial.value, trial.state is TrialState.PRUNED)}")
+        nonlocal reported
+        for trial in finished_trials(open_journal(store, study), name)[reported:]:
+            reported += 1
+            end = ended(trial.value, trial.state is TrialState.PRUNED)
+            say(f"{reported} of {tuning.trials}: {end}")
 
-    with connect(address, cpus) as slots:
+    with connect(execution.address, execution.cpus) as slots:
         import ray
 
         task = ray.remote(num_cpus=0)(_drive).remote(
@@ -58,13 +52,12 @@ def tune_from_inside(
             study.model_dump_json(),
             assets.needed(study.cells),
             store.root,
-            [(probe.cell.model_dump_json(), probe.h, probe.d_k) for probe in probes],
-            trials,
-            seed,
-            slots,
-            engine,
+            [(probe.cell.model_dump_json(), probe.h, probe.d_k) for probe in tuning.probes],
+            tuning.trials,
+            tuning.seed,
+            replace(execution, cpus=slots, address="auto"),
         )
-        found: Tuned = wait_for(task, address, watch)
+        found: Tuned = wait_for(task, execution.address, watch)
     watch()
     return found
 
@@ -74,18 +67,14 @@ def _drive(
     study_json: str,
     arrays: dict[str, assets.Array],
     root: str,
-    places: Sequence[tuple[str, int, int]],
+    probes: Sequence[tuple[str, int, int]],
     trials: int,
     seed: int,
-    slots: int,
-    engine: str,
+    execution: Execution,
 ) -> Tuned:
-    """Tune from inside the cluster."""
+    """Tune from inside the cluster; whoever waits outside reads the journal."""
     assets.take(arrays)
-    study, store = Study.model_validate_json(study_json), Store(root)
-    probes = [TunedProbe(Cell.model_validate_json(cell), h, d_k) for cell, h, d_k in places]
-    return tune_protocol(study, store, probes, trials, seed, _silent, slots, "auto", engine)
-
-
-def _silent(text: str) -> None:
-    """Say nothing: whoever waits outside reads the journal."""
+    trained = [TunedProbe(Cell.model_validate_json(cell), h, d_k) for cell, h, d_k in probes]
+    study = Study.model_validate_json(study_json)
+    tuning = Tuning(study, Store(root), trained, trials, seed)
+    return tune_protocol(tuning, lambda _: None, execution)

@@ -6,7 +6,7 @@ before Optuna is told.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from optuna.distributions import FloatDistribution
@@ -15,45 +15,26 @@ from ray.tune import with_parameters
 from rgr_dist.planning.portfolio import seed_test
 from rgr_dist.running.callbacks import Heartbeat
 from rgr_dist.running.cluster import connect
+from rgr_dist.running.execution import HERE, Execution
 from rgr_dist.running.ray_health import RayHealth
-from rgr_dist.store.store import Store
 from rgr_dist.study import assets
-from rgr_dist.study.study import Study
 from rgr_dist.tuning.client import tune_from_inside
-from rgr_dist.tuning.journal import finished_trials, open_journal, trials_name
-from rgr_dist.tuning.training_protocol import (
-    TunedProbe,
-    bounds,
-    described,
-    present_protocol,
-    rounded,
-)
+from rgr_dist.tuning.journal import finished_trials, open_journal
+from rgr_dist.tuning.training_protocol import Tuning, bounds, rounded
 from rgr_dist.tuning.trial import ProtocolTrainable, score_of
 from rgr_dist.tuning.tuned import Tuned, ended, tuned_by
 from search.tune.optuna import OptunaTrials
 from search.tune.runner import run_trials
 
 
-def tune_protocol(
-    study: Study,
-    store: Store,
-    probes: Sequence[TunedProbe],
-    trials: int,
-    seed: int,
-    say: Callable[[str], None],
-    cpus: int | None = None,
-    address: str = "local",
-    engine: str = "auto",
-) -> Tuned:
+def tune_protocol(tuning: Tuning, say: Callable[[str], None], execution: Execution = HERE) -> Tuned:
     """Run trials until the journal holds so many finished ones.
 
     With one slot the trials follow from the seed and the journal alone; with more, also from
     the order in which trials end.
 
     Args:
-        probes: where each protocol is tried; the score of a trial is the mean over all of them.
-        say: is told of each trial that has ended.
-        cpus, address: as of ``run_study``.
+        say: is called with a line for each trial that has ended.
 
     Raises:
         StoreError: another driver writes the store, the journal cannot be read, or a row could
@@ -61,30 +42,17 @@ def tune_protocol(
         ClusterError: no Ray cluster answers at the address.
         RunBroken: Ray broke half-way.
     """
-    if address.startswith("ray://"):
-        return tune_from_inside(
-            tune_protocol, study, store, probes, trials, seed, say, cpus, address, engine
-        )
-    store.check_writable()
-    with store.held(f"rgr tune {study.name}"):
-        return _tune_here(study, store, probes, trials, seed, say, cpus, address, engine)
+    if execution.address.startswith("ray://"):
+        return tune_from_inside(tune_protocol, tuning, say, execution)
+    tuning.store.check_writable()
+    with tuning.store.held(f"rgr tune {tuning.study.name}"):
+        return _tune_here(tuning, say, execution)
 
 
-def _tune_here(
-    study: Study,
-    store: Store,
-    probes: Sequence[TunedProbe],
-    trials: int,
-    seed: int,
-    say: Callable[[str], None],
-    cpus: int | None,
-    address: str,
-    engine: str,
-) -> Tuned:
+def _tune_here(tuning: Tuning, say: Callable[[str], None], execution: Execution) -> Tuned:
     """Run trials from this process, which holds the store."""
-    journal, name = open_journal(store, study), trials_name(study, probes)
-    present = present_protocol(probes[0].cell)
-    test = seed_test(study)
+    study, store, probes = tuning.study, tuning.store, tuning.probes
+    journal, test = open_journal(store, study), seed_test(study)
     rows = store.runs().query("stop_reason != 'failed'").to_dict("records")
     known = {row["run_id"]: score_of(row, test.worst) for row in rows}
     trained = [(probe.cell.model_dump_json(), probe.h, probe.d_k) for probe in probes]
@@ -100,36 +68,39 @@ def _tune_here(
             "perfect": test.low if test.minimise else test.high,
             "worst": test.worst,
             "known": {run_id: known[run_id] for run_id in ids if run_id in known},
-            "engine": engine,
+            "engine": execution.engine,
         }
 
     def record(result: dict[str, Any]) -> None:
         store.append(result["rows"])
         if result["done"]:
             score, pruned = result["score"], bool(result.get("pruned"))
-            say(f"{len(search.finished) + 1} of {trials}: {ended(score, pruned)}")
+            say(f"{len(search.finished) + 1} of {tuning.trials}: {ended(score, pruned)}")
 
     def open_search() -> OptunaTrials:
         search = OptunaTrials(
-            {key: FloatDistribution(*ends, log=True) for key, ends in bounds(present).items()},
+            {
+                key: FloatDistribution(*ends, log=True)
+                for key, ends in bounds(tuning.present).items()
+            },
             "min" if test.minimise else "max",
-            trials,
-            seed,
+            tuning.trials,
+            tuning.seed,
             to_config,
             storage=journal,
-            study_name=name,
-            first=present,
+            study_name=tuning.trials_name,
+            first=tuning.present,
             record=record,
         )
-        search.study.set_user_attr("tuned", described(study, probes))
+        search.study.set_user_attr("tuned", tuning.described)
         return search
 
-    if len(finished_trials(journal, name)) >= trials:
-        return tuned_by(open_search(), study, store, probes)
-    if address == "local":
+    if len(finished_trials(journal, tuning.trials_name)) >= tuning.trials:
+        return tuned_by(open_search(), tuning)
+    if execution.address == "local":
         say("starting Ray")
     # First: without a Ray, nothing is written.
-    with connect(address, cpus, log_to=store.log_folder) as slots:
+    with connect(execution.address, execution.cpus, log_to=store.log_folder) as slots:
         search = open_search()
         trainable = with_parameters(
             ProtocolTrainable, arrays=assets.needed(probe.cell for probe in probes)
@@ -139,4 +110,4 @@ def _tune_here(
             run_trials(trainable, search, slots, {"cpu": 1}, callbacks=[beat])
     if search.fault is not None:
         raise search.fault
-    return tuned_by(search, study, store, probes)
+    return tuned_by(search, tuning)

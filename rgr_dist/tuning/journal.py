@@ -7,7 +7,7 @@ results/studies/<name>/tuning.journal`` opens it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import optuna
@@ -17,9 +17,7 @@ from optuna.trial import FrozenTrial
 
 from rgr_dist.store.storage import StoreError
 from rgr_dist.store.store import Store
-from rgr_dist.study.cell import digest
 from rgr_dist.study.study import Study
-from rgr_dist.tuning.training_protocol import TunedProbe, described
 from search.tune.optuna import FINISHED
 
 Log = dict[str, Any]
@@ -68,11 +66,6 @@ def open_journal(store: Store, study: Study) -> JournalStorage:
 def journal_place(store: Store, study: Study) -> str:
     """Where the journal is: a path, or a URI."""
     return f"{store.local_path or store.root.rstrip('/')}/{_path(study)}"
-
-
-def trials_name(study: Study, probes: Sequence[TunedProbe]) -> str:
-    """Of the trials of one tuning; tunings that differ in what trials have in common share none."""
-    return f"{study.name}-{digest(described(study, probes), 8)}"
 
 
 def finished_trials(journal: JournalStorage, name: str) -> list[FrozenTrial]:

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rgr_dist.planning.portfolio import check_heads
-from rgr_dist.study.cell import Cell, Run
+from rgr_dist.store.store import Store
+from rgr_dist.study.cell import Cell, Run, digest
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.study import Study
 from rgr_dist.study.training import Training
@@ -134,6 +135,38 @@ def described(study: Study, probes: Sequence[TunedProbe]) -> dict[str, Any]:
         "seeds": study.search.seeds,
         "bounds": bounds(present_protocol(probes[0].cell)),
     }
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What is to be tuned.
+
+    Attributes:
+        probes: where each protocol is tried; the score of a trial is the mean over all of them.
+        trials: how many are to be finished.
+        seed: of Optuna's sampler.
+    """
+
+    study: Study
+    store: Store
+    probes: Sequence[TunedProbe]
+    trials: int
+    seed: int = 0
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """What its trials have in common (``described``)."""
+        return described(self.study, self.probes)
+
+    @property
+    def trials_name(self) -> str:
+        """Of its trials; tunings that differ in what trials have in common share none."""
+        return f"{self.study.name}-{digest(self.described, 8)}"
+
+    @property
+    def present(self) -> dict[str, float]:
+        """The protocol of the first of its probes."""
+        return present_protocol(self.probes[0].cell)
 
 
 @dataclass(frozen=True)

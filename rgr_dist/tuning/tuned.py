@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
@@ -11,13 +10,10 @@ from optuna.trial import FrozenTrial, TrialState
 
 from rgr_dist.planning.portfolio import seed_test
 from rgr_dist.planning.tables import finite
-from rgr_dist.store.store import Store
-from rgr_dist.study.study import Study
 from rgr_dist.tuning.journal import journal_place
 from rgr_dist.tuning.training_protocol import (
     Protocol,
-    TunedProbe,
-    present_protocol,
+    Tuning,
     probe_rows,
     rounded,
 )
@@ -52,30 +48,28 @@ class Tuned:
 
 
 def ended(score: float | None, pruned: bool) -> str:
-    """How a trial ended, as it is told."""
+    """How a trial ended, in words."""
     if score is None:
         return "failed"
     return f"mean score {score:.4f}{' so far, pruned' if pruned else ''}"
 
 
-def tuned_by(
-    search: OptunaTrials, study: Study, store: Store, probes: Sequence[TunedProbe]
-) -> Tuned:
+def tuned_by(search: OptunaTrials, tuning: Tuning) -> Tuned:
     """What the trials of a search show; the scores of its probes are those of the store."""
-    best, present = search.best, rounded(present_protocol(probes[0].cell))
+    best, present = search.best, rounded(tuning.present)
     done = (t for t in search.finished if t.state is TrialState.COMPLETE)
     first = next((trial for trial in done if rounded(trial.params) == present), None)
     found = rounded(best.params) if best else None
     listed = [
         row | {"present_score": before, "score": after}
         for row, before, after in zip(
-            probe_rows(study, probes),
-            _means(study, store, probes, present if first else None),
-            _means(study, store, probes, found),
+            probe_rows(tuning.study, tuning.probes),
+            _means(tuning, present if first else None),
+            _means(tuning, found),
             strict=True,
         )
     ]
-    seeds = study.search.seeds
+    seeds = tuning.study.search.seeds
     return Tuned(
         trials=[_trial_row(trial, seeds) for trial in search.study.get_trials(deepcopy=False)],
         probes=listed,
@@ -84,21 +78,19 @@ def tuned_by(
         present_score=first.value if first else None,
         loaded=search.loaded,
         failed=search.failed,
-        journal=journal_place(store, study),
+        journal=journal_place(tuning.store, tuning.study),
     )
 
 
-def _means(
-    study: Study, store: Store, probes: Sequence[TunedProbe], protocol: Protocol | None
-) -> list[float | None]:
+def _means(tuning: Tuning, protocol: Protocol | None) -> list[float | None]:
     """Mean stored score of each probe under a protocol; None where a seed of it is not stored."""
     if protocol is None:
-        return [None] * len(probes)
-    worst, seeds = seed_test(study).worst, range(study.search.seeds)
-    rows = store.runs().query("stop_reason != 'failed'").to_dict("records")
+        return [None] * len(tuning.probes)
+    worst, seeds = seed_test(tuning.study).worst, range(tuning.study.search.seeds)
+    rows = tuning.store.runs().query("stop_reason != 'failed'").to_dict("records")
     scores = {row["run_id"]: score_of(row, worst) for row in rows}
     means = []
-    for probe in probes:
+    for probe in tuning.probes:
         own = [scores.get(probe.run(protocol, seed).run_id) for seed in seeds]
         known = [score for score in own if score is not None]
         means.append(finite(fmean(known)) if len(known) == len(own) else None)

@@ -122,7 +122,7 @@ def test_a_file_that_is_no_database_is_told_in_one_line(
     here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = ["key,query,value", "a,x,1", "a,y,2", "b,x,1"]
-    for wrong, line in (("a,x,1", "listed twice"), ("a,x,2", "two values"), ("b,y", "line 5"),
+    for wrong, line in (("a,x,1", "listed twice"), ("a,x,2", "is listed twice"), ("b,y", "line 5"),
                         ("b,,2", "query is missing")):  # fmt: skip
         shutil.copy("mine.yaml", tmp_path / "mine.yaml")
         (tmp_path / "facts.csv").write_text("\n".join([*rows, wrong]))

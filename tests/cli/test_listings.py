@@ -17,8 +17,8 @@ from rgr_dist.cli import call, listing
 from rgr_dist.cli.threshold_tables import best_rows, certificate_text, reach, threshold_rows
 from rgr_dist.planning.listing import failures
 from rgr_dist.store.store import Store
+from rgr_dist.study.document import shipped_studies
 from rgr_dist.study.from_yaml import load_study
-from rgr_dist.study.shipped import shipped_studies
 from tests.small_study import write_study
 from tests.store.made_up_runs import failed_row
 

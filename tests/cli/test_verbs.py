@@ -144,7 +144,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "no items": ({"cells": [{"m": 0, "d_model": 8}]}, "cells[0].m"),
     "a broken head": ({"search": {"heads": [1, 2.5]}}, "search.heads[1]"),
     "too many heads": ({"search": {"heads": [1, 64], "max_D_K": 32}}, "1 to 32"),
-    "a long context": ({"context": {"length": 20}}, "exceeds m = 16"),
+    "a long context": ({"context": {"length": 20}}, "items of m = 16"),
     "a target above one": ({"search": {"target": 1.5}}, "search.target"),
 }
 

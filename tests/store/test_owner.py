@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from rgr_dist.store.owner import born, is_abandoned, is_running, machine, mark
+from rgr_dist.store.owner import born, is_running, machine
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 
@@ -68,20 +68,6 @@ def test_a_process_of_another_user_runs_and_is_sent_nothing(
     monkeypatch.setattr(os, "kill", refuse)
     assert is_running(os.getpid(), born(os.getpid()))
     assert sent == [(os.getpid(), 0)]
-
-
-def test_a_mark_is_abandoned_once_its_process_on_this_machine_has_ended(tmp_path: Path) -> None:
-    here, own, since = mark().split("-")
-    assert (int(own), since) == (os.getpid(), born(os.getpid()))
-    assert len(here) == 8
-    with sleeping(tmp_path) as process:
-        theirs = f"rgr-{here}-{process.pid}-{born(process.pid)}-abcd"
-        assert not is_abandoned(theirs)
-    assert is_abandoned(theirs)
-    assert not is_abandoned(theirs.replace(here, "0123abcd")), "nobody here can tell"
-    assert not is_abandoned("rgr-session")
-    assert not is_abandoned(mark())
-    assert is_abandoned(f"{here}-{own}-1"), "of another process that had the number before"
 
 
 def test_a_machine_is_its_boot_and_its_container(monkeypatch: pytest.MonkeyPatch) -> None:

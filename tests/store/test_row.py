@@ -108,7 +108,10 @@ def test_a_lost_run_is_stored_with_the_engine_that_would_have_trained_it(model: 
         cell = Cell(model="facts", m=64, d_model=16, database=database)
         runs = [Run(cell=cell, h=1, d_k=5, d_vo=d_vo, seed=3) for d_vo in (1, 2)]
     else:
-        runs = [run_of(model=model, training=training, m=m) for m in (64, 65)]
+        parts: dict[str, Any] = {"model": model, "training": training}
+        if record.embedding == "onehot":
+            parts |= {"embedding": {"family": "onehot"}, "m": 64, "d_model": 64}
+        runs = [Run(cell=run_of(**parts).cell, h=4, d_k=5, seed=seed) for seed in (3, 4)]
     rows = lost_rows(runs, "auto", "cpu")
     assert [row["run_id"] for row in rows] == [run.run_id for run in runs]
     assert {row["engine"] for row in rows} == {make_engine("auto", model=model).name}

@@ -273,6 +273,26 @@ def test_compaction_cut_short_before_the_old_parts_go_loses_and_doubles_nothing(
     assert content(store.runs()) == before
 
 
+def test_compaction_that_cannot_write_deletes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a full disk: the merged part is stored before the first old one goes."""
+    store = Store(tmp_path)
+    for seed in range(3):
+        store.append([run_row(seed=seed)])
+    before = tree(tmp_path)
+
+    def refuse(relative: str, content: bytes) -> None:
+        assert tree(tmp_path) == before, "something went before the merged part was stored"
+        raise StoreError("no space left")
+
+    monkeypatch.setattr(store, "write_bytes", refuse)
+    with pytest.raises(StoreError, match="no space left"):
+        store.compact(above=1)
+    assert tree(tmp_path) == before
+    assert list(store.runs()["seed"]) == [0, 1, 2]
+
+
 def test_few_parts_are_left_as_they_are(tmp_path: Path) -> None:
     store = Store(tmp_path)
     for seed in range(3):
@@ -280,6 +300,20 @@ def test_few_parts_are_left_as_they_are(tmp_path: Path) -> None:
     before = tree(tmp_path)
     store.compact(above=3)
     assert tree(tmp_path) == before
+    store.compact(above=2)
+    assert len(parts(tmp_path)) == 1
+
+
+def test_a_run_leaves_up_to_64_parts(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    for seed in range(64):
+        store.append([run_row(seed=seed)])
+    store.compact()
+    assert len(parts(tmp_path)) == 64
+    store.append([run_row(seed=64)])
+    store.compact()
+    assert len(parts(tmp_path)) == 1
+    assert list(store.runs()["seed"]) == list(range(65))
 
 
 def make_older(part: Path) -> Path:

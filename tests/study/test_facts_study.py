@@ -11,6 +11,8 @@ import yaml
 from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.from_yaml import load_study, parse_study
+from rgr_dist.study.models import MODELS
+from rgr_dist.study.search import Search
 from rgr_dist.study.select import cell_named, heads_named
 from rgr_dist.study.study import Study
 
@@ -77,6 +79,38 @@ def test_the_arms_are_what_per_lists() -> None:
         heads_named(study_of(), [3])
 
 
+def test_the_axis_names_the_columns_and_keys_of_its_widths() -> None:
+    heads = Search().sizes
+    assert heads.keys == ("h", "d_k", "D_K", "D_K_low", "D_K_high")
+    assert heads.whole == ("d_k", "D_K", "D_K_low", "D_K_high", "D_K_first")
+    assert (heads.columns, heads.shown_arm, heads.arms) == (("h", "d_k"), "h", "heads")
+    assert heads.probe_name(4, 5) == "h=4, d_k=5"
+    routing = study_of().search.sizes
+    assert routing.keys == ("h", "d_qk", "d_vo", "D_V", "D_V_low", "D_V_high")
+    assert (routing.columns, routing.shown_arm) == (("h", "d_k", "d_vo"), "d_qk")
+    assert (routing.arms, routing.arms_key) == ("values of d_qk", "settings")
+    assert routing.probe_name(4, 5) == "d_qk=4, d_vo=5"
+
+
+@pytest.mark.parametrize(
+    ("model", "unused", "scores_pairs", "has_null"),
+    [
+        ("max", {"database", "facts", "construction"}, True, False),
+        ("softmax", {"database", "facts", "construction"}, False, False),
+        ("transformer", {"database", "facts", "construction"}, False, True),
+        ("facts", {"graph", "embedding", "construction"}, False, False),
+        ("algorithm-1", {"database", "facts"}, True, False),
+        ("algorithm-2", {"database", "facts"}, False, False),
+    ],
+)
+def test_the_record_of_a_model_says_what_others_ask(
+    model: str, unused: set[str], scores_pairs: bool, has_null: bool
+) -> None:
+    record = MODELS[model]
+    assert set(record.unused_parts) == unused
+    assert (record.scores_pairs, record.has_null) == (scores_pairs, has_null)
+
+
 def test_a_run_of_relations_says_nothing_of_facts() -> None:
     run = Run(cell=Cell(m=64, d_model=16), h=4, d_k=5, seed=0)
     for key in ("database", "facts", "d_vo", "axis"):
@@ -97,9 +131,15 @@ def test_a_database_is_the_same_at_every_width_and_tau() -> None:
     ("changes", "line"),
     [
         ({"database": None}, "database: missing; model facts needs one"),
-        ({"cells": [{"m": 8, "d_model": 16}]}, r"cells\[0\].m: of model facts the triples"),
+        (
+            {"cells": [{"m": 8, "d_model": 16}]},
+            r"cells\[0\].m: 8 is not the 32 triples",
+        ),
         ({"cells": [{"d_model": 16, "database": {"keys": 0}}]}, r"cells\[0\].database.keys: 0 is"),
-        ({"database": {**FUNCTION, "key": 3}}, "database.key: unknown key; did you mean 'keys'"),
+        (
+            {"database": {**FUNCTION, "key": 3}},
+            r"key of family function; did you mean .keys.",
+        ),
         ({"database": {**FUNCTION, "family": "functoin"}}, "did you mean 'function'"),
         ({"database": {**FUNCTION, "family": "low-rank", "rank": 9}}, "database.rank: 9 is not"),
         ({"facts": {"tau": 1.5}}, "facts.tau: 1.5 is not valid"),

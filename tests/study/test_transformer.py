@@ -72,10 +72,10 @@ BAD = {
     "training: {patience: 2}": ["training.patience: model transformer does not use it"],
     "training: {stop_score: 0.9}": ["training.stop_score: model transformer does not use it"],
     "context: {positive_rate: 0.4}": ["context.positive_rate: model transformer does not use"],
-    "context: {length: 32}": ["context.length: 32 pairs", "65 distinct", "valid are 2 to 31"],
+    "context: {length: 32}": ["context.length: 32 takes 65 distinct", "valid are 2 to 31"],
     "training: {batch_size: null}": ["training.batch_size: missing"],
-    "training: {batch_size: 0}": ["training.batch_size: 0", "at least 1"],
-    "training: {weight_decay: -0.1}": ["training.weight_decay: -0.1", "at least 0"],
+    "training: {batch_size: 0}": ["training.batch_size: 0", "greater than or equal to 1"],
+    "training: {weight_decay: -0.1}": ["training.weight_decay: -0.1", "greater than or equal to 0"],
     "search: {mode: grid, D_K: [6], heads: [1, 3]}": [
         "search.heads: 3 does not divide d_model = 16 of cell m=64,d_model=16",
         "divisors",

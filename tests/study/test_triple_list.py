@@ -94,7 +94,7 @@ def test_a_database_is_known_by_its_content_and_counted(tmp_path: Path) -> None:
 
 
 BAD = {
-    "": "its first line is empty",
+    "": "its first line is ''",
     HEAD: "it holds no triples",
     "Paris,in,France\n": "its first line is 'Paris,in,France'",
     "key,query,value,weight\na,b,c,1\n": "its first line is 'key,query,value,weight'",
@@ -102,11 +102,12 @@ BAD = {
     HEAD + "a,b,c\na,b,c,d\n": "line 3 is 'a,b,c,d'",
     HEAD + "a,,c\na,b,c\n": "a query is missing",
     HEAD + "a,b, \na,b,c\n": "a value is missing",
-    HEAD + "a,b,c\nd,b,e\na,b,c\n": "the triple 'a', 'b', 'c' is listed twice",
-    HEAD + "1,2,3\n4,5,6\n01,2,3\n": "the triple 1, 2, 3 is listed twice",
-    HEAD + "a,7,c\na,7,d\n": "key 'a' has two values at query 7, 'c' and 'd'; give one",
+    HEAD + "a,b,c\nd,b,e\na,b,c\n": "key 'a' is listed twice at query 'b'",
+    HEAD + "1,2,3\n4,5,6\n01,2,3\n": "key '1' is listed twice at query '2'",
+    HEAD + "a,7,c\na,7,d\n": "key 'a' is listed twice at query '7'",
     HEAD + "a,b,c\nd,b,c\n": "all triples have the same value",
-    HEAD + "a" * 10**6 + ",b,c\n" + "a" * 10**6 + ",b,d\n": f"key '{'a' * 40}' has two values",
+    HEAD + "a" * 10**5 + ",b,c\n" + "a" * 10**5 + ",b,d\n": f"key '{'a' * 40}' is listed twice",
+    HEAD + '"a,b,c\n': "unexpected end of data",
 }
 
 
@@ -132,9 +133,9 @@ def test_files_that_are_no_databases_are_refused_in_one_line(tmp_path: Path) -> 
     text.write_text(HEAD)
     os.mkfifo(pipe)
     faults = {
-        latin: "not text in UTF-8",
-        reals: "its columns are 'key (int64), query (int64), value (double",
-        nulls: "a key is missing",
+        latin: "not a text file in UTF-8",
+        reals: "its columns are key (int64), query (int64), value (double",
+        nulls: "an entry is missing",
         text: "",
         pipe: "cannot be read: a pipe or a device",
         tmp_path: "cannot be read: Is a directory",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -49,6 +50,21 @@ def test_the_largest_block_meets_the_theorem_and_the_next_one_does_not() -> None
     assert found.gamma[B - 1] <= limit
     assert found.rho[B] > limit or found.gamma[B] > limit
     assert geometry(sample_embedding(Cell(m=64, d_model=16), 0)).largest_block() is None
+
+
+def test_a_block_at_the_bound_is_allowed() -> None:
+    """One leak of 1/2 among three items: rho and gamma are c / ln m at c = ln(3) / 2 and more."""
+    X = np.array([[1.0, 0.0], [0.5, np.sqrt(0.75)], [0.0, 0.0]])
+    found = geometry(X, mu=1.0)
+    assert found.epsilon_d == 1
+    at = float(max(found.rho[0], found.gamma[0])) * np.log(3)
+    bounds = replace(found, epsilon_d=at)
+    assert bounds.largest_block(np.nextafter(at, 2)) is not None
+    assert bounds.largest_block(np.nextafter(at, 0)) is None
+    assert (
+        replace(found, epsilon_d=0.5, rho=found.rho * 0, gamma=found.gamma * 0).largest_block(0.5)
+        == 3
+    )
 
 
 def test_rows_without_a_scale_are_refused() -> None:

@@ -17,17 +17,23 @@ from rgr_dist.theory.projections import project
 
 
 @pytest.mark.parametrize(
-    ("m", "d_model", "h", "d_k"), [(64, 16, 3, 6), (64, 32, 1, 6), (64, 64, 1, 4), (128, 32, 2, 8)]
+    ("m", "d_model", "h", "d_k", "iterations"),
+    [(64, 16, 3, 6, 37), (64, 32, 1, 6, 28), (64, 64, 1, 4, None), (128, 32, 2, 8, 39)],
 )
 def test_it_is_exact_at_no_more_than_the_trained_width(
-    m: int, d_model: int, h: int, d_k: int
+    m: int, d_model: int, h: int, d_k: int, iterations: int | None
 ) -> None:
-    """Trained thresholds of these cells are D_K = 18, 6, 4 and 16."""
+    """Trained thresholds of these cells are D_K = 18, 6, 4 and 16.
+
+    Rounding may move the number of iterations by one or two, another constant by more.
+    """
     for seed in range(3):
         problem = problem_of(Cell(m=m, d_model=d_model), seed)
         done = project(problem.X, problem.graph, h, d_k, problem.stream("heads"))
         assert done.exact
         assert done.layer.W_Q.shape == done.layer.W_K.shape == (d_model, h * d_k)
+        if seed == 0 and iterations is not None:
+            assert abs(done.iterations - iterations) <= 2
         assert score_all_pairs(done.layer, problem.X, problem.graph).exact
 
 

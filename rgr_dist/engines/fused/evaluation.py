@@ -58,7 +58,7 @@ def make_scorer(lane: Lane, contexts: Contexts, often: bool = False) -> Scorer:
         by_triples = often and cooccurrence_pays(m, contexts)
         return (ErrorByTriples if by_triples else ErrorByContexts)(lane, contexts)
     # The softmax of a pair depends on its context.
-    by_pairs = model.heads == "max" and m * m <= n * length * length
+    by_pairs = model.scores_pairs and m * m <= n * length * length
     return (F1ByPairs if by_pairs else F1ByContexts)(lane, contexts)
 
 

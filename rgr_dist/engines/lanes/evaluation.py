@@ -81,7 +81,7 @@ class Evaluation:
             return ErrorScorer(contexts, self.lanes.tasks[lane], batches.V_Lmv[lane], often)
         targets_mr = batches.targets_Lmr[lane].long()
         # The softmax of a pair depends on its context.
-        if cell.record.heads == "max" and pairs_pay(cell.m, cell.d_model, contexts, batches.device):
+        if cell.record.scores_pairs and pairs_pay(cell.m, cell.d_model, contexts, batches.device):
             return PairScorer(contexts, targets_mr)
         return ContextScorer(contexts, targets_mr)
 
