@@ -16,6 +16,7 @@ from analysis.laws.scaling_laws import Law, power_law
 from analysis.load import StudyResults, per_study
 from analysis.rows import Row, name_keys
 from analysis.runs import scored
+from analysis.thresholds.best import largest_width
 from analysis.thresholds.database_ranks import layer_bound
 from analysis.thresholds.listing import threshold_records
 from analysis.wording import plural, three_digits
@@ -26,12 +27,6 @@ Rows = list[dict[str, Any]]
 
 SIZES_OF_A_LAW = 3
 """Fewest sizes whose thresholds are fitted: two would leave the exponent without an interval."""
-
-
-def largest_width(study: Study, cell: Cell) -> int:
-    """The largest d_vo that a study searches in a cell."""
-    search = study.search
-    return max(search.d_vo) if search.d_vo else search.max_d_vo or cell.d_model
 
 
 @per_study

@@ -19,6 +19,7 @@ from analysis.thresholds.listing import threshold_records
 from analysis.thresholds.rows import drawn_cells_of, thresholds_of
 from analysis.wording import fixed, three_digits
 from rgr_dist.paper import PublishedLaw
+from rgr_dist.study.axis import SizeAxis
 
 
 def section(results: StudyResults) -> Section | None:
@@ -38,7 +39,7 @@ def section(results: StudyResults) -> Section | None:
     thresholds = thresholds_of(results)
     return Section(
         name=axis.arms_key,
-        title=f"{axis.arms[0].upper()}{axis.arms[1:]}",
+        title=_title(axis),
         figures=figures,
         shown=shown,
         files={
@@ -49,6 +50,11 @@ def section(results: StudyResults) -> Section | None:
             f"{one}_pool": pool_of(results),
         },
     )
+
+
+def _title(axis: SizeAxis) -> str:
+    """``Heads``, or ``Values of d_qk``."""
+    return f"{axis.arms[0].upper()}{axis.arms[1:]}"
 
 
 def _curves(results: StudyResults) -> list[tuple[str, str, Curve]]:
@@ -126,7 +132,8 @@ def _pool(results: StudyResults) -> Table:
             Column("kept", lambda row: "yes" if row["retained"] else "no", text=True),
         ],
         rows=rows,
-        folded=f"Settings near {axis.total}*, compared with {axis.shown_arm}*: {len(rows)} rows",
+        folded=f"{_title(axis)} near {axis.total}*, compared with {axis.shown_arm}*: "
+        f"{len(rows)} rows",
     )
 
 

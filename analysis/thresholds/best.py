@@ -65,7 +65,8 @@ def best(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataF
         d_k, mean_score, n_seeds and certificate are those of h*'s threshold. status is the cell's:
         ``open`` while any head is open, ``inconsistent`` if an inconsistent head might have a
         smaller D_K, else ``found``, or ``censored`` if no head passes. Settings of facts are not
-        rivals: one that is inconsistent leaves the others found.
+        rivals: the interval is that of the best one, and one that is inconsistent leaves the
+        others found.
     """
     axis = study.search.sizes
     arm, total, first_total = axis.shown_arm, axis.total, axis.first
@@ -89,7 +90,7 @@ def best(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataF
         }
         if not found:
             every = all(head[axis.low] is not None for head in heads)
-            known = every and _has_every_head(heads, study)
+            known = not axis.has_rivals or (every and _has_every_head(heads, study))
             row[axis.low] = _smallest(heads, axis.low) if known else None
             row[axis.high] = _smallest(heads, axis.high)
         else:
@@ -103,6 +104,8 @@ def best(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataF
                 row[axis.low] = _smallest(searched, axis.low)
             near = [head for head in found if _is_near(head, first, axis)]
             row[axis.high] = _smallest(near, axis.high)
+            if not axis.has_rivals:
+                row |= {name: first[name] for name in (axis.low, axis.high)}
         row["status"] = _status(heads, found, study)
         rows.append(row)
     whole = dict.fromkeys(
@@ -205,6 +208,26 @@ def _is_near(head: Head, first: Head, axis: SizeAxis) -> bool:
     return bool(head[axis.value] <= largest_kept(first[axis.total], head["h"], POOL_MARGIN))
 
 
+def largest_width(study: Study, cell: Cell) -> int:
+    """The largest d_vo that a study searches in a cell."""
+    search = study.search
+    return max(search.d_vo) if search.d_vo else search.max_d_vo or cell.d_model
+
+
+def with_bounds(thresholds: pd.DataFrame, study: Study) -> pd.DataFrame:
+    """The thresholds, where a censored d_vo has the next D_V beyond the largest as its bound.
+
+    A D_K has such a bound already; the search knows no cost beyond the values of other axes.
+    """
+    axis = study.search.sizes
+    if axis.value != "d_vo":
+        return thresholds
+    largest = {cell.cell_id: largest_width(study, cell) for cell in study.cells}
+    beyond = thresholds["h"] * (thresholds["cell_id"].map(largest) + 1)
+    is_censored = thresholds["status"] == "censored"
+    return thresholds.assign(**{axis.low: thresholds[axis.low].mask(is_censored, beyond)})
+
+
 def _heads(thresholds: pd.DataFrame, study: Study) -> Iterator[tuple[Cell, list[Head]]]:
     """Each cell's threshold rows for the study's settings, sorted; None where a value is missing.
 
@@ -213,7 +236,7 @@ def _heads(thresholds: pd.DataFrame, study: Study) -> Iterator[tuple[Cell, list[
     axis = study.search.sizes
     whole = (*axis.columns, *axis.whole, "n_seeds")
     by_cell: dict[str, list[Head]] = {}
-    for row in thresholds.astype("object").to_dict("records"):
+    for row in with_bounds(thresholds, study).astype("object").to_dict("records"):
         if study.search.lists(int(row[axis.arm])):
             head: Head = {str(name): value for name, value in row.items()}
             head |= {name: integer(row.get(name)) for name in whole}  # older tables lack the last

@@ -9,7 +9,7 @@ import pandas as pd
 
 from analysis.load import StudyResults
 from analysis.records import graph_bits_per_parameter, integer, parse_certificate, real
-from analysis.thresholds.best import best_of
+from analysis.thresholds.best import best_of, with_bounds
 from analysis.thresholds.database_ranks import problem_of
 
 Record = dict[str, Any]
@@ -28,7 +28,7 @@ def threshold_records(results: StudyResults) -> list[Record]:
     place of the graph, and its bounds on ranks with the ``parameters`` of the heads in place of the
     bits.
     """
-    axis, table = results.study.search.sizes, results.thresholds
+    axis, table = results.study.search.sizes, with_bounds(results.thresholds, results.study)
     shared = (*axis.keys, *SINCE, axis.first)
     if axis.value == "d_k":
         limited = "limited_by" in table and table["limited_by"].notna().any()

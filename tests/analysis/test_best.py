@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from analysis.records import BEST_KEYS, THRESHOLD_KEYS, best_records, threshold_records
 from analysis.thresholds.best import best, best_of, head_pool
+from analysis.thresholds.listing import best_records, threshold_records
 from analysis.transitions.probes import probes as curves
 
 
@@ -373,7 +374,8 @@ def test_plain_rows_serve_as_well_as_stored_tables(
         for table in (stored.runs, stored.thresholds)
     )
     pd.testing.assert_frame_equal(best(thresholds, runs, study), best(*_tables(stored)))
-    assert threshold_records(thresholds) == threshold_records(stored.thresholds)
+    untyped = replace(stored, thresholds=thresholds)
+    assert threshold_records(untyped) == threshold_records(stored)
     plain = curves(runs, study).astype({"cell_id": "object"})
     pd.testing.assert_frame_equal(
         plain, curves(stored.runs, study).astype({"cell_id": "object"}), check_column_type=False
@@ -391,19 +393,30 @@ def test_the_order_of_rows_does_not_matter(made_up: SimpleNamespace) -> None:
     pd.testing.assert_frame_equal(table, shuffled)
 
 
+THRESHOLD_KEYS = (
+    "model", "graph", "degree", "m", "d_model", "h", "d_k", "D_K", "D_K_low", "D_K_high",
+    "status", "mean_score", "n_seeds", "certificate", "max_steps", "confirmed", "D_K_first",
+    "bits_per_parameter",
+)  # fmt: skip
+BEST_KEYS = (
+    "m", "d_model", "degree", "D_K", "D_K_low", "D_K_high", "h_star", "h_low", "h_high", "d_k",
+    "max_steps", "confirmed", "D_K_first", "bits_per_parameter",
+)  # fmt: skip
+
+
 def test_records_have_the_published_keys_and_are_plain_json(made_up: SimpleNamespace) -> None:
     study = made_up.study_of([(64, 16), (64, 32)])
     searched = made_up.search_all(study)
     extra = [made_up.threshold_row(study.cells[0], 3, None, D_K_low=None, D_K_high=None)]
     thresholds = pd.concat([searched.thresholds, made_up.results_of(study, [], extra).thresholds])
-    records = threshold_records(thresholds)
+    records = threshold_records(replace(searched, thresholds=thresholds))
     for record in records:
-        assert tuple(record) == THRESHOLD_KEYS
+        assert tuple(record) == ("cell", *THRESHOLD_KEYS)
         assert all(type(record[key]) in (int, type(None)) for key in ("d_k", "D_K", "D_K_low"))
         assert isinstance(record["certificate"], dict) == (record["status"] == "found")
     assert records[-1]["mean_score"] is None
-    bests = best_records(best(*_tables(searched)))
-    assert all(tuple(record) == BEST_KEYS for record in bests)
+    bests = best_records(searched)
+    assert all(tuple(record) == ("cell", *BEST_KEYS) for record in bests)
     whole = set(BEST_KEYS) - {"confirmed", "D_K_first", "bits_per_parameter"}
     assert all(type(record[key]) is int for record in bests for key in whole)
     assert {(record["confirmed"], record["D_K_first"]) for record in bests} == {(None, None)}
@@ -436,9 +449,9 @@ def test_h_star_is_in_its_interval_and_no_found_head_is_narrower(
     results = made_up.results_of(study, runs, thresholds)
     row = one_best(results)
     widths = {h: h * d_k for h, (status, d_k, _) in heads.items() if status == "found"}
-    (record,) = best_records(best(*_tables(results)))
+    (record,) = best_records(results)
     json.dumps(record, allow_nan=False)
-    json.dumps(threshold_records(results.thresholds), allow_nan=False)
+    json.dumps(threshold_records(results), allow_nan=False)
     if not widths:
         assert pd.isna(row["D_K"])
         assert row["status"] != "found"

@@ -14,6 +14,8 @@ from analysis.facts import tables as facts
 from analysis.facts.statements import statements
 from analysis.load import open_results
 from analysis.report.publish import report
+from analysis.thresholds.database_ranks import database_rank
+from analysis.thresholds.listing import best_records, threshold_records
 from rgr_dist.engines.choose import make_engine
 from rgr_dist.open_study import OpenStudy
 from rgr_dist.planning.portfolio import Feed, open_portfolio, stored_runs
@@ -82,7 +84,7 @@ def test_every_stored_run_keeps_propositions_2_1_and_3_5(trained: tuple[Study, S
 def test_the_bounds_on_a_database_hold_its_rank(trained: tuple[Study, Store]) -> None:
     study, _ = trained
     low_rank = study.cells[0]
-    low, high = facts.database_rank(low_rank, 2)
+    low, high = database_rank(low_rank, 2)
     assert low <= 3 <= high, "it has rank 3 by construction"
     assert low_rank.database is not None
     for seed in range(2):
@@ -95,7 +97,7 @@ def test_the_bounds_on_a_database_hold_its_rank(trained: tuple[Study, Store]) ->
 def test_a_threshold_has_both_sides_of_its_certificate(trained: tuple[Study, Store]) -> None:
     study, store = trained
     results = open_results(study, store)
-    rows = facts.threshold_rows(results)
+    rows = facts.rows_of_facts(results)
     assert [(row["facts"], row["d_qk"]) for row in rows] == [
         (cell.m, d_qk) for cell in study.cells for d_qk in (1, 2)
     ]
@@ -109,22 +111,21 @@ def test_a_threshold_has_both_sides_of_its_certificate(trained: tuple[Study, Sto
             assert means[(*at, row["d_vo"] - 1)] < 0.8
             assert row["D_V_fails"] == row["D_V"] - 1
         assert row["parameters"] == 2 * 6 * (row["d_qk"] + row["d_vo"])
-    best = facts.best_rows(rows, study)
-    for row in best:
-        own = [one["D_V"] for one in rows if one["cell_id"] == row["cell_id"] and one["D_V"]]
-        assert row["D_V"] == min(own, default=None)
-    json.dumps(facts.records(rows, facts.THRESHOLD_KEYS), allow_nan=False)
+    for record in best_records(results):
+        own = [one["D_V"] for one in rows if one["cell"] == record["cell"] and one["D_V"]]
+        assert record["D_V"] == min(own, default=None)
+    json.dumps(threshold_records(results), allow_nan=False)
 
 
 def test_the_page_has_the_frontier_the_ranks_and_each_statement(
     trained: tuple[Study, Store],
 ) -> None:
     page, files = report(open_results(*trained))
-    for text in ("The frontier", "Threshold against rank bound", "What the summary states",
+    for text in ('id="settings"', "Threshold against rank bound", "What the summary states",
                  "a full grid of every", "τ = 0.95 matches rank best",
                  "trained for at most 30 steps"):  # fmt: skip
         assert text in page
-    named = {"frontier.svg", "ranks.svg", "taus.svg", "facts-thresholds.csv", "statements.csv"}
+    named = {"frontier.svg", "ranks.svg", "taus.svg", "thresholds.csv", "statements.csv"}
     assert named <= set(files)
     assert "None" not in page.partition("<script")[0]
 

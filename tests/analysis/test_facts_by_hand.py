@@ -11,9 +11,10 @@ import pytest
 
 from analysis.drawing.panel import Panel
 from analysis.facts import tables as facts
-from analysis.facts.figures import draw_frontier, draw_laws, draw_ranks, draw_taus
+from analysis.facts.figures import draw_laws, draw_ranks, draw_taus
 from analysis.facts.statements import statements
 from analysis.load import StudyResults
+from analysis.thresholds.listing import best_records
 from rgr_dist.store.schema import RUNS, THRESHOLDS
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
@@ -55,7 +56,7 @@ def made_up() -> tuple[Study, StudyResults]:
 
 def test_thresholds_known_by_hand() -> None:
     study, results = made_up()
-    rows = facts.threshold_rows(results)
+    rows = facts.rows_of_facts(results)
     names = ("facts", "d_qk", "d_vo", "D_V", "D_V_low", "D_V_high", "D_V_fails", "parameters")
     assert [tuple(row[name] for name in names) for row in rows] == [
         (18, 1, 3, 3, 2, 4, 2, 2 * 6 * (1 + 3)),
@@ -69,7 +70,7 @@ def test_thresholds_known_by_hand() -> None:
     assert [first[name] for name in sizes] == ["facts", "low-rank", 6, 3, 4, 6, 1, 30]
     assert first["layer_rank_bound"] == min(3 * 3 + 3, 6 * 3, 6 * 3, 6 * 4, 3 * 4)
     assert (first["confirmed"], rows[1]["confirmed"], rows[1]["certificate"]) == (True, None, None)
-    best = facts.best_rows(rows, study)
+    best = best_records(results)
     assert [(row["d_qk"], row["D_V"], row["D_V_low"], row["status"]) for row in best] == [
         (2, 3, 3, "found"),  # of equals, the better mean
         (None, None, 2, "open"),
@@ -143,29 +144,6 @@ ROWS = [
 
 def marks(panel: Panel) -> list[tuple]:
     return [(p.cell, p.x, p.y, p.low, p.high, p.arrow, p.hollow, p.h, p.text) for p in panel.points]
-
-
-def test_the_frontier_is_drawn_as_it_is_tabled() -> None:
-    cells = [{"anchor": "a", "short": "(128, 6)"}, {"anchor": "b", "short": "(64, 6)"}]
-    figure = draw_frontier(ROWS, cells, "d_qk")
-    (panel,) = figure.panels
-    assert marks(panel) == [
-        ("a", 1.0, 10.0, None, None, True, False, 1, "a 1"),  # in d_vo: half of D_V, at two heads
-        ("a", 4.0, 5.0, 4.0, 7.0, False, True, 1, "a 4"),
-        ("b", 4.0, 4.0, 3.0, 4.0, False, False, 2, "b 4"),
-    ]
-    assert [point.key for point in panel.points] == ["a-1", "a-4", "b-4"]
-    found = [(line.points, line.h) for line in panel.lines if line.look == "head"]
-    assert found == [(((4.0, 5.0),), 1), (((4.0, 4.0),), 2)]
-    guides = [line for line in panel.lines if line.look == "guide"]
-    totals = [{round(x + y, 9) for x, y in line.points} for line in guides]
-    assert totals == [{4.0 * 2**i} for i in range(len(totals))], "each of one number of parameters"
-    assert [tick.text for tick in panel.x.ticks] == ["1", "2", "4"]
-    assert [(key.text, key.h, key.line) for key in figure.legend] == [
-        ("(128, 6)", 1, None), ("(64, 6)", 2, None), ("equal parameters", None, "guide"),
-    ]  # fmt: skip
-    (heads,) = draw_frontier([{**ROWS[0], "h": 2}], cells, "h").panels
-    assert (heads.x.label, [line.look for line in heads.lines]) == ("heads h", ["head", "head"])
 
 
 def test_ranks_and_laws_are_drawn_as_they_are_tabled() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -13,6 +12,7 @@ from analysis.laws import conclusions
 from analysis.laws.fits import Fits
 from analysis.laws.scaling_laws import Law
 from analysis.thresholds import findings
+from analysis.thresholds.certificates import certificate_words
 from rgr_dist.paper import DENSE_LAW, LAWS, PublishedLaw
 from rgr_dist.study.from_yaml import parse_study
 
@@ -108,30 +108,6 @@ OF_TWO = (
 )
 
 
-@pytest.mark.parametrize(
-    ("widths", "heads", "words"),
-    [
-        (
-            [20, 88, 190],
-            [2, 8, 16],
-            ROSE,
-        ),
-        (
-            [None, 88, 20],
-            [None, 4, 4],
-            OF_TWO,
-        ),
-        ([20, 20, 20], [2, 2, 2], "This width, D_K*, is 20 in 3 cells."),
-        ([None, 20, None], [None, 2, None], ""),
-    ],
-)
-def test_what_was_found(widths: list[Any], heads: list[Any], words: str) -> None:
-    rows = [
-        cell | {"D_K": D_K, "h_star": h} for cell, D_K, h in zip(CELLS, widths, heads, strict=True)
-    ]
-    assert findings.found(rows) == words
-
-
 def test_what_was_asked(made_up: SimpleNamespace) -> None:
     study = made_up.study_of([(64, 16), (128, 16), (256, 16)])
     assert findings.asked(study, CELLS) == (
@@ -222,4 +198,4 @@ def test_what_passes(made_up: SimpleNamespace) -> None:
 
 def test_a_certificate_without_a_pass_tells_the_failure() -> None:
     text = '{"pass": null, "fail": {"d_k": 5, "mean_score": 0.9, "n_seeds": 10}}'
-    assert findings.certificate_words(text, 10) == "fails at 5 (10 seeds, mean 0.9000)"
+    assert certificate_words(text, 10) == "fails at 5 (10 seeds, mean 0.9000)"

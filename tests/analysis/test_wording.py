@@ -25,6 +25,7 @@ from analysis.wording import (
     three_digits,
     with_range,
 )
+from rgr_dist.study.axis import CAPACITY, SizeAxis
 from rgr_dist.study.from_yaml import parse_study
 
 PASS = {"d_k": 6, "D_K": 6, "mean_score": 0.9961, "n_seeds": 10}
@@ -58,8 +59,11 @@ PASS = {"d_k": 6, "D_K": 6, "mean_score": 0.9961, "n_seeds": 10}
 )
 def test_a_certificate_in_words(fail: dict | None, words: str) -> None:
     """Widths are d_k; of facts, whose probes have a d_vo, that."""
-    passed = PASS | ({"d_vo": 2} if fail and "d_vo" in fail else {})
-    assert certificate_words(json.dumps({"pass": passed, "fail": fail}), 10) == words
+    of_facts = fail is not None and "d_vo" in fail
+    passed = PASS | ({"d_vo": 2} if of_facts else {})
+    axis = SizeAxis(arm="d_k", value="d_vo", fixed=(("h", 1),)) if of_facts else CAPACITY
+    text = json.dumps({"pass": passed, "fail": fail})
+    assert certificate_words(text, 10, axis=axis) == words
 
 
 def test_of_errors_the_seeds_that_are_missing_could_have_had_none() -> None:

@@ -80,8 +80,8 @@ def test_every_verb_tells_of_it(here: Path, capsys: pytest.CaptureFixture[str]) 
     assert "repeat: rgr run mine.yaml" in explained
     assert "too few" not in said("fit", "mine.yaml")
     page = Path(said("report", "mine.yaml").strip()).read_text("utf-8")
-    assert "The frontier" in page
-    assert "The frontier" in _Pages(load_study("mine.yaml"), Store("results")).page()
+    assert 'id="settings"' in page
+    assert 'id="settings"' in _Pages(load_study("mine.yaml"), Store("results")).page()
     assert said("verify").count("problem") == 0
     assert list(Path("results").glob("studies/*/report/frontier.svg"))
 

@@ -155,11 +155,6 @@ def test_the_findings_in_words(page: str, cells: Cells) -> None:
     assert "a mean test score of 0.99 over 10 seeds" in said
     by_width = sorted(cells.values(), key=lambda cell: cell.D_K)
     heads = [cell.h for cell in cells.values()]
-    assert (
-        f"This width, DK*, goes from {by_width[0].D_K} at {shown(by_width[0].size)} to "
-        f"{by_width[-1].D_K} at {shown(by_width[-1].size)}, and the best number of heads h* goes "
-        f"from {min(heads)} to {max(heads)}."
-    ) in said
     large = tiles(page)
     assert large["cells with a final threshold"] == "12 of 12"
     assert large["DK* across the cells"] == f"{by_width[0].D_K} – {by_width[-1].D_K}"

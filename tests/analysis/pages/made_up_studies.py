@@ -21,10 +21,10 @@ from analysis.laws.fits import fits_of
 from analysis.laws.predict import predict_sizes
 from analysis.load import StudyResults, open_results
 from analysis.page.render import render
-from analysis.records import best_records, threshold_records
 from analysis.report.publish import comparison, report
 from analysis.report.sections import state
 from analysis.thresholds.best import best_of
+from analysis.thresholds.listing import best_records, threshold_records
 from analysis.transitions.probes import probes as curves
 from rgr_dist.paper import capacity_scale
 from rgr_dist.planning.budgets import at_larger_limits
@@ -145,16 +145,15 @@ def page_of(results: StudyResults) -> Page:
 
 def records(results: StudyResults) -> Row:
     """What ``rgr thresholds``, ``rgr fit`` and ``rgr predict`` print of it as JSON."""
+    listed = {"thresholds": threshold_records(results), "best": best_records(results)}
     if results.study.search.axis == "d_vo":
-        rows = facts.threshold_rows(results)
-        laws = facts.laws(rows, results.study)
+        laws = facts.laws_of_facts(results)
         growth = {"laws": [law.to_json() for law in laws], "growth": facts.growth(laws)}
-        return {**facts.sections(results), **growth, "runs": facts.runs(results)[:9]}
+        return {**listed, **growth, "runs": facts.runs(results)[:9]}
     fitted = fits_of(results)
     sizes = [(64, 16, None), (512, 16, 700), (1024, 24, None)]
     return {
-        "thresholds": threshold_records(results.thresholds),
-        "best": best_records(best_of(results)),
+        **listed,
         "laws": [law.to_json() for law in fitted.laws],
         "candidates": [one.to_json() for one in fitted.candidates],
         "candidates_wide": [one.to_json() for one in fitted.candidates_wide],
