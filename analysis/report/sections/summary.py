@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analysis.budgets import step_limits as budgets
+from analysis.budgets import section as budgets
 from analysis.budgets.step_limits import limits
 from analysis.laws import conclusions
 from analysis.laws.fits import fits_of
@@ -22,7 +22,7 @@ def section(results: StudyResults) -> Section:
         findings.asked(study, cells_of(results)),
         findings.found(cells_of(results), study.has_budgets),
         conclusions.headline(fits_of(results), best_of(results)),
-        *budgets.sentences(limits(results), results),
+        *budgets.sentences(results),
         findings.unfinished(cells_of(results)),
     ]
     return Section(
