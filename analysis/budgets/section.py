@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from analysis.budgets.figure import draw_training_time
-from analysis.budgets.one_head_figure import cell_title, draw_one_head
-from analysis.budgets.step_limits import families, gains, limits, sentences
+from analysis.budgets.figures import cell_title, draw_one_head, draw_training_time, gain_words
+from analysis.budgets.step_limits import families, gains, limits
 from analysis.load import StudyResults
-from analysis.page.section import Column, Section, Table
+from analysis.page.section import Column, Row, Section, Table
 from analysis.rows import named
-from analysis.wording import with_range
+from analysis.wording import plural, with_range
 
 GAINS = {
     "survives": "survives",
@@ -19,6 +18,10 @@ GAINS = {
     "none": "no gain at any limit",
     "cannot tell": "cannot be told",
 }
+ONE_LIMIT = (
+    "Each threshold is one of its cell's step limit: whether more training would lower it, this "
+    "study does not ask."
+)
 
 
 def section(results: StudyResults) -> Section | None:
@@ -28,45 +31,44 @@ def section(results: StudyResults) -> Section | None:
     groups = families(results.study)
     if not groups:
         return None
-    within = {cell.cell_id for family in groups for cell in family}
-    rows = [row for row in named(results, gains(results)) if row["cell_id"] in within]
-    rows = [_told(row) for row in sorted(rows, key=lambda row: row["max_steps"])]
-    by_id = {row["cell_id"]: row for row in rows}
+    by_id = {row["cell_id"]: row for row in named(results, gains(results))}
     curves = [[by_id[cell.cell_id] for cell in family] for family in groups]
-    ends = {row["anchor"]: row for row in named(results, limits(results))}
+    for curve in curves:
+        curve.sort(key=lambda row: row["max_steps"])
+    ends = named(results, limits(results))
     return Section(
         name="training-time",
         title="Capacity or training time?",
-        words=sentences(limits(results), results),
-        figures=(draw_training_time(rows), draw_one_head(curves, ends)),
-        shown=(_limits(results), _gains(rows)),
+        words=sentences(results),
+        figures=(draw_training_time(curves), draw_one_head(curves, {r["anchor"]: r for r in ends})),
+        shown=(_limits(ends), _gains([row for curve in curves for row in curve])),
         files={"gains": gains(results), "limits": limits(results)},
     )
 
 
-def _told(row: dict[str, Any]) -> dict[str, Any]:
-    row["size"] = cell_title(row)
-    row["D_K_words"] = with_range(row["D_K"], row["D_K_low"], row["D_K_high"])
-    row["one_words"] = with_range(row["D_K_one"], row["one_low"], row["one_high"])
-    row["h_words"] = with_range(row["h_star"], row["h_low"], row["h_high"])
-    is_ = "= " if row["D_K"] is not None else ""
-    at = f" at h* = {row['h_words']}" if row["h_star"] is not None else ""
-    row["text"] = (
-        f"{row['size']}, T = {row['max_steps']:,}\nD_K* {is_}{row['D_K_words']}{at}\n"
-        f"one head: {row['one_words']}, gain {_gain(row)}"
+def sentences(results: StudyResults) -> list[str]:
+    """At how many cells more training still helps; none where every cell has one step limit."""
+    table = limits(results)
+    known = table["limited_by"].dropna()
+    if known.empty:
+        return []
+    cells, falls = plural(len(known), "cell"), int((known == "budget").sum())
+    still_falling = (
+        f"D_K* falls between the two largest step limits at {falls} of {cells}: there even the "
+        "last threshold is one of training time."
     )
-    return row
+    said = [still_falling]
+    if (results.thresholds["h"] == 1).any():
+        survives = int(table["gain"].isin(["survives", "shrinks"]).sum())
+        said.append(
+            "At the largest step limit the advantage of several heads over one survives, with its "
+            f"whole interval, at {survives} of {plural(len(table), 'cell')}."
+        )
+    return said
 
 
-def _gain(row: Any) -> str:
-    if row["gain"] is None:
-        return "–" if row["gain_low"] is None else f"≥ {row['gain_low']:.2f}"
-    ends = ("?" if row[end] is None else f"{row[end]:.2f}" for end in ("gain_low", "gain_high"))
-    return f"{row['gain']:.2f} [{'–'.join(ends)}]"
-
-
-def _limits(results: StudyResults) -> Table:
-    def limit(row: Any) -> str | None:
+def _limits(rows: list[dict[str, Any]]) -> Table:
+    def limit(row: Row) -> str | None:
         if row["D_K_limit"] is None:
             return None
         return f"{row['D_K_limit']:.1f} [{row['limit_low']:.1f}–{row['limit_high']:.1f}]"
@@ -87,21 +89,26 @@ def _limits(results: StudyResults) -> Table:
             Column("gain of several heads", lambda row: GAINS[row["gain"]], text=True),
             Column("note", lambda row: row["reason"] or "", text=True),
         ],
-        rows=named(results, limits(results)),
+        rows=rows,
     )
 
 
 def _gains(rows: list[dict[str, Any]]) -> Table:
+    def ranged(head: str, *names: str) -> Column:
+        return Column(
+            head, lambda row: with_range(*(row[name] for name in names)), lambda row: row[names[0]]
+        )
+
     return Table(
         name="table-gains",
         caption="D_K* beside the threshold of one head, at every step limit.",
         columns=[
-            Column("cell", lambda row: row["size"], text=True),
+            Column("cell", cell_title, text=True),
             Column("T", lambda row: row["max_steps"]),
-            Column("D_K*", lambda row: row["D_K_words"], lambda row: row["D_K"]),
-            Column("h*", lambda row: row["h_words"], lambda row: row["h_star"]),
-            Column("D_K(1)", lambda row: row["one_words"], lambda row: row["D_K_one"]),
-            Column("gain", _gain, lambda row: row["gain"]),
+            ranged("D_K*", "D_K", "D_K_low", "D_K_high"),
+            ranged("h*", "h_star", "h_low", "h_high"),
+            ranged("D_K(1)", "D_K_one", "one_low", "one_high"),
+            Column("gain", gain_words, lambda row: row["gain"]),
         ],
         rows=sorted(rows, key=lambda row: (row["m"], row["d_model"], row["max_steps"])),
         folded=f"The gain of several heads at every step limit: {len(rows)} rows",

@@ -8,9 +8,8 @@ speed of training.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +19,6 @@ from scipy.special import chdtrc, chdtri
 from analysis.load import StudyResults, per_study
 from analysis.records import integer
 from analysis.thresholds.best import best_of
-from analysis.wording import plural
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study
 
@@ -35,13 +33,11 @@ REJECTED = 0.01
 EXPONENTS = np.geomspace(0.05, 4, 60)
 """Exponents b of D_K(T) = D_K(inf) + a T^-b that are tried."""
 
-GAIN_KINDS = {
-    "cell_id": "object", "m": "Int64", "d_model": "Int64", "degree": "Int64", "max_steps": "Int64",
-    "D_K": "Int64", "D_K_low": "Int64", "D_K_high": "Int64", "h_star": "Int64", "h_low": "Int64",
-    "h_high": "Int64", "D_K_one": "Int64", "one_low": "Int64", "one_high": "Int64",
-    "one_status": "object", "gain": "float64", "gain_low": "float64", "gain_high": "float64",
-    "confirmed": "object",
-}  # fmt: skip
+SIZES = ["cell_id", "m", "d_model", "degree"]
+WIDTHS = ["D_K", "D_K_low", "D_K_high"]
+OF_ONE = ["D_K_one", "one_low", "one_high"]
+HEADS = ["h_star", "h_low", "h_high"]
+GAIN = ["gain", "gain_low", "gain_high"]
 
 
 @per_study
@@ -56,31 +52,21 @@ def gains(results: StudyResults) -> pd.DataFrame:
         what either covers; an end that is not known is null. If no width of one head passes up to
         the largest, gain is null and gain_low is what that width would give.
     """
+    thresholds = results.thresholds[results.thresholds["h"] == 1]
+    of_one = dict(zip(WIDTHS, OF_ONE, strict=True)) | {"status": "one_status"}
+    one = thresholds[["cell_id", *of_one]].rename(columns=of_one)
     best = best_of(results).set_index("cell_id")
-    one = results.thresholds[results.thresholds["h"] == 1].set_index("cell_id")
-    rows = []
-    for cell in results.study.cells:
-        row = best.loc[cell.cell_id].to_dict()
-        alone = one.loc[cell.cell_id].to_dict() if cell.cell_id in one.index else {}
-        rows.append(_gain(cell, row, alone))
-    frame = pd.DataFrame(rows, columns=list(GAIN_KINDS), dtype="object")
-    return frame.astype({name: kind for name, kind in GAIN_KINDS.items() if kind != "object"})
-
-
-def _gain(cell: Cell, best: Mapping[Any, Any], one: Mapping[Any, Any]) -> dict[str, Any]:
-    row = {name: best.get(name) for name in GAIN_KINDS if name in best}
-    row |= {"cell_id": cell.cell_id, "one_status": one.get("status")}
-    D_K, low, high = (integer(best[name]) for name in ("D_K", "D_K_low", "D_K_high"))
-    alone, one_low, one_high = (integer(one.get(name)) for name in ("D_K", "D_K_low", "D_K_high"))
-    row |= {"D_K_one": alone, "one_low": one_low, "one_high": one_high}
-    row["gain"] = _ratio(alone, D_K)
-    row["gain_low"] = _ratio(one_low or alone, high or D_K)
-    row["gain_high"] = None if alone is None else _ratio(one_high or alone, low or D_K)
-    return row
-
-
-def _ratio(one: int | None, other: int | None) -> float | None:
-    return None if one is None or other is None else one / other
+    table = best.loc[[cell.cell_id for cell in results.study.cells]].reset_index()
+    table = table.merge(one, on="cell_id", how="left")
+    whole = [*SIZES[1:], "max_steps", *WIDTHS, *HEADS, *OF_ONE]
+    table = table.astype(dict.fromkeys(whole, "Int64"))
+    D_K, alone = table["D_K"], table["D_K_one"]
+    table["gain"] = alone / D_K
+    table["gain_low"] = table["one_low"].fillna(alone) / table["D_K_high"].fillna(D_K)
+    highest = table["one_high"].fillna(alone) / table["D_K_low"].fillna(D_K)
+    table["gain_high"] = highest.where(alone.notna())
+    columns = [*SIZES, "max_steps", *WIDTHS, *HEADS, *OF_ONE, "one_status", *GAIN, "confirmed"]
+    return table[columns].astype(dict.fromkeys(GAIN, "float64"))
 
 
 def verdict(cell_gains: pd.DataFrame) -> str:
@@ -173,13 +159,6 @@ def _chi2_at(limits: Floats, x: Floats, y: Floats, spread: Floats) -> Floats:
     return chi2
 
 
-LIMIT_KINDS = {
-    "cell_id": "object", "m": "Int64", "d_model": "Int64", "degree": "Int64", "D_K": "Int64",
-    "limited_by": "object", "D_K_limit": "float64", "limit_low": "float64", "limit_high": "float64",
-    "n": "Int64", "reason": "object", "gain": "object",
-}  # fmt: skip
-
-
 @per_study
 def limits(results: StudyResults) -> pd.DataFrame:
     """What each cell with several step limits says of an endless one.
@@ -190,91 +169,36 @@ def limits(results: StudyResults) -> pd.DataFrame:
         ``D_K_limit, limit_low, limit_high, n, reason`` of ``limit_of``, and ``gain``: what becomes
         of the gain of several heads (``verdict``).
     """
-    table = gains(results)
-    rows = []
-    for family in families(results.study):
-        own = table[table["cell_id"].isin([cell.cell_id for cell in family])]
-        own = own.sort_values("max_steps")
-        found = own[own["D_K"].notna()]
-        low, high = (found[name].fillna(found["D_K"]) for name in ("D_K_low", "D_K_high"))
-        numbers = (found["max_steps"], found["D_K"], low, high, found["h_star"])
-        limit = limit_of(*(column.astype("float64").tolist() for column in numbers))
-        last = [integer(value) for value in own["D_K"].iloc[-2:]]
-        limited_by = None
-        if last[-1] is not None:
-            falls = last[0] is None or last[-1] < last[0]
-            limited_by = "budget" if falls else "capacity"
-        rows.append(
-            {
-                **{
-                    name: own.iloc[-1][name]
-                    for name in ("cell_id", "m", "d_model", "degree", "D_K")
-                },
-                "limited_by": limited_by,
-                "D_K_limit": limit.D_K,
-                "limit_low": limit.low,
-                "limit_high": limit.high,
-                "n": limit.n,
-                "reason": limit.reason,
-                "gain": verdict(own),
-            }
-        )
-    frame = pd.DataFrame(rows, columns=list(LIMIT_KINDS), dtype="object")
-    return frame.astype({name: kind for name, kind in LIMIT_KINDS.items() if kind != "object"})
+    columns = [*SIZES, "D_K", "limited_by"]
+    columns += ["D_K_limit", "limit_low", "limit_high", "n", "reason", "gain"]
+    whole, real = [*SIZES[1:], "D_K", "n"], ["D_K_limit", "limit_low", "limit_high"]
+    rows = [_row(gains(results), family) for family in families(results.study)]
+    frame = pd.DataFrame(rows, columns=columns, dtype="object")
+    return frame.astype(dict.fromkeys(whole, "Int64") | dict.fromkeys(real, "float64"))
+
+
+def _row(table: pd.DataFrame, family: Sequence[Cell]) -> dict[Hashable, object]:
+    own = table[table["cell_id"].isin([cell.cell_id for cell in family])].sort_values("max_steps")
+    found = own[own["D_K"].notna()]
+    low, high = (found[name].fillna(found["D_K"]) for name in ("D_K_low", "D_K_high"))
+    numbers = (found["max_steps"], found["D_K"], low, high, found["h_star"])
+    limit = limit_of(*(column.astype("float64").tolist() for column in numbers))
+    before, last = (integer(value) for value in own["D_K"].iloc[-2:])
+    limited_by = None
+    if last is not None:
+        limited_by = "budget" if before is None or last < before else "capacity"
+    return own.iloc[-1][[*SIZES, "D_K"]].to_dict() | {
+        "limited_by": limited_by,
+        "D_K_limit": limit.D_K,
+        "limit_low": limit.low,
+        "limit_high": limit.high,
+        "n": limit.n,
+        "reason": limit.reason,
+        "gain": verdict(own),
+    }
 
 
 def families(study: Study) -> list[tuple[Cell, ...]]:
     """The cells of a study that have several step limits, each with all of them, in its order."""
     distinct = dict.fromkeys(study.budgets[cell.cell_id] for cell in study.cells)
     return [family for family in distinct if len(family) > 1]
-
-
-ONE_LIMIT = (
-    "Each threshold is one of its cell's step limit: whether more training would lower it, this "
-    "study does not ask."
-)
-
-
-def sentences(table: pd.DataFrame, results: StudyResults) -> list[str]:
-    """What a study says of capacity and training time, in words.
-
-    Args:
-        table: the rows of ``limits``; without any, every cell has one step limit.
-    """
-    if table.empty:
-        return []
-    named = {row["cell_id"]: f"({row['m']}, {row['d_model']})" for _, row in table.iterrows()}
-    lines = []
-    known = table[table["limited_by"].notna()]
-    falls = known[known["limited_by"] == "budget"]
-    if len(known):
-        where = f", {_listed(named, falls)}: there even the last threshold is one of training time"
-        lines.append(
-            f"D_K* falls between the two largest step limits at {len(falls) or 'none'} of "
-            f"{plural(len(known), 'cell')}{where if len(falls) else ''}."
-        )
-    if (results.thresholds["h"] == 1).any():
-        parts = []
-        for fate, said in FATES.items():
-            cells = table[table["gain"] == fate]
-            if len(cells):
-                parts.append(f"{said} at {len(cells)}, {_listed(named, cells)}")
-        lines.append(
-            f"Of {plural(len(table), 'cell')}, the advantage of several heads over one, with its "
-            f"interval, {'; it '.join(parts)}."
-        )
-    return lines
-
-
-FATES = {
-    "survives": "survives the largest step limit",
-    "shrinks": "shrinks, but survives,",
-    "vanishes": "vanishes",
-    "none": "is never seen",
-    "cannot tell": "cannot be told",
-}
-"""What becomes of the gain of several heads, in words."""
-
-
-def _listed(named: Mapping[str, str], cells: pd.DataFrame) -> str:
-    return ", ".join(named[cell_id] for cell_id in cells["cell_id"])

@@ -135,3 +135,11 @@ class Figure:
     legend: tuple[Key, ...] = ()
     columns: int = 1
     zoom: bool = False
+
+    @property
+    def heads(self) -> list[int]:
+        """The head counts that it gives a colour to, in order."""
+        points = [point.h for panel in self.panels for point in panel.points]
+        lines = [line.h for panel in self.panels for line in panel.lines]
+        every = {*points, *lines, *(key.h for key in self.legend)}
+        return sorted(h for h in every if h is not None)

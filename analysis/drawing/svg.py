@@ -147,7 +147,7 @@ def file(figure: Figure) -> str:
             inside = _inside(panel, _Fixed(width), None)
             body += f'<g class="{_size(panel)}" transform="{place}">{title}{inside}</g>\n'
         y += above + max(panel.height for panel in row) + BOTTOM
-    heads = _heads(figure)
+    heads = figure.heads
     light, dark = (_written_out(variables(heads, theme), heads) for theme in ("light", "dark"))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{FILE_WIDTH}" height="{y}" '
@@ -301,14 +301,6 @@ def _outline(of: Point | Key) -> str:
     if of.look == "paper":
         return SHAPES["diamond"]
     return SHAPES["circle"] if of.h is None else head_shape(of.h)
-
-
-def _heads(figure: Figure) -> list[int]:
-    marked = [point.h for panel in figure.panels for point in panel.points]
-    drawn = [line.h for panel in figure.panels for line in panel.lines]
-    return sorted(
-        {h for h in [*marked, *drawn, *(key.h for key in figure.legend)] if h is not None}
-    )
 
 
 def _file_legend(legend: Sequence[Key]) -> tuple[str, int]:

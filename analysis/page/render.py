@@ -15,7 +15,6 @@ from markupsafe import Markup, escape
 
 from analysis import wording
 from analysis.drawing import colours, svg
-from analysis.drawing.panel import Figure
 from analysis.page.section import Section
 from rgr_dist import paper
 
@@ -30,9 +29,7 @@ def render(title: str, sections: Sequence[Section], files: Mapping[str, bytes]) 
             an archive, and its script saves the figures as they are shown.
     """
     environment = _environment()
-    heads = sorted(
-        {h for section in sections for figure in section.figures for h in _heads(figure)}
-    )
+    heads = sorted({h for each in sections for figure in each.figures for h in figure.heads})
     bodies = [
         environment.get_template(f"sections/{section.template}.html.j2").render(
             section=section, wording=wording, paper=paper, **section.values
@@ -74,12 +71,6 @@ def math(text: Any) -> Markup:
     marked = re.sub(r"\b([Dd])_(K|V|k|vo|qk|model)\b", r"<i>\1</i><sub>\2</sub>", str(escape(text)))
     marked = re.sub(r" ?\^ ?([−-]?[\w.]+)", r"<sup>\1</sup>", marked)
     return Markup(re.sub(r"\bh\*", "<i>h</i>*", marked))
-
-
-def _heads(figure: Figure) -> set[int]:
-    points = {point.h for panel in figure.panels for point in panel.points}
-    lines = {line.h for panel in figure.panels for line in panel.lines}
-    return {h for h in points | lines | {key.h for key in figure.legend} if h is not None}
 
 
 @cache

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.load import StudyResults, per_study
+from analysis.records import integer
 from analysis.theory.constructions import (
     Width,
     constructed_widths,
@@ -18,7 +19,6 @@ from analysis.theory.constructions import (
 )
 from analysis.theory.weight_precision import rounded_thresholds
 from analysis.thresholds.best import best_of
-from analysis.wording import plural
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study
 from rgr_dist.theory.bounds import Graphs, bits_per_parameter, counting_bound, graph_bits
@@ -34,8 +34,6 @@ GAPS = {
 }
 WHOLE = ("trained", "trained_low", "trained_high", "h_star", "constructed", "constructed_h",
          "constructed_draws", "trivial")  # fmt: skip
-LIMIT = "orthogonal"
-"""Signatures that give Algorithm 1's limit d_k → ∞."""
 
 Row = Mapping[str, Any]
 
@@ -53,21 +51,6 @@ class Theory:
     curves: pd.DataFrame
     rates: pd.DataFrame
     rounded: pd.DataFrame
-
-
-@dataclass(frozen=True)
-class Growth:
-    """A gap's growth: factor ∝ (m′ / d_model)^power, by least squares on logarithms.
-
-    Attributes:
-        low, high: its 95 % t-interval over the cells, which takes them as independent.
-    """
-
-    gap: str
-    power: float
-    low: float
-    high: float
-    n: int
 
 
 @per_study
@@ -109,10 +92,10 @@ def curves_table(best: pd.DataFrame, study: Study, widths: Mapping[str, Width]) 
     for row in best[best["cell_id"].isin(cells)].to_dict("records"):
         cell = cells[row["cell_id"]]
         bits = graph_bits(cell.m, cell.n_edges, family_of(cell))
-        trained = _whole(row["D_K"])
+        trained = integer(row["D_K"])
         made = widths.get(cell.problem_json)
-        constructed = None if made is None else made.D_K
-        bound = counting_bound(bits, cell.d_model, 1.0)
+        D_K, h, draws = (made.D_K, made.h, made.draws) if made else (None, None, None)
+        bounds = {f"bound_{b:g}": counting_bound(bits, cell.d_model, b) for b in BITS}
         rows.append(
             {
                 "cell_id": cell.cell_id,
@@ -121,44 +104,45 @@ def curves_table(best: pd.DataFrame, study: Study, widths: Mapping[str, Width]) 
                 "degree": cell.graph.degree,
                 "compression": cell.n_edges / cell.d_model,
                 "trained": trained,
-                "trained_low": _whole(row["D_K_low"]),
-                "trained_high": _whole(row["D_K_high"]),
-                "h_star": _whole(row["h_star"]),
+                "trained_low": integer(row["D_K_low"]),
+                "trained_high": integer(row["D_K_high"]),
+                "h_star": integer(row["h_star"]),
                 "status": row["status"],
                 "bits_per_parameter": trained and bits_per_parameter(bits, cell.d_model, trained),
-                "constructed": constructed,
-                "constructed_h": None if made is None else made.h,
-                "constructed_draws": None if made is None else made.draws,
+                "constructed": D_K,
+                "constructed_h": h,
+                "constructed_draws": draws,
                 "trivial": cell.n_edges,
-                **{f"bound_{b:g}": counting_bound(bits, cell.d_model, b) for b in BITS},
-                "trained_over_bound": trained and bound and trained / bound,
-                "constructed_over_trained": trained and constructed and constructed / trained,
-                "trivial_over_trained": trained and cell.n_edges / trained,
+                **bounds,
+                "trained_over_bound": _ratio(trained, bounds["bound_1"]),
+                "constructed_over_trained": _ratio(D_K, trained),
+                "trivial_over_trained": _ratio(cell.n_edges, trained),
             }
         )
     return pd.DataFrame(rows).astype(dict.fromkeys(WHOLE, "Int64"))
 
 
-def _whole(value: Any) -> int | None:
-    return None if pd.isna(value) else int(value)
+def _ratio(one: float | None, other: float | None) -> float | None:
+    return one / other if one and other else None
 
 
-def growths(curves: pd.DataFrame) -> list[Growth]:
-    """How each gap grows with m′ / d_model, where enough cells have it."""
-    fitted = []
-    for gap in GAPS:
-        known = curves[curves[gap].notna() & (curves[gap] != 0)]
-        if len(known) < LEAST_CELLS or known["compression"].nunique() < 2:
-            continue
-        from scipy import stats  # which takes half a second to import
+def growths(curves: pd.DataFrame) -> pd.DataFrame:
+    """How each gap grows with m′ / d_model, by least squares on logarithms.
 
-        fit = stats.linregress(
-            np.log(known["compression"].astype(float)), np.log(known[gap].astype(float))
-        )
-        half = float(stats.t.ppf(0.975, len(known) - 2) * fit.stderr)
-        power = float(fit.slope)
-        fitted.append(Growth(gap, power, power - half, power + half, len(known)))
-    return fitted
+    Returns:
+        A row for each gap that enough cells have: ``gap``; ``power`` of m′ / d_model, with ``low``
+        and ``high``, its 95 % t-interval, which takes cells as independent; ``cells``.
+    """
+    from scipy import stats  # which takes half a second to import
+
+    rows = []
+    for name, gap in GAPS.items():
+        known = curves[curves[name].notna() & (curves[name] != 0)].astype({name: "float64"})
+        if len(known) >= LEAST_CELLS and known["compression"].nunique() > 1:
+            fit = stats.linregress(np.log(known["compression"]), np.log(known[name]))
+            half = float(stats.t.ppf(0.975, len(known) - 2) * fit.stderr)
+            rows.append((gap, fit.slope, fit.slope - half, fit.slope + half, len(known)))
+    return pd.DataFrame(rows, columns=["gap", "power", "low", "high", "cells"])
 
 
 def families(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
@@ -177,93 +161,3 @@ def families(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
                 if len({row["m"] for row in own}) >= LEAST_CELLS:
                     drawn.append((title.format(f"{value:g}") + more, own))
     return drawn
-
-
-def words(found: Theory) -> list[str]:
-    """What the tables show, in paragraphs that each say how much they rest on."""
-    lines = [_held(found.curves), _constructed(found.curves), *_asymptotics(found.rates)]
-    fitted = growths(found.curves)
-    if fitted:
-        each = "; ".join(
-            f"{GAPS[one.gap]} as (m′/d_model)^{_signed(one.power)} "
-            f"[{_signed(one.low)} to {_signed(one.high)}], {one.n} cells"
-            for one in fitted
-        )
-        lines.append(
-            f"With compression the gaps go as follows: {each}. Least squares on logarithms; the "
-            "95 % intervals take cells as independent and leave out the thresholds’ own intervals."
-        )
-    return [line for line in lines if line]
-
-
-def _signed(value: float) -> str:
-    return f"{value:.2f}".replace("-", "−")
-
-
-def _held(curves: pd.DataFrame) -> str:
-    held = curves["bits_per_parameter"].dropna().astype(float)
-    if held.empty:
-        return ""
-    return (
-        f"At their thresholds trained layers hold {held.min():.2f} to {held.max():.2f} bits of "
-        f"the graph per parameter ({plural(len(held), 'cell')}). Each line of the bound supposes "
-        "its number of bits; none of them is the bound."
-    )
-
-
-def _constructed(curves: pd.DataFrame) -> str:
-    made = curves[curves["constructed_over_trained"].notna()]
-    if made.empty:
-        return ""
-    factor = made["constructed_over_trained"].astype(float)
-    less, trivial = int((factor < 1).sum()), int((made["constructed"] >= made["trivial"]).sum())
-    no_better = (
-        f" At {plural(trivial, 'cell')} it needs no less than a head for each edge."
-        if trivial
-        else ""
-    )
-    return (
-        f"Alternating projections are exact on all pairs at {factor.min():.2f} to "
-        f"{factor.max():.2f} times the trained width ({plural(len(made), 'cell')}, each over "
-        f"{int(made['constructed_draws'].min())} draws or more), and need less than training at "
-        f"{less} of them: there the trained threshold is one of training, not of what a layer of "
-        f"that width can hold.{no_better} Training is judged by a mean F1 on sampled contexts, "
-        "the construction by every pair of every draw."
-    )
-
-
-def _asymptotics(rates: pd.DataFrame) -> list[str]:
-    """Where Algorithm 1 has not begun to work, from what was measured."""
-    if rates.empty:
-        return []
-    limit, finite = rates[rates["signatures"] == LIMIT], rates[rates["signatures"] != LIMIT]
-    lines = []
-    if len(limit):
-        none, every = limit[limit["exact"] == 0], limit[limit["exact"] == limit["draws"]]
-        f1 = none["mean_f1"]
-        lines.append(
-            f"The theorem’s asymptotics have not begun at {len(none)} of {len(limit)} sizes: with "
-            "blocks of d_model, as printed, even the limit d_k → ∞ of Algorithm 1 recovers none "
-            "of its draws"
-            + (f", with a mean F1 of {f1.min():.2f} to {f1.max():.2f}. " if len(none) else ". ")
-            + (
-                f"It recovers every draw at {_sizes(every)}. "
-                if len(every)
-                else "It recovers every draw at none. "
-            )
-            + "The theorem asks for d_model ≥ c ln m with a large c: below that, leakage whose "
-            "mean does not vanish with d_k decides."
-        )
-    for (d_k, tau), own in finite.groupby(["d_k", "tau"]):
-        some = own[own["exact"] > 0]
-        at = "the printed tau" if tau == "printed" else "the best tau"
-        said = f"at {_sizes(some)}" if len(some) else "at none"
-        lines.append(
-            f"At d_k = {d_k} and {at} Algorithm 1 recovers a draw {said} of "
-            f"{plural(len(own), 'size')} measured."
-        )
-    return lines
-
-
-def _sizes(rows: pd.DataFrame) -> str:
-    return ", ".join(f"({m}, {d_model})" for m, d_model in rows[["m", "d_model"]].to_numpy())

@@ -19,6 +19,8 @@ MADE = [record.name for record in MODELS.values() if record.task == "constructio
 KEYS = ("run_id", "cell_id", "model", "graph", "degree", "m", "d_model", "h", "d_k", "seed",
         "stop_reason", "finished_at")  # fmt: skip
 SIZES = {"m", "d_model"}
+LIMIT = "orthogonal"
+"""Signatures that give Algorithm 1's limit d_k → ∞."""
 
 
 @dataclass(frozen=True)

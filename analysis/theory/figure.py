@@ -7,6 +7,7 @@ from typing import Any
 
 from analysis.drawing.panel import Figure, Key, Line, Panel, Point
 from analysis.drawing.scales import log2_axis, ratio_axis
+from analysis.wording import with_range
 
 CAPTION = (
     "Total key width D_K by the number of items m, a panel for each family of cells. Filled marks: "
@@ -26,8 +27,8 @@ def draw_three_curves(
     """A panel for each family of cells, on logarithmic axes that all panels share.
 
     Args:
-        families: title and rows of ``beside_training.curves_table`` with ``anchor``,
-            ``trained_text`` and ``constructed_text``, by growing m.
+        families: title and rows of ``beside_training.curves_table`` with ``anchor`` and
+            ``full``, by growing m.
         bounds: the columns of the bound's lines, and what stands at each.
         target: mean score that a trained threshold reaches.
     """
@@ -86,19 +87,30 @@ def _points(rows: Sequence[Row], panel: str) -> list[Point]:
     points = []
     for row in rows:
         if row["constructed"]:
-            points.append(_point(row, panel, "constructed", row["constructed_h"], hollow=True))
+            text = (
+                f"{row['full']}, constructed\nD_K = {row['constructed']} at h = "
+                f"{row['constructed_h']}, exact in {row['constructed_draws']} draws"
+            )
+            h = row["constructed_h"]
+            points.append(_point(row, panel, "constructed", text, h, hollow=True))
         if row["trained"]:
             ends = {"low": row["trained_low"], "high": row["trained_high"]}
-            points.append(_point(row, panel, "trained", row["h_star"], **ends))
+            so_far = ", so far" if row["status"] == "open" else ""
+            text = (
+                f"{row['full']}, trained\nD_K* = {with_range(row['trained'], *ends.values())} "
+                f"at h* = {row['h_star']}{so_far}\n"
+                f"{row['bits_per_parameter']:.2f} bits of the graph per parameter"
+            )
+            points.append(_point(row, panel, "trained", text, row["h_star"], **ends))
     return points
 
 
-def _point(row: Row, panel: str, name: str, h: int, **more: Any) -> Point:
+def _point(row: Row, panel: str, name: str, text: str, h: int, **more: Any) -> Point:
     return Point(
         x=row["m"],
         y=row[name],
         key=f"{panel}-{name}-{row['anchor']}",
-        text=row[f"{name}_text"],
+        text=text,
         cell=row["anchor"],
         h=h,
         **more,

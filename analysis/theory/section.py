@@ -10,10 +10,11 @@ from analysis.drawing.panel import Figure
 from analysis.load import StudyResults
 from analysis.page.section import Column, Row, Section, Table, cell_column
 from analysis.rows import named, rows_of
-from analysis.theory.beside_training import BITS, LIMIT, families, theory, words
+from analysis.theory.beside_training import BITS, families, growths, theory
+from analysis.theory.constructions import LIMIT
 from analysis.theory.figure import draw_three_curves
 from analysis.theory.weight_precision import UNROUNDED, bits_needed
-from analysis.wording import MISSING, with_range
+from analysis.wording import MISSING, fixed, plural, with_range
 
 LINES = {2.0: "2 bits", 1.0: "1 bit", 0.5: "½ bit", 0.25: "¼ bit"}
 """What stands at the end of the bound's lines."""
@@ -26,42 +27,25 @@ def section(results: StudyResults) -> Section | None:
     found = theory(results)
     if found is None:
         return None
-    rows = [_told(row) for row in named(results, found.curves)]
+    rows = named(results, found.curves)
     shown, files = [_widths(rows)], {"theory": found.curves}
-    said = words(found)
+    growing = rows_of(growths(found.curves))
+    if growing:
+        shown.append(_growths(growing))
     if len(found.rates):
         shown.append(_rates(found.rates))
         files["algorithm-1"] = found.rates
     if len(found.rounded):
-        needed = bits_needed(found.rounded)
-        said.append(_bits_words(needed))
-        shown.append(_rounded(named(results, needed), found.rounded))
+        shown.append(_rounded(named(results, bits_needed(found.rounded)), found.rounded))
         files["all-pairs"] = found.rounded
     return Section(
         name="theory",
         title="Theory beside training",
-        words=said,
+        words=_words(found.curves),
         figures=_figures(rows, results.study.search.target),
         shown=shown,
         files=files,
     )
-
-
-def _told(row: dict[str, Any]) -> dict[str, Any]:
-    row["trained_words"] = with_range(row["trained"], row["trained_low"], row["trained_high"])
-    if row["trained"] is not None:
-        so_far = ", so far" if row["status"] == "open" else ""
-        row["trained_text"] = (
-            f"{row['full']}, trained\n"
-            f"D_K* = {row['trained_words']} at h* = {row['h_star']}{so_far}\n"
-            f"{row['bits_per_parameter']:.2f} bits of the graph per parameter"
-        )
-    if row["constructed"] is not None:
-        row["constructed_text"] = (
-            f"{row['full']}, constructed\nD_K = {row['constructed']} at h = "
-            f"{row['constructed_h']}, exact in {row['constructed_draws']} draws"
-        )
-    return row
 
 
 def _figures(rows: list[dict[str, Any]], target: float) -> tuple[Figure, ...]:
@@ -70,25 +54,55 @@ def _figures(rows: list[dict[str, Any]], target: float) -> tuple[Figure, ...]:
     return (draw_three_curves(shown, bounds, target),) if shown else ()
 
 
-def _factor(name: str) -> Column:
-    heads = {
-        "trained_over_bound": "trained/bound",
-        "constructed_over_trained": "constructed/trained",
-        "trivial_over_trained": "trivial/trained",
-    }
+def _words(curves: pd.DataFrame) -> list[str]:
+    """What trained layers hold, and where a construction needs less."""
+    held, lines = curves["bits_per_parameter"].dropna().astype(float), []
+    if len(held):
+        lines.append(
+            f"At their thresholds trained layers hold {held.min():.2f} to {held.max():.2f} bits of "
+            f"the graph per parameter ({plural(len(held), 'cell')}). Each line of the bound "
+            "supposes its number of bits; none of them is the bound."
+        )
+    factor = curves["constructed_over_trained"].dropna().astype(float)
+    if len(factor):
+        lines.append(
+            f"Alternating projections are exact on all pairs at {factor.min():.2f} to "
+            f"{factor.max():.2f} times the trained width ({plural(len(factor), 'cell')}). They "
+            f"need less than training at {int((factor < 1).sum())} of them; a trained threshold "
+            "above theirs is one of training, not of what a layer of that width can hold."
+        )
+    return lines
 
-    def cell(row: Row) -> str | None:
-        return None if row[name] is None else f"{row[name]:.2f}"
 
-    return Column(heads[name], cell, lambda row: row[name])
+def _growths(rows: list[dict[str, Any]]) -> Table:
+    def interval(row: Row) -> str:
+        return f"{fixed(row['low'], 2)} to {fixed(row['high'], 2)}"
+
+    return Table(
+        name="table-gaps",
+        caption=(
+            "How the gaps grow with compression: as (m′/d_model)^power, by least squares on "
+            "logarithms. The 95 % intervals take cells as independent and leave out the "
+            "thresholds’ own intervals."
+        ),
+        columns=[
+            Column("gap", lambda row: row["gap"], text=True),
+            _real("power", "power", 2),
+            Column("95 % interval", interval, lambda row: row["low"]),
+            Column("cells", lambda row: row["cells"]),
+        ],
+        rows=rows,
+        cell=None,
+    )
 
 
 def _real(head: str, name: str, places: int) -> Column:
-    return Column(
-        head,
-        lambda row: None if row[name] is None else f"{row[name]:.{places}f}",
-        lambda row: row[name],
-    )
+    """A column of numbers with so many digits after the point."""
+
+    def shown(row: Row) -> str | None:
+        return None if row[name] is None else fixed(row[name], places)
+
+    return Column(head, shown, lambda row: row[name])
 
 
 def _widths(rows: list[dict[str, Any]]) -> Table:
@@ -104,17 +118,21 @@ def _widths(rows: list[dict[str, Any]]) -> Table:
         columns=[
             cell_column(),
             _real("bound", "bound_1", 1),
-            Column("trained", lambda row: row["trained_words"], lambda row: row["trained"]),
+            Column("trained", _trained, lambda row: row["trained"]),
             Column("h*", lambda row: row["h_star"]),
             _real("bits held", "bits_per_parameter", 2),
             Column("constructed", _constructed, lambda row: row["constructed"]),
             Column("trivial", lambda row: row["trivial"]),
-            _factor("trained_over_bound"),
-            _factor("constructed_over_trained"),
-            _factor("trivial_over_trained"),
+            _real("trained/bound", "trained_over_bound", 2),
+            _real("constructed/trained", "constructed_over_trained", 2),
+            _real("trivial/trained", "trivial_over_trained", 2),
         ],
         rows=rows,
     )
+
+
+def _trained(row: Row) -> str:
+    return with_range(row["trained"], row["trained_low"], row["trained_high"])
 
 
 def _constructed(row: Row) -> str | None:
@@ -133,7 +151,8 @@ def _rates(rates: pd.DataFrame) -> Table:
             "Algorithm 1 as measured, with its printed blocks of d_model: draws recovered exactly "
             "on all pairs, with the 95 % Clopper-Pearson interval of their share, and the mean F1 "
             "over all pairs. Orthogonal signatures of a block’s size have the scores of the limit "
-            "d_k → ∞. Best tau: the one with the largest F1, chosen for each draw."
+            "d_k → ∞; the theorem asks for d_model ≥ c ln m with a large c, below which even the "
+            "limit may fail. Best tau: the one with the largest F1, chosen for each draw."
         ),
         columns=[
             Column("size", lambda row: f"({row['m']}, {row['d_model']})", text=True, names=True),
@@ -157,26 +176,6 @@ def _rates(rates: pd.DataFrame) -> Table:
 
 def _share(row: Row) -> float:
     return float(row["exact"] / row["draws"])
-
-
-def _bits_words(needed: pd.DataFrame) -> str:
-    bits = needed["bits"].dropna().astype(int)
-    exact, seeds = needed["exact"].dropna(), int(needed["seeds"].sum())
-    words = []
-    if len(bits):
-        span = f"{bits.min()}" if bits.min() == bits.max() else f"{bits.min()} to {bits.max()}"
-        words.append(
-            f"Rounded to integers with one scale for a matrix, trained weights need {span} bits "
-            f"per parameter to keep their thresholds ({len(bits)} of {len(needed)} thresholds)."
-        )
-    else:
-        words.append(f"No integer that was tried keeps any of {len(needed)} thresholds.")
-    if len(exact):
-        words.append(
-            f"As trained, {int(exact.sum())} of {seeds} runs at the thresholds are right on all "
-            "pairs: a mean F1 on sampled contexts leaves a few wrong ones."
-        )
-    return " ".join(words)
 
 
 def _rounded(rows: list[dict[str, Any]], means: pd.DataFrame) -> Table:

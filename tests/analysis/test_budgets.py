@@ -12,7 +12,8 @@ import pandas as pd
 import pytest
 from scipy import optimize
 
-from analysis.budgets.step_limits import families, gains, limit_of, limits, sentences, verdict
+from analysis.budgets.section import sentences
+from analysis.budgets.step_limits import families, gains, limit_of, limits, verdict
 from analysis.report.publish import report, write_report
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
@@ -87,14 +88,13 @@ def test_what_limits_a_cell_and_what_an_endless_budget_would_need(made_up: Simpl
     assert table["cell_id"].tolist() == [study.cells[4].cell_id, study.cells[9].cell_id]
     assert table["limited_by"].tolist() == ["capacity", "capacity"]
     assert table["gain"].tolist() == ["shrinks", "shrinks"]  # from 80 / 40 to 24 / 16
-    said = " ".join(sentences(table, results))
-    assert "D_K* falls between the two largest step limits at none of 2 cells" in said
-    assert "shrinks, but survives, at 2, (64, 16), (64, 32)" in said
+    falls, survives = sentences(results)
+    assert "falls between the two largest step limits at 0 of 2 cells" in falls
+    assert "survives, with its whole interval, at 2 of 2 cells." in survives
     d_k[4][-1] = 3
-    table = limits(results_of(made_up, study, d_k))
-    assert table["limited_by"].tolist() == ["budget", "budget"]
-    said = " ".join(sentences(table, results))
-    assert "at 2 of 2 cells, (64, 16), (64, 32): there even the last" in said
+    results = results_of(made_up, study, d_k)
+    assert limits(results)["limited_by"].tolist() == ["budget", "budget"]
+    assert "at 2 of 2 cells" in sentences(results)[0]
 
 
 def test_a_study_of_one_limit_says_that_it_does_not_ask(made_up: SimpleNamespace) -> None:
@@ -102,7 +102,7 @@ def test_a_study_of_one_limit_says_that_it_does_not_ask(made_up: SimpleNamespace
     results = made_up.results_of(study, [], [made_up.threshold_row(study.cells[0], 1, 20)])
     table = limits(results)
     assert table.empty
-    assert sentences(table, results) == []
+    assert sentences(results) == []
     page, _ = report(results)
     assert "whether more training would lower it, this study does not ask." in page
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -98,17 +99,31 @@ def test_growth_recovers_a_power_law() -> None:
     x = np.array([2.0, 4, 8, 16, 32])
     made = {"compression": x, "trivial_over_trained": 3 * x**-0.7}
     frame = pd.DataFrame(made | dict.fromkeys(("trained_over_bound", "constructed_over_trained")))
-    (fit,) = growths(frame)
-    assert fit.power == pytest.approx(-0.7)
-    assert fit.low <= fit.power <= fit.high
-    assert fit.n == 5
+    (fit,) = growths(frame).to_dict("records")
+    assert fit["gap"] == "trivial over trained"
+    assert [fit[name] for name in ("power", "low", "high")] == pytest.approx([-0.7] * 3)
+    assert fit["cells"] == 5
+
+
+def test_growth_has_the_interval_of_students_t() -> None:
+    """Four points about a line of slope 1 in logarithms, by hand."""
+    x, off = np.array([1.0, 2, 4, 8]), np.array([1, -1, -1, 1]) * 0.1
+    frame = pd.DataFrame({"compression": x, "trained_over_bound": x * np.exp(off)})
+    empty = dict.fromkeys(("constructed_over_trained", "trivial_over_trained"))
+    (fit,) = growths(frame.assign(**empty)).to_dict("records")
+    spread = (np.log(x) - np.log(x).mean()) ** 2
+    half = 4.302653 * math.sqrt(0.04 / 2 / spread.sum())  # two degrees of freedom
+    assert [fit[name] for name in ("power", "low", "high")] == pytest.approx(
+        [1, 1 - half, 1 + half]
+    )
+    assert growths(frame.assign(compression=2.0, **empty)).empty
+    assert growths(frame.assign(**empty).head(2)).empty
 
 
 def test_the_figure_draws_the_table(curves: pd.DataFrame) -> None:
     rows = rows_of(curves.assign(d_model=8, m=[32, 64, 128, 256]))
     rows = [row | {"anchor": f"a{row['m']}"} for row in rows]
-    texts = {"trained_text": "trained", "constructed_text": "made"}
-    shown = families([row | texts for row in rows])
+    shown = families([row | {"full": "(8)"} for row in rows])
     assert [title for title, _ in shown] == ["d_model = 8"]
     figure = draw_three_curves(shown, {"bound_1": "1 bit"}, 0.99)
     (panel,) = figure.panels
@@ -120,6 +135,9 @@ def test_the_figure_draws_the_table(curves: pd.DataFrame) -> None:
     hollow = {point.key: point.y for point in panel.points if point.hollow}
     assert set(hollow.values()) == {18, 40, 15}
     assert len(panel.points) == 7
+    assert panel.points[0].text == "(8), constructed\nD_K = 18 at h = 1, exact in 30 draws"
+    trained = "(8), trained\nD_K* = 24 [24–24] at h* = 4, so far\n"
+    assert panel.points[1].text == f"{trained}0.31 bits of the graph per parameter"
     assert {key.h for key in figure.legend} == {None, 1, 2, 4, 8}
 
 
@@ -155,8 +173,7 @@ def test_rates_are_counts_of_stored_draws(
     assert table["mean_f1"].tolist() == pytest.approx([0.8, 0.2, 1.0])
     assert table["success_high"].tolist()[1] == pytest.approx(1 - 0.025**0.5)  # 0 of 2
     page = report(results)[0]
-    assert "have not begun at 0 of 2 sizes" in page
-    assert "It recovers every draw at (512, 256)" in page
+    assert "∞ (limit, 16 wide)" in page
     assert "1 of 3" in page
 
 
@@ -194,9 +211,12 @@ def test_the_section_is_in_the_report_of_a_study_with_something_to_compare(
     assert found is not None
     assert set(found.rounded["cell_id"]) == {first.cell_id}
     page = write_report(results, tmp_path / "report").read_text("utf-8")
-    assert "0.71 to 0.83 times the trained width (3 cells, each over 30 draws" in page
+    assert (
+        "0.71 to 0.83 times the trained width (3 cells). They need less than training at 3" in page
+    )
     assert "none of them is the bound" in page
-    assert "need 8 bits per parameter" in page
+    needed = page[page.index('<table id="table-all-pairs"') :]
+    assert re.findall(r">([^<]+)</td></tr>", needed)[0] == "8"
     assert 'id="table-theory"' in page
     for name in ("theory.csv", "all-pairs.csv"):
         assert (tmp_path / "report" / name).exists()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analysis.budgets import step_limits as budgets
+from analysis.budgets import section as budgets
 from analysis.budgets.step_limits import limits
 from analysis.facts import section as facts
 from analysis.laws import conclusions
@@ -27,7 +27,7 @@ def section(results: StudyResults) -> Section:
     words = [
         findings.asked(study, cells_of(results)),
         conclusions.headline(fits_of(results), best_of(results)),
-        *budgets.sentences(limits(results), results),
+        *budgets.sentences(results),
         findings.unfinished(cells_of(results)),
     ]
     return Section(

@@ -1,0 +1,188 @@
+"""Thresholds as the training budget grows: D_K*(T), h*(T), and one head beside the best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from analysis.drawing.panel import Figure, Key, Line, Panel, Place, Point
+from analysis.drawing.scales import Axis, Tick, log2_axis, ratio_axis
+from analysis.heads.figures import columns_of
+from analysis.wording import MISSING, with_range
+
+Row = Mapping[str, Any]
+
+
+def tip(row: Row) -> str:
+    """What a point says of its cell at its step limit."""
+    found = "= " if row["D_K"] is not None else ""
+    heads = with_range(row["h_star"], row["h_low"], row["h_high"])
+    at = f" at h* = {heads}" if row["h_star"] is not None else ""
+    return (
+        f"{cell_title(row)}, T = {row['max_steps']:,}\n"
+        f"D_K* {found}{with_range(row['D_K'], row['D_K_low'], row['D_K_high'])}{at}\n"
+        f"one head: {with_range(row['D_K_one'], row['one_low'], row['one_high'])}, "
+        f"gain {gain_words(row)}"
+    )
+
+
+def cell_title(row: Row) -> str:
+    """A cell without its step limit."""
+    more = f", r = {row['degree']}" if row["degree"] != 1 else ""
+    return f"({row['m']}, {row['d_model']}{more})"
+
+
+def gain_words(row: Row) -> str:
+    """``1.29 [1.10–1.50]``, or a bound where one head has no threshold."""
+    if row["gain"] is None:
+        return MISSING if row["gain_low"] is None else f"≥ {row['gain_low']:.2f}"
+    ends = ("?" if row[end] is None else f"{row[end]:.2f}" for end in ("gain_low", "gain_high"))
+    return f"{row['gain']:.2f} [{'–'.join(ends)}]"
+
+
+def draw_training_time(curves: Sequence[Sequence[Row]]) -> Figure:
+    """D_K*(T), h*(T) and the gain, a line for each cell.
+
+    Args:
+        curves: of each cell its rows of ``step_limits.gains``, by growing limit, with ``anchor``.
+    """
+    rows = sorted((row for curve in curves for row in curve), key=lambda row: row["max_steps"])
+    steps = sorted({row["max_steps"] for row in rows})
+    ends = log2_axis("step limit T", steps, pad=1.3)
+    x = Axis(ends.label, ends.low, ends.high, tuple(Tick(T, _thousands(T)) for T in _spread(steps)))
+    panels = [
+        _panel(rows, x, "D_K", ("D_K_low", "D_K_high"), "smallest total key width D_K*", 320),
+        _panel(rows, x, "h_star", ("h_low", "h_high"), "best number of heads h*", 200),
+    ]
+    if any(row["gain"] is not None or row["gain_low"] is not None for row in rows):
+        panels.append(_panel(rows, x, "gain", ("gain_low", "gain_high"), "gain D_K(1) / D_K*", 200))
+    return Figure(
+        name="training-time",
+        title="Thresholds against the step limit",
+        caption=(
+            "D_K*, h* and the gain of several heads over one, D_K(1) / D_K*, against the step "
+            "limit T; a line joins the limits of one cell. Bars run over the 95 % intervals; an "
+            "arrow is a lower bound. Colour and shape are h*."
+        ),
+        panels=tuple(panels),
+        legend=tuple(Key(text=f"h* = {h}", h=h) for h in _heads(rows)),
+    )
+
+
+def _panel(
+    rows: Sequence[Row], x: Axis, of: str, ends: tuple[str, str], label: str, height: int
+) -> Panel:
+    reach = [row[name] for row in rows for name in (of, *ends) if row[name]]
+    is_gain = of == "gain"
+    y = ratio_axis(label, [1.0, *reach], 1.2) if is_gain else log2_axis(label, reach or [1, 2], 1.3)
+    lines = [Line(points=((x.low, 1.0), (x.high, 1.0)), look="target")] if is_gain else []
+    for size in dict.fromkeys(cell_title(row) for row in rows):
+        places = _places([row for row in rows if cell_title(row) == size], of)
+        label_ = size if of == "D_K" else None
+        if places:
+            lines.append(Line(points=places, look="series", label=label_, width_to_label=480))
+    name = of.lower().replace("_", "-")
+    points = [_point(row, of, ends, f"{name}-{row['anchor']}", row["h_star"]) for row in rows]
+    shown = tuple(point for point in points if point is not None)
+    return Panel(x=x, y=y, lines=tuple(lines), points=shown, height=height, links=True)
+
+
+def _places(rows: Sequence[Row], of: str) -> tuple[Place, ...]:
+    return tuple((float(row["max_steps"]), float(row[of])) for row in rows if row[of] is not None)
+
+
+def _point(row: Row, of: str, ends: tuple[str, str], key: str, h: int | None) -> Point | None:
+    """A value with its interval, or an arrow where only its lower end is known."""
+    low, high = (row[end] for end in ends)
+    found = row[of] is not None
+    if not found and low is None:
+        return None
+    return Point(
+        x=row["max_steps"],
+        y=row[of] if found else low,
+        key=key,
+        text=tip(row),
+        cell=row["anchor"],
+        h=h,
+        low=low if found else None,
+        high=high if found else None,
+        arrow=not found,
+    )
+
+
+def _spread(steps: Sequence[int]) -> list[int]:
+    """The limits to be labelled: at least half a doubling apart."""
+    kept: list[int] = []
+    for limit in steps:
+        if not kept or limit >= 1.5 * kept[-1]:
+            kept.append(limit)
+    return kept
+
+
+def _thousands(steps: int) -> str:
+    return f"{steps // 1000:,}k" if steps % 1000 == 0 else f"{steps:,}"
+
+
+def _heads(rows: Sequence[Row]) -> list[int]:
+    return sorted({row["h_star"] for row in rows if row["h_star"]})
+
+
+def draw_one_head(curves: Sequence[Sequence[Row]], limits: Mapping[str, Row]) -> Figure:
+    """D_K*(T) and that of one head, a panel for each cell.
+
+    Args:
+        curves: of each cell its rows of ``step_limits.gains``, by growing limit, with ``anchor``.
+        limits: the row of ``step_limits.limits`` of each cell, by the anchor of its last row.
+    """
+    drawn = [_beside_one_head(rows, limits[rows[-1]["anchor"]]["D_K_limit"]) for rows in curves]
+    heads = {1, *_heads([row for rows in curves for row in rows])}
+    best = Key(text="best head count", line="ours")
+    return Figure(
+        name="one-head",
+        title="One head against the best, by step limit",
+        caption=(
+            "D_K* at each step limit, with the colour and shape of its h*, and below or beside it "
+            "the threshold of one head. Bars: from optimistic to conservative, over seeds. Arrows: "
+            "no width up to there passes. Dotted: D_K* extrapolated to an endless budget, where "
+            "the curve allows it."
+        ),
+        panels=tuple(panel for panel in drawn if panel is not None),
+        legend=(best, *(Key(text=f"h = {h}", h=h) for h in sorted(heads))),
+        columns=columns_of([rows[-1] for rows in curves]),
+    )
+
+
+def _beside_one_head(rows: Sequence[Row], limit: float | None) -> Panel | None:
+    """The panel of one cell; None where neither has a threshold or a bound."""
+    shown = [row[name] for row in rows for name in ("D_K", "D_K_one", "one_low")]
+    widths = [width for width in shown if width is not None]
+    if not widths:
+        return None
+    steps = [row["max_steps"] for row in rows]
+    ticks = tuple(Tick(T, f"{T / 1000:g}k") for T in steps[::2])
+    x = Axis("step limit", min(steps) / 1.3, max(steps) * 1.3, ticks)
+    lines = [
+        Line(points=_places(rows, "D_K"), look="ours"),
+        Line(points=_places(rows, "D_K_one"), look="head", h=1),
+    ]
+    if limit is not None:
+        lines.append(Line(points=((x.low, limit), (x.high, limit)), look="guide"))
+        widths.append(limit)
+    points = [
+        _point(row, "D_K", ("D_K_low", "D_K_high"), f"{row['anchor']}-best", row["h_star"])
+        for row in rows
+        if row["D_K"] is not None
+    ]
+    points += [
+        _point(row, "D_K_one", ("one_low", "one_high"), f"{row['anchor']}-one", 1)
+        for row in rows
+        if row["h_star"] != 1
+    ]
+    return Panel(
+        title=(cell_title(rows[-1]),),
+        x=x,
+        y=log2_axis("D_K", widths, pad=1.3),
+        lines=tuple(line for line in lines if len(line.points) > 1),
+        points=tuple(point for point in points if point is not None),
+        height=150,
+    )
