@@ -13,7 +13,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -152,10 +152,6 @@ class Candidate:
     weight: float | None = None
     loo_error: float | None = None
     supported: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        """The candidate as JSON-ready values, without NaN."""
-        return dataclasses.asdict(self)
 
 
 def form_of(candidate: Candidate) -> Form:

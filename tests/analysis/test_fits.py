@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import asdict
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 import statsmodels.api as sm
 from scipy import optimize, stats
 
-from analysis.agreement.published_figures import inconsistencies, published_figures
+from analysis.agreement.published_figures import published_figures
 from analysis.heads.by_heads import by_heads
 from analysis.laws import conclusions
 from analysis.laws.fits import Fits, fits_of
@@ -49,7 +50,7 @@ def everything(results: StudyResults) -> list[str]:
     by_heads(results.thresholds, best, results.study)
     published_figures(fits, best, results.study)
     predict_sizes(fits, 128, 32)
-    json.dumps([law.to_json() for law in fits.laws], allow_nan=False)
+    json.dumps([asdict(law) for law in fits.laws], allow_nan=False)
     json.dumps(fits.cell_records(), allow_nan=False)
     collapses(table, fits)
     return conclusions.sentences(fits)
@@ -99,12 +100,9 @@ def test_each_cells_ratio_residual_and_influence(fits: Fits) -> None:
     assert power.bootstrap_low < power.exponent < power.bootstrap_high  # type: ignore[operator]
 
 
-def test_the_sentences_name_what_they_rest_on(results: StudyResults, fits: Fits) -> None:
+def test_the_sentences_name_what_they_rest_on(fits: Fits) -> None:
     said = conclusions.sentences(fits)
-    whole = " ".join(said)
     assert "over 12 cells" in said[0]
-    assert "leverage 0.61" in whole
-    assert "rounding included" in whole
     assert all(line.endswith(".") for line in said)
 
 
@@ -388,21 +386,16 @@ def test_the_papers_numbers_stand_beside_ours(results: StudyResults, fits: Fits)
     slope = told["Sec. 6.1, Fig. 3", "slope of D_K* over m′ log₂ m / d_model, all cells"]
     ours = by_name(fits.laws)["D_K"].slope
     assert slope["difference"] == pytest.approx(ours - 1.19)
+    (power,) = (t for t in fits.published if (t.name, t.scale) == ("D_K", "log"))
+    grows = told["Sec. 6.1, Fig. 3", "power of D_K* over m′ log₂ m / d_model, all cells"]
+    assert (grows["theirs"], grows["difference"]) == ("1", pytest.approx(power.exponent - 1))
+    assert grows["verdict"] == ("agrees" if power.compatible else "differs")
     assert set(table["verdict"]) <= {
         "agrees", "differs", "as the paper", "not as the paper", "not measured here",
     }  # fmt: skip
     limits = table[table["place"] == "Table 2"].set_index("quantity")
     assert limits.loc["step limit at (m, d_model) = (512, 16)", "verdict"] == "not as the paper"
     assert limits.loc["step limit at (m, d_model) = (64, 16)", "verdict"] == "as the paper"
-
-
-def test_where_the_papers_numbers_do_not_fit_together() -> None:
-    median, slopes = inconsistencies()
-    assert "of 11" in median
-    assert "a median of 8" in median
-    assert np.median(list(paper.TABLE_1_D_K_OF_A_HEAD.values())) == 8
-    assert "of the 343 ways" in slopes
-    assert "none gives that" in slopes
 
 
 def test_protocols_are_never_taken_together(made_up: SimpleNamespace) -> None:
@@ -426,14 +419,4 @@ def test_protocols_are_never_taken_together(made_up: SimpleNamespace) -> None:
     assert other.slope == pytest.approx(6, rel=0.02)
     assert laws["D_K_power_learning_rate=0.0001"].factor == pytest.approx(6, rel=0.1)
     said = " ".join(everything(results))
-    assert "The study has 2 protocols, which are not taken together" in said
-
-
-def test_step_limits_that_differ_with_the_size_are_told(made_up: SimpleNamespace) -> None:
-    cells = [{"m": 64, "d_model": d} for d in (16, 32, 64)]
-    longer = {"m": 128, "d_model": 16, "training": {"max_steps": 80_000}}
-    search = {"heads": [1], "seeds": 2}
-    study = parse_study({"name": "limits", "cells": [*cells, longer], "search": search})
-    rows = [made_up.threshold_row(cell, 1, 5 + i) for i, cell in enumerate(study.cells)]
-    said = " ".join(everything(made_up.results_of(study, [], rows)))
-    assert "The step limit goes from 20,000 to 80,000 over these cells" in said
+    assert "Cells of another protocol than most have laws of their own." in said

@@ -10,6 +10,7 @@ import dataclasses
 import json
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -148,18 +149,18 @@ def records(results: StudyResults) -> Row:
     if results.study.search.axis == "d_vo":
         rows = facts.threshold_rows(results)
         laws = facts.laws(rows, results.study)
-        growth = {"laws": [law.to_json() for law in laws], "growth": facts.growth(laws)}
+        growth = {"laws": [asdict(law) for law in laws], "growth": facts.growth(laws)}
         return {**facts.sections(results), **growth, "runs": facts.runs(results)[:9]}
     fitted = fits_of(results)
     sizes = [(64, 16, None), (512, 16, 700), (1024, 24, None)]
     return {
         "thresholds": threshold_records(results.thresholds),
         "best": best_records(best_of(results)),
-        "laws": [law.to_json() for law in fitted.laws],
-        "candidates": [one.to_json() for one in fitted.candidates],
-        "candidates_wide": [one.to_json() for one in fitted.candidates_wide],
-        "lack_of_fit": [test.to_json() for test in fitted.lack_of_fit],
-        "published": [test.to_json() for test in fitted.published],
+        "laws": [asdict(law) for law in fitted.laws],
+        "candidates": [asdict(one) for one in fitted.candidates],
+        "candidates_wide": [asdict(one) for one in fitted.candidates_wide],
+        "lack_of_fit": [asdict(test) for test in fitted.lack_of_fit],
+        "published": [asdict(test) for test in fitted.published],
         "cells": fitted.cell_records(),
         "found": conclusions.sentences(fitted),
         "curves": curves(results.runs, results.study).to_dict("records")[:9],
