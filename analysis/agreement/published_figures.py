@@ -126,10 +126,8 @@ def _law_figures(fits: Fits, study: Study) -> Iterator[PublishedFigure]:
             yield _measured(law.source, quantity, theirs, own, agrees, note, three_digits)
         power = tests.get((name, "log"))
         if power is not None and power.p_value is not None and power.exponent is not None:
-            note = (
-                f"D_K* = {law.slope:g} m′ log₂ m / d_model taken as a law of every cell, on the "
-                f"log scale: {p_words(power.p_value)}"
-            )
+            what = "slope and power tested together, as a law of every cell"
+            note = f"{what}, on the log scale: {p_words(power.p_value)}"
             agrees = bool(power.compatible)
             own = power.exponent
             yield _measured(law.source, f"power of {of}", 1, own, agrees, note, three_digits)
