@@ -26,7 +26,7 @@ from analysis.records import best_records, threshold_records
 from analysis.report.publish import comparison, report
 from analysis.report.sections import state
 from analysis.thresholds.best import best_of
-from analysis.transitions.probes import probes as curves
+from analysis.transitions.probes import probes
 from rgr_dist.paper import capacity_scale
 from rgr_dist.planning.budgets import at_larger_limits
 from rgr_dist.planning.portfolio import Feed, open_portfolio, stored_runs, stored_search
@@ -163,7 +163,7 @@ def records(results: StudyResults) -> Row:
         "published": [asdict(test) for test in fitted.published],
         "cells": fitted.cell_records(),
         "found": conclusions.sentences(fitted),
-        "curves": curves(results.runs, results.study).to_dict("records")[:9],
+        "curves": probes(results.runs, results.study).to_dict("records")[:9],
         "predictions": [dataclasses.asdict(predict_sizes(fitted, *size)) for size in sizes],
     }
 
