@@ -28,7 +28,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -270,18 +270,13 @@ def power_law(
 
 def distinct(laws: Sequence[Law]) -> list[Law]:
     """The laws without repeats: a fit of part of the cells is left out where that is all cells."""
-    whole = by_name(laws)["D_K"]
-    power = by_name(laws).get("D_K_power")
-    same = [
-        (law.response, law.predictor, law.estimator, law.n, law.max_steps, law.protocol)
-        for law in laws
-    ]
-    wanted = [same[laws.index(law)] for law in (whole, power) if law is not None]
-    return [
-        law
-        for law, key in zip(laws, same, strict=True)
-        if law is whole or law is power or key not in wanted
-    ]
+
+    def key(law: Law) -> tuple[Any, ...]:
+        return law.response, law.predictor, law.estimator, law.n, law.max_steps, law.protocol
+
+    whole = [law for law in laws if law.name in ("D_K", "D_K_power")]
+    told = [key(law) for law in whole]
+    return [law for law in laws if law in whole or key(law) not in told]
 
 
 def _points(
