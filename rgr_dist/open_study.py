@@ -246,8 +246,8 @@ class Laws:
     def __init__(
         self, laws: Sequence[Law], candidates: Sequence[Candidate], found: list[str]
     ) -> None:
-        self.table = pd.DataFrame([law.to_json() for law in laws])
-        self.candidates = pd.DataFrame([one.to_json() for one in candidates])
+        self.table = pd.DataFrame(laws)
+        self.candidates = pd.DataFrame(candidates)
         self.found = found
 
     def __repr__(self) -> str:

@@ -6,38 +6,30 @@ every D_K*) are not quoted; what its Table 1 implies is marked so.
 
 from __future__ import annotations
 
-import itertools
-import math
+import dataclasses
 import statistics
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Literal
 
 import pandas as pd
 
 from analysis.laws.fits import Fits, fits_of
-from analysis.laws.published import rounding
-from analysis.laws.scaling_laws import Law, by_name
+from analysis.laws.published import p_words
+from analysis.laws.scaling_laws import by_name
 from analysis.load import StudyResults, per_study
 from analysis.records import integer
 from analysis.thresholds.best import best_of
 from analysis.thresholds.comparable import is_papers, laws_for
 from analysis.wording import three_digits
-from rgr_dist import paper
-from rgr_dist.paper import IMPLIED, LAWS, TABLE_1_D_K_OF_A_HEAD, TABLE_2_MAX_STEPS, capacity_scale
+from rgr_dist.paper import DENSE_LAW, IMPLIED, LAWS, TABLE_1_D_K_OF_A_HEAD, TABLE_2_MAX_STEPS
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study
 
 Verdict = Literal["agrees", "differs", "as the paper", "not as the paper", "not measured here"]
 
-FIGURE_KINDS = {
-    "place": "object", "quantity": "object", "theirs": "object", "ours": "object",
-    "difference": "float64", "verdict": "object", "note": "object",
-}  # fmt: skip
 
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class PublishedFigure:
     """One number of the paper.
 
@@ -72,7 +64,7 @@ def published_figures(fits: Fits, best: pd.DataFrame, study: Study) -> pd.DataFr
         best: the table of ``analysis.thresholds.best.best``.
 
     Returns:
-        ``place, quantity, theirs, ours, difference, verdict, note``, one row per number.
+        The attributes of ``PublishedFigure``, one row per number.
     """
     figures = [
         *_law_figures(fits, study),
@@ -81,179 +73,111 @@ def published_figures(fits: Fits, best: pd.DataFrame, study: Study) -> pd.DataFr
         *_settings(study),
         *_elsewhere(study),
     ]
+    columns = [field.name for field in dataclasses.fields(PublishedFigure)]
     rows = [vars(figure) for figure in figures]
-    frame = pd.DataFrame(rows, columns=list(FIGURE_KINDS), dtype="object")
-    return frame.astype({"difference": "float64"})
+    return pd.DataFrame(rows, columns=columns, dtype="object").astype({"difference": "float64"})
 
 
-def inconsistencies() -> list[str]:
-    """Where the paper's own numbers do not fit together, each with its evidence."""
-    widths = sorted(TABLE_1_D_K_OF_A_HEAD.values())
-    printed = _printed_pairs()
-    low, high = widths[0], widths[-1]
-    median = (
-        f"The text gives a median d_k* of 11 on the base grid (Sec. 6.1); the twelve values of its "
-        f"Table 1, from {low} to {high}, have a median of {statistics.median(widths):g}."
-    )
-    ends = " to ".join(f"{end:,.0f}" for end in printed.needed)
-    count = printed.possible or "none"
-    slopes = (
-        "The two printed slopes, 1.19 and 0.966 (Sec. 6.1), cannot both come from Table 1's cells: "
-        f"they fix Σ x D_K* of the three narrow cells at {ends}, and of the {printed.tried:,} ways "
-        f"to give these cells the paper's head counts, 1 to 64, {count} gives that; the nearest is "
-        f"{printed.nearest:,.0f}. The fits most likely hold the larger cells of Sec. 6.1 too."
-    )
-    return [median, slopes]
+def _measured(
+    place: str,
+    quantity: str,
+    theirs: float,
+    ours: float,
+    agrees: bool,
+    note: str,
+    shown: Callable[[float], str] | None = None,
+) -> PublishedFigure:
+    """A number of the paper that this study has measured too."""
+    words = (shown or _number)(ours)
+    verdict: Verdict = "agrees" if agrees else "differs"
+    difference = float(ours - theirs)
+    return PublishedFigure(place, quantity, _number(theirs), words, difference, verdict, note)
 
 
-@dataclass(frozen=True)
-class _Pairs:
-    tried: int
-    possible: int
-    needed: tuple[float, float]
-    nearest: float
-
-
-@lru_cache(maxsize=1)
-def _printed_pairs() -> _Pairs:
-    """How many head counts of the narrow cells give both printed slopes, rounding included.
-
-    Through the origin, slope · Σx² = Σ x D_K*, so the two slopes fix Σ x D_K* of the cells in which
-    the fits differ: the narrow ones, of which Table 1 gives D_K* up to the head count.
-    """
-    scales = {size: capacity_scale(*size) for size in TABLE_1_D_K_OF_A_HEAD}
-    narrow = [size for size in scales if paper.is_narrow(*size)]
-    every = sum(x * x for x in scales.values())
-    wide = every - sum(scales[size] ** 2 for size in narrow)
-    (low, high), (wide_low, wide_high) = rounding(1.19), rounding(0.966)
-    needed = low * every - wide_high * wide, high * every - wide_low * wide
-    sums = [
-        math.fsum(
-            h * TABLE_1_D_K_OF_A_HEAD[size] * scales[size]
-            for h, size in zip(heads, narrow, strict=True)
-        )
-        for heads in itertools.product([2**k for k in range(7)], repeat=len(narrow))
-    ]
-    middle = sum(needed) / 2
-    possible = sum(needed[0] <= value <= needed[1] for value in sums)
-    return _Pairs(len(sums), possible, needed, min(sums, key=lambda value: abs(value - middle)))
+def _number(value: float) -> str:
+    return f"{value:g}".replace("-", "−")
 
 
 def _law_figures(fits: Fits, study: Study) -> Iterator[PublishedFigure]:
-    """Slopes, intercepts and R², by the paper's own estimator."""
-    laws = by_name(fits.laws)
-    tests = {test.name: test for test in fits.published if test.scale == "linear"}
-    measured = laws_for(study)
-    for name, law in (*LAWS.items(), ("dense", paper.DENSE_LAW)):
-        ours_name = next((own for own, theirs in measured.items() if theirs is law), None)
-        ours: Law | None = laws.get(ours_name) if ours_name else None
-        if name == "D_K" and measured.get("D_K") is LAWS["D_K_wide"]:
-            ours = None
-        if ours is not None and ours.slope is None:
-            ours = None
-        response = "h* over m′/d_model" if name == "h" else "D_K* over m′ log₂ m / d_model"
+    """Slopes, intercepts and R² by the paper's own estimator, and the power that it implies."""
+    laws, ours_of = by_name(fits.laws), {theirs: name for name, theirs in laws_for(study).items()}
+    tests = {(test.name, test.scale): test for test in fits.published if test.p_value is not None}
+    for law in (*LAWS.values(), DENSE_LAW):
+        name = ours_of.get(law, "")
+        ours, test = laws.get(name), tests.get((name, "linear"))
+        response = "h* over m′/d_model" if law is LAWS["h"] else "D_K* over m′ log₂ m / d_model"
         of = f"{response}, {law.cells}"
-        rows: list[tuple[str, float | None, float | None]] = [
-            (f"slope of {of}", law.slope, ours.slope if ours else None),
-        ]
-        if law.intercept:
-            rows.append((f"intercept of {of}", law.intercept, ours.intercept if ours else None))
-        if law.r2 is not None:
-            rows.append((f"R² of {of}", law.r2, ours.r2 if ours else None))
-        test = tests.get(ours_name or "")
-        for quantity, theirs, own in rows:
+        printed = {"slope": law.slope, "intercept": law.intercept or None, "r2": law.r2}
+        for key, theirs in printed.items():
+            quantity = f"{'R²' if key == 'r2' else key} of {of}"
             if theirs is None:
                 continue
-            if own is None or ours is None or test is None or test.p_value is None:
-                yield PublishedFigure(
-                    place=law.source, quantity=quantity, theirs=f"{theirs:g}".replace("-", "−")
-                )
+            own = getattr(ours, key, None)
+            if own is None or test is None or test.p_value is None:
+                yield PublishedFigure(law.source, quantity, _number(theirs))
                 continue
-            good = bool(test.compatible)
             what = "slope and intercept tested together" if law.intercept else "tested"
-            note = f"{what} as printed, by the paper's estimator: p = {test.p_value:.2g}"
-            if quantity.startswith("R²"):
-                good, note = abs(own - theirs) <= 0.05, "agrees within 0.05"
-            yield PublishedFigure(
-                place=law.source,
-                quantity=quantity,
-                theirs=f"{theirs:g}".replace("-", "−"),
-                ours=three_digits(own),
-                difference=own - theirs,
-                verdict="agrees" if good else "differs",
-                note=note,
-            )
+            note = f"{what} as printed, by the paper's estimator: {p_words(test.p_value)}"
+            if test.p_value_with_theirs is not None:
+                note += f"; with the sampling error of theirs, {p_words(test.p_value_with_theirs)}"
+            agrees = bool(test.compatible)
+            if key == "r2":
+                agrees, note = abs(own - theirs) <= 0.05, "agrees within 0.05"
+            yield _measured(law.source, quantity, theirs, own, agrees, note, three_digits)
+        power = tests.get((name, "log"))
+        if power is not None and power.p_value is not None and power.exponent is not None:
+            what = "slope and power tested together, as a law of every cell"
+            note = f"{what}, on the log scale: {p_words(power.p_value)}"
+            agrees = bool(power.compatible)
+            own = power.exponent
+            yield _measured(law.source, f"power of {of}", 1, own, agrees, note, three_digits)
 
 
 def _width_figures(best: pd.DataFrame, study: Study) -> Iterator[PublishedFigure]:
     """The range and the median of d_k* on the base grid."""
     known = _papers_cells(best, study)
-    widths = [integer(row["d_k"]) for row in known.values()]
-    found = [width for width in widths if width is not None]
-    complete = len(found) == len(IMPLIED)
-    for quantity, theirs, own in (
-        ("smallest d_k* on the base grid", 5, min),
-        ("largest d_k* on the base grid", 24, max),
-        ("median d_k* on the base grid", 11, statistics.median),
+    found = [width for row in known.values() if (width := integer(row["d_k"])) is not None]
+    for name, theirs, of, note in (
+        ("smallest", 5, min, ""),
+        ("largest", 24, max, ""),
+        ("median", 11, statistics.median, "the paper's Table 1 has a median of 8"),
     ):
-        note = "the paper's Table 1 has a median of 8" if "median" in quantity else ""
-        if not complete:
-            yield PublishedFigure(
-                place="Sec. 6.1", quantity=quantity, theirs=f"{theirs}", note=note
-            )
+        quantity = f"{name} d_k* on the base grid"
+        if len(found) < len(IMPLIED):
+            yield PublishedFigure("Sec. 6.1", quantity, f"{theirs}", note=note)
             continue
-        value = float(own(found))
-        rule = "agrees within one step of d_k"
-        yield PublishedFigure(
-            place="Sec. 6.1",
-            quantity=quantity,
-            theirs=f"{theirs}",
-            ours=f"{value:g}",
-            difference=value - theirs,
-            verdict="agrees" if abs(value - theirs) <= 1 else "differs",
-            note=f"{rule}; {note}" if note else rule,
-        )
+        rule = "agrees within one step of d_k" + (f"; {note}" if note else "")
+        ours = of(found)
+        yield _measured("Sec. 6.1", quantity, theirs, ours, abs(ours - theirs) <= 1, rule)
 
 
 def _cell_figures(best: pd.DataFrame, study: Study) -> Iterator[PublishedFigure]:
     """Table 1's d_k, and the D_K* and h* that it implies."""
     known = _papers_cells(best, study)
+    inferred = "an inference, not a quotation; agrees"
     for size, d_k in TABLE_1_D_K_OF_A_HEAD.items():
         D_K, h = IMPLIED[size]
-        row = known.get(size)
-        own = None if row is None else integer(row["D_K"])
-        star = None if row is None else integer(row["h_star"])
-        width = None if row is None else integer(row["d_k"])
-        step = max(h, star or 0)
-        pairs: tuple[tuple[str, str, int, int | None, float, str], ...] = (
-            ("Table 1", "d_k*", d_k, width, 1, "agrees within one step of d_k"),
+        row = known.get(size, {})
+        star = integer(row.get("h_star")) or 0
+        low, high = (integer(row.get(end)) or star for end in ("h_low", "h_high"))
+        step = max(h, star)
+        width, total = integer(row.get("d_k")) or 0, integer(row.get("D_K")) or 0
+        for place, name, theirs, ours, agrees, note in (
+            ("Table 1", "d_k", d_k, width, abs(width - d_k) <= 1, "agrees within one step of d_k"),
             (
-                "Fig. 8, implied by Table 1", "D_K*", D_K, own, step,
-                f"an inference, not a quotation; agrees within one step of d_k, {step}",
+                "Fig. 8, implied by Table 1", "D_K", D_K, total, abs(total - D_K) <= step,
+                f"{inferred} within one step of d_k, {step}",
             ),
             (
-                "Fig. 10, implied by Table 1", "h*", h, star, 0,
-                "an inference, not a quotation; agrees where ours or our interval holds it",
+                "Fig. 10, implied by Table 1", "h", h, star, low <= h <= high,
+                f"{inferred} where ours or our interval holds it",
             ),
-        )  # fmt: skip
-        for place, name, theirs, value, within, note in pairs:
-            quantity = f"{name} at (m, d_model) = {size}"
-            if value is None or row is None:
-                yield PublishedFigure(place=place, quantity=quantity, theirs=f"{theirs}", note=note)
-                continue
-            agrees = abs(value - theirs) <= within
-            if name == "h*":
-                low, high = integer(row["h_low"]), integer(row["h_high"])
-                agrees = (low or value) <= theirs <= (high or value)
-            yield PublishedFigure(
-                place=place,
-                quantity=quantity,
-                theirs=f"{theirs}",
-                ours=f"{value}",
-                difference=float(value - theirs),
-                verdict="agrees" if agrees else "differs",
-                note=note,
-            )
+        ):  # fmt: skip
+            quantity = f"{name}* at (m, d_model) = {size}"
+            if ours == 0:
+                yield PublishedFigure(place, quantity, f"{theirs}", note=note)
+            else:
+                yield _measured(place, quantity, theirs, ours, agrees, note)
 
 
 def _papers_cells(best: pd.DataFrame, study: Study) -> dict[tuple[int, int], dict[Any, Any]]:

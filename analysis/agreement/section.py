@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from analysis.agreement.published_figures import inconsistencies, published_figures_of
-from analysis.laws import conclusions
-from analysis.laws.fits import fits_of
+from analysis.agreement.published_figures import published_figures_of
 from analysis.load import StudyResults
 from analysis.page.section import Column, Section, Table, cell_column
 from analysis.rows import named, rows_of
@@ -52,10 +50,7 @@ def section(results: StudyResults) -> Section | None:
         template="agreement",
         words=words,
         shown=shown,
-        values={
-            "tests": conclusions.published(fits_of(results).published),
-            "inconsistencies": inconsistencies() if measured else [],
-        },
+        values={"is_measured": bool(measured)},
         files={"paper": published_figures_of(results), "comparison": comparison_of(results)},
     )
 

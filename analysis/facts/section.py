@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import pandas as pd
@@ -82,7 +83,7 @@ def law(results: StudyResults) -> Section | None:
             Column("cells fitted", lambda row: row["n"]),
             Column("censored", lambda row: row["n_censored"]),
         ],
-        rows=[one.to_json() for one in fitted],
+        rows=[asdict(one) for one in fitted],
         cell=None,
     )
     return Section(
@@ -91,7 +92,7 @@ def law(results: StudyResults) -> Section | None:
         words=facts.growth(_pooled(results)),
         figures=(figure,),
         shown=(table,) if fitted else (),
-        files={"facts-laws": pd.DataFrame([one.to_json() for one in fitted])},
+        files={"facts-laws": pd.DataFrame(fitted)},
     )
 
 

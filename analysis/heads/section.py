@@ -6,9 +6,10 @@ import pandas as pd
 
 from analysis.heads.by_heads import by_heads_of, heads_of
 from analysis.heads.figures import draw_best_heads, draw_thresholds_by_head
+from analysis.laws.figure import Curve
 from analysis.laws.fits import fits_of
-from analysis.laws.law_section import Curve, published
 from analysis.laws.scaling_laws import Law, by_name
+from analysis.laws.section import published
 from analysis.load import StudyResults
 from analysis.page.section import Column, Section, Table, bits_column, cell_column
 from analysis.records import with_bits

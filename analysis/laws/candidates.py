@@ -13,7 +13,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -37,15 +37,15 @@ LEAST_GAP = 6.0
 EXTENSION_GAP = 2.0
 """AICc by which a law must be better than one that it holds as a special case, to count beside."""
 
-Columns = Callable[[pd.DataFrame], list[Array]]
-
 
 @dataclass(frozen=True)
 class Form:
-    """A candidate's form: log D_K* = offset(cell; k) + Σ coefficients · columns(cell).
+    """A candidate's form: log D_K* = offset(cell) + Σ coefficients · columns(cell) (+ that of k).
 
     Attributes:
-        formula: as text, with c and the other unknowns in the order of ``unknowns``.
+        formula: as text, with c and the other unknowns in the order of ``unknowns``; k adds
+            log(1 + k · m′/d_model).
+        offset: logarithm that has no unknown.
         columns: logarithms that have unknown exponents, besides the constant log c.
         extends: the candidates that it holds as special cases.
     """
@@ -53,10 +53,18 @@ class Form:
     name: str
     formula: str
     unknowns: tuple[str, ...]
-    offset: Callable[[pd.DataFrame, float], Array]
-    columns: Columns
+    offset: Callable[[pd.DataFrame], Array] = lambda cells: np.zeros(len(cells))
+    columns: Callable[[pd.DataFrame], list[Array]] = lambda cells: []
     extends: tuple[str, ...] = ()
-    has_k: bool = False
+
+    @property
+    def has_k(self) -> bool:
+        """Whether k is one of its unknowns."""
+        return "k" in self.unknowns
+
+    def offset_at(self, cells: pd.DataFrame, k: float) -> Array:
+        """All of log D_K* that has no coefficient, at a value of k."""
+        return self.offset(cells) + np.log1p(k * np.exp(_load(cells)))
 
 
 def _load(cells: pd.DataFrame) -> Array:
@@ -73,45 +81,32 @@ def _bits(cells: pd.DataFrame) -> Array:
     return np.asarray(np.log(np.maximum(np.log2(m**2 / edges), 1e-12)))
 
 
-def _none(cells: pd.DataFrame) -> list[Array]:
-    return []
-
-
 FORMS = (
-    Form("m/d", "c · m′/d_model", ("c",), lambda c, k: _load(c), _none),
+    Form("m/d", "c · m′/d_model", ("c",), _load),
+    Form("m log m/d", "c · m′ log₂ m / d_model", ("c",), lambda c: _load(c) + _log_m(c)),
+    Form("m log² m/d", "c · m′ (log₂ m)² / d_model", ("c",), lambda c: _load(c) + 2 * _log_m(c)),
+    Form("entropy", "c · m′ log₂(m²/m′) / d_model", ("c",), lambda c: _load(c) + _bits(c)),
     Form(
-        "m log m/d", "c · m′ log₂ m / d_model", ("c",), lambda c, k: _load(c) + _log_m(c), _none
+        "(m/d)^a", "c · (m′/d_model)^a", ("c", "a"), columns=lambda c: [_load(c)],
+        extends=("m/d",),
     ),
     Form(
-        "m log² m/d", "c · m′ (log₂ m)² / d_model", ("c",), lambda c, k: _load(c) + 2 * _log_m(c),
-        _none,
-    ),
-    Form(
-        "entropy", "c · m′ log₂(m²/m′) / d_model", ("c",), lambda c, k: _load(c) + _bits(c), _none
-    ),
-    Form(
-        "(m/d)^a", "c · (m′/d_model)^a", ("c", "a"), lambda c, k: 0 * _load(c),
-        lambda c: [_load(c)], ("m/d",),
-    ),
-    Form(
-        "(m log m/d)^a", "c · (m′ log₂ m / d_model)^a", ("c", "a"), lambda c, k: 0 * _load(c),
-        lambda c: [_load(c) + _log_m(c)], ("m log m/d",),
+        "(m log m/d)^a", "c · (m′ log₂ m / d_model)^a", ("c", "a"),
+        columns=lambda c: [_load(c) + _log_m(c)], extends=("m log m/d",),
     ),
     Form(
         "m log m/d (1 + k m/d)", "c · m′ log₂ m / d_model · (1 + k · m′/d_model)", ("c", "k"),
-        lambda c, k: _load(c) + _log_m(c) + np.log1p(k * np.exp(_load(c))), _none,
-        ("m log m/d",), has_k=True,
+        lambda c: _load(c) + _log_m(c), extends=("m log m/d",),
     ),
     Form(
         "(m/d)^a (log m)^b", "c · (m′/d_model)^a (log₂ m)^b", ("c", "a", "b"),
-        lambda c, k: 0 * _load(c), lambda c: [_load(c), _log_m(c)],
-        ("m/d", "m log m/d", "m log² m/d", "(m/d)^a", "(m log m/d)^a"),
+        columns=lambda c: [_load(c), _log_m(c)],
+        extends=("m/d", "m log m/d", "m log² m/d", "(m/d)^a", "(m log m/d)^a"),
     ),
     Form(
-        "m^a d^b", "c · m′^a d_model^b", ("c", "a", "b"), lambda c, k: 0 * _load(c),
-        lambda c: [np.log(c["n_edges"].to_numpy(dtype=np.float64)),
-                   np.log(c["d_model"].to_numpy(dtype=np.float64))],
-        ("m/d", "(m/d)^a"),
+        "m^a d^b", "c · m′^a d_model^b", ("c", "a", "b"),
+        columns=lambda c: [np.log(c[name].to_numpy(float)) for name in ("n_edges", "d_model")],
+        extends=("m/d", "(m/d)^a"),
     ),
 )  # fmt: skip
 
@@ -152,15 +147,6 @@ class Candidate:
     weight: float | None = None
     loo_error: float | None = None
     supported: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        """The candidate as JSON-ready values, without NaN."""
-        return dataclasses.asdict(self)
-
-
-def form_of(candidate: Candidate) -> Form:
-    """The form of a candidate."""
-    return next(form for form in FORMS if form.name == candidate.name)
 
 
 def rank_candidates(cells: pd.DataFrame) -> list[Candidate]:
@@ -250,7 +236,7 @@ def _shape_equal(form: Form, other: Form, cells: pd.DataFrame) -> bool:
     """Whether two laws without exponents differ by a constant in these cells."""
     if form.unknowns != ("c",) or other.unknowns != ("c",):
         return False
-    apart = form.offset(cells, 0.0) - other.offset(cells, 0.0)
+    apart = form.offset(cells) - other.offset(cells)
     return bool(np.ptp(apart) < 1e-9)
 
 
@@ -293,11 +279,11 @@ def _maximise(
     """
     design = _design(form, cells)
     if not form.has_k:
-        offset = form.offset(cells, 0.0)
+        offset = form.offset(cells)
         result = fit(lower - offset, upper - offset, design, weights)
         return result, np.zeros(len(weights))
     load = np.exp(_load(cells))
-    start = form.offset(cells, 0.0)
+    start = form.offset(cells)
     first = K_GRID / float(np.median(load))
     if near is not None:
         first = np.concatenate([[0.0], max(near, float(first[1])) * np.geomspace(0.1, 10, 20)])
@@ -331,7 +317,9 @@ def _limits(
     designs = {form.name: _design(form, cells) for form, _ in fitted}
     for p in {design.shape[1] for design in designs.values()}:  # those of p unknowns in one call
         alike = [(form, one) for form, one in fitted if designs[form.name].shape[1] == p]
-        offset = np.array([form.offset(cells, one.parameters.get("k", 0.0)) for form, one in alike])
+        offset = np.array(
+            [form.offset_at(cells, one.parameters.get("k", 0.0)) for form, one in alike]
+        )
         design = np.array([designs[form.name] for form, _ in alike])
         both = profile_interval(
             (lower - offset)[:, None], (upper - offset)[:, None], design[:, None], np.arange(p)
@@ -356,7 +344,7 @@ def _limits_of_k(
     form: Form, cells: pd.DataFrame, lower: Array, upper: Array, k: float
 ) -> tuple[float | None, float | None]:
     """95 % profile-likelihood limits of k; 0 or None where the data set none."""
-    load, start, design = np.exp(_load(cells)), form.offset(cells, 0.0), _design(form, cells)
+    load, start, design = np.exp(_load(cells)), form.offset(cells), _design(form, cells)
 
     def fall(values: Array) -> Array:
         offset = start + np.log1p(values[:, None] * load)
@@ -392,7 +380,7 @@ def _leave_out(form: Form, cells: pd.DataFrame, lower: Array, upper: Array, k: f
     weights = (group != np.arange(group.max() + 1)[:, None]).astype(np.float64)
     design, truth = _design(form, cells), middles(lower, upper)
     result, ks = _maximise(form, cells, lower, upper, weights, near=k)
-    offset = form.offset(cells, 0.0)
+    offset = form.offset(cells)
     if form.has_k:
         offset = offset + np.log1p(ks[group] * np.exp(_load(cells)))
     errors = offset + np.einsum("np,np->n", design, result.coefficients[group]) - truth
@@ -415,7 +403,7 @@ def predict(
     Returns:
         Prediction, lower and upper end, and leverage (of the fitted cells' own at most 1).
     """
-    form = form_of(candidate)
+    form = next(form for form in FORMS if form.name == candidate.name)
     assert candidate.sigma is not None
     k = candidate.parameters.get("k", 0.0)
     values = [v for name, v in candidate.parameters.items() if name not in ("c", "k")]
@@ -431,7 +419,7 @@ def predict(
     own, new = tangent(cells), tangent(at)
     inverse = np.linalg.pinv(own.T @ own)
     leverage = np.einsum("np,pq,nq->n", new, inverse, new)
-    centre = form.offset(at, k) + _design(form, at) @ beta
+    centre = form.offset_at(at, k) + _design(form, at) @ beta
     bounded = int(np.isfinite(cells["D_K_passes"]).sum())
     quantile = t_quantile(bounded - len(form.unknowns))
     half = quantile * candidate.sigma * np.sqrt(1 + leverage)

@@ -10,7 +10,6 @@ fits.published     are the paper's numbers compatible with ours?
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -58,6 +57,7 @@ class LackOfFit:
         p_value: of so large a χ² from seeds and resolution alone.
         scatter: root mean square residual of the logarithm.
         noise: root mean square of what seeds and resolution explain.
+        reduced: χ² over its degrees of freedom.
     """
 
     law: str
@@ -67,15 +67,7 @@ class LackOfFit:
     p_value: float
     scatter: float
     noise: float
-
-    @property
-    def reduced(self) -> float:
-        """χ² over its degrees of freedom."""
-        return self.chi2 / self.degrees
-
-    def to_json(self) -> dict[str, Any]:
-        """The test as JSON-ready values."""
-        return dataclasses.asdict(self) | {"reduced": self.reduced}
+    reduced: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,14 +77,14 @@ class Fits:
     Attributes:
         cells: one row per cell that counts, in the order of the study, all of one protocol, that
             of most cells: the columns of
-            ``fitting.points.points`` and ``ratio_fails`` (ratio at the failing D_K), ``seed_sd``
+            ``points.points`` and ``ratio_fails`` (ratio at the failing D_K), ``seed_sd``
             (of log D_K*, seeds drawn again; null with one seed), ``resolution`` (of log D_K*),
             ``predicted`` (D_K* by ``D_K_power``), ``residual`` (log D_K* - law, at the interval's
             middle), ``leverage`` (of the log scale, sums to 2), ``leverage_paper`` (of the line
             through the origin, sums to 1), ``exponent_without`` (the exponent of the others).
         left_out: cells of that protocol without a row there, with their status.
         laws: of ``analysis.laws.scaling_laws.fit_laws``.
-        candidates: of ``fitting.candidates``, best first; candidates_wide without the narrow cells.
+        candidates: of ``rank_candidates``, best first; candidates_wide without the narrow cells.
         lack_of_fit: of ``D_K_power`` and of ``D_K``; empty with too few cells.
         published: empty where the paper fits no such cells.
     """
@@ -156,7 +148,7 @@ def published_tests(cells: pd.DataFrame, study: Study) -> list[PublishedTest]:
     """The paper's laws that concern this study, each tested on our cells.
 
     Args:
-        cells: the table of ``fitting.points.points``.
+        cells: the table of ``points.points``.
     """
     tests = []
     found = cells[cells["D_K"].notna()]
@@ -245,6 +237,7 @@ def _lack_of_fit(cells: pd.DataFrame) -> list[LackOfFit]:
                 p_value=float(chdtrc(n - p, chi2)),
                 scatter=float(np.sqrt((residual**2).sum() / (n - p))),
                 noise=float(np.sqrt(variance.mean())),
+                reduced=chi2 / (n - p),
             )
         )
     return tests

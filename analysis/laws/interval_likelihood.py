@@ -165,17 +165,16 @@ def known_factor(limit: float) -> float | None:
     return math.exp(limit) if limit < LARGEST_LOG else None
 
 
-def cut_off(low: Array, high: Array, weight: Array, p: int, restrictions: int = 1) -> Array:
+def cut_off(low: Array, high: Array, weight: Array, p: int) -> Array:
     """How far twice the log-likelihood may fall within 95 % confidence, shape (...).
 
     Args:
-        p: unknowns besides σ in the full model.
-        restrictions: how many of them are held.
+        p: unknowns besides σ in the full model, of which one is held.
     """
     informative = (weight * (np.isfinite(low) & np.isfinite(high))).sum(axis=-1)
     n = np.maximum(informative, p + 1)
-    quantile = fdtri(restrictions, n - p, CONFIDENCE)
-    return np.asarray(n * np.log1p(restrictions * quantile / (n - p)), dtype=np.float64)
+    quantile = fdtri(1, n - p, CONFIDENCE)
+    return np.asarray(n * np.log1p(quantile / (n - p)), dtype=np.float64)
 
 
 def p_value(fall: float, n: int, p: int, restrictions: int) -> float:

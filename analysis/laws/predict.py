@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -45,10 +43,6 @@ class Predicted:
     d_k: int | None
     d_k_low: int | None
     d_k_high: int | None
-
-    def to_json(self) -> dict[str, Any]:
-        """The prediction as JSON-ready values."""
-        return dataclasses.asdict(self)
 
 
 @dataclass(frozen=True, kw_only=True)

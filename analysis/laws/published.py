@@ -11,7 +11,7 @@ import dataclasses
 import math
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -65,9 +65,16 @@ class PublishedTest:
     p_value_with_theirs: float | None = None
     compatible: bool | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """The test as JSON-ready values."""
-        return dataclasses.asdict(self)
+
+def equation(law: PublishedLaw) -> str:
+    """A published line as printed, ``1.65 x − 6.64``."""
+    sign = "−" if law.intercept < 0 else "+"
+    return f"{law.slope:g} x" + (f" {sign} {abs(law.intercept):g}" if law.intercept else "")
+
+
+def p_words(value: float) -> str:
+    """``p = 0.026``; ``p < 0.0001`` below that."""
+    return "p < 0.0001" if value < 1e-4 else f"p = {value:.2g}"
 
 
 def rounding(value: float) -> tuple[float, float]:
@@ -178,12 +185,10 @@ def proportional_test(name: str, law: PublishedLaw, cells: pd.DataFrame) -> Publ
 
 def _unknown(name: str, law: PublishedLaw, scale: Scale, n: int) -> PublishedTest:
     low, high = rounding(law.slope)
-    sign = "−" if law.intercept < 0 else "+"
-    intercept = f" {sign} {abs(law.intercept):g}" if law.intercept else ""
     return PublishedTest(
         name=name,
         scale=scale,
-        published=f"{law.slope:g} x{intercept}",
+        published=equation(law),
         source=law.source,
         slope=law.slope,
         slope_low=low,

@@ -104,14 +104,12 @@ def _brackets(good: npt.NDArray[np.bool_], widths: Array, h: int) -> tuple[Array
     return fails, passes
 
 
-def bootstrap_coefficient(
-    draws: Draws, design: Array, offset: Array | float = 0.0, index: int = 1
-) -> tuple[float, float] | None:
-    """95 % limits of a coefficient over draws of cells and of their seeds; None with too few cells.
+def bootstrap_coefficient(draws: Draws, design: Array) -> tuple[float, float] | None:
+    """95 % limits of the slope over draws of cells and of their seeds; None with too few cells.
 
     Args:
         draws: of the cells that the design has rows for.
-        design: shape (cells, p).
+        design: shape (cells, p), the slope's column second.
     """
     n, p = design.shape
     if n < p + 2:
@@ -122,7 +120,7 @@ def bootstrap_coefficient(
     enough = np.linalg.matrix_rank(design * (weights > 0)[:, :, None]) == p
     fails, passes, weights = (part[enough] for part in (draws.fails, draws.passes, weights))
     low, high = log_ends(fails, passes)
-    found = fit(low - offset, high - offset, design, weights).coefficients[:, index]
+    found = fit(low, high, design, weights).coefficients[:, 1]
     quantile = t_quantile(n - p) * math.sqrt(n / (n - p))
     tail = float(ndtr(-quantile))
     low_end, high_end = np.quantile(found, [tail, 1 - tail])

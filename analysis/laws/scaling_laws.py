@@ -15,7 +15,7 @@ So the laws ``D_K`` and ``D_K_wide`` are the paper's estimator, kept so that its
 compared. It weighs cells by the square of their size, (512, 16) alone by 0.61 of the base grid, and
 its interval takes lack of fit for noise. ``D_K_power`` and ``D_K_power_wide`` say how D_K* grows: a
 power law on the log scale, fitted by the likelihood of each cell's interval, from the failing to
-the passing D_K and open above where censored (``analysis.fitting``). ``h_power`` is that of h*.
+the passing D_K and open above where censored (``interval_likelihood``). ``h_power`` is that of h*.
 
 ``r2`` of the law of D_K is uncentred, to compare with the paper's; ``r2_centred`` is given too.
 The law of h* has an intercept and the ordinary, centred R². No choice of cells that we tried gives
@@ -128,10 +128,6 @@ class Law:
     n_censored: int = 0
     max_steps: int | None = None
     protocol: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """The law as JSON-ready values, without NaN."""
-        return dataclasses.asdict(self)
 
 
 def fit_laws(
@@ -274,18 +270,13 @@ def power_law(
 
 def distinct(laws: Sequence[Law]) -> list[Law]:
     """The laws without repeats: a fit of part of the cells is left out where that is all cells."""
-    whole = by_name(laws)["D_K"]
-    power = by_name(laws).get("D_K_power")
-    same = [
-        (law.response, law.predictor, law.estimator, law.n, law.max_steps, law.protocol)
-        for law in laws
-    ]
-    wanted = [same[laws.index(law)] for law in (whole, power) if law is not None]
-    return [
-        law
-        for law, key in zip(laws, same, strict=True)
-        if law is whole or law is power or key not in wanted
-    ]
+
+    def key(law: Law) -> tuple[Any, ...]:
+        return law.response, law.predictor, law.estimator, law.n, law.max_steps, law.protocol
+
+    whole = [law for law in laws if law.name in ("D_K", "D_K_power")]
+    told = [key(law) for law in whole]
+    return [law for law in laws if law in whole or key(law) not in told]
 
 
 def _points(

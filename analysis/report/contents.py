@@ -8,8 +8,7 @@ from analysis.agreement import section as agreement
 from analysis.budgets import section as training_time
 from analysis.facts import section as facts
 from analysis.heads import section as heads
-from analysis.laws import law_section as law
-from analysis.laws import laws_section as laws
+from analysis.laws import section as laws
 from analysis.load import StudyResults
 from analysis.page.section import Section
 from analysis.report import side_by_side
@@ -24,13 +23,13 @@ Make = Callable[[StudyResults], Section | None]
 CONTENTS: tuple[Make, ...] = (
     summary.section,
     accuracy.section,
-    law.section,
+    laws.law,
     training_time.section,
     agreement.section,
     cells.section,
     heads.section,
     transitions.section,
-    laws.section,
+    laws.which_law,
     theory.section,
     facts.ranks,
     facts.law,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
 
 from analysis.drawing import svg
@@ -69,7 +70,7 @@ def report(results: StudyResults) -> tuple[str, dict[str, bytes]]:
     results, content = results, sections(results)
     files = files_of(content)
     if results.study.record.finds_D_K:
-        laws = {"laws": [law.to_json() for law in fits_of(results).laws]}
+        laws = {"laws": [asdict(law) for law in fits_of(results).laws]}
         files["laws.json"] = f"{json.dumps(laws, indent=2, allow_nan=False)}\n".encode()
     files["study.yaml"] = results.study.to_yaml().encode()
     page = render(f"{results.study.name} · rgr-dist", content, files)

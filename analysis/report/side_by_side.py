@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from analysis.laws import conclusions
 from analysis.laws.fits import fits_of
 from analysis.laws.scaling_laws import by_name
+from analysis.laws.section import law_words
 from analysis.load import StudyResults
 from analysis.page.section import Column, Section, Table, cell_column
 from analysis.report.provenance import origins, settings
@@ -143,7 +143,7 @@ def laws(pair: Pair, names: Names) -> Section | None:
     first, second = (by_name(fits_of(results).laws) for results in pair)
     rows = [
         {"name": f"{law.response}, {law.cells}", "by": law.estimator}
-        | {side: conclusions.law_words(own[name]) for side, own in (("a", first), ("b", second))}
+        | {side: law_words(own[name]) for side, own in (("a", first), ("b", second))}
         for name, law in first.items()
         if name in second and (law.n or second[name].n)
     ]

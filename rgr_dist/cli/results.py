@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -182,11 +183,11 @@ def fit(study: StudyName, out: Out = "results", set_: Set = None, how: How = For
     fits = fits_of(results)
     found = " ".join(conclusions.sentences(fits))
     sections = {
-        "laws": [law.to_json() for law in fits.laws],
+        "laws": [asdict(law) for law in fits.laws],
         "candidates": _enough(fits.candidates),
         "candidates_wide": _enough(fits.candidates_wide),
-        "lack_of_fit": [test.to_json() for test in fits.lack_of_fit],
-        "published": [test.to_json() for test in fits.published if test.p_value is not None],
+        "lack_of_fit": [asdict(test) for test in fits.lack_of_fit],
+        "published": [asdict(test) for test in fits.published if test.p_value is not None],
         "cells": fits.cell_records(),
     }
     if how is not Format.TABLE:
@@ -194,8 +195,8 @@ def fit(study: StudyName, out: Out = "results", set_: Set = None, how: How = For
         return
     asked = [one for one in fits.candidates if one.status != "too few cells"]
     shown = {
-        "laws": [law.to_json() for law in distinct(fits.laws)],
-        "which law?": [{**one.to_json(), "parameters": _with_limits(one)} for one in asked],
+        "laws": [asdict(law) for law in distinct(fits.laws)],
+        "which law?": [{**asdict(one), "parameters": _with_limits(one)} for one in asked],
         "cells": sections["cells"],
     }
     shown = {name: rows for name, rows in shown.items() if rows}
@@ -210,7 +211,7 @@ def _fit_facts(results: StudyResults, how: Format) -> None:
 
     rows, fitted = facts.rows_of_facts(results), facts.laws_of_facts(results)
     found = facts.growth(fitted)
-    sections = {"laws": [law.to_json() for law in fitted]}
+    sections = {"laws": [asdict(law) for law in fitted]}
     if how is Format.TABLE:
         print_listing(sections, how, show=LAW_COLUMNS.split())
         for sentence in found:
@@ -223,7 +224,7 @@ def _fit_facts(results: StudyResults, how: Format) -> None:
 
 def _enough(candidates: Sequence[Candidate]) -> list[dict[str, Any]]:
     """The candidates for which there are enough cells."""
-    return [one.to_json() for one in candidates if one.status != "too few cells"]
+    return [asdict(one) for one in candidates if one.status != "too few cells"]
 
 
 def _with_limits(candidate: Candidate) -> str:
@@ -265,7 +266,7 @@ def predict(
             f"{out} has no law of {study}: {prediction.reason}; rgr run {study}{there} finds "
             "thresholds" + (f"; or --study takes another: stored are {others}" if others else "")
         )
-    rows = [row.to_json() for row in prediction.rows]
+    rows = [asdict(row) for row in prediction.rows]
     facts = {"warnings": prediction.warnings} if how is Format.JSON else None
     print_listing({"predictions": rows}, how, facts=facts)
     for warning in prediction.warnings:

@@ -15,7 +15,7 @@ from analysis.drawing import svg
 from analysis.drawing.panel import Figure, Panel, Point
 from analysis.drawing.scales import log2_axis
 from analysis.heads import section as heads
-from analysis.laws import law_section as law
+from analysis.laws import section as laws
 from analysis.laws.fits import fits_of
 from analysis.load import StudyResults
 from analysis.splits import section as accuracy
@@ -54,7 +54,7 @@ SCALES = {"m64-d16": 24, "m64-d32": 12, "m128-d16": 56, "m128-d32": 28}
 def test_the_main_figure_has_the_cells_their_ratios_and_the_papers(
     made_up: SimpleNamespace,
 ) -> None:
-    figure = figure_of(law.section(searched(made_up, *FOUR)), "law")
+    figure = figure_of(laws.law(searched(made_up, *FOUR)), "law")
     width, ratio = figure.panels
     D_K = {"m64-d16": 24, "m64-d32": 8, "m128-d16": 84, "m128-d32": 20}
     for panel, by in ((width, dict.fromkeys(SCALES, 1)), (ratio, SCALES)):
@@ -79,14 +79,14 @@ def test_the_main_figure_has_the_cells_their_ratios_and_the_papers(
 
 def test_a_label_stands_where_no_cell_is_in_its_way(made_up: SimpleNamespace) -> None:
     cells = (64, 64, 1), (64, 16, 5), (128, 32, 5), (256, 64, 6)
-    figure = figure_of(law.section(searched(made_up, *cells)), "law")
+    figure = figure_of(laws.law(searched(made_up, *cells)), "law")
     before = {line.label: line.before for line in figure.panels[0].lines if line.label}
     assert before == {"d_model = 16": True, "d_model = 32": False, "d_model = 64": False}
 
 
 def test_a_law_is_drawn_as_it_is_fitted(made_up: SimpleNamespace) -> None:
     results = searched(made_up, *FOUR)
-    figure = figure_of(law.section(results), "law")
+    figure = figure_of(laws.law(results), "law")
     (fit,) = [fit for fit in fits_of(results).laws if fit.name == "D_K"]
     assert fit.slope is not None
     for panel, each in ((figure.panels[0], False), (figure.panels[1], True)):
@@ -97,7 +97,7 @@ def test_a_law_is_drawn_as_it_is_fitted(made_up: SimpleNamespace) -> None:
 
 def test_a_cell_without_a_threshold_is_an_arrow_from_its_bound(made_up: SimpleNamespace) -> None:
     results = searched(made_up, (64, 16, 0))
-    (point,) = cells_of(figure_of(law.section(results), "law").panels[0]).values()
+    (point,) = cells_of(figure_of(laws.law(results), "law").panels[0]).values()
     assert (point.arrow, point.x, point.y, point.h) == (True, 24, 44, None)
     best = figure_of(heads.section(results), "heads").panels[0]
     assert not cells_of(best), "h* has no bound"
@@ -107,7 +107,7 @@ def test_a_cell_without_a_threshold_is_an_arrow_from_its_bound(made_up: SimpleNa
 
 
 def test_two_cells_have_no_fitted_line(made_up: SimpleNamespace) -> None:
-    figure = figure_of(law.section(searched(made_up, (64, 16, 6), (64, 32, 2))), "law")
+    figure = figure_of(laws.law(searched(made_up, (64, 16, 6), (64, 32, 2))), "law")
     assert {line.look for line in figure.panels[0].lines} == {"paper", "series"}
 
 
@@ -116,7 +116,7 @@ def test_an_open_cell_is_hollow(made_up: SimpleNamespace) -> None:
     one, two = study.cells
     rows = [made_up.threshold_row(one, 4, 6, status="open"), made_up.threshold_row(two, 4, 2)]
     results = made_up.results_of(study, [], rows)
-    points = cells_of(figure_of(law.section(results), "law").panels[0])
+    points = cells_of(figure_of(laws.law(results), "law").panels[0])
     assert {cell: point.hollow for cell, point in points.items()} == {
         "m64-d16": True,
         "m64-d32": False,
@@ -259,7 +259,7 @@ def test_training_time_shows_every_limit_of_a_cell_and_the_others_the_largest(
     assert [p.y for p in best.points] == [2, 2, 2]
     assert [p.y for p in gain.points] == [1.5, 1.5, 1.5]
     assert [len(table.rows) for table in section.shown] == [1, 3]
-    shown = figure_of(law.section(results), "law").panels[0]
+    shown = figure_of(laws.law(results), "law").panels[0]
     assert {p.y for p in shown.points if p.look == "cell"} == {14, 6}
     plain = searched(made_up, (64, 16, 6))
     assert training_time.section(plain) is None

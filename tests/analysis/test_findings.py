@@ -11,6 +11,7 @@ import pytest
 from analysis.laws import conclusions
 from analysis.laws.fits import Fits
 from analysis.laws.scaling_laws import Law
+from analysis.laws.section import law_words, paper_law_words
 from analysis.thresholds import findings
 from analysis.thresholds.certificates import certificate_words
 from rgr_dist.paper import DENSE_LAW, LAWS, PublishedLaw
@@ -152,18 +153,14 @@ def test_what_is_not_finished(statuses: list[str], words: str) -> None:
 
 
 def test_a_law_in_words() -> None:
-    assert conclusions.law_words(FITTED) == "D_K* ≈ 1.20 [1.00, 1.40] · (x)"
-    assert conclusions.law_words(NONE) == "no fit: why"
+    assert law_words(FITTED) == "D_K* ≈ 1.20 [1.00, 1.40] · (x)"
+    assert law_words(NONE) == "no fit: why"
     power = replace(POWER, predictor="m' log2(m) / d_model")
-    assert (
-        conclusions.law_words(power) == "D_K* ≈ 0.500 · (m′ log₂ m / d_model) ^ 1.30 [1.10, 1.50]"
-    )
+    assert law_words(power) == "D_K* ≈ 0.500 · (m′ log₂ m / d_model) ^ 1.30 [1.10, 1.50]"
     line = replace(
         FITTED, through_origin=False, intercept=-6.5, intercept_low=-8.0, intercept_high=-5.0
     )
-    assert conclusions.law_words(line) == (
-        "D_K* ≈ 1.20 [1.00, 1.40] · (x), intercept −6.50 [−8.00, −5.00]"
-    )
+    assert law_words(line) == ("D_K* ≈ 1.20 [1.00, 1.40] · (x), intercept −6.50 [−8.00, −5.00]")
 
 
 @pytest.mark.parametrize(
@@ -177,7 +174,7 @@ def test_a_law_in_words() -> None:
     ],
 )
 def test_a_published_law_in_words(law: PublishedLaw | None, words: str) -> None:
-    assert conclusions.paper_law_words(law) == words
+    assert paper_law_words(law) == words
 
 
 def test_what_limits_the_thresholds() -> None:

@@ -287,19 +287,12 @@ def test_which_law_it_is(page: str, wide: Data, found: dict[str, Ranked]) -> Non
 
 def which_law(found: dict[str, Ranked], cells: str = "") -> str:
     """The sentence that names the laws that are kept."""
-    best, papers = kept(found)[0], found[PAPERS]
-    gap = papers.aicc - min(one.aicc for one in found.values())
+    best = kept(found)[0]
     if len(kept(found)) == 1:
         start = f"Of 8 laws the data{cells} single out {flat(best)}"
     else:
         names = [flat(formula) for formula in kept(found)]
         start = f"The data{cells} cannot tell {', '.join(names[:-1])} and {names[-1]} apart"
-    if gap > 6:
-        start += (
-            f"; the paper's law, {flat(PAPERS)}, is {gap:#.3g} behind in AICc and predicts a cell "
-            f"left out with an error of {100 * papers.error:.0f} %, where {flat(best)} has "
-            f"{100 * found[best].error:.0f} %"
-        )
     return f"{start}."
 
 
@@ -364,34 +357,14 @@ def test_the_noise_of_seeds_and_the_lack_of_fit(page: str, every: Data) -> None:
     middle = (every.low + every.high) / 2
     fit = sm.WLS(middle, sm.add_constant(np.log(every.scale)), weights=1 / variance).fit()
     chi2 = float((fit.resid**2 / variance).sum())
-    told = re.search(
-        r"scatters by (\d+) %, where seeds and the resolution of dk explain (\d+) % "
-        r"\(χ² = ([\d,]+) at 10 degrees of freedom, p ([=<]) ([\d.e-]+)\)",
-        words(page, "laws"),
-    )
-    assert told is not None
-    assert agree(told[1], 100 * math.sqrt((fit.resid**2).sum() / 10), slack=0.1)
-    assert agree(told[2], 100 * math.sqrt(variance.mean()), slack=0.1)
-    assert float(told[3].replace(",", "")) == pytest.approx(chi2, rel=0.01, abs=0.6)
+    told = table(page, "table-lack-of-fit")[0]
+    assert agree(told["scatter"], 100 * math.sqrt((fit.resid**2).sum() / 10), slack=0.1)
+    assert agree(told["seeds and resolution"], 100 * math.sqrt(variance.mean()), slack=0.1)
+    assert float(told["χ²"]) == pytest.approx(chi2, rel=0.01, abs=0.6)
+    assert told["degrees of freedom"] == "10"
     p = stats.chi2.sf(chi2, 10)
-    assert p < 1e-4 if told[4] == "<" else float(told[5]) == pytest.approx(p, rel=0.1)
-
-
-def test_the_log_factor_and_the_leverage(page: str, every: Data, found: dict[str, Ranked]) -> None:
-    said = words(page, "laws")
-    low, high = profile(candidates(every)[AB], 2)
-    b = found[AB].values[2]
-    ends = f"is {b:#.3g} (95 % interval {low:#.3g} to {high:#.3g})".replace("-", "−")
-    assert ends in said
-    origin = every.scale**2 / (every.scale**2).sum()
-    logs = sm.OLS(every.D_K, sm.add_constant(np.log(every.scale))).fit()
-    hat = logs.get_influence().hat_matrix_diag
-    i, j = int(origin.argmax()), int(hat.argmax())
-    assert (
-        f"In the line through the origin {shown(every.cells[i].size)} alone has leverage "
-        f"{origin[i]:.2f}; on the log scale no cell has more than {hat[j]:.2f}, at "
-        f"{shown(every.cells[j].size)}."
-    ) in said
+    told_p = told["p"].removeprefix("p ")
+    assert p < 1e-4 if told_p[0] == "<" else float(told_p[2:]) == pytest.approx(p, rel=0.1)
 
 
 def p_words(p: float) -> str:
@@ -400,7 +373,9 @@ def p_words(p: float) -> str:
 
 def test_the_papers_laws(page: str, every: Data, wide: Data) -> None:
     """Each tested as printed: whether some value that rounds to it holds for our cells."""
-    said = words(page, "agreement")
+    told = {row["what"]: row for row in table(page, "table-agreement")}
+    of = "DK* over m′ log₂ m / dmodel"
+    says = {True: "agrees", False: "differs"}
     for name, data, half in (("D_K", every, 0.005), ("D_K_wide", wide, 0.0005)):
         law, x, y = LAWS[name], data.scale, data.D_K
         n, square = len(x), float((x**2).sum())
@@ -411,12 +386,12 @@ def test_the_papers_laws(page: str, every: Data, wide: Data) -> None:
         own, theirs = variance / square, law.slope**2 * (1 - law.r2) / law.r2 / (law.n - 1)
         together = (own + theirs) ** 2 / (own**2 / (n - 1) + theirs**2 / (law.n - 1))
         mild = 2 * stats.t.sf(abs(slope - nearest) / math.sqrt(own + theirs), together)
-        is_ = "is" if p > 0.05 else "is not"
-        also = f"; with the sampling error of theirs, {p_words(mild)}"
-        assert (
-            f"{is_} compatible with our {n} cells by its own estimator, which gives {slope:#.3g} "
-            f"({p_words(p)}, rounding included{also})."
-        ) in said
+        cells = law.cells.replace("d_model", "dmodel")
+        row = told[f"slope of {of}, {cells}"]
+        assert (row["here"], row["verdict"]) == (f"{slope:#.3g}", says[p > 0.05])
+        assert row["note"].endswith(
+            f": {p_words(p)}; with the sampling error of theirs, {p_words(mild)}"
+        )
         free, top = data.power.fit()
         held = optimize.minimize_scalar(
             lambda c, data=data: -data.law(offset=np.log(data.scale)).held(0, math.log(c)).fit()[1],
@@ -425,11 +400,9 @@ def test_the_papers_laws(page: str, every: Data, wide: Data) -> None:
         )
         fall = 2 * (top + float(held.fun))
         p = stats.f.sf(math.expm1(fall / n) * (n - 2) / 2, 2, n - 2)
-        is_ = "is" if p > 0.05 else "is not"
-        assert (
-            f"{is_} compatible with our {n} cells on the log scale, where the power is "
-            f"{free[1]:#.3g} ({p_words(p)})."
-        ) in said
+        row = told[f"power of {of}, {cells}"]
+        assert (row["here"], row["verdict"]) == (f"{free[1]:#.3g}", says[p > 0.05])
+        assert row["note"].endswith(f"on the log scale: {p_words(p)}")
     law, X = LAWS["h"], sm.add_constant(every.load)
     fit = sm.OLS(every.h, X).fit()
 
@@ -442,8 +415,7 @@ def test_the_papers_laws(page: str, every: Data, wide: Data) -> None:
     nearest = optimize.minimize(distance, start, bounds=box, method="Nelder-Mead",
                                 options={"xatol": 1e-9, "fatol": 1e-9})  # fmt: skip
     p = stats.f.sf(nearest.fun / 2 / fit.mse_resid, 2, 10)
-    is_ = "is" if p > 0.05 else "is not"
-    assert (
-        f"{is_} compatible with our 12 cells by its own estimator, which gives "
-        f"{fit.params[1]:#.3g} ({p_words(p)}, rounding included)."
-    ) in said
+    for name, ours in zip(("intercept", "slope"), fit.params, strict=True):
+        row = told[f"{name} of h* over m′/dmodel, all cells"]
+        assert (row["here"], row["verdict"]) == (f"{ours:#.3g}".replace("-", "−"), says[p > 0.05])
+        assert row["note"].endswith(f": {p_words(p)}")

@@ -10,6 +10,7 @@ import dataclasses
 import json
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from analysis.report.publish import comparison, report
 from analysis.report.sections import state
 from analysis.thresholds.best import best_of
 from analysis.thresholds.listing import best_records, threshold_records
-from analysis.transitions.probes import probes as curves
+from analysis.transitions.probes import probes
 from rgr_dist.paper import capacity_scale
 from rgr_dist.planning.budgets import at_larger_limits
 from rgr_dist.planning.portfolio import Feed, open_portfolio, stored_runs, stored_search
@@ -148,20 +149,20 @@ def records(results: StudyResults) -> Row:
     listed = {"thresholds": threshold_records(results), "best": best_records(results)}
     if results.study.search.axis == "d_vo":
         laws = facts.laws_of_facts(results)
-        growth = {"laws": [law.to_json() for law in laws], "growth": facts.growth(laws)}
+        growth = {"laws": [asdict(law) for law in laws], "growth": facts.growth(laws)}
         return {**listed, **growth, "runs": facts.runs(results)[:9]}
     fitted = fits_of(results)
     sizes = [(64, 16, None), (512, 16, 700), (1024, 24, None)]
     return {
         **listed,
-        "laws": [law.to_json() for law in fitted.laws],
-        "candidates": [one.to_json() for one in fitted.candidates],
-        "candidates_wide": [one.to_json() for one in fitted.candidates_wide],
-        "lack_of_fit": [test.to_json() for test in fitted.lack_of_fit],
-        "published": [test.to_json() for test in fitted.published],
+        "laws": [asdict(law) for law in fitted.laws],
+        "candidates": [asdict(one) for one in fitted.candidates],
+        "candidates_wide": [asdict(one) for one in fitted.candidates_wide],
+        "lack_of_fit": [asdict(test) for test in fitted.lack_of_fit],
+        "published": [asdict(test) for test in fitted.published],
         "cells": fitted.cell_records(),
         "found": conclusions.sentences(fitted),
-        "curves": curves(results.runs, results.study).to_dict("records")[:9],
+        "curves": probes(results.runs, results.study).to_dict("records")[:9],
         "predictions": [dataclasses.asdict(predict_sizes(fitted, *size)) for size in sizes],
     }
 

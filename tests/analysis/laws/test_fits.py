@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import asdict
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ import pytest
 import statsmodels.api as sm
 from scipy import optimize, stats
 
-from analysis.agreement.published_figures import inconsistencies, published_figures
+from analysis.agreement.published_figures import published_figures
 from analysis.heads.by_heads import by_heads
 from analysis.laws import conclusions
 from analysis.laws.fits import Fits, fits_of
@@ -22,7 +22,7 @@ from analysis.laws.scaling_laws import by_name
 from analysis.load import StudyResults
 from analysis.thresholds.best import best_of
 from analysis.transitions.collapse import collapses
-from analysis.transitions.probes import mean_words, probes
+from analysis.transitions.probes import probes
 from analysis.transitions.transition_fits import transitions
 from rgr_dist import paper
 from rgr_dist.paper import IMPLIED, capacity_scale, compression
@@ -49,7 +49,7 @@ def everything(results: StudyResults) -> list[str]:
     by_heads(results.thresholds, best, results.study)
     published_figures(fits, best, results.study)
     predict_sizes(fits, 128, 32)
-    json.dumps([law.to_json() for law in fits.laws], allow_nan=False)
+    json.dumps([asdict(law) for law in fits.laws], allow_nan=False)
     json.dumps(fits.cell_records(), allow_nan=False)
     collapses(table, fits)
     return conclusions.sentences(fits)
@@ -99,12 +99,9 @@ def test_each_cells_ratio_residual_and_influence(fits: Fits) -> None:
     assert power.bootstrap_low < power.exponent < power.bootstrap_high  # type: ignore[operator]
 
 
-def test_the_sentences_name_what_they_rest_on(results: StudyResults, fits: Fits) -> None:
+def test_the_sentences_name_what_they_rest_on(fits: Fits) -> None:
     said = conclusions.sentences(fits)
-    whole = " ".join(said)
     assert "over 12 cells" in said[0]
-    assert "leverage 0.61" in whole
-    assert "rounding included" in whole
     assert all(line.endswith(".") for line in said)
 
 
@@ -214,115 +211,6 @@ def test_a_half_done_study_counts_its_finished_cells(made_up: SimpleNamespace) -
     assert "1 cell counts in no law: 1 open." in said
 
 
-def diverged(made_up: SimpleNamespace) -> StudyResults:
-    study = made_up.study_of([(64, 16)], heads=[2], seeds=4)
-    (cell,) = study.cells
-    good = {9: [0.5, 0.55, 0.5, 0.52], 10: [0.999, 0.998, 0.999, None], 11: [1.0, 1.0, 1.0, 0.3]}
-    runs = [
-        made_up.run_row(cell, 2, d_k, seed, score, **_fate(score))
-        for d_k, own in good.items()
-        for seed, score in enumerate(own)
-    ]
-    runs.append(made_up.run_row(cell, 2, 12, 0, None, stop_reason="failed", error="lost"))
-    runs.append(made_up.run_row(cell, 2, 12, 1, 1.0))
-    searched: StudyResults = made_up.results_of(study, runs, [made_up.threshold_row(cell, 2, None)])
-    return searched
-
-
-def _fate(score: float | None) -> dict[str, Any]:
-    return {} if score is not None else {"stop_reason": "diverged"}
-
-
-def test_diverged_collapsed_and_failed_runs_are_counted(made_up: SimpleNamespace) -> None:
-    results = diverged(made_up)
-    everything(results)
-    table = probes(results.runs, results.study).set_index("d_k")
-    assert table["diverged"].to_dict() == {9: 0, 10: 1, 11: 0, 12: 0}
-    assert table["collapsed"].to_dict() == {9: 0, 10: 1, 11: 1, 12: 0}
-    assert table["failed"].to_dict() == {9: 0, 10: 0, 11: 0, 12: 1}
-    assert table["passing"].to_dict() == {9: 0, 10: 3, 11: 3, 12: 1}
-
-
-def test_a_mean_says_of_how_many_seeds_it_is(made_up: SimpleNamespace) -> None:
-    table = probes(diverged(made_up).runs, diverged(made_up).study).set_index("d_k")
-    assert mean_words(table.loc[9]) == "0.5175, of 4 seeds"
-    assert mean_words(table.loc[12]) == "1.0000, of the one seed that ran; of all, at most 1.0000"
-    assert table.loc[12, "mean_low"] == 0.25
-    assert not table.loc[12, "complete"]
-
-
-def test_the_transition_is_that_of_statsmodels(made_up: SimpleNamespace) -> None:
-    study = made_up.study_of([(64, 16)], heads=[2])
-    (cell,) = study.cells
-    passing = dict(zip(range(5, 13), (0, 0, 1, 3, 6, 9, 10, 10), strict=True))
-    runs = [
-        made_up.run_row(cell, 2, d_k, seed, 0.999 if seed < good else 0.9)
-        for d_k, good in passing.items()
-        for seed in range(10)
-    ]
-    results = made_up.results_of(study, runs, [])
-    row = transitions(results.runs, study).iloc[0]
-    ends = np.array([[good, 10 - good] for good in passing.values()])
-    design = sm.add_constant(np.log2([2.0 * d_k for d_k in passing]))
-    constant, slope = sm.GLM(ends, design, sm.families.Binomial()).fit().params
-    assert row["share_status"] == "fitted"
-    assert row["share_width"] == pytest.approx(1 / slope, rel=1e-3)
-    assert np.log2(row["share_middle"]) == pytest.approx(-constant / slope, abs=1e-4)
-    assert row["share_low"] < row["share_middle"] < row["share_high"]
-    assert row["share_low"] > 16
-    assert row["share_high"] < 19
-    assert row["n_runs"] == 80
-
-
-def test_a_curve_of_scores_is_found_again(made_up: SimpleNamespace) -> None:
-    study = made_up.study_of([(64, 16)], heads=[1])
-    (cell,) = study.cells
-    runs = [
-        made_up.run_row(cell, 1, d_k, seed, float(0.9 / (1 + 2 ** (-(math.log2(d_k) - 4) * 6))))
-        for d_k in range(6, 33, 2)
-        for seed in range(2)
-    ]
-    row = transitions(made_up.results_of(study, runs, []).runs, study).iloc[0]
-    assert (row["score_status"], row["share_status"]) == ("fitted", "never")
-    assert row["top"] == pytest.approx(0.9, abs=1e-4)
-    assert row["score_middle"] == pytest.approx(16, rel=1e-3)
-    assert row["score_width"] == pytest.approx(1 / (6 * math.log(2)), rel=1e-3)
-
-
-def transitions_of(made_up: SimpleNamespace, heads: np.ndarray) -> pd.DataFrame:
-    """The transitions of heads at six widths, with these scores: (heads, widths, seeds)."""
-    study = made_up.study_of([(64, 16)], heads=list(range(1, 1 + len(heads))))
-    runs = [
-        made_up.run_row(study.cells[0], h, d_k, seed, float(score))
-        for h, scores in enumerate(heads, 1)
-        for d_k, own in zip((2, 4, 6, 8, 12, 16), scores, strict=True)
-        for seed, score in enumerate(own)
-    ]
-    return transitions(made_up.results_of(study, runs, []).runs, study)
-
-
-def test_equal_scores_have_no_transition(made_up: SimpleNamespace) -> None:
-    scores = [0.0, 0.5, 0.9, 1.0]
-    told = transitions_of(made_up, np.stack([np.full((6, 3), score) for score in scores]))
-    assert told["score_status"].tolist() == ["flat"] * 4
-    assert told["top"].tolist() == scores
-    assert told[["score_middle", "score_width"]].isna().all(axis=None)
-
-
-def test_scores_that_only_seeds_tell_apart_have_no_transition(made_up: SimpleNamespace) -> None:
-    """No more often than an F test of 5 % errs: at most 5 of 40, which chance exceeds at 1.4 %."""
-    noise = np.random.default_rng(0).normal(0, 0.02, (40, 6, 5))
-    assert (transitions_of(made_up, 0.6 + noise)["score_status"] == "fitted").sum() <= 5
-    rising = np.array([0.3, 0.55, 0.6, 0.65, 0.67, 0.68])[:, None] + noise
-    assert (transitions_of(made_up, rising)["score_status"] == "fitted").all()
-
-
-def test_equal_shares_of_passing_seeds_have_no_transition(made_up: SimpleNamespace) -> None:
-    row = transitions_of(made_up, np.tile([0.999, 0.9], (1, 6, 1))).iloc[0]
-    assert row["share_status"] == "not rising"
-    assert pd.isna(row["share_middle"])
-
-
 def test_a_collapse_has_the_deviance_of_statsmodels(results: StudyResults, fits: Fits) -> None:
     found = {one.law: one for one in collapses(probes(results.runs, results.study), fits)}
     for one in (found["own D_K*"], found["m log m/d"]):
@@ -388,21 +276,16 @@ def test_the_papers_numbers_stand_beside_ours(results: StudyResults, fits: Fits)
     slope = told["Sec. 6.1, Fig. 3", "slope of D_K* over m′ log₂ m / d_model, all cells"]
     ours = by_name(fits.laws)["D_K"].slope
     assert slope["difference"] == pytest.approx(ours - 1.19)
+    (power,) = (t for t in fits.published if (t.name, t.scale) == ("D_K", "log"))
+    grows = told["Sec. 6.1, Fig. 3", "power of D_K* over m′ log₂ m / d_model, all cells"]
+    assert (grows["theirs"], grows["difference"]) == ("1", pytest.approx(power.exponent - 1))
+    assert grows["verdict"] == ("agrees" if power.compatible else "differs")
     assert set(table["verdict"]) <= {
         "agrees", "differs", "as the paper", "not as the paper", "not measured here",
     }  # fmt: skip
     limits = table[table["place"] == "Table 2"].set_index("quantity")
     assert limits.loc["step limit at (m, d_model) = (512, 16)", "verdict"] == "not as the paper"
     assert limits.loc["step limit at (m, d_model) = (64, 16)", "verdict"] == "as the paper"
-
-
-def test_where_the_papers_numbers_do_not_fit_together() -> None:
-    median, slopes = inconsistencies()
-    assert "of 11" in median
-    assert "a median of 8" in median
-    assert np.median(list(paper.TABLE_1_D_K_OF_A_HEAD.values())) == 8
-    assert "of the 343 ways" in slopes
-    assert "none gives that" in slopes
 
 
 def test_protocols_are_never_taken_together(made_up: SimpleNamespace) -> None:
@@ -426,14 +309,4 @@ def test_protocols_are_never_taken_together(made_up: SimpleNamespace) -> None:
     assert other.slope == pytest.approx(6, rel=0.02)
     assert laws["D_K_power_learning_rate=0.0001"].factor == pytest.approx(6, rel=0.1)
     said = " ".join(everything(results))
-    assert "The study has 2 protocols, which are not taken together" in said
-
-
-def test_step_limits_that_differ_with_the_size_are_told(made_up: SimpleNamespace) -> None:
-    cells = [{"m": 64, "d_model": d} for d in (16, 32, 64)]
-    longer = {"m": 128, "d_model": 16, "training": {"max_steps": 80_000}}
-    search = {"heads": [1], "seeds": 2}
-    study = parse_study({"name": "limits", "cells": [*cells, longer], "search": search})
-    rows = [made_up.threshold_row(cell, 1, 5 + i) for i, cell in enumerate(study.cells)]
-    said = " ".join(everything(made_up.results_of(study, [], rows)))
-    assert "The step limit goes from 20,000 to 80,000 over these cells" in said
+    assert "Cells of another protocol than most have laws of their own." in said

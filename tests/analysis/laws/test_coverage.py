@@ -9,7 +9,7 @@ from analysis.laws.candidates import FORMS, fit_form, predict, rank_candidates
 from analysis.laws.interval_likelihood import profile_interval
 from analysis.laws.resampling import Draws, bootstrap_coefficient
 from rgr_dist.paper import capacity_scale, compression
-from tests.analysis.fitting.made_up_cells import LOG_SCALE, SIZES, draw, table
+from tests.analysis.laws.made_up_cells import LOG_SCALE, SIZES, draw, table
 
 DESIGN = np.column_stack([np.ones_like(LOG_SCALE), LOG_SCALE])
 LAWS = {

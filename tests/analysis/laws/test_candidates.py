@@ -14,7 +14,7 @@ from analysis.laws.candidates import Candidate, predict, rank_candidates
 from analysis.laws.interval_likelihood import fit
 from analysis.laws.points import log_ends
 from rgr_dist.paper import capacity_scale, compression, information
-from tests.analysis.fitting.made_up_cells import LOG_SCALE, SIZES, draw, table
+from tests.analysis.laws.made_up_cells import LOG_SCALE, SIZES, draw, table
 
 
 def narrow(y: np.ndarray) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from scipy import optimize
 
 from analysis.laws.published import line_test, proportional_test, rounding
 from rgr_dist.paper import PublishedLaw
-from tests.analysis.fitting.made_up_cells import LOG_SCALE, SIZES, draw, table
+from tests.analysis.laws.made_up_cells import LOG_SCALE, SIZES, draw, table
 
 SCALE = np.exp(LOG_SCALE)
 

@@ -10,7 +10,7 @@ import pytest
 from analysis.laws.points import points
 from analysis.laws.resampling import Draws, bootstrap_coefficient, draw_seeds
 from analysis.thresholds.best import best_of
-from tests.analysis.fitting.made_up_cells import LOG_SCALE, draw
+from tests.analysis.laws.made_up_cells import LOG_SCALE, draw
 
 
 def small(made_up: SimpleNamespace, scores: dict[int, list[float]]) -> Draws:

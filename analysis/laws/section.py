@@ -1,0 +1,244 @@
+"""The laws on the page: the main figure of D_K*, and which law its cells support."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from analysis.laws import conclusions
+from analysis.laws.candidates import Candidate
+from analysis.laws.figure import Curve, draw_law
+from analysis.laws.fits import fits_of
+from analysis.laws.published import equation, p_words
+from analysis.laws.scaling_laws import Law, by_name, distinct
+from analysis.load import StudyResults
+from analysis.page.section import Column, Section, Table, cell_column
+from analysis.rows import named
+from analysis.thresholds.comparable import comparison_of, laws_for
+from analysis.thresholds.rows import drawn_cells_of
+from analysis.wording import MISSING, fixed, three_digits
+from rgr_dist.paper import PublishedLaw, capacity_scale, compression
+
+
+def law(results: StudyResults) -> Section | None:
+    """The figure of D_K* and its ratio to the law's scale."""
+    if not results.study.record.finds_D_K:
+        return None
+    figure = draw_law(drawn_cells_of(results), curves(results), published(results))
+    candidates = fits_of(results).candidates
+    words = [conclusions.which_law(candidates)] if candidates else []
+    return Section(name="law", title="The law of D_K*", words=words, figures=(figure,))
+
+
+def curves(results: StudyResults) -> list[tuple[str, str, Curve]]:
+    """Our fits and the paper's: look, words, and D_K* as a function of m′ log₂ m / d_model."""
+    drawn: list[tuple[str, str, Curve]] = []
+    fitted = by_name(fits_of(results).laws)
+    power = fitted.get("D_K_power")
+    if power is not None and power.factor is not None and power.exponent is not None:
+        words = f"power law: {three_digits(power.factor)} x^{three_digits(power.exponent)}"
+        drawn.append(("ours", words, _power(power.factor, power.exponent)))
+    for name in ("D_K", "D_K_sparse"):
+        line = fitted.get(name)
+        if line is not None and line.slope is not None:
+            of = "" if name == "D_K" else f", {line.cells}"
+            words = f"our cells by the paper’s estimator{of}: {three_digits(line.slope)} x"
+            drawn.append(("also", words, _power(line.slope, 1.0)))
+    theirs = laws_for(results.study).get("D_K") or laws_for(results.study).get("D_K_sparse")
+    if theirs is not None:
+        drawn.append(("paper", f"the paper: {theirs.slope:g} x", _power(theirs.slope, 1.0)))
+    return drawn
+
+
+def published(results: StudyResults) -> list[dict[str, Any]]:
+    """The D_K* and h* that the paper's Table 1 implies for our cells."""
+    return [
+        {
+            "anchor": row["anchor"],
+            "scale": capacity_scale(row["m"], row["d_model"]),
+            "compression": compression(row["m"], row["d_model"]),
+            "D_K": row["paper_D_K"],
+            "h": row["paper_h"],
+            "text": (
+                f"{row['full']}, the paper\nD_K* = {row['paper_D_K']} at h* = "
+                f"{row['paper_h']}, inferred from Table 1's d_k = {row['paper_d_k']}"
+            ),
+        }
+        for row in named(results, comparison_of(results))
+    ]
+
+
+def _power(factor: float, exponent: float) -> Curve:
+    return lambda x: factor * x**exponent
+
+
+def which_law(results: StudyResults) -> Section | None:
+    """The candidates by AICc and leave-one-out error, the fits, the cells' parts."""
+    if not results.study.record.finds_D_K:
+        return None
+    fits = fits_of(results)
+    words = [conclusions.which_law(fits.candidates)]
+    if fits.candidates_wide:
+        words.append(conclusions.which_law(fits.candidates_wide, "without d_model = 16, m > 64"))
+    words.append(conclusions.left_out(fits))
+    shown = []
+    if any(one.status == "fitted" for one in fits.candidates):
+        shown.append(_candidates(fits.candidates))
+    shown.append(_fits(results))
+    if len(fits.cells):
+        shown.append(_cells(results))
+    if fits.lack_of_fit:
+        shown.append(_lack_of_fit(results))
+    return Section(
+        name="laws",
+        title="Which law?",
+        words=[line for line in words if line],
+        shown=shown,
+        files={"fitted_cells": fits.cells},
+    )
+
+
+def _number(name: str, head: str, form: str = ".3f") -> Column:
+    return Column(head, lambda row: None if row[name] is None else format(row[name], form))
+
+
+def _percent(name: str, head: str) -> Column:
+    return Column(head, lambda row: None if row[name] is None else f"{100 * row[name]:.0f} %")
+
+
+def _candidates(candidates: list[Candidate]) -> Table:
+    return Table(
+        name="table-candidates",
+        caption=(
+            "Candidates for D_K*, fitted on the log scale by the likelihood of each cell’s "
+            "interval, from the failing to the passing D_K. Behind: in AICc. Error: of a cell "
+            "predicted from the others. A law is kept if it is at most 6 behind and no mere "
+            "extension of a better one."
+        ),
+        columns=[
+            Column("law", lambda row: row["formula"], text=True),
+            Column("unknowns, with 95 % intervals", _unknowns, text=True),
+            _number("gap", "behind", ".1f"),
+            _number("weight", "weight", ".2f"),
+            _percent("loo_error", "error"),
+            _percent("sigma", "scatter"),
+            Column("kept", lambda row: "yes" if row["supported"] else "", text=True),
+            Column("note", lambda row: row["reason"] or "", text=True),
+        ],
+        rows=[dataclasses.asdict(one) for one in candidates],
+        cell=None,
+    )
+
+
+def _unknowns(row: Any) -> str:
+    return ", ".join(
+        f"{name} = {three_digits(value)} "
+        f"[{three_digits(row['low'][name])}, {three_digits(row['high'][name])}]"
+        for name, value in row["parameters"].items()
+    )
+
+
+def _fits(results: StudyResults) -> Table:
+    theirs = laws_for(results.study)
+    rows = [
+        dataclasses.asdict(law)
+        | {"fit": law_words(law), "paper": paper_law_words(theirs.get(law.name))}
+        for law in sorted(distinct(fits_of(results).laws), key=lambda law: law.exponent is None)
+    ]
+
+    def share(name: str, head: str) -> Column:
+        return Column(head, lambda row: None if row[name] is None else fixed(row[name], 3))
+
+    columns = [
+        Column("of", lambda row: row["response"], text=True),
+        Column("fit", lambda row: row["fit"], text=True),
+        Column("cells", lambda row: row["cells"], text=True),
+        Column("n", lambda row: row["n"]),
+        Column("by", lambda row: row["estimator"], text=True),
+        share("r2", "R²"),
+        share("r2_centred", "R², centred"),
+    ]
+    if theirs:
+        columns.append(Column("the paper", lambda row: row["paper"], text=True))
+    caption = (
+        "Every fit, 95 % intervals in brackets. R² of a line through the origin is the uncentred "
+        "one, which the paper’s figures point to (laws.json has every number)"
+    )
+    if not comparison_of(results).empty:
+        caption += "; the paper’s fits most likely hold more cells than its base grid"
+    return Table(name="table-laws", caption=f"{caption}.", columns=columns, rows=rows, cell=None)
+
+
+def law_words(law: Law) -> str:
+    """One fit with its intervals, or why there is none."""
+    x = law.predictor.replace("log2(m²/m')", "log₂(m²/m′)").replace("log2(m)", "log₂ m")
+    x = x.replace("m'", "m′")
+    if law.exponent is not None:
+        ends = f"[{three_digits(law.exponent_low)}, {three_digits(law.exponent_high)}]"
+        factor = three_digits(law.factor)
+        return f"{law.response} ≈ {factor} · ({x}) ^ {three_digits(law.exponent)} {ends}"
+    if law.slope is None:
+        return f"no fit: {law.reason}"
+    ends = f"[{three_digits(law.slope_low)}, {three_digits(law.slope_high)}]"
+    line = f"{law.response} ≈ {three_digits(law.slope)} {ends} · ({x})"
+    if not law.through_origin and law.intercept is not None:
+        ends = f"[{three_digits(law.intercept_low)}, {three_digits(law.intercept_high)}]"
+        line += f", intercept {three_digits(law.intercept)} {ends}"
+    return line
+
+
+def paper_law_words(law: PublishedLaw | None) -> str:
+    """The paper's counterpart of one of our laws."""
+    if law is None:
+        return MISSING
+    r2 = "" if law.r2 is None else f", R² {law.r2:g}"
+    return f"{equation(law)}{r2} ({law.source})"
+
+
+def _cells(results: StudyResults) -> Table:
+    return Table(
+        name="table-parts",
+        caption=(
+            "Each cell’s part in the power law. Ratio: D_K* · d_model / (m′ log₂ m). Seeds: "
+            "standard deviation of log D_K* when seeds are drawn again; resolution: what a step "
+            "of d_k leaves open. Residual: of log D_K*. Leverage: on the log scale, and in the "
+            "paper’s line through the origin. Without it: the exponent that the other cells give."
+        ),
+        columns=[
+            cell_column(),
+            Column("D_K*", lambda row: row["D_K"]),
+            _number("ratio", "ratio"),
+            _number("predicted", "power law", ".1f"),
+            _number("residual", "residual"),
+            _number("seed_sd", "seeds"),
+            _number("resolution", "resolution"),
+            _number("leverage", "leverage", ".2f"),
+            _number("leverage_paper", "the paper’s", ".2f"),
+            _number("exponent_without", "without it", ".2f"),
+        ],
+        rows=named(results, fits_of(results).cells),
+    )
+
+
+def _lack_of_fit(results: StudyResults) -> Table:
+    forms = {
+        "D_K_power": "a power of m′ log₂ m / d_model",
+        "D_K": "m′ log₂ m / d_model itself",
+    }
+    return Table(
+        name="table-lack-of-fit",
+        caption=(
+            "Whether seeds and the resolution of d_k explain how far D_K* scatters about a law. "
+            "χ² is of the cells’ distances from the law, over what seeds and resolution explain."
+        ),
+        columns=[
+            Column("D_K* goes as", lambda row: forms[row["law"]], text=True),
+            _percent("scatter", "scatter"),
+            _percent("noise", "seeds and resolution"),
+            _number("chi2", "χ²", ".0f"),
+            Column("degrees of freedom", lambda row: row["degrees"]),
+            Column("p", lambda row: p_words(row["p_value"])),
+        ],
+        rows=[dataclasses.asdict(test) for test in fits_of(results).lack_of_fit],
+        cell=None,
+    )
