@@ -14,7 +14,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from rgr_dist.cli import call, listing
-from rgr_dist.cli.threshold_tables import best_rows, certificate_text, reach, threshold_rows
+from rgr_dist.cli.threshold_tables import certificate_text, reach, shown_row
 from rgr_dist.planning.listing import failures
 from rgr_dist.store.store import Store
 from rgr_dist.study.document import shipped_studies
@@ -156,8 +156,9 @@ def test_thresholds_are_told_as_people_write_them(finished: Path, capsys: Told) 
             assert f"{row['d_k']} ✓ " in shown
         elif row["D_K_low"]:
             assert f"≥ {row['D_K_low']}" in shown
-    assert all("steps" not in row for row in best_rows(listed["best"], False))
-    assert all("steps" in row for row in threshold_rows(listed["thresholds"], True, 0.99))
+    for name, has_steps in (("small.yaml", False), ("budget", True)):
+        study = load_study(str(finished / name) if name.endswith(".yaml") else name)
+        assert ("max_steps" in shown_row(listed["best"][0], study)) == has_steps
 
 
 def test_the_legend_says_within_what_training_and_of_which_widths() -> None:
