@@ -13,7 +13,7 @@ from filelock import FileLock
 from hypothesis import settings
 
 from rgr_dist.cli import call
-from tests.small_study import Rgr, rgr, write_study
+from tests.small_study import Refused, Rgr, rgr, write_study
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
 settings.load_profile("repeatable")
@@ -107,3 +107,23 @@ def rgr_here(
         return subprocess.CompletedProcess(arguments, status, *capsys.readouterr())
 
     return run
+
+
+@pytest.fixture
+def refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Refused:
+    """Checks, in an own folder, that ``rgr`` refuses arguments in one line and writes nothing."""
+    monkeypatch.chdir(tmp_path)
+
+    def check(said: str, *arguments: str) -> None:
+        before = sorted(tmp_path.rglob("*"))
+        status = call(arguments)
+        shown = capsys.readouterr()
+        assert status == 2
+        assert shown.out == ""
+        assert len(shown.err.splitlines()) == 1, shown.err
+        assert said in shown.err
+        assert sorted(tmp_path.rglob("*")) == before
+
+    return check

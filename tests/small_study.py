@@ -19,6 +19,9 @@ RGR = (sys.executable, "-P", "-c", "from rgr_dist.cli import main; main()")
 Rgr = Callable[..., subprocess.CompletedProcess[str]]
 """``rgr`` with its arguments and ``cwd``, in a process of its own or in this one."""
 
+Refused = Callable[..., None]
+"""Checks that ``rgr`` refuses arguments in one line that holds a text, and writes nothing."""
+
 SMALL: dict[str, Any] = {
     "name": "small",
     "cells": [{"m": 16, "d_model": [8, 16]}],

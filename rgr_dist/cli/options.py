@@ -56,8 +56,13 @@ def opened(study: str, overrides: Sequence[str] | None, out: str) -> Iterator[tu
 
 def no_runs(study: str, out: str) -> str:
     """That the store holds nothing of a study, and what to do: the same words in every verb."""
-    there = "" if out == "results" else f" --out {shlex.quote(out)}"
-    return f"{out} holds no run of {study}; rgr run {study}{there} trains them"
+    return f"{out} holds no run of {study}; rgr run {as_typed(study, out)} trains them"
+
+
+def as_typed(study: str, out: str, set_: Sequence[str] | None = None) -> str:
+    """A study with its options, as they are typed."""
+    where = [] if out == "results" else ["--out", out]
+    return shlex.join([study, *(word for one in set_ or () for word in ("--set", one)), *where])
 
 
 def nowhere() -> TextIO:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,6 +17,7 @@ from rgr_dist.cli.options import (
     Out,
     Set,
     StudyName,
+    as_typed,
     no_runs,
     opened,
     say_error,
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from analysis.laws.candidates import Candidate
     from analysis.load import StudyResults
     from rgr_dist.store.store import Store
-    from rgr_dist.study.study import Study
 
 LAW_COLUMNS = (
     "m d_model D_K ratio predicted residual leverage leverage_paper exponent_without"
@@ -46,16 +45,36 @@ def thresholds(
     study: StudyName, out: Out = "results", set_: Set = None, how: How = Format.TABLE
 ) -> None:
     """The threshold of every (cell, h), and the best of every cell."""
-    from analysis.load import open_results
+    from rgr_dist.cli.threshold_tables import print_thresholds
 
-    with opened(study, set_, out) as (resolved, store):
-        results = open_results(resolved, store)
-    say_if_unknown(study, out, results)
+    results, _ = stored_results(study, set_, out)
     sections = threshold_sections(results)
     if how is Format.TABLE:
         print_thresholds(results.study, sections)
     else:
         print_listing(sections, how)
+
+
+def stored_results(
+    study: str, overrides: Sequence[str] | None, out: str, allow_none: bool = True
+) -> tuple[StudyResults, Store]:
+    """A study's results and its store; says so where the store holds nothing of the study.
+
+    Args:
+        allow_none: whether the store may hold nothing of any study.
+
+    Raises:
+        UserError: the store is not there, or holds nothing of any study and must.
+    """
+    from analysis.load import open_results
+
+    with opened(study, overrides, out) as (resolved, store):
+        results = open_results(resolved, store)
+    if results.runs.empty:
+        if not (allow_none or store.studies()):
+            raise UserError(no_runs(study, out))
+        say_error(no_runs(study, out))
+    return results, store
 
 
 def threshold_sections(results: StudyResults) -> dict[str, list[dict[str, Any]]]:
@@ -79,56 +98,6 @@ def threshold_sections(results: StudyResults) -> dict[str, list[dict[str, Any]]]
 def _unnamed(row: dict[str, Any]) -> dict[str, Any]:
     """A record of a cell that its sizes tell from the others."""
     return {key: value for key, value in row.items() if key != "cell"}
-
-
-def print_thresholds(
-    study: Study, sections: dict[str, list[dict[str, Any]]], best_alone: bool = False
-) -> None:
-    """Print thresholds as a person reads them, with what the signs mean.
-
-    Args:
-        best_alone: leave out the thresholds of each head count.
-    """
-    from analysis.wording import plural
-    from rgr_dist.cli.threshold_tables import best_rows, facts_rows, legend, reach, threshold_rows
-
-    if study.search.axis == "d_vo":
-        names = ("best",) if best_alone else ("thresholds", "best")
-        print_listing(
-            {name: facts_rows(sections[name], study.search.target) for name in names}, Format.TABLE
-        )
-        seeds = plural(study.search.seeds, "seed")
-        parts = [
-            f"D_V = h d_vo [its interval over {seeds}]",
-            "rank: bounds on that of the database",
-        ]
-        if not best_alone:
-            parts[-1] += ", and on that of the layer’s logits"
-            parts.append(_certificate("d_vo", "accuracy"))
-        say("; ".join([*parts, *reach(study)]))
-        return
-    several, target = study.has_budgets, study.search.target
-    best = best_rows(sections["best"], several)
-    heads = [] if best_alone else threshold_rows(sections["thresholds"], several, target)
-    print_listing({**({} if best_alone else {"thresholds": heads}), "best": best}, Format.TABLE)
-    word = "error" if study.cells[0].minimised else "F1"
-    if not study.record.finds_thresholds:
-        word = "accuracy"
-    interval = f"its interval over {plural(study.search.seeds, 'seed')}"
-    parts = [f"D_K* [{interval}], h* [the head counts not told apart]"]
-    if not best_alone:
-        parts.append(_certificate("d_k", word))
-    say("; ".join([*parts, *reach(study)]))
-    if meanings := legend(heads, sections["best"]):
-        say(meanings)
-
-
-def _certificate(width: str, score: str) -> str:
-    """What the signs of a certificate mean."""
-    return (
-        f"certificate: {width} that passes ✓ and fails ✗, with its mean {score}, of N seeds where "
-        "it stopped early"
-    )
 
 
 def runs(
@@ -169,62 +138,57 @@ def runs(
 
 def fit(study: StudyName, out: Out = "results", set_: Set = None, how: How = Format.TABLE) -> None:
     """The scaling laws fitted to a study, which of them its data support, with 95 % intervals."""
+    results, _ = stored_results(study, set_, out)
+    of_facts = results.study.search.axis == "d_vo"
+    sections, shown, sentences = (_laws_of_facts if of_facts else _laws)(results)
+    if how is not Format.TABLE:
+        print_listing(sections, how, facts={"found": " ".join(sentences)})
+        return
+    print_listing(shown, how, show=LAW_COLUMNS.split())
+    for sentence in sentences:
+        say(sentence)
+
+
+Sections = dict[str, list[dict[str, Any]]]
+
+
+def _laws(results: StudyResults) -> tuple[Sections, Sections, list[str]]:
+    """The laws of D_K*: for a script, for a table, and in sentences."""
     from analysis.laws import conclusions
     from analysis.laws.fits import fits_of
     from analysis.laws.scaling_laws import distinct
-    from analysis.load import open_results
 
-    with opened(study, set_, out) as (resolved, store):
-        results = open_results(resolved, store)
-    say_if_unknown(study, out, results)
-    if resolved.search.axis == "d_vo":
-        _fit_facts(results, how)
-        return
     fits = fits_of(results)
-    found = " ".join(conclusions.sentences(fits))
+    candidates, wide = (
+        [one for one in some if one.status != "too few cells"]
+        for some in (fits.candidates, fits.candidates_wide)
+    )
     sections = {
         "laws": [asdict(law) for law in fits.laws],
-        "candidates": _enough(fits.candidates),
-        "candidates_wide": _enough(fits.candidates_wide),
+        "candidates": [asdict(one) for one in candidates],
+        "candidates_wide": [asdict(one) for one in wide],
         "lack_of_fit": [asdict(test) for test in fits.lack_of_fit],
         "published": [asdict(test) for test in fits.published if test.p_value is not None],
         "cells": fits.cell_records(),
     }
-    if how is not Format.TABLE:
-        print_listing(sections, how, facts={"found": found})
-        return
-    asked = [one for one in fits.candidates if one.status != "too few cells"]
     shown = {
         "laws": [asdict(law) for law in distinct(fits.laws)],
-        "which law?": [{**asdict(one), "parameters": _with_limits(one)} for one in asked],
+        "which law?": [{**asdict(one), "parameters": _with_limits(one)} for one in candidates],
         "cells": sections["cells"],
     }
     shown = {name: rows for name, rows in shown.items() if rows}
-    print_listing(shown, how, show=LAW_COLUMNS.split())
-    for sentence in conclusions.sentences(fits):
-        say(sentence)
+    return sections, shown, conclusions.sentences(fits)
 
 
-def _fit_facts(results: StudyResults, how: Format) -> None:
-    """The laws of D_V* of a study of facts."""
+def _laws_of_facts(results: StudyResults) -> tuple[Sections, Sections, list[str]]:
+    """The laws of D_V*: for a script, for a table, and in sentences."""
     from analysis.facts import tables as facts
 
     rows, fitted = facts.rows_of_facts(results), facts.laws_of_facts(results)
-    found = facts.growth(fitted)
-    sections = {"laws": [asdict(law) for law in fitted]}
-    if how is Format.TABLE:
-        print_listing(sections, how, show=LAW_COLUMNS.split())
-        for sentence in found:
-            say(sentence)
-        return
+    laws = [asdict(law) for law in fitted]
     keys = ("cell", "facts", "rank_high", "d_model", "h", "d_qk", "D_V", "D_V_fails", "status")
     cells = [{key: row[key] for key in keys} for row in rows]
-    print_listing({**sections, "cells": cells}, how, facts={"found": " ".join(found)})
-
-
-def _enough(candidates: Sequence[Candidate]) -> list[dict[str, Any]]:
-    """The candidates for which there are enough cells."""
-    return [asdict(one) for one in candidates if one.status != "too few cells"]
+    return {"laws": laws, "cells": cells}, {"laws": laws}, facts.growth(fitted)
 
 
 def _with_limits(candidate: Candidate) -> str:
@@ -260,11 +224,11 @@ def predict(
         raise UserError(f"--study {study}: its laws are of facts; rgr fit {study} prints them")
     prediction = predict_sizes(fits_of(results), m, d_model, edges)
     if prediction.reason is not None:
-        there = "" if out == "results" else f" --out {shlex.quote(out)}"
         others = ", ".join(other for other in store.studies() if other != resolved.name)
         raise UserError(
-            f"{out} has no law of {study}: {prediction.reason}; rgr run {study}{there} finds "
-            "thresholds" + (f"; or --study takes another: stored are {others}" if others else "")
+            f"{out} has no law of {study}: {prediction.reason}; rgr run {as_typed(study, out)} "
+            "finds thresholds"
+            + (f"; or --study takes another: stored are {others}" if others else "")
         )
     rows = [asdict(row) for row in prediction.rows]
     facts = {"warnings": prediction.warnings} if how is Format.JSON else None
@@ -290,15 +254,14 @@ def report(
     stores = out or ["results"]
     if len(studies) > 2 or len(stores) > 2:
         raise UserError("rgr report takes one study, or two to compare; and --out at most twice")
+    first, store = stored_results(studies[0], set_, stores[0], allow_none=False)
     if len(studies) == len(stores) == 1:
-        results, store = _with_runs(studies[0], set_, stores[0])
         if set_:
-            check_same_question(results.study, store)
+            check_same_question(first.study, store)
         store.check_writable()
-        print(publish(results, store).address)
+        print(publish(first, store).address)
         return
-    first, store = _with_runs(studies[0], set_, stores[0])
-    second, _ = _with_runs(studies[-1], set_, stores[-1])
+    second, _ = stored_results(studies[-1], set_, stores[-1], allow_none=False)
     records = [results.study.record for results in (first, second)]
     if (
         any(record.axis != "d_k" for record in records)
@@ -313,28 +276,6 @@ def report(
     if names[0] == names[1]:
         names = (f"{names[0]} in {stores[0]}", f"{names[1]} in {stores[-1]}")
     print(publish_comparison(first, second, names, store))
-
-
-def _with_runs(study: str, overrides: Sequence[str] | None, out: str) -> tuple[StudyResults, Store]:
-    """A study's results and its store.
-
-    Raises:
-        UserError: the store is not there, or holds nothing of any study.
-    """
-    from analysis.load import open_results
-
-    with opened(study, overrides, out) as (resolved, store):
-        results = open_results(resolved, store)
-    if results.runs.empty and not store.studies():
-        raise UserError(no_runs(study, out))
-    say_if_unknown(study, out, results)
-    return results, store
-
-
-def say_if_unknown(study: str, out: str, results: StudyResults) -> None:
-    """Say so where the store holds nothing of the study."""
-    if results.runs.empty:
-        say_error(no_runs(study, out))
 
 
 def explain(

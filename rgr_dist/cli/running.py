@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +17,7 @@ from rgr_dist.cli.options import (
     Out,
     Set,
     StudyName,
+    as_typed,
     no_runs,
     opened,
     say_error,
@@ -56,7 +56,7 @@ def plan(study: StudyName, out: Out = "results", set_: Set = None, how: How = Fo
     with opened(study, set_, out) as (resolved, store):
         cells, facts = plan_study(resolved, store)
     if how is Format.TABLE:
-        facts = _in_words(facts, _as_typed(study, set_, out))
+        facts = _in_words(facts, as_typed(study, out, set_))
     print_listing({"cells": cells}, how, facts=facts)
 
 
@@ -126,7 +126,7 @@ def run(
         damaged = store.set_damaged_aside()
     for part, why in damaged.items():
         say_error(f"{part}: {why}; moved to damaged/ in {out}, and its runs are trained again")
-    asked = _as_typed(study, set_, out)
+    asked = as_typed(study, out, set_)
     with LiveView(console) as view:
         summary = run_study(resolved, store, view, execution)
     _report(resolved, store, console, summary, asked)
@@ -144,7 +144,8 @@ def _report(study: Study, store: Store, console: Console, summary: Summary, aske
     from analysis.load import open_results
     from analysis.report.report_cache import written_before
     from analysis.wording import duration, plural
-    from rgr_dist.cli.results import print_thresholds, threshold_sections
+    from rgr_dist.cli.results import threshold_sections
+    from rgr_dist.cli.threshold_tables import print_thresholds
     from rgr_dist.planning.listing import divergence, failures
 
     results = open_results(study, store)
@@ -183,12 +184,6 @@ def _report(study: Study, store: Store, console: Console, summary: Summary, aske
         raise typer.Exit(EXIT_FAILED_RUNS)
 
 
-def _as_typed(study: str, set_: list[str] | None, out: str) -> str:
-    """A study with its options, as they are typed."""
-    where = [] if out == "results" else ["--out", out]
-    return shlex.join([study, *(word for one in set_ or () for word in ("--set", one)), *where])
-
-
 def status(
     study: StudyName, out: Out = "results", set_: Set = None, how: How = Format.TABLE
 ) -> None:
@@ -200,6 +195,6 @@ def status(
     if not facts["runs_done"] + facts["runs_failed"]:
         say_error(no_runs(study, out))
     if how is Format.TABLE and facts.get("runs_to_retry"):
-        asked = _as_typed(study, set_, out)
+        asked = as_typed(study, out, set_)
         facts["next"] = f"rgr run {asked} --retry-failed tries the failed runs again"
     print_listing({"brackets": brackets}, how, facts=facts)

@@ -21,18 +21,8 @@ if TYPE_CHECKING:
     from rgr_dist.study.cell import Run
 
 
-class PrecisionName(StrEnum):
-    """Formats that weights are rounded to."""
-
-    FLOAT32 = "float32"
-    FLOAT16 = "float16"
-    BFLOAT16 = "bfloat16"
-    INT8 = "int8"
-    INT7 = "int7"
-    INT6 = "int6"
-    INT5 = "int5"
-    INT4 = "int4"
-    INT3 = "int3"
+PrecisionName = StrEnum("PrecisionName", "float32 float16 bfloat16 int8 int7 int6 int5 int4 int3")
+"""Formats that weights are rounded to."""
 
 
 def bounds(

@@ -6,102 +6,71 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from analysis.wording import with_range
-from rgr_dist.cli.listing import Row
+from analysis.wording import plural, with_range
+from rgr_dist.cli.listing import Format, Row, print_listing, say
 from rgr_dist.study.study import Study
 
-
-def best_rows(records: Sequence[Row], several_limits: bool) -> list[dict[str, Any]]:
-    """The best of every cell, from ``analysis.records.best_records``.
-
-    Args:
-        several_limits: whether the study has several step limits, which are then shown.
-    """
-    rows = []
-    for row in records:
-        by_ten = row["D_K_first"] if row["D_K_first"] != row["D_K"] else None
-        rows.append(
-            {
-                **_cell(row, several_limits),
-                "D_K*": with_range(row["D_K"], row["D_K_low"], row["D_K_high"]),
-                "h*": with_range(row["h_star"], row["h_low"], row["h_high"]),
-                "d_k": row["d_k"],
-                "confirmed": _yes_or_no(row["confirmed"]),
-                "before fresh seeds": by_ten,
-                "bits/parameter": row["bits_per_parameter"],
-            }
-        )
-    return rows
+COLUMNS = (
+    "cell m d_model degree max_steps D_K* h* h d_qk d_k d_vo D_K D_V status certificate confirmed"
+    " before_fresh_seeds limited_by rank_of_database rank_of_logits bits_per_parameter"
+)
+MEANINGS = {
+    "censored": "no pass up to the largest width",
+    "pruned": "not searched further, too far above the best head",
+    "inconsistent": "passes below a fail",
+    "open": "not finished, or a run failed",
+}
+"""What the statuses mean that a reader cannot guess."""
 
 
-def threshold_rows(
-    records: Sequence[Row], several_limits: bool, target: float
-) -> list[dict[str, Any]]:
-    """The threshold of every (cell, h), from ``analysis.records.threshold_records``.
+def print_thresholds(
+    study: Study, sections: Mapping[str, Sequence[Row]], best_alone: bool = False
+) -> None:
+    """Print thresholds as a person reads them, with what the signs mean.
 
     Args:
-        target: the passing score.
+        sections: ``thresholds`` and ``best``, as JSON has them.
+        best_alone: leave out the thresholds of each head count.
     """
-    return [
-        {
-            **_cell(row, several_limits),
-            "h": row["h"],
-            "d_k": row["d_k"],
-            "D_K": with_range(row["D_K"], row["D_K_low"], row["D_K_high"]),
-            "status": row["status"],
-            "certificate": certificate_text(row["certificate"], target),
-            "confirmed": _yes_or_no(row["confirmed"]),
-            "limited by": row.get("limited_by"),
-            "bits/parameter": row["bits_per_parameter"],
-        }
-        for row in records
-    ]
+    names = ("best",) if best_alone else ("thresholds", "best")
+    shown = {name: [shown_row(row, study) for row in sections[name]] for name in names}
+    print_listing(shown, Format.TABLE, show=COLUMNS.split())
+    say("; ".join([*_signs(study, best_alone), *reach(study)]))
+    statuses = {row["status"] for name in names for row in sections[name] if "status" in row}
+    if meant := [f"{one}: {meaning}" for one, meaning in MEANINGS.items() if one in statuses]:
+        say("; ".join(meant))
 
 
-def facts_rows(records: Sequence[Row], target: float) -> list[dict[str, Any]]:
-    """Thresholds of facts, or the best of every cell, from ``analysis.facts.tables.records``."""
-    return [
-        {
-            "cell": row["cell"],
-            "h": row["h"],
-            "d_qk": row["d_qk"],
-            "d_vo": row["d_vo"],
-            "D_V": with_range(row["D_V"], row["D_V_low"], row["D_V_high"]),
-            "status": row["status"],
-            **(
-                {"certificate": certificate_text(row["certificate"], target)}
-                if "certificate" in row
-                else {}
-            ),
-            "rank of database": _ends(row["rank_low"], row["rank_high"]),
-            **(
-                {"rank of logits": at_most(row["layer_rank_bound"])}
-                if "layer_rank_bound" in row
-                else {}
-            ),
-        }
-        for row in records
-    ]
-
-
-def at_most(bound: int | None) -> str | None:
-    """``≤ 96``."""
-    return None if bound is None else f"≤ {bound:,}"
-
-
-def _ends(low: float, high: float) -> str:
-    return f"{low:,.0f}" if low == high else f"{low:,.0f}–{high:,.0f}"
+def shown_row(record: Row, study: Study) -> dict[str, Any]:
+    """A record of a threshold, or of the best of a cell, with what ``COLUMNS`` names."""
+    row, total = dict(record), study.search.sizes.total
+    for name in ("m", "d_model") if "cell" in row else ():  # its name has them
+        row.pop(name, None)
+    if not study.has_budgets:
+        row.pop("max_steps")
+    row[total] = with_range(*(record[f"{total}{end}"] for end in ("", "_low", "_high")))
+    if "h_star" in record:
+        row["D_K*"] = row.pop("D_K")
+        row["h*"] = with_range(record["h_star"], record["h_low"], record["h_high"])
+        first = record["D_K_first"]
+        row["before_fresh_seeds"] = None if first == record["D_K"] else first
+    if "certificate" in record:
+        row["certificate"] = certificate_text(record["certificate"], study.search.target)
+    if "rank_low" in record:
+        ends = dict.fromkeys(f"{record[end]:,.0f}" for end in ("rank_low", "rank_high"))
+        row["rank_of_database"] = "–".join(ends)
+        bound = record.get("layer_rank_bound")
+        row["rank_of_logits"] = None if bound is None else f"≤ {bound:,}"
+    return row
 
 
 def certificate_text(certificate: Mapping[str, Any] | None, target: float) -> str | None:
-    """``9 ✓ .995 | 8 ✗ .984``: the d_k that passes and the one that fails, with their means.
+    """``9 ✓ .995 | 8 ✗ .984``: the width that passes and the one that fails, with their means.
 
     A failing mean is never rounded to the passing score or beyond: .9899 becomes .989. That of a
     probe that stopped early names its seeds, ``2 ✗ .550 of 2``.
     """
-    if certificate is None:
-        return None
-    passed, failed = (certificate.get(key) or {} for key in ("pass", "fail"))
+    passed, failed = ((certificate or {}).get(key) or {} for key in ("pass", "fail"))
     parts = []
     width = "d_vo" if "d_vo" in {**passed, **failed} else "d_k"
     if passed.get(width) is not None:
@@ -123,13 +92,21 @@ def _mean(thousandths: int) -> str:
     return f"{thousandths / 1000:.3f}".removeprefix("0")
 
 
-MEANINGS = {
-    "censored": "no pass up to the largest D_K",
-    "pruned": "not searched further, too far above the best head",
-    "inconsistent": "passes below a fail",
-    "open": "not finished, or a run failed",
-}
-"""What the statuses mean that a reader cannot guess."""
+def _signs(study: Study, best_alone: bool) -> list[str]:
+    """What the columns and their signs mean."""
+    sizes, record = study.search.sizes, study.cells[0].record
+    seeds = plural(study.search.seeds, "seed")
+    meant = [f"{sizes.total}* = h {sizes.value} [its interval over {seeds}]"]
+    if sizes.value == "d_k":
+        meant.append("h* [the head counts not told apart]")
+    else:
+        meant.append("rank: bounds on that of the database, and on that of the layer’s logits")
+    if not best_alone:
+        meant.append(
+            f"certificate: {sizes.value} that passes ✓ and fails ✗, with its mean {record.score}, "
+            "of N seeds where it stopped early"
+        )
+    return meant
 
 
 def reach(study: Study) -> list[str]:
@@ -137,30 +114,11 @@ def reach(study: Study) -> list[str]:
 
     Several step limits of one cell have a column of their own; a construction is not trained.
     """
-    told = []
+    parts = []
     limits = sorted({cell.training.max_steps for cell in study.cells})
     if not study.has_budgets and study.cells[0].record.algorithm is None:
-        span = f"{limits[0]:,}" if len(limits) == 1 else f"{limits[0]:,} to {limits[-1]:,}"
-        told.append(f"thresholds within {span} training steps")
+        span = " to ".join(f"{limit:,}" for limit in dict.fromkeys((limits[0], limits[-1])))
+        parts.append(f"thresholds within {span} training steps")
     if study.search.mode == "grid":
-        told.append("of a grid: the smallest of its listed widths")
-    return told
-
-
-def legend(thresholds: Sequence[Row], best: Sequence[Row]) -> str | None:
-    """What is in the two tables where something was not found; None if all was."""
-    shown = {row["status"] for row in thresholds}
-    told = [f"{status}: {meaning}" for status, meaning in MEANINGS.items() if status in shown]
-    if any(row["D_K"] is None for row in best):
-        told.append("D_K* as [low–high] or ≥ low alone: no threshold found, or not yet")
-    return "; ".join(told) or None
-
-
-def _cell(row: Row, several_limits: bool) -> dict[str, Any]:
-    named = {"cell": row["cell"]} if "cell" in row else {}
-    sizes = {**named, "m": row["m"], "d_model": row["d_model"], "degree": row["degree"]}
-    return sizes | ({"steps": row["max_steps"]} if several_limits else {})
-
-
-def _yes_or_no(value: bool | None) -> str | None:
-    return None if value is None else "yes" if value else "no"
+        parts.append("of a grid: the smallest of its listed widths")
+    return parts

@@ -14,7 +14,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from rgr_dist.cli import call, listing
-from rgr_dist.cli.threshold_tables import best_rows, certificate_text, reach, threshold_rows
+from rgr_dist.cli.threshold_tables import certificate_text, reach, shown_row
 from rgr_dist.planning.listing import failures
 from rgr_dist.store.store import Store
 from rgr_dist.study.document import shipped_studies
@@ -22,15 +22,15 @@ from rgr_dist.study.from_yaml import load_study
 from tests.small_study import write_study
 from tests.store.made_up_runs import failed_row
 
-Told = pytest.CaptureFixture[str]
+Shown = pytest.CaptureFixture[str]
 
 
-def test_the_version_is_that_of_the_package(capsys: Told) -> None:
+def test_the_version_is_that_of_the_package(capsys: Shown) -> None:
     assert call(["--version"]) == 0
     assert capsys.readouterr().out == "rgr 0.1.0\n"
 
 
-def test_every_shipped_study_is_listed_with_its_question_and_cost(capsys: Told) -> None:
+def test_every_shipped_study_is_listed_with_its_question_and_cost(capsys: Shown) -> None:
     assert call(["studies", "--format", "json"]) == 0
     rows = json.loads(capsys.readouterr().out)["studies"]
     assert [row["study"] for row in rows] == shipped_studies()
@@ -39,20 +39,20 @@ def test_every_shipped_study_is_listed_with_its_question_and_cost(capsys: Told) 
 
 
 @pytest.mark.parametrize("verb", ["plan", "run", "runs", "thresholds", "explain", "construct"])
-def test_the_help_of_a_verb_has_an_example(verb: str, capsys: Told) -> None:
+def test_the_help_of_a_verb_has_an_example(verb: str, capsys: Shown) -> None:
     assert call([verb, "--help"]) == 0
     assert f"Example: rgr {verb} " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("verb", ["status", "thresholds", "runs", "fit", "explain"])
-def test_a_study_that_the_store_does_not_know_is_told_alike(
-    verb: str, tmp_path: Path, capsys: Told
+def test_a_study_that_the_store_does_not_know_is_reported_alike(
+    verb: str, tmp_path: Path, capsys: Shown
 ) -> None:
     study, out = write_study(tmp_path), tmp_path / "results"
     cell = ["--cell", "m=16,d_model=8"] if verb == "explain" else []
     assert call([verb, str(study), "--out", str(out), *cell]) == 0
-    told = capsys.readouterr().err
-    assert told == f"rgr: {out} holds no run of {study}; rgr run {study} --out {out} trains them\n"
+    said = capsys.readouterr().err
+    assert said == f"rgr: {out} holds no run of {study}; rgr run {study} --out {out} trains them\n"
 
 
 def with_a_failed_run(finished: Path, folder: Path) -> Path:
@@ -69,7 +69,7 @@ def with_a_failed_run(finished: Path, folder: Path) -> Path:
     return store
 
 
-def test_runs_are_listed_and_why_some_failed(finished: Path, tmp_path: Path, capsys: Told) -> None:
+def test_runs_are_listed_and_why_some_failed(finished: Path, tmp_path: Path, capsys: Shown) -> None:
     study, store = finished / "small.yaml", with_a_failed_run(finished, tmp_path)
     ask = [str(study), "--out", str(store)]
     assert call(["runs", *ask, "--format", "json"]) == 0
@@ -94,7 +94,7 @@ def test_runs_are_listed_and_why_some_failed(finished: Path, tmp_path: Path, cap
 
 
 def test_failed_runs_are_offered_again_only_where_they_leave_something_open(
-    finished: Path, tmp_path: Path, capsys: Told
+    finished: Path, tmp_path: Path, capsys: Shown
 ) -> None:
     """A run is stored as failed at a width that the search never asks for, then one it needs."""
     study, store = finished / "small.yaml", with_a_failed_run(finished, tmp_path / "needed")
@@ -103,18 +103,18 @@ def test_failed_runs_are_offered_again_only_where_they_leave_something_open(
     lost = failed_row(cell=cell, h=2, d_k=12, seed=0)
     assert lost["run_id"] not in set(pd.read_parquet(finished / "results/runs")["run_id"])
     Store(tmp_path / "results").append([lost])
-    told, counted = [], []
+    said, counted = [], []
     for out in (tmp_path / "results", store):
         for verb in ("status", "plan"):
             assert call([verb, str(study), "--out", str(out)]) == 0
-            told.append(capsys.readouterr().out)
+            said.append(capsys.readouterr().out)
             assert call([verb, str(study), "--out", str(out), "--format", "json"]) == 0
             facts = json.loads(capsys.readouterr().out)
             counted.append((facts["runs_failed"], facts["runs_to_retry"]))
     assert counted == [(1, 0), (1, 0), (1, 1), (1, 1)]
-    assert "1 run failed: MemoryError: 3 GB" in told[0]
-    assert "1 of them failed" in told[1]
-    assert [f"{store} --retry-failed tries" in one for one in told] == [False, False, True, True]
+    assert "1 run failed: MemoryError: 3 GB" in said[0]
+    assert "1 of them failed" in said[1]
+    assert [f"{store} --retry-failed tries" in one for one in said] == [False, False, True, True]
 
 
 def test_reasons_of_failures_are_counted() -> None:
@@ -128,7 +128,7 @@ def test_reasons_of_failures_are_counted() -> None:
 
 
 def test_another_question_needs_a_name_of_its_own(
-    finished: Path, tmp_path: Path, capsys: Told
+    finished: Path, tmp_path: Path, capsys: Shown
 ) -> None:
     shutil.copytree(finished / "results", tmp_path / "results")
     ask = [str(finished / "small.yaml"), "--out", str(tmp_path / "results")]
@@ -143,7 +143,7 @@ def test_another_question_needs_a_name_of_its_own(
     assert page.parent.parent.with_name("small-2").exists()
 
 
-def test_thresholds_are_told_as_people_write_them(finished: Path, capsys: Told) -> None:
+def test_thresholds_are_shown_as_people_write_them(finished: Path, capsys: Shown) -> None:
     ask = [str(finished / "small.yaml"), "--out", str(finished / "results")]
     assert call(["thresholds", *ask, "--format", "json"]) == 0
     listed = json.loads(capsys.readouterr().out)
@@ -156,8 +156,9 @@ def test_thresholds_are_told_as_people_write_them(finished: Path, capsys: Told) 
             assert f"{row['d_k']} ✓ " in shown
         elif row["D_K_low"]:
             assert f"≥ {row['D_K_low']}" in shown
-    assert all("steps" not in row for row in best_rows(listed["best"], False))
-    assert all("steps" in row for row in threshold_rows(listed["thresholds"], True, 0.99))
+    for name, has_steps in (("small.yaml", False), ("budget", True)):
+        study = load_study(str(finished / name) if name.endswith(".yaml") else name)
+        assert ("max_steps" in shown_row(listed["best"][0], study)) == has_steps
 
 
 def test_the_legend_says_within_what_training_and_of_which_widths() -> None:
@@ -170,27 +171,29 @@ def test_the_legend_says_within_what_training_and_of_which_widths() -> None:
     ]
 
 
-def test_a_certificate_in_short() -> None:
-    both = {"pass": {"d_k": 9, "mean_score": 0.9951}, "fail": {"d_k": 8, "mean_score": 0.98449}}
-    assert certificate_text(both, 0.99) == "9 ✓ .995 | 8 ✗ .984"
-    assert (
-        certificate_text({"pass": {"d_k": 1, "mean_score": 1.0}, "fail": None}, 0.99) == "1 ✓ 1.000"
-    )
-    assert certificate_text(None, 0.99) is None
-
-
-def test_a_fail_is_never_told_by_a_mean_that_would_pass() -> None:
-    short = {"pass": {"d_k": 6, "mean_score": 1.0}, "fail": {"d_k": 5, "mean_score": 0.99998}}
-    assert certificate_text(short, 1.0) == "6 ✓ 1.000 | 5 ✗ .999"
-    assert certificate_text({"fail": {"d_k": 5, "mean_score": 0.98996}}, 0.99) == "5 ✗ .989"
-    early = {
-        "pass": {"d_k": 3, "mean_score": 0.999, "n_seeds": 10},
-        "fail": {"d_k": 2, "mean_score": 0.55, "n_seeds": 2},
+@pytest.mark.parametrize(
+    ("passed", "failed", "target", "shown"),
+    [
+        ((9, 0.9951), (8, 0.98449), 0.99, "9 ✓ .995 | 8 ✗ .984"),
+        ((1, 1.0), None, 0.99, "1 ✓ 1.000"),
+        (None, None, 0.99, None),
+        (None, (5, 0.98797), 0.99, "5 ✗ .988"),
+        # a fail is never shown by a mean that would pass
+        ((6, 1.0), (5, 0.99998), 1.0, "6 ✓ 1.000 | 5 ✗ .999"),
+        (None, (5, 0.98996), 0.99, "5 ✗ .989"),
+        ((6, 0.1), (5, 0.10001), 0.1, "6 ✓ .100 | 5 ✗ .101"),
+        ((3, 0.999, 10), (2, 0.55, 2), 0.99, "3 ✓ .999 | 2 ✗ .550 of 2"),
+    ],
+)
+def test_a_certificate_in_short(
+    passed: tuple | None, failed: tuple | None, target: float, shown: str | None
+) -> None:
+    keys = ("d_k", "mean_score", "n_seeds")
+    ends = {"pass": passed, "fail": failed}
+    certificate = {
+        end: probe and dict(zip(keys, probe, strict=False)) for end, probe in ends.items()
     }
-    assert certificate_text({"fail": {"d_k": 5, "mean_score": 0.98797}}, 0.99) == "5 ✗ .988"
-    assert certificate_text(early, 0.99) == "3 ✓ .999 | 2 ✗ .550 of 2"
-    error = {"pass": {"d_k": 6, "mean_score": 0.1}, "fail": {"d_k": 5, "mean_score": 0.10001}}
-    assert certificate_text(error, 0.1) == "6 ✓ .100 | 5 ✗ .101"
+    assert certificate_text(certificate, target) == shown
 
 
 ROWS = [
@@ -207,22 +210,22 @@ ROWS = [
 
 @pytest.mark.parametrize("width", [25, 40, 60, 200])
 def test_a_narrow_terminal_breaks_no_number_and_no_line_is_cut(
-    width: int, capsys: Told, monkeypatch: pytest.MonkeyPatch
+    width: int, capsys: Shown, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     console = Console(width=width, force_terminal=True, no_color=True, legacy_windows=False)
     monkeypatch.setattr(listing, "_console", lambda: console)
     listing.print_listing({"rows": ROWS}, listing.Format.TABLE)
     lines = re.sub(r"\x1b\[[\d;]*m", "", capsys.readouterr().out).splitlines()
     assert max(map(cell_len, lines)) <= width
-    told = " ".join(" ".join(lines).split())
+    said = " ".join(" ".join(lines).split())
     for number in ("64", "512", "1,234,567", "0.9877", "0.5", "yes", "no"):
-        assert re.search(rf"(?<!\S){number}(?!\S)", told), number
-    assert [word for word in ["one", "word", "after", "another"] if word not in told] == []
-    assert ("steps left 1,234,567" in told) == (width == 25), "lists where a table has no room"
+        assert re.search(rf"(?<!\S){number}(?!\S)", said), number
+    assert [word for word in ["one", "word", "after", "another"] if word not in said] == []
+    assert ("steps left 1,234,567" in said) == (width == 25), "lists where a table has no room"
 
 
 def test_a_sentence_is_broken_between_words_and_a_command_not_at_all(
-    capsys: Told, monkeypatch: pytest.MonkeyPatch
+    capsys: Shown, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     console = Console(width=20, force_terminal=True, no_color=True, legacy_windows=False)
     monkeypatch.setattr(listing, "_console", lambda: console)
@@ -235,7 +238,7 @@ def test_a_sentence_is_broken_between_words_and_a_command_not_at_all(
     ]
 
 
-def test_no_failed_run_is_told_in_words(finished: Path, capsys: Told) -> None:
+def test_no_failed_run_is_said_in_words(finished: Path, capsys: Shown) -> None:
     with chdir(finished):
         assert call(["runs", "small.yaml", "--failed"]) == 0
     assert capsys.readouterr().out == "no run of small.yaml failed\n"

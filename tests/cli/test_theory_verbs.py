@@ -16,6 +16,7 @@ from rgr_dist.cli import call
 from rgr_dist.store.store import Store
 from rgr_dist.study.cell import Run
 from rgr_dist.study.from_yaml import parse_study
+from tests.small_study import Refused
 
 
 def listed(capsys: pytest.CaptureFixture[str], *arguments: Any) -> dict[str, Any]:
@@ -196,23 +197,16 @@ FEW = "bounds --d-model 2 --keys 3 --queries 2 --values 4"
         ("geometry none.npy", "none.npy: cannot be read"),
     ],
 )
-def test_bad_input_is_told_in_one_line(
-    arguments: str, said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert call(arguments.split()) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert said in told.err
-    assert told.err.count("\n") == 1
+def test_bad_input_ends_in_one_line(arguments: str, said: str, refused: Refused) -> None:
+    refused(said, *arguments.split())
 
 
 def test_a_graph_that_is_no_permutation_is_refused_by_algorithm_1(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
+    refused: Refused, tmp_path: Path
 ) -> None:
-    file = tmp_path / "edges.txt"
-    file.write_text("0 1\n0 2\n")
-    assert call(["construct", "--algorithm", "1", "--m", "16", "--graph", str(file)]) == 2
-    assert "algorithms 5 and ours take any graph" in capsys.readouterr().err
+    (tmp_path / "edges.txt").write_text("0 1\n0 2\n")
+    asked = "construct --algorithm 1 --m 16 --graph edges.txt"
+    refused("algorithms 5 and ours take any graph", *asked.split())
 
 
 def test_all_pairs_scores_the_stored_thresholds(

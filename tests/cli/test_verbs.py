@@ -7,7 +7,6 @@ import json
 import math
 import os
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import pandas as pd
 import pytest
 
 from rgr_dist.cli import call
-from tests.small_study import RGR, Rgr, rgr, write_study
+from tests.small_study import RGR, Refused, Rgr, rgr, write_study
 
 
 def test_run_finds_thresholds_with_certificates_and_writes_a_report(finished: Path) -> None:
@@ -147,29 +146,6 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "a long context": ({"context": {"length": 20}}, "items of m = 16"),
     "a target above one": ({"search": {"target": 1.5}}, "search.target"),
 }
-
-
-Refused = Callable[..., None]
-
-
-@pytest.fixture
-def refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Refused:
-    """Check that ``rgr`` refuses arguments in one line that holds a text, and writes nothing."""
-    monkeypatch.chdir(tmp_path)
-
-    def check(said: str, *arguments: str) -> None:
-        before = sorted(tmp_path.rglob("*"))
-        status = call(arguments)
-        shown = capsys.readouterr()
-        assert status == 2
-        assert shown.out == ""
-        assert len(shown.err.splitlines()) == 1, shown.err
-        assert said in shown.err
-        assert sorted(tmp_path.rglob("*")) == before
-
-    return check
 
 
 @pytest.mark.parametrize("case", BAD)

@@ -15,8 +15,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from rgr_dist.cli import call
-from tests.small_study import rgr, write_study
+from tests.small_study import Refused, rgr, write_study
 
 ENVIRONMENT = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
 
@@ -100,16 +99,11 @@ def test_a_protocol_is_tuned_on_a_cluster_and_from_outside_it(
 
 
 def test_a_driver_outside_needs_a_store_that_both_can_open(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, refused: Refused
 ) -> None:
     write_study(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    address = f"ray://127.0.0.1:{free_port()}"  # told before anybody asks whether it answers
-    assert call(["run", "small.yaml", "--address", address]) == 2
-    told = capsys.readouterr()
-    assert (told.out, told.err.count("\n")) == ("", 1)
-    assert "give a URI that both can open" in told.err
-    assert not (tmp_path / "results").exists()
+    address = f"ray://127.0.0.1:{free_port()}"  # refused before anybody asks whether it answers
+    refused("give a URI that both can open", "run", "small.yaml", "--address", address)
 
 
 def test_an_address_without_a_cluster_is_told_in_one_line(tmp_path: Path) -> None:

@@ -11,12 +11,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from rgr_dist.cli import call
 from rgr_dist.planning.forecast import LIMIT_TIMES, UNMEASURED_TIMES, limit_seconds, most_work
 from rgr_dist.running.overdue import shortest_limit
 from rgr_dist.study.cell import Cell
 from tests.cli.test_faults import workers_marked
-from tests.small_study import RGR, runs_on, tables, write_study
+from tests.small_study import RGR, Refused, runs_on, tables, write_study
 
 
 @pytest.mark.slow
@@ -64,17 +63,13 @@ def test_a_time_limit_is_ten_times_what_a_probe_takes_at_most() -> None:
 
 
 @pytest.mark.parametrize("text", ["soon", "-1", "0", "nan", "inf", ""])
-def test_a_shortest_time_limit_that_is_no_time_is_refused_in_one_line(
-    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_shortest_time_limit_that_is_no_time_is_refused(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Refused
 ) -> None:
     monkeypatch.setenv("RGR_LEASE_SECONDS", text)
-    monkeypatch.chdir(tmp_path)
     write_study(tmp_path)
-    assert call(["run", "small.yaml", "--cpus", "1"]) == 2
-    assert capsys.readouterr().err == (
-        f"rgr: RGR_LEASE_SECONDS: '{text}' is not valid; give seconds, by default 600\n"
-    )
-    assert not (tmp_path / "results").exists()
+    said = f"rgr: RGR_LEASE_SECONDS: '{text}' is not valid; give seconds, by default 600\n"
+    refused(said, "run", "small.yaml", "--cpus", "1")
 
 
 def test_the_shortest_time_limit_is_ten_minutes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import yaml
 from safetensors.numpy import save_file
 
 from rgr_dist.cli import call
-from tests.small_study import Rgr
+from tests.small_study import Refused, Rgr
 
 STUDY = {
     "name": "tiny",
@@ -69,15 +69,9 @@ def test_a_study_of_the_transformer_trains_by_lanes_in_workers_and_reports_accur
     assert json.loads(status.stdout)["finished"] is True
 
 
-def test_fused_is_refused_in_one_line_before_anything_is_written(
-    study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "results"
-    assert call(["run", str(study), "--out", str(out), "--engine", "fused"]) == 2
-    assert capsys.readouterr().err == (
-        "rgr: --engine fused: has no kernels for model transformer; valid: auto, reference, lanes\n"
-    )
-    assert not out.exists()
+def test_fused_is_refused_before_anything_is_written(study: Path, refused: Refused) -> None:
+    said = "--engine fused: has no kernels for model transformer; valid: auto, reference, lanes\n"
+    refused(said, "run", str(study), "--engine", "fused")
 
 
 def test_plan_counts_every_step_of_every_split(

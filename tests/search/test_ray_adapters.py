@@ -127,29 +127,26 @@ def test_a_trial_in_error_is_asked_for_again_without_the_seeds_known_by_then() -
     assert study.searcher.probes["b"] == replace(probe, seeds=(1,))
 
 
-def test_a_probe_that_loses_every_trial_is_told_and_leaves_its_arm_open() -> None:
+@pytest.mark.parametrize(
+    ("causes", "reported"),
+    [(("died",) * 3, "died"), (("overdue", "out of memory", "overdue"), "out of memory")],
+)
+def test_a_probe_that_loses_every_trial_is_reported_and_leaves_its_arm_open(
+    causes: tuple[str, ...], reported: str
+) -> None:
     study = Study(portfolio(arms=(1, 2)))
     lost: list[tuple[Probe, str]] = []
-    study.searcher.on_lost = lambda *told: lost.append(told)
-    for trial in ("a", "b", "c"):
+    study.searcher.on_lost = lambda *report: lost.append(report)
+    for trial, cause in zip("abc", causes, strict=True):
         study.searcher.suggest(trial)
         assert not lost
+        if cause != "died":
+            study.searcher.lost.note(study.searcher.probes[trial], cause)
         study.searcher.on_trial_complete(trial, None, error=True)
-    assert [(probe.arm, cause) for probe, cause in lost] == [(1, "died")]
+    assert [(probe.arm, cause) for probe, cause in lost] == [(1, reported)]
     study.run_out()
     state = study.portfolio.state("cell")
     assert (state.result(1).status, state.result(2).status) == ("open", "found")
-
-
-def test_a_probe_that_is_lost_for_memory_once_is_told_so() -> None:
-    study = Study(portfolio())
-    lost: list[tuple[Probe, str]] = []
-    study.searcher.on_lost = lambda *told: lost.append(told)
-    for trial, cause in (("a", "overdue"), ("b", "out of memory"), ("c", "overdue")):
-        study.searcher.suggest(trial)
-        study.searcher.lost.note(study.searcher.probes[trial], cause)
-        study.searcher.on_trial_complete(trial, None, error=True)
-    assert [cause for _, cause in lost] == ["out of memory"]
 
 
 def test_a_trial_whose_runs_fail_stops() -> None:
@@ -190,7 +187,7 @@ def test_a_result_of_an_unknown_trial_stops_it_and_is_not_recorded() -> None:
 
 
 @pytest.mark.parametrize("scores", [{0: float("nan")}, {0: None}, {0: 1.5}])
-def test_a_score_that_cannot_be_told_ends_the_study_and_says_why(scores: dict) -> None:
+def test_a_score_that_cannot_be_recorded_ends_the_study_and_says_why(scores: dict) -> None:
     study = Study(portfolio())
     study.searcher.suggest("a")
     assert study.report("a", scores) == TrialScheduler.STOP

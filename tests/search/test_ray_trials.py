@@ -47,14 +47,14 @@ def test_the_last_metric_of_a_trial_is_its_score_whatever_it_reports_after() -> 
 
 
 @pytest.mark.parametrize(
-    ("results", "told"),
+    ("results", "seen"),
     [([{"accuracy": 1, "eval/f1": 2, "config/rate": 0.1}], "accuracy, eval/f1"), ([], "nothing")],
 )
-def test_a_metric_that_no_trial_reports_ends_the_search(results: list, told: str) -> None:
+def test_a_metric_that_no_trial_reports_ends_the_search(results: list, seen: str) -> None:
     trials = searcher()
     trials.suggest("a")
     end(trials, "a", *results)
-    assert str(trials.fault) == f"metric: the trainable never reported 'loss'; it reported {told}"
+    assert str(trials.fault) == f"metric: the trainable never reported 'loss'; it reported {seen}"
     assert trials.suggest("b") == Searcher.FINISHED
 
 

@@ -67,18 +67,6 @@ def test_a_place_trains_its_cell_with_the_protocols_keys_alone_changed() -> None
     ).cell.cell_id == (study.cells[0].cell_id)
 
 
-def test_a_key_that_the_model_has_no_use_for_is_not_tuned() -> None:
-    document = {"name": "x", "model": "transformer", "embedding": {"family": "stand-in"}}
-    document |= {"cells": [{"m": 64, "d_model": 8}], "training": {"batch_size": 4}}
-    document |= {"search": {"heads": [1, 2]}}
-    study = parse_study(document)
-    probe = TunedProbe(study.cells[0], 1, 3)
-    protocol = present_protocol(probe.cell)
-    assert set(protocol) == {"learning_rate", "initial_scale"}
-    assert set(described(study, [probe])["bounds"]) == set(protocol)
-    assert probe.run(protocol, 0).cell == probe.cell
-
-
 @given(
     st.lists(st.floats(0, 1), min_size=1, max_size=30),
     st.floats(0, 1),
@@ -119,7 +107,9 @@ def test_only_keys_that_the_model_uses_are_tuned() -> None:
     present = present_protocol(study.cells[0])
     assert list(present) == ["learning_rate", "initial_scale"]
     assert bounds(present) == {key: SPACE[key] for key in present}
-    run = TunedProbe(study.cells[0], 2, 4).run(rounded(present), 0)
+    probe = TunedProbe(study.cells[0], 2, 4)
+    assert set(described(study, [probe])["bounds"]) == set(present)
+    run = probe.run(rounded(present), 0)
     assert run == Run(cell=study.cells[0], h=2, d_k=4, seed=0)
 
 

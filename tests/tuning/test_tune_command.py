@@ -17,7 +17,7 @@ from optuna.storages.journal import JournalFileBackend
 from rgr_dist.cli import call
 from rgr_dist.study.from_yaml import load_study
 from rgr_dist.tuning.training_protocol import SPACE, TunedProbe
-from tests.small_study import RGR, rgr, write_study
+from tests.small_study import RGR, Refused, rgr, write_study
 
 SHORT = {"max_steps": 400, "check_every": 100, "patience": 2, "learning_rate": 0.01}
 SHORT |= {"validation_contexts": 50, "test_contexts": 100}
@@ -148,40 +148,31 @@ def test_a_tuning_that_is_killed_repeats_no_run_and_ends_as_if_it_had_not_been(
     assert answer["present_score"] == tuned[1]["present_score"]
 
 
-def test_what_cannot_be_tuned_is_told_in_one_line_and_nothing_is_written(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("said", "options"),
+    [
+        ("give a URI that both can open", "--address ray://127.0.0.1:9"),
+        ("no Ray cluster answers there", "--address 127.0.0.1:9"),
+        ("cell m=5: not in small", "--cell m=16 --cell m=5"),
+        ("it has m=16,d_model=8; m=16,d_model=16", "--cell m=5"),
+        ("h = 3: not in small; it has 1, 2, 4", "--heads 3"),
+        ("not a multiple of h = 2", "--heads 2 --D_K 3"),
+        ("--trials", "--trials 0"),
+        ("valid: auto", "--engine warp"),
+    ],
+)
+def test_what_cannot_be_tuned_is_refused(
+    said: str, options: str, tmp_path: Path, refused: Refused
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     write_study(tmp_path)
-    before = sorted(tmp_path.rglob("*"))
-    for said, *options in (
-        ("give a URI that both can open", "--address", "ray://127.0.0.1:9"),
-        ("no Ray cluster answers there", "--address", "127.0.0.1:9"),
-        ("cell m=5: not in small", "--cell", "m=16", "--cell", "m=5"),
-        ("it has m=16,d_model=8; m=16,d_model=16", "--cell", "m=5"),
-        ("h = 3: not in small; it has 1, 2, 4", "--heads", "3"),
-        ("not a multiple of h = 2", "--heads", "2", "--D_K", "3"),
-        ("--trials", "--trials", "0"),
-        ("valid: auto", "--engine", "warp"),
-    ):
-        assert call(["tune", "small.yaml", *options]) == 2
-        shown = capsys.readouterr()
-        assert shown.out == ""
-        assert len(shown.err.splitlines()) == 1, shown.err
-        assert said in shown.err
-        assert sorted(tmp_path.rglob("*")) == before
+    refused(said, "tune", "small.yaml", *options.split())
 
 
-def test_a_journal_that_is_none_is_told_in_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_journal_that_is_none_is_refused(tmp_path: Path, refused: Refused) -> None:
     write_study(tmp_path)
     journal = tmp_path / "results/studies/small/tuning.journal"
     journal.parent.mkdir(parents=True)
     journal.write_text("nothing of\nthe kind\n")
-    assert call(["tune", "small.yaml", "--trials", "1"]) == 2
-    shown = capsys.readouterr()
-    assert "tuning.journal: not a readable journal" in shown.err
-    assert len(shown.err.splitlines()) == 1
+    said = "tuning.journal: not a readable journal"
+    refused(said, "tune", "small.yaml", "--trials", "1")
     assert journal.read_text() == "nothing of\nthe kind\n"
