@@ -10,7 +10,7 @@ import pandas as pd
 from analysis import wording
 from analysis.load import StudyResults, per_study
 from analysis.rows import Row, by_size, name_keys
-from analysis.thresholds.best import best_of
+from analysis.thresholds.best import best_of, with_bounds
 from analysis.thresholds.certificates import certificate_words
 from rgr_dist.paper import capacity_scale, compression
 
@@ -27,7 +27,7 @@ STATUS = {
 def thresholds_of(results: StudyResults) -> pd.DataFrame:
     """The threshold of every (cell, setting), in the study's order."""
     order = {cell.cell_id: i for i, cell in enumerate(results.study.cells)}
-    table = results.thresholds
+    table = with_bounds(results.thresholds, results.study)
     ours = table[table["cell_id"].isin(order)]
     ours = ours.assign(_order=ours["cell_id"].map(order))
     ours = ours.sort_values(["_order", results.study.search.sizes.arm])

@@ -162,9 +162,3 @@ def test_the_findings_in_words(page: str, cells: Cells) -> None:
 
 
 def test_the_ratio_to_the_scale(page: str, cells: Cells) -> None:
-    ratios = {size: cell.D_K / cell.scale for size, cell in cells.items()}
-    least, most = min(ratios, key=ratios.__getitem__), max(ratios, key=ratios.__getitem__)
-    assert (
-        f"Over 12 cells DK* · dmodel / (m′ log₂ m) goes from {ratios[least]:#.3g} at (m, dmodel) = "
-        f"{shown(least)} to {ratios[most]:#.3g} at {shown(most)}."
-    ) in words(page, "law")
