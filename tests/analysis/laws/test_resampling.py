@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -40,6 +41,14 @@ def test_a_threshold_moves_as_often_as_its_seeds_say(made_up: SimpleNamespace) -
     moved = (draws.passes[:, 0] == 22).mean()
     assert moved == pytest.approx(1 - 0.75**4 - 4 * 0.25 * 0.75**3, abs=0.03)
     assert set(draws.fails[draws.passes[:, 0] == 22, 0]) == {20}
+
+
+def test_a_mean_at_the_target_passes_however_its_floats_are_rounded(
+    made_up: SimpleNamespace,
+) -> None:
+    draws = small(made_up, {10: [0.988, 0.989, 0.991, 0.992], 11: [1.0] * 4})
+    passing = [sum(drawn) >= 0 for drawn in product([-2, -1, 1, 2], repeat=4)]
+    assert (draws.passes[:, 0] == 20).mean() == pytest.approx(np.mean(passing), abs=0.03)
 
 
 def test_where_nothing_passes_any_more_the_interval_is_open(made_up: SimpleNamespace) -> None:
