@@ -11,6 +11,7 @@ import pytest
 from analysis.laws.points import points
 from analysis.laws.resampling import Draws, bootstrap_coefficient, draw_seeds
 from analysis.thresholds.best import best_of
+from search.probe_verdict import passes
 from tests.analysis.laws.made_up_cells import LOG_SCALE, draw
 
 
@@ -23,7 +24,7 @@ def small(made_up: SimpleNamespace, scores: dict[int, list[float]]) -> Draws:
         for d_k, own in scores.items()
         for seed, score in enumerate(own)
     ]
-    threshold = min(d_k for d_k, own in scores.items() if np.mean(own) >= 0.99)
+    threshold = min(d_k for d_k, own in scores.items() if passes(own, 0.99))
     results = made_up.results_of(study, runs, [made_up.threshold_row(cell, 2, threshold)])
     return draw_seeds(points(best_of(results)), results.runs, study, draws=4000)
 
@@ -46,8 +47,9 @@ def test_a_threshold_moves_as_often_as_its_seeds_say(made_up: SimpleNamespace) -
 def test_a_mean_at_the_target_passes_however_its_floats_are_rounded(
     made_up: SimpleNamespace,
 ) -> None:
-    draws = small(made_up, {10: [0.988, 0.989, 0.991, 0.992], 11: [1.0] * 4})
-    passing = [sum(drawn) >= 0 for drawn in product([-2, -1, 1, 2], repeat=4)]
+    """Of its four seeds one has not run: 2, -1, -1 thousandths above the target of 0.99."""
+    draws = small(made_up, {10: [0.992, 0.989, 0.989], 11: [1.0] * 4})
+    passing = [sum(drawn) >= 0 for drawn in product([2, -1, -1, 0], repeat=4)]
     assert (draws.passes[:, 0] == 20).mean() == pytest.approx(np.mean(passing), abs=0.03)
 
 
