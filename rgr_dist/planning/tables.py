@@ -50,8 +50,8 @@ def threshold_rows(study: Study, portfolio: Portfolio) -> Rows:
                     **sizes.setting(arm),
                     sizes.value: result.value,
                     sizes.total: result.cost,
-                    f"{sizes.total}_low": result.cost_low,
-                    f"{sizes.total}_high": result.cost_high,
+                    sizes.low: result.cost_low,
+                    sizes.high: result.cost_high,
                     "status": result.status,
                     "mean_score": result.passed.mean_score if result.passed else None,
                     "n_seeds": result.passed.n_seeds if result.passed else None,
@@ -67,7 +67,7 @@ def threshold_rows(study: Study, portfolio: Portfolio) -> Rows:
                     "confirmed": result.confirmed,
                     "fresh_mean": finite(fresh.mean_score) if fresh else None,
                     "fresh_seeds": fresh.n_seeds if fresh else None,
-                    f"{sizes.total}_first": None if first is None else sizes.width(arm, first),
+                    sizes.first: None if first is None else sizes.width(arm, first),
                 }
             )
     return rows
