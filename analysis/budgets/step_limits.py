@@ -19,6 +19,7 @@ from scipy.special import chdtrc, chdtri
 from analysis.load import StudyResults, per_study
 from analysis.records import integer
 from analysis.thresholds.best import best_of
+from rgr_dist.planning.budgets import limited_by
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study
 
@@ -183,12 +184,9 @@ def _row(table: pd.DataFrame, family: Sequence[Cell]) -> dict[Hashable, object]:
     low, high = (found[name].fillna(found["D_K"]) for name in ("D_K_low", "D_K_high"))
     numbers = (found["max_steps"], found["D_K"], low, high, found["h_star"])
     limit = limit_of(*(column.astype("float64").tolist() for column in numbers))
-    before, last = (integer(value) for value in own["D_K"].iloc[-2:])
-    limited_by = None
-    if last is not None:
-        limited_by = "budget" if before is None or last < before else "capacity"
+    totals = [integer(D_K) for D_K in own["D_K"]]
     return own.iloc[-1][[*SIZES, "D_K"]].to_dict() | {
-        "limited_by": limited_by,
+        "limited_by": limited_by(totals[-1], totals),
         "D_K_limit": limit.D_K,
         "limit_low": limit.low,
         "limit_high": limit.high,

@@ -21,10 +21,13 @@ from analysis.laws.points import log_ends
 from analysis.runs import scored
 from rgr_dist.study.study import Study
 from search.confidence_interval import t_quantile
+from search.probe_verdict import passes
 
 DRAWS = 1000
 SEED = 20260101
 """Of the generator: the same runs give the same intervals."""
+TIE = 1e-9
+"""A mean so near to the target may have been rounded across it."""
 
 
 @dataclass(frozen=True)
@@ -69,21 +72,39 @@ def draw_seeds(cells: pd.DataFrame, runs: pd.DataFrame, study: Study, draws: int
             continue
         h = int(cell["h_star"])
         widths, column = np.unique(d_k[at], return_inverse=True)
-        scores, known = np.zeros((2, seeds, len(widths)))
+        scores = np.zeros((seeds, len(widths)))
         scores[seed[at], column] = np.minimum(score[at], 1e300)
-        known[seed[at], column] = 1.0
-        counts = generator.multinomial(seeds, [1 / seeds] * seeds, size=draws).astype(np.float64)
-        drawn = counts @ known
-        seen = scores.sum(axis=0) / known.sum(axis=0)
-        mean = np.where(drawn > 0, counts @ scores / np.maximum(drawn, 1), seen)
-        refuted = (h * widths <= cell["D_K_fails"]) & _reaches(seen, target, minimised)
-        passing = _reaches(mean, target, minimised) & ~refuted
+        known = np.zeros(scores.shape, dtype=bool)
+        known[seed[at], column] = True
+        counts = generator.multinomial(seeds, [1 / seeds] * seeds, size=draws)
+        seen = _passing(np.ones((1, seeds), dtype=np.int64), scores, known, target, minimised)[0]
+        passing = _passing(counts, scores, known, target, minimised)
+        passing = np.where(counts @ known > 0, passing, seen)
+        refuted = (h * widths <= cell["D_K_fails"]) & seen
+        passing &= ~refuted
         fails[:, i], passes[:, i] = _brackets(passing, h * widths.astype(np.float64), h)
     return Draws(fails, passes)
 
 
-def _reaches(mean: Array, target: float, minimised: bool) -> npt.NDArray[np.bool_]:
-    return mean <= target + 1e-12 if minimised else mean >= target - 1e-12
+def _passing(
+    counts: npt.NDArray[np.int64], scores: Array, known: Array, target: float, minimise: bool
+) -> npt.NDArray[np.bool_]:
+    """Whether each probe passes on the seeds of each draw, shape (draws, probes).
+
+    Exact sums of all would take far longer than the fits: only near ties are decided by them.
+
+    Args:
+        counts: how often a draw has each seed, shape (draws, seeds).
+        scores: zero where a seed has not run, shape (seeds, probes).
+        known: whether it has run.
+    """
+    mean = counts @ scores / np.maximum(counts @ known, 1)
+    good = mean <= target if minimise else mean >= target
+    for draw, probe in np.argwhere(np.abs(mean - target) < TIE):
+        ran = known[:, probe]
+        drawn = np.repeat(scores[ran, probe], counts[draw, ran])
+        good[draw, probe] = passes(drawn.tolist(), target, minimise)
+    return good
 
 
 def _brackets(good: npt.NDArray[np.bool_], widths: Array, h: int) -> tuple[Array, Array]:

@@ -6,6 +6,7 @@ import pandas as pd
 
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Study
+from search.probe_verdict import passes
 
 KEYS = ["cell_id", "m", "d_model", "h", "d_k", "D_K", "precision", "bits"]
 UNROUNDED = "float32"
@@ -26,30 +27,34 @@ def stored_all_pairs(store: Store, study: Study, best: pd.DataFrame) -> pd.DataF
     return rows.drop_duplicates(["run_id", "precision"])
 
 
-def rounded_means(rows: pd.DataFrame, target: float) -> pd.DataFrame:
+def rounded_means(rows: pd.DataFrame, target: float, minimise: bool = False) -> pd.DataFrame:
     """Means over the seeds of each threshold at each precision.
+
+    Args:
+        minimise: lower scores are better.
 
     Returns:
         ``cell_id, m, d_model, h, d_k, D_K, precision, bits, seeds, mean_score, passes, exact,
         mean_f1, mean_failed_pairs, least_margin``: the mean test score, whether it reaches the
         target, how many seeds are right on all pairs, and the means over all pairs.
     """
-    table = rows.groupby(KEYS, sort=False, as_index=False).agg(
+    return rows.groupby(KEYS, sort=False, as_index=False).agg(
         seeds=("score", "size"),
         mean_score=("score", "mean"),
+        passes=("score", lambda scores: passes(scores.tolist(), target, minimise)),
         exact=("failed_pairs", lambda failed: int((failed == 0).sum())),
         mean_f1=("f1", "mean"),
         mean_failed_pairs=("failed_pairs", "mean"),
         least_margin=("margin", "min"),
     )
-    table.insert(len(KEYS) + 2, "passes", table["mean_score"] >= target)
-    return table
 
 
 def rounded_thresholds(store: Store, study: Study, best: pd.DataFrame) -> pd.DataFrame:
     """``rounded_means`` of what the store holds of a study's thresholds; may be empty."""
     rows = stored_all_pairs(store, study, best)
-    return rows if rows.empty else rounded_means(rows, study.search.target)
+    if rows.empty:
+        return rows
+    return rounded_means(rows, study.search.target, study.cells[0].minimised)
 
 
 def bits_needed(means: pd.DataFrame) -> pd.DataFrame:

@@ -199,7 +199,8 @@ def all_pairs(
         kept = kept[kept["run_id"].isin([run.run_id for run, _ in standing])]
         rows += [r for r in _records(kept) if (r["run_id"], r["precision"]) not in again]
     store.write_study_table(resolved.name, "all_pairs", rows)
-    means = rounded_means(pd.DataFrame(rows), resolved.search.target)
+    search, minimised = resolved.search, resolved.cells[0].minimised
+    means = rounded_means(pd.DataFrame(rows), search.target, minimised)
     means = means[means["precision"].isin(asked) & means["cell_id"].isin(at)]
     bits = {row["cell_id"]: graph_bits_per_parameter(row) for row in best.to_dict("records")}
     means["bits_per_parameter"] = means.pop("cell_id").map(bits)

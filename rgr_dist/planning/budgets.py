@@ -8,8 +8,8 @@ rate looks ahead to the limit, as the cosine schedule does: there each limit has
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
 
 import pandas as pd
 
@@ -73,6 +73,27 @@ def _records(runs: pd.DataFrame) -> Iterable[Row]:
     """Rows as a store takes them: None where a value is missing, plain numbers else."""
     objects = runs.astype(object)
     return objects.where(objects.notna(), None).to_dict("records")  # type: ignore[return-value]
+
+
+def limited_by(
+    total: float | None, at_each: Sequence[float | None]
+) -> Literal["capacity", "budget"] | None:
+    """What keeps a threshold from being lower: training budget, or capacity as far as it is seen.
+
+    Args:
+        total: the threshold's total width, such as D_K; None if there is no threshold.
+        at_each: the same at every step limit, increasing.
+
+    Returns:
+        budget if the largest limit has a lower threshold, or the last two still differ; capacity
+        if those two have the same; None where there is one limit, or a threshold is missing.
+    """
+    if len(at_each) < 2 or total is None:
+        return None
+    before, last = at_each[-2:]
+    if last is None:
+        return None
+    return "budget" if last < total or before is None or last < before else "capacity"
 
 
 def trained_steps(runs: pd.DataFrame) -> pd.Series[Any]:

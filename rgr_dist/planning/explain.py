@@ -42,7 +42,7 @@ def explain_cell(
     check_heads(cell, state, heads)
     sizes = search.sizes
     decisions = _decision_rows(state, sizes, _runs_by_key(cell, sizes, search.runs))
-    of_arm, of_value = sizes.shown(sizes.arm), sizes.value
+    of_arm, of_value = sizes.shown_arm, sizes.value
     own = search.expected[cell.cell_id]
     listed = heads or shown_arms(state)
     shown = [row for row in decisions if row[of_arm] in listed]
@@ -60,7 +60,7 @@ def explain_cell(
     if lost := failures(failed):
         facts["failures"] = lost
     ends = [_end_row(state, sizes, arm) for arm in listed]
-    return {"decisions": shown, "heads" if sizes.arm == "h" else "settings": ends}, facts
+    return {"decisions": shown, sizes.arms_key: ends}, facts
 
 
 def command_to_repeat(source: str, overrides: Sequence[str], cell: Cell, store: Store) -> str:
@@ -124,7 +124,7 @@ def _decision_rows(state: CellState, sizes: SizeAxis, stored: pd.DataFrame) -> R
         rows.append(
             {
                 "step": step,
-                sizes.shown(sizes.arm): decision.arm,
+                sizes.shown_arm: decision.arm,
                 sizes.value: decision.value,
                 sizes.total: sizes.width(*probe),
                 "why": decision.reason,
@@ -151,12 +151,12 @@ def _end_row(state: CellState, sizes: SizeAxis, arm: int) -> dict[str, Any]:
     result = state.result(arm)
     passed, failed = result.contradiction or (result.passed, result.failed)
     return {
-        sizes.shown(sizes.arm): arm,
+        sizes.shown_arm: arm,
         "status": result.status,
         sizes.value: result.value,
         sizes.total: result.cost,
-        f"{sizes.total}_low": result.cost_low,
-        f"{sizes.total}_high": result.cost_high,
+        sizes.low: result.cost_low,
+        sizes.high: result.cost_high,
         "because": result.because,
         "pass_mean": finite(passed.mean_score) if passed else None,
         "fail_mean": finite(failed.mean_score) if failed else None,

@@ -41,7 +41,6 @@ def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
     check_memory(study, open_cells(study, portfolio), machine_memory(), "this machine")
     pace, stored = seconds_per_work(runs, study), Counter(runs["cell_id"])
     rows, total, sizes = [], Forecast(), study.search.sizes
-    arms = "heads" if sizes.arm == "h" else "settings"
     for cell, left in zip(study.cells, forecast(study, portfolio), strict=True):
         state = portfolio.state(cell.cell_id)
         total += left
@@ -49,11 +48,11 @@ def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
         rows.append(
             {
                 **_sizes(study, cell),
-                arms: len(state.plan.axes),
+                sizes.arms_key: len(state.plan.axes),
                 f"max_{sizes.total}": max(
                     sizes.width(arm, axis[-1]) for arm, axis in state.plan.axes.items()
                 ),
-                f"next_{sizes.shown(sizes.arm)}": first.key.arm if first else None,
+                f"next_{sizes.shown_arm}": first.key.arm if first else None,
                 f"next_{sizes.value}": first.key.value if first else None,
                 "stored_runs": stored[cell.cell_id],
                 "probes_left": left.probes,
@@ -97,7 +96,7 @@ def study_status(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
             rows.append(
                 {
                     **_sizes(study, cell),
-                    sizes.shown(sizes.arm): arm,
+                    sizes.shown_arm: arm,
                     "status": state.result(arm).status,
                     "fails_at": bracket.low or None,
                     "passes_at": bracket.high,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
+from rgr_dist.planning.budgets import limited_by
 from rgr_dist.planning.portfolio import shown_arms
 from rgr_dist.store.store import Store
 from rgr_dist.study.axis import SizeAxis
@@ -16,7 +17,6 @@ from search.cell_state import CellState
 from search.portfolio import Portfolio
 from search.protocol import ArmResult, ProbeKey, ProbeResult
 
-Limit = Literal["capacity", "budget"]
 Rows = list[dict[str, Any]]
 
 
@@ -50,8 +50,8 @@ def threshold_rows(study: Study, portfolio: Portfolio) -> Rows:
                     **sizes.setting(arm),
                     sizes.value: result.value,
                     sizes.total: result.cost,
-                    f"{sizes.total}_low": result.cost_low,
-                    f"{sizes.total}_high": result.cost_high,
+                    sizes.low: result.cost_low,
+                    sizes.high: result.cost_high,
                     "status": result.status,
                     "mean_score": result.passed.mean_score if result.passed else None,
                     "n_seeds": result.passed.n_seeds if result.passed else None,
@@ -60,14 +60,14 @@ def threshold_rows(study: Study, portfolio: Portfolio) -> Rows:
                     ),
                     "because": result.because,
                     "limited_by": limited_by(
-                        result, [result if one is state else one.result(arm) for one in budgets]
+                        result.cost, [one.result(arm).cost for one in budgets]
                     ),
                     "n_edges": cell.n_edges,
                     "max_steps": cell.training.max_steps,
                     "confirmed": result.confirmed,
                     "fresh_mean": finite(fresh.mean_score) if fresh else None,
                     "fresh_seeds": fresh.n_seeds if fresh else None,
-                    f"{sizes.total}_first": None if first is None else sizes.width(arm, first),
+                    sizes.first: None if first is None else sizes.width(arm, first),
                 }
             )
     return rows
@@ -113,24 +113,6 @@ def asked_probes(study: Study, portfolio: Portfolio) -> Rows:
         for cell in study.cells
         for key, seeds in sorted(portfolio.state(cell.cell_id).asked.items())
     ]
-
-
-def limited_by(result: ArmResult, budgets: Sequence[ArmResult]) -> Limit | None:
-    """What keeps a threshold from being lower: training budget, or capacity as far as it is seen.
-
-    Args:
-        budgets: the results of the same arm at every budget, increasing.
-
-    Returns:
-        budget if a larger one has a lower threshold, or the last two still differ; capacity if
-        those two have the same; None where there is one budget, or a threshold is missing.
-    """
-    costs = [one.cost for one in budgets]
-    if len(budgets) < 2 or result.cost is None or costs[-1] is None:
-        return None
-    if costs[-1] < result.cost or costs[-2] is None or costs[-1] < costs[-2]:
-        return "budget"
-    return "capacity"
 
 
 def _passes_from(

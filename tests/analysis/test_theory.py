@@ -199,6 +199,20 @@ def test_the_bits_needed_are_the_fewest_from_which_on_all_pass(results: StudyRes
     assert (row["bits"], row["tried_below"], row["exact"], row["seeds"]) == (6, 5, 1, 2)
 
 
+def test_whether_rounded_weights_pass_is_exact_and_knows_which_scores_are_better(
+    results: StudyResults,
+) -> None:
+    cell, means = results.study.cells[0], {"float32": 0.3, "int8": 0.5, "int4": 0.7}
+    rows = pd.DataFrame(all_pairs_rows(cell, 3, 8, means))
+    assert rounded_means(rows, 0.5)["passes"].tolist() == [False, True, True]
+    assert rounded_means(rows, 0.5, minimise=True)["passes"].tolist() == [True, True, False]
+    table = rounded_means(
+        pd.concat([rows.head(1).assign(score=score) for score in (0.988, 0.99, 0.992)]), 0.99
+    )
+    assert table["mean_score"][0] < 0.99  # as floats are added
+    assert table["passes"].tolist() == [True]
+
+
 def test_the_section_is_in_the_report_of_a_study_with_something_to_compare(
     results: StudyResults, store: Store, tmp_path: Path
 ) -> None:

@@ -76,6 +76,29 @@ def test_the_estimate_is_within_a_factor_of_two_of_the_measured_peak(
     assert measured / 2 < run_memory(runs[1].cell, h * d_k) < 2 * measured
 
 
+@pytest.mark.parametrize(
+    ("model", "m", "d_model", "D_K", "peak"),
+    [
+        ("max", 200_000, 64, 8, 209e6),
+        ("max", 4000, 64, 1024, 72e6),
+        ("max", 300_000, 16, 160, 833e6),
+        ("max", 1000, 2048, 2048, 202e6),
+        ("softmax", 100_000, 64, 32, 129e6),
+        ("value", 100_000, 128, 32, 339e6),
+        ("transformer", 20_000, 512, 512, 211e6),
+        ("ours", 8000, 256, 64, 110e6),
+    ],
+)
+def test_the_estimate_is_near_the_peak_that_was_measured_before(
+    model: str, m: int, d_model: int, D_K: int, peak: float
+) -> None:
+    """The peaks of the test above, of every kind of run."""
+    sizes = {"model": model, "m": m, "d_model": d_model}
+    batches = {"training": {"batch_size": 64, "weight_decay": 0.1}}
+    cell = Cell.model_validate(sizes | (batches if model == "transformer" else {}))
+    assert 0.8 * peak < run_memory(cell, D_K) < 1.3 * peak
+
+
 @pytest.mark.parametrize("verb", ["plan", "run"])
 def test_a_cell_whose_one_run_would_not_fit_is_refused_in_one_line(
     verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

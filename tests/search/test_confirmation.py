@@ -149,6 +149,27 @@ def test_a_retested_winner_is_confirmed_on_seeds_beyond_those_of_its_retest() ->
     assert sorted(evidence[ProbeKey(1, 4)]) == list(range(first + 3))
 
 
+def test_a_confirmed_winner_that_is_retested_must_be_confirmed_anew() -> None:
+    """Once arm 2 is refuted arm 1 is the best: its interval shows a fail above its threshold.
+
+    Its first fresh seeds, 2 to 4, overlap those of the retest, 2 and 3; from 4 on it fails.
+    """
+    wins: dict[int, dict[int, tuple[float, ...]]] = {
+        1: {4: (1.0, 0.98, 1.0, 1.0, 0.97, 0.97, 0.97), 8: (0.98, 0.98, *[1.0] * 5)},
+        2: {1: (1.0, 1.0, *[0.0] * 5)},
+    }
+
+    def score(arm: int, value: int, seed: int) -> float:
+        return wins[arm].get(value, [0.0] * 7)[seed]
+
+    axes = {1: (2, 4, 8), 2: (1,)}
+    plan = CellPlan("cell", axes, 4.0, keep_within=None, intervals="best", confirm_seeds=3)
+    state, _ = search(SimulatedCell(plan, SeedTest(0.985, 2, extra=2), score))
+    asked = [d for d in state.decisions if d.want == "fresh seeds" and (d.arm, d.value) == (1, 4)]
+    assert [(d.first_seed, d.verdict) for d in asked] == [(2, "pass"), (4, "fail")]
+    assert state.result(1).value == 8
+
+
 def test_every_value_near_a_threshold_takes_the_seeds_of_the_transition() -> None:
     plan = CellPlan(
         "cell", axes_to({1: 32, 4: 8}), 8.0, intervals=False, transition_seeds=7,

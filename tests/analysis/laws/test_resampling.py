@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from analysis.laws.points import points
 from analysis.laws.resampling import Draws, bootstrap_coefficient, draw_seeds
 from analysis.thresholds.best import best_of
+from search.probe_verdict import passes
 from tests.analysis.laws.made_up_cells import LOG_SCALE, draw
 
 
@@ -22,7 +24,7 @@ def small(made_up: SimpleNamespace, scores: dict[int, list[float]]) -> Draws:
         for d_k, own in scores.items()
         for seed, score in enumerate(own)
     ]
-    threshold = min(d_k for d_k, own in scores.items() if np.mean(own) >= 0.99)
+    threshold = min(d_k for d_k, own in scores.items() if passes(own, 0.99))
     results = made_up.results_of(study, runs, [made_up.threshold_row(cell, 2, threshold)])
     return draw_seeds(points(best_of(results)), results.runs, study, draws=4000)
 
@@ -40,6 +42,15 @@ def test_a_threshold_moves_as_often_as_its_seeds_say(made_up: SimpleNamespace) -
     moved = (draws.passes[:, 0] == 22).mean()
     assert moved == pytest.approx(1 - 0.75**4 - 4 * 0.25 * 0.75**3, abs=0.03)
     assert set(draws.fails[draws.passes[:, 0] == 22, 0]) == {20}
+
+
+def test_a_mean_at_the_target_passes_however_its_floats_are_rounded(
+    made_up: SimpleNamespace,
+) -> None:
+    """Of its four seeds one has not run: 2, -1, -1 thousandths above the target of 0.99."""
+    draws = small(made_up, {10: [0.992, 0.989, 0.989], 11: [1.0] * 4})
+    passing = [sum(drawn) >= 0 for drawn in product([2, -1, -1, 0], repeat=4)]
+    assert (draws.passes[:, 0] == 20).mean() == pytest.approx(np.mean(passing), abs=0.03)
 
 
 def test_where_nothing_passes_any_more_the_interval_is_open(made_up: SimpleNamespace) -> None:

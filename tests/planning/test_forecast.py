@@ -1,0 +1,45 @@
+"""What a study still needs, where probes have more seeds, or fail further up, than expected."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rgr_dist.planning.forecast import forecast
+from rgr_dist.planning.portfolio import open_portfolio
+from search.protocol import Probe
+from tests.planning.test_portfolio import run_row, runs_of, study_of
+
+
+def test_seeds_beyond_those_that_a_fail_takes_save_no_run_of_other_probes() -> None:
+    """Of 10 seeds, neither 2 nor 5 at 0.985 decide against 0.99; a fail takes 2 as a rule."""
+    study = study_of(heads=[1], seeds=10, intervals=False, confirm_seeds=0)
+    (cell,) = study.cells
+    first = open_portfolio(study, runs_of([])).ask()
+    assert isinstance(first, Probe)
+    assert first.value > 1
+    known = [run_row(cell, 1, first.value, seed) for seed in range(10)]
+    below = open_portfolio(study, runs_of(known)).ask()
+    assert isinstance(below, Probe)
+    assert below.value < first.value
+    left = []
+    for count in (2, 5):
+        rows = [run_row(cell, 1, below.value, seed, score=0.985) for seed in range(count)]
+        left += forecast(study, open_portfolio(study, runs_of(known + rows)))
+    assert left[0] == left[1]
+    assert left[0].runs >= 0
+
+
+def test_a_width_below_one_that_failed_is_expected_to_fail() -> None:
+    """The law expects a threshold of a few; 19 has failed, and its last seed goes to the limit."""
+    study = study_of(heads=[1], seeds=3, intervals=True, confirm_seeds=0)
+    (cell,) = study.cells
+    rows: list[dict[str, Any]] = []
+    while (portfolio := open_portfolio(study, runs_of(rows))).state(cell.cell_id).needs[
+        0
+    ].want == "verdict":
+        probe = portfolio.ask()
+        assert isinstance(probe, Probe)
+        score = 1.0 if probe.value >= 20 else 0.5
+        rows += [run_row(cell, 1, probe.value, seed, score=score) for seed in probe.seeds]
+    (left,) = forecast(study, portfolio)
+    assert (left.runs, left.steps, left.at_least) == (1, cell.training.max_steps, True)

@@ -1,0 +1,65 @@
+"""What a threshold says of its step limit, where cells are searched at several."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from rgr_dist.planning.budgets import limited_by
+from rgr_dist.planning.portfolio import open_portfolio
+from rgr_dist.planning.tables import threshold_rows
+from search.protocol import Probe
+from tests.planning.test_portfolio import run_row, runs_of, study_of
+
+
+@pytest.mark.parametrize(
+    ("total", "at_each", "by"),
+    [
+        (20, [20, 20, 12], "budget"),  # a larger limit has a lower one
+        (12, [20, 20, 12], "budget"),  # the last two still differ
+        (12, [None, 12], "budget"),  # censored but at the largest limit
+        (20, [20, 12, 12], "budget"),
+        (12, [20, 12, 12], "capacity"),
+        (12, [12, 16], "capacity"),
+        (None, [None, 12], None),
+        (12, [12, None], None),  # open or censored at the largest limit
+        (12, [12], None),
+    ],
+)
+def test_what_limits_a_threshold(
+    total: int | None, at_each: list[int | None], by: str | None
+) -> None:
+    assert limited_by(total, at_each) == by
+
+
+@pytest.mark.parametrize(
+    ("widths", "by", "passes_from"),
+    [
+        ((9, 9), ["capacity", "capacity"], [1000, 1000]),
+        ((9, 5), ["budget", "budget"], [1000, 2000]),
+        ((99, 5), [None, "budget"], [None, 2000]),
+        ((9, 99), [None, None], [1000, None]),
+    ],
+)
+def test_the_table_says_from_which_limit_on_a_threshold_passes(
+    widths: tuple[int, int], by: list[str | None], passes_from: list[int | None]
+) -> None:
+    """Smallest passing d_k of one head at both limits; 99 is beyond the largest allowed."""
+    training = {"max_steps": 1000}
+    cells = [{"m": 16, "d_model": 8, "training": training}]
+    study = study_of(cells, heads=[1], retest_steps=2, confirm_seeds=0, intervals=False)
+    smallest = dict(zip([cell.cell_id for cell in study.cells], widths, strict=True))
+    of_id = {cell.cell_id: cell for cell in study.cells}
+    rows: list[dict[str, Any]] = []
+    while isinstance(probe := (portfolio := open_portfolio(study, runs_of(rows))).ask(), Probe):
+        score = float(probe.value >= smallest[probe.cell])
+        rows += [
+            run_row(of_id[probe.cell], probe.arm, probe.value, seed, score=score)
+            for seed in probe.seeds
+        ]
+    table = threshold_rows(study, portfolio)
+    assert [row["limited_by"] for row in table] == by
+    certificates = [json.loads(row["certificate"] or '{"pass": {}}') for row in table]
+    assert [sides["pass"].get("passes_from_max_steps") for sides in certificates] == passes_from
