@@ -159,6 +159,3 @@ def test_the_findings_in_words(page: str, cells: Cells) -> None:
     assert large["cells with a final threshold"] == "12 of 12"
     assert large["DK* across the cells"] == f"{by_width[0].D_K} – {by_width[-1].D_K}"
     assert large["h*, best number of heads"] == f"{min(heads)} – {max(heads)}"
-
-
-def test_the_ratio_to_the_scale(page: str, cells: Cells) -> None:
