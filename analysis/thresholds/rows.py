@@ -25,7 +25,7 @@ STATUS = {
 
 @per_study
 def thresholds_of(results: StudyResults) -> pd.DataFrame:
-    """The threshold of every (cell, setting), in the study's order."""
+    """The threshold of every (cell, setting), or its bound, in the study's order."""
     order = {cell.cell_id: i for i, cell in enumerate(results.study.cells)}
     table = with_bounds(results.thresholds, results.study)
     ours = table[table["cell_id"].isin(order)]

@@ -13,8 +13,11 @@ from analysis.drawing.panel import Panel
 from analysis.facts import tables as facts
 from analysis.facts.figures import draw_laws, draw_ranks, draw_taus
 from analysis.facts.statements import statements
+from analysis.heads.by_heads import heads_of
+from analysis.heads.figures import draw_thresholds_by_head
 from analysis.load import StudyResults
 from analysis.thresholds.listing import best_records
+from analysis.thresholds.rows import cells_of
 from rgr_dist.store.schema import RUNS, THRESHOLDS
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
@@ -31,7 +34,8 @@ EMPTY: dict[str, Any] = dict.fromkeys(
 def made_up() -> tuple[Study, StudyResults]:
     """The tiny study: one cell found in both settings, one censored, one not finished."""
     study = parse_study(TINY)
-    ends = {"pass": {"D_V": 3, "d_vo": 3}, "fail": {"D_V": 2, "d_vo": 2}}
+    seeds = {"mean_score": 0.9, "n_seeds": 2}
+    ends = {"pass": {"D_V": 3, "d_vo": 3, **seeds}, "fail": {"D_V": 2, "d_vo": 2, **seeds}}
     told = {
         (0, 1): {"d_vo": 3, "D_V": 3, "D_V_low": 2, "D_V_high": 4, "status": "found",
                  "mean_score": 0.9, "n_seeds": 2, "certificate": json.dumps(ends),
@@ -144,6 +148,27 @@ ROWS = [
 
 def marks(panel: Panel) -> list[tuple]:
     return [(p.cell, p.x, p.y, p.low, p.high, p.arrow, p.hollow, p.h, p.text) for p in panel.points]
+
+
+def test_the_frontier_is_drawn_as_it_is_tabled() -> None:
+    study, results = made_up()
+    figure = draw_thresholds_by_head(cells_of(results), heads_of(results), study.search.sizes)
+    assert figure.name == "frontier"
+    open_, found = figure.panels  # by size; a cell of which nothing is known has none
+    assert (open_.title[1], found.title[1]) == ("open", "D_V* = 3 at d_qk* = 2")
+    assert [(p.x, p.y, p.low, p.high, p.arrow, p.hollow, p.h) for p in found.points] == [
+        (1, 3, 2, 4, False, False, 1),
+        (2, 3, 3, 3, False, False, 2),
+    ]
+    assert [(p.x, p.y, p.arrow, p.hollow) for p in open_.points] == [
+        (1, 5, True, False),  # censored: wider than every width allowed
+        (2, 2, True, True),
+    ]
+    *equal, best = [line for line in found.lines if line.look == "guide"]
+    totals = [{round(x + y, 9) for x, y in line.points} for line in equal]
+    assert totals == [{4.0 * 2**i} for i in range(len(totals))], "each of one number of parameters"
+    assert {y for _, y in best.points} == {3}
+    assert [line.points for line in found.lines if line.look == "series"] == [((1, 3), (2, 3))]
 
 
 def test_ranks_and_laws_are_drawn_as_they_are_tabled() -> None:
