@@ -59,12 +59,6 @@ def cell_name(row: Mapping[Any, Any]) -> str:
     return f"m = {row['m']}, d_model = {row['d_model']}" + (f", r = {degree}" if degree > 1 else "")
 
 
-def short_name(row: Mapping[Any, Any]) -> str:
-    """``(64, 16)``, for lists of cells; ``(64, 16, r = 4)`` if the degree is not 1."""
-    degree = int(row.get("degree", 1))
-    return f"({row['m']}, {row['d_model']}" + (f", r = {degree})" if degree > 1 else ")")
-
-
 def with_range(value: Any, low: Any, high: Any) -> str:
     """``20 [18–24]``; ``[18–24]`` or ``≥ 18`` without a value; ``?`` for an unknown end."""
     middle, bottom, top = integer(value), integer(low), integer(high)

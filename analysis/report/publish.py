@@ -67,7 +67,7 @@ def write_report(results: StudyResults, folder: Path) -> Path:
 
 def report(results: StudyResults) -> tuple[str, dict[str, bytes]]:
     """The page of a study as HTML, and the files beside it by name."""
-    results, content = results, sections(results)
+    content = sections(results)
     files = files_of(content)
     if results.study.record.finds_D_K:
         laws = {"laws": [asdict(law) for law in fits_of(results).laws]}
