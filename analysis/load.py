@@ -11,10 +11,10 @@ import pandas as pd
 
 from rgr_dist.planning.portfolio import StoredSearch, stored_search
 from rgr_dist.planning.tables import asked_probes, decision_rows, threshold_rows
+from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.store.schema import DECISIONS, THRESHOLDS
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Study
-from search.portfolio import Portfolio
 
 Computed = TypeVar("Computed")
 

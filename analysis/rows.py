@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.cell_names import CellName, cell_names
-from analysis.load import StudyResults, per_study
-from analysis.records import integer, real
+from rgr_dist.analysis.cell_names import CellName, cell_names
+from rgr_dist.analysis.load import StudyResults, per_study
+from rgr_dist.analysis.records import integer, real
 
 Row = dict[str, Any]
 """A row with ``anchor``, ``short`` and ``full``, the names of its cell, and often ``text``,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from analysis.load import StudyResults, per_study
+from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.planning.budgets import trained_steps
 from rgr_dist.study.study import Study
 

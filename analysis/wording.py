@@ -8,7 +8,7 @@ from typing import Any
 import humanize
 import pandas as pd
 
-from analysis.records import integer
+from rgr_dist.analysis.records import integer
 
 MISSING = "–"
 

@@ -33,13 +33,13 @@ from rgr_dist.paper import capacity_scale
 from rgr_dist.planning.expectations import record
 from rgr_dist.planning.portfolio import open_portfolio, stored_search
 from rgr_dist.planning.tables import write_tables
+from rgr_dist.search.protocol import Probe
 from rgr_dist.store.row import FAILED, cell_columns
 from rgr_dist.store.schema import RUNS
 from rgr_dist.store.store import Store
 from rgr_dist.study.cell import PROTOCOL, Cell, canonical_json
 from rgr_dist.study.from_yaml import load_study
 from rgr_dist.study.study import Study
-from search.protocol import Probe
 
 LIMIT_SECONDS = 3.0
 SMALL = 12

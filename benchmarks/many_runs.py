@@ -4,8 +4,8 @@
 
 The store is made up, in a folder of its own that is removed afterwards: a study of many cells with
 every width of three head counts stored, ten seeds each, in 40 parts. Loading rebuilds every
-threshold from the runs by replaying the search; fitting is ``analysis.laws.fits``: every law,
-with its intervals and bootstrap. A new process does both, and its peak memory is that of the
+threshold from the runs by replaying the search; fitting is ``rgr_dist.analysis.laws.fits``: every
+law, with its intervals and bootstrap. A new process does both, and its peak memory is that of the
 process, with all that Python has imported. The limits are 30 s and 2 GiB for a million runs;
 processor seconds are what it takes where other programs leave a core free.
 """
@@ -127,8 +127,8 @@ def rows_of(cell: Cell, generator: np.random.Generator) -> pa.Table:
 
 def measure(study: str, out: str) -> dict[str, Any]:
     """Load and fit in this process."""
-    from analysis.laws.fits import fits_of
-    from analysis.load import open_results
+    from rgr_dist.analysis.laws.fits import fits_of
+    from rgr_dist.analysis.load import open_results
     from rgr_dist.store.store import Store
 
     start = time.perf_counter()

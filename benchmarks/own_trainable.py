@@ -43,9 +43,9 @@ from torch import nn
 
 from rgr_dist.cli.listing import Format, print_listing
 from rgr_dist.cli.options import How
-from search.probe_verdict import SeedTest
-from search.protocol import CellPlan, ProbeKey
-from search.tune.score_file import ScoreFile
+from rgr_dist.search.probe_verdict import SeedTest
+from rgr_dist.search.protocol import CellPlan, ProbeKey
+from rgr_dist.search.tune.score_file import ScoreFile
 from threshold_search.baselines import CountedRuns, adaptive, exhaustive
 from threshold_search.simulate import SimulatedRun
 

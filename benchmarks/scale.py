@@ -32,9 +32,9 @@ from rich.console import Console
 
 from rgr_dist.cli.listing import Format, print_listing
 from rgr_dist.cli.options import How
-from search.portfolio import Portfolio
-from search.probe_verdict import SeedTest
-from search.protocol import CellPlan, Probe
+from rgr_dist.search.portfolio import Portfolio
+from rgr_dist.search.probe_verdict import SeedTest
+from rgr_dist.search.protocol import CellPlan, Probe
 
 PROBES_PER_CELL = 12
 """About as many as a made-up cell takes."""
@@ -97,11 +97,11 @@ def resident_mib() -> float:
 def run(probes: int, slots: int, temporary: Path) -> Watch:
     """Carry so many probes out on a local Ray."""
     from rgr_dist.running.cluster import connect
-    from search.tune.forgetting import TidyTrainable
-    from search.tune.runner import run_trials
-    from search.tune.scheduler import SeedScheduler
-    from search.tune.searcher import ThresholdSearcher
-    from search.tune.stopper import UntilDone
+    from rgr_dist.search.tune.forgetting import TidyTrainable
+    from rgr_dist.search.tune.runner import run_trials
+    from rgr_dist.search.tune.scheduler import SeedScheduler
+    from rgr_dist.search.tune.searcher import ThresholdSearcher
+    from rgr_dist.search.tune.stopper import UntilDone
 
     class NoCost(TidyTrainable):
         """Answers at once."""

@@ -38,14 +38,14 @@ from rgr_dist.cli.options import How
 from rgr_dist.paper import capacity_scale
 from rgr_dist.planning.portfolio import open_portfolio, plan_cell, seed_test, stored_runs
 from rgr_dist.running.run_study import Summary, run_study
+from rgr_dist.search.portfolio import Portfolio
+from rgr_dist.search.protocol import ArmResult
 from rgr_dist.store.store import Store
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.from_yaml import load_study
 from rgr_dist.study.search import Search
 from rgr_dist.study.select import cell_named
 from rgr_dist.study.study import Study
-from search.portfolio import Portfolio
-from search.protocol import ArmResult
 from threshold_search.baselines import CountedRuns, adaptive, exhaustive, least_cost
 from threshold_search.curves import RecordedCurve
 from threshold_search.optuna_baseline import smallest_by_optuna

@@ -28,11 +28,11 @@ from rgr_dist.cli.listing import Format, print_listing
 from rgr_dist.cli.options import How
 from rgr_dist.planning.expectations import expectations
 from rgr_dist.planning.portfolio import open_portfolio, stored_runs
+from rgr_dist.search.portfolio import Portfolio
+from rgr_dist.search.probe_verdict import SeedTest
+from rgr_dist.search.protocol import CellPlan, ProbeKey
 from rgr_dist.store.store import Store
 from rgr_dist.study.from_yaml import load_study
-from search.portfolio import Portfolio
-from search.probe_verdict import SeedTest
-from search.protocol import CellPlan, ProbeKey
 from search_cost import Row, no_runs, recorded
 from threshold_search.curves import SHAPES, SyntheticCurve
 from threshold_search.simulate import Curves, SimulatedRun, probes_per_arm, simulate

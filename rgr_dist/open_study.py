@@ -19,10 +19,10 @@ from rgr_dist.study.select import cell_named, heads_named
 from rgr_dist.study.study import Study
 
 if TYPE_CHECKING:
-    from analysis.drawing.panel import Figure
-    from analysis.laws.candidates import Candidate
-    from analysis.laws.scaling_laws import Law
-    from analysis.load import StudyResults
+    from rgr_dist.analysis.drawing.panel import Figure
+    from rgr_dist.analysis.laws.candidates import Candidate
+    from rgr_dist.analysis.laws.scaling_laws import Law
+    from rgr_dist.analysis.load import StudyResults
 
 WHOLE = (
     "d_k", "D_K", "D_K_low", "D_K_high", "D_K_first", "n_seeds", "h_star", "h_low", "h_high",
@@ -148,19 +148,19 @@ class OpenStudy:
 
     @cached_property
     def _results(self) -> StudyResults:
-        from analysis.load import open_results
+        from rgr_dist.analysis.load import open_results
 
         return open_results(self.study, self.store)
 
     def thresholds(self) -> pd.DataFrame:
         """The threshold of every (cell, h): the columns of ``rgr thresholds --format json``."""
-        from analysis.thresholds.listing import threshold_records
+        from rgr_dist.analysis.thresholds.listing import threshold_records
 
         return _frame(threshold_records(self._results))
 
     def best(self) -> pd.DataFrame:
         """The best of every cell: the list ``best`` of ``rgr thresholds --format json``."""
-        from analysis.thresholds.listing import best_records
+        from rgr_dist.analysis.thresholds.listing import best_records
 
         return _frame(best_records(self._results))
 
@@ -179,12 +179,12 @@ class OpenStudy:
     def fit(self) -> Laws:
         """The scaling laws fitted to the thresholds."""
         if self.search.axis == "d_vo":
-            from analysis.facts import tables as facts
+            from rgr_dist.analysis.facts import tables as facts
 
             laws = facts.laws_of_facts(self._results)
             return Laws(laws, [], facts.growth(laws))
-        from analysis.laws import conclusions
-        from analysis.laws.fits import fits_of
+        from rgr_dist.analysis.laws import conclusions
+        from rgr_dist.analysis.laws.fits import fits_of
 
         fits = fits_of(self._results)
         return Laws(fits.laws, fits.candidates, conclusions.sentences(fits))
@@ -203,8 +203,8 @@ class OpenStudy:
             raise StudyError(f"{self.name}: curves are of D_K; ask runs() of a study of facts")
         heads = heads_named(self.study, h)
         chosen = None if cell is None else cell_named(self.study, cell)
-        from analysis.thresholds.rows import cells_of, drawn_cells_of
-        from analysis.transitions.probes import probe_rows_of, probes_of
+        from rgr_dist.analysis.thresholds.rows import cells_of, drawn_cells_of
+        from rgr_dist.analysis.transitions.probes import probe_rows_of, probes_of
 
         table, rows = probes_of(self._results), probe_rows_of(self._results)
         cells = drawn_cells_of(self._results)
@@ -216,7 +216,7 @@ class OpenStudy:
             cells = [row for row in cells_of(self._results) if row["cell_id"] == chosen.cell_id]
 
         def draw() -> Figure:
-            from analysis.transitions.curves_figure import draw_curves
+            from rgr_dist.analysis.transitions.curves_figure import draw_curves
 
             return draw_curves(cells, rows, self.search.target, self.cells[0].minimised)
 
@@ -224,7 +224,7 @@ class OpenStudy:
 
     def report(self) -> str:
         """Write the report into the store; returns the address of its page."""
-        from analysis.report.publish import publish
+        from rgr_dist.analysis.report.publish import publish
 
         return publish(self._results, self.store).address
 
@@ -291,7 +291,7 @@ class Drawing:
     """
 
     def __init__(self, figure: Figure) -> None:
-        from analysis.drawing import svg
+        from rgr_dist.analysis.drawing import svg
 
         self.svg = svg.file(figure)
 

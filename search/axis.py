@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
-from search.protocol import Words
+from rgr_dist.search.protocol import Words
 
 
 class Axis(ABC):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isqrt
 
-from search.probe_verdict import Verdict
+from rgr_dist.search.probe_verdict import Verdict
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import replace
 from itertools import groupby
 
-from search.bracket import Bracket
-from search.cell_state import Assumed, CellState, Decided, Outcome, Scores, shown
-from search.probe_verdict import SeedTest
-from search.protocol import CellPlan, Need, ProbeKey
+from rgr_dist.search.bracket import Bracket
+from rgr_dist.search.cell_state import Assumed, CellState, Decided, Outcome, Scores, shown
+from rgr_dist.search.probe_verdict import SeedTest
+from rgr_dist.search.protocol import CellPlan, Need, ProbeKey
 
 Steps = Generator[tuple[Need, ...], None, None]
 

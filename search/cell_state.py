@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
-from search.best_arm import rank
-from search.bracket import Bracket
-from search.probe_verdict import SeedTest, Verdict
-from search.protocol import (
+from rgr_dist.search.best_arm import rank
+from rgr_dist.search.bracket import Bracket
+from rgr_dist.search.probe_verdict import SeedTest, Verdict
+from rgr_dist.search.protocol import (
     ArmResult,
     CellPlan,
     Decision,

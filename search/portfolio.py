@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 
-from search.cell_search import replay
-from search.cell_state import CellState, Evidence
-from search.probe_verdict import SeedTest, Verdict
-from search.protocol import CellPlan, Need, Probe, ProbeKey, Signal
+from rgr_dist.search.cell_search import replay
+from rgr_dist.search.cell_state import CellState, Evidence
+from rgr_dist.search.probe_verdict import SeedTest, Verdict
+from rgr_dist.search.protocol import CellPlan, Need, Probe, ProbeKey, Signal
 
 Seeds = tuple[int, ...]
 

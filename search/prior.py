@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from search.confidence_interval import t_quantile
+from rgr_dist.search.confidence_interval import t_quantile
 
 LEAST_SPREAD, LARGEST_SPREAD = 1.15, 2.0
 """Bounds on how far the first steps go: less would creep, more would leap over a doubling."""

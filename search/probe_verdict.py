@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Literal
 
-from search.confidence_interval import t_interval
+from rgr_dist.search.confidence_interval import t_interval
 
 Verdict = Literal["pass", "fail"]
 """Of a probe."""

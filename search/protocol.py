@@ -14,8 +14,8 @@ from enum import Enum
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
-from search.best_arm import largest_kept
-from search.probe_verdict import Verdict
+from rgr_dist.search.best_arm import largest_kept
+from rgr_dist.search.probe_verdict import Verdict
 
 Status = Literal["found", "censored", "pruned", "inconsistent", "open"]
 Want = Literal["verdict", "every seed", "extra seeds", "fresh seeds", "transition"]

@@ -34,10 +34,10 @@ from mutmut.mutation.diff_apply import get_diff_for_mutant
 from mutmut.state import state
 from scipy import stats
 
-ROOMS = ("search", "analysis", "rgr_dist/store", "rgr_dist/problem")
-SOURCES = ("rgr_dist", "search", "analysis")
+ROOMS = ("rgr_dist/search", "rgr_dist/analysis", "rgr_dist/store", "rgr_dist/problem")
+SOURCES = ("rgr_dist",)
 COPIED = ("tests", "benchmarks", "docs", "README.md", "Makefile", "cluster.yaml")
-NOT_MUTATED = ("search/tune/*",)  # adapters, whose tests start Ray
+NOT_MUTATED = ("rgr_dist/search/tune/*",)  # adapters, whose tests start Ray
 KEPT = {"staticmethod", "classmethod"}  # mutmut knows these
 RUN_AT_IMPORT = Path("run-at-import.json")  # functions, beside the mutants
 AT_IMPORT = pytest.StashKey[set[str]]()
@@ -144,8 +144,11 @@ def forget_survivors(folder: Path) -> None:
 
 def files_of(root: Path) -> Iterator[Path]:
     """The file itself, or the files below a folder, without bytecode."""
-    found = [root] if root.is_file() else root.rglob("*")
-    return (path for path in found if path.is_file() and "__pycache__" not in path.parts)
+    if root.is_file():
+        yield root
+    for folder, _, names in os.walk(root, followlinks=True):
+        if "__pycache__" not in folder:
+            yield from (Path(folder, name) for name in names)
 
 
 def write_if_changed(path: Path, content: bytes) -> bool:

@@ -66,8 +66,7 @@ def output_of(process: subprocess.Popen[str]) -> str:
 def copy_packages(to: Path) -> Path:
     """Copy the packages to a folder, for processes that start in it, and return ours."""
     ignored = shutil.ignore_patterns("__pycache__", "results")
-    for name in ("rgr_dist", "search", "analysis"):
-        shutil.copytree(PACKAGE.parent / name, to / name, ignore=ignored)
+    shutil.copytree(PACKAGE, to / "rgr_dist", ignore=ignored)
     return to / "rgr_dist"
 
 

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import rgr_dist as rgr
-from analysis.load import open_results
-from analysis.report.publish import write_report
+from rgr_dist.analysis.load import open_results
+from rgr_dist.analysis.report.publish import write_report
 from rgr_dist.cli import call
 from rgr_dist.store.store import Store
 from rgr_dist.study.errors import StudyError

@@ -14,14 +14,14 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from analysis.laws.fits import Fits, fits_of
-from analysis.laws.published import p_words
-from analysis.laws.scaling_laws import by_name
-from analysis.load import StudyResults, per_study
-from analysis.records import integer
-from analysis.thresholds.best import best_of
-from analysis.thresholds.comparable import is_papers, laws_for
-from analysis.wording import three_digits
+from rgr_dist.analysis.laws.fits import Fits, fits_of
+from rgr_dist.analysis.laws.published import p_words
+from rgr_dist.analysis.laws.scaling_laws import by_name
+from rgr_dist.analysis.load import StudyResults, per_study
+from rgr_dist.analysis.records import integer
+from rgr_dist.analysis.thresholds.best import best_of
+from rgr_dist.analysis.thresholds.comparable import is_papers, laws_for
+from rgr_dist.analysis.wording import three_digits
 from rgr_dist.paper import DENSE_LAW, IMPLIED, LAWS, TABLE_1_D_K_OF_A_HEAD, TABLE_2_MAX_STEPS
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study
@@ -61,7 +61,7 @@ def published_figures(fits: Fits, best: pd.DataFrame, study: Study) -> pd.DataFr
     """The paper's numbers, results first, in its own order.
 
     Args:
-        best: the table of ``analysis.thresholds.best.best``.
+        best: the table of ``rgr_dist.analysis.thresholds.best.best``.
 
     Returns:
         The attributes of ``PublishedFigure``, one row per number.

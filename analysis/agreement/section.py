@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from analysis.agreement.published_figures import published_figures_of
-from analysis.load import StudyResults
-from analysis.page.section import Column, Section, Table, cell_column
-from analysis.rows import named, rows_of
-from analysis.thresholds import findings
-from analysis.thresholds.best import best_of
-from analysis.thresholds.comparable import comparison_of
-from analysis.thresholds.rows import thresholds_of
-from analysis.wording import plural
+from rgr_dist.analysis.agreement.published_figures import published_figures_of
+from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.page.section import Column, Section, Table, cell_column
+from rgr_dist.analysis.rows import named, rows_of
+from rgr_dist.analysis.thresholds import findings
+from rgr_dist.analysis.thresholds.best import best_of
+from rgr_dist.analysis.thresholds.comparable import comparison_of
+from rgr_dist.analysis.thresholds.rows import thresholds_of
+from rgr_dist.analysis.wording import plural
 
 
 def section(results: StudyResults) -> Section | None:

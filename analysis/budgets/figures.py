@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from analysis.drawing.panel import Figure, Key, Line, Panel, Place, Point
-from analysis.drawing.scales import Axis, Tick, log2_axis, ratio_axis
-from analysis.heads.figures import columns_of
-from analysis.wording import MISSING, with_range
+from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Place, Point
+from rgr_dist.analysis.drawing.scales import Axis, Tick, log2_axis, ratio_axis
+from rgr_dist.analysis.heads.figures import columns_of
+from rgr_dist.analysis.wording import MISSING, with_range
 
 Row = Mapping[str, Any]
 

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from analysis.budgets.figures import cell_title, draw_one_head, draw_training_time, gain_words
-from analysis.budgets.step_limits import families, gains, limits
-from analysis.load import StudyResults
-from analysis.page.section import Column, Row, Section, Table
-from analysis.rows import named
-from analysis.wording import plural, with_range
+from rgr_dist.analysis.budgets.figures import (
+    cell_title,
+    draw_one_head,
+    draw_training_time,
+    gain_words,
+)
+from rgr_dist.analysis.budgets.step_limits import families, gains, limits
+from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.page.section import Column, Row, Section, Table
+from rgr_dist.analysis.rows import named
+from rgr_dist.analysis.wording import plural, with_range
 
 GAINS = {
     "survives": "survives",

@@ -16,9 +16,9 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.special import chdtrc, chdtri
 
-from analysis.load import StudyResults, per_study
-from analysis.records import integer
-from analysis.thresholds.best import best_of
+from rgr_dist.analysis.load import StudyResults, per_study
+from rgr_dist.analysis.records import integer
+from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.planning.budgets import limited_by
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study

@@ -1,13 +1,13 @@
 """What a figure is made of: panels with axes, lines and points, all of them plain values.
 
-A figure draws tables and computes nothing. ``analysis.drawing.svg`` turns panels into SVG.
+A figure draws tables and computes nothing. ``rgr_dist.analysis.drawing.svg`` turns panels into SVG.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from analysis.drawing.scales import Axis
+from rgr_dist.analysis.drawing.scales import Axis
 
 Place = tuple[float, float]
 
@@ -55,7 +55,7 @@ class Point:
     Attributes:
         key: tells it from the other points of its figure; part of its id.
         text: everything about it, in words; the first line is its name.
-        cell: the cell that it belongs to, as ``analysis.report.names`` has it.
+        cell: the cell that it belongs to, as ``rgr_dist.analysis.report.names`` has it.
         h: the head count that gives its colour and shape; a point without one is grey.
         low, high: ends of its interval on the y axis.
         hollow: not final, or not from every seed.

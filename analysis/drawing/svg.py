@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 
 from markupsafe import Markup, escape
 
-from analysis.drawing.colours import SHAPES, head_shape, variables
-from analysis.drawing.panel import Figure, Key, Line, Panel, Point
+from rgr_dist.analysis.drawing.colours import SHAPES, head_shape, variables
+from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Point
 
 STRETCH = 1000
 """Width of the box that lines are drawn in, before it is stretched to the panel's."""
@@ -49,7 +49,7 @@ path.band { fill: var(--ink); opacity: .1; stroke: none; }
 .small .faint use, .faint use, .faint .mark { transform: scale(.5); }
 """
 )
-"""How marks look, in terms of ``analysis.drawing.colours.variables``."""
+"""How marks look, in terms of ``rgr_dist.analysis.drawing.colours.variables``."""
 
 ARROW = '<path class="bar" d="M-5 0H5M0 0V-16M-4-11L0-16L4-11"/>'
 """A lower bound."""

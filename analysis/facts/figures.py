@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from analysis.drawing.panel import Figure, Key, Line, Panel, Point
-from analysis.drawing.scales import Axis, Tick, log2_axis, ratio_axis, share_axis
-from analysis.laws.scaling_laws import Law
+from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Point
+from rgr_dist.analysis.drawing.scales import Axis, Tick, log2_axis, ratio_axis, share_axis
+from rgr_dist.analysis.laws.scaling_laws import Law
 
 Row = Mapping[str, Any]
 
@@ -80,8 +80,9 @@ def draw_laws(rows: Sequence[Row], laws: Sequence[Law]) -> Figure:
     """D_V* against the number of facts and against the rank bound, with the power laws.
 
     Args:
-        rows: of ``analysis.facts.tables.rows_of_facts``.
-        laws: of ``analysis.facts.tables.laws``; those of one family of databases are drawn.
+        rows: of ``rgr_dist.analysis.facts.tables.rows_of_facts``.
+        laws: of ``rgr_dist.analysis.facts.tables.laws``; those of one family of databases are
+            drawn.
     """
     panels = []
     families = list(dict.fromkeys(row["database"] for row in rows))
@@ -139,7 +140,7 @@ def draw_taus(rows: Sequence[Row], rank_of_logits: float) -> Figure:
     """Accuracy and rank against tau.
 
     Args:
-        rows: of ``analysis.facts.tables.by_tau``.
+        rows: of ``rgr_dist.analysis.facts.tables.by_tau``.
         rank_of_logits: the mean largest rank of an unfolding of L.
     """
     ticks = tuple(Tick(row["tau"], f"{row['tau']:g}") for row in rows if row["tau"] != 0.99)

@@ -9,15 +9,15 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.facts import tables as facts
-from analysis.facts.figures import draw_laws, draw_ranks, draw_taus
-from analysis.facts.statements import statements
-from analysis.facts.tables import laws_of_facts, rows_of_facts
-from analysis.laws.scaling_laws import Law
-from analysis.load import StudyResults
-from analysis.page.section import Column, Section, Table, cell_column
-from analysis.runs import cost_of
-from analysis.wording import clock, plural, three_digits
+from rgr_dist.analysis.facts import tables as facts
+from rgr_dist.analysis.facts.figures import draw_laws, draw_ranks, draw_taus
+from rgr_dist.analysis.facts.statements import statements
+from rgr_dist.analysis.facts.tables import laws_of_facts, rows_of_facts
+from rgr_dist.analysis.laws.scaling_laws import Law
+from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.page.section import Column, Section, Table, cell_column
+from rgr_dist.analysis.runs import cost_of
+from rgr_dist.analysis.wording import clock, plural, three_digits
 
 SOURCE = "“Paying Attention to Facts” (arXiv:2502.05076), of which we have a summary alone"
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from analysis.facts.tables import by_tau
-from analysis.wording import plural, three_digits
+from rgr_dist.analysis.facts.tables import by_tau
+from rgr_dist.analysis.wording import plural, three_digits
 
 Row = dict[str, Any]
 OPEN = "not asked by this study"
@@ -24,8 +24,8 @@ def statements(rows: Sequence[Row], runs: Sequence[Row], arm: str) -> list[Row]:
     """The four statements, each with ``measured`` and ``verdict``.
 
     Args:
-        rows: of ``analysis.facts.tables.rows_of_facts``.
-        runs: of ``analysis.facts.tables.runs``.
+        rows: of ``rgr_dist.analysis.facts.tables.rows_of_facts``.
+        runs: of ``rgr_dist.analysis.facts.tables.runs``.
         arm: what tells the settings apart.
     """
     return [

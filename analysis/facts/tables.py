@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis import wording
-from analysis.laws.scaling_laws import Law, power_law
-from analysis.load import StudyResults, per_study
-from analysis.rows import Row, name_keys
-from analysis.runs import scored
-from analysis.thresholds.best import largest_width
-from analysis.thresholds.database_ranks import layer_bound
-from analysis.thresholds.listing import threshold_records
-from analysis.wording import plural, three_digits
+from rgr_dist.analysis import wording
+from rgr_dist.analysis.laws.scaling_laws import Law, power_law
+from rgr_dist.analysis.load import StudyResults, per_study
+from rgr_dist.analysis.rows import Row, name_keys
+from rgr_dist.analysis.runs import scored
+from rgr_dist.analysis.thresholds.best import largest_width
+from rgr_dist.analysis.thresholds.database_ranks import layer_bound
+from rgr_dist.analysis.thresholds.listing import threshold_records
+from rgr_dist.analysis.wording import plural, three_digits
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study
 

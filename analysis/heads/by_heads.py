@@ -9,12 +9,12 @@ from typing import Any
 
 import pandas as pd
 
-from analysis import wording
-from analysis.load import StudyResults, per_study
-from analysis.records import integer, parse_certificate
-from analysis.rows import Row, by_size, name_keys, rows_of
-from analysis.thresholds.best import best_of
-from analysis.thresholds.rows import certificate_of, thresholds_of
+from rgr_dist.analysis import wording
+from rgr_dist.analysis.load import StudyResults, per_study
+from rgr_dist.analysis.records import integer, parse_certificate
+from rgr_dist.analysis.rows import Row, by_size, name_keys, rows_of
+from rgr_dist.analysis.thresholds.best import best_of
+from rgr_dist.analysis.thresholds.rows import certificate_of, thresholds_of
 from rgr_dist.study.study import Study
 
 
@@ -25,7 +25,7 @@ def by_heads(thresholds: pd.DataFrame, best: pd.DataFrame, study: Study) -> pd.D
     that or more. ``keep_within: null`` in a study searches every head to its end instead.
 
     Args:
-        best: the table of ``analysis.thresholds.best.best``.
+        best: the table of ``rgr_dist.analysis.thresholds.best.best``.
 
     Returns:
         ``cell_id, m, d_model, degree, max_steps, h, status, D_K``; ``D_K_fails``, the largest D_K

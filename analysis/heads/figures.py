@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from analysis.drawing.panel import Figure, Key, Line, Panel, Point
-from analysis.drawing.scales import Axis, log2_axis
+from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Point
+from rgr_dist.analysis.drawing.scales import Axis, log2_axis
 from rgr_dist.study.axis import SizeAxis
 
 BEST = (

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import pandas as pd
 
-from analysis.heads.by_heads import by_heads_of, heads_of
-from analysis.heads.figures import draw_best_heads, draw_thresholds_by_head
-from analysis.laws.figure import Curve
-from analysis.laws.fits import fits_of
-from analysis.laws.scaling_laws import Law, by_name
-from analysis.laws.section import published
-from analysis.load import StudyResults
-from analysis.page.section import Column, Section, Table, bits_column, cell_column
-from analysis.records import with_bits
-from analysis.rows import named
-from analysis.thresholds.best import pool_of
-from analysis.thresholds.comparable import laws_for
-from analysis.thresholds.listing import threshold_records
-from analysis.thresholds.rows import drawn_cells_of, thresholds_of
-from analysis.wording import fixed, three_digits
+from rgr_dist.analysis.heads.by_heads import by_heads_of, heads_of
+from rgr_dist.analysis.heads.figures import draw_best_heads, draw_thresholds_by_head
+from rgr_dist.analysis.laws.figure import Curve
+from rgr_dist.analysis.laws.fits import fits_of
+from rgr_dist.analysis.laws.scaling_laws import Law, by_name
+from rgr_dist.analysis.laws.section import published
+from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.page.section import Column, Section, Table, bits_column, cell_column
+from rgr_dist.analysis.records import with_bits
+from rgr_dist.analysis.rows import named
+from rgr_dist.analysis.thresholds.best import pool_of
+from rgr_dist.analysis.thresholds.comparable import laws_for
+from rgr_dist.analysis.thresholds.listing import threshold_records
+from rgr_dist.analysis.thresholds.rows import drawn_cells_of, thresholds_of
+from rgr_dist.analysis.wording import fixed, three_digits
 from rgr_dist.paper import PublishedLaw
 from rgr_dist.study.axis import SizeAxis
 

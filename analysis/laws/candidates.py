@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from analysis.laws.interval_likelihood import (
+from rgr_dist.analysis.laws.interval_likelihood import (
     Array,
     IntervalFit,
     cut_off,
@@ -28,8 +28,8 @@ from analysis.laws.interval_likelihood import (
     middles,
     profile_interval,
 )
-from analysis.laws.points import log_ends
-from search.confidence_interval import t_quantile
+from rgr_dist.analysis.laws.points import log_ends
+from rgr_dist.search.confidence_interval import t_quantile
 
 LEAST_GAP = 6.0
 """AICc by which a law must be behind the best to be told apart from it."""
@@ -153,7 +153,7 @@ def rank_candidates(cells: pd.DataFrame) -> list[Candidate]:
     """Every candidate, the best first, those that could not be fitted last.
 
     Args:
-        cells: the table of ``analysis.laws.points.points``.
+        cells: the table of ``rgr_dist.analysis.laws.points.points``.
     """
     fitted: list[tuple[Form, Candidate]] = []
     others: list[Candidate] = []

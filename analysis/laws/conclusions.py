@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from analysis.laws.candidates import Candidate
-from analysis.laws.fits import Fits
-from analysis.laws.scaling_laws import Law, by_name
-from analysis.wording import cell_name, plural, three_digits
+from rgr_dist.analysis.laws.candidates import Candidate
+from rgr_dist.analysis.laws.fits import Fits
+from rgr_dist.analysis.laws.scaling_laws import Law, by_name
+from rgr_dist.analysis.wording import cell_name, plural, three_digits
 
 
 def sentences(fits: Fits) -> list[str]:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from analysis.drawing.panel import Figure, Key, Line, Panel, Place, Point
-from analysis.drawing.scales import Axis, log2_axis, ratio_axis
+from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Place, Point
+from rgr_dist.analysis.drawing.scales import Axis, log2_axis, ratio_axis
 
 CAPTION = (
     "Above: the smallest total key width D_K* of each cell against m′ log₂ m / d_model. Below: "

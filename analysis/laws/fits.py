@@ -18,21 +18,21 @@ import numpy as np
 import pandas as pd
 from scipy.special import chdtrc
 
-from analysis.laws.candidates import Candidate, rank_candidates
-from analysis.laws.interval_likelihood import Array, fit, middles
-from analysis.laws.points import (
+from rgr_dist.analysis.laws.candidates import Candidate, rank_candidates
+from rgr_dist.analysis.laws.interval_likelihood import Array, fit, middles
+from rgr_dist.analysis.laws.points import (
     log_ends,
     of_largest_budget,
     of_usual_protocol,
     points,
     with_budgets,
 )
-from analysis.laws.published import PublishedTest, line_test, proportional_test
-from analysis.laws.resampling import Draws, draw_seeds
-from analysis.laws.scaling_laws import Law, by_name, fit_laws
-from analysis.load import StudyResults, per_study
-from analysis.thresholds.best import best_of
-from analysis.thresholds.comparable import laws_for
+from rgr_dist.analysis.laws.published import PublishedTest, line_test, proportional_test
+from rgr_dist.analysis.laws.resampling import Draws, draw_seeds
+from rgr_dist.analysis.laws.scaling_laws import Law, by_name, fit_laws
+from rgr_dist.analysis.load import StudyResults, per_study
+from rgr_dist.analysis.thresholds.best import best_of
+from rgr_dist.analysis.thresholds.comparable import laws_for
 from rgr_dist.paper import LARGEST_DEGREE
 from rgr_dist.study.study import Study
 
@@ -83,7 +83,7 @@ class Fits:
             middle), ``leverage`` (of the log scale, sums to 2), ``leverage_paper`` (of the line
             through the origin, sums to 1), ``exponent_without`` (the exponent of the others).
         left_out: cells of that protocol without a row there, with their status.
-        laws: of ``analysis.laws.scaling_laws.fit_laws``.
+        laws: of ``rgr_dist.analysis.laws.scaling_laws.fit_laws``.
         candidates: of ``rank_candidates``, best first; candidates_wide without the narrow cells.
         lack_of_fit: of ``D_K_power`` and of ``D_K``; empty with too few cells.
         published: empty where the paper fits no such cells.
@@ -121,7 +121,7 @@ def fits(best: pd.DataFrame, runs: pd.DataFrame, study: Study) -> Fits:
     """Everything fitted to the thresholds ``best``.
 
     Args:
-        best: the table of ``analysis.thresholds.best.best``.
+        best: the table of ``rgr_dist.analysis.thresholds.best.best``.
         runs: columns of ``RUNS``.
     """
     best = with_budgets(best, study)

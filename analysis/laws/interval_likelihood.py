@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import fdtrc, fdtri, log_ndtr
 
-from search.confidence_interval import CONFIDENCE
+from rgr_dist.search.confidence_interval import CONFIDENCE
 
 Array = npt.NDArray[np.float64]
 

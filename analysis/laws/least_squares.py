@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.laws.interval_likelihood import Array
-from search.confidence_interval import t_quantile
+from rgr_dist.analysis.laws.interval_likelihood import Array
+from rgr_dist.search.confidence_interval import t_quantile
 
 
 @dataclass(frozen=True)

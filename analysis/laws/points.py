@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from analysis.records import integer, parse_certificate, real
+from rgr_dist.analysis.records import integer, parse_certificate, real
 from rgr_dist.paper import capacity_scale, compression, is_narrow
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.search import Search
@@ -46,8 +46,8 @@ def points(best: pd.DataFrame, heads: Heads = USUAL_HEADS) -> pd.DataFrame:
     and open above at the most.
 
     Args:
-        best: the table of ``analysis.thresholds.best.best``; ``certificate``, ``cell_id`` and
-            ``max_steps`` may be missing.
+        best: the table of ``rgr_dist.analysis.thresholds.best.best``; ``certificate``, ``cell_id``
+            and ``max_steps`` may be missing.
 
     Returns:
         ``cell_id, m, d_model, degree, n_edges, max_steps, status, D_K, D_K_fails, D_K_passes,

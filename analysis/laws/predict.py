@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis.laws.candidates import predict
-from analysis.laws.fits import Fits
-from analysis.laws.interval_likelihood import fit
-from analysis.laws.points import log_ends
-from analysis.laws.scaling_laws import CELLS_OF_A_LAW
-from analysis.wording import plural
+from rgr_dist.analysis.laws.candidates import predict
+from rgr_dist.analysis.laws.fits import Fits
+from rgr_dist.analysis.laws.interval_likelihood import fit
+from rgr_dist.analysis.laws.points import log_ends
+from rgr_dist.analysis.laws.scaling_laws import CELLS_OF_A_LAW
+from rgr_dist.analysis.wording import plural
 from rgr_dist.paper import LAWS, capacity_scale, compression
-from search.confidence_interval import t_quantile
+from rgr_dist.search.confidence_interval import t_quantile
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,7 @@ class Predicted:
     """What one law says of one size; D_K and d_k are rounded up, since less does not pass.
 
     Attributes:
-        law, formula: of ``analysis.laws.candidates``; ``the paper`` for its own constants.
+        law, formula: of ``rgr_dist.analysis.laws.candidates``; ``the paper`` for its own constants.
         gap: AICc above the best law; None for the paper's.
         D_K, D_K_low, D_K_high: with the 95 % prediction interval of a cell's D_K*; None for the
             paper's, which prints no scatter.

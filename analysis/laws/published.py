@@ -17,10 +17,10 @@ import numpy as np
 import pandas as pd
 from scipy.special import fdtrc, stdtr
 
-from analysis.laws.interval_likelihood import Array, fit, p_value
-from analysis.laws.points import log_ends
+from rgr_dist.analysis.laws.interval_likelihood import Array, fit, p_value
+from rgr_dist.analysis.laws.points import log_ends
 from rgr_dist.paper import PublishedLaw
-from search.confidence_interval import CONFIDENCE
+from rgr_dist.search.confidence_interval import CONFIDENCE
 
 LEAST_CELLS = 3
 """Fewest cells on which a published law is tested."""
@@ -158,7 +158,7 @@ def proportional_test(name: str, law: PublishedLaw, cells: pd.DataFrame) -> Publ
     """Whether D_K* = slope · predictor for our cells, against any power law of the predictor.
 
     Args:
-        cells: the table of ``analysis.laws.points.points``.
+        cells: the table of ``rgr_dist.analysis.laws.points.points``.
     """
     result = _unknown(name, law, "log", len(cells))
     lower, upper = log_ends(cells["D_K_fails"], cells["D_K_passes"])

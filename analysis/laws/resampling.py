@@ -16,12 +16,12 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.special import ndtr
 
-from analysis.laws.interval_likelihood import Array, fit, middles
-from analysis.laws.points import log_ends
-from analysis.runs import scored
+from rgr_dist.analysis.laws.interval_likelihood import Array, fit, middles
+from rgr_dist.analysis.laws.points import log_ends
+from rgr_dist.analysis.runs import scored
+from rgr_dist.search.confidence_interval import t_quantile
+from rgr_dist.search.probe_verdict import passes
 from rgr_dist.study.study import Study
-from search.confidence_interval import t_quantile
-from search.probe_verdict import passes
 
 DRAWS = 1000
 SEED = 20260101
@@ -57,7 +57,7 @@ def draw_seeds(cells: pd.DataFrame, runs: pd.DataFrame, study: Study, draws: int
     fails in every draw. A cell without runs, or censored, keeps its interval.
 
     Args:
-        cells: the table of ``analysis.laws.points.points``.
+        cells: the table of ``rgr_dist.analysis.laws.points.points``.
     """
     generator = np.random.default_rng(SEED)
     fails = np.tile(cells["D_K_fails"].to_numpy(dtype=np.float64), (draws, 1))

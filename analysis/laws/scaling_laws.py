@@ -34,9 +34,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from analysis.laws.interval_likelihood import fit, known, known_factor, profile_interval
-from analysis.laws.least_squares import least_squares
-from analysis.laws.points import (
+from rgr_dist.analysis.laws.interval_likelihood import fit, known, known_factor, profile_interval
+from rgr_dist.analysis.laws.least_squares import least_squares
+from rgr_dist.analysis.laws.points import (
     USUAL_HEADS,
     Heads,
     budgets,
@@ -46,8 +46,8 @@ from analysis.laws.points import (
     other_protocols,
     points,
 )
-from analysis.laws.resampling import Draws, bootstrap_coefficient
-from analysis.wording import plural
+from rgr_dist.analysis.laws.resampling import Draws, bootstrap_coefficient
+from rgr_dist.analysis.wording import plural
 from rgr_dist.paper import LARGEST_DEGREE, capacity_scale, compression, information, is_narrow
 
 CELLS_OF_A_LAW = 3

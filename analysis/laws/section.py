@@ -5,18 +5,18 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from analysis.laws import conclusions
-from analysis.laws.candidates import Candidate
-from analysis.laws.figure import Curve, draw_law
-from analysis.laws.fits import fits_of
-from analysis.laws.published import equation, p_words
-from analysis.laws.scaling_laws import Law, by_name, distinct
-from analysis.load import StudyResults
-from analysis.page.section import Column, Section, Table, cell_column
-from analysis.rows import named
-from analysis.thresholds.comparable import comparison_of, laws_for
-from analysis.thresholds.rows import drawn_cells_of
-from analysis.wording import MISSING, fixed, three_digits
+from rgr_dist.analysis.laws import conclusions
+from rgr_dist.analysis.laws.candidates import Candidate
+from rgr_dist.analysis.laws.figure import Curve, draw_law
+from rgr_dist.analysis.laws.fits import fits_of
+from rgr_dist.analysis.laws.published import equation, p_words
+from rgr_dist.analysis.laws.scaling_laws import Law, by_name, distinct
+from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.page.section import Column, Section, Table, cell_column
+from rgr_dist.analysis.rows import named
+from rgr_dist.analysis.thresholds.comparable import comparison_of, laws_for
+from rgr_dist.analysis.thresholds.rows import drawn_cells_of
+from rgr_dist.analysis.wording import MISSING, fixed, three_digits
 from rgr_dist.paper import PublishedLaw, capacity_scale, compression
 
 

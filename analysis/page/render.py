@@ -13,10 +13,10 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
-from analysis import wording
-from analysis.drawing import colours, svg
-from analysis.page.section import Section
 from rgr_dist import paper
+from rgr_dist.analysis import wording
+from rgr_dist.analysis.drawing import colours, svg
+from rgr_dist.analysis.page.section import Section
 
 
 def render(title: str, sections: Sequence[Section], files: Mapping[str, bytes]) -> str:
@@ -54,7 +54,7 @@ def render(title: str, sections: Sequence[Section], files: Mapping[str, bytes]) 
 @cache
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("analysis.page"),
+        loader=jinja2.PackageLoader("rgr_dist.analysis.page"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

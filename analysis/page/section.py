@@ -9,9 +9,9 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.drawing.panel import Figure
-from analysis.records import graph_bits_per_parameter
-from analysis.wording import MISSING
+from rgr_dist.analysis.drawing.panel import Figure
+from rgr_dist.analysis.records import graph_bits_per_parameter
+from rgr_dist.analysis.wording import MISSING
 
 Row = Mapping[str, Any]
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from analysis.agreement import section as agreement
-from analysis.budgets import section as training_time
-from analysis.facts import section as facts
-from analysis.heads import section as heads
-from analysis.laws import section as laws
-from analysis.load import StudyResults
-from analysis.page.section import Section
-from analysis.report import side_by_side
-from analysis.report.sections import cost, protocol, provenance, repeat, summary
-from analysis.splits import section as accuracy
-from analysis.theory import section as theory
-from analysis.thresholds import section as cells
-from analysis.transitions import section as transitions
+from rgr_dist.analysis.agreement import section as agreement
+from rgr_dist.analysis.budgets import section as training_time
+from rgr_dist.analysis.facts import section as facts
+from rgr_dist.analysis.heads import section as heads
+from rgr_dist.analysis.laws import section as laws
+from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.page.section import Section
+from rgr_dist.analysis.report import side_by_side
+from rgr_dist.analysis.report.sections import cost, protocol, provenance, repeat, summary
+from rgr_dist.analysis.splits import section as accuracy
+from rgr_dist.analysis.theory import section as theory
+from rgr_dist.analysis.thresholds import section as cells
+from rgr_dist.analysis.transitions import section as transitions
 
 Make = Callable[[StudyResults], Section | None]
 

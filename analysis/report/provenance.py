@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.runs import asked
-from analysis.wording import MISSING, duration, plural
+from rgr_dist.analysis.runs import asked
+from rgr_dist.analysis.wording import MISSING, duration, plural
 from rgr_dist.paper import TABLE_2_MAX_STEPS
 from rgr_dist.study.cell import PROTOCOL, Cell
 from rgr_dist.study.construction import Construction
@@ -92,7 +92,7 @@ def cost_words(costs: pd.DataFrame) -> str:
     """The cost of the whole study, in a sentence or two.
 
     Args:
-        costs: the table of ``analysis.runs.cost``.
+        costs: the table of ``rgr_dist.analysis.runs.cost``.
     """
     total = costs[["probes", "runs", "failed", "spared", "steps", "seconds"]].sum()
     if not total["runs"]:

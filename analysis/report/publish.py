@@ -7,18 +7,18 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
-from analysis.drawing import svg
-from analysis.facts import tables as facts
-from analysis.laws import conclusions
-from analysis.laws.fits import fits_of
-from analysis.load import StudyResults
-from analysis.page.render import render
-from analysis.page.section import Section
-from analysis.report.contents import compared, sections
-from analysis.report.report_cache import Written, origin_of, page_of, stamp
-from analysis.splits import findings as accuracy
-from analysis.splits.accuracy import splits_of
-from analysis.thresholds.best import best_of
+from rgr_dist.analysis.drawing import svg
+from rgr_dist.analysis.facts import tables as facts
+from rgr_dist.analysis.laws import conclusions
+from rgr_dist.analysis.laws.fits import fits_of
+from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.page.render import render
+from rgr_dist.analysis.page.section import Section
+from rgr_dist.analysis.report.contents import compared, sections
+from rgr_dist.analysis.report.report_cache import Written, origin_of, page_of, stamp
+from rgr_dist.analysis.splits import findings as accuracy
+from rgr_dist.analysis.splits.accuracy import splits_of
+from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.store.storage import StoreError, short, write_atomically
 from rgr_dist.store.store import Store
 

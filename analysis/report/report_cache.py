@@ -10,12 +10,11 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-import search
-from analysis.load import StudyResults
-from rgr_dist import paper
+from rgr_dist import analysis, paper, search
+from rgr_dist.analysis.load import StudyResults
 from rgr_dist.store.store import Store
 
-PACKAGES = [Path(file).parent for file in (paper.__file__, search.__file__, Path(__file__).parent)]
+PACKAGES = [Path(file).parent for file in (paper.__file__, search.__file__, analysis.__file__)]
 SOURCES = {".py", ".j2", ".css", ".js"}
 """Endings of our files that a report depends on."""
 FROM_OTHERS = ("thresholds", "all_pairs")

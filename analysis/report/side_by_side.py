@@ -8,21 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from analysis.laws.fits import fits_of
-from analysis.laws.scaling_laws import by_name
-from analysis.laws.section import law_words
-from analysis.load import StudyResults
-from analysis.page.section import Column, Section, Table, cell_column
-from analysis.report.provenance import origins, settings
-from analysis.report.side_by_side_figure import draw_side_by_side
-from analysis.rows import names_of, rows_of
-from analysis.runs import cost_of
-from analysis.splits.accuracy import splits_of
-from analysis.thresholds import findings
-from analysis.thresholds.best import best_of
-from analysis.thresholds.rows import cells_of
-from analysis.wording import clock, plural, real_range, three_digits
-from search.confidence_interval import t_interval
+from rgr_dist.analysis.laws.fits import fits_of
+from rgr_dist.analysis.laws.scaling_laws import by_name
+from rgr_dist.analysis.laws.section import law_words
+from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.page.section import Column, Section, Table, cell_column
+from rgr_dist.analysis.report.provenance import origins, settings
+from rgr_dist.analysis.report.side_by_side_figure import draw_side_by_side
+from rgr_dist.analysis.rows import names_of, rows_of
+from rgr_dist.analysis.runs import cost_of
+from rgr_dist.analysis.splits.accuracy import splits_of
+from rgr_dist.analysis.thresholds import findings
+from rgr_dist.analysis.thresholds.best import best_of
+from rgr_dist.analysis.thresholds.rows import cells_of
+from rgr_dist.analysis.wording import clock, plural, real_range, three_digits
+from rgr_dist.search.confidence_interval import t_interval
 
 Pair = tuple[StudyResults, StudyResults]
 Names = tuple[str, str]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from analysis.drawing.panel import Figure, Key, Line, Panel, Point
-from analysis.drawing.scales import log2_axis, ratio_axis
+from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Point
+from rgr_dist.analysis.drawing.scales import log2_axis, ratio_axis
 
 CAPTION = (
     "First: D_K* of {second} against D_K* of {first}; on the line they are equal. Then their ratio "
@@ -21,7 +21,7 @@ def draw_side_by_side(pairs: Sequence[Row], first: str, second: str) -> Figure:
     """A point for each cell that has a D_K* in both studies.
 
     Args:
-        pairs: rows of ``analysis.report.side_by_side``: both D_K*, their ratio, its ends.
+        pairs: rows of ``rgr_dist.analysis.report.side_by_side``: both D_K*, their ratio, its ends.
         first, second: what the studies are called.
     """
     both = [row for row in pairs if row["ratio"] is not None]

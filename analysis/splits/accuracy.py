@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from analysis.load import StudyResults, per_study
-from analysis.runs import scored
+from rgr_dist.analysis.load import StudyResults, per_study
+from rgr_dist.analysis.runs import scored
+from rgr_dist.search.confidence_interval import t_interval
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study
-from search.confidence_interval import t_interval
 
 MOSTLY = 0.5
 """Share of NULL answers from which a run is said to answer mostly NULL."""

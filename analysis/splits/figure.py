@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from analysis.drawing.panel import Figure, Key, Line, Panel, Point
-from analysis.drawing.scales import Axis, Tick, log2_axis, share_axis
+from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Point
+from rgr_dist.analysis.drawing.scales import Axis, Tick, log2_axis, share_axis
 
 CAPTION = (
     "Accuracy: the mean over seeds for each head count, with its 95 % t-interval; each faint "
@@ -25,7 +25,7 @@ def draw_accuracy(
 
     Args:
         cells: names of the cells: ``anchor, short``.
-        splits: rows of ``analysis.splits.accuracy.splits`` with ``anchor`` and ``text``.
+        splits: rows of ``rgr_dist.analysis.splits.accuracy.splits`` with ``anchor`` and ``text``.
         runs: the runs: ``anchor, h, d_k, D_K, seed, score, null_rate``.
         guesses: accuracy of a random guess, by anchor.
     """

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.wording import plural
+from rgr_dist.analysis.wording import plural
 from rgr_dist.study.study import Study
 
 EMBEDDINGS = {
@@ -22,7 +22,7 @@ def headline(table: pd.DataFrame) -> str:
     """The finding of the study: what splitting D_K among heads gains, and which runs collapsed.
 
     Args:
-        table: of ``analysis.splits.accuracy.splits``.
+        table: of ``rgr_dist.analysis.splits.accuracy.splits``.
     """
     return gains(table) if table.empty else f"{gains(table)} {collapses(table)}"
 
@@ -43,7 +43,7 @@ def gains(table: pd.DataFrame) -> str:
     """For each cell, the accuracy of the best split beside that of one head at equal D_K.
 
     Args:
-        table: of ``analysis.splits.accuracy.splits``.
+        table: of ``rgr_dist.analysis.splits.accuracy.splits``.
     """
     if table.empty:
         return "No run yet."

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from analysis.load import StudyResults
-from analysis.page.section import Column, Section, Table, cell_column
-from analysis.rows import names_of, rows_of
-from analysis.runs import cost_of, scored
-from analysis.splits import findings as accuracy
-from analysis.splits.accuracy import guess, splits_of
-from analysis.splits.figure import draw_accuracy
-from analysis.wording import clock, plural, real_range
+from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.page.section import Column, Section, Table, cell_column
+from rgr_dist.analysis.rows import names_of, rows_of
+from rgr_dist.analysis.runs import cost_of, scored
+from rgr_dist.analysis.splits import findings as accuracy
+from rgr_dist.analysis.splits.accuracy import guess, splits_of
+from rgr_dist.analysis.splits.figure import draw_accuracy
+from rgr_dist.analysis.wording import clock, plural, real_range
 
 
 def summary(results: StudyResults) -> Section:

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.load import StudyResults, per_study
-from analysis.records import integer
-from analysis.theory.constructions import (
+from rgr_dist.analysis.load import StudyResults, per_study
+from rgr_dist.analysis.records import integer
+from rgr_dist.analysis.theory.constructions import (
     Width,
     constructed_widths,
     construction_runs,
     rates_of_algorithm_1,
 )
-from analysis.theory.weight_precision import rounded_thresholds
-from analysis.thresholds.best import best_of
+from rgr_dist.analysis.theory.weight_precision import rounded_thresholds
+from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study
 from rgr_dist.theory.bounds import Graphs, bits_per_parameter, counting_bound, graph_bits
@@ -44,8 +44,8 @@ class Theory:
 
     Attributes:
         curves: of ``curves_table``, a row for each cell.
-        rates: of ``analysis.theory.constructions.rates_of_algorithm_1``.
-        rounded: of ``analysis.theory.weight_precision.rounded_thresholds``.
+        rates: of ``rgr_dist.analysis.theory.constructions.rates_of_algorithm_1``.
+        rounded: of ``rgr_dist.analysis.theory.weight_precision.rounded_thresholds``.
     """
 
     curves: pd.DataFrame
@@ -79,7 +79,7 @@ def curves_table(best: pd.DataFrame, study: Study, widths: Mapping[str, Width]) 
     Of cells that differ in their step limit alone, that with the largest is taken.
 
     Args:
-        best: the table of ``analysis.thresholds.best.best``.
+        best: the table of ``rgr_dist.analysis.thresholds.best.best``.
         widths: the constructed ones, by ``Cell.problem_json``.
 
     Returns:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from analysis.drawing.panel import Figure, Key, Line, Panel, Point
-from analysis.drawing.scales import log2_axis, ratio_axis
-from analysis.wording import with_range
+from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Point
+from rgr_dist.analysis.drawing.scales import log2_axis, ratio_axis
+from rgr_dist.analysis.wording import with_range
 
 CAPTION = (
     "Total key width D_K by the number of items m, a panel for each family of cells. Filled marks: "

@@ -6,15 +6,15 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.drawing.panel import Figure
-from analysis.load import StudyResults
-from analysis.page.section import Column, Row, Section, Table, cell_column
-from analysis.rows import named, rows_of
-from analysis.theory.beside_training import BITS, families, growths, theory
-from analysis.theory.constructions import LIMIT
-from analysis.theory.figure import draw_three_curves
-from analysis.theory.weight_precision import UNROUNDED, bits_needed
-from analysis.wording import MISSING, fixed, plural, with_range
+from rgr_dist.analysis.drawing.panel import Figure
+from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.page.section import Column, Row, Section, Table, cell_column
+from rgr_dist.analysis.rows import named, rows_of
+from rgr_dist.analysis.theory.beside_training import BITS, families, growths, theory
+from rgr_dist.analysis.theory.constructions import LIMIT
+from rgr_dist.analysis.theory.figure import draw_three_curves
+from rgr_dist.analysis.theory.weight_precision import UNROUNDED, bits_needed
+from rgr_dist.analysis.wording import MISSING, fixed, plural, with_range
 
 LINES = {2.0: "2 bits", 1.0: "1 bit", 0.5: "½ bit", 0.25: "¼ bit"}
 """What stands at the end of the bound's lines."""

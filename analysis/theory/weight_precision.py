@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
+from rgr_dist.search.probe_verdict import passes
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Study
-from search.probe_verdict import passes
 
 KEYS = ["cell_id", "m", "d_model", "h", "d_k", "D_K", "precision", "bits"]
 UNROUNDED = "float32"
@@ -16,7 +16,7 @@ def stored_all_pairs(store: Store, study: Study, best: pd.DataFrame) -> pd.DataF
     """The rows of ``ALL_PAIRS`` at the thresholds of a study's cells, whichever study wrote them.
 
     Args:
-        best: the table of ``analysis.thresholds.best.best``.
+        best: the table of ``rgr_dist.analysis.thresholds.best.best``.
     """
     tables = [store.read_study_table(name, "all_pairs") for name in store.studies()]
     held = [table for table in tables if table is not None and len(table)]

@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from analysis.load import StudyResults, per_study
-from analysis.records import integer, parse_certificate, real
-from analysis.runs import scored
+from rgr_dist.analysis.load import StudyResults, per_study
+from rgr_dist.analysis.records import integer, parse_certificate, real
+from rgr_dist.analysis.runs import scored
+from rgr_dist.search.best_arm import largest_kept, rank
 from rgr_dist.study.axis import SizeAxis
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study
-from search.best_arm import largest_kept, rank
 
 SIGNIFICANCE = 0.05
 """Level of the paired t-test that decides which settings h_low and h_high span (App. A.2)."""
@@ -261,7 +261,7 @@ def _passing(heads: Sequence[Head], axis: SizeAxis) -> list[Head]:
 
 
 def _best_head(found: Sequence[Head], cell: Cell, axis: SizeAxis) -> Head:
-    """The head h*, as ``search.best_arm.rank`` has it."""
+    """The head h*, as ``rgr_dist.search.best_arm.rank`` has it."""
     return min(
         found,
         key=lambda row: rank(row[axis.total], row["mean_score"], row[axis.arm], cell.minimised),

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from analysis.records import parse_certificate, real
-from analysis.wording import MISSING, plural
+from rgr_dist.analysis.records import parse_certificate, real
+from rgr_dist.analysis.wording import MISSING, plural
 from rgr_dist.study.axis import CAPACITY, SizeAxis
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.load import StudyResults, per_study
-from analysis.records import integer
-from analysis.thresholds.best import best_of
+from rgr_dist.analysis.load import StudyResults, per_study
+from rgr_dist.analysis.records import integer
+from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.paper import (
     DENSE_LAW,
     IMPLIED,
@@ -75,7 +75,7 @@ def compare(best: pd.DataFrame, study: Study) -> pd.DataFrame:
     says whether D_K* differs by at most that, null where our cell has no threshold.
 
     Args:
-        best: the table of ``analysis.thresholds.best.best``.
+        best: the table of ``rgr_dist.analysis.thresholds.best.best``.
 
     Returns:
         ``cell_id, m, d_model, D_K, paper_D_K, difference, step, h_star, paper_h, d_k, paper_d_k,

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from analysis.load import StudyResults
-from analysis.records import integer
+from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.records import integer
 from rgr_dist.problem.databases import sample_triples
 from rgr_dist.study.cell import Cell
 from rgr_dist.theory.ranks import layer_rank_bound, triples_rank

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.wording import plural
+from rgr_dist.analysis.wording import plural
 from rgr_dist.study.study import Study
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.load import StudyResults
-from analysis.records import graph_bits_per_parameter, integer, parse_certificate, real
-from analysis.thresholds.best import best_of, with_bounds
+from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.records import graph_bits_per_parameter, integer, parse_certificate, real
+from rgr_dist.analysis.thresholds.best import best_of, with_bounds
 
 Record = dict[str, Any]
 
@@ -78,7 +78,9 @@ def _of_problem(results: StudyResults, row: Mapping[Any, Any]) -> Record:
     """What the problem of a row's cell says of its threshold."""
     if results.study.record.axis == "d_k":
         return {"bits_per_parameter": graph_bits_per_parameter(row)}
-    from analysis.thresholds.database_ranks import problem_of  # imports numba: half a second
+    from rgr_dist.analysis.thresholds.database_ranks import (
+        problem_of,  # imports numba: half a second
+    )
 
     return problem_of(results, row)
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pandas as pd
 
-from analysis import wording
-from analysis.load import StudyResults, per_study
-from analysis.rows import Row, by_size, name_keys
-from analysis.thresholds.best import best_of, with_bounds
-from analysis.thresholds.certificates import certificate_words
+from rgr_dist.analysis import wording
+from rgr_dist.analysis.load import StudyResults, per_study
+from rgr_dist.analysis.rows import Row, by_size, name_keys
+from rgr_dist.analysis.thresholds.best import best_of, with_bounds
+from rgr_dist.analysis.thresholds.certificates import certificate_words
 from rgr_dist.paper import capacity_scale, compression
 
 STATUS = {

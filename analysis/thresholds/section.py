@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from analysis.load import StudyResults
-from analysis.page.section import Column, Section, Table, bits_column, cell_column
-from analysis.records import with_bits
-from analysis.thresholds.best import best_of
-from analysis.thresholds.rows import STATUS, cells_of
+from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.page.section import Column, Section, Table, bits_column, cell_column
+from rgr_dist.analysis.records import with_bits
+from rgr_dist.analysis.thresholds.best import best_of
+from rgr_dist.analysis.thresholds.rows import STATUS, cells_of
 
 
 def section(results: StudyResults) -> Section | None:

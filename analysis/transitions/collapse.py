@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis.laws.candidates import predict
-from analysis.laws.fits import Fits, fits_of
-from analysis.load import StudyResults, per_study
-from analysis.transitions.probes import probes_of
-from analysis.transitions.transition_fits import shares_of
+from rgr_dist.analysis.laws.candidates import predict
+from rgr_dist.analysis.laws.fits import Fits, fits_of
+from rgr_dist.analysis.load import StudyResults, per_study
+from rgr_dist.analysis.transitions.probes import probes_of
+from rgr_dist.analysis.transitions.transition_fits import shares_of
 
 OWN = "own D_K*"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from analysis.drawing.panel import Figure, Key, Line, Panel, Point
-from analysis.drawing.scales import Axis, log2_axis, ratio_axis, score_axis
-from analysis.heads.figures import columns_of
+from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Point
+from rgr_dist.analysis.drawing.scales import Axis, log2_axis, ratio_axis, score_axis
+from rgr_dist.analysis.heads.figures import columns_of
 
 CAPTION = (
     "Mean test score against D_K, cell by cell and by number of heads. Filled: every seed ran, "

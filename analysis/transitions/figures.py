@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from analysis.drawing.panel import Figure, Key, Line, Panel, Place, Point
-from analysis.drawing.scales import Axis, log2_axis, ratio_axis, share_axis
-from analysis.heads.figures import columns_of
-from analysis.transitions.collapse import Collapse
+from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Place, Point
+from rgr_dist.analysis.drawing.scales import Axis, log2_axis, ratio_axis, share_axis
+from rgr_dist.analysis.heads.figures import columns_of
+from rgr_dist.analysis.transitions.collapse import Collapse
 
 SHARES = (
     "The share of seeds whose own score reaches the target, against D_K. Lines are logistic "
@@ -35,7 +35,7 @@ def draw_shares(cells: Sequence[Row], probes: Sequence[Row], fits: Sequence[Row]
     Args:
         cells: rows of ``thresholds.rows.cells_of``.
         probes: rows of ``probe_rows_of``.
-        fits: rows of ``analysis.transitions.transition_fits.transitions`` with ``anchor``.
+        fits: rows of ``rgr_dist.analysis.transitions.transition_fits.transitions`` with ``anchor``.
     """
     fitted = {(row["anchor"], row["h"]): row for row in fits if row["share_status"] == "fitted"}
     panels = []

@@ -15,8 +15,8 @@ import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import chdtri, expit, log_expit, xlogy
 
-from analysis.laws.interval_likelihood import Array
-from search.confidence_interval import CONFIDENCE
+from rgr_dist.analysis.laws.interval_likelihood import Array
+from rgr_dist.search.confidence_interval import CONFIDENCE
 
 LEAST_WIDTH, LARGEST_WIDTH = 1e-3, 20.0
 """Bounds on a transition's width, in doublings of D_K."""

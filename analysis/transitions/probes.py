@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.load import StudyResults, per_study
-from analysis.rows import Row, name_keys, rows_of
-from analysis.runs import asked, scored
+from rgr_dist.analysis.load import StudyResults, per_study
+from rgr_dist.analysis.rows import Row, name_keys, rows_of
+from rgr_dist.analysis.runs import asked, scored
+from rgr_dist.search.confidence_interval import t_interval
 from rgr_dist.study.study import Study
-from search.confidence_interval import t_interval
 
 PROBE = ["cell_id", "m", "d_model", "degree", "h", "d_k", "D_K"]
 """Columns that identify a probe."""

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import least_squares
 from scipy.special import expit
 
-from analysis.laws.interval_likelihood import Array
+from rgr_dist.analysis.laws.interval_likelihood import Array
 
 BEYOND = 6.0
 """How far the middle may lie outside the widths that ran, in doublings of D_K."""

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from analysis.load import StudyResults
-from analysis.page.section import Column, Section, Table, cell_column
-from analysis.rows import Row, named
-from analysis.thresholds.rows import drawn_cells_of
-from analysis.transitions.collapse import OWN, Collapse, collapses_of
-from analysis.transitions.curves_figure import draw_curves
-from analysis.transitions.figures import draw_collapse, draw_shares
-from analysis.transitions.probes import probe_rows_of, probes_of
-from analysis.transitions.transition_fits import transitions_of
-from analysis.transitions.width_scaling import WidthScaling, width_scaling_of
-from analysis.wording import fixed
+from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.page.section import Column, Section, Table, cell_column
+from rgr_dist.analysis.rows import Row, named
+from rgr_dist.analysis.thresholds.rows import drawn_cells_of
+from rgr_dist.analysis.transitions.collapse import OWN, Collapse, collapses_of
+from rgr_dist.analysis.transitions.curves_figure import draw_curves
+from rgr_dist.analysis.transitions.figures import draw_collapse, draw_shares
+from rgr_dist.analysis.transitions.probes import probe_rows_of, probes_of
+from rgr_dist.analysis.transitions.transition_fits import transitions_of
+from rgr_dist.analysis.transitions.width_scaling import WidthScaling, width_scaling_of
+from rgr_dist.analysis.wording import fixed
 
 COLLAPSE = "The transitions of {n} cells lie on one curve with a reduced χ² of {qualities}."
 WIDTH = (

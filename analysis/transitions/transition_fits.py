@@ -13,12 +13,12 @@ import numpy as np
 import pandas as pd
 from scipy.special import fdtrc
 
-from analysis.laws.interval_likelihood import Array
-from analysis.load import StudyResults, per_study
-from analysis.runs import scored
-from analysis.transitions import score_curves
-from analysis.transitions.logistic import Shares
-from analysis.transitions.probes import collapsed, probes, probes_of
+from rgr_dist.analysis.laws.interval_likelihood import Array
+from rgr_dist.analysis.load import StudyResults, per_study
+from rgr_dist.analysis.runs import scored
+from rgr_dist.analysis.transitions import score_curves
+from rgr_dist.analysis.transitions.logistic import Shares
+from rgr_dist.analysis.transitions.probes import collapsed, probes, probes_of
 from rgr_dist.study.study import Study
 
 WIDTHS_OF_A_FIT = 4

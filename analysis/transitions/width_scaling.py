@@ -10,12 +10,12 @@ import pandas as pd
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import chdtrc
 
-from analysis.laws.interval_likelihood import Array
-from analysis.load import StudyResults, per_study
-from analysis.thresholds.best import best_of
-from analysis.transitions.logistic import profile_limits
-from analysis.transitions.probes import probes_of
-from analysis.transitions.transition_fits import shares_of, transitions_of
+from rgr_dist.analysis.laws.interval_likelihood import Array
+from rgr_dist.analysis.load import StudyResults, per_study
+from rgr_dist.analysis.thresholds.best import best_of
+from rgr_dist.analysis.transitions.logistic import profile_limits
+from rgr_dist.analysis.transitions.probes import probes_of
+from rgr_dist.analysis.transitions.transition_fits import shares_of, transitions_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,9 +69,9 @@ def width_scaling(
     left out.
 
     Args:
-        table: of ``analysis.transitions.probes.probes``.
-        fits: of ``analysis.transitions.transition_fits.transitions``.
-        best: of ``analysis.thresholds.best.best``.
+        table: of ``rgr_dist.analysis.transitions.probes.probes``.
+        fits: of ``rgr_dist.analysis.transitions.transition_fits.transitions``.
+        best: of ``rgr_dist.analysis.thresholds.best.best``.
     """
     stars = best.loc[best["D_K"].notna(), ["cell_id", "h_star"]]
     stars = stars.rename(columns={"h_star": "h"}).astype({"h": "int64"})

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
-from search.portfolio import Portfolio
-from search.probe_verdict import SeedTest
-from search.protocol import ArmResult, CellPlan, Probe, ProbeKey, ProbeResult
+from rgr_dist.search.portfolio import Portfolio
+from rgr_dist.search.probe_verdict import SeedTest
+from rgr_dist.search.protocol import ArmResult, CellPlan, Probe, ProbeKey, ProbeResult
 from threshold_search.simulate import SimulatedRun
 
 

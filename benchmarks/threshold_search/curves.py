@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from search.protocol import ProbeKey
+from rgr_dist.search.protocol import ProbeKey
 from threshold_search.simulate import SimulatedRun
 
 Recorded = Mapping[tuple[int, int], Mapping[int, SimulatedRun]]

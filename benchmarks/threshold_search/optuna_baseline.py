@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from optuna.distributions import CategoricalDistribution, IntDistribution
 from ray.tune.search import Searcher
 
-from search.bracket import Bracket
-from search.probe_verdict import SeedTest
-from search.protocol import ProbeKey
-from search.tune.optuna import OptunaTrials
+from rgr_dist.search.bracket import Bracket
+from rgr_dist.search.probe_verdict import SeedTest
+from rgr_dist.search.protocol import ProbeKey
+from rgr_dist.search.tune.optuna import OptunaTrials
 from threshold_search.baselines import CountedRuns
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import count
 from statistics import fmean
 
-from search.portfolio import Portfolio
-from search.protocol import Probe, ProbeKey
+from rgr_dist.search.portfolio import Portfolio
+from rgr_dist.search.protocol import Probe, ProbeKey
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ def take(store: str) -> None:
     Raises:
         StudyError, StoreError: there is no such study, or the store cannot be read.
     """
-    from analysis.load import open_results
-    from analysis.report.publish import write_report
+    from rgr_dist.analysis.load import open_results
+    from rgr_dist.analysis.report.publish import write_report
     from rgr_dist.store.store import Store
     from rgr_dist.study.from_yaml import load_study
 

@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from analysis.wording import MISSING, with_range
+from rgr_dist.analysis.wording import MISSING, with_range
 from tables.markdown import table
 from tables.results import printed
 
@@ -51,8 +51,8 @@ def read(store: str) -> None:
     Raises:
         StudyError, StoreError: the store cannot be read.
     """
-    from analysis.budgets.step_limits import gains, limits
-    from analysis.load import open_results
+    from rgr_dist.analysis.budgets.step_limits import gains, limits
+    from rgr_dist.analysis.load import open_results
     from rgr_dist.store.store import Store
     from rgr_dist.study.from_yaml import load_study
 

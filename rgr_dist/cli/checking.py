@@ -20,7 +20,7 @@ def verify(
     how: How = Format.TABLE,
 ) -> None:
     """Check a store whole: checksums, columns, keys, addresses. Exit status 3 if anything fails."""
-    from analysis.wording import plural
+    from rgr_dist.analysis.wording import plural
     from rgr_dist.store import verify as check
     from rgr_dist.store.store import Store
 

@@ -12,15 +12,15 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from analysis.wording import duration, plural, rough_time
+from rgr_dist.analysis.wording import duration, plural, rough_time
 from rgr_dist.planning.brackets import MEANINGS, Sign, accuracy_sign, bracket_sign
 from rgr_dist.planning.forecast import MULTIPLY_ADDS_PER_SECOND, Forecast, Played, forecast
 from rgr_dist.planning.portfolio import shown_arms
 from rgr_dist.running.progress import Summary
+from rgr_dist.search.cell_state import CellState
+from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.study.axis import SizeAxis
 from rgr_dist.study.study import Study
-from search.cell_state import CellState
-from search.portfolio import Portfolio
 
 DRAW_EVERY = 0.25
 """Seconds between drawings in a terminal."""

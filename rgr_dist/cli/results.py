@@ -25,8 +25,8 @@ from rgr_dist.cli.options import (
 from rgr_dist.faults import UserError
 
 if TYPE_CHECKING:
-    from analysis.laws.candidates import Candidate
-    from analysis.load import StudyResults
+    from rgr_dist.analysis.laws.candidates import Candidate
+    from rgr_dist.analysis.load import StudyResults
     from rgr_dist.store.store import Store
 
 LAW_COLUMNS = (
@@ -66,7 +66,7 @@ def stored_results(
     Raises:
         UserError: the store is not there, or holds nothing of any study and must.
     """
-    from analysis.load import open_results
+    from rgr_dist.analysis.load import open_results
 
     with opened(study, overrides, out) as (resolved, store):
         results = open_results(resolved, store)
@@ -79,7 +79,7 @@ def stored_results(
 
 def threshold_sections(results: StudyResults) -> dict[str, list[dict[str, Any]]]:
     """The records of ``thresholds`` and ``best``, cells of one size side by side."""
-    from analysis.thresholds.listing import best_records, threshold_records
+    from rgr_dist.analysis.thresholds.listing import best_records, threshold_records
 
     study = results.study
     sections = {"thresholds": threshold_records(results), "best": best_records(results)}
@@ -154,9 +154,9 @@ Sections = dict[str, list[dict[str, Any]]]
 
 def _laws(results: StudyResults) -> tuple[Sections, Sections, list[str]]:
     """The laws of D_K*: for a script, for a table, and in sentences."""
-    from analysis.laws import conclusions
-    from analysis.laws.fits import fits_of
-    from analysis.laws.scaling_laws import distinct
+    from rgr_dist.analysis.laws import conclusions
+    from rgr_dist.analysis.laws.fits import fits_of
+    from rgr_dist.analysis.laws.scaling_laws import distinct
 
     fits = fits_of(results)
     candidates, wide = (
@@ -182,7 +182,7 @@ def _laws(results: StudyResults) -> tuple[Sections, Sections, list[str]]:
 
 def _laws_of_facts(results: StudyResults) -> tuple[Sections, Sections, list[str]]:
     """The laws of D_V*: for a script, for a table, and in sentences."""
-    from analysis.facts import tables as facts
+    from rgr_dist.analysis.facts import tables as facts
 
     rows, fitted = facts.rows_of_facts(results), facts.laws_of_facts(results)
     laws = [asdict(law) for law in fitted]
@@ -193,7 +193,7 @@ def _laws_of_facts(results: StudyResults) -> tuple[Sections, Sections, list[str]
 
 def _with_limits(candidate: Candidate) -> str:
     """``c 0.441 [0.403, 0.483], k 0.092 [0.053, 0.15]``."""
-    from analysis.wording import three_digits
+    from rgr_dist.analysis.wording import three_digits
 
     return ", ".join(
         f"{name} {three_digits(value)} "
@@ -212,9 +212,9 @@ def predict(
     how: How = Format.TABLE,
 ) -> None:
     """D_K, h and d_k for sizes of your own, from a study's laws, with 95 % prediction intervals."""
-    from analysis.laws.fits import fits_of
-    from analysis.laws.predict import predict_sizes
-    from analysis.load import open_results
+    from rgr_dist.analysis.laws.fits import fits_of
+    from rgr_dist.analysis.laws.predict import predict_sizes
+    from rgr_dist.analysis.load import open_results
 
     if edges is not None and edges > m * m:
         raise UserError(f"--edges {edges}: valid are 1 to m² = {m * m:,}, the pairs of items")
@@ -248,7 +248,7 @@ def report(
     set_: Set = None,
 ) -> None:
     """Write a study's report, or set two studies or stores side by side: one page each."""
-    from analysis.report.publish import publish, publish_comparison
+    from rgr_dist.analysis.report.publish import publish, publish_comparison
     from rgr_dist.planning.same_question import check_same_question
 
     stores = out or ["results"]

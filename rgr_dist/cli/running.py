@@ -68,7 +68,7 @@ def _in_words(facts: Mapping[str, Any], asked: str) -> dict[str, Any]:
     """
     import humanize
 
-    from analysis.wording import plural, rough_time
+    from rgr_dist.analysis.wording import plural, rough_time
 
     stored = plural(facts["stored_runs"], "run")
     if failed := facts["runs_failed"]:
@@ -141,9 +141,9 @@ def _report(study: Study, store: Store, console: Console, summary: Summary, aske
     Raises:
         Exit: some runs failed.
     """
-    from analysis.load import open_results
-    from analysis.report.report_cache import written_before
-    from analysis.wording import duration, plural
+    from rgr_dist.analysis.load import open_results
+    from rgr_dist.analysis.report.report_cache import written_before
+    from rgr_dist.analysis.wording import duration, plural
     from rgr_dist.cli.results import threshold_sections
     from rgr_dist.cli.threshold_tables import print_thresholds
     from rgr_dist.planning.listing import divergence, failures
@@ -151,7 +151,9 @@ def _report(study: Study, store: Store, console: Console, summary: Summary, aske
     results = open_results(study, store)
     before = written_before(results, store)
     if before is None:
-        from analysis.report.publish import publish  # with everything that is fitted and drawn
+        from rgr_dist.analysis.report.publish import (
+            publish,  # with everything that is fitted and drawn
+        )
 
     written = before or publish(results, store)
     if study.record.finds_thresholds:

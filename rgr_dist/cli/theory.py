@@ -17,7 +17,7 @@ from rgr_dist.faults import UserError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from analysis.load import StudyResults
+    from rgr_dist.analysis.load import StudyResults
     from rgr_dist.study.cell import Run
 
 
@@ -162,10 +162,10 @@ def all_pairs(
     """
     import pandas as pd
 
-    from analysis.load import open_results
-    from analysis.records import graph_bits_per_parameter
-    from analysis.theory.weight_precision import rounded_means
-    from analysis.thresholds.best import best_of
+    from rgr_dist.analysis.load import open_results
+    from rgr_dist.analysis.records import graph_bits_per_parameter
+    from rgr_dist.analysis.theory.weight_precision import rounded_means
+    from rgr_dist.analysis.thresholds.best import best_of
     from rgr_dist.engines.choose import make_engine
     from rgr_dist.engines.recovered import recovered
     from rgr_dist.models.precision import PRECISIONS
@@ -213,7 +213,7 @@ def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 def _runs_at(best: pd.DataFrame, results: StudyResults) -> list[tuple[Run, int]]:
     """The runs at each cell's threshold, and the steps that each did."""
-    from analysis.runs import scored
+    from rgr_dist.analysis.runs import scored
     from rgr_dist.study.cell import Run
 
     cells = {cell.cell_id: cell for cell in results.study.cells}

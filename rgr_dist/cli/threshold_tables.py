@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from analysis.wording import plural, with_range
+from rgr_dist.analysis.wording import plural, with_range
 from rgr_dist.cli.listing import Format, Row, print_listing, say
 from rgr_dist.study.study import Study
 

@@ -80,14 +80,14 @@ class _Pages:
 
 
 def _page(study: Study, store: Store, version: str) -> str:
-    from analysis.heads import section as heads
-    from analysis.load import results_of
-    from analysis.page.render import render
-    from analysis.report.contents import Make
-    from analysis.report.sections import state
-    from analysis.splits import section as accuracy
-    from analysis.thresholds import section as cells
-    from analysis.transitions import section as transitions
+    from rgr_dist.analysis.heads import section as heads
+    from rgr_dist.analysis.load import results_of
+    from rgr_dist.analysis.page.render import render
+    from rgr_dist.analysis.report.contents import Make
+    from rgr_dist.analysis.report.sections import state
+    from rgr_dist.analysis.splits import section as accuracy
+    from rgr_dist.analysis.thresholds import section as cells
+    from rgr_dist.analysis.transitions import section as transitions
     from rgr_dist.planning.portfolio import stored_search
 
     search = stored_search(study, store)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from search.cell_state import CellState
+from rgr_dist.search.cell_state import CellState
 
 Look = Literal["found", "pruned", "censored", "contradiction", "failed", "open", "untried"]
 

@@ -15,11 +15,11 @@ import pandas as pd
 from pydantic import TypeAdapter
 
 from rgr_dist.paper import DENSE_LAW, LAWS, capacity_scale, compression
+from rgr_dist.search.prior import fit_power, fit_ratio
 from rgr_dist.store.storage import StoreError
 from rgr_dist.store.store import Store
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study
-from search.prior import fit_power, fit_ratio
 
 PAPER_SPREAD = 1.5
 """How far the paper's constants may well be off, as a factor."""

@@ -13,14 +13,14 @@ from rgr_dist.planning.budgets import trained_steps
 from rgr_dist.planning.listing import failures
 from rgr_dist.planning.portfolio import check_heads, shown_arms, stored_search
 from rgr_dist.planning.tables import finite
+from rgr_dist.search.cell_state import CellState
+from rgr_dist.search.protocol import ProbeKey
 from rgr_dist.store.store import Store
 from rgr_dist.study.axis import SizeAxis
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.from_yaml import load_study
 from rgr_dist.study.study import Study
-from search.cell_state import CellState
-from search.protocol import ProbeKey
 
 Rows = list[dict[str, Any]]
 

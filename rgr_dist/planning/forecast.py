@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import pandas as pd
 
 from rgr_dist.planning.budgets import trained_steps
+from rgr_dist.search.cell_search import replay
+from rgr_dist.search.cell_state import Assumed, CellState
+from rgr_dist.search.portfolio import Portfolio
+from rgr_dist.search.probe_verdict import Verdict
+from rgr_dist.search.protocol import Need, ProbeKey
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study
-from search.cell_search import replay
-from search.cell_state import Assumed, CellState
-from search.portfolio import Portfolio
-from search.probe_verdict import Verdict
-from search.protocol import Need, ProbeKey
 
 PASS_SHARE = 0.5
 """Share of the step limit that a passing run takes before it converges, on average."""

@@ -20,6 +20,10 @@ from rgr_dist.planning.expectations import (
     width_scale,
 )
 from rgr_dist.planning.forecast import step_cost
+from rgr_dist.search.cell_state import CellState
+from rgr_dist.search.portfolio import Portfolio
+from rgr_dist.search.probe_verdict import SeedTest
+from rgr_dist.search.protocol import CellPlan, Probe, ProbeKey
 from rgr_dist.store.schema import OF_FACTS, RUNS
 from rgr_dist.store.store import Store
 from rgr_dist.study.axis import SizeAxis
@@ -27,10 +31,6 @@ from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.search import Search
 from rgr_dist.study.study import Study
-from search.cell_state import CellState
-from search.portfolio import Portfolio
-from search.probe_verdict import SeedTest
-from search.protocol import CellPlan, Probe, ProbeKey
 
 
 def plan_cell(

@@ -9,13 +9,13 @@ from typing import Any
 
 from rgr_dist.planning.budgets import limited_by
 from rgr_dist.planning.portfolio import shown_arms
+from rgr_dist.search.cell_state import CellState
+from rgr_dist.search.portfolio import Portfolio
+from rgr_dist.search.protocol import ArmResult, ProbeKey, ProbeResult
 from rgr_dist.store.store import Store
 from rgr_dist.study.axis import SizeAxis
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study
-from search.cell_state import CellState
-from search.portfolio import Portfolio
-from search.protocol import ArmResult, ProbeKey, ProbeResult
 
 Rows = list[dict[str, Any]]
 

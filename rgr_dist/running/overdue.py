@@ -21,11 +21,11 @@ import pandas as pd
 from rgr_dist.faults import UserError
 from rgr_dist.planning.forecast import limit_seconds, most_work, step_cost
 from rgr_dist.planning.portfolio import Feed
-from search.protocol import Probe
+from rgr_dist.search.protocol import Probe
 
 if TYPE_CHECKING:
-    from search.tune.scheduler import SeedScheduler
-    from search.tune.searcher import ThresholdSearcher
+    from rgr_dist.search.tune.scheduler import SeedScheduler
+    from rgr_dist.search.tune.searcher import ThresholdSearcher
 
 LONGEST_LOOK_AWAY = 5.0
 """Seconds between two looks, of which more are not counted: this process was stopped itself."""

@@ -6,8 +6,8 @@ import time
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.study.study import Study
-from search.portfolio import Portfolio
 
 
 @dataclass

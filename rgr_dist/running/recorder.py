@@ -11,11 +11,11 @@ from rgr_dist.planning.portfolio import Feed
 from rgr_dist.planning.tables import write_tables
 from rgr_dist.running.overdue import Pace
 from rgr_dist.running.progress import Summary, View
+from rgr_dist.search.portfolio import Portfolio
+from rgr_dist.search.protocol import Probe
 from rgr_dist.store.row import lost_rows
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Study
-from search.portfolio import Portfolio
-from search.protocol import Probe
 
 TABLES_EVERY = 10.0
 """Seconds between writes of the study's tables while it runs."""

@@ -19,14 +19,14 @@ from rgr_dist.running.overdue import TimeLimits, shortest_limit
 from rgr_dist.running.progress import Silent, Summary, View
 from rgr_dist.running.recorder import Recorder
 from rgr_dist.running.slots import ClusterSlots
+from rgr_dist.search.protocol import Probe
 from rgr_dist.store.row import LOST, OUT_OF_MEMORY, OVERDUE
 from rgr_dist.store.store import Store
 from rgr_dist.study import assets
 from rgr_dist.study.study import Study
-from search.protocol import Probe
 
 WHY = {"died": LOST, "out of memory": OUT_OF_MEMORY, "overdue": OVERDUE}
-"""What the rows of a probe that lost every worker say, by ``search.tune.lost_workers.Cause``."""
+"""What the rows of a probe that lost every worker say, by ``lost_workers.Cause``."""
 
 
 def run_study(
@@ -113,11 +113,11 @@ def _train(
     from rgr_dist.running.callbacks import Heartbeat
     from rgr_dist.running.ray_health import RayHealth
     from rgr_dist.running.worker import ProbeTrainable, probe_config
-    from search.tune.lost_workers import Cause
-    from search.tune.runner import run_trials
-    from search.tune.scheduler import SeedScheduler
-    from search.tune.searcher import ThresholdSearcher
-    from search.tune.stopper import UntilDone
+    from rgr_dist.search.tune.lost_workers import Cause
+    from rgr_dist.search.tune.runner import run_trials
+    from rgr_dist.search.tune.scheduler import SeedScheduler
+    from rgr_dist.search.tune.searcher import ThresholdSearcher
+    from rgr_dist.search.tune.stopper import UntilDone
 
     portfolio, engine, gpus = search.portfolio, execution.engine, execution.gpus
     device = "cuda" if gpus else "cpu"

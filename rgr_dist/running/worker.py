@@ -13,11 +13,11 @@ from typing import Any
 
 from rgr_dist.engines.api import Engine, Outcome
 from rgr_dist.engines.choose import make_engine
+from rgr_dist.search.protocol import Probe
+from rgr_dist.search.tune.forgetting import TidyTrainable
 from rgr_dist.store.row import run_row
 from rgr_dist.study import assets
 from rgr_dist.study.cell import Cell, Run
-from search.protocol import Probe
-from search.tune.forgetting import TidyTrainable
 
 
 def probe_config(

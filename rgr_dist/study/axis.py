@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from search.axis import Axis
-from search.protocol import ProbeKey, Words
+from rgr_dist.search.axis import Axis
+from rgr_dist.search.protocol import ProbeKey, Words
 
 Size = Literal["h", "d_k", "d_vo"]
 TOTALS = {"d_k": "D_K", "d_vo": "D_V"}

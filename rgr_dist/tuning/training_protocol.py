@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from rgr_dist.planning.portfolio import check_heads
+from rgr_dist.search.cell_state import CellState
+from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.store.store import Store
 from rgr_dist.study.cell import Cell, Run, digest
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.study import Study
 from rgr_dist.study.training import Training
-from search.cell_state import CellState
-from search.portfolio import Portfolio
 
 SPACE = {"learning_rate": (1e-4, 1e-1), "sharpness": (1.0, 100.0), "initial_scale": (0.1, 10.0)}
 """Keys of ``training`` that are tuned where the model uses them, and between which values, on a

@@ -10,6 +10,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from rgr_dist.planning.portfolio import seed_test
 from rgr_dist.planning.tables import finite
+from rgr_dist.search.tune.optuna import OptunaTrials
 from rgr_dist.tuning.journal import journal_place
 from rgr_dist.tuning.training_protocol import (
     Protocol,
@@ -18,7 +19,6 @@ from rgr_dist.tuning.training_protocol import (
     rounded,
 )
 from rgr_dist.tuning.trial import score_of
-from search.tune.optuna import OptunaTrials
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from search.tune import arguments
-from search.tune.question import Question
-from search.tune.score_file import ScoreFile
-from search.tune.setting_search import SettingSearch
-from search.tune.threshold import Mode, Threshold, Thresholds
+from rgr_dist.search.tune import arguments
+from rgr_dist.search.tune.question import Question
+from rgr_dist.search.tune.score_file import ScoreFile
+from rgr_dist.search.tune.setting_search import SettingSearch
+from rgr_dist.search.tune.threshold import Mode, Threshold, Thresholds
 
 if TYPE_CHECKING:
-    from search.tune.runner import Resources
+    from rgr_dist.search.tune.runner import Resources
 
 Trainable = Callable[..., Any] | type
 Cost = Callable[[int, dict[str, Any]], float]
@@ -150,7 +150,7 @@ def _search(
         arguments.positive_integer("slots", slots)
     search = SettingSearch(question, ScoreFile(store, question.about))
     if not search.portfolio.is_done:
-        from search.tune.trials import run
+        from rgr_dist.search.tune.trials import run
 
         run(search, slots, resources)
     return search.result()

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from ray.air.execution._internal.actor_manager import RayActorManager
 from ray.exceptions import OutOfMemoryError, RayActorError
 
-from search.protocol import Probe, ProbeKey
+from rgr_dist.search.protocol import Probe, ProbeKey
 
 Cause = Literal["died", "out of memory", "overdue"]
 """Why a worker was lost: it died, was killed for its memory, or as it gave no answer."""

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from search.probe_verdict import SeedTest
-from search.tune import arguments
-from search.tune.threshold import Mode
+from rgr_dist.search.probe_verdict import SeedTest
+from rgr_dist.search.tune import arguments
+from rgr_dist.search.tune.threshold import Mode
 
 MODES = {"max": "a larger metric is better", "min": "a smaller one is"}
 ON_ERROR = {"stop": "the search ends", "fail": "the value fails"}

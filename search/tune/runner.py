@@ -22,8 +22,8 @@ from ray.tune import (
 from ray.tune.schedulers import TrialScheduler
 from ray.tune.search import ConcurrencyLimiter, Searcher
 
-from search.tune.forgetting import NoProgress
-from search.tune.lost_workers import memory_kills_end_one_trial
+from rgr_dist.search.tune.forgetting import NoProgress
+from rgr_dist.search.tune.lost_workers import memory_kills_end_one_trial
 
 Resources = dict[str, float] | PlacementGroupFactory
 

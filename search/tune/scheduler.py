@@ -9,9 +9,9 @@ from typing import Any
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 
-from search.tune.forgetting import forget
-from search.tune.lost_workers import LOW_ON_MEMORY
-from search.tune.searcher import ThresholdSearcher
+from rgr_dist.search.tune.forgetting import forget
+from rgr_dist.search.tune.lost_workers import LOW_ON_MEMORY
+from rgr_dist.search.tune.searcher import ThresholdSearcher
 
 
 class SeedScheduler(FIFOScheduler):

@@ -7,9 +7,9 @@ from typing import Any
 
 from ray.tune.search import Searcher
 
-from search.portfolio import Portfolio
-from search.protocol import Probe, Signal
-from search.tune.lost_workers import Cause, LostWorkers
+from rgr_dist.search.portfolio import Portfolio
+from rgr_dist.search.protocol import Probe, Signal
+from rgr_dist.search.tune.lost_workers import Cause, LostWorkers
 
 
 class ThresholdSearcher(Searcher):

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from search.axis import Axis
-from search.best_arm import rank
-from search.cell_state import CellState
-from search.portfolio import Portfolio
-from search.protocol import (
+from rgr_dist.search.axis import Axis
+from rgr_dist.search.best_arm import rank
+from rgr_dist.search.cell_state import CellState
+from rgr_dist.search.portfolio import Portfolio
+from rgr_dist.search.protocol import (
     ArmResult,
     CellPlan,
     Decision,
@@ -23,9 +23,9 @@ from search.protocol import (
     ProbeResult,
     Words,
 )
-from search.tune.question import Question
-from search.tune.score_file import ScoreFile
-from search.tune.threshold import Threshold, Thresholds, TrialError, name
+from rgr_dist.search.tune.question import Question
+from rgr_dist.search.tune.score_file import ScoreFile
+from rgr_dist.search.tune.threshold import Threshold, Thresholds, TrialError, name
 
 logger = logging.getLogger(__name__)
 ONE_CELL = "all settings"

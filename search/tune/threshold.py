@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from search.protocol import Decision, ProbeResult, Status
+from rgr_dist.search.protocol import Decision, ProbeResult, Status
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,12 +17,12 @@ from ray.tune import PlacementGroupFactory, Trainable
 from ray.tune.experiment import Trial
 from ray.tune.result import AUTO_RESULT_KEYS
 
-from search.protocol import Probe
-from search.tune.runner import Resources, run_trials
-from search.tune.scheduler import SeedScheduler
-from search.tune.searcher import ThresholdSearcher
-from search.tune.setting_search import SettingSearch
-from search.tune.stopper import UntilDone
+from rgr_dist.search.protocol import Probe
+from rgr_dist.search.tune.runner import Resources, run_trials
+from rgr_dist.search.tune.scheduler import SeedScheduler
+from rgr_dist.search.tune.searcher import ThresholdSearcher
+from rgr_dist.search.tune.setting_search import SettingSearch
+from rgr_dist.search.tune.stopper import UntilDone
 
 NOT_REPORTED = {*AUTO_RESULT_KEYS, "done", "trial_id", "should_checkpoint", "experiment_tag"}
 """What Tune adds to every result."""

@@ -14,8 +14,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from analysis.load import StudyResults
-from analysis.report.publish import write_report
+from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.report.publish import write_report
 from rgr_dist.paper import IMPLIED
 from rgr_dist.store.schema import OF_FACTS, RUNS, THRESHOLDS
 from rgr_dist.study.cell import Cell, Run

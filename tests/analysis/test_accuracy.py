@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.load import StudyResults
-from analysis.report.publish import write_report
-from analysis.splits.accuracy import splits
-from analysis.splits.findings import collapses, gains
+from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.report.publish import write_report
+from rgr_dist.analysis.splits.accuracy import splits
+from rgr_dist.analysis.splits.findings import collapses, gains
 from rgr_dist.store.schema import RUNS, THRESHOLDS
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from analysis.thresholds.best import best, best_of, head_pool
-from analysis.thresholds.listing import best_records, threshold_records
-from analysis.transitions.probes import probes as curves
+from rgr_dist.analysis.thresholds.best import best, best_of, head_pool
+from rgr_dist.analysis.thresholds.listing import best_records, threshold_records
+from rgr_dist.analysis.transitions.probes import probes as curves
 
 
 def cell_of(made_up: SimpleNamespace, scores: dict[tuple[int, int], list[float]]) -> Any:

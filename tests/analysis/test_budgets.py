@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 from scipy import optimize
 
-from analysis.budgets.section import sentences
-from analysis.budgets.step_limits import families, gains, limit_of, limits, verdict
-from analysis.report.publish import report, write_report
+from rgr_dist.analysis.budgets.section import sentences
+from rgr_dist.analysis.budgets.step_limits import families, gains, limit_of, limits, verdict
+from rgr_dist.analysis.report.publish import report, write_report
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
 

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from analysis.drawing.colours import HEADS, INKS, head_colour, head_shape, variables
+from rgr_dist.analysis.drawing.colours import HEADS, INKS, head_colour, head_shape, variables
 
 POWERS = [1, 2, 4, 8, 16, 32, 64, 128]
 # Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB

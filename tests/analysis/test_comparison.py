@@ -8,10 +8,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.runs import cost
-from analysis.thresholds.best import best
-from analysis.thresholds.comparable import compare, is_papers, laws_for
 from rgr_dist import paper
+from rgr_dist.analysis.runs import cost
+from rgr_dist.analysis.thresholds.best import best
+from rgr_dist.analysis.thresholds.comparable import compare, is_papers, laws_for
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.transitions.probes import probes as curves
+from rgr_dist.analysis.transitions.probes import probes as curves
 
 PLACES = [(64, 16)]
 

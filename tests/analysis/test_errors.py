@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from analysis.report.publish import write_report
-from analysis.thresholds.best import best
-from analysis.thresholds.certificates import certificate_words
-from analysis.transitions.probes import probes as curves
+from rgr_dist.analysis.report.publish import write_report
+from rgr_dist.analysis.thresholds.best import best
+from rgr_dist.analysis.thresholds.certificates import certificate_words
+from rgr_dist.analysis.transitions.probes import probes as curves
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
 

@@ -10,23 +10,23 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.facts import tables as facts
-from analysis.facts.statements import statements
-from analysis.load import open_results
-from analysis.report.publish import report
-from analysis.thresholds.database_ranks import database_rank
-from analysis.thresholds.listing import best_records, threshold_records
+from rgr_dist.analysis.facts import tables as facts
+from rgr_dist.analysis.facts.statements import statements
+from rgr_dist.analysis.load import open_results
+from rgr_dist.analysis.report.publish import report
+from rgr_dist.analysis.thresholds.database_ranks import database_rank
+from rgr_dist.analysis.thresholds.listing import best_records, threshold_records
 from rgr_dist.engines.choose import make_engine
 from rgr_dist.open_study import OpenStudy
 from rgr_dist.planning.portfolio import Feed, open_portfolio, stored_runs
 from rgr_dist.problem.databases import sample_triples, tensor
 from rgr_dist.running.worker import train_rows
+from rgr_dist.search.protocol import Probe
 from rgr_dist.store.store import Store
 from rgr_dist.store.verify import verify
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
-from search.protocol import Probe
 
 TINY = {
     "name": "tiny-facts",

@@ -9,15 +9,15 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.drawing.panel import Panel
-from analysis.facts import tables as facts
-from analysis.facts.figures import draw_laws, draw_ranks, draw_taus
-from analysis.facts.statements import statements
-from analysis.heads.by_heads import heads_of
-from analysis.heads.figures import draw_thresholds_by_head
-from analysis.load import StudyResults
-from analysis.thresholds.listing import best_records
-from analysis.thresholds.rows import cells_of
+from rgr_dist.analysis.drawing.panel import Panel
+from rgr_dist.analysis.facts import tables as facts
+from rgr_dist.analysis.facts.figures import draw_laws, draw_ranks, draw_taus
+from rgr_dist.analysis.facts.statements import statements
+from rgr_dist.analysis.heads.by_heads import heads_of
+from rgr_dist.analysis.heads.figures import draw_thresholds_by_head
+from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.thresholds.listing import best_records
+from rgr_dist.analysis.thresholds.rows import cells_of
 from rgr_dist.store.schema import RUNS, THRESHOLDS
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study

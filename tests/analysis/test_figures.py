@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.budgets import section as training_time
-from analysis.drawing import svg
-from analysis.drawing.panel import Figure, Panel, Point
-from analysis.drawing.scales import log2_axis
-from analysis.heads import section as heads
-from analysis.laws import section as laws
-from analysis.laws.fits import fits_of
-from analysis.load import StudyResults
-from analysis.splits import section as accuracy
-from analysis.splits.accuracy import splits_of
-from analysis.transitions import section as transitions
-from analysis.transitions.probes import probes_of
+from rgr_dist.analysis.budgets import section as training_time
+from rgr_dist.analysis.drawing import svg
+from rgr_dist.analysis.drawing.panel import Figure, Panel, Point
+from rgr_dist.analysis.drawing.scales import log2_axis
+from rgr_dist.analysis.heads import section as heads
+from rgr_dist.analysis.laws import section as laws
+from rgr_dist.analysis.laws.fits import fits_of
+from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.splits import section as accuracy
+from rgr_dist.analysis.splits.accuracy import splits_of
+from rgr_dist.analysis.transitions import section as transitions
+from rgr_dist.analysis.transitions.probes import probes_of
 from rgr_dist.study.from_yaml import parse_study
 
 SVG = "{http://www.w3.org/2000/svg}"

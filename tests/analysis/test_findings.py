@@ -8,12 +8,12 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from analysis.laws import conclusions
-from analysis.laws.fits import Fits
-from analysis.laws.scaling_laws import Law
-from analysis.laws.section import law_words, paper_law_words
-from analysis.thresholds import findings
-from analysis.thresholds.certificates import certificate_words
+from rgr_dist.analysis.laws import conclusions
+from rgr_dist.analysis.laws.fits import Fits
+from rgr_dist.analysis.laws.scaling_laws import Law
+from rgr_dist.analysis.laws.section import law_words, paper_law_words
+from rgr_dist.analysis.thresholds import findings
+from rgr_dist.analysis.thresholds.certificates import certificate_words
 from rgr_dist.paper import DENSE_LAW, LAWS, PublishedLaw
 from rgr_dist.study.from_yaml import parse_study
 

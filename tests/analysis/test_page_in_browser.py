@@ -13,7 +13,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
-from analysis.report.publish import comparison, write_page, write_report
+from rgr_dist.analysis.report.publish import comparison, write_page, write_report
 from rgr_dist.study.from_yaml import parse_study
 from tests.chromium import chromium, needs_chromium
 

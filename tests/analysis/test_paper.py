@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.agreement.published_figures import published_figures
+from rgr_dist.analysis.agreement.published_figures import published_figures
 from rgr_dist.paper import IMPLIED, TABLE_1_D_K_OF_A_HEAD, TABLE_2_MAX_STEPS
 from rgr_dist.study.from_yaml import parse_study
 from tests.analysis.test_findings import fits_of

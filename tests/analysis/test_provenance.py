@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pandas as pd
 
-from analysis.report.provenance import cost_words, differences, origins, settings
-from analysis.rows import by_size, rows_of
+from rgr_dist.analysis.report.provenance import cost_words, differences, origins, settings
+from rgr_dist.analysis.rows import by_size, rows_of
 from rgr_dist.study.cell import PROTOCOL
 from rgr_dist.study.from_yaml import parse_study
 

@@ -16,13 +16,13 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.laws.scaling_laws import Law
-from analysis.records import with_bits
-from analysis.report.publish import write_report
-from analysis.runs import cost_of
-from analysis.thresholds.best import best_of
-from analysis.transitions.probes import probes_of
 from rgr_dist import paper
+from rgr_dist.analysis.laws.scaling_laws import Law
+from rgr_dist.analysis.records import with_bits
+from rgr_dist.analysis.report.publish import write_report
+from rgr_dist.analysis.runs import cost_of
+from rgr_dist.analysis.thresholds.best import best_of
+from rgr_dist.analysis.transitions.probes import probes_of
 from rgr_dist.study.from_yaml import parse_study
 
 GRID = [(64, 16), (64, 32), (64, 64), (128, 16), (128, 32), (128, 64)]

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pandas as pd
 
-from analysis.runs import asked, cost, scored
+from rgr_dist.analysis.runs import asked, cost, scored
 from rgr_dist.study.from_yaml import parse_study
 
 

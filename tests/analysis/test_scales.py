@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.drawing.scales import (
+from rgr_dist.analysis.drawing.scales import (
     integer_ticks,
     log2_axis,
     ratio_axis,

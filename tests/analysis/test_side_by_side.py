@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.load import StudyResults
-from analysis.report import side_by_side
-from analysis.report.publish import comparison
+from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.report import side_by_side
+from rgr_dist.analysis.report.publish import comparison
 from rgr_dist.study.from_yaml import parse_study
 
 NAMES = ("one", "other")

@@ -12,19 +12,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.load import StudyResults
-from analysis.report.publish import report, write_report
-from analysis.rows import rows_of
-from analysis.theory.beside_training import curves_table, families, growths, theory
-from analysis.theory.constructions import (
+from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.report.publish import report, write_report
+from rgr_dist.analysis.rows import rows_of
+from rgr_dist.analysis.theory.beside_training import curves_table, families, growths, theory
+from rgr_dist.analysis.theory.constructions import (
     constructed_widths,
     construction_runs,
     rates_of_algorithm_1,
 )
-from analysis.theory.figure import draw_three_curves
-from analysis.theory.section import section
-from analysis.theory.weight_precision import bits_needed, rounded_means
-from analysis.thresholds.best import best_of
+from rgr_dist.analysis.theory.figure import draw_three_curves
+from rgr_dist.analysis.theory.section import section
+from rgr_dist.analysis.theory.weight_precision import bits_needed, rounded_means
+from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.store.store import Store
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study

@@ -11,13 +11,13 @@ import pytest
 from scipy import optimize
 from scipy.special import expit, log_expit
 
-from analysis.load import StudyResults
-from analysis.runs import scored
-from analysis.thresholds.best import best
-from analysis.transitions.probes import probes
-from analysis.transitions.section import width_words
-from analysis.transitions.transition_fits import transitions
-from analysis.transitions.width_scaling import WidthScaling, width_scaling
+from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.runs import scored
+from rgr_dist.analysis.thresholds.best import best
+from rgr_dist.analysis.transitions.probes import probes
+from rgr_dist.analysis.transitions.section import width_words
+from rgr_dist.analysis.transitions.transition_fits import transitions
+from rgr_dist.analysis.transitions.width_scaling import WidthScaling, width_scaling
 from rgr_dist.study.from_yaml import parse_study
 
 PLACES = {(64, 16): 16, (128, 32): 20, (256, 64): 26}

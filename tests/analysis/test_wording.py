@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.cell_names import cell_names
-from analysis.thresholds.certificates import certificate_words
-from analysis.wording import (
+from rgr_dist.analysis.cell_names import cell_names
+from rgr_dist.analysis.thresholds.certificates import certificate_words
+from rgr_dist.analysis.wording import (
     cell_name,
     clock,
     duration,

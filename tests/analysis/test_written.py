@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from analysis.load import StudyResults, open_results
-from analysis.report.publish import comparison, publish, publish_comparison, report
-from analysis.report.report_cache import Written, origin_of, written_before
+from rgr_dist.analysis.load import StudyResults, open_results
+from rgr_dist.analysis.report.publish import comparison, publish, publish_comparison, report
+from rgr_dist.analysis.report.report_cache import Written, origin_of, written_before
 from rgr_dist.store.storage import StoreError
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Study

@@ -6,8 +6,8 @@ import optuna
 import pytest
 from hypothesis import given, settings
 
-from search.probe_verdict import SeedTest
-from search.protocol import CellPlan, ProbeKey
+from rgr_dist.search.probe_verdict import SeedTest
+from rgr_dist.search.protocol import CellPlan, ProbeKey
 from tests.search.oracles import noisy_cells, sharp_cells
 from tests.search.simulated_cells import SimulatedCell, axes_to
 from threshold_search.baselines import CountedRuns, adaptive, exhaustive, least_cost

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from search.protocol import ProbeKey
+from rgr_dist.search.protocol import ProbeKey
 from threshold_search.curves import SHAPES, RecordedCurve, SyntheticCurve
 from threshold_search.simulate import SimulatedRun
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from search.portfolio import Portfolio
-from search.probe_verdict import SeedTest
-from search.protocol import CellPlan, ProbeKey
+from rgr_dist.search.portfolio import Portfolio
+from rgr_dist.search.probe_verdict import SeedTest
+from rgr_dist.search.protocol import CellPlan, ProbeKey
 from tests.search.oracles import noisy_cells, rising_cells, sharp_cells
 from tests.search.simulated_cells import SimulatedCell, everything, table
 from threshold_search.curves import SHAPES, SyntheticCurve

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from analysis.wording import duration
+from rgr_dist.analysis.wording import duration
 from rgr_dist.cli.live import SAY_EVERY, LiveView
 from rgr_dist.planning.forecast import Forecast, forecast
 from rgr_dist.planning.portfolio import open_portfolio
 from rgr_dist.running.progress import Summary
+from rgr_dist.search.portfolio import Portfolio
+from rgr_dist.search.protocol import Probe
 from rgr_dist.study.study import Study
-from search.portfolio import Portfolio
-from search.protocol import Probe
 from tests.planning.test_portfolio import run_row, runs_of, study_of, trained
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from analysis.load import open_results
-from analysis.report.report_cache import written_before
+from rgr_dist.analysis.load import open_results
+from rgr_dist.analysis.report.report_cache import written_before
 from rgr_dist.cli import call
 from rgr_dist.store.store import Store
 from rgr_dist.study.from_yaml import load_study
@@ -94,7 +94,7 @@ def test_what_the_report_follows_from_has_it_written_again(
     assert not is_current("search.keep_heads=[1]"), "another search"
     assert not is_current("cells=[{m: 16, d_model: 8}]"), "other cells"
     with monkeypatch.context() as edited:
-        edited.setattr("analysis.report.report_cache._sources", lambda: "edited")
+        edited.setattr("rgr_dist.analysis.report.report_cache._sources", lambda: "edited")
         assert not is_current(), "another version of ours"
     stamp = HOME / "written.json"
     kept = stamp.read_text()

@@ -19,8 +19,8 @@ from rgr_dist.engines.lanes.engine import LanesEngine
 from rgr_dist.engines.lanes.evaluation import Evaluation
 from rgr_dist.engines.lanes.state import Lanes
 from rgr_dist.engines.reference.engine import ReferenceEngine
+from rgr_dist.search.probe_verdict import SeedTest
 from rgr_dist.study.cell import Cell, Run
-from search.probe_verdict import SeedTest
 from tests.engines.reference_of import lane_and_reference, reference_with
 from tests.engines.test_agreement import SHAPES, assert_same_weights, runs_of
 

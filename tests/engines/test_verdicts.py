@@ -8,8 +8,8 @@ import statistics
 import pytest
 
 from rgr_dist.engines.choose import make_engine
+from rgr_dist.search.probe_verdict import SeedTest
 from rgr_dist.study.cell import Cell, Run
-from search.probe_verdict import SeedTest
 
 PROBES = [
     # model, m, d_model, h and the widths d_k around the threshold at a target

@@ -13,13 +13,13 @@ from rgr_dist.planning.explain import explain_cell
 from rgr_dist.planning.listing import plan_study, study_status
 from rgr_dist.planning.portfolio import Feed, open_portfolio
 from rgr_dist.planning.tables import asked_probes, decision_rows, threshold_rows
+from rgr_dist.search.protocol import Probe
 from rgr_dist.store.row import run_row
 from rgr_dist.store.schema import DECISIONS, RUNS, THRESHOLDS
 from rgr_dist.store.store import Store
 from rgr_dist.store.verify import verify
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
-from search.protocol import Probe
 
 WIDTHS = {1: 11, 2: 5, 8: 4}
 """Smallest passing d_vo of each setting of the made-up cells."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from rgr_dist.planning.forecast import forecast
 from rgr_dist.planning.portfolio import open_portfolio
-from search.protocol import Probe
+from rgr_dist.search.protocol import Probe
 from tests.planning.test_portfolio import run_row, runs_of, study_of
 
 

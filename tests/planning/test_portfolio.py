@@ -14,13 +14,13 @@ import pytest
 from rgr_dist.planning.budgets import at_larger_limits, smaller_limits
 from rgr_dist.planning.portfolio import Feed, open_portfolio, plan_cell
 from rgr_dist.planning.tables import asked_probes, decision_rows, threshold_rows
+from rgr_dist.search.protocol import Probe, ProbeKey
 from rgr_dist.store.schema import DECISIONS, RUNS, THRESHOLDS
 from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.search import Search
 from rgr_dist.study.study import Study
-from search.protocol import Probe, ProbeKey
 
 WIDTHS = {1: 9, 2: 4, 8: 2}
 """Smallest passing d_k of each head of the made-up cells."""

@@ -10,7 +10,7 @@ import pytest
 from rgr_dist.planning.budgets import limited_by
 from rgr_dist.planning.portfolio import open_portfolio
 from rgr_dist.planning.tables import threshold_rows
-from search.protocol import Probe
+from rgr_dist.search.protocol import Probe
 from tests.planning.test_portfolio import run_row, runs_of, study_of
 
 

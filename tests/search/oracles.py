@@ -8,8 +8,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from search.probe_verdict import SeedTest
-from search.protocol import CellPlan
+from rgr_dist.search.probe_verdict import SeedTest
+from rgr_dist.search.protocol import CellPlan
 from tests.search.simulated_cells import SimulatedCell, axes_to
 
 ARMS = (1, 2, 3, 4, 6, 8, 16, 32)

@@ -10,11 +10,11 @@ from functools import cache
 
 from scipy import stats
 
-from search.cell_search import replay
-from search.cell_state import CellState, Evidence
-from search.portfolio import Portfolio
-from search.probe_verdict import SeedTest
-from search.protocol import CellPlan, Probe, Signal
+from rgr_dist.search.cell_search import replay
+from rgr_dist.search.cell_state import CellState, Evidence
+from rgr_dist.search.portfolio import Portfolio
+from rgr_dist.search.probe_verdict import SeedTest
+from rgr_dist.search.protocol import CellPlan, Probe, Signal
 
 Told = tuple[str, int, int, int, float]
 Row = tuple[str, int | None, int | None, int | None]

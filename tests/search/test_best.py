@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from search.best_arm import rank
-from search.probe_verdict import SeedTest
-from search.protocol import CellPlan
+from rgr_dist.search.best_arm import rank
+from rgr_dist.search.probe_verdict import SeedTest
+from rgr_dist.search.protocol import CellPlan
 from tests.search.oracles import rising_cells, sharp_cells
 from tests.search.simulated_cells import SimulatedCell, axes_to, cell_of, search
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from search.bracket import Bracket
+from rgr_dist.search.bracket import Bracket
 
 EIGHT = range(1, 9)
 

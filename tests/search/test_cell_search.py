@@ -10,10 +10,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from search.cell_search import replay
-from search.cell_state import CellState
-from search.probe_verdict import SeedTest
-from search.protocol import ArmResult, CellPlan, ProbeKey
+from rgr_dist.search.cell_search import replay
+from rgr_dist.search.cell_state import CellState
+from rgr_dist.search.probe_verdict import SeedTest
+from rgr_dist.search.protocol import ArmResult, CellPlan, ProbeKey
 from tests.search.oracles import drawn_cell, noisy_cells, plans, rising_cells, sharp_cells, step
 from tests.search.simulated_cells import SimulatedCell, axes_to, cell_of, rows, search
 

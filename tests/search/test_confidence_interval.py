@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from search.confidence_interval import t_interval
+from rgr_dist.search.confidence_interval import t_interval
 
 T_975 = {1: 12.706204736, 2: 4.302652730, 4: 2.776445105}
 """The 97.5 % points of Student's distribution, by degrees of freedom, as printed in tables."""

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from search.cell_search import replay
-from search.portfolio import Portfolio
-from search.probe_verdict import SeedTest
-from search.protocol import CellPlan, ProbeKey, ProbeResult
+from rgr_dist.search.cell_search import replay
+from rgr_dist.search.portfolio import Portfolio
+from rgr_dist.search.probe_verdict import SeedTest
+from rgr_dist.search.protocol import CellPlan, ProbeKey, ProbeResult
 from tests.search.oracles import plans
 from tests.search.simulated_cells import SimulatedCell, Workers, axes_to, rows, search
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from search.cell_state import CellState
-from search.protocol import ArmResult
+from rgr_dist.search.cell_state import CellState
+from rgr_dist.search.protocol import ArmResult
 from tests.search.oracles import noisy_cells
 from tests.search.simulated_cells import SimulatedCell, cell_of, search
 

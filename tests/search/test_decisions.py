@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from search.cell_search import replay
-from search.cell_state import CellState
-from search.probe_verdict import SeedTest
-from search.protocol import CellPlan, Decision, ProbeKey, ProbeResult, Words
+from rgr_dist.search.cell_search import replay
+from rgr_dist.search.cell_state import CellState
+from rgr_dist.search.probe_verdict import SeedTest
+from rgr_dist.search.protocol import CellPlan, Decision, ProbeKey, ProbeResult, Words
 from tests.search.oracles import step
 from tests.search.simulated_cells import SimulatedCell, axes_to, cell_of, search
 

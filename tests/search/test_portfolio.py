@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from search.portfolio import Portfolio
-from search.probe_verdict import SeedTest
-from search.protocol import CellPlan, Probe, ProbeKey, Signal
+from rgr_dist.search.portfolio import Portfolio
+from rgr_dist.search.probe_verdict import SeedTest
+from rgr_dist.search.protocol import CellPlan, Probe, ProbeKey, Signal
 from tests.search.oracles import noisy_cells, rising_cells, sharp_cells
 from tests.search.simulated_cells import SimulatedCell, Workers, axes_to, everything, table
 

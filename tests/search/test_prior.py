@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from search.prior import LARGEST_SPREAD, LEAST_SPREAD, fit_power, fit_ratio
+from rgr_dist.search.prior import LARGEST_SPREAD, LEAST_SPREAD, fit_power, fit_ratio
 
 POSITIVE = st.floats(0.5, 5000)
 

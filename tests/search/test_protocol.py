@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from search.protocol import CellPlan, Probe, ProbeKey
+from rgr_dist.search.protocol import CellPlan, Probe, ProbeKey
 
 NONE = (None, None)
 

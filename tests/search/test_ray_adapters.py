@@ -11,11 +11,11 @@ import pytest
 from ray.tune.schedulers import TrialScheduler
 from ray.tune.search import Searcher
 
-from search.portfolio import Portfolio
-from search.probe_verdict import SeedTest
-from search.protocol import CellPlan, Probe, ProbeKey
-from search.tune.scheduler import SeedScheduler
-from search.tune.searcher import ThresholdSearcher
+from rgr_dist.search.portfolio import Portfolio
+from rgr_dist.search.probe_verdict import SeedTest
+from rgr_dist.search.protocol import CellPlan, Probe, ProbeKey
+from rgr_dist.search.tune.scheduler import SeedScheduler
+from rgr_dist.search.tune.searcher import ThresholdSearcher
 from tests.search.simulated_cells import axes_to
 
 THRESHOLD = 5

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from ray import tune
 
-from search.portfolio import Portfolio
-from search.probe_verdict import SeedTest
-from search.protocol import CellPlan, Probe
-from search.tune import runner
-from search.tune.forgetting import TidyTrainable
-from search.tune.runner import run_trials
-from search.tune.scheduler import SeedScheduler
-from search.tune.searcher import ThresholdSearcher
+from rgr_dist.search.portfolio import Portfolio
+from rgr_dist.search.probe_verdict import SeedTest
+from rgr_dist.search.protocol import CellPlan, Probe
+from rgr_dist.search.tune import runner
+from rgr_dist.search.tune.forgetting import TidyTrainable
+from rgr_dist.search.tune.runner import run_trials
+from rgr_dist.search.tune.scheduler import SeedScheduler
+from rgr_dist.search.tune.searcher import ThresholdSearcher
 
 
 def answers() -> type:

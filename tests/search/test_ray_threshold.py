@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from ray import cloudpickle, tune
 
-from search.protocol import ProbeResult
-from search.tune.find_threshold import find_threshold, find_thresholds
+from rgr_dist.search.protocol import ProbeResult
+from rgr_dist.search.tune.find_threshold import find_threshold, find_thresholds
 
 THRESHOLD = 23
 

@@ -11,10 +11,10 @@ from ray import tune
 from ray.exceptions import ActorDiedError
 from ray.tune.search import Searcher
 
-from search.tune.question import Question
-from search.tune.score_file import ScoreFile
-from search.tune.setting_search import SettingSearch
-from search.tune.trials import SeedSearcher, _can_be_reused, _own_resources
+from rgr_dist.search.tune.question import Question
+from rgr_dist.search.tune.score_file import ScoreFile
+from rgr_dist.search.tune.setting_search import SettingSearch
+from rgr_dist.search.tune.trials import SeedSearcher, _can_be_reused, _own_resources
 
 
 def train(config: dict[str, Any]) -> None:

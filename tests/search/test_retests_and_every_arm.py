@@ -8,8 +8,8 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from search.probe_verdict import SeedTest
-from search.protocol import CellPlan, ProbeKey
+from rgr_dist.search.probe_verdict import SeedTest
+from rgr_dist.search.protocol import CellPlan, ProbeKey
 from tests.search.oracles import noisy_cells, step
 from tests.search.simulated_cells import SimulatedCell, axes_to, rows, search
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from search.tune.score_file import ScoreFile
+from rgr_dist.search.tune.score_file import ScoreFile
 
 SCRIPT = """
 import json, sys
 from functools import partial
-from search.tune.score_file import ScoreFile
+from rgr_dist.search.tune.score_file import ScoreFile
 
 class Schedule:
     def __init__(self, warmup):

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from search.protocol import Probe, ProbeResult
-from search.tune.find_threshold import find_threshold, find_thresholds
-from search.tune.question import Question
-from search.tune.score_file import ScoreFile
-from search.tune.setting_search import SettingSearch
-from search.tune.threshold import Thresholds
+from rgr_dist.search.protocol import Probe, ProbeResult
+from rgr_dist.search.tune.find_threshold import find_threshold, find_thresholds
+from rgr_dist.search.tune.question import Question
+from rgr_dist.search.tune.score_file import ScoreFile
+from rgr_dist.search.tune.setting_search import SettingSearch
+from rgr_dist.search.tune.threshold import Thresholds
 
 mpl.use("Agg")
 
@@ -274,8 +274,8 @@ def test_a_search_goes_on_from_its_file_with_another_grid_and_needs_no_ray(tmp_p
 
 SCRIPT = """
 import sys
-from search.tune.find_threshold import find_threshold
-from search.tune.score_file import ScoreFile
+from rgr_dist.search.tune.find_threshold import find_threshold
+from rgr_dist.search.tune.score_file import ScoreFile
 
 def train(config):
     raise AssertionError("trained again")

@@ -1,1 +1,1 @@
-"""The sections of a report, a file each; ``analysis.report.contents`` lists them in order."""
+"""The sections of a report, a file each, in the order of ``rgr_dist.analysis.report.contents``."""

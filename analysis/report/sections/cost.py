@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from analysis.load import StudyResults
-from analysis.page.section import Column, Section, Table, cell_column
-from analysis.report.provenance import cost_words
-from analysis.rows import named
-from analysis.runs import cost_of
-from analysis.wording import duration
+from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.page.section import Column, Section, Table, cell_column
+from rgr_dist.analysis.report.provenance import cost_words
+from rgr_dist.analysis.rows import named
+from rgr_dist.analysis.runs import cost_of
+from rgr_dist.analysis.wording import duration
 
 
 def section(results: StudyResults) -> Section:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from analysis.load import StudyResults
-from analysis.page.section import Section
-from analysis.report.provenance import differences, settings
+from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.page.section import Section
+from rgr_dist.analysis.report.provenance import differences, settings
 
 CONFIRMED = (
     " The thresholds of the best head count and of those near it must pass once more, on {} fresh "

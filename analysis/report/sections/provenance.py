@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from analysis.load import StudyResults
-from analysis.page.section import Section
-from analysis.report.provenance import origins
+from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.page.section import Section
+from rgr_dist.analysis.report.provenance import origins
 
 
 def section(results: StudyResults) -> Section:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shlex
 
-from analysis.load import StudyResults
-from analysis.page.section import Section
+from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.page.section import Section
 
 
 def section(results: StudyResults) -> Section:

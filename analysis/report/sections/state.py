@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from analysis.load import StudyResults
-from analysis.page.section import Column, Section, Table
-from analysis.rows import names_of
-from analysis.wording import plural
+from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.page.section import Column, Section, Table
+from rgr_dist.analysis.rows import names_of
+from rgr_dist.analysis.wording import plural
 from rgr_dist.planning.brackets import MEANINGS, accuracy_sign, bracket_sign
 from rgr_dist.planning.forecast import Forecast, forecast
 from rgr_dist.planning.listing import failures

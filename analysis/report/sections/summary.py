@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from analysis.budgets import section as budgets
-from analysis.budgets.step_limits import limits
-from analysis.facts import section as facts
-from analysis.laws import conclusions
-from analysis.laws.fits import fits_of
-from analysis.load import StudyResults
-from analysis.page.section import Section
-from analysis.runs import cost_of
-from analysis.splits import section as accuracy
-from analysis.thresholds import findings
-from analysis.thresholds.best import best_of
-from analysis.thresholds.rows import cells_of
-from analysis.wording import clock
+from rgr_dist.analysis.budgets import section as budgets
+from rgr_dist.analysis.budgets.step_limits import limits
+from rgr_dist.analysis.facts import section as facts
+from rgr_dist.analysis.laws import conclusions
+from rgr_dist.analysis.laws.fits import fits_of
+from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.page.section import Section
+from rgr_dist.analysis.runs import cost_of
+from rgr_dist.analysis.splits import section as accuracy
+from rgr_dist.analysis.thresholds import findings
+from rgr_dist.analysis.thresholds.best import best_of
+from rgr_dist.analysis.thresholds.rows import cells_of
+from rgr_dist.analysis.wording import clock
 
 
 def section(results: StudyResults) -> Section:

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pandas as pd
 
-from analysis.laws.interval_likelihood import Array
-from analysis.laws.points import points
+from rgr_dist.analysis.laws.interval_likelihood import Array
+from rgr_dist.analysis.laws.points import points
 from rgr_dist.paper import IMPLIED, capacity_scale
 
 SIZES = tuple(IMPLIED)

@@ -10,9 +10,9 @@ import pytest
 import statsmodels.api as sm
 from scipy import optimize, stats
 
-from analysis.laws.candidates import Candidate, predict, rank_candidates
-from analysis.laws.interval_likelihood import fit
-from analysis.laws.points import log_ends
+from rgr_dist.analysis.laws.candidates import Candidate, predict, rank_candidates
+from rgr_dist.analysis.laws.interval_likelihood import fit
+from rgr_dist.analysis.laws.points import log_ends
 from rgr_dist.paper import capacity_scale, compression, information
 from tests.analysis.laws.made_up_cells import LOG_SCALE, SIZES, draw, table
 

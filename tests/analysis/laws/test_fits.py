@@ -13,18 +13,18 @@ import pytest
 import statsmodels.api as sm
 from scipy import optimize, stats
 
-from analysis.agreement.published_figures import published_figures
-from analysis.heads.by_heads import by_heads
-from analysis.laws import conclusions
-from analysis.laws.fits import Fits, fits_of
-from analysis.laws.predict import predict_sizes
-from analysis.laws.scaling_laws import by_name
-from analysis.load import StudyResults
-from analysis.thresholds.best import best_of
-from analysis.transitions.collapse import collapses
-from analysis.transitions.probes import probes
-from analysis.transitions.transition_fits import transitions
 from rgr_dist import paper
+from rgr_dist.analysis.agreement.published_figures import published_figures
+from rgr_dist.analysis.heads.by_heads import by_heads
+from rgr_dist.analysis.laws import conclusions
+from rgr_dist.analysis.laws.fits import Fits, fits_of
+from rgr_dist.analysis.laws.predict import predict_sizes
+from rgr_dist.analysis.laws.scaling_laws import by_name
+from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.thresholds.best import best_of
+from rgr_dist.analysis.transitions.collapse import collapses
+from rgr_dist.analysis.transitions.probes import probes
+from rgr_dist.analysis.transitions.transition_fits import transitions
 from rgr_dist.paper import IMPLIED, capacity_scale, compression
 from rgr_dist.study.from_yaml import parse_study
 

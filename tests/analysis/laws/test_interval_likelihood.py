@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from analysis.laws.interval_likelihood import (
+from rgr_dist.analysis.laws.interval_likelihood import (
     cut_off,
     fit,
     middles,

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.laws.points import budgets, of_largest_budget, points, with_budgets
-from analysis.laws.scaling_laws import by_name, fit_laws
+from rgr_dist.analysis.laws.points import budgets, of_largest_budget, points, with_budgets
+from rgr_dist.analysis.laws.scaling_laws import by_name, fit_laws
 from rgr_dist.paper import IMPLIED
 from rgr_dist.study.from_yaml import parse_study
 
@@ -108,7 +108,7 @@ def test_the_interval_of_a_cell_does_not_depend_on_what_was_pruned(
     own = made_up.threshold_row(cell, 2, 10, D_K_low=18, D_K_high=22)
     kept = [own, made_up.threshold_row(cell, 4, 9, D_K_low=16, D_K_high=40)]
     pruned = [own, made_up.threshold_row(cell, 4, None, status="pruned", D_K_low=24)]
-    from analysis.thresholds.best import best as best_table
+    from rgr_dist.analysis.thresholds.best import best as best_table
 
     ends = []
     for rows in (kept, pruned):

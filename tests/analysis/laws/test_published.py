@@ -7,7 +7,7 @@ import pytest
 import statsmodels.api as sm
 from scipy import optimize
 
-from analysis.laws.published import line_test, proportional_test, rounding
+from rgr_dist.analysis.laws.published import line_test, proportional_test, rounding
 from rgr_dist.paper import PublishedLaw
 from tests.analysis.laws.made_up_cells import LOG_SCALE, SIZES, draw, table
 

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from analysis.laws.points import points
-from analysis.laws.resampling import Draws, bootstrap_coefficient, draw_seeds
-from analysis.thresholds.best import best_of
-from search.probe_verdict import passes
+from rgr_dist.analysis.laws.points import points
+from rgr_dist.analysis.laws.resampling import Draws, bootstrap_coefficient, draw_seeds
+from rgr_dist.analysis.thresholds.best import best_of
+from rgr_dist.search.probe_verdict import passes
 from tests.analysis.laws.made_up_cells import LOG_SCALE, draw
 
 

@@ -12,8 +12,15 @@ import pandas as pd
 import pytest
 import statsmodels.api as sm
 
-from analysis.laws.scaling_laws import Law, by_name, distinct, fit_laws, paper_laws, power_law
 from rgr_dist import paper
+from rgr_dist.analysis.laws.scaling_laws import (
+    Law,
+    by_name,
+    distinct,
+    fit_laws,
+    paper_laws,
+    power_law,
+)
 from rgr_dist.paper import capacity_scale, compression
 
 PLACES = list(paper.IMPLIED)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis.load import StudyResults, open_results
-from analysis.report.publish import write_report
+from rgr_dist.analysis.load import StudyResults, open_results
+from rgr_dist.analysis.report.publish import write_report
 from rgr_dist.store.store import Store
 from rgr_dist.study.from_yaml import load_study
 from tests.analysis.page_numbers import by_hand

@@ -11,10 +11,10 @@ import numpy as np
 
 from rgr_dist.paper import IMPLIED
 from rgr_dist.planning.portfolio import plan_cell, seed_test
+from rgr_dist.search.cell_search import replay
+from rgr_dist.search.protocol import ProbeKey
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study
-from search.cell_search import replay
-from search.protocol import ProbeKey
 from tests.store.made_up_runs import failed_row, run_row
 
 Rows = list[dict[str, Any]]

@@ -16,25 +16,25 @@ from typing import Any
 
 import numpy as np
 
-from analysis.facts import tables as facts
-from analysis.laws import conclusions
-from analysis.laws.fits import fits_of
-from analysis.laws.predict import predict_sizes
-from analysis.load import StudyResults, open_results
-from analysis.page.render import render
-from analysis.report.publish import comparison, report
-from analysis.report.sections import state
-from analysis.thresholds.best import best_of
-from analysis.thresholds.listing import best_records, threshold_records
-from analysis.transitions.probes import probes
+from rgr_dist.analysis.facts import tables as facts
+from rgr_dist.analysis.laws import conclusions
+from rgr_dist.analysis.laws.fits import fits_of
+from rgr_dist.analysis.laws.predict import predict_sizes
+from rgr_dist.analysis.load import StudyResults, open_results
+from rgr_dist.analysis.page.render import render
+from rgr_dist.analysis.report.publish import comparison, report
+from rgr_dist.analysis.report.sections import state
+from rgr_dist.analysis.thresholds.best import best_of
+from rgr_dist.analysis.thresholds.listing import best_records, threshold_records
+from rgr_dist.analysis.transitions.probes import probes
 from rgr_dist.paper import capacity_scale
 from rgr_dist.planning.budgets import at_larger_limits
 from rgr_dist.planning.portfolio import Feed, open_portfolio, stored_runs, stored_search
+from rgr_dist.search.protocol import Probe
 from rgr_dist.store.store import Store
 from rgr_dist.study.cell import Run
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
-from search.protocol import Probe
 from tests.store.made_up_runs import failed_row, run_row
 
 Row = dict[str, Any]

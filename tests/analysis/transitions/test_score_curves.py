@@ -7,7 +7,7 @@ import pytest
 from scipy import optimize
 from scipy.special import expit
 
-from analysis.transitions import score_curves
+from rgr_dist.analysis.transitions import score_curves
 
 WIDTHS = np.log2([8.0, 10, 12, 14, 16, 20, 24, 32])
 

@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 import statsmodels.api as sm
 
-from analysis.load import StudyResults
-from analysis.transitions.probes import mean_words, probes
-from analysis.transitions.transition_fits import transitions
+from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.transitions.probes import mean_words, probes
+from rgr_dist.analysis.transitions.transition_fits import transitions
 
 
 def diverged(made_up: SimpleNamespace) -> StudyResults:
