@@ -111,7 +111,6 @@ def test_sources_of_a_kernel_are_all_that_its_file_imports_of_the_rooms_of_kerne
         ("engines/fused/heads.py", "engines/fused/[a-z_]+.py"),
         ("engines/fused/facts/step.py", "engines/fused/facts/.*"),
         ("engines/fused/simd.py", "engines/fused/.*"),
-        ("engines/cooccurrence.py", "engines/cooccurrence.py"),
         ("engines/lanes/state.py", "none"),
         ("engines/reference/edges.py", "none"),
         ("study/cell.py", "none"),

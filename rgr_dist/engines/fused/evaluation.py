@@ -18,7 +18,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from rgr_dist.engines.cooccurrence import cooccurrence_pays, error_forms, retrievals_in
+from rgr_dist.engines.fused.cooccurrence import cooccurrence_pays, error_forms, retrievals_in
 from rgr_dist.engines.fused.evaluation_kernels import (
     AllItems,
     count_in_contexts,

@@ -3,11 +3,12 @@
 Micro-F1: where items are few, every pair of them is scored once and counts as often as it occurs;
 where they are many, or a pair's score depends on its context, each context is scored. A check
 that only asks whether F1 exceeds a value looks first at the contexts that were wrong the last
-time, and ends as soon as the answer is no. ``retrieval_error`` scores model ``value``. In all
-cases only a lane's own numbers enter its score.
+time, and ends as soon as the answer is no. Mean squared error of retrieved messages (Sec. 7.2):
+each context is scored, and no check ends early. In all cases only a lane's own numbers enter its
+score.
 
 Shapes in names: n contexts of l items, m items (and one of padding), r = the most out-neighbours
-of an item, p some of the items, h heads, k = d_k.
+of an item, p some of the items, h heads, k = d_k, v = width of a message.
 """
 
 from __future__ import annotations
@@ -20,11 +21,6 @@ from torch.nn.functional import pad
 
 from rgr_dist.engines.api import Outcome, StopReason, f1_cannot_exceed
 from rgr_dist.engines.lanes.batches import REGISTER, padded
-from rgr_dist.engines.lanes.retrieval_error import (
-    SCORES_AT_ONCE_ON_CPU,
-    SCORES_AT_ONCE_ON_GPU,
-    ErrorScorer,
-)
 from rgr_dist.engines.lanes.state import Lanes, Layer
 from rgr_dist.models.f1 import micro_f1
 from rgr_dist.models.labels import labels
@@ -33,10 +29,12 @@ Contexts = npt.NDArray[np.int32]
 
 PAIRS_AT_ONCE_ON_CPU, PAIRS_AT_ONCE_ON_GPU = 2**20, 2**28
 """Scores of pairs of items that are held at once: what fits in a core's cache, or a GiB."""
+SCORES_AT_ONCE_ON_CPU, SCORES_AT_ONCE_ON_GPU = 2**18, 2**28
+"""Scores of pairs in contexts, by head, that are held at once."""
 PAIRS_AT_MOST = 2**21
 """Pairs that are counted for each lane; a bound on memory."""
-FIRST_LOOK = 16
-"""Contexts scored before a check first asks whether it can still be passed."""
+BETWEEN_LOOKS = 64
+"""Contexts scored before a check asks whether it can still be passed."""
 
 
 class Evaluation:
@@ -50,8 +48,7 @@ class Evaluation:
         """Score of a lane over its validation contexts, or None: an F1 that is not above."""
         index = self.lanes.indices[lane]
         if index not in self.scorers:
-            validation = self.lanes.tasks[lane].validation
-            self.scorers[index] = self._scorer(lane, validation, often=True)
+            self.scorers[index] = self._scorer(lane, self.lanes.tasks[lane].validation)
         return self.scorers[index].score(self.lanes.layer(lane), above)
 
     def score(self, lane: int, contexts: Contexts) -> float:
@@ -73,13 +70,11 @@ class Evaluation:
             tau=state.tau(lane) if state.cell.record.has_tau else None,
         )
 
-    def _scorer(
-        self, lane: int, contexts: Contexts, often: bool = False
-    ) -> PairScorer | ContextScorer | ErrorScorer:
+    def _scorer(self, lane: int, contexts: Contexts) -> PairScorer | ContextScorer | ErrorScorer:
         cell, batches = self.lanes.cell, self.lanes.batches
-        if cell.record.loss == "messages":
-            return ErrorScorer(contexts, self.lanes.tasks[lane], batches.V_Lmv[lane], often)
         targets_mr = batches.targets_Lmr[lane].long()
+        if cell.record.loss == "messages":
+            return ErrorScorer(contexts, targets_mr, batches.V_Lmv[lane])
         # The softmax of a pair depends on its context.
         if cell.record.scores_pairs and pairs_pay(cell.m, cell.d_model, contexts, batches.device):
             return PairScorer(contexts, targets_mr)
@@ -140,18 +135,15 @@ class PairScorer:
         return int(counts_pr.sum(1).double().sum())
 
 
-class ContextScorer:
-    """Micro-F1 of one lane over one set of contexts, scored again and again.
+class _InContexts:
+    """The combined scores of one lane in one set of contexts.
 
-    Contexts are padded to whole registers, so that the scores of one have the same bits in
-    any order. Queries and keys depend on the item alone, so a check projects all items once.
+    Contexts are padded to whole registers, so that the scores of one have the same bits in any
+    order. Queries and keys depend on the item alone, so all items are projected once.
 
     Args:
         contexts: int32 [n, l].
         targets_mr: out-neighbours of each item and of the padding, padded with -1.
-
-    Attributes:
-        errors: wrong pairs of each context when it was last scored.
     """
 
     def __init__(self, contexts: Contexts, targets_mr: Tensor) -> None:
@@ -160,48 +152,72 @@ class ContextScorer:
         extra = padded(self.length, REGISTER) - self.length
         self.nodes = pad(nodes, (0, extra), value=len(targets_mr) - 1)
         self.edges = labels(nodes, targets_mr)
+
+    def at_once(self, h: int) -> int:
+        """How many contexts are scored at once."""
+        on_cpu = self.nodes.device.type == "cpu"
+        scores = SCORES_AT_ONCE_ON_CPU if on_cpu else SCORES_AT_ONCE_ON_GPU
+        return max(1, scores // (h * self.nodes.shape[1] ** 2))
+
+    def combined(self, layer: Layer, projected: tuple[Tensor, Tensor], block: Tensor) -> Tensor:
+        """Scores of some contexts, [n, l, l], from the queries and keys of all items."""
+        nodes, h = self.nodes[block], layer.h
+        by_head = (h * len(nodes), nodes.shape[1], -1)
+        Q, K = (P.index_select(1, nodes.flatten()).view(by_head) for P in projected)
+        S_hnll = torch.bmm(Q, K.transpose(1, 2)).view(h, len(nodes), *Q.shape[1:2] * 2)
+        return layer.combine(S_hnll[:, :, : self.length, : self.length])
+
+
+class ContextScorer(_InContexts):
+    """Micro-F1 of one lane over one set of contexts, scored again and again.
+
+    Attributes:
+        errors: wrong pairs of each context when it was last scored.
+    """
+
+    def __init__(self, contexts: Contexts, targets_mr: Tensor) -> None:
+        super().__init__(contexts, targets_mr)
         self.actual = int(self.edges.sum())
-        self.errors = torch.zeros(len(nodes), dtype=torch.int64, device=nodes.device)
+        self.errors = torch.zeros(len(contexts), dtype=torch.int64, device=targets_mr.device)
 
     def score(self, layer: Layer, above: float | None = None) -> float | None:
-        """Micro-F1, or None if it is certainly not above a value.
-
-        A number always comes from the queries and keys of all items at once, so it does not
-        depend on the order of the contexts, nor on whether a check could end early.
-        """
+        """Micro-F1, or None if it is certainly not above a value."""
         order = torch.argsort(self.errors, descending=True, stable=True)
-        n, pairs = self.nodes.shape[0], self.nodes.shape[1] ** 2
-        if above is not None and FIRST_LOOK * self.nodes.shape[1] < len(layer.X_md):
-            first = order[:FIRST_LOOK]
-            nodes = self.nodes[first]
-            rows = torch.arange(nodes.numel(), device=nodes.device).view_as(nodes)
-            self._count(layer, layer.project(nodes.flatten()), first, rows)
-            if f1_cannot_exceed(self.actual, int(self.errors[first].sum()), above):
-                return None
-        table = layer.project()
-        on_cpu = order.device.type == "cpu"
-        at_once = SCORES_AT_ONCE_ON_CPU if on_cpu else SCORES_AT_ONCE_ON_GPU
-        at_once = max(1, at_once // (layer.h * pairs))
-        tp = predicted = errors = done = 0
-        while done < n:
-            until = done + (at_once if above is None else min(at_once, max(done, FIRST_LOOK)))
-            block = order[done:until]
-            counts = self._count(layer, table, block, self.nodes[block])
-            tp, predicted = tp + counts[0], predicted + counts[1]
+        projected, at_once = layer.project(), self.at_once(layer.h)
+        tp = predicted = errors = 0
+        for block in order.split(at_once if above is None else min(at_once, BETWEEN_LOOKS)):
+            called = self.combined(layer, projected, block) > layer.tau
+            edges = self.edges[block]
+            self.errors[block] = (called ^ edges).sum((1, 2))
             errors += int(self.errors[block].sum())
             if above is not None and f1_cannot_exceed(self.actual, errors, above):
                 return None
-            done = until
+            tp, predicted = tp + int((called & edges).sum()), predicted + int(called.sum())
         return micro_f1(tp, predicted, self.actual)
 
-    def _count(
-        self, layer: Layer, projected: tuple[Tensor, Tensor], block: Tensor, rows_nl: Tensor
-    ) -> tuple[int, int]:
-        """True positives and predicted edges of a block of contexts; notes its errors."""
-        rows, by_head = rows_nl.flatten(), (layer.h * len(rows_nl), rows_nl.shape[1], -1)
-        Q, K = (P.index_select(1, rows).view(by_head) for P in projected)
-        S_hnll = torch.bmm(Q, K.transpose(1, 2)).view(layer.h, len(rows_nl), *Q.shape[1:2] * 2)
-        S_nll = layer.combine(S_hnll[:, :, : self.length, : self.length])
-        predicted, edges = S_nll > layer.tau, self.edges[block]
-        self.errors[block] = (predicted ^ edges).sum((1, 2))
-        return int((predicted & edges).sum()), int(predicted.sum())
+
+class ErrorScorer(_InContexts):
+    """Mean squared error of one lane of model ``value`` over one set of contexts (Sec. 7.2).
+
+    Args:
+        V_mv: messages.
+    """
+
+    def __init__(self, contexts: Contexts, targets_mr: Tensor, V_mv: Tensor) -> None:
+        super().__init__(contexts, targets_mr)
+        self.V_mv, self.retrieves = V_mv, self.edges.any(2)
+
+    def score(self, layer: Layer, above: float | None = None) -> float:
+        """Mean squared error over the positions whose target is present; 0.0 if there are none.
+
+        Args:
+            above: not used; what ``ContextScorer`` takes.
+        """
+        projected, total = layer.project(), 0.0
+        every = torch.arange(len(self.nodes), device=self.nodes.device)
+        for block in every.split(self.at_once(layer.h)):
+            V_nlv = self.V_mv[self.nodes[block, : self.length]]
+            S_nll = self.combined(layer, projected, block).sub_(self.edges[block].to(V_nlv))
+            errors_nl = torch.bmm(S_nll, V_nlv).square_().sum(2).double()
+            total += float(errors_nl[self.retrieves[block]].sum())
+        return total / max(1, int(self.retrieves.sum()))

@@ -46,11 +46,10 @@ class Layer(NamedTuple):
     h: int
     combine: Callable[[Tensor], Tensor]
 
-    def project(self, items: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Queries and keys of some items, or of all: each [h, items, k]."""
-        X = self.X_md if items is None else self.X_md.index_select(0, items)
+    def project(self) -> tuple[Tensor, Tensor]:
+        """Queries and keys of all items, each [h, m, k]."""
         Q, K = (
-            (X @ W.T).unflatten(1, (self.h, -1)).transpose(0, 1).contiguous()
+            (self.X_md @ W.T).unflatten(1, (self.h, -1)).transpose(0, 1).contiguous()
             for W in (self.W_Q, self.W_K)
         )
         return Q, K

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rgr_dist.engines.cooccurrence import (
+from rgr_dist.engines.fused.cooccurrence import (
     cooccurrence_pays,
     error_forms,
     retrievals_in,
