@@ -40,15 +40,19 @@ def clock(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:,.1f} h"
 
 
+def number(value: float, form: str) -> str:
+    """A number as ``format`` has it, with a minus sign that is one: ``−0.21``."""
+    return format(value, form).replace("-", "−")
+
+
 def three_digits(value: float | None) -> str:
     """Three significant digits with trailing zeros, ``1.40``; a dash for None."""
-    return MISSING if value is None else f"{value:#.3g}".rstrip(".").replace("-", "−")
+    return MISSING if value is None else number(value, "#.3g").rstrip(".")
 
 
 def fixed(value: float, digits: int) -> str:
     """So many digits after the point, ``−0.21``; what rounds to zero has no sign."""
-    text = f"{value:.{digits}f}"
-    return text.lstrip("-") if float(text) == 0 else text.replace("-", "−")
+    return number(value, f"z.{digits}f")
 
 
 def cell_name(row: Mapping[Any, Any]) -> str:
@@ -72,11 +76,9 @@ def with_range(value: Any, low: Any, high: Any) -> str:
 
 def real_range(value: Any, low: Any, high: Any, signed: bool = False) -> str:
     """``0.846 [0.831 to 0.861]``; with ``signed``, ``+0.084 [+0.071 to +0.097]``."""
-    shown = "{:+.3f}" if signed else "{:.3f}"
-    if value is None or pd.isna(value):
+    form = "+.3f" if signed else ".3f"
+    if pd.isna(value):
         return MISSING
-    middle = shown.format(value).replace("-", "−")
-    if low is None or pd.isna(low):
-        return middle
-    ends = " to ".join(shown.format(end).replace("-", "−") for end in (low, high))
-    return f"{middle} [{ends}]"
+    if pd.isna(low):
+        return number(value, form)
+    return f"{number(value, form)} [{number(low, form)} to {number(high, form)}]"

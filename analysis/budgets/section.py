@@ -87,9 +87,9 @@ def _limits(rows: list[dict[str, Any]]) -> Table:
         ),
         columns=[
             Column("cell", cell_title, text=True),
-            Column("D_K* at the largest T", lambda row: row["D_K"]),
-            Column("D_K(∞)", limit, lambda row: row["D_K_limit"]),
-            Column("limits with a D_K*", lambda row: row["n"]),
+            Column("D_K* at the largest T", "D_K"),
+            Column("D_K(∞)", limit, "D_K_limit"),
+            Column("limits with a D_K*", "n"),
             Column("limited by", lambda row: row["limited_by"] or "", text=True),
             Column("gain of several heads", lambda row: GAINS[row["gain"]], text=True),
             Column("note", lambda row: row["reason"] or "", text=True),
@@ -100,20 +100,18 @@ def _limits(rows: list[dict[str, Any]]) -> Table:
 
 def _gains(rows: list[dict[str, Any]]) -> Table:
     def ranged(head: str, *names: str) -> Column:
-        return Column(
-            head, lambda row: with_range(*(row[name] for name in names)), lambda row: row[names[0]]
-        )
+        return Column(head, lambda row: with_range(*(row[name] for name in names)), names[0])
 
     return Table(
         name="table-gains",
         caption="D_K* beside the threshold of one head, at every step limit.",
         columns=[
             Column("cell", cell_title, text=True),
-            Column("T", lambda row: row["max_steps"]),
+            Column("T", "max_steps"),
             ranged("D_K*", "D_K", "D_K_low", "D_K_high"),
             ranged("h*", "h_star", "h_low", "h_high"),
             ranged("D_K(1)", "D_K_one", "one_low", "one_high"),
-            Column("gain", gain_words, lambda row: row["gain"]),
+            Column("gain", gain_words, "gain"),
         ],
         rows=sorted(rows, key=lambda row: (row["m"], row["d_model"], row["max_steps"])),
         folded=f"The gain of several heads at every step limit: {len(rows)} rows",

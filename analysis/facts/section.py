@@ -76,12 +76,12 @@ def law(results: StudyResults) -> Section | None:
         "to the passing width; in brackets 95 % profile limits of the exponent. Few cells and "
         "censored ones leave them wide.",
         columns=[
-            Column("cells", lambda row: row["cells"], text=True, names=True),
-            Column("predictor", lambda row: row["predictor"], text=True),
-            Column("exponent", ends, lambda row: row["exponent"]),
+            Column("cells", "cells", text=True, names=True),
+            Column("predictor", "predictor", text=True),
+            Column("exponent", ends, "exponent"),
             Column("scatter", lambda row: _share(row["scatter"])),
-            Column("cells fitted", lambda row: row["n"]),
-            Column("censored", lambda row: row["n_censored"]),
+            Column("cells fitted", "n"),
+            Column("censored", "n_censored"),
         ],
         rows=[asdict(one) for one in fitted],
         cell=None,
@@ -103,10 +103,10 @@ def ranks(results: StudyResults) -> Section | None:
     rows, arm = rows_of_facts(results), _arm(results)
     columns = [
         cell_column(),
-        Column(arm, lambda row: row[arm]),
-        Column("rank of database", lambda row: row["rank_words"], lambda row: row["rank_high"]),
-        Column("rank of logits, at most", lambda row: row["layer_rank_bound"]),
-        Column("D_V", lambda row: row["D_V"]),
+        Column(arm, arm),
+        Column("rank of database", "rank_words", "rank_high"),
+        Column("rank of logits, at most", "layer_rank_bound"),
+        Column("D_V", "D_V"),
     ]
     table = Table(
         name="table-ranks",
@@ -133,12 +133,12 @@ def taus(results: StudyResults) -> Section | None:
     at = facts.by_tau(measured)
     logits = sum(row["rank_logits"] for row in measured) / len(measured)
     columns = [
-        Column("τ", lambda row: f"{row['tau']:g}", lambda row: row["tau"]),
-        Column("accuracy", lambda row: f"{row['accuracy']:.3f}"),
-        Column("rank, from below", lambda row: f"{row['rank']:.1f}"),
-        Column("distance from rank of L", lambda row: f"{row['gap']:.2f}"),
-        Column("above the bound on L", lambda row: row["above_bound"]),
-        Column("layers", lambda row: row["n"]),
+        Column("τ", "tau", form="g"),
+        Column("accuracy", "accuracy", form=".3f"),
+        Column("rank, from below", "rank", form=".1f"),
+        Column("distance from rank of L", "gap", form=".2f"),
+        Column("above the bound on L", "above_bound"),
+        Column("layers", "n"),
     ]
     table = Table(
         name="table-taus",

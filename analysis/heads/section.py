@@ -18,7 +18,7 @@ from rgr_dist.analysis.thresholds.best import pool_of
 from rgr_dist.analysis.thresholds.comparable import laws_for
 from rgr_dist.analysis.thresholds.listing import threshold_records
 from rgr_dist.analysis.thresholds.rows import drawn_cells_of, thresholds_of
-from rgr_dist.analysis.wording import fixed, three_digits
+from rgr_dist.analysis.wording import three_digits
 from rgr_dist.paper import PublishedLaw
 from rgr_dist.study.axis import SizeAxis
 
@@ -91,13 +91,13 @@ def _thresholds(results: StudyResults) -> Table:
     of_graph = [bits_column()] if results.study.record.finds_D_K else []
     columns = [
         cell_column(),
-        Column(axis.shown_arm, lambda row: row[axis.arm]),
-        Column(axis.total, lambda row: row["width_words"], lambda row: row[axis.total]),
-        Column(axis.value, lambda row: row[axis.value]),
+        Column(axis.shown_arm, axis.arm),
+        Column(axis.total, "width_words", axis.total),
+        Column(axis.value, axis.value),
         *of_graph,
-        _digits("mean_score", "mean", 4),
-        Column(f"certificate, in {axis.value}", lambda row: row["certificate_words"], text=True),
-        Column("status", lambda row: row["status"], text=True),
+        Column("mean", "mean_score", form="z.4f"),
+        Column(f"certificate, in {axis.value}", "certificate_words", text=True),
+        Column("status", "status", text=True),
     ]
     if any(row["limited_by"] for row in rows):
         columns.append(Column("limited by", lambda row: row["limited_by"] or "", text=True))
@@ -123,20 +123,16 @@ def _pool(results: StudyResults) -> Table:
         ),
         columns=[
             cell_column(),
-            Column(axis.shown_arm, lambda row: row[axis.arm]),
-            Column(axis.total, lambda row: row[axis.total]),
-            _digits("mean_score", "mean", 4),
-            Column("seeds in common", lambda row: row["n_common"]),
-            _digits("mean_difference", "mean difference", 4),
-            _digits("p_value", "p", 3),
-            Column("decided by", lambda row: row["rule"], text=True),
+            Column(axis.shown_arm, axis.arm),
+            Column(axis.total, axis.total),
+            Column("mean", "mean_score", form="z.4f"),
+            Column("seeds in common", "n_common"),
+            Column("mean difference", "mean_difference", form="z.4f"),
+            Column("p", "p_value", form=".3f"),
+            Column("decided by", "rule", text=True),
             Column("kept", lambda row: "yes" if row["retained"] else "no", text=True),
         ],
         rows=rows,
         folded=f"{_title(axis)} near {axis.total}*, compared with {axis.shown_arm}*: "
         f"{len(rows)} rows",
     )
-
-
-def _digits(name: str, head: str, places: int) -> Column:
-    return Column(head, lambda row: None if row[name] is None else fixed(row[name], places))

@@ -11,7 +11,7 @@ import pandas as pd
 
 from rgr_dist.analysis.drawing.panel import Figure
 from rgr_dist.analysis.records import graph_bits_per_parameter
-from rgr_dist.analysis.wording import MISSING
+from rgr_dist.analysis.wording import MISSING, number
 
 Row = Mapping[str, Any]
 
@@ -22,23 +22,27 @@ class Column:
 
     Attributes:
         head: its header.
-        cell: what it shows of a row; a number is shown as it is, None as a dash.
-        value: what it is sorted by; what it shows, if not given.
+        cell: what it shows of a row, or the key of that; None is shown as a dash.
+        value: what it is sorted by, or the key of that; what it shows, if not given.
+        form: how a number is shown, as ``format`` has it: ``.3f``; whole ones have commas.
         text: words, which stand on the left and sort by alphabet.
         names: names that are not ours to mark up.
     """
 
     head: str
-    cell: Callable[[Row], Any]
-    value: Callable[[Row], Any] | None = None
+    cell: str | Callable[[Row], Any]
+    value: str | Callable[[Row], Any] | None = None
+    form: str | None = None
     text: bool = False
     names: bool = False
 
     def shown(self, row: Row) -> str:
         """The text of the row's cell."""
-        value = self.cell(row)
+        value = _value(self.cell, row)
         if value is None:
             return MISSING
+        if self.form is not None:
+            return number(value, self.form)
         if isinstance(value, int) and not isinstance(value, bool):
             return f"{value:,}"
         return str(value)
@@ -47,11 +51,15 @@ class Column:
         """What the row is sorted by where that is not what it begins with; empty if it has none."""
         if self.value is None:
             return None
-        value = self.value(row)
+        value = _value(self.value, row)
         begins = re.match(r"[\d,]+(?![\d.])", self.shown(row))
         if value is not None and begins is not None and begins[0].replace(",", "") == str(value):
             return None
         return "" if value is None else str(value)
+
+
+def _value(of: str | Callable[[Row], Any], row: Row) -> Any:
+    return row[of] if isinstance(of, str) else of(row)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,14 +110,9 @@ class Section:
 
 def cell_column() -> Column:
     """The cell that a row is of."""
-    return Column("cell", lambda row: row["short"], text=True, names=True)
+    return Column("cell", "short", text=True, names=True)
 
 
 def bits_column() -> Column:
     """Bits of the graph per parameter, at the threshold of a row."""
-
-    def shown(row: Row) -> str | None:
-        bits = graph_bits_per_parameter(row)
-        return None if bits is None else f"{bits:.2f}"
-
-    return Column("bits", shown)
+    return Column("bits", graph_bits_per_parameter, form=".2f")

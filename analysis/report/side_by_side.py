@@ -79,13 +79,13 @@ def cells(pair: Pair, names: Names) -> Section | None:
         ),
         columns=[
             cell_column(),
-            Column(f"D_K*, {names[0]}", lambda row: row["words_a"], lambda row: row["D_K_a"]),
-            Column(f"D_K*, {names[1]}", lambda row: row["words_b"], lambda row: row["D_K_b"]),
-            Column("ratio", lambda row: row["ratio_words"], lambda row: row["ratio"]),
-            Column(f"h*, {names[0]}", lambda row: row["h_words_a"], lambda row: row["h_a"]),
-            Column(f"h*, {names[1]}", lambda row: row["h_words_b"], lambda row: row["h_b"]),
-            Column(f"d_k, {names[0]}", lambda row: row["d_k_a"]),
-            Column(f"d_k, {names[1]}", lambda row: row["d_k_b"]),
+            Column(f"D_K*, {names[0]}", "words_a", "D_K_a"),
+            Column(f"D_K*, {names[1]}", "words_b", "D_K_b"),
+            Column("ratio", "ratio_words", "ratio"),
+            Column(f"h*, {names[0]}", "h_words_a", "h_a"),
+            Column(f"h*, {names[1]}", "h_words_b", "h_b"),
+            Column(f"d_k, {names[0]}", "d_k_a"),
+            Column(f"d_k, {names[1]}", "d_k_b"),
         ],
         rows=rows,
         anchored=True,
@@ -111,27 +111,19 @@ def splits(pair: Pair, names: Names) -> Section | None:
         return None
     rows = _shared_splits(pair)
 
-    def accuracy(side: str) -> Column:
-        return Column(
-            f"accuracy, {names['ab'.index(side)]}",
-            lambda row: row[f"words_{side}"],
-            lambda row: row[f"accuracy_{side}"],
-        )
-
     table = Table(
         name="table-splits",
         caption="Means over seeds, 95 % t-intervals in brackets.",
         columns=[
             cell_column(),
-            Column("D_K", lambda row: row["D_K"]),
-            Column("h", lambda row: row["h"]),
-            accuracy("a"),
-            accuracy("b"),
-            Column("difference", lambda row: f"{row['difference']:+.3f}".replace("-", "−"),
-                   lambda row: row["difference"]),
+            Column("D_K", "D_K"),
+            Column("h", "h"),
+            Column(f"accuracy, {names[0]}", "words_a", "accuracy_a"),
+            Column(f"accuracy, {names[1]}", "words_b", "accuracy_b"),
+            Column("difference", "difference", form="+.3f"),
         ],
         rows=rows,
-    )  # fmt: skip
+    )
     files = {f"splits-{side}": splits_of(t) for side, t in zip("ab", pair, strict=True)}
     return Section(name="splits", title="Accuracy", shown=(table,), files=files)
 
@@ -151,10 +143,10 @@ def laws(pair: Pair, names: Names) -> Section | None:
         name="table-laws",
         caption="The fits of each study to its own cells, 95 % intervals in brackets.",
         columns=[
-            Column("of", lambda row: row["name"], text=True),
-            Column("by", lambda row: row["by"], text=True),
-            Column(names[0], lambda row: row["a"], text=True),
-            Column(names[1], lambda row: row["b"], text=True),
+            Column("of", "name", text=True),
+            Column("by", "by", text=True),
+            Column(names[0], "a", text=True),
+            Column(names[1], "b", text=True),
         ],
         rows=rows,
         cell=None,
@@ -177,9 +169,9 @@ def differences(pair: Pair, names: Names) -> Section:
         name="table-differences",
         caption="Settings, and what trained the runs, where the two differ.",
         columns=[
-            Column("setting", lambda row: row["name"], text=True, names=True),
-            Column(names[0], lambda row: row["a"], text=True, names=True),
-            Column(names[1], lambda row: row["b"], text=True, names=True),
+            Column("setting", "name", text=True, names=True),
+            Column(names[0], "a", text=True, names=True),
+            Column(names[1], "b", text=True, names=True),
         ],
         rows=rows,
         cell=None,

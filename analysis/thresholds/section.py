@@ -17,13 +17,13 @@ def section(results: StudyResults) -> Section | None:
     width, arm, of_D_K = f"{axis.total}*", f"{axis.shown_arm}*", results.study.record.finds_D_K
     columns = [cell_column()]
     if best["max_steps"].nunique() > 1:
-        columns.append(Column("step limit", lambda row: row["max_steps"]))
+        columns.append(Column("step limit", "max_steps"))
     if of_D_K:
-        columns.append(Column("m′/d_model", lambda row: f"{row['compression']:g}"))
+        columns.append(Column("m′/d_model", "compression", form="g"))
     columns += [
-        Column(width, lambda row: row["width_words"], lambda row: row[axis.total]),
-        Column(arm, lambda row: row["arm_words"], lambda row: row[axis.best_arm]),
-        Column(axis.value, lambda row: row[axis.value]),
+        Column(width, "width_words", axis.total),
+        Column(arm, "arm_words", axis.best_arm),
+        Column(axis.value, axis.value),
     ]
     if of_D_K:
         columns.append(bits_column())
@@ -31,8 +31,8 @@ def section(results: StudyResults) -> Section | None:
         said = {True: "yes", False: "no", None: None}
         columns.append(Column("confirmed", lambda row: said[row["confirmed"]], text=True))
     columns += [
-        Column(f"certificate, in {axis.value}", lambda row: row["certificate_words"], text=True),
-        Column("status", lambda row: row["status"], text=True),
+        Column(f"certificate, in {axis.value}", "certificate_words", text=True),
+        Column("status", "status", text=True),
     ]
     return Section(
         name="cells",

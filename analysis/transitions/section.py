@@ -121,12 +121,12 @@ def _qualities(collapses: list[Collapse]) -> Table:
             "law: the deviance over its degrees of freedom, near 1 where seeds explain all of it."
         ),
         columns=[
-            Column("D_K divided by", lambda row: row["formula"], text=True),
-            Column("cells", lambda row: row["n_cells"]),
+            Column("D_K divided by", "formula", text=True),
+            Column("cells", "n_cells"),
             Column("probes", lambda row: len(row["points"])),
-            Column("reduced χ²", lambda row: f"{row['deviance'] / row['degrees']:.2f}"),
-            Column("half pass at", lambda row: f"{row['middle']:.3f}"),
-            Column("width, doublings", lambda row: f"{row['width']:.3f}"),
+            Column("reduced χ²", lambda row: row["deviance"] / row["degrees"], form=".2f"),
+            Column("half pass at", "middle", form=".3f"),
+            Column("width, doublings", "width", form=".3f"),
         ],
         rows=[vars(one) for one in collapses],
         cell=None,
@@ -134,9 +134,6 @@ def _qualities(collapses: list[Collapse]) -> Table:
 
 
 def _table(rows: list[dict[str, Any]]) -> Table:
-    def number(name: str, head: str, form: str) -> Column:
-        return Column(head, lambda row: None if row[name] is None else format(row[name], form))
-
     def with_limits(head: str, name: str, low: str, high: str, no_low: str, form: str) -> Column:
         def shown(row: Any) -> str | None:
             if row[name] is None:
@@ -162,15 +159,15 @@ def _table(rows: list[dict[str, Any]]) -> Table:
         ),
         columns=[
             cell_column(),
-            Column("h", lambda row: row["h"]),
-            Column("probes", lambda row: row["n_probes"]),
-            Column("runs", lambda row: row["n_runs"]),
-            Column("collapsed", lambda row: row["collapsed"]),
-            Column("score", lambda row: row["score_status"], text=True),
-            number("top", "top", ".3f"),
-            number("score_middle", "middle D_K", ".1f"),
-            number("score_width", "width", ".2f"),
-            Column("passing", lambda row: row["share_status"], text=True),
+            Column("h", "h"),
+            Column("probes", "n_probes"),
+            Column("runs", "n_runs"),
+            Column("collapsed", "collapsed"),
+            Column("score", "score_status", text=True),
+            Column("top", "top", form=".3f"),
+            Column("middle D_K", "score_middle", form=".1f"),
+            Column("width", "score_width", form=".2f"),
+            Column("passing", "share_status", text=True),
             with_limits("half pass at D_K", "share_middle", "share_low", "share_high", "?", ".1f"),
             with_limits("width", "share_width", "share_width_low", "share_width_high", "0", ".2f"),
         ],

@@ -12,14 +12,6 @@ from rgr_dist.analysis.wording import duration
 
 def section(results: StudyResults) -> Section:
     """Runs, training steps and time of each cell."""
-    plain = {
-        "probes": "probes", "runs": "runs", "failed": "failed", "at_limit": "at the step limit",
-        "spared": "seeds spared", "steps": "training steps",
-    }  # fmt: skip
-
-    def column(name: str, head: str) -> Column:
-        return Column(head, lambda row: row[name])
-
     table = Table(
         name="table-cost",
         caption=(
@@ -28,10 +20,13 @@ def section(results: StudyResults) -> Section:
         ),
         columns=[
             cell_column(),
-            *(column(name, head) for name, head in plain.items()),
-            Column(
-                "processor time", lambda row: duration(row["seconds"]), lambda row: row["seconds"]
-            ),
+            Column("probes", "probes"),
+            Column("runs", "runs"),
+            Column("failed", "failed"),
+            Column("at the step limit", "at_limit"),
+            Column("seeds spared", "spared"),
+            Column("training steps", "steps"),
+            Column("processor time", lambda row: duration(row["seconds"]), "seconds"),
         ],
         rows=named(results, cost_of(results)),
     )

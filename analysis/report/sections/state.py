@@ -52,11 +52,11 @@ def section(results: StudyResults, search: StoredSearch) -> Section:
         else f"Brackets on {sizes.value}: {signs}. {sizes.total}* = h {sizes.value} at the best "
         + ("head count h*." if of_arm == "h" else f"{of_arm}."),
         columns=[
-            Column("cell", lambda row: row["short"], text=True, names=True),
+            Column("cell", "short", text=True, names=True),
             *heads,
-            Column(f"{sizes.total}*", lambda row: row["D_K"], text=True),
-            Column(f"{of_arm}*", lambda row: row["h_star"]),
-            Column("search", lambda row: row["done"], text=True),
+            Column(f"{sizes.total}*", "D_K", text=True),
+            Column(f"{of_arm}*", "h_star"),
+            Column("search", "done", text=True),
         ],
         rows=rows,
     )
