@@ -174,18 +174,20 @@ def rank_candidates(cells: pd.DataFrame) -> list[Candidate]:
         simpler = {name for name in form.extends if name not in same}
         return any(gaps.get(name, math.inf) <= gaps[form.name] + EXTENSION_GAP for name in simpler)
 
-    limits = _limits(fitted, cells)
-    ranked = [
-        dataclasses.replace(
-            candidate,
-            low=limits[form.name][0],
-            high=limits[form.name][1],
-            gap=gaps[form.name],
-            weight=math.exp(-gaps[form.name] / 2) / total,
-            supported=gaps[form.name] <= LEAST_GAP and not merely_extends(form),
+    ranked = []
+    for form, candidate in fitted:
+        low, high = _limits(form, candidate, cells)
+        gap = gaps[form.name]
+        ranked.append(
+            dataclasses.replace(
+                candidate,
+                low=low,
+                high=high,
+                gap=gap,
+                weight=math.exp(-gap / 2) / total,
+                supported=gap <= LEAST_GAP and not merely_extends(form),
+            )
         )
-        for form, candidate in fitted
-    ]
     return sorted(ranked, key=lambda c: c.gap or 0.0) + others
 
 
@@ -304,40 +306,23 @@ def _maximise(
 Limits = dict[str, float | None]
 
 
-def _limits(
-    fitted: Sequence[tuple[Form, Candidate]], cells: pd.DataFrame
-) -> dict[str, tuple[Limits, Limits]]:
-    """95 % profile-likelihood limits of every unknown; those of c given k, of k by its grid.
-
-    Returns:
-        By the form's name, the lower and the upper ones.
-    """
+def _limits(form: Form, fitted: Candidate, cells: pd.DataFrame) -> tuple[Limits, Limits]:
+    """95 % profile-likelihood limits of every unknown; those of c given k, of k by its grid."""
     lower, upper = log_ends(cells["D_K_fails"], cells["D_K_passes"])
-    limits: dict[str, tuple[Limits, Limits]] = {}
-    designs = {form.name: _design(form, cells) for form, _ in fitted}
-    for p in {design.shape[1] for design in designs.values()}:  # those of p unknowns in one call
-        alike = [(form, one) for form, one in fitted if designs[form.name].shape[1] == p]
-        offset = np.array(
-            [form.offset_at(cells, one.parameters.get("k", 0.0)) for form, one in alike]
-        )
-        design = np.array([designs[form.name] for form, _ in alike])
-        both = profile_interval(
-            (lower - offset)[:, None], (upper - offset)[:, None], design[:, None], np.arange(p)
-        )
-        for (form, one), *ends in zip(alike, *(end.tolist() for end in both), strict=True):
-            names = [name for name in form.unknowns if name != "k"]
-            low, high = (
-                {
-                    name: known_factor(end) if name == "c" else known(end)
-                    for name, end in zip(names, own, strict=True)
-                }
-                for own in ends
-            )
-            if form.has_k:
-                k = one.parameters["k"]
-                low["k"], high["k"] = _limits_of_k(form, cells, lower, upper, k)
-            limits[form.name] = low, high
-    return limits
+    offset = form.offset_at(cells, fitted.parameters.get("k", 0.0))
+    names = [name for name in form.unknowns if name != "k"]
+    index = np.arange(len(names))
+    ends = profile_interval(lower - offset, upper - offset, _design(form, cells), index)
+    low, high = (
+        {
+            name: known_factor(end) if name == "c" else known(end)
+            for name, end in zip(names, own.tolist(), strict=True)
+        }
+        for own in ends
+    )
+    if form.has_k:
+        low["k"], high["k"] = _limits_of_k(form, cells, lower, upper, fitted.parameters["k"])
+    return low, high
 
 
 def _limits_of_k(
@@ -416,11 +401,24 @@ def predict(
         load = np.exp(_load(table))
         return np.column_stack([design, load / (1 + k * load)])
 
-    own, new = tangent(cells), tangent(at)
-    inverse = np.linalg.pinv(own.T @ own)
-    leverage = np.einsum("np,pq,nq->n", new, inverse, new)
+    leverage = leverages(tangent(cells), tangent(at))
     centre = form.offset_at(at, k) + _design(form, at) @ beta
     bounded = int(np.isfinite(cells["D_K_passes"]).sum())
-    quantile = t_quantile(bounded - len(form.unknowns))
-    half = quantile * candidate.sigma * np.sqrt(1 + leverage)
+    half = prediction_half(candidate.sigma, bounded - len(form.unknowns), leverage)
     return np.exp(centre), np.exp(centre - half), np.exp(centre + half), leverage
+
+
+def leverages(own: Array, new: Array) -> Array:
+    """What rows would weigh in a fit to others: of the fitted rows' own at most 1.
+
+    Args:
+        own: the design of the fit, shape (n, p).
+        new: the rows, shape (k, p).
+    """
+    weighed: Array = np.einsum("np,pq,nq->n", new, np.linalg.pinv(own.T @ own), new)
+    return weighed
+
+
+def prediction_half(sigma: float, degrees: int, leverage: Array) -> Array:
+    """Half of the 95 % interval of one more value, by Student's t."""
+    return t_quantile(degrees) * sigma * np.sqrt(1 + leverage)

@@ -20,13 +20,7 @@ from scipy.special import chdtrc
 
 from rgr_dist.analysis.laws.candidates import Candidate, rank_candidates
 from rgr_dist.analysis.laws.interval_likelihood import Array, fit, middles
-from rgr_dist.analysis.laws.points import (
-    log_ends,
-    of_largest_budget,
-    of_usual_protocol,
-    points,
-    with_budgets,
-)
+from rgr_dist.analysis.laws.points import log_ends, points, with_protocols
 from rgr_dist.analysis.laws.published import PublishedTest, line_test, proportional_test
 from rgr_dist.analysis.laws.resampling import Draws, draw_seeds
 from rgr_dist.analysis.laws.scaling_laws import Law, by_name, fit_laws
@@ -124,8 +118,8 @@ def fits(best: pd.DataFrame, runs: pd.DataFrame, study: Study) -> Fits:
         best: the table of ``rgr_dist.analysis.thresholds.best.best``.
         runs: columns of ``RUNS``.
     """
-    best = with_budgets(best, study)
-    largest = of_usual_protocol(of_largest_budget(best))
+    best = with_protocols(best, study)
+    largest = best[best["largest"] & (best["protocol"] == "")]
     cells = points(largest, study.search.heads)
     draws = draw_seeds(cells, runs, study)
     laws = fit_laws(best, study.search.heads, draws)

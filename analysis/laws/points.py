@@ -11,10 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from rgr_dist.analysis.records import integer, parse_certificate, real
+from rgr_dist.analysis.records import parse_certificate
 from rgr_dist.paper import capacity_scale, compression, is_narrow
-from rgr_dist.study.cell import Cell
-from rgr_dist.study.search import Search
 from rgr_dist.study.study import Study
 
 Array = npt.NDArray[np.float64]
@@ -29,11 +27,7 @@ POINT_KINDS = {
 Heads = Sequence[int] | Literal["all"]
 
 
-USUAL_HEADS = Search().heads
-"""The paper's head counts."""
-
-
-def points(best: pd.DataFrame, heads: Heads = USUAL_HEADS) -> pd.DataFrame:
+def points(best: pd.DataFrame, heads: Heads) -> pd.DataFrame:
     """One row per cell that a law can be fitted to, in the order of ``best``.
 
     A found cell's D_K* lies in (D_K_fails, D_K_passes], the two sides of its certificate: the
@@ -46,67 +40,43 @@ def points(best: pd.DataFrame, heads: Heads = USUAL_HEADS) -> pd.DataFrame:
     and open above at the most.
 
     Args:
-        best: the table of ``rgr_dist.analysis.thresholds.best.best``; ``certificate``, ``cell_id``
-            and ``max_steps`` may be missing.
+        best: the table of ``rgr_dist.analysis.thresholds.best.best``.
 
     Returns:
         ``cell_id, m, d_model, degree, n_edges, max_steps, status, D_K, D_K_fails, D_K_passes,
         h_star, h_above, h_below``; ``scale``, m′ log₂ m / d_model; ``compression``, m′ / d_model;
         ``ratio``, D_K* / scale; ``narrow``, whether d_model = 16 and m > 64.
     """
-    rows = []
-    for row in best.astype("object").to_dict("records"):
-        status = row["status"]
-        if status not in ("found", "censored"):
-            continue
-        D_K, h = real(row["D_K"]), real(row["h_star"])
-        if status == "found" and (D_K is None or h is None or D_K <= 0):
-            continue
-        low = integer(row.get("D_K_low"))
-        if status == "censored" and low is None:
-            continue
-        sizes = (int(row["m"]), int(row["d_model"]), int(row["n_edges"]))
-        scale = capacity_scale(*sizes)
-        point: dict[str, Any] = {
-            "cell_id": str(row.get("cell_id", "")),
-            "m": sizes[0],
-            "d_model": sizes[1],
-            "degree": int(row["degree"]),
-            "n_edges": sizes[2],
-            "max_steps": integer(row.get("max_steps")),
-            "status": status,
-            "scale": scale,
-            "compression": compression(*sizes),
-            "narrow": is_narrow(sizes[0], sizes[1]),
-        }
-        if D_K is None or h is None:
-            point |= {"D_K_fails": float((low or 1) - 1), "D_K_passes": math.inf}
-        else:
-            h = max(1.0, h)
-            ends = _between_heads(h, heads)
-            point |= {"D_K": D_K, "h_star": h, "ratio": D_K / scale if scale else None}
-            point |= {"D_K_fails": _failing(row, D_K, h), "D_K_passes": float(D_K)}
-            point |= {"h_above": ends[0], "h_below": ends[1]}
-        rows.append(point)
-    frame = pd.DataFrame(rows, columns=list(POINT_KINDS), dtype="object")
-    return frame.astype({name: kind for name, kind in POINT_KINDS.items() if kind != "object"})
-
-
-def with_budgets(best: pd.DataFrame, study: Study) -> pd.DataFrame:
-    """The rows with their ``max_steps``, ``problem`` and ``protocol``.
-
-    ``problem`` is the same for cells that differ in the step limit alone. ``protocol`` says in what
-    contexts and training differ from those of most cells, ``learning_rate = 0.01``, the step limit
-    aside; empty for most cells.
-    """
-    limits = {cell.cell_id: cell.training.max_steps for cell in study.cells}
-    asked = {cell.cell_id: _without_limit(cell) for cell in study.cells}
-    names = best["cell_id"]
-    return best.assign(
-        max_steps=names.map(limits).astype("Int64"),
-        problem=names.map(asked),
-        protocol=names.map(_protocols(study)),
+    cells = best[best["status"].isin(["found", "censored"])]
+    cells = cells[cells["D_K"].notna() | cells["D_K_low"].notna()].reset_index(drop=True)
+    sizes = list(cells[["m", "d_model", "n_edges"]].itertuples(index=False, name=None))
+    D_K, h_star, low = (cells[name].astype("float64") for name in ("D_K", "h_star", "D_K_low"))
+    fails = h_star * cells["certificate"].map(_failing).astype("float64")
+    between = [_between_heads(h, heads) for h in h_star]
+    scale = np.array([capacity_scale(*size) for size in sizes], dtype=np.float64)
+    cells = cells.assign(
+        D_K_fails=fails.where(D_K.notna(), low - 1),
+        D_K_passes=D_K.fillna(math.inf),
+        h_above=[above for above, _ in between],
+        h_below=[below for _, below in between],
+        scale=scale,
+        compression=[compression(*size) for size in sizes],
+        ratio=D_K / scale,
+        narrow=[is_narrow(m, d_model) for m, d_model, _ in sizes],
     )
+    return cells[list(POINT_KINDS)].astype(POINT_KINDS)
+
+
+def with_protocols(best: pd.DataFrame, study: Study) -> pd.DataFrame:
+    """The rows with ``largest`` and ``protocol``, which say what laws take together.
+
+    ``largest``: of cells that differ in the step limit alone, that with the largest. ``protocol``:
+    in what contexts and training differ from those of most cells, ``learning_rate = 0.01``, the
+    step limit aside; empty for most cells.
+    """
+    largest = {family[-1].cell_id for family in study.budgets.values()}
+    names = best["cell_id"]
+    return best.assign(largest=names.isin(largest), protocol=names.map(_protocols(study)))
 
 
 def _protocols(study: Study) -> dict[str, str]:
@@ -130,56 +100,15 @@ def _protocols(study: Study) -> dict[str, str]:
     }
 
 
-def _without_limit(cell: Cell) -> str:
-    training = cell.training.model_copy(update={"max_steps": 1})
-    return cell.model_copy(update={"training": training}).cell_id
-
-
-def budgets(best: pd.DataFrame) -> list[int]:
-    """The step limits, in order, if some problem was searched under several; else none."""
-    if "max_steps" not in best or not best.duplicated(_problem(best)).any():
-        return []
-    several = best.groupby(_problem(best), dropna=False)["max_steps"].nunique()
-    return sorted({int(steps) for steps in best["max_steps"].dropna()}) if several.max() > 1 else []
-
-
-def of_largest_budget(best: pd.DataFrame) -> pd.DataFrame:
-    """Each problem's rows at its largest step limit."""
-    if not budgets(best):
-        return best
-    largest = best.groupby(_problem(best), dropna=False)["max_steps"].transform("max")
-    return best[best["max_steps"] == largest]
-
-
-def of_usual_protocol(best: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the protocol that most cells have; all where it is not known."""
-    return best[best["protocol"] == ""] if "protocol" in best else best
-
-
-def other_protocols(best: pd.DataFrame) -> list[str]:
-    """The other protocols, by what differs, in the order of the rows."""
-    names = list(dict.fromkeys(best["protocol"])) if "protocol" in best else []
-    return [name for name in names if name]
-
-
-def _problem(best: pd.DataFrame) -> list[str]:
-    """The columns that say which cells are one problem under several step limits."""
-    if "problem" in best:
-        return ["problem"]
-    names = ("model", "graph", "m", "d_model", "degree", "n_edges")
-    return [name for name in names if name in best]
-
-
-def _failing(row: dict[Any, Any], D_K: float, h: float) -> float:
-    """The largest D_K known to fail at h heads; 0 if nothing narrower was tried."""
-    certificate = parse_certificate(row.get("certificate"))
-    if certificate is None:
-        return max(0.0, D_K - h)
-    failed = certificate.get("fail")
-    return h * int(failed["d_k"]) if failed else 0.0
+def _failing(certificate: Any) -> int:
+    """The largest d_k known to fail at h* heads; 0 if nothing narrower was tried."""
+    failed = (parse_certificate(certificate) or {}).get("fail")
+    return int(failed["d_k"]) if failed else 0
 
 
 def _between_heads(h: float, heads: Heads) -> tuple[float, float]:
+    if math.isnan(h):
+        return math.nan, math.nan
     if heads == "all":
         return (h - 0.5 if h > 1 else 0.0), h + 0.5
     listed = sorted({*heads, h})

@@ -8,17 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from rgr_dist.analysis.laws.candidates import predict
+from rgr_dist.analysis.laws.candidates import leverages, predict, prediction_half
 from rgr_dist.analysis.laws.fits import Fits
-from rgr_dist.analysis.laws.interval_likelihood import fit
-from rgr_dist.analysis.laws.points import log_ends
-from rgr_dist.analysis.laws.scaling_laws import CELLS_OF_A_LAW
+from rgr_dist.analysis.laws.scaling_laws import by_name
 from rgr_dist.analysis.wording import plural
 from rgr_dist.paper import LAWS, capacity_scale, compression
-from rgr_dist.search.confidence_interval import t_quantile
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Predicted:
     """What one law says of one size; D_K and d_k are rounded up, since less does not pass.
 
@@ -74,7 +71,7 @@ def predict_sizes(fits: Fits, m: int, d_model: int, n_edges: int | None = None) 
         reason = f"{plural(known, 'cell')} with a threshold, too few for a law"
         return Prediction(rows=[], warnings=[], reason=reason)
     at = pd.DataFrame({"m": [m], "d_model": [d_model], "n_edges": [edges]})
-    heads = _heads(cells, compression(m, d_model, edges))
+    heads = _heads(fits, compression(m, d_model, edges))
     rows = []
     for candidate in laws:
         D_K, low, high, _ = (float(values[0]) for values in predict(candidate, cells, at))
@@ -96,46 +93,30 @@ Ends = tuple[int | None, int | None, int | None]
 
 
 def _predicted(
-    law: str, formula: str, gap: float | None, widths: tuple[int, int | None, int | None], h: Ends
+    law: str,
+    formula: str,
+    gap: float | None,
+    widths: tuple[int, int | None, int | None],
+    heads: Ends,
 ) -> Predicted:
-    heads = h[0]
-    each = [
-        None if heads is None or width is None else max(1, math.ceil(width / heads))
-        for width in widths
-    ]
-    return Predicted(
-        law=law,
-        formula=formula,
-        gap=gap,
-        D_K=widths[0],
-        D_K_low=widths[1],
-        D_K_high=widths[2],
-        h=heads,
-        h_low=h[1],
-        h_high=h[2],
-        d_k=each[0],
-        d_k_low=each[1],
-        d_k_high=each[2],
+    h = heads[0]
+    d_k, low, high = (
+        None if h is None or width is None else max(1, math.ceil(width / h)) for width in widths
     )
+    return Predicted(law, formula, gap, *widths, *heads, d_k, low, high)
 
 
-def _heads(cells: pd.DataFrame, at: float) -> Ends:
+def _heads(fits: Fits, at: float) -> Ends:
     """h* at a compression, with its 95 % prediction interval, from the power law of h*."""
-    own = cells[cells["h_star"].notna()]
-    lower, upper = log_ends(own["h_above"], own["h_below"])
-    x = np.log(own["compression"].to_numpy(dtype=np.float64))
-    bounded = np.isfinite(lower) & np.isfinite(upper)
-    n = int(bounded.sum())
-    if n < CELLS_OF_A_LAW or np.ptp(x[bounded]) < 1e-12:
+    law = by_name(fits.laws)["h_power"]
+    if law.factor is None or law.exponent is None or law.scatter is None:
         return None, None, None
-    design = np.column_stack([np.ones_like(x), x])
-    fitted = fit(lower, upper, design)
-    new = np.array([1.0, math.log(at)])
-    sigma = float(fitted.sigma) * math.sqrt(n / (n - 2))
-    leverage = float(new @ np.linalg.pinv(design.T @ design) @ new)
-    quantile = t_quantile(n - 2)
-    half = quantile * sigma * math.sqrt(1 + leverage)
-    centre = float(new @ fitted.coefficients)
+    own = fits.cells[fits.cells["h_star"].notna()]
+    x = np.log(own["compression"].to_numpy(dtype=np.float64))
+    bounded = int(((own["h_above"] > 0) & np.isfinite(own["h_below"])).sum())
+    design, new = np.column_stack([np.ones_like(x), x]), np.array([[1.0, math.log(at)]])
+    half = float(prediction_half(law.scatter, bounded - 2, leverages(design, new))[0])
+    centre = math.log(law.factor) + law.exponent * math.log(at)
     h, low, high = (
         max(1, round(math.exp(min(end, 30.0)))) for end in (centre, centre - half, centre + half)
     )

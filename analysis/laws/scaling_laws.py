@@ -26,29 +26,26 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
+from numpy.typing import ArrayLike
 
-from rgr_dist.analysis.laws.interval_likelihood import fit, known, known_factor, profile_interval
-from rgr_dist.analysis.laws.least_squares import least_squares
-from rgr_dist.analysis.laws.points import (
-    USUAL_HEADS,
-    Heads,
-    budgets,
-    log_ends,
-    of_largest_budget,
-    of_usual_protocol,
-    other_protocols,
-    points,
+from rgr_dist.analysis.laws.interval_likelihood import (
+    Array,
+    fit,
+    known,
+    known_factor,
+    profile_interval,
 )
+from rgr_dist.analysis.laws.points import Heads, log_ends, points
 from rgr_dist.analysis.laws.resampling import Draws, bootstrap_coefficient
 from rgr_dist.analysis.wording import plural
-from rgr_dist.paper import LARGEST_DEGREE, capacity_scale, compression, information, is_narrow
+from rgr_dist.paper import LARGEST_DEGREE, information
+from rgr_dist.search.confidence_interval import t_quantile
 
 CELLS_OF_A_LAW = 3
 """Fewest cells that a law is fitted to."""
@@ -57,9 +54,8 @@ PAPER_ESTIMATOR = "the paper's: least squares through the origin"
 LINE_ESTIMATOR = "least squares with an intercept"
 POWER_ESTIMATOR = "interval likelihood on the log scale"
 D_K, H = ("D_K*", "m' log2(m) / d_model"), ("h*", "m' / d_model")
+BITS = ("D_K*", "m' log2(m²/m') / d_model")
 WIDE = "all but d_model = 16, m > 64"
-
-Vector = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,9 +126,7 @@ class Law:
     protocol: str | None = None
 
 
-def fit_laws(
-    best: pd.DataFrame, heads: Heads = USUAL_HEADS, draws: Draws | None = None
-) -> list[Law]:
+def fit_laws(best: pd.DataFrame, heads: Heads, draws: Draws | None = None) -> list[Law]:
     """The laws of D_K* and h*, those on the linear scale first.
 
     A problem searched under several step limits counts at the largest. Protocols are never taken
@@ -142,22 +136,22 @@ def fit_laws(
     but a ``reason``; this is not an error.
 
     Args:
-        best: the table of ``thresholds.best``, with ``points.with_budgets`` if cells differ in
-            their step limit or protocol.
+        best: the table of ``points.with_protocols``.
         heads: the head counts that were searched.
         draws: of the rows of ``points`` of the usual protocol at its largest step limits, for
             bootstrap limits.
     """
-    usual, largest = of_usual_protocol(best), of_largest_budget(best)
-    laws = _laws(of_usual_protocol(largest), heads, draws)
-    for steps in budgets(usual):
-        own = by_name(_laws(usual[usual["max_steps"] == steps], heads))
+    usual, largest = best[best["protocol"] == ""], best[best["largest"]]
+    laws = _laws(points(usual[usual["largest"]], heads), draws)
+    limits = [] if usual["largest"].all() else sorted(set(usual["max_steps"]))
+    for steps in limits:
+        own = by_name(_laws(points(usual[usual["max_steps"] == steps], heads)))
         laws += [
             dataclasses.replace(own[name], name=f"{name}_{steps}_steps", max_steps=steps)
             for name in ("D_K", "D_K_power")
         ]
-    for protocol in other_protocols(largest):
-        own = by_name(_laws(largest[largest["protocol"] == protocol], heads))
+    for protocol in filter(None, largest["protocol"].unique()):
+        own = by_name(_laws(points(largest[largest["protocol"] == protocol], heads)))
         key = protocol.replace(" ", "")
         laws += [
             dataclasses.replace(own[name], name=f"{name}_{key}", cells=protocol, protocol=protocol)
@@ -166,31 +160,27 @@ def fit_laws(
     return laws
 
 
-def _laws(best: pd.DataFrame, heads: Heads, draws: Draws | None = None) -> list[Law]:
+def _laws(cells: pd.DataFrame, draws: Draws | None = None) -> list[Law]:
     """The laws of cells that are all taken together."""
-    return [*paper_laws(best), *_power_laws(points(best, heads), draws)]
+    return [*paper_laws(cells), *_power_laws(cells, draws)]
 
 
-def paper_laws(best: pd.DataFrame) -> list[Law]:
-    """The paper's estimator of D_K*, and the line of h*."""
-    found = best[(best["status"] == "found") & best["D_K"].notna()]
-    narrow = [is_narrow(int(m), int(d)) for m, d in found[["m", "d_model"]].to_numpy()]
-    wide = found[~np.array(narrow, dtype=bool)]
-    denser = []
-    if (found["degree"] > LARGEST_DEGREE).any():
-        sparse = found[found["degree"] <= LARGEST_DEGREE]
-        at = _points(sparse, capacity_scale, "D_K")
-        denser.append(_fit("D_K_sparse", D_K, f"degrees up to {LARGEST_DEGREE}", True, *at))
-    if (found["degree"] != 1).any():
-        bits = ("D_K*", "m' log2(m²/m') / d_model")
-        at = _points(found, information, "D_K")
-        denser.append(_fit("D_K_bits", bits, "all cells", True, *at))
-    return [
-        _fit("D_K", D_K, "all cells", True, *_points(found, capacity_scale, "D_K")),
-        _fit("D_K_wide", D_K, WIDE, True, *_points(wide, capacity_scale, "D_K")),
-        *denser,
-        _fit("h", H, "all cells", False, *_points(found, compression, "h_star")),
+def paper_laws(cells: pd.DataFrame) -> list[Law]:
+    """The paper's estimator of D_K*, and the line of h*, of the table of ``points``."""
+    found = cells[cells["status"] == "found"]
+    wide, sparse = found[~found["narrow"]], found[found["degree"] <= LARGEST_DEGREE]
+    laws = [
+        _line("D_K", D_K, "all cells", found["scale"], found["D_K"]),
+        _line("D_K_wide", D_K, WIDE, wide["scale"], wide["D_K"]),
     ]
+    if len(sparse) < len(found):
+        which = f"degrees up to {LARGEST_DEGREE}"
+        laws.append(_line("D_K_sparse", D_K, which, sparse["scale"], sparse["D_K"]))
+    if (found["degree"] != 1).any():
+        sizes = found[["m", "d_model", "n_edges"]].itertuples(index=False, name=None)
+        bits = [information(*size) for size in sizes]
+        laws.append(_line("D_K_bits", BITS, "all cells", bits, found["D_K"]))
+    return [*laws, _line("h", H, "all cells", found["compression"], found["h_star"])]
 
 
 def _power_laws(cells: pd.DataFrame, draws: Draws | None) -> list[Law]:
@@ -199,13 +189,9 @@ def _power_laws(cells: pd.DataFrame, draws: Draws | None) -> list[Law]:
     part = None if draws is None else Draws(draws.fails[:, wide], draws.passes[:, wide])
     ends = ("D_K_fails", "D_K_passes")
     with_heads = cells[cells["h_star"].notna()]
-    whole = power_law("D_K_power", D_K, "all cells", cells, "scale", ends, draws)
-    alike = dataclasses.replace(whole, name="D_K_power_wide", cells=WIDE)
     return [
-        whole,
-        alike
-        if wide.all()
-        else power_law("D_K_power_wide", D_K, WIDE, cells[wide], "scale", ends, part),
+        power_law("D_K_power", D_K, "all cells", cells, "scale", ends, draws),
+        power_law("D_K_power_wide", D_K, WIDE, cells[wide], "scale", ends, part),
         power_law("h_power", H, "all cells", with_heads, "compression", ("h_above", "h_below")),
     ]
 
@@ -279,22 +265,18 @@ def distinct(laws: Sequence[Law]) -> list[Law]:
     return [law for law in laws if law in whole or key(law) not in told]
 
 
-def _points(
-    cells: pd.DataFrame, scale: Callable[[int, int, int], float], response: str
-) -> tuple[Vector, Vector]:
-    sizes = cells[["m", "d_model", "n_edges"]].to_numpy()
-    x = [scale(int(m), int(d_model), int(n_edges)) for m, d_model, n_edges in sizes]
-    return np.array(x, dtype=np.float64), cells[response].to_numpy(dtype=np.float64)
-
-
-def _fit(
-    name: str, axes: tuple[str, str], cells: str, through_origin: bool, x: Vector, y: Vector
+def _line(
+    name: str, axes: tuple[str, str], cells: str, predictor: ArrayLike, response: ArrayLike
 ) -> Law:
-    response, predictor = axes
+    """Least squares through the origin of D_K*, with an intercept of h*."""
+    from statsmodels.regression.linear_model import OLS  # half a second, for laws alone
+
+    x, y = np.asarray(predictor, dtype=np.float64), np.asarray(response, dtype=np.float64)
+    through_origin = axes is not H
     law = Law(
         name=name,
-        response=response,
-        predictor=predictor,
+        response=axes[0],
+        predictor=axes[1],
         cells=cells,
         through_origin=through_origin,
         n=len(x),
@@ -307,30 +289,31 @@ def _fit(
         have = f"{plural(len(x), 'cell')} with a threshold"
         alike = ", all of one compression" if len(x) > 1 and is_alike else ""
         return dataclasses.replace(law, reason=f"{have}{alike}; a fit needs {need}")
-    design = x[:, None] if through_origin else np.column_stack([np.ones_like(x), x])
-    fitted = least_squares(design, y)
-    beta, low, high = (part.tolist() for part in (fitted.coefficients, fitted.low, fitted.high))
+    fitted = OLS(y, x[:, None] if through_origin else np.column_stack([np.ones_like(x), x])).fit()
+    sigma, beta = math.sqrt(fitted.mse_resid), fitted.params
+    half = t_quantile(fitted.df_resid) * sigma * np.sqrt((fitted.model.pinv_wexog**2).sum(axis=1))
+    low, high = (beta - half).tolist(), (beta + half).tolist()
     centre = 0.0 if through_origin else float(x.mean())
-    centred, uncentred = (_explained(fitted.square_sum, of) for of in (y - y.mean(), y))
+    centred, uncentred = (_explained(float(fitted.ssr), of) for of in (y - y.mean(), y))
     return dataclasses.replace(
         law,
         status="fitted",
-        slope=beta[-1],
+        slope=float(beta[-1]),
         slope_low=low[-1],
         slope_high=high[-1],
-        intercept=0.0 if through_origin else beta[0],
+        intercept=0.0 if through_origin else float(beta[0]),
         intercept_low=None if through_origin else low[0],
         intercept_high=None if through_origin else high[0],
         r2=uncentred if through_origin else centred,
         r2_centred=centred,
         r2_uncentred=uncentred,
-        sigma=fitted.sigma,
+        sigma=sigma,
         x_mean=centre,
         x_square_sum=float(((x - centre) ** 2).sum()),
     )
 
 
-def _explained(residual_square_sum: float, total: Vector) -> float | None:
+def _explained(residual_square_sum: float, total: Array) -> float | None:
     """1 - SSR / Σ total²; None where the total is zero."""
     square_sum = float((total**2).sum())
     return None if square_sum == 0 else float(1 - residual_square_sum / square_sum)

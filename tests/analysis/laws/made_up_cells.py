@@ -53,11 +53,15 @@ def table(lower: Array, upper: Array, sizes: tuple[tuple[int, int], ...] = SIZES
             "degree": 1,
             "n_edges": [m for m, _ in sizes],
             "D_K": 1.0,
+            "D_K_low": 1.0,
             "h_star": 1.0,
             "status": "found",
+            "cell_id": "",
+            "max_steps": 20_000,
+            "certificate": None,
         }
     )
-    cells = points(best)
+    cells = points(best, [1])
     return cells.assign(
         D_K_fails=np.exp(lower), D_K_passes=np.exp(upper), D_K=np.exp(np.minimum(upper, 700))
     )

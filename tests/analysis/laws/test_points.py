@@ -11,27 +11,29 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rgr_dist.analysis.laws.points import budgets, of_largest_budget, points, with_budgets
+from rgr_dist.analysis.laws.points import points, with_protocols
 from rgr_dist.analysis.laws.scaling_laws import by_name, fit_laws
 from rgr_dist.paper import IMPLIED
 from rgr_dist.study.from_yaml import parse_study
+from rgr_dist.study.search import Search
+
+HEADS = Search().heads
+SIDES = json.dumps({"pass": {"d_k": 5}, "fail": {"d_k": 3}})
 
 
 def best(**other: Any) -> dict[str, Any]:
     row = {"cell_id": "a", "m": 64, "d_model": 16, "degree": 1, "n_edges": 64, "D_K": 20}
-    return row | {"D_K_low": 18, "h_star": 4, "status": "found"} | other
+    row |= {"D_K_low": 18, "h_star": 4, "status": "found", "max_steps": 20_000}
+    return row | {"certificate": SIDES, "largest": True, "protocol": ""} | other
 
 
 def one(**other: Any) -> Any:
-    return points(pd.DataFrame([best(**other)])).iloc[0]
+    return points(pd.DataFrame([best(**other)]), HEADS).iloc[0]
 
 
 def test_a_found_cell_lies_between_the_sides_of_its_certificate() -> None:
-    sides = {"pass": {"d_k": 5}, "fail": {"d_k": 3}}
-    row = one(certificate=json.dumps(sides))
-    assert (row["D_K_fails"], row["D_K_passes"]) == (12, 20)
     row = one()
-    assert (row["D_K_fails"], row["D_K_passes"]) == (16, 20)
+    assert (row["D_K_fails"], row["D_K_passes"]) == (12, 20)
     assert row["scale"] == 24
     assert row["ratio"] == pytest.approx(20 / 24)
 
@@ -49,7 +51,7 @@ def test_a_censored_cell_is_open_above() -> None:
 
 @pytest.mark.parametrize("status", ["open", "inconsistent"])
 def test_an_unsettled_cell_has_no_row(status: str) -> None:
-    assert points(pd.DataFrame([best(status=status)])).empty
+    assert points(pd.DataFrame([best(status=status)]), HEADS).empty
 
 
 def test_h_lies_between_the_listed_heads() -> None:
@@ -65,25 +67,22 @@ def test_the_largest_step_limit_of_a_problem_counts() -> None:
     sizes = list(IMPLIED)[:6]
     rows = [
         best(m=m, d_model=d, n_edges=m, D_K=factor * IMPLIED[m, d][0], h_star=1, max_steps=steps)
+        | {"largest": steps == 20_000}
         for steps, factor in ((5_000, 3), (20_000, 1))
         for m, d in sizes
     ]
     table = pd.DataFrame(rows)
-    assert budgets(table) == [5_000, 20_000]
-    assert set(of_largest_budget(table)["max_steps"]) == {20_000}
-    laws = by_name(fit_laws(table))
-    plain = by_name(fit_laws(table[table["max_steps"] == 20_000]))
+    laws = by_name(fit_laws(table, HEADS))
+    plain = by_name(fit_laws(table[table["largest"]], HEADS))
     assert laws["D_K_power"].exponent == plain["D_K_power"].exponent
     assert laws["D_K_power_20000_steps"].max_steps == 20_000
     assert laws["D_K_5000_steps"].slope == pytest.approx(3 * (plain["D_K"].slope or 0))
     assert laws["D_K_power_5000_steps"].exponent != laws["D_K_power"].exponent
 
 
-def test_step_limits_that_differ_with_the_size_are_no_budgets() -> None:
+def test_step_limits_that_differ_with_the_size_have_no_laws_of_their_own() -> None:
     rows = [best(max_steps=20_000), best(m=128, n_edges=128, max_steps=80_000)]
-    table = pd.DataFrame(rows)
-    assert budgets(table) == []
-    assert of_largest_budget(table) is table
+    assert all(law.max_steps is None for law in fit_laws(pd.DataFrame(rows), HEADS))
 
 
 def test_cells_that_differ_in_more_than_the_step_limit_are_several_problems() -> None:
@@ -95,9 +94,7 @@ def test_cells_that_differ_in_more_than_the_step_limit_are_several_problems() ->
     ]
     study = parse_study({"name": "s", "cells": alike})
     table = pd.DataFrame({"cell_id": [one.cell_id for one in study.cells]})
-    told = with_budgets(table, study)
-    assert told["problem"].nunique() == 2
-    assert list(of_largest_budget(told)["max_steps"]) == [20_000, 5_000]
+    assert list(with_protocols(table, study)["largest"]) == [False, True, True]
 
 
 def test_the_interval_of_a_cell_does_not_depend_on_what_was_pruned(
@@ -113,12 +110,13 @@ def test_the_interval_of_a_cell_does_not_depend_on_what_was_pruned(
     ends = []
     for rows in (kept, pruned):
         results = made_up.results_of(study, [], rows)
-        cells = points(best_table(results.thresholds, results.runs, study).assign(status="found"))
+        table = best_table(results.thresholds, results.runs, study).assign(status="found")
+        cells = points(table, study.search.heads)
         ends.append(cells[["D_K_fails", "D_K_passes"]].iloc[0].to_list())
     assert ends == [[18, 20], [18, 20]]
 
 
 def test_an_empty_table_has_every_column() -> None:
-    none = points(pd.DataFrame(columns=list(best())))
+    none = points(pd.DataFrame(columns=list(best())), HEADS)
     assert none.empty
     assert none["D_K_fails"].dtype == np.float64

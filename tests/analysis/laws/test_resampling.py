@@ -26,7 +26,7 @@ def small(made_up: SimpleNamespace, scores: dict[int, list[float]]) -> Draws:
     ]
     threshold = min(d_k for d_k, own in scores.items() if passes(own, 0.99))
     results = made_up.results_of(study, runs, [made_up.threshold_row(cell, 2, threshold)])
-    return draw_seeds(points(best_of(results)), results.runs, study, draws=4000)
+    return draw_seeds(points(best_of(results), [2]), results.runs, study, draws=4000)
 
 
 def test_a_threshold_without_doubt_is_the_same_in_every_draw(made_up: SimpleNamespace) -> None:
@@ -68,7 +68,7 @@ def test_a_width_refuted_on_fresh_seeds_fails_in_every_draw(made_up: SimpleNames
         for seed in range(4)
     ]
     results = made_up.results_of(study, runs, [made_up.threshold_row(cell, 2, 11)])
-    draws = draw_seeds(points(best_of(results)), results.runs, study, draws=50)
+    draws = draw_seeds(points(best_of(results), [2]), results.runs, study, draws=50)
     assert set(draws.fails[:, 0]) == {20}
     assert set(draws.passes[:, 0]) == {22}
 

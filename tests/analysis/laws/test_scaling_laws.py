@@ -13,6 +13,7 @@ import pytest
 import statsmodels.api as sm
 
 from rgr_dist import paper
+from rgr_dist.analysis.laws.points import points
 from rgr_dist.analysis.laws.scaling_laws import (
     Law,
     by_name,
@@ -22,32 +23,41 @@ from rgr_dist.analysis.laws.scaling_laws import (
     power_law,
 )
 from rgr_dist.paper import capacity_scale, compression
+from rgr_dist.study.search import Search
 
+HEADS = Search().heads
 PLACES = list(paper.IMPLIED)
 
 
 def cells(values: dict[tuple[int, int], tuple[float, float]], degree: int = 1) -> pd.DataFrame:
     """A table of finished cells with these (D_K*, h*)."""
     rows = [
-        {"m": m, "d_model": d, "D_K": D_K, "h_star": h, "status": "found"}
-        | {"degree": degree, "n_edges": degree * m}
+        {"m": m, "d_model": d, "D_K": D_K, "D_K_low": D_K, "h_star": h, "status": "found"}
+        | {"degree": degree, "n_edges": degree * m, "cell_id": f"{m}-{d}", "max_steps": 20_000}
+        | {"certificate": json.dumps({"fail": {"d_k": max(0, D_K // h - 1)}})}
+        | {"largest": True, "protocol": ""}
         for (m, d), (D_K, h) in values.items()
     ]
-    columns = ["m", "d_model", "degree", "n_edges", "D_K", "h_star", "status"]
-    return pd.DataFrame(rows, columns=columns)
+    columns = ["m", "d_model", "degree", "n_edges", "D_K", "D_K_low", "h_star", "status"]
+    columns += ["cell_id", "max_steps", "certificate", "largest", "protocol"]
+    return pd.DataFrame(rows, columns=columns).astype({"largest": "bool"})
+
+
+def fitted(table: pd.DataFrame) -> list[Law]:
+    return fit_laws(table, HEADS)
 
 
 def noisy() -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     x = np.array([capacity_scale(m, d) for m, d in PLACES])
     y = 1.1 * x + rng.normal(0, 4, len(x))
-    h = np.array([1.5 * compression(m, d) - 3 for m, d in PLACES]) + rng.normal(0, 1, len(x))
+    h = np.array([1.5 * compression(m, d) + 3 for m, d in PLACES]) + rng.normal(0, 1, len(x))
     return cells(dict(zip(PLACES, zip(y, h, strict=True), strict=True))), x, y
 
 
 def test_the_law_of_D_K_is_least_squares_through_the_origin() -> None:
     table, x, y = noisy()
-    law = by_name(fit_laws(table))["D_K"]
+    law = by_name(fitted(table))["D_K"]
     slope = np.linalg.lstsq(x[:, None], y, rcond=None)[0][0]
     residual = ((y - slope * x) ** 2).sum()
     assert law.slope == pytest.approx(slope)
@@ -59,7 +69,7 @@ def test_the_law_of_D_K_is_least_squares_through_the_origin() -> None:
 
 def test_the_law_of_h_has_an_intercept_and_the_centred_r2() -> None:
     table, _, _ = noisy()
-    law = by_name(fit_laws(table))["h"]
+    law = by_name(fitted(table))["h"]
     x = np.array([compression(m, d) for m, d in PLACES])
     h = table["h_star"].to_numpy()
     slope, intercept = np.polyfit(x, h, 1)
@@ -69,7 +79,7 @@ def test_the_law_of_h_has_an_intercept_and_the_centred_r2() -> None:
 
 def test_exact_data_are_recovered_with_intervals_of_no_width() -> None:
     exact = {p: (2 * capacity_scale(*p), 3 * compression(*p) - 1) for p in PLACES}
-    laws = by_name(fit_laws(cells(exact)))
+    laws = by_name(fitted(cells(exact)))
     for name, slope, intercept in (("D_K", 2, 0), ("D_K_wide", 2, 0), ("h", 3, -1)):
         law = laws[name]
         assert (law.slope, law.slope_low, law.slope_high) == pytest.approx((slope,) * 3)
@@ -80,7 +90,7 @@ def test_exact_data_are_recovered_with_intervals_of_no_width() -> None:
 @pytest.mark.parametrize("name", ["D_K", "h"])
 def test_intervals_are_statsmodels(name: str) -> None:
     table, x, y = noisy()
-    law = by_name(fit_laws(table))[name]
+    law = by_name(fitted(table))[name]
     if name == "h":
         x = np.array([compression(m, d) for m, d in PLACES])
         y = table["h_star"].to_numpy()
@@ -96,7 +106,7 @@ def test_an_interval_covers_the_slope_as_often_as_it_says() -> None:
     for _ in range(150):
         y = 1.2 * x + rng.normal(0, 5, len(x))
         values = {place: (D_K, 1.0) for place, D_K in zip(PLACES, y, strict=True)}
-        law = by_name(paper_laws(cells(values)))["D_K"]
+        law = by_name(paper_laws(points(cells(values), HEADS)))["D_K"]
         assert law.slope_low is not None
         assert law.slope_high is not None
         hits += law.slope_low <= 1.2 <= law.slope_high
@@ -105,7 +115,7 @@ def test_an_interval_covers_the_slope_as_often_as_it_says() -> None:
 
 def test_edges_not_items_drive_the_law() -> None:
     values = {place: (0.46 * 8 * capacity_scale(*place), 2.0) for place in PLACES}
-    law = by_name(fit_laws(cells(values, degree=8)))["D_K"]
+    law = by_name(fitted(cells(values, degree=8)))["D_K"]
     assert law.slope == pytest.approx(0.46)
 
 
@@ -114,26 +124,26 @@ def test_denser_graphs_have_a_law_of_degrees_up_to_the_papers_and_one_of_informa
     for degree in (1, 4, 16, 32):
         bits = degree * 128 * math.log2(128 / degree) / 32
         tables.append(cells({(128, 32): (0.8 * bits, 2.0)}, degree))
-    laws = by_name(fit_laws(pd.concat(tables)))
+    laws = by_name(fitted(pd.concat(tables)))
     assert laws["D_K_bits"].slope == pytest.approx(0.8)
     assert laws["D_K_bits"].r2_centred == pytest.approx(1)
     assert (laws["D_K"].n, laws["D_K_sparse"].n) == (4, 3)
     assert laws["D_K"].slope < laws["D_K_sparse"].slope
     always = {"D_K", "D_K_wide", "h", "D_K_power", "D_K_power_wide", "h_power"}
-    assert set(by_name(fit_laws(pd.concat(tables[:3])))) == {*always, "D_K_bits"}
-    assert set(by_name(fit_laws(tables[0]))) == always
+    assert set(by_name(fitted(pd.concat(tables[:3])))) == {*always, "D_K_bits"}
+    assert set(by_name(fitted(tables[0]))) == always
 
 
 def test_the_narrow_cells_are_left_out_of_the_second_fit() -> None:
-    laws = by_name(fit_laws(cells(paper.IMPLIED)))
+    laws = by_name(fitted(cells(paper.IMPLIED)))
     assert (laws["D_K"].n, laws["D_K_wide"].n) == (12, 9)
 
 
 def test_a_fit_of_a_part_that_is_all_is_told_once() -> None:
-    laws = fit_laws(cells(paper.IMPLIED))
+    laws = fitted(cells(paper.IMPLIED))
     assert distinct(laws) == laws
     wide = {place: values for place, values in paper.IMPLIED.items() if place[1] > 16}
-    told = [law.name for law in distinct(fit_laws(cells(wide)))]
+    told = [law.name for law in distinct(fitted(cells(wide)))]
     assert told == ["D_K", "h", "D_K_power", "h_power"]
 
 
@@ -141,13 +151,13 @@ def test_unfinished_cells_do_not_count() -> None:
     table = cells(paper.IMPLIED)
     table.loc[0, "status"] = "open"
     table.loc[1, ["status", "D_K", "h_star"]] = ["censored", None, None]
-    assert by_name(fit_laws(table))["D_K"].n == 10
+    assert by_name(fitted(table))["D_K"].n == 10
 
 
 @pytest.mark.parametrize("n", [0, 1, 2])
 def test_too_few_cells_give_a_reason_not_an_exception(n: int) -> None:
     table = cells(dict(list(paper.IMPLIED.items())[:n]))
-    laws = by_name(fit_laws(table))
+    laws = by_name(fitted(table))
     assert laws["h"].status == "too few cells"
     assert laws["h"].slope is None
     assert f"{n} cell" in str(laws["h"].reason)
@@ -158,14 +168,14 @@ def test_too_few_cells_give_a_reason_not_an_exception(n: int) -> None:
 
 def test_cells_of_one_compression_give_no_law_of_h() -> None:
     diagonal = {(128, 16): (88, 8), (256, 32): (64, 4), (512, 64): (56, 4)}
-    law = by_name(fit_laws(cells(diagonal)))["h"]
+    law = by_name(fitted(cells(diagonal)))["h"]
     assert law.status == "too few cells"
     assert "3 cells with a threshold, all of one compression" in str(law.reason)
 
 
 def test_a_constant_response_has_no_centred_r2() -> None:
     flat = dict.fromkeys(PLACES, (10.0, 1.0))
-    laws = by_name(fit_laws(cells(flat)))
+    laws = by_name(fitted(cells(flat)))
     assert laws["h"].r2 is None
     assert laws["h"].slope == pytest.approx(0, abs=1e-12)
     assert laws["D_K"].r2_centred is None
@@ -173,14 +183,14 @@ def test_a_constant_response_has_no_centred_r2() -> None:
 
 def test_laws_survive_json() -> None:
     for table in (cells(paper.IMPLIED), cells({})):
-        laws = fit_laws(table)
+        laws = fitted(table)
         text = json.dumps([asdict(law) for law in laws], allow_nan=False)
         assert [Law(**record) for record in json.loads(text)] == laws
 
 
 def test_the_implied_base_grid_alone_does_not_give_the_papers_fits() -> None:
     """What Table 1 implies fits to 1.40 and 0.943, not to the printed 1.19 and 0.966."""
-    laws = by_name(fit_laws(cells(paper.IMPLIED)))
+    laws = by_name(fitted(cells(paper.IMPLIED)))
     assert laws["D_K"].slope == pytest.approx(1.401, abs=1e-3)
     assert laws["D_K"].r2_uncentred == pytest.approx(0.9655, abs=1e-4)
     assert laws["D_K"].r2_centred == pytest.approx(0.9469, abs=1e-4)
@@ -217,7 +227,7 @@ def test_with_the_larger_cells_slopes_and_uncentred_r2_are_all_the_papers() -> N
         (4096, 512): (92, 1),
         (1024, 32): (320, 1),
     }
-    laws = by_name(fit_laws(cells({**paper.IMPLIED, **larger})))
+    laws = by_name(fitted(cells({**paper.IMPLIED, **larger})))
     for name in ("D_K", "D_K_wide"):
         law, printed = laws[name], paper.LAWS[name]
         digits = 2 if name == "D_K" else 3
@@ -231,7 +241,7 @@ def test_every_number_of_a_fit() -> None:
     none = ("factor", "exponent", "bootstrap", "scatter", "max_steps", "protocol")
     power = {field.name: None for field in dataclasses.fields(Law) if field.name.startswith(none)}
     table = cells({(64, 16): (21, 5), (64, 32): (10, 2), (128, 16): (80, 9), (128, 64): (14, 1)})
-    laws = by_name(fit_laws(table))
+    laws = by_name(fitted(table))
     x, y = np.array([24.0, 12, 56, 14]), np.array([21.0, 10, 80, 14])
     fit = sm.OLS(y, x[:, None]).fit()
     assert asdict(laws["D_K"]) == pytest.approx(
@@ -294,7 +304,7 @@ def test_every_number_of_a_fit() -> None:
 
 def test_the_laws_of_part_of_the_cells_say_which() -> None:
     tables = [cells({(128, 32): (20.0 * degree, 2.0)}, degree) for degree in (1, 16, 17)]
-    laws = fit_laws(pd.concat([*tables, cells({(128, 16): (88, 8), (64, 16): (20, 4)})]))
+    laws = fitted(pd.concat([*tables, cells({(128, 16): (88, 8), (64, 16): (20, 4)})]))
     told = [(law.name, law.response, law.predictor, law.cells, law.n) for law in laws]
     scale, bits = "m' log2(m) / d_model", "m' log2(m²/m') / d_model"
     assert told == [
@@ -313,7 +323,7 @@ def test_the_laws_of_part_of_the_cells_say_which() -> None:
 
 def test_why_there_is_no_fit_word_for_word() -> None:
     def reasons(values: dict[tuple[int, int], tuple[float, float]]) -> list[str | None]:
-        return [law.reason for law in fit_laws(cells(values)) if law.name in ("D_K", "h")]
+        return [law.reason for law in fitted(cells(values)) if law.name in ("D_K", "h")]
 
     one, two = (64, 16), (64, 32)
     cells_3 = "a fit needs 3 cells of 2 compressions"
@@ -337,7 +347,7 @@ def test_why_there_is_no_fit_word_for_word() -> None:
 
 
 def test_three_cells_of_two_compressions_give_a_law_of_h() -> None:
-    law = by_name(fit_laws(cells({(64, 16): (20, 4), (64, 32): (6, 1), (128, 64): (7, 3)})))["h"]
+    law = by_name(fitted(cells({(64, 16): (20, 4), (64, 32): (6, 1), (128, 64): (7, 3)})))["h"]
     assert law.slope == pytest.approx(1.0)
     assert law.intercept == pytest.approx(0.0, abs=1e-9)
 
