@@ -5,7 +5,7 @@ READY := .venv/.installed
 JAX := .venv/.installed-jax
 DOCS := .venv/.installed-docs
 
-.PHONY: quickstart test test-slow mutants check docs bench clean
+.PHONY: quickstart test test-slow test-range mutants check docs bench clean
 
 quickstart: $(READY)  ## find the first thresholds and write the report
 	$(BIN)/rgr run quickstart
@@ -19,6 +19,9 @@ test-slow: $(DOCS)  ## the tests that take minutes
 
 mutants: $(READY)  ## what the tests would not notice, in one ROOM or all, of a SAMPLE (its DRAW) or all (hours)
 	ROOM='$(ROOM)' SAMPLE=$(SAMPLE) DRAW=$(DRAW) $(BIN)/python -m tests.mutants
+
+test-range: $(READY)  ## the wheel on each Ray of the range, in environments of their own (ENV=newest for one; 30 min)
+	$(BIN)/python -m tests.version_range $(ENV)
 
 check: $(READY)  ## style, types, import contracts
 	$(BIN)/ruff check .
@@ -39,7 +42,7 @@ bench: $(JAX)  ## speed of the engines, overheads, cost of the search (some minu
 	$(BIN)/python benchmarks/search_slots.py
 
 clean:  ## remove what the other targets made, except results/
-	rm -rf .venv .mutants build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .mutants .range build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find rgr_dist search analysis tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml constraints.txt

@@ -36,4 +36,8 @@ def __getattr__(name: str) -> Any:
     if name not in _NAMES:
         raise AttributeError(f"module 'rgr_dist' has no attribute '{name}'")
     module, attribute = _NAMES[name]
-    return getattr(import_module(module), attribute)
+    try:
+        return getattr(import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        why = f"rgr_dist.{name} needs {error.name}: pip install 'rgr-dist[study]'"
+        raise ImportError(why) from None

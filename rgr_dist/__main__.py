@@ -1,6 +1,17 @@
-"""``python -m rgr_dist`` is ``rgr``, where the code is there but not installed: in a Ray job."""
+"""``rgr``, and ``python -m rgr_dist`` where the code is there but not installed: in a Ray job."""
 
-from rgr_dist.cli import main
+import sys
+
+
+def main() -> None:
+    """Run ``rgr``; without the extra ``study``, say in one line how to get it (status 2)."""
+    try:
+        from rgr_dist.cli import main as rgr
+    except ModuleNotFoundError as error:
+        print(f"rgr: no {error.name}; pip install 'rgr-dist[study]'", file=sys.stderr)
+        sys.exit(2)
+    rgr()
+
 
 if __name__ == "__main__":
     main()
