@@ -140,7 +140,7 @@ def check(name: str, environment: Environment, wheel: Path) -> dict[str, str]:
         assert "pip install 'rgr-dist[study]'" in refused.stderr, refused
     results = {"threshold": find(python, work / "find")}
     if environment.has_study:
-        run(*install, f"{wheel}[study]", *TOOLS)
+        run(*install, f"{wheel}[study,plot]", *TOOLS)
         shutil.copytree("tests", work / "tests", ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy("pyproject.toml", work)
         run(python, "-m", "pytest", "-q", "-n", "2", "--dist", "loadfile", "tests/search", cwd=work)
@@ -157,7 +157,8 @@ def megabytes(folder: Path) -> float:
 def constraints(environment: Environment) -> str:
     """The tested versions, with this Ray, and with the floors in the oldest environment."""
     project = tomllib.loads(Path("pyproject.toml").read_text())["project"]
-    needed = project["dependencies"] + project["optional-dependencies"]["study"]
+    extras = project["optional-dependencies"]
+    needed = project["dependencies"] + extras["study"] + extras["plot"]
     floors = dict(re.split(r">=", each) for each in needed if ">=" in each)
     pins = dict(
         line.split("==")
