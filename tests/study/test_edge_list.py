@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -62,6 +63,13 @@ def test_the_order_of_lines_does_not_matter(tmp_path: Path, edges: list[tuple[in
     assert assets.get(digests.pop()).tolist() == [list(edge) for edge in edges]
 
 
+def study_of(home: Path, *files: str, m: int = 64) -> Study:
+    """A study of a cell for each file."""
+    graphs = [{"family": "edges", "file": file} for file in files]
+    cells = [{"m": m, "d_model": 16, "graph": graph} for graph in graphs]
+    return parse_study({"name": "x", "cells": cells}, "my.yaml", home=home)
+
+
 BAD = {
     "": "it holds no edge",
     "source target\n": "it holds no edge",
@@ -83,20 +91,17 @@ BAD = {
 def test_bad_edge_lists_are_refused_in_one_line(text: str, tmp_path: Path) -> None:
     path = tmp_path / "bad.txt"
     path.write_text(text)
-    document = {
-        "name": "x",
-        "cells": [{"m": 64, "d_model": 16}],
-        "graph": {"family": "edges", "file": "bad.txt"},
-    }
     with pytest.raises(StudyError) as error:
-        parse_study(document, "my.yaml", home=tmp_path)
+        study_of(tmp_path, "bad.txt")
     message = str(error.value)
     assert message.isprintable()
-    assert message.startswith(f"my.yaml: graph.file: {path}: {BAD[text]}")
+    assert message.startswith(f"my.yaml: cells[0].graph.file: {path}: {BAD[text]}")
 
 
 def test_files_that_are_no_edge_lists_are_refused_in_one_line(tmp_path: Path) -> None:
-    binary, words, text = (tmp_path / name for name in ("b.txt", "w.parquet", "t.parquet"))
+    names = ("b.txt", "w.parquet", "t.parquet", "pipe")
+    binary, words, text, pipe = (tmp_path / name for name in names)
+    os.mkfifo(pipe)
     binary.write_bytes(b"\xff\xfe0 1")
     pd.DataFrame({"a": ["x"], "b": [1]}).to_parquet(words)
     text.write_text("0 1\n")
@@ -104,6 +109,7 @@ def test_files_that_are_no_edge_lists_are_refused_in_one_line(tmp_path: Path) ->
         binary: "not a text file",
         words: "its columns are a (",
         text: "",
+        pipe: "cannot be read: a pipe or a device",
         tmp_path: "cannot be read: Is a directory",
         tmp_path / "none.parquet": "cannot be read: No such file or directory",
     }
@@ -134,25 +140,15 @@ def test_an_edge_list_is_looked_for_beside_its_study(tmp_path: Path) -> None:
     assert again == loaded
 
 
-def test_an_edge_list_with_more_items_than_the_cell_is_refused(tmp_path: Path) -> None:
+def test_an_item_beyond_the_cells_is_refused_before_it_costs_memory(tmp_path: Path) -> None:
     (tmp_path / "e.csv").write_text("0,63\n")
-    document = {"name": "x", "graph": {"family": "edges", "file": "e.csv"}}
-    assert parse_study(document | {"cells": [{"m": 64, "d_model": 4}]}, home=tmp_path)
-    with pytest.raises(StudyError) as error:
-        parse_study(document | {"cells": [{"m": 63, "d_model": 4}]}, home=tmp_path)
-    assert "graph.file: it has an item 63, and m = 63 allows 0 to 62" in str(error.value)
-
-
-def test_a_huge_item_costs_no_memory_before_it_is_refused(tmp_path: Path) -> None:
+    assert study_of(tmp_path, "e.csv").cells
+    with pytest.raises(StudyError, match="it has an item 63, and m = 63 allows 0 to 62"):
+        study_of(tmp_path, "e.csv", m=63)
     (tmp_path / "huge.txt").write_text("0 1\n2000000000 1\n")
-    document = {
-        "name": "x",
-        "cells": [{"m": 64, "d_model": 16}],
-        "graph": {"family": "edges", "file": "huge.txt"},
-    }
     tracemalloc.start()
     with pytest.raises(StudyError, match="it has an item 2000000000, and m = 64 allows 0 to 63"):
-        parse_study(document, home=tmp_path)
+        study_of(tmp_path, "huge.txt")
     assert tracemalloc.get_traced_memory()[1] < 10**8
     tracemalloc.stop()
 
@@ -162,21 +158,14 @@ def test_lists_with_equally_many_edges_share_a_study(tmp_path: Path) -> None:
     (tmp_path / "b.txt").write_text("0 1\n1 3\n")
     (tmp_path / "c").mkdir()
     (tmp_path / "c" / "a.txt").write_text("0 1\n1 4\n")
-
-    def study(*files: str) -> Study:
-        cells = [
-            {"m": 64, "d_model": 16, "graph": {"family": "edges", "file": file}} for file in files
-        ]
-        return parse_study({"name": "x", "cells": cells}, home=tmp_path)
-
-    two = study("a.txt", "b.txt")
+    two = study_of(tmp_path, "a.txt", "b.txt")
     names = [two.name_of(cell) for cell in two.cells]
     assert names == ["m=64,d_model=16,edges=2,file=a.txt", "m=64,d_model=16,edges=2,file=b.txt"]
     assert [cell_named(two, name) for name in names] == list(two.cells)
     path = tmp_path / "resolved.yaml"
     path.write_text(two.to_yaml())
     assert load_study(str(path)).cells == two.cells
-    alike = study("a.txt", "c/a.txt")
+    alike = study_of(tmp_path, "a.txt", "c/a.txt")
     assert len({alike.name_of(cell) for cell in alike.cells}) == 2
     with pytest.raises(StudyError, match="listed twice"):
-        study("a.txt", "a.txt")
+        study_of(tmp_path, "a.txt", "a.txt")

@@ -11,7 +11,6 @@ import yaml
 from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.from_yaml import load_study, parse_study
-from rgr_dist.study.models import MODELS
 from rgr_dist.study.search import Search
 from rgr_dist.study.select import cell_named, heads_named
 from rgr_dist.study.study import Study
@@ -92,25 +91,6 @@ def test_the_axis_names_the_columns_and_keys_of_its_widths() -> None:
     assert routing.probe_name(4, 5) == "d_qk=4, d_vo=5"
 
 
-@pytest.mark.parametrize(
-    ("model", "unused", "scores_pairs", "has_null"),
-    [
-        ("max", {"database", "facts", "construction"}, True, False),
-        ("softmax", {"database", "facts", "construction"}, False, False),
-        ("transformer", {"database", "facts", "construction"}, False, True),
-        ("facts", {"graph", "embedding", "construction"}, False, False),
-        ("algorithm-1", {"database", "facts"}, True, False),
-        ("algorithm-2", {"database", "facts"}, False, False),
-    ],
-)
-def test_the_record_of_a_model_says_what_others_ask(
-    model: str, unused: set[str], scores_pairs: bool, has_null: bool
-) -> None:
-    record = MODELS[model]
-    assert set(record.unused_parts) == unused
-    assert (record.scores_pairs, record.has_null) == (scores_pairs, has_null)
-
-
 def test_a_run_of_relations_says_nothing_of_facts() -> None:
     run = Run(cell=Cell(m=64, d_model=16), h=4, d_k=5, seed=0)
     for key in ("database", "facts", "d_vo", "axis"):
@@ -125,42 +105,3 @@ def test_a_database_is_the_same_at_every_width_and_tau() -> None:
     first, second = study_of(facts={"tau": [0.5, 0.9]}).cells
     assert first.problem_json == second.problem_json
     assert first.cell_id != second.cell_id
-
-
-@pytest.mark.parametrize(
-    ("changes", "line"),
-    [
-        ({"database": None}, "database: missing; model facts needs one"),
-        (
-            {"cells": [{"m": 8, "d_model": 16}]},
-            r"cells\[0\].m: 8 is not the 32 triples",
-        ),
-        ({"cells": [{"d_model": 16, "database": {"keys": 0}}]}, r"cells\[0\].database.keys: 0 is"),
-        (
-            {"database": {**FUNCTION, "key": 3}},
-            r"key of family function; did you mean .keys.",
-        ),
-        ({"database": {**FUNCTION, "family": "functoin"}}, "did you mean 'function'"),
-        ({"database": {**FUNCTION, "family": "low-rank", "rank": 9}}, "database.rank: 9 is not"),
-        ({"facts": {"tau": 1.5}}, "facts.tau: 1.5 is not valid"),
-        ({"graph": {"family": "regular", "degree": 2}}, "graph: model facts does not use it"),
-        ({"context": {"length": 4}}, "context.length: model facts does not use it"),
-        ({"training": {"patience": 2}}, "training.patience: model facts does not use it"),
-        ({"training": {"batch_size": 33}}, "batch_size: 33 exceeds the 32 triples"),
-        ({"search": {}}, "search.axis: d_k is not valid for model facts; give axis: d_vo"),
-        ({"search": {**SEARCH, "heads": [1, 2]}}, "search.heads: not for axis d_vo"),
-        ({"search": {**SEARCH, "per": {"d_qk": [1, 2], "h": [1, 2]}}}, "list the sizes of one"),
-        ({"search": {**SEARCH, "per": {"d_qk": [2, 2]}}}, "repeats a size"),
-        ({"search": {**SEARCH, "mode": "grid"}}, "d_vo: missing; mode grid needs"),
-        ({"model": "max", "cells": [{"m": 32, "d_model": 16}]}, "database: model max does not"),
-        (
-            {"model": "max", "database": None, "cells": [{"m": 32, "d_model": 16}]},
-            "search.axis: d_vo is not valid for model max",
-        ),
-        ({"model": "max", "database": None}, r"cells\[0\].m: missing; it has no default"),
-    ],
-)
-def test_what_is_wrong_is_told_in_one_line(changes: dict[str, Any], line: str) -> None:
-    with pytest.raises(StudyError, match=line) as told:
-        study_of(**changes)
-    assert "\n" not in str(told.value)

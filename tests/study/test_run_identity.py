@@ -23,6 +23,7 @@ def test_canonical_json_is_the_same_for_any_order_of_keys() -> None:
         {"training": {"sharpness": 10, "learning_rate": 0.001}},
         {"training": {"learning_rate": "1e-3", "sharpness": 10.0}},  # YAML 1.1 reads 1e-3 as text
         {"context": {"positive_rate": 5e-1, "length": 16}, "model": "max"},
+        {"training": {"initial_scale": 1, "initial": "deviation", "schedule": "constant"}},
         {"graph": {"family": "permutation"}, "training": {"patience": 5}},
         {"name": "y", "search": {"heads": [3], "seeds": 1, "target": 0.5, "max_D_K": 9}},
         {"search": {"mode": "grid", "D_K": [6], "heads": [2]}},
@@ -33,9 +34,8 @@ def test_spelling_order_name_and_search_do_not_change_a_run(same: dict[str, Any]
     assert run_of(**same).run_id == run_of().run_id
 
 
-def test_a_rate_of_one_is_the_same_run_however_it_is_spelt() -> None:
-    runs = [run_of(context={"positive_rate": rate}) for rate in (1, 1.0)]
-    assert runs[0].run_id == runs[1].run_id
+def test_a_whole_number_is_the_same_run_however_it_is_spelt() -> None:
+    assert len({run_of(context={"positive_rate": rate}).run_id for rate in (1, 1.0)}) == 1
 
 
 def test_every_part_of_the_science_changes_the_run() -> None:
@@ -86,13 +86,8 @@ def test_a_later_key_changes_an_address_only_off_its_default() -> None:
     assert plain.run_id == spelt.run_id
     assert "tolerance" not in plain.config_json
     assert run_of(model="value", training={"tolerance": 0}).run_id != plain.run_id
-
-
-def test_the_protocols_keys_that_came_later_leave_stored_runs_their_address() -> None:
-    spelt = {"initial_scale": 1, "initial": "deviation", "schedule": "constant"}
-    assert run_of(training=spelt | {"warmup_steps": 2_000}).run_id == run_of().run_id
-    named = {"schedule": "warmup", "warmup_steps": 2_000}
-    assert run_of(training=named).run_id == run_of(training={"schedule": "warmup"}).run_id
+    warm_up = {"schedule": "warmup", "warmup_steps": 2_000}
+    assert run_of(training=warm_up).run_id == run_of(training={"schedule": "warmup"}).run_id
 
 
 def test_every_model_of_a_graph_is_a_cell_of_its_own_on_the_same_task() -> None:
@@ -101,10 +96,3 @@ def test_every_model_of_a_graph_is_a_cell_of_its_own_on_the_same_task() -> None:
     assert len({cell.problem_json for cell in cells}) == 1
     assert [cell.minimised for cell in cells] == [False, False, True]
     assert [cell.training.max_steps for cell in cells] == [20_000, 80_000, 20_000]
-
-
-def test_a_regular_graph_of_degree_one_is_another_cell_than_a_permutation() -> None:
-    """App. A.3 weighs its positives otherwise, and it has no fixed points."""
-    regular, permutation = run_of(graph={"family": "regular", "degree": 1}), run_of()
-    assert regular.cell.n_edges == permutation.cell.n_edges
-    assert regular.run_id != permutation.run_id

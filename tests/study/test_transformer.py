@@ -67,36 +67,6 @@ def test_a_key_of_the_transformer_changes_the_run_and_survives_being_written(
     assert parse_study(yaml.safe_load(study.to_yaml())) == study
 
 
-BAD = {
-    "training: {sharpness: 5}": ["training.sharpness: model transformer does not use it"],
-    "training: {patience: 2}": ["training.patience: model transformer does not use it"],
-    "training: {stop_score: 0.9}": ["training.stop_score: model transformer does not use it"],
-    "context: {positive_rate: 0.4}": ["context.positive_rate: model transformer does not use"],
-    "context: {length: 32}": ["context.length: 32 takes 65 distinct", "valid are 2 to 31"],
-    "training: {batch_size: null}": ["training.batch_size: missing"],
-    "training: {batch_size: 0}": ["training.batch_size: 0", "greater than or equal to 1"],
-    "training: {weight_decay: -0.1}": ["training.weight_decay: -0.1", "greater than or equal to 0"],
-    "search: {mode: grid, D_K: [6], heads: [1, 3]}": [
-        "search.heads: 3 does not divide d_model = 16 of cell m=64,d_model=16",
-        "divisors",
-    ],
-    "search: {heads: all}": ["search.heads: all is not for model transformer", "divisors"],
-    "model: max\ntraining: {batch_size: 4}": ["training.batch_size: model max does not use it"],
-    "model: max\ntraining: {weight_decay: 0.1}": ["training.weight_decay: model max does not"],
-}
-
-
-@pytest.mark.parametrize("written", BAD)
-def test_what_the_model_cannot_take_is_refused_in_one_line(written: str) -> None:
-    with pytest.raises(StudyError) as error:
-        parse_study({**DOCUMENT, **yaml.safe_load(written)}, where="my.yaml")
-    message = str(error.value)
-    assert message.isprintable()
-    assert message.startswith("my.yaml: ")
-    for part in BAD[written]:
-        assert part in message
-
-
 def test_a_run_whose_heads_cannot_share_the_values_is_refused() -> None:
     with pytest.raises(ValueError, match="h: 3 does not divide d_model = 16"):
         Run(cell=cell_of(), h=3, d_k=2, seed=0)
