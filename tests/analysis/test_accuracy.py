@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -18,6 +17,7 @@ from rgr_dist.analysis.splits.findings import collapses, gains
 from rgr_dist.store.schema import RUNS, THRESHOLDS
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
+from tests.analysis import made_up
 
 ALONE, FOUR = [0.50, 0.56, 0.61], [0.70, 0.74, 0.84]
 
@@ -34,7 +34,6 @@ def study_of(**parts: object) -> Study:
 
 
 def rows_of(
-    made_up: SimpleNamespace,
     study: Study,
     scores: Mapping[tuple[int, int], list[float | None]],
     nulls: Mapping[tuple[int, int], list[float]] | None = None,
@@ -50,11 +49,9 @@ def rows_of(
     return pd.DataFrame(rows, columns=RUNS.names)
 
 
-def test_a_gain_is_the_paired_difference_to_one_head_at_the_same_width(
-    made_up: SimpleNamespace,
-) -> None:
+def test_a_gain_is_the_paired_difference_to_one_head_at_the_same_width() -> None:
     study = study_of()
-    runs = rows_of(made_up, study, {(1, 8): ALONE, (4, 8): FOUR, (4, 16): [0.9, 0.9, 0.9]})
+    runs = rows_of(study, {(1, 8): ALONE, (4, 8): FOUR, (4, 16): [0.9, 0.9, 0.9]})
     table = splits(runs, study)
     assert table[["D_K", "h", "d_k"]].values.tolist() == [[8, 1, 8], [8, 4, 2], [16, 4, 4]]
     one, four, lonely = table.to_dict("records")
@@ -68,11 +65,11 @@ def test_a_gain_is_the_paired_difference_to_one_head_at_the_same_width(
         assert np.isnan([row["gain"], row["gain_low"], row["gain_high"]]).all()
 
 
-def test_a_table_of_splits_known_by_hand(made_up: SimpleNamespace) -> None:
+def test_a_table_of_splits_known_by_hand() -> None:
     study = study_of()
     (cell,) = study.cells
     scores: dict[tuple[int, int], list[float | None]] = {(1, 8): [*ALONE], (2, 8): [0.75, 0.05]}
-    runs = rows_of(made_up, study, scores, {(1, 8): [0.0, 0.2, 0.4], (2, 8): [0.5, 0.1]})
+    runs = rows_of(study, scores, {(1, 8): [0.0, 0.2, 0.4], (2, 8): [0.5, 0.1]})
     table = splits(runs, study)
     one = stats.t.interval(0.95, 2, np.mean(ALONE), stats.sem(ALONE))
     two = stats.t.interval(0.95, 1, 0.4, stats.sem([0.75, 0.05]))
@@ -103,7 +100,7 @@ def test_a_table_of_splits_known_by_hand(made_up: SimpleNamespace) -> None:
     pd.testing.assert_series_equal(empty.dtypes, expected.dtypes)
 
 
-def test_cells_are_apart_and_runs_without_null_rates_have_none(made_up: SimpleNamespace) -> None:
+def test_cells_are_apart_and_runs_without_null_rates_have_none() -> None:
     study = study_of(cells=[{"m": 64, "d_model": 16}, {"m": 64, "d_model": 32}])
     rows = [
         made_up.run_row(cell, 1, 8, seed, 0.5, null_rate=None)
@@ -117,45 +114,39 @@ def test_cells_are_apart_and_runs_without_null_rates_have_none(made_up: SimpleNa
     assert table["null_runs"].tolist() == [0, 0]
 
 
-def test_only_seeds_that_both_ran_are_paired(made_up: SimpleNamespace) -> None:
+def test_only_seeds_that_both_ran_are_paired() -> None:
     study = study_of()
-    runs = rows_of(made_up, study, {(1, 8): ALONE[:2], (4, 8): FOUR})
+    runs = rows_of(study, {(1, 8): ALONE[:2], (4, 8): FOUR})
     row = splits(runs, study).to_dict("records")[1]
     assert (row["n_seeds"], row["n_pairs"]) == (3, 2)
     assert row["gain"] == pytest.approx((0.70 - 0.50 + 0.74 - 0.56) / 2)
 
 
-def test_a_run_that_diverged_answers_nothing_right_and_has_no_null_share(
-    made_up: SimpleNamespace,
-) -> None:
+def test_a_run_that_diverged_answers_nothing_right_and_has_no_null_share() -> None:
     study = study_of()
-    runs = rows_of(made_up, study, {(1, 8): [0.6, None, 0.6]}, {(1, 8): [0.1, 0.0, 0.3]})
+    runs = rows_of(study, {(1, 8): [0.6, None, 0.6]}, {(1, 8): [0.1, 0.0, 0.3]})
     (row,) = splits(runs, study).to_dict("records")
     assert row["accuracy"] == pytest.approx(0.4)
     assert row["null_rate"] == pytest.approx(0.2)
     assert (row["collapsed"], row["null_runs"]) == (1, 0)
 
 
-def test_collapsed_runs_and_those_that_answer_null_are_counted_and_placed(
-    made_up: SimpleNamespace,
-) -> None:
+def test_collapsed_runs_and_those_that_answer_null_are_counted_and_placed() -> None:
     study = study_of()  # l = 8: a guess among the context's 16 items is right 0.0625 of the time
     scores = {(1, 16): [0.0, 0.8, 0.0624], (2, 16): [0.9, 0.0625, 0.9]}
-    table = splits(rows_of(made_up, study, scores, {(1, 16): [1.0, 0.0, 0.49]}), study)
+    table = splits(rows_of(study, scores, {(1, 16): [1.0, 0.0, 0.49]}), study)
     assert table["collapsed"].tolist() == [2, 0]
     assert table["null_runs"].tolist() == [1, 0]
     assert collapses(table) == (
         "2 of 6 runs collapsed, below a random guess among the context's items: "
         "2 of 3 at h = 1, D_K = 16; 1 run answered mostly NULL."
     )
-    none = splits(rows_of(made_up, study, {(2, 16): [0.9] * 3}), study)
+    none = splits(rows_of(study, {(2, 16): [0.9] * 3}), study)
     assert collapses(none).startswith("None of 3 runs fell below a random guess")
     assert collapses(none).endswith("none answered mostly NULL.")
 
 
-def test_the_headline_sets_the_best_split_beside_one_head_at_every_width(
-    made_up: SimpleNamespace,
-) -> None:
+def test_the_headline_sets_the_best_split_beside_one_head_at_every_width() -> None:
     study = study_of()
     scores = {
         (1, 8): ALONE,
@@ -164,7 +155,7 @@ def test_the_headline_sets_the_best_split_beside_one_head_at_every_width(
         (1, 16): [0.9] * 3,
         (2, 16): [0.8] * 3,
     }
-    text = gains(splits(rows_of(made_up, study, scores), study))
+    text = gains(splits(rows_of(study, scores), study))
     low, high = stats.ttest_rel(FOUR, ALONE).confidence_interval(0.95)
     expected = (
         "At m = 64, d_model = 16, accuracy is 0.760 with 4 heads, 0.557 with one, at D_K = 8 "
@@ -172,17 +163,15 @@ def test_the_headline_sets_the_best_split_beside_one_head_at_every_width(
         "at D_K = 16 (−0.100, 95 % interval −0.100 to −0.100)."
     )
     assert text == expected
-    only_four = splits(rows_of(made_up, study, {(4, 8): FOUR}), study)
+    only_four = splits(rows_of(study, {(4, 8): FOUR}), study)
     assert gains(only_four).endswith("accuracy is at best 0.760, with 4 heads at D_K = 8.")
     assert gains(splits(made_up.results_of(study, [], []).runs, study)) == "No run yet."
 
 
-def test_the_page_speaks_of_accuracy_and_of_null_and_not_of_thresholds(
-    made_up: SimpleNamespace, tmp_path: Path
-) -> None:
+def test_the_page_speaks_of_accuracy_and_of_null_and_not_of_thresholds(tmp_path: Path) -> None:
     study = study_of()
     scores = {(1, 8): ALONE, (4, 8): FOUR}
-    runs = rows_of(made_up, study, scores, {(1, 8): [1.0, 0.0, 0.0]})
+    runs = rows_of(study, scores, {(1, 8): [1.0, 0.0, 0.0]})
     thresholds = pd.DataFrame(columns=THRESHOLDS.names)
     page = write_report(StudyResults(study=study, runs=runs, thresholds=thresholds), tmp_path)
     text = " ".join(page.read_text().split())
@@ -206,6 +195,6 @@ def test_the_page_speaks_of_accuracy_and_of_null_and_not_of_thresholds(
     assert names == {"index.html", "accuracy.svg", "splits.csv", "cost.csv", "study.yaml"}
 
 
-def test_a_study_without_runs_still_has_a_page(made_up: SimpleNamespace, tmp_path: Path) -> None:
+def test_a_study_without_runs_still_has_a_page(tmp_path: Path) -> None:
     page = write_report(made_up.results_of(study_of(), [], []), tmp_path)
     assert "No run yet." in page.read_text()

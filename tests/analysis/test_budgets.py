@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from rgr_dist.analysis.budgets.step_limits import families, gains, limit_of, lim
 from rgr_dist.analysis.report.publish import report, write_report
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
+from tests.analysis import made_up
 
 STEPS = [1000, 2000, 4000, 8000, 16_000]
 
@@ -28,7 +28,7 @@ def study_of(sizes: list[tuple[int, int]], steps: list[int] = STEPS, **search: A
     return parse_study({"name": "x", "cells": cells, "training": training, "search": search})
 
 
-def results_of(made_up: SimpleNamespace, study: Study, d_k: dict[int, list[int | None]]) -> Any:
+def results_of(study: Study, d_k: dict[int, list[int | None]]) -> Any:
     """Of every head the d_k at each limit; None where no width passes."""
     rows = []
     for at, cell in enumerate(study.cells):
@@ -39,10 +39,10 @@ def results_of(made_up: SimpleNamespace, study: Study, d_k: dict[int, list[int |
     return made_up.results_of(study, [], rows)
 
 
-def test_the_best_head_count_stands_beside_one_head(made_up: SimpleNamespace) -> None:
+def test_the_best_head_count_stands_beside_one_head() -> None:
     study = study_of([(64, 16)])
     d_k = {1: [None, 40, 30, 20, 12], 2: [30, 15, 9, 7, 6], 4: [9, 8, 8, 8, 8]}
-    table = gains(results_of(made_up, study, d_k))
+    table = gains(results_of(study, d_k))
     assert table["max_steps"].tolist() == STEPS
     assert table["D_K"].tolist() == [36, 30, 18, 14, 12]
     assert table["h_star"].tolist() == [4, 2, 2, 2, 1]
@@ -53,7 +53,7 @@ def test_the_best_head_count_stands_beside_one_head(made_up: SimpleNamespace) ->
     assert table["one_status"].tolist() == ["censored", *["found"] * 4]
 
 
-def test_a_gain_has_the_ends_of_both_intervals(made_up: SimpleNamespace) -> None:
+def test_a_gain_has_the_ends_of_both_intervals() -> None:
     study = study_of([(64, 16)], [1000, 2000])
     rows = []
     for cell in study.cells:
@@ -79,10 +79,10 @@ def test_what_becomes_of_the_gain(low: list[Any], high: list[Any], said: str) ->
     assert verdict(table) == said
 
 
-def test_what_limits_a_cell_and_what_an_endless_budget_would_need(made_up: SimpleNamespace) -> None:
+def test_what_limits_a_cell_and_what_an_endless_budget_would_need() -> None:
     study = study_of([(64, 16), (64, 32)])
     d_k = {1: [80, 40, 30, 25, 24], 2: [20, 12, 9, 8, 8], 4: [None, 9, 6, 5, 4]}
-    results = results_of(made_up, study, d_k)
+    results = results_of(study, d_k)
     table = limits(results)
     assert [len(family) for family in families(study)] == [5, 5]
     assert table["cell_id"].tolist() == [study.cells[4].cell_id, study.cells[9].cell_id]
@@ -92,12 +92,12 @@ def test_what_limits_a_cell_and_what_an_endless_budget_would_need(made_up: Simpl
     assert "falls between the two largest step limits at 0 of 2 cells" in falls
     assert "survives, with its whole interval, at 2 of 2 cells." in survives
     d_k[4][-1] = 3
-    results = results_of(made_up, study, d_k)
+    results = results_of(study, d_k)
     assert limits(results)["limited_by"].tolist() == ["budget", "budget"]
     assert "at 2 of 2 cells" in sentences(results)[0]
 
 
-def test_a_study_of_one_limit_says_that_it_does_not_ask(made_up: SimpleNamespace) -> None:
+def test_a_study_of_one_limit_says_that_it_does_not_ask() -> None:
     study = study_of([(64, 16)], [1000])
     results = made_up.results_of(study, [], [made_up.threshold_row(study.cells[0], 1, 20)])
     table = limits(results)
@@ -166,10 +166,10 @@ def test_thresholds_of_many_heads_are_rounded_up_and_the_limit_is_not_above_what
     assert limit.low > 40
 
 
-def test_the_page_shows_the_budgets(made_up: SimpleNamespace, tmp_path: Any) -> None:
+def test_the_page_shows_the_budgets(tmp_path: Any) -> None:
     study = study_of([(64, 16), (64, 32)])
     d_k = {1: [None, 40, 30, 25, 24], 2: [20, 12, 9, 8, 8], 4: [9, 8, 6, 5, 4]}
-    page = write_report(results_of(made_up, study, d_k), tmp_path).read_text()
+    page = write_report(results_of(study, d_k), tmp_path).read_text()
     assert "Capacity or training time?" in page
     for name in ("training-time.svg", "one-head.svg", "gains.csv", "limits.csv"):
         assert (tmp_path / name).exists()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -14,12 +13,13 @@ from rgr_dist.analysis.thresholds.best import best
 from rgr_dist.analysis.thresholds.comparable import compare, is_papers, laws_for
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
+from tests.analysis import made_up
 
 
 @pytest.mark.parametrize(
     ("d_k", "agrees"), [(4, True), (5, True), (6, True), (3, False), (7, False)]
 )
-def test_agreement_is_one_step_of_d_k(made_up: SimpleNamespace, d_k: int, agrees: bool) -> None:
+def test_agreement_is_one_step_of_d_k(d_k: int, agrees: bool) -> None:
     study = made_up.study_of([(64, 16)], heads=[4])
     rows = [made_up.threshold_row(study.cells[0], 4, d_k)]
     results = made_up.results_of(study, [], rows)
@@ -28,9 +28,7 @@ def test_agreement_is_one_step_of_d_k(made_up: SimpleNamespace, d_k: int, agrees
     assert row["agrees"] == agrees
 
 
-def test_cells_the_paper_lacks_are_left_out_and_open_ones_have_no_verdict(
-    made_up: SimpleNamespace,
-) -> None:
+def test_cells_the_paper_lacks_are_left_out_and_open_ones_have_no_verdict() -> None:
     study = made_up.study_of([(64, 16), (96, 24)], heads=[4])
     results = made_up.results_of(study, [], [])
     (row,) = compare(best(results.thresholds, results.runs, study), study).to_dict("records")
@@ -39,7 +37,7 @@ def test_cells_the_paper_lacks_are_left_out_and_open_ones_have_no_verdict(
     assert pd.isna(row["difference"])
 
 
-def test_wide_cells_are_held_against_the_fit_of_the_wide_ones(made_up: SimpleNamespace) -> None:
+def test_wide_cells_are_held_against_the_fit_of_the_wide_ones() -> None:
     def theirs(*places: tuple[int, int], **search: Any) -> dict[str, paper.PublishedLaw]:
         return laws_for(made_up.study_of(list(places), **search))
 
@@ -48,7 +46,7 @@ def test_wide_cells_are_held_against_the_fit_of_the_wide_ones(made_up: SimpleNam
     assert theirs((64, 16), mode="grid", heads=[1], D_K=[8]) == {}
 
 
-def test_what_a_study_took_holds_the_seeds_of_its_retests(made_up: SimpleNamespace) -> None:
+def test_what_a_study_took_holds_the_seeds_of_its_retests() -> None:
     study = made_up.study_of([(64, 16)], heads=[1], extra_seeds=5)
     (cell,) = study.cells
     rows = [made_up.run_row(cell, 1, 20, seed, 0.9) for seed in (0, 9, 14, 15)]
@@ -57,7 +55,7 @@ def test_what_a_study_took_holds_the_seeds_of_its_retests(made_up: SimpleNamespa
     assert taken["steps"] == sum(row["steps"] for row in rows[:3])
 
 
-def test_a_comparison_known_by_hand(made_up: SimpleNamespace) -> None:
+def test_a_comparison_known_by_hand() -> None:
     study = made_up.study_of([(64, 16), (96, 16), (128, 16), (64, 64)], heads=[1, 4])
     one, _, two, three = study.cells
     rows = [made_up.threshold_row(one, 4, 6), made_up.threshold_row(two, 4, 21)]
@@ -115,7 +113,7 @@ def test_a_cell_that_is_not_set_as_the_papers_is_not_compared(
     assert not is_papers(own.cells[0], own.search)
 
 
-def test_laws_are_compared_by_model_and_graph(made_up: SimpleNamespace) -> None:
+def test_laws_are_compared_by_model_and_graph() -> None:
     def theirs(model: str = "max", **graph: Any) -> dict[str, paper.PublishedLaw]:
         cells = [{"m": 128, "d_model": 32}]
         graphs = {"graph": graph} if graph else {}

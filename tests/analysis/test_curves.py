@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -11,11 +10,12 @@ import pytest
 from scipy import stats
 
 from rgr_dist.analysis.transitions.probes import probes as curves
+from tests.analysis import made_up
 
 PLACES = [(64, 16)]
 
 
-def test_a_probe_is_one_row_with_its_seeds_steps_and_seconds(made_up: SimpleNamespace) -> None:
+def test_a_probe_is_one_row_with_its_seeds_steps_and_seconds() -> None:
     study = made_up.study_of(PLACES, seeds=3)
     cell = study.cells[0]
     scores = [0.99, 0.97, 0.98]
@@ -38,7 +38,7 @@ def test_a_probe_is_one_row_with_its_seeds_steps_and_seconds(made_up: SimpleName
     assert full["seconds"] == pytest.approx(3 * cell.training.max_steps * 4e-5)
 
 
-def test_only_the_studys_cells_heads_and_seeds_count(made_up: SimpleNamespace) -> None:
+def test_only_the_studys_cells_heads_and_seeds_count() -> None:
     wide = made_up.study_of([(64, 16), (64, 32)], seeds=4)
     study = made_up.study_of(PLACES, seeds=2, heads=[4], extra_seeds=0)
     runs = [
@@ -51,7 +51,7 @@ def test_only_the_studys_cells_heads_and_seeds_count(made_up: SimpleNamespace) -
     assert table[["cell_id", "h", "n_seeds"]].values.tolist() == [[study.cells[0].cell_id, 4, 2]]
 
 
-def test_a_retest_counts_all_its_seeds(made_up: SimpleNamespace) -> None:
+def test_a_retest_counts_all_its_seeds() -> None:
     study = made_up.study_of(PLACES, seeds=2, extra_seeds=3, confirm_seeds=2)
     cell, scores = study.cells[0], [1.0, 1.0, 0.7, 0.8, 0.9, 0.1, 0.1]
     runs = [made_up.run_row(cell, 4, 5, seed, score) for seed, score in enumerate(scores)]
@@ -61,7 +61,7 @@ def test_a_retest_counts_all_its_seeds(made_up: SimpleNamespace) -> None:
     assert table["mean_score"].tolist() == pytest.approx([0.88, 0.9])
 
 
-def test_a_diverged_run_scores_zero_and_a_failed_one_is_left_out(made_up: SimpleNamespace) -> None:
+def test_a_diverged_run_scores_zero_and_a_failed_one_is_left_out() -> None:
     study = made_up.study_of(PLACES, seeds=3)
     cell = study.cells[0]
     runs = [
@@ -73,7 +73,7 @@ def test_a_diverged_run_scores_zero_and_a_failed_one_is_left_out(made_up: Simple
     assert (row["n_seeds"], row["mean_score"]) == (2, pytest.approx(0.45))
 
 
-def test_no_runs_give_an_empty_table_of_the_same_columns(made_up: SimpleNamespace) -> None:
+def test_no_runs_give_an_empty_table_of_the_same_columns() -> None:
     study = made_up.study_of(PLACES)
     empty = curves(made_up.results_of(study, [], []).runs, study)
     full = curves(made_up.search_all(study).runs, study)
@@ -81,7 +81,7 @@ def test_no_runs_give_an_empty_table_of_the_same_columns(made_up: SimpleNamespac
     assert empty.dtypes.drop("cell_id").equals(full.dtypes.drop("cell_id"))
 
 
-def test_a_table_of_curves_known_by_hand(made_up: SimpleNamespace) -> None:
+def test_a_table_of_curves_known_by_hand() -> None:
     study = made_up.study_of([(64, 16)], heads=[2], seeds=2)
     (cell,) = study.cells
     runs = [

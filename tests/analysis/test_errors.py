@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from rgr_dist.analysis.thresholds.certificates import certificate_words
 from rgr_dist.analysis.transitions.probes import probes as curves
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
+from tests.analysis import made_up
 
 
 def value_study(**search: Any) -> Study:
@@ -24,7 +24,7 @@ def value_study(**search: Any) -> Study:
     return parse_study({"name": "errors", "model": "value", "cells": cells, "search": search})
 
 
-def some_results(made_up: SimpleNamespace, study: Study, means: dict[int, float]) -> Any:
+def some_results(study: Study, means: dict[int, float]) -> Any:
     """Every head at D_K = 32 with these mean errors; those of at most the target are found.
 
     One run, of eight heads, diverged.
@@ -42,7 +42,7 @@ def some_results(made_up: SimpleNamespace, study: Study, means: dict[int, float]
     return made_up.results_of(study, runs, thresholds)
 
 
-def test_a_diverged_run_has_the_worst_error_there_is(made_up: SimpleNamespace) -> None:
+def test_a_diverged_run_has_the_worst_error_there_is() -> None:
     study = value_study()
     (cell,) = study.cells
     runs = [
@@ -54,9 +54,9 @@ def test_a_diverged_run_has_the_worst_error_there_is(made_up: SimpleNamespace) -
     assert (row["low"], row["high"]) == (math.inf, math.inf)
 
 
-def test_a_tie_goes_to_the_smaller_error(made_up: SimpleNamespace) -> None:
+def test_a_tie_goes_to_the_smaller_error() -> None:
     study = value_study()
-    results = some_results(made_up, study, {1: 0.49, 4: 0.42, 8: 0.45})
+    results = some_results(study, {1: 0.49, 4: 0.42, 8: 0.45})
     (row,) = best(results.thresholds, results.runs, study).to_dict("records")
     assert (row["D_K"], row["h_star"], row["mean_score"]) == (32, 4, 0.42)
 
@@ -79,9 +79,9 @@ def test_a_certificate_of_errors_in_words(fail: dict[str, Any], words: str) -> N
     assert certificate_words(json.dumps({"pass": passed, "fail": fail}), 10, True) == words
 
 
-def test_the_report_says_that_lower_is_better(made_up: SimpleNamespace, tmp_path: Path) -> None:
+def test_the_report_says_that_lower_is_better(tmp_path: Path) -> None:
     study = value_study()
-    results = some_results(made_up, study, {1: 0.7, 4: 0.42, 8: 0.45})
+    results = some_results(study, {1: 0.7, 4: 0.42, 8: 0.45})
     page = write_report(results, tmp_path).read_text()
     assert "a mean test error (MSE) of at most 0.5" in page
     assert "mean test error (MSE)" in (tmp_path / "curves.svg").read_text()

@@ -21,7 +21,7 @@ from rgr_dist.analysis.thresholds.rows import cells_of
 from rgr_dist.store.schema import RUNS, THRESHOLDS
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
-from tests.analysis.conftest import frame
+from tests.analysis.made_up import frame
 from tests.analysis.test_facts import TINY, rows_of
 
 EMPTY: dict[str, Any] = dict.fromkeys(

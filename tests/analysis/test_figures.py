@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,11 +22,12 @@ from rgr_dist.analysis.splits.accuracy import splits_of
 from rgr_dist.analysis.transitions import section as transitions
 from rgr_dist.analysis.transitions.probes import probes_of
 from rgr_dist.study.from_yaml import parse_study
+from tests.analysis import made_up
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def searched(made_up: SimpleNamespace, *cells: tuple[int, int, int]) -> StudyResults:
+def searched(*cells: tuple[int, int, int]) -> StudyResults:
     """A study of four heads, found at these (m, d_model, d_k); d_k of 0 is censored above 40."""
     study = made_up.study_of([(m, d_model) for m, d_model, _ in cells], heads=[4])
     rows = [
@@ -51,10 +51,8 @@ FOUR = ((64, 16, 6), (64, 32, 2), (128, 16, 21), (128, 32, 5))
 SCALES = {"m64-d16": 24, "m64-d32": 12, "m128-d16": 56, "m128-d32": 28}
 
 
-def test_the_main_figure_has_the_cells_their_ratios_and_the_papers(
-    made_up: SimpleNamespace,
-) -> None:
-    figure = figure_of(laws.law(searched(made_up, *FOUR)), "law")
+def test_the_main_figure_has_the_cells_their_ratios_and_the_papers() -> None:
+    figure = figure_of(laws.law(searched(*FOUR)), "law")
     width, ratio = figure.panels
     D_K = {"m64-d16": 24, "m64-d32": 8, "m128-d16": 84, "m128-d32": 20}
     for panel, by in ((width, dict.fromkeys(SCALES, 1)), (ratio, SCALES)):
@@ -77,15 +75,15 @@ def test_the_main_figure_has_the_cells_their_ratios_and_the_papers(
     assert width.x.label == "m′ log₂ m / d_model"
 
 
-def test_a_label_stands_where_no_cell_is_in_its_way(made_up: SimpleNamespace) -> None:
+def test_a_label_stands_where_no_cell_is_in_its_way() -> None:
     cells = (64, 64, 1), (64, 16, 5), (128, 32, 5), (256, 64, 6)
-    figure = figure_of(laws.law(searched(made_up, *cells)), "law")
+    figure = figure_of(laws.law(searched(*cells)), "law")
     before = {line.label: line.before for line in figure.panels[0].lines if line.label}
     assert before == {"d_model = 16": True, "d_model = 32": False, "d_model = 64": False}
 
 
-def test_a_law_is_drawn_as_it_is_fitted(made_up: SimpleNamespace) -> None:
-    results = searched(made_up, *FOUR)
+def test_a_law_is_drawn_as_it_is_fitted() -> None:
+    results = searched(*FOUR)
     figure = figure_of(laws.law(results), "law")
     (fit,) = [fit for fit in fits_of(results).laws if fit.name == "D_K"]
     assert fit.slope is not None
@@ -95,8 +93,8 @@ def test_a_law_is_drawn_as_it_is_fitted(made_up: SimpleNamespace) -> None:
             assert y == pytest.approx(1.19 if each else 1.19 * x)
 
 
-def test_a_cell_without_a_threshold_is_an_arrow_from_its_bound(made_up: SimpleNamespace) -> None:
-    results = searched(made_up, (64, 16, 0))
+def test_a_cell_without_a_threshold_is_an_arrow_from_its_bound() -> None:
+    results = searched((64, 16, 0))
     (point,) = cells_of(figure_of(laws.law(results), "law").panels[0]).values()
     assert (point.arrow, point.x, point.y, point.h) == (True, 24, 44, None)
     best = figure_of(heads.section(results), "heads").panels[0]
@@ -106,12 +104,12 @@ def test_a_cell_without_a_threshold_is_an_arrow_from_its_bound(made_up: SimpleNa
     assert (point.arrow, point.x, point.y, point.h) == (True, 4, 44, 4)
 
 
-def test_two_cells_have_no_fitted_line(made_up: SimpleNamespace) -> None:
-    figure = figure_of(laws.law(searched(made_up, (64, 16, 6), (64, 32, 2))), "law")
+def test_two_cells_have_no_fitted_line() -> None:
+    figure = figure_of(laws.law(searched((64, 16, 6), (64, 32, 2))), "law")
     assert {line.look for line in figure.panels[0].lines} == {"paper", "series"}
 
 
-def test_an_open_cell_is_hollow(made_up: SimpleNamespace) -> None:
+def test_an_open_cell_is_hollow() -> None:
     study = made_up.study_of([(64, 16), (64, 32)], heads=[4])
     one, two = study.cells
     rows = [made_up.threshold_row(one, 4, 6, status="open"), made_up.threshold_row(two, 4, 2)]
@@ -123,10 +121,8 @@ def test_an_open_cell_is_hollow(made_up: SimpleNamespace) -> None:
     }
 
 
-def test_the_figure_of_heads_sets_cells_of_one_compression_side_by_side(
-    made_up: SimpleNamespace,
-) -> None:
-    (panel,) = figure_of(heads.section(searched(made_up, *FOUR)), "heads").panels
+def test_the_figure_of_heads_sets_cells_of_one_compression_side_by_side() -> None:
+    (panel,) = figure_of(heads.section(searched(*FOUR)), "heads").panels
     points = cells_of(panel)
     assert {cell: point.x for cell, point in points.items()} == {
         "m64-d16": 4,
@@ -142,7 +138,7 @@ def test_the_figure_of_heads_sets_cells_of_one_compression_side_by_side(
     assert min(y for _, y in paper.points) > 0, "a logarithmic axis has no room for less"
 
 
-def test_thresholds_by_head_show_what_is_known_of_each(made_up: SimpleNamespace) -> None:
+def test_thresholds_by_head_show_what_is_known_of_each() -> None:
     study = made_up.study_of([(64, 16)], heads=[1, 2, 4, 8])
     (cell,) = study.cells
     rows = [
@@ -164,7 +160,7 @@ def test_thresholds_by_head_show_what_is_known_of_each(made_up: SimpleNamespace)
     assert panel.title == ("(64, 16)", "D_K* = 20 at h* = 4")
 
 
-def test_a_panel_of_curves_shows_each_probe_the_target_and_D_K(made_up: SimpleNamespace) -> None:
+def test_a_panel_of_curves_shows_each_probe_the_target_and_D_K() -> None:
     study = made_up.study_of([(64, 16)], heads=[2, 4], seeds=2)
     (cell,) = study.cells
     scores = {(2, 4): [0.7, 0.8], (2, 8): [0.8], (4, 2): [0.9, 0.94], (4, 5): [1.0, 0.99]}
@@ -200,9 +196,7 @@ def test_a_panel_of_curves_shows_each_probe_the_target_and_D_K(made_up: SimpleNa
         ([(64, 16)], 1),
     ],
 )
-def test_a_grid_of_cells_is_laid_out_as_one(
-    made_up: SimpleNamespace, sizes: list[tuple[int, int]], columns: int
-) -> None:
+def test_a_grid_of_cells_is_laid_out_as_one(sizes: list[tuple[int, int]], columns: int) -> None:
     results = made_up.results_of(made_up.study_of(sizes, heads=[1]), [], [])
     figure = figure_of(transitions.section(results), "curves")
     assert figure.columns == columns
@@ -210,7 +204,7 @@ def test_a_grid_of_cells_is_laid_out_as_one(
     assert not figure.legend
 
 
-def test_the_figure_of_accuracy_shows_means_runs_and_the_guess(made_up: SimpleNamespace) -> None:
+def test_the_figure_of_accuracy_shows_means_runs_and_the_guess() -> None:
     study = parse_study(
         {"name": "made-up", "model": "transformer", "cells": [{"m": 64, "d_model": 16}]}
         | {"context": {"length": 8}}
@@ -238,9 +232,7 @@ def test_the_figure_of_accuracy_shows_means_runs_and_the_guess(made_up: SimpleNa
     assert [tick.text for tick in left.x.ticks] == ["8", "16"]
 
 
-def test_training_time_shows_every_limit_of_a_cell_and_the_others_the_largest(
-    made_up: SimpleNamespace,
-) -> None:
+def test_training_time_shows_every_limit_of_a_cell_and_the_others_the_largest() -> None:
     limits = [20_000, 40_000, 80_000]
     cells = [{"m": 64, "d_model": 16, "training": {"max_steps": limits}}, {"m": 64, "d_model": 32}]
     study = parse_study({"name": "made-up", "cells": cells, "search": {"heads": [1, 2]}})
@@ -261,7 +253,7 @@ def test_training_time_shows_every_limit_of_a_cell_and_the_others_the_largest(
     assert [len(table.rows) for table in section.shown] == [1, 3]
     shown = figure_of(laws.law(results), "law").panels[0]
     assert {p.y for p in shown.points if p.look == "cell"} == {14, 6}
-    plain = searched(made_up, (64, 16, 6))
+    plain = searched((64, 16, 6))
     assert training_time.section(plain) is None
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -16,6 +15,7 @@ from rgr_dist.analysis.thresholds import findings
 from rgr_dist.analysis.thresholds.certificates import certificate_words
 from rgr_dist.paper import DENSE_LAW, LAWS, PublishedLaw
 from rgr_dist.study.from_yaml import parse_study
+from tests.analysis import made_up
 
 FITTED = Law(
     name="D_K",
@@ -109,7 +109,7 @@ OF_TWO = (
 )
 
 
-def test_what_was_asked(made_up: SimpleNamespace) -> None:
+def test_what_was_asked() -> None:
     study = made_up.study_of([(64, 16), (128, 16), (256, 16)])
     assert findings.asked(study, CELLS) == (
         "For 3 cells of m items in d_model dimensions, from (m, d_model) = (64, 16) to (256, "
@@ -185,7 +185,7 @@ def test_what_limits_the_thresholds() -> None:
     )
 
 
-def test_what_passes(made_up: SimpleNamespace) -> None:
+def test_what_passes() -> None:
     study = made_up.study_of([(64, 16)], target=0.95)
     assert findings.target_words(study) == "a mean test score of 0.95"
     cells = [{"m": 64, "d_model": 16}]

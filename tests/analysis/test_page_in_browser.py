@@ -6,7 +6,6 @@ import xml.etree.ElementTree as ET
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from playwright.sync_api import Browser, Page
 
 from rgr_dist.analysis.report.publish import comparison, write_page, write_report
 from rgr_dist.study.from_yaml import parse_study
+from tests.analysis import made_up
 from tests.chromium import chromium, needs_chromium
 
 WIDTHS = (400, 1000, 1600)
@@ -106,7 +106,7 @@ def finished(six_cells: Any) -> Path:
     return path
 
 
-def odd_study(kind: str, made_up: SimpleNamespace, folder: Path) -> Any:
+def odd_study(kind: str, folder: Path) -> Any:
     """Results that a page must tell of though there is little or nothing to show."""
     if kind == "empty":
         return made_up.results_of(made_up.study_of(GRID), [], [])
@@ -194,10 +194,8 @@ KINDS = [
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_page_with_little_to_show_says_so(
-    kind: str, made_up: SimpleNamespace, tmp_path: Path, visit: Visit
-) -> None:
-    path = write_report(odd_study(kind, made_up, tmp_path), tmp_path / "report")
+def test_a_page_with_little_to_show_says_so(kind: str, tmp_path: Path, visit: Visit) -> None:
+    path = write_report(odd_study(kind, tmp_path), tmp_path / "report")
     page = visit(path)
     assert fits(page, 400)
     assert fits(page, 1600)
@@ -237,9 +235,7 @@ def test_axe_finds_no_serious_fault(finished: Path, visit: Visit, scheme: str) -
     assert told == []
 
 
-def test_two_studies_side_by_side_have_a_page(
-    made_up: SimpleNamespace, tmp_path: Path, visit: Visit
-) -> None:
+def test_two_studies_side_by_side_have_a_page(tmp_path: Path, visit: Visit) -> None:
     first = made_up.search_all(made_up.study_of(GRID))
     second = made_up.search_all(made_up.study_of(GRID[:4], heads=[1, 2]))
     page, files = comparison(first, second, ("one", "other"))

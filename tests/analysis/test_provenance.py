@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pandas as pd
 
 from rgr_dist.analysis.report.provenance import cost_words, differences, origins, settings
 from rgr_dist.analysis.rows import by_size, rows_of
 from rgr_dist.study.cell import PROTOCOL
 from rgr_dist.study.from_yaml import parse_study
+from tests.analysis import made_up
 
 
 def costs(**values: float) -> pd.DataFrame:
@@ -69,20 +68,20 @@ def test_the_most_common_value_stands_first() -> None:
     )
 
 
-def test_origins_count_what_trained_the_runs(made_up: SimpleNamespace) -> None:
+def test_origins_count_what_trained_the_runs() -> None:
     study = made_up.study_of([(64, 16)], heads=[2], seeds=3, extra_seeds=0)
     (cell,) = study.cells
     ended = pd.Timestamp("2026-01-02T05:06:07Z")
     rows = [
-        made_up.run_row(cell, 2, 5, 0, 0.9),
-        made_up.run_row(cell, 2, 5, 1, 0.999, engine="fused"),
-        made_up.run_row(cell, 2, 5, 2, 0.9, git_revision=None, finished_at=ended),
+        made_up.run_row(cell, 2, 5, 0, 0.9, git_revision="0123abc"),
+        made_up.run_row(cell, 2, 5, 1, 0.999, engine="fused", git_revision="0123abc"),
+        made_up.run_row(cell, 2, 5, 2, 0.9, finished_at=ended),
         made_up.run_row(cell, 2, 5, 3, 0.9, engine="a seed too many"),
     ]
     results = made_up.results_of(study, rows, [])
     assert origins(results.runs, study) == [
-        ("engine", "lanes (2 runs); fused (1 run)"),
-        ("versions", "rgr-dist 0.1.0"),
+        ("engine", "made up (2 runs); fused (1 run)"),
+        ("versions", "rgr-dist=0.1.0"),
         ("source revision", "0123abc"),
         ("processor", "cpu: made up"),
         ("stop reason", "max_steps (2 runs); converged (1 run)"),

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 
 import pandas as pd
 
 from rgr_dist.analysis.runs import asked, cost, scored
 from rgr_dist.study.from_yaml import parse_study
+from tests.analysis import made_up
 
 
-def test_runs_count_by_cell_head_and_seed_in_the_studys_order(made_up: SimpleNamespace) -> None:
+def test_runs_count_by_cell_head_and_seed_in_the_studys_order() -> None:
     study = made_up.study_of([(64, 16), (32, 16)], heads=[2, 4], seeds=3)
     big, small = study.cells
     (other,) = made_up.study_of([(16, 16)]).cells
@@ -42,7 +42,7 @@ def test_runs_count_by_cell_head_and_seed_in_the_studys_order(made_up: SimpleNam
     assert kept["score"].dtype == "float64"
 
 
-def test_a_diverged_run_has_the_worst_score_even_if_one_is_stored(made_up: SimpleNamespace) -> None:
+def test_a_diverged_run_has_the_worst_score_even_if_one_is_stored() -> None:
     f1 = made_up.study_of([(64, 16)], heads=[2])
     cells = [{"m": 64, "d_model": 16}]
     errors = parse_study({"name": "errors", "model": "value", "cells": cells})
@@ -51,7 +51,7 @@ def test_a_diverged_run_has_the_worst_score_even_if_one_is_stored(made_up: Simpl
         assert scored(made_up.results_of(study, rows, []).runs, study)["score"].tolist() == [worst]
 
 
-def test_every_budget_and_the_extra_and_fresh_seeds_are_asked_for(made_up: SimpleNamespace) -> None:
+def test_every_budget_and_the_extra_and_fresh_seeds_are_asked_for() -> None:
     seeds = {"seeds": 2, "extra_seeds": 2, "confirm_seeds": 1}
     study = made_up.study_of([(64, 16)], heads=[2], retest_steps=4, **seeds)
     cell, longer = study.cells
@@ -63,7 +63,7 @@ def test_every_budget_and_the_extra_and_fresh_seeds_are_asked_for(made_up: Simpl
     assert kept["seed"].tolist() == [0, 1, 2, 3, 4, 1, 0]
 
 
-def test_what_each_cell_cost(made_up: SimpleNamespace) -> None:
+def test_what_each_cell_cost() -> None:
     study = made_up.study_of([(64, 16), (32, 16)], heads=[2, 4], seeds=3, retest_steps=4)
     big, longer, _, _ = study.cells
     row, failed = made_up.run_row, {"stop_reason": "failed", "steps": 0, "seconds": 0.0}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,13 +15,12 @@ from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.report import side_by_side
 from rgr_dist.analysis.report.publish import comparison
 from rgr_dist.study.from_yaml import parse_study
+from tests.analysis import made_up
 
 NAMES = ("one", "other")
 
 
-def found(
-    made_up: SimpleNamespace, widths: dict[tuple[int, int], int], **search: Any
-) -> StudyResults:
+def found(widths: dict[tuple[int, int], int], **search: Any) -> StudyResults:
     """A study of two heads with these d_k by (m, d_model); 0 is censored."""
     study = made_up.study_of(list(widths), heads=[2], **search)
     rows = []
@@ -34,10 +32,10 @@ def found(
 
 
 @pytest.fixture
-def pair(made_up: SimpleNamespace) -> tuple[StudyResults, StudyResults]:
+def pair() -> tuple[StudyResults, StudyResults]:
     first = {(64, 16): 10, (64, 32): 5, (128, 16): 20, (128, 32): 8, (256, 16): 40}
     second = {(64, 16): 20, (64, 32): 15, (128, 16): 20, (128, 32): 0, (512, 16): 90}
-    return found(made_up, first), found(made_up, second, seeds=5)
+    return found(first), found(second, seeds=5)
 
 
 def test_cells_of_both_are_paired_and_the_others_named(
@@ -60,10 +58,10 @@ def test_cells_of_both_are_paired_and_the_others_named(
     assert rows["(128, 32)"]["words_b"] == "≥ 99"
 
 
-def test_two_cells_make_no_law(made_up: SimpleNamespace) -> None:
+def test_two_cells_make_no_law() -> None:
     two, three = (
-        found(made_up, {(64, 16): 10, (64, 32): 5}),
-        found(made_up, {(64, 16): 10, (64, 32): 5, (128, 32): 9}),
+        found({(64, 16): 10, (64, 32): 5}),
+        found({(64, 16): 10, (64, 32): 5, (128, 32): 9}),
     )
     section = side_by_side.laws((two, three), NAMES)
     assert section is not None
@@ -90,8 +88,8 @@ def test_equal_thresholds_are_told_as_such(pair: tuple[StudyResults, StudyResult
     assert section.values["sentences"][1:] == ["D_K* is the same in 5 cells."]
 
 
-def test_without_two_thresholds_there_is_no_ratio(made_up: SimpleNamespace) -> None:
-    one, censored = found(made_up, {(64, 16): 10}), found(made_up, {(64, 16): 0})
+def test_without_two_thresholds_there_is_no_ratio() -> None:
+    one, censored = found({(64, 16): 10}), found({(64, 16): 0})
     for pair in ((one, censored), (censored, one)):
         section = side_by_side.cells(pair, NAMES)
         assert section is not None
@@ -106,8 +104,8 @@ def test_without_two_thresholds_there_is_no_ratio(made_up: SimpleNamespace) -> N
         assert summary.values["sentences"][1:] == ["No cell has a threshold in both."]
 
 
-def test_one_ratio_has_no_interval(made_up: SimpleNamespace) -> None:
-    pair = found(made_up, {(64, 16): 10}), found(made_up, {(64, 16): 20})
+def test_one_ratio_has_no_interval() -> None:
+    pair = found({(64, 16): 10}), found({(64, 16): 20})
     assert side_by_side.summary(pair, NAMES).values["sentences"][1:] == [
         "other needs 2.00 times the D_K* of one, in 1 cell."
     ]
@@ -122,8 +120,8 @@ def test_only_what_differs_is_told(pair: tuple[StudyResults, StudyResults]) -> N
     assert same.words == ["Nothing: no setting, no origin."]
 
 
-def test_studies_without_a_cell_in_common_have_a_page(made_up: SimpleNamespace) -> None:
-    first, second = found(made_up, {(64, 16): 5}), found(made_up, {(64, 32): 5})
+def test_studies_without_a_cell_in_common_have_a_page() -> None:
+    first, second = found({(64, 16): 5}), found({(64, 32): 5})
     page, files = comparison(first, second, NAMES)
     text = re.sub(r"<[^>]+>", "", page)
     assert "We set one beside other: they have no cell in common." in text
@@ -133,7 +131,7 @@ def test_studies_without_a_cell_in_common_have_a_page(made_up: SimpleNamespace) 
     assert {"best-a.csv", "best-b.csv", "study-a.yaml", "study-b.yaml"} == set(files)
 
 
-def test_accuracies_are_compared_split_by_split(made_up: SimpleNamespace) -> None:
+def test_accuracies_are_compared_split_by_split() -> None:
     document = {"name": "made-up", "model": "transformer", "cells": [{"m": 64, "d_model": 16}]}
     search = {"mode": "grid", "D_K": [8, 16], "heads": [1, 2], "seeds": 2}
     study = parse_study({**document, "context": {"length": 8}, "search": search})

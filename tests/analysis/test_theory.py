@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.store.store import Store
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
+from tests.analysis import made_up
 
 TRAINED = {(32, 8): (4, 6), (64, 8): (8, 7), (64, 16): (2, 9), (128, 16): (8, 7)}
 MADE = {(32, 8): 18, (64, 8): 40, (64, 16): 15}
@@ -39,7 +39,7 @@ def study_of(model: object, **more: Any) -> Study:
 
 
 @pytest.fixture
-def store(made_up: SimpleNamespace, tmp_path: Path) -> Store:
+def store(tmp_path: Path) -> Store:
     """Constructed widths; wider ones, ones of three draws or not exact, and another embedding's."""
     store = Store(str(tmp_path))
     iterations = {"made": 400, "wider": 300, "few": 200, "inexact": 100, "narrow": 50}
@@ -60,7 +60,7 @@ def store(made_up: SimpleNamespace, tmp_path: Path) -> Store:
 
 
 @pytest.fixture
-def results(made_up: SimpleNamespace, store: Store) -> StudyResults:
+def results(store: Store) -> StudyResults:
     study = study_of("max")
     at = {(cell.m, cell.d_model): cell for cell in study.cells}
     rows = [made_up.threshold_row(at[size], *width) for size, width in TRAINED.items()]
@@ -141,9 +141,7 @@ def test_the_figure_draws_the_table(curves: pd.DataFrame) -> None:
     assert {key.h for key in figure.legend} == {None, 1, 2, 4, 8}
 
 
-def test_rates_are_counts_of_stored_draws(
-    made_up: SimpleNamespace, results: StudyResults, store: Store
-) -> None:
+def test_rates_are_counts_of_stored_draws(results: StudyResults, store: Store) -> None:
     far = [{"m": 64, "d_model": 16}, {"m": 512, "d_model": 256}]
     options = {"limit": {"signatures": "orthogonal", "tau": "best"}, "finite": {}}
     scores = {"limit": {64: [0.6, 1.0, 0.8], 512: [1.0] * 4}, "finite": {64: [0.2] * 2}}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -19,12 +18,13 @@ from rgr_dist.analysis.transitions.section import width_words
 from rgr_dist.analysis.transitions.transition_fits import transitions
 from rgr_dist.analysis.transitions.width_scaling import WidthScaling, width_scaling
 from rgr_dist.study.from_yaml import parse_study
+from tests.analysis import made_up
 
 PLACES = {(64, 16): 16, (128, 32): 20, (256, 64): 26}
 SEEDS = 100
 
 
-def searched(made_up: SimpleNamespace, places: dict) -> StudyResults:
+def searched(places: dict) -> StudyResults:
     """Runs of every width within an octave of each D_K*, without their scores."""
     study = made_up.study_of(list(places), heads=[1], seeds=SEEDS)
     runs, thresholds = [], []
@@ -48,9 +48,9 @@ def drawn(results: StudyResults, exponent: float, chance: int, places: dict) -> 
     return table, width_scaling(table, fits, best(results.thresholds, runs, study))
 
 
-def made(made_up: SimpleNamespace, exponent: float, chance: int, places: dict = PLACES) -> tuple:
+def made(exponent: float, chance: int, places: dict = PLACES) -> tuple:
     """One draw with its own runs."""
-    return drawn(searched(made_up, places), exponent, chance, places)
+    return drawn(searched(places), exponent, chance, places)
 
 
 def scipys(table, found: WidthScaling) -> float:
@@ -77,9 +77,7 @@ def scipys(table, found: WidthScaling) -> float:
     ("model", "scores", "passing"),
     [("max", [0.99, 0.9899, 1.0, 0.0], 2), ("value", [0.99, 0.9901, 1.2, 0.0], 2)],
 )
-def test_a_seed_passes_from_the_target_on(
-    made_up: SimpleNamespace, model: str, scores: list[float], passing: int
-) -> None:
+def test_a_seed_passes_from_the_target_on(model: str, scores: list[float], passing: int) -> None:
     """Of model max a score is at least the target, of model value an error at most."""
     cells = [{"m": 64, "d_model": 16}]
     search = {"heads": [2], "seeds": 4, "target": 0.99}
@@ -90,8 +88,8 @@ def test_a_seed_passes_from_the_target_on(
     assert (probe["passing"], probe["n_seeds"]) == (passing, 4)
 
 
-def test_the_exponent_is_that_of_the_joint_likelihood(made_up: SimpleNamespace) -> None:
-    table, found = made(made_up, -0.5, 0)
+def test_the_exponent_is_that_of_the_joint_likelihood() -> None:
+    table, found = made(-0.5, 0)
     assert found.exponent == pytest.approx(scipys(table, found), abs=0.01)
     assert found.exponent_low < -0.5 < found.exponent_high < 0
     assert (found.degrees, list(found.cells["m"])) == (1, [64, 128, 256])
@@ -99,24 +97,22 @@ def test_the_exponent_is_that_of_the_joint_likelihood(made_up: SimpleNamespace) 
 
 
 @pytest.mark.slow
-def test_its_interval_covers(made_up: SimpleNamespace) -> None:
+def test_its_interval_covers() -> None:
     """Of 100 draws, the 95 % interval misses the truth in 13 or more with probability 0.0015."""
-    missed, results = 0, searched(made_up, PLACES)
+    missed, results = 0, searched(PLACES)
     for chance in range(100):
         _, found = drawn(results, -0.3, chance, PLACES)
         missed += not found.exponent_low <= -0.3 <= found.exponent_high
     assert missed < 13
 
 
-def test_equal_widths_need_no_power_and_two_sizes_give_none(made_up: SimpleNamespace) -> None:
-    _, equal = made(made_up, 0.0, 1)
+def test_equal_widths_need_no_power_and_two_sizes_give_none() -> None:
+    _, equal = made(0.0, 1)
     assert equal.exponent_low < 0 < equal.exponent_high
-    assert made(made_up, 0.0, 1, dict(list(PLACES.items())[:2]))[1] is None
+    assert made(0.0, 1, dict(list(PLACES.items())[:2]))[1] is None
 
 
-def test_the_seeds_of_a_transition_count_in_its_curves_and_in_no_verdict(
-    made_up: SimpleNamespace,
-) -> None:
+def test_the_seeds_of_a_transition_count_in_its_curves_and_in_no_verdict() -> None:
     study = made_up.study_of([(64, 16)], heads=[1], seeds=10, transition_seeds=40)
     (cell,) = study.cells
     runs = [

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -27,10 +26,11 @@ from rgr_dist.analysis.transitions.probes import probes
 from rgr_dist.analysis.transitions.transition_fits import transitions
 from rgr_dist.paper import IMPLIED, capacity_scale, compression
 from rgr_dist.study.from_yaml import parse_study
+from tests.analysis import made_up
 
 
 @pytest.fixture(scope="module")
-def results(made_up: SimpleNamespace) -> StudyResults:
+def results() -> StudyResults:
     searched: StudyResults = made_up.search_all(made_up.study_of(list(IMPLIED)))
     return searched
 
@@ -155,24 +155,24 @@ def test_the_predicted_heads_are_those_of_scipys_likelihood(
     assert theirs.formula == "1.19 · m′ log₂ m / d_model"
 
 
-def empty(made_up: SimpleNamespace) -> StudyResults:
+def empty() -> StudyResults:
     study = made_up.study_of([(64, 16), (64, 32)])
     searched: StudyResults = made_up.results_of(study, [], [])
     return searched
 
 
-def test_an_empty_store_is_told(made_up: SimpleNamespace) -> None:
-    said = everything(empty(made_up))
+def test_an_empty_store_is_told() -> None:
+    said = everything(empty())
     assert said[0] == (
         "No law of D_K*: no cell with a threshold; a fit needs 3 cells of 2 sizes whose D_K* lies "
         "between two known ends."
     )
     assert "2 cells count in no law: 2 open." in said
-    prediction = predict_sizes(fits_of(empty(made_up)), 64, 16)
+    prediction = predict_sizes(fits_of(empty()), 64, 16)
     assert prediction.reason == "0 cells with a threshold, too few for a law"
 
 
-def test_cells_that_are_all_censored_give_no_law(made_up: SimpleNamespace) -> None:
+def test_cells_that_are_all_censored_give_no_law() -> None:
     study = made_up.study_of(list(IMPLIED), heads=[1])
     rows = [
         made_up.threshold_row(cell, 1, None, status="censored", D_K_low=97, D_K_high=None)
@@ -185,23 +185,21 @@ def test_cells_that_are_all_censored_give_no_law(made_up: SimpleNamespace) -> No
 
 
 @pytest.mark.parametrize("places", [[(64, 16)], [(64, 16), (64, 32)]])
-def test_one_or_two_cells_give_no_law(
-    made_up: SimpleNamespace, places: list[tuple[int, int]]
-) -> None:
+def test_one_or_two_cells_give_no_law(places: list[tuple[int, int]]) -> None:
     results = made_up.search_all(made_up.study_of(places))
     said = everything(results)
     assert said[0].startswith("No law of D_K*:")
     assert all(law.exponent is None for law in fits_of(results).laws)
 
 
-def test_one_seed_is_fitted_but_does_not_tell_its_noise(made_up: SimpleNamespace) -> None:
+def test_one_seed_is_fitted_but_does_not_tell_its_noise() -> None:
     results = made_up.search_all(made_up.study_of(list(IMPLIED)[:6], seeds=1))
     everything(results)
     assert fits_of(results).cells["seed_sd"].isna().all()
     assert fits_of(results).lack_of_fit == []
 
 
-def test_a_half_done_study_counts_its_finished_cells(made_up: SimpleNamespace) -> None:
+def test_a_half_done_study_counts_its_finished_cells() -> None:
     results = made_up.search_all(made_up.study_of(list(IMPLIED)[:7]))
     cut = results.study.cells[0].cell_id
     rest = results.thresholds[results.thresholds["cell_id"] != cut]
@@ -236,7 +234,7 @@ def test_every_head_has_its_threshold_or_its_bound(results: StudyResults) -> Non
     assert (stars["times_best"] == 1).all()
 
 
-def test_heads_known_by_hand(made_up: SimpleNamespace) -> None:
+def test_heads_known_by_hand() -> None:
     study = made_up.study_of([(64, 16), (64, 32)], heads=[1, 2, 4, 8])
     one, two = study.cells
     other = made_up.study_of([(96, 16)]).cells[0]
@@ -288,7 +286,7 @@ def test_the_papers_numbers_stand_beside_ours(results: StudyResults, fits: Fits)
     assert limits.loc["step limit at (m, d_model) = (64, 16)", "verdict"] == "as the paper"
 
 
-def test_protocols_are_never_taken_together(made_up: SimpleNamespace) -> None:
+def test_protocols_are_never_taken_together() -> None:
     """The laws are of the protocol that most cells have; the other has fits of its own."""
     places = [(64, 32), (64, 16), (128, 32), (128, 16)]
     sizes = [{"m": m, "d_model": d} for m, d in places]

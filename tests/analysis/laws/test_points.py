@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from rgr_dist.analysis.laws.scaling_laws import by_name, fit_laws
 from rgr_dist.paper import IMPLIED
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.search import Search
+from tests.analysis import made_up
 
 HEADS = Search().heads
 SIDES = json.dumps({"pass": {"d_k": 5}, "fail": {"d_k": 3}})
@@ -97,9 +97,7 @@ def test_cells_that_differ_in_more_than_the_step_limit_are_several_problems() ->
     assert list(with_protocols(table, study)["largest"]) == [False, True, True]
 
 
-def test_the_interval_of_a_cell_does_not_depend_on_what_was_pruned(
-    made_up: SimpleNamespace,
-) -> None:
+def test_the_interval_of_a_cell_does_not_depend_on_what_was_pruned() -> None:
     study = made_up.study_of([(64, 16)], heads=[1, 2, 4])
     (cell,) = study.cells
     own = made_up.threshold_row(cell, 2, 10, D_K_low=18, D_K_high=22)

@@ -2,50 +2,68 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from rgr_dist.analysis.load import StudyResults, open_results
+from rgr_dist.analysis.load import open_results
 from rgr_dist.analysis.report.publish import write_report
+from rgr_dist.paper import IMPLIED
 from rgr_dist.store.store import Store
+from rgr_dist.study.cell import Run
 from rgr_dist.study.from_yaml import load_study
+from rgr_dist.study.study import Study
+from tests.analysis.made_up import Row, as_the_paper, trained
 from tests.analysis.page_numbers import by_hand
-from tests.analysis.page_numbers.made_up_store import Rows, of_other_studies, searched
+from tests.store.made_up_runs import failed_row, run_row
 
 
 @dataclass(frozen=True)
 class Stored:
-    """A store, its page, and the rows that were put in."""
+    """A store, the rows that were put in, and its page."""
 
     root: Path
-    rows: Rows
-    results: StudyResults
+    rows: list[Row]
     page: str
 
 
-def stored(root: Path, rows: Rows) -> Stored:
-    """A store of these rows with the page of ``base-grid``."""
+def stored(root: Path, more: Sequence[Row] = ()) -> Stored:
+    """A store with ``base-grid`` finished, a run of it tried twice, and these rows."""
     store, study = Store(root), load_study("base-grid")
-    store.append(rows)
-    results = open_results(study, store)
-    page = write_report(results, root / "report").read_text("utf-8")
-    return Stored(root, rows, results, page)
+    rows = trained(study, store, as_the_paper)
+    first = next(row for row in rows if row["cell_id"] == study.cells[0].cell_id)
+    store.append([failed_row(h=first["h"], d_k=first["d_k"], cell=study.cells[0]), *more, *rows])
+    page = write_report(open_results(study, store), root / "report").read_text("utf-8")
+    return Stored(root, rows, page)
+
+
+def of_other_studies(study: Study) -> Iterator[Row]:
+    """Runs of the same cells that other studies have stored: other widths, and spared seeds."""
+    for cell in study.cells:
+        D_K, best_h = IMPLIED[cell.m, cell.d_model]
+        for h in {1, best_h}:
+            for d_k in {max(1, round(D_K / h * 2 ** (step / 6))) for step in range(-5, 6)}:
+                for seed in range(10):
+                    run = Run(cell=cell, h=h, d_k=d_k, seed=seed)
+                    yield run_row(h, d_k, seed, cell, **as_the_paper(run))
 
 
 @pytest.fixture(scope="session")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Stored:
     """A store that holds ``base-grid`` and nothing else."""
-    return stored(tmp_path_factory.mktemp("alone"), searched(load_study("base-grid")))
+    return stored(tmp_path_factory.mktemp("alone"))
 
 
 @pytest.fixture(scope="session")
 def shared(alone: Stored, tmp_path_factory: pytest.TempPathFactory) -> Stored:
     """The same store with the runs of other studies in it."""
-    more = of_other_studies(load_study("base-grid"), alone.rows)
-    return stored(tmp_path_factory.mktemp("shared"), [*more, *alone.rows])
+    known = {row["run_id"] for row in alone.rows}
+    others = of_other_studies(load_study("base-grid"))
+    more = [row for row in others if row["run_id"] not in known]
+    return stored(tmp_path_factory.mktemp("shared"), more)
 
 
 @pytest.fixture(scope="session")

@@ -28,17 +28,14 @@ from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.analysis.thresholds.listing import best_records, threshold_records
 from rgr_dist.analysis.transitions.probes import probes
 from rgr_dist.paper import capacity_scale
-from rgr_dist.planning.budgets import at_larger_limits
-from rgr_dist.planning.portfolio import Feed, open_portfolio, stored_runs, stored_search
-from rgr_dist.search.protocol import Probe
+from rgr_dist.planning.portfolio import stored_search
 from rgr_dist.store.store import Store
 from rgr_dist.study.cell import Run
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
+from tests.analysis.made_up import Row, Score, ended, trained
 from tests.store.made_up_runs import failed_row, run_row
 
-Row = dict[str, Any]
-Score = Callable[[Run], Row]
 Page = tuple[str, dict[str, bytes]]
 
 HEADS = [1, 2, 4, 8]
@@ -72,12 +69,7 @@ def relations(run: Run) -> Row:
     score = 1 - min(0.6, short_of(run))
     if (run.h, run.seed, run.cell.d_model) == (2, 3, 16):
         score = 0.02
-    limit = run.cell.training.max_steps
-    converged = score > 0.995
-    steps = limit // 4 if converged else limit
-    reason = "converged" if converged else "max_steps"
-    told = {"score": score, "val_score": score, "stop_reason": reason, "steps": steps}
-    return told | {"seconds": steps * 4e-5, "engine": "lanes" if run.h % 2 else "fused"}
+    return ended(run.cell, score) | {"engine": "lanes" if run.h % 2 else "fused"}
 
 
 def messages(run: Run) -> Row:
@@ -124,17 +116,7 @@ def triples(run: Run) -> Row:
 
 def searched(study: Study, store: Store, score: Score, probes: int | None = None) -> StudyResults:
     """The study's results, after so many probes or all that its search asks for."""
-    portfolio = open_portfolio(study, stored_runs(study, store))
-    feed, rows = Feed(study, portfolio), []
-    while probes != 0 and isinstance(probe := portfolio.ask(), Probe):
-        probes = None if probes is None else probes - 1
-        for run in feed.runs_of(probe):
-            row = run_row(run.h, run.d_k, run.seed, run.cell, **score(run))
-            rows.append(row)
-            for told in (row, *at_larger_limits(study, row)):
-                feed.tell(told)
-        portfolio.release(probe)
-    store.append(rows)
+    store.append(trained(study, store, score, probes))
     return open_results(study, store)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,10 @@ import statsmodels.api as sm
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.transitions.probes import mean_words, probes
 from rgr_dist.analysis.transitions.transition_fits import transitions
+from tests.analysis import made_up
 
 
-def diverged(made_up: SimpleNamespace) -> StudyResults:
+def diverged() -> StudyResults:
     study = made_up.study_of([(64, 16)], heads=[2], seeds=4)
     (cell,) = study.cells
     good = {9: [0.5, 0.55, 0.5, 0.52], 10: [0.999, 0.998, 0.999, None], 11: [1.0, 1.0, 1.0, 0.3]}
@@ -35,8 +35,8 @@ def _fate(score: float | None) -> dict[str, Any]:
     return {} if score is not None else {"stop_reason": "diverged"}
 
 
-def test_diverged_collapsed_and_failed_runs_are_counted(made_up: SimpleNamespace) -> None:
-    results = diverged(made_up)
+def test_diverged_collapsed_and_failed_runs_are_counted() -> None:
+    results = diverged()
     table = probes(results.runs, results.study).set_index("d_k")
     assert table["diverged"].to_dict() == {9: 0, 10: 1, 11: 0, 12: 0}
     assert table["collapsed"].to_dict() == {9: 0, 10: 1, 11: 1, 12: 0}
@@ -44,15 +44,15 @@ def test_diverged_collapsed_and_failed_runs_are_counted(made_up: SimpleNamespace
     assert table["passing"].to_dict() == {9: 0, 10: 3, 11: 3, 12: 1}
 
 
-def test_a_mean_says_of_how_many_seeds_it_is(made_up: SimpleNamespace) -> None:
-    table = probes(diverged(made_up).runs, diverged(made_up).study).set_index("d_k")
+def test_a_mean_says_of_how_many_seeds_it_is() -> None:
+    table = probes(diverged().runs, diverged().study).set_index("d_k")
     assert mean_words(table.loc[9]) == "0.5175, of 4 seeds"
     assert mean_words(table.loc[12]) == "1.0000, of the one seed that ran; of all, at most 1.0000"
     assert table.loc[12, "mean_low"] == 0.25
     assert not table.loc[12, "complete"]
 
 
-def test_the_transition_is_that_of_statsmodels(made_up: SimpleNamespace) -> None:
+def test_the_transition_is_that_of_statsmodels() -> None:
     study = made_up.study_of([(64, 16)], heads=[2])
     (cell,) = study.cells
     passing = dict(zip(range(5, 13), (0, 0, 1, 3, 6, 9, 10, 10), strict=True))
@@ -75,7 +75,7 @@ def test_the_transition_is_that_of_statsmodels(made_up: SimpleNamespace) -> None
     assert row["n_runs"] == 80
 
 
-def test_a_curve_of_scores_is_found_again(made_up: SimpleNamespace) -> None:
+def test_a_curve_of_scores_is_found_again() -> None:
     study = made_up.study_of([(64, 16)], heads=[1])
     (cell,) = study.cells
     runs = [
@@ -90,7 +90,7 @@ def test_a_curve_of_scores_is_found_again(made_up: SimpleNamespace) -> None:
     assert row["score_width"] == pytest.approx(1 / (6 * math.log(2)), rel=1e-3)
 
 
-def transitions_of(made_up: SimpleNamespace, heads: np.ndarray) -> pd.DataFrame:
+def transitions_of(heads: np.ndarray) -> pd.DataFrame:
     """The transitions of heads at six widths, with these scores: (heads, widths, seeds)."""
     study = made_up.study_of([(64, 16)], heads=list(range(1, 1 + len(heads))))
     runs = [
@@ -102,23 +102,23 @@ def transitions_of(made_up: SimpleNamespace, heads: np.ndarray) -> pd.DataFrame:
     return transitions(made_up.results_of(study, runs, []).runs, study)
 
 
-def test_equal_scores_have_no_transition(made_up: SimpleNamespace) -> None:
+def test_equal_scores_have_no_transition() -> None:
     scores = [0.0, 0.5, 0.9, 1.0]
-    told = transitions_of(made_up, np.stack([np.full((6, 3), score) for score in scores]))
+    told = transitions_of(np.stack([np.full((6, 3), score) for score in scores]))
     assert told["score_status"].tolist() == ["flat"] * 4
     assert told["top"].tolist() == scores
     assert told[["score_middle", "score_width"]].isna().all(axis=None)
 
 
-def test_scores_that_only_seeds_tell_apart_have_no_transition(made_up: SimpleNamespace) -> None:
+def test_scores_that_only_seeds_tell_apart_have_no_transition() -> None:
     """No more often than an F test of 5 % errs: at most 5 of 40, which chance exceeds at 1.4 %."""
     noise = np.random.default_rng(0).normal(0, 0.02, (40, 6, 5))
-    assert (transitions_of(made_up, 0.6 + noise)["score_status"] == "fitted").sum() <= 5
+    assert (transitions_of(0.6 + noise)["score_status"] == "fitted").sum() <= 5
     rising = np.array([0.3, 0.55, 0.6, 0.65, 0.67, 0.68])[:, None] + noise
-    assert (transitions_of(made_up, rising)["score_status"] == "fitted").all()
+    assert (transitions_of(rising)["score_status"] == "fitted").all()
 
 
-def test_equal_shares_of_passing_seeds_have_no_transition(made_up: SimpleNamespace) -> None:
-    row = transitions_of(made_up, np.tile([0.999, 0.9], (1, 6, 1))).iloc[0]
+def test_equal_shares_of_passing_seeds_have_no_transition() -> None:
+    row = transitions_of(np.tile([0.999, 0.9], (1, 6, 1))).iloc[0]
     assert row["share_status"] == "not rising"
     assert pd.isna(row["share_middle"])
