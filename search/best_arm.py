@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
-from functools import cache
+
+from rgr_dist.search.probe_verdict import decimal
 
 
 def rank(
@@ -27,13 +27,7 @@ def largest_kept(best_cost: int, arm: int, keep_within: float) -> int:
     step of the arm's value above the largest that is no dearer than the best: where a step is more
     than the share, no comparison is finer than a step.
     """
-    share = _decimal(keep_within)
+    share = decimal(keep_within)
     within = best_cost * (share.numerator + share.denominator) // share.denominator // arm
     no_dearer = best_cost // arm
     return max(within, no_dearer + 1 if no_dearer else 0)
-
-
-@cache
-def _decimal(value: float) -> Fraction:
-    """The decimal number that a float prints as, exactly."""
-    return Fraction(repr(float(value)))

@@ -14,9 +14,9 @@ from dataclasses import replace
 from itertools import groupby
 
 from rgr_dist.search.bracket import Bracket
-from rgr_dist.search.cell_state import Assumed, CellState, Decided, Outcome, Scores, shown
-from rgr_dist.search.probe_verdict import SeedTest
-from rgr_dist.search.protocol import CellPlan, Need, ProbeKey
+from rgr_dist.search.cell_state import Assumed, CellState, Outcome, shown
+from rgr_dist.search.probe_verdict import Scores, SeedTest
+from rgr_dist.search.protocol import CellPlan, Decision, Need, ProbeKey
 
 Steps = Generator[tuple[Need, ...], None, None]
 
@@ -75,7 +75,19 @@ def _record(state: CellState, need: Need, outcome: Outcome) -> None:
         state.used[key] = outcome
     if key in state.refuted:
         state.used[key] = "fail"
-    state.decided.append(Decided(need, outcome, test, scores))
+    state.decisions.append(
+        Decision(
+            arm=key.arm,
+            value=key.value,
+            want=need.want,
+            first_seed=test.first,
+            reason=need.reason,
+            verdict=outcome if outcome == "pass" or outcome == "fail" else "open",
+            mean_score=test.mean(scores) if scores else None,
+            n_seeds=len(scores),
+            evidence="a run of this probe failed" if outcome == "failed" else test.explain(scores),
+        )
+    )
 
 
 def _search(state: CellState) -> Steps:
@@ -91,7 +103,11 @@ def _search(state: CellState) -> Steps:
             for arm in order:
                 if state.brackets[arm].above is not None and arm not in state.contradicted:
                     yield from _close(state, arm)
-        yield from _bound_by_group(state) if plan.every_arm else _bound(state, order)
+        if plan.every_arm:
+            yield from _bound_by_group(state)
+        else:
+            for arm in order:
+                yield from _bound_arm(state, arm)
         if plan.intervals and state.test.seeds > 1:
             for arm in order:
                 yield from _intervals(state, arm)
@@ -223,13 +239,8 @@ def _first_pass_in_turn(
     return None
 
 
-def _bound(state: CellState, order: list[int]) -> Steps:
-    """Search each arm as far as the best of the others makes it interesting."""
-    for arm in order:
-        yield from _bound_arm(state, arm)
-
-
 def _bound_arm(state: CellState, arm: int) -> Steps:
+    """Search an arm as far as the best of the others makes it interesting."""
     bracket, cap = state.brackets[arm], state.cap(arm)
     if bracket.is_closed or arm in state.failed_arms:
         return

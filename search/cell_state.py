@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from rgr_dist.search.best_arm import rank
 from rgr_dist.search.bracket import Bracket
-from rgr_dist.search.probe_verdict import SeedTest, Verdict
+from rgr_dist.search.probe_verdict import Scores, SeedTest, Verdict
 from rgr_dist.search.protocol import (
     ArmResult,
     CellPlan,
@@ -19,37 +19,12 @@ from rgr_dist.search.protocol import (
     Want,
 )
 
-Scores = dict[int, float]
 Evidence = dict[ProbeKey, Scores]
 Assumed = Mapping[ProbeKey, Verdict]
 Outcome = Verdict | Literal["failed"]
 
 NEAR = 1.15
 """How far the first steps go from a threshold found at the next larger budget."""
-
-
-class Decided(NamedTuple):
-    """A probe whose outcome is known, and the scores that it rests on."""
-
-    need: Need
-    outcome: Outcome
-    test: SeedTest
-    scores: Scores
-
-    def told(self) -> Decision:
-        """It as one reads it."""
-        need, outcome, test, scores = self
-        return Decision(
-            arm=need.key.arm,
-            value=need.key.value,
-            want=need.want,
-            first_seed=test.first,
-            reason=need.reason,
-            verdict=outcome if outcome == "pass" or outcome == "fail" else "open",
-            mean_score=test.mean(scores) if scores else None,
-            n_seeds=len(scores),
-            evidence="a run of this probe failed" if outcome == "failed" else test.explain(scores),
-        )
 
 
 @dataclass
@@ -59,7 +34,7 @@ class CellState:
     Attributes:
         needs: probes that must be run before the search can go on; empty when finished.
         brackets: of each arm, from the probes of this search alone.
-        decided: every probe of the search so far, in order.
+        decisions: every probe of the search so far, in order.
         used: verdicts of the probes of this search.
         every_seed, retested: probes that all seeds, or the extra ones too, were wanted of.
         confirmed, refuted: probes that passed, and then passed or failed on fresh seeds.
@@ -80,7 +55,7 @@ class CellState:
     guides: Mapping[str, CellState] = field(default_factory=dict)
     needs: tuple[Need, ...] = ()
     brackets: dict[int, Bracket] = field(default_factory=dict)
-    decided: list[Decided] = field(default_factory=list)
+    decisions: list[Decision] = field(default_factory=list)
     used: dict[ProbeKey, Verdict] = field(default_factory=dict)
     every_seed: set[ProbeKey] = field(default_factory=set)
     retested: set[ProbeKey] = field(default_factory=set)
@@ -103,11 +78,6 @@ class CellState:
         """Take an arm for contradicted: it no longer bounds the others."""
         self.contradicted.add(arm)
         self.bound = min(self._passing(closed=True), default=None)
-
-    @property
-    def decisions(self) -> list[Decision]:
-        """Every probe of the search so far, in order, with its reason and evidence."""
-        return [one.told() for one in self.decided]
 
     @property
     def is_waiting(self) -> bool:
@@ -143,7 +113,7 @@ class CellState:
         if self.plan.every_value:
             axes, seeds = self.plan.axes.items(), self.test.seeds
             return {ProbeKey(arm, value): seeds for arm, axis in axes for value in axis}
-        wanted = [(one.need.key, one.need.want) for one in self.decided]
+        wanted = [(ProbeKey(one.arm, one.value), one.want) for one in self.decisions]
         wanted += [(need.key, need.want) for need in self.needs]
         used: dict[ProbeKey, int] = {}
         for key, want in wanted:
@@ -176,17 +146,13 @@ class CellState:
         """Smallest cost known to pass, over all arms that are not contradicted."""
         return min(self._passing(closed=False), default=None)
 
-    def is_kept(self, arm: int) -> bool:
-        """Whether an arm is searched to the end, however far above the best it lies."""
-        return self.plan.keep_within is None or arm in self.plan.keep_arms
-
     def margin(self, arm: int) -> int | None:
         """Largest value of an arm that is still near the best; None while there is no bound.
 
         The best counts only closed brackets, so that the margin never shrinks below where it must
         end.
         """
-        if self.bound is None or self.is_kept(arm):
+        if self.bound is None or arm in self.plan.keep_arms:
             return None
         return self.plan.largest_kept(self.bound, arm)
 

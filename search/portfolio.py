@@ -128,12 +128,12 @@ class Portfolio:
             if cell not in self._busy:
                 for need in self.state(cell).needs:
                     if seeds := self._free(cell, need.key, self._states[cell].wave(need)):
-                        return self._hand_out(cell, need, seeds, speculative=False)
+                        return self._hand_out(cell, need.key, seeds)
                 self._busy.add(cell)
         for cell in list(self._open):
             guesses = self._guesses.setdefault(cell, self._speculate(cell))
             for need, seeds in guesses:
-                return self._hand_out(cell, need, seeds, speculative=True)
+                return self._hand_out(cell, need.key, seeds)
         return Signal.DONE if self.is_done else Signal.WAIT
 
     def is_wanted(self, probe: Probe) -> bool:
@@ -170,16 +170,9 @@ class Portfolio:
             : max(1, min(share, self.together))
         ]
 
-    def _hand_out(self, cell: str, need: Need, seeds: Seeds, speculative: bool) -> Probe:
-        self._running[cell, need.key].update(seeds)
-        return Probe(
-            cell=cell,
-            arm=need.key.arm,
-            value=need.key.value,
-            seeds=seeds,
-            speculative=speculative,
-            reason=need.reason,
-        )
+    def _hand_out(self, cell: str, key: ProbeKey, seeds: Seeds) -> Probe:
+        self._running[cell, key].update(seeds)
+        return Probe(cell, key.arm, key.value, seeds)
 
     def _speculate(self, cell: str) -> Iterator[tuple[Need, Seeds]]:
         """Seeds that will be needed under some outcomes of those that run, nearest first."""

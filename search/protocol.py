@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Literal, NamedTuple
 
 from rgr_dist.search.best_arm import largest_kept
-from rgr_dist.search.probe_verdict import Verdict
+from rgr_dist.search.probe_verdict import Verdict, decimal
 
 Status = Literal["found", "censored", "pruned", "inconsistent", "open"]
 Want = Literal["verdict", "every seed", "extra seeds", "fresh seeds", "transition"]
@@ -60,15 +60,12 @@ class Probe:
 
     Attributes:
         seeds: the seeds to train; others of the same probe may be trained elsewhere.
-        speculative: an idle slot takes it ahead of need; its outcome may prove useless.
     """
 
     cell: str
     arm: int
     value: int
     seeds: tuple[int, ...]
-    speculative: bool
-    reason: str
 
     @property
     def key(self) -> ProbeKey:
@@ -194,7 +191,7 @@ class CellPlan:
             return None
         if self.cost is None:
             return largest_kept(int(best_cost), arm, self.keep_within)
-        share = 1 + Fraction(repr(float(self.keep_within)))
+        share = 1 + decimal(self.keep_within)
         no_dearer = self._within(arm, best_cost)
         near = max(self._within(arm, Fraction(best_cost) * share), no_dearer and no_dearer + 1)
         axis = self.axes[arm]

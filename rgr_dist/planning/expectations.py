@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
+import numpy as np
 import pandas as pd
 from pydantic import TypeAdapter
 
 from rgr_dist.paper import DENSE_LAW, LAWS, capacity_scale, compression
-from rgr_dist.search.prior import fit_power, fit_ratio
+from rgr_dist.search.confidence_interval import t_quantile
 from rgr_dist.store.storage import StoreError
 from rgr_dist.store.store import Store
 from rgr_dist.study.cell import Cell
@@ -27,6 +29,8 @@ FACTS_SHARE, FACTS_SPREAD = 0.25, 2.0
 """Of facts there is no published law: the search starts at this share of d_model."""
 LEAST_SOLVED = 3
 """Solved cells below which the paper's constants are the better guide."""
+LEAST_SPREAD, LARGEST_SPREAD = 1.15, 2.0
+"""Bounds on how far the first steps go: less would creep, more would leap over a doubling."""
 
 
 @dataclass(frozen=True)
@@ -137,3 +141,35 @@ def _fitted(cell: Cell, solved: pd.DataFrame) -> Expectation:
     sizes = (cell.m, cell.d_model, cell.n_edges)
     heads = fallback.h if power is None else max(1.0, power[1] * compression(*sizes) ** power[0])
     return Expectation(ratio * capacity_scale(*sizes), heads, spread, f"{len(own)} solved cells")
+
+
+def fit_ratio(scales: Sequence[float], found: Sequence[float]) -> tuple[float, float]:
+    """The geometric mean of found / scale, and the factor to the end of its prediction interval.
+
+    Args:
+        scales: what the law takes each threshold to be proportional to; at least two.
+        found: the thresholds.
+
+    Returns:
+        The ratio, and the spread of one more observation at 95 %, within its bounds.
+    """
+    logs = [math.log(y / x) for x, y in zip(scales, found, strict=True)]
+    n = len(logs)
+    mean = math.fsum(logs) / n
+    variance = math.fsum((value - mean) ** 2 for value in logs) / (n - 1)
+    half = t_quantile(n - 1) * math.sqrt(variance * (1 + 1 / n))
+    return math.exp(mean), min(max(math.exp(min(half, 1.0)), LEAST_SPREAD), LARGEST_SPREAD)
+
+
+def fit_power(x: Sequence[float], y: Sequence[float]) -> tuple[float, float] | None:
+    """Exponent and factor of y = factor * x ** exponent, least squares of the logarithms.
+
+    Returns:
+        None where fewer than three points, or a single x, leave the exponent open.
+    """
+    if len(x) < 3 or min(x) == max(x):
+        return None
+    log_x, log_y = (np.array([math.log(value) for value in axis]) for axis in (x, y))
+    (square, product), _ = np.cov(log_x, log_y, bias=True)
+    slope = float(product / square)
+    return slope, math.exp(float(log_y.mean()) - slope * float(log_x.mean()))

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rgr_dist.search.axis import Axis
 from rgr_dist.search.protocol import ProbeKey, Words
 
 Size = Literal["h", "d_k", "d_vo"]
@@ -21,7 +20,7 @@ SHOWN = {"d_k": "d_qk"}
 
 
 @dataclass(frozen=True)
-class SizeAxis(Axis):
+class SizeAxis:
     """The sizes of a layer as the arms and values of a search; each is a column of stored runs.
 
     Attributes:
@@ -102,6 +101,10 @@ class SizeAxis(Axis):
     def setting(self, arm: int) -> dict[str, int]:
         """The sizes of a setting, by their columns."""
         return {**dict(self.fixed), self.arm: arm}
+
+    def config(self, arm: int, value: int) -> dict[str, int]:
+        """The sizes of a probe, by their columns."""
+        return {**self.setting(arm), self.value: value}
 
     def key(self, row: Mapping[Any, Any]) -> ProbeKey:
         """The probe that a stored run is of."""

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from rgr_dist.search.axis import Axis
 from rgr_dist.search.best_arm import rank
 from rgr_dist.search.cell_state import CellState
 from rgr_dist.search.portfolio import Portfolio
@@ -32,7 +31,7 @@ ONE_CELL = "all settings"
 
 
 @dataclass(frozen=True)
-class Settings(Axis):
+class Settings:
     """The settings of a question as the arms of a search, numbered from 1."""
 
     value: str
@@ -46,6 +45,10 @@ class Settings(Axis):
     def setting(self, arm: int) -> Mapping[str, Any]:
         """The keys of a setting, with their values."""
         return self.settings[arm - 1]
+
+    def config(self, arm: int, value: int) -> dict[str, Any]:
+        """The keys of a probe: those of its setting, and the value."""
+        return {**self.setting(arm), self.value: value}
 
 
 class SettingSearch:

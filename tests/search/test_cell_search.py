@@ -117,14 +117,6 @@ def test_the_probes_that_a_search_asked_for_and_their_seeds(cell: SimulatedCell)
     assert replay(grid, cell.test, evidence).asked == dict.fromkeys(every, cell.test.seeds)
 
 
-def test_an_arm_is_kept_where_it_is_named_or_there_is_no_margin() -> None:
-    cell = cell_of({1: 9, 2: 9}, lambda *_: 1.0)
-    for within, kept in ((0.1, {2}), (None, {1, 2})):
-        plan = replace(cell.plan, keep_within=within, keep_arms=frozenset({2}))
-        state = replay(plan, cell.test, {})
-        assert {arm for arm in plan.axes if state.is_kept(arm)} == kept
-
-
 def hanging(arm: int, value: int, seed: int) -> float:
     """A mean that creeps through the target over hundreds of values, under the seeds' spread."""
     return round(min(1.0, 0.985 + value * 2e-5 + (seed - 1) * 0.002), 6)

@@ -153,14 +153,13 @@ def test_idle_slots_take_what_either_outcome_would_need() -> None:
     plan = CellPlan("cell", axes_to({1: 64}), 32.0, 1.0, intervals=False)
     portfolio = Portfolio([plan], SeedTest(0.99, 1))
     first, *others = [portfolio.ask() for _ in range(3)]
-    assert (first.value, first.speculative) == (32, False)
+    assert first.value == 32
     needed = set()
     for score in (0.0, 1.0):
         after = Portfolio([plan], SeedTest(0.99, 1))
         after.tell("cell", 1, 32, 0, score)
         needed.add(after.ask().value)
     assert {probe.value for probe in others} == needed
-    assert all(probe.speculative for probe in others)
 
 
 def test_without_speculation_idle_slots_wait() -> None:
@@ -174,8 +173,8 @@ def test_needed_probes_of_any_cell_go_before_speculation() -> None:
     plans = [CellPlan(name, axes_to({1: 64}), 32.0, 1.0) for name in "ab"]
     portfolio = Portfolio(plans, SeedTest(0.99, 1))
     asked = [portfolio.ask() for _ in range(4)]
-    assert [(p.cell, p.speculative) for p in asked[:2]] == [("a", False), ("b", False)]
-    assert all(p.speculative for p in asked[2:])
+    assert [(p.cell, p.value) for p in asked[:2]] == [("a", 32), ("b", 32)]
+    assert all(p.value != 32 for p in asked[2:])
 
 
 @pytest.mark.parametrize("score", [float("nan"), -0.001, 1.001, float("inf"), float("-inf")])
@@ -205,15 +204,8 @@ def asked(portfolio: Portfolio, most: int = 99) -> list[tuple[int, tuple[int, ..
 LOSS = SeedTest(1.0, 4, minimise=True, low=None, high=None)  # takes every seed at once
 
 
-def test_a_probe_says_what_to_train_and_why() -> None:
-    assert one_cell(SeedTest(0.99, 4)).ask() == Probe(
-        cell="cell",
-        arm=1,
-        value=32,
-        seeds=(0, 1),
-        speculative=False,
-        reason="look for a first pass at cost near 32",
-    )
+def test_a_probe_says_what_to_train() -> None:
+    assert one_cell(SeedTest(0.99, 4)).ask() == Probe("cell", arm=1, value=32, seeds=(0, 1))
 
 
 def test_the_first_score_of_a_run_stays() -> None:
@@ -324,7 +316,7 @@ def test_a_result_that_decides_the_probe_makes_its_speculation_useless() -> None
 
 def test_a_probe_is_wanted_until_its_verdict_is_known() -> None:
     portfolio = one_cell(SeedTest(0.99, 4))
-    probe = Probe("cell", 1, 32, (2, 3), True, "")
+    probe = Probe("cell", 1, 32, (2, 3))
     assert portfolio.is_wanted(probe)
     portfolio.tell("cell", 1, 32, 0, 0.9)
     portfolio.tell("cell", 1, 32, 2, 0.99)
@@ -348,7 +340,7 @@ def test_a_probe_beyond_the_margin_is_not_wanted() -> None:
     portfolio = Portfolio([plan], SeedTest(0.99, 1))
     for value in (1, 2, 3, 4):
         portfolio.tell("cell", 1, value, 0, float(value >= 4))
-    probes = {value: Probe("cell", 2, value, (0,), True, "") for value in (1, 2, 3, 4)}
+    probes = {value: Probe("cell", 2, value, (0,)) for value in (1, 2, 3, 4)}
     assert [portfolio.is_wanted(probe) for probe in probes.values()] == [True, True, True, False]
     portfolio.tell("cell", 2, 3, 0, 0.0)
     assert portfolio.state("cell").is_done

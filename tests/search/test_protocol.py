@@ -12,7 +12,7 @@ NONE = (None, None)
 
 
 def test_a_probe_is_named_by_arm_value_and_budget() -> None:
-    probe = Probe("cell", 2, 8, (0, 1), speculative=False, reason="because")
+    probe = Probe("cell", 2, 8, (0, 1))
     assert probe.key == ProbeKey(2, 8)
 
 

@@ -1,4 +1,4 @@
-"""Priors against scipy's prediction interval and numpy's fit."""
+"""The law behind the first probes, against scipy's prediction interval and numpy's fit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from rgr_dist.search.prior import LARGEST_SPREAD, LEAST_SPREAD, fit_power, fit_ratio
+from rgr_dist.planning.expectations import (
+    LARGEST_SPREAD,
+    LEAST_SPREAD,
+    fit_power,
+    fit_ratio,
+)
 
 POSITIVE = st.floats(0.5, 5000)
 
@@ -26,11 +31,6 @@ def test_the_ratio_is_the_geometric_mean_and_its_spread_the_prediction_interval(
     scale = np.log(ratios).std(ddof=1) * math.sqrt(1 + 1 / n)
     upper = math.exp(min(stats.t.interval(0.95, n - 1, 0, scale)[1], 50)) if scale else 1.0
     assert spread == pytest.approx(min(max(upper, LEAST_SPREAD), LARGEST_SPREAD))
-
-
-def test_one_threshold_tells_no_spread() -> None:
-    with pytest.raises(ValueError, match=r"^a spread takes at least two thresholds$"):
-        fit_ratio([1.0], [2.0])
 
 
 def test_the_spread_is_students_at_95_percent_with_the_new_observation_in_it() -> None:
