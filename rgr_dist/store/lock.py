@@ -5,8 +5,8 @@ sees somebody who lives it takes its file away again. Of two that come at once t
 sees the earlier file, so that never both hold it. That needs no conditional write, only that
 a listing shows what was written before: true of local disks, NFS, S3, Google's and Azure's storage.
 
-A holder that died on this machine is known by its process. One elsewhere is given up once it has
-not renewed its file for ``SILENT_AFTER`` seconds, on the clock of the storage.
+A holder is given up once it has not renewed its file for ``SILENT_AFTER`` seconds, on the clock of
+the storage; one of this machine at once, if its process has gone.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ import uuid
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 
-from rgr_dist.store.owner import born, is_running, machine
 from rgr_dist.store.storage import Storage, StoreError
 
 RENEW_EVERY = 10.0
 """Seconds between renewals of a holder's file."""
 SILENT_AFTER = 60.0
-"""Seconds without a renewal after which a holder on another machine counts as dead."""
+"""Seconds without a renewal after which a holder counts as dead."""
 TRIES = 20
 """Times to try while others come and go, none of them holding the lock."""
 
@@ -40,7 +40,7 @@ class Driver:
     Attributes:
         does: the command.
         host: name of its machine.
-        machine, process, born: which process it is (``owner``).
+        machine, process: which process it is.
         since: when it came, UTC.
         holds: whether it found nobody else.
     """
@@ -49,7 +49,6 @@ class Driver:
     host: str
     machine: str
     process: int
-    born: str
     since: str
     holds: bool = False
 
@@ -57,8 +56,7 @@ class Driver:
     def here(does: str) -> Driver:
         """This process."""
         since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-        pid = os.getpid()
-        return Driver(does, platform.node(), machine(), pid, born(pid), since)
+        return Driver(does, platform.node(), machine(), os.getpid(), since)
 
     @staticmethod
     def of_json(text: str) -> Driver:
@@ -66,17 +64,34 @@ class Driver:
         try:
             return Driver(**json.loads(text))
         except (ValueError, TypeError):
-            return Driver("another rgr", "unknown", "", 0, "", "unknown", holds=True)
+            return Driver("another rgr", "unknown", "", 0, "unknown", holds=True)
 
     def to_json(self) -> str:
         """The text of its file."""
         return json.dumps(asdict(self), indent=2) + "\n"
 
     def has_gone(self, silent_for: float) -> bool:
-        """Whether it has died, or is on another machine and gave no sign of life for too long."""
-        if self.machine == machine():
-            return not is_running(self.process, self.born)
-        return silent_for > SILENT_AFTER
+        """Whether its process has ended, or it gave no sign of life for too long."""
+        has_ended = self.machine == machine() and not is_running(self.process)
+        return has_ended or silent_for > SILENT_AFTER
+
+
+def machine() -> str:
+    """What tells this machine and container apart from others, until it is started anew."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return f"{platform.node()} {uuid.getnode()}"
+
+
+def is_running(process: int) -> bool:
+    """Whether there is a process of that number on this machine."""
+    try:
+        os.kill(process, 0)
+    except OSError as error:
+        return not isinstance(error, ProcessLookupError)  # else it is another user's
+    return True
 
 
 class Lock:
@@ -165,9 +180,9 @@ class Lock:
         return living
 
     def _taken_by(self, other: Driver) -> StoreError:
-        when = "the next run takes it over once that process has ended"
-        if other.machine != machine():
-            when = f"if that has died, the next run takes it over {SILENT_AFTER:.0f} s later"
+        when = f"if that has died, the next run takes it over {SILENT_AFTER:.0f} s later"
+        if other.machine == machine():
+            when = "the next run takes it over once that process has ended"
         return StoreError(
             f"--out {self._storage.root}: {other.does} writes it (process {other.process} on "
             f"{other.host}, since {other.since}); wait for it, end it, or give another --out; "

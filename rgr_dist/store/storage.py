@@ -7,7 +7,6 @@ a hidden name, synced and renamed; on object storage a write is one PUT.
 from __future__ import annotations
 
 import os
-import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,11 +16,6 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from rgr_dist.faults import UserError
-
-HALF_WRITTEN_FOR = 600.0
-"""Seconds after which a file that somebody was writing under a hidden name is left over."""
-HIDDEN = ".*." + 8 * "[0-9a-f]"
-"""The hidden names of ``write_atomically``."""
 
 
 class StoreError(UserError, RuntimeError):
@@ -43,20 +37,20 @@ class Storage:
         if not self.root.strip():
             raise StoreError("--out: empty; give a folder or URI")
         try:
-            if "://" in self.root:
-                self._fs, self._path = pafs.FileSystem.from_uri(self.root)
-            else:
-                self._fs, self._path = pafs.LocalFileSystem(), str(Path(self.root).absolute())
-            if not self._path:
+            location = self.root if "://" in self.root else str(Path(self.root).absolute())
+            system, path = pafs.FileSystem.from_uri(location)
+            if not path:
                 raise ValueError("it names no folder or bucket")
-            self._fs.get_file_info(self._path)  # refuses what is no path
+            system.get_file_info(path)  # refuses what is no path
+            self._fs = pafs.SubTreeFileSystem(path, system)
         except (OSError, ValueError) as error:
             raise StoreError(f"--out {self.root}: cannot be opened: {short(error)}") from None
 
     @property
     def local_path(self) -> Path | None:
         """The store's folder, if it is on a local disk."""
-        return Path(self._path) if isinstance(self._fs, pafs.LocalFileSystem) else None
+        is_local = isinstance(self._fs.base_fs, pafs.LocalFileSystem)
+        return Path(self._fs.base_path) if is_local else None
 
     def check_writable(self) -> None:
         """Check that files can be written here; leaves none behind.
@@ -68,7 +62,7 @@ class Storage:
         advice = "; give a folder or URI where files can be made"
         with self.no_new_folders("runs"), self._reported("cannot be written", advice):
             self._write(probe, b"")
-            self._fs.delete_file(f"{self._path}/{probe}")
+            self._fs.delete_file(probe)
 
     @contextmanager
     def no_new_folders(self, relative: str) -> Iterator[None]:
@@ -84,25 +78,9 @@ class Storage:
                 with suppress(OSError):  # it is not empty
                     path.rmdir()
 
-    def remove_half_written(self) -> None:
-        """Remove what processes left that were killed as they wrote to a local disk."""
-        if self.local_path is None:
-            return
-        root = self.local_path
-        for path in (*root.glob(f"*/{HIDDEN}"), *root.glob(f"studies/*/{HIDDEN}")):
-            with suppress(OSError):  # it was just given its name
-                if time.time() - path.stat().st_mtime > HALF_WRITTEN_FOR:
-                    path.unlink()
-
-    def has(self, relative: str) -> bool:
-        """Whether there is a file of that path."""
-        with self._reported("cannot be read"):
-            info = self._fs.get_file_info(f"{self._path}/{relative}")
-        return bool(info.type == pafs.FileType.File)
-
     def files(self, folder: str) -> list[pafs.FileInfo]:
         """What is in a folder: ``base_name``, ``type`` and ``mtime`` of each; empty without one."""
-        selector = pafs.FileSelector(f"{self._path}/{folder}", allow_not_found=True)
+        selector = pafs.FileSelector(folder, allow_not_found=True)
         with self._reported("cannot be read"):
             return list(self._fs.get_file_info(selector))
 
@@ -115,7 +93,7 @@ class Storage:
         """A stored file, or None if there is none."""
         with self._reported("cannot be read"):
             try:
-                with self._fs.open_input_file(f"{self._path}/{relative}") as file:
+                with self._fs.open_input_file(relative) as file:
                     return bytes(file.read())
             except FileNotFoundError:
                 return None
@@ -149,7 +127,7 @@ class Storage:
     def remove(self, relative: str) -> None:
         """Remove a file, if it is there."""
         with self._reported(f"cannot remove {relative}"), suppress(FileNotFoundError):
-            self._fs.delete_file(f"{self._path}/{relative}")
+            self._fs.delete_file(relative)
 
     def set_aside(self, relative: str) -> None:
         """Move a file to ``damaged/``, under its path with dashes for slashes.
@@ -159,21 +137,21 @@ class Storage:
         """
         name = relative.removeprefix("runs/").replace("/", "-")
         with self._reported(f"cannot move {relative}"):
-            self._fs.create_dir(f"{self._path}/damaged")
-            self._fs.move(f"{self._path}/{relative}", f"{self._path}/damaged/{name}")
+            self._fs.create_dir("damaged")
+            self._fs.move(relative, f"damaged/{name}")
 
     def _write(self, relative: str, content: bytes) -> None:
         try:
-            self._put(f"{self._path}/{relative}", content)
+            self._put(relative, content)
         except FileNotFoundError:
-            self._fs.create_dir(f"{self._path}/{relative}".rpartition("/")[0])
-            self._put(f"{self._path}/{relative}", content)
+            self._fs.create_dir(relative.rpartition("/")[0])
+            self._put(relative, content)
 
-    def _put(self, path: str, content: bytes) -> None:
+    def _put(self, relative: str, content: bytes) -> None:
         if self.local_path is not None:
-            write_atomically(Path(path), content)
+            write_atomically(self.local_path / relative, content)
             return
-        with self._fs.open_output_stream(path) as stream:
+        with self._fs.open_output_stream(relative) as stream:
             stream.write(content)
 
     @contextmanager

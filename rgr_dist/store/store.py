@@ -73,7 +73,6 @@ class Store(Storage):
             lock.acquire()
             self._lock = lock
             try:
-                self.remove_half_written()
                 yield
             finally:
                 self._lock = None

@@ -139,10 +139,11 @@ def _columns_of(text: str) -> dict[str, Any] | None:
 def _broken_of_studies(store: Store) -> Iterator[Problem]:
     """What is kept of a study beside its runs and cannot be read."""
     for name in store.studies():
+        there = {file.base_name for file in store.files(f"studies/{name}")}
         for table in STUDY_TABLES:
-            file = f"studies/{name}/{table}.parquet"
-            if store.has(file) and store.read_study_table(name, table) is None:
-                yield Problem(file, "cannot be read")
+            file = f"{table}.parquet"
+            if file in there and store.read_study_table(name, table) is None:
+                yield Problem(f"studies/{name}/{file}", "cannot be read")
         for file, parse in (("study.yaml", yaml.safe_load), ("prior.json", json.loads)):
             try:
                 parse(store.read_text(f"studies/{name}/{file}") or "{}")

@@ -41,6 +41,7 @@ def test_object_storage_holds_what_a_disk_would() -> None:
 
 def test_object_storage_that_refuses_is_told_in_one_line() -> None:
     store = Store("mock://bucket/prefix")
+    store.write_text("studies/s", "")
     store.write_text("runs", "a file where a folder should be")
     with pytest.raises(StoreError) as caught:
         store.check_writable()
