@@ -18,14 +18,49 @@ from rgr_dist.analysis.laws.fits import Fits, fits_of
 from rgr_dist.analysis.laws.published import p_words
 from rgr_dist.analysis.laws.scaling_laws import by_name
 from rgr_dist.analysis.load import StudyResults, per_study
-from rgr_dist.analysis.records import integer
+from rgr_dist.analysis.rows import Row, rows_of
 from rgr_dist.analysis.thresholds.best import best_of
-from rgr_dist.analysis.thresholds.comparable import is_papers, laws_for
-from rgr_dist.analysis.wording import three_digits
+from rgr_dist.analysis.thresholds.comparable import compare, laws_for
+from rgr_dist.analysis.wording import number, three_digits
 from rgr_dist.paper import DENSE_LAW, IMPLIED, LAWS, TABLE_1_D_K_OF_A_HEAD, TABLE_2_MAX_STEPS
-from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study
 
+PROTOCOL = (
+    ("Sec. 6", "items of a context, ℓ", 16, "context.length"),
+    ("Sec. 6", "target-in-context rate ρ", 0.5, "context.positive_rate"),
+    ("Sec. 6", "learning rate", 1e-3, "training.learning_rate"),
+    ("Sec. 6", "logit sharpness α", 10.0, "training.sharpness"),
+    ("Sec. 6", "validation contexts", 500, "training.validation_contexts"),
+    ("Sec. 6", "test contexts", 2000, "training.test_contexts"),
+    ("Sec. 6", "steps between checks", 500, "training.check_every"),
+    ("Sec. 6", "checks in a row to stop", 5, "training.patience"),
+    ("Sec. 6", "validation F1 to stop", 0.995, "training.stop_score"),
+    ("Sec. 6", "mean test F1 that passes", 0.99, "search.target"),
+)
+"""Settings of the paper, with their keys in a study file."""
+
+OF_MODEL = {
+    "max": (("Sec. 6.1", "seeds", 10, "search.seeds"),),
+    "softmax": (
+        ("Fig. 5", "seeds", 3, "search.seeds"),
+        ("Sec. 7.1", "step limit", 80_000, "training.max_steps"),
+    ),
+    "value": (("Fig. 6", "seeds", 3, "search.seeds"),),
+}
+"""What the paper has of one model alone."""
+
+ELSEWHERE = (
+    ("Sec. 7.3, Fig. 7", "accuracy of single heads that do not collapse", "near 0.81", "gpt2"),
+    ("Sec. 7.1, Fig. 5", "h = 1 reaches 0.99 under softmax", "(64, 32) alone", "softmax"),
+    ("Sec. 7.2, Fig. 6", "heads that beat h = 1 at d_model = 16", "h ≥ 4", "value"),
+    ("App. A.3, Fig. 12", "degrees of one linear trend", "1 to 16", "dense"),
+    ("Sec. 6.1, Fig. 4", "compression λ of the diagonal", "8", "diagonal"),
+)
+"""Numbers of other experiments, with the study that measures them."""
+
+WITHIN_A_STEP = "agrees within one step of d_k"
+
+Cells = dict[tuple[int, int], Row]
 Verdict = Literal["agrees", "differs", "as the paper", "not as the paper", "not measured here"]
 
 
@@ -66,10 +101,11 @@ def published_figures(fits: Fits, best: pd.DataFrame, study: Study) -> pd.DataFr
     Returns:
         The attributes of ``PublishedFigure``, one row per number.
     """
+    known = _papers_cells(best, study)
     figures = [
         *_law_figures(fits, study),
-        *_width_figures(best, study),
-        *_cell_figures(best, study),
+        *_width_figures(known),
+        *_cell_figures(known),
         *_settings(study),
         *_elsewhere(study),
     ]
@@ -78,24 +114,23 @@ def published_figures(fits: Fits, best: pd.DataFrame, study: Study) -> pd.DataFr
     return pd.DataFrame(rows, columns=columns, dtype="object").astype({"difference": "float64"})
 
 
-def _measured(
+def _beside(
     place: str,
     quantity: str,
     theirs: float,
-    ours: float,
-    agrees: bool,
-    note: str,
+    ours: float | None,
+    agrees: bool = False,
+    note: str = "",
     shown: Callable[[float], str] | None = None,
 ) -> PublishedFigure:
-    """A number of the paper that this study has measured too."""
-    words = (shown or _number)(ours)
+    """A number of the paper, with ours if this study has measured it."""
+    if ours is None:
+        return PublishedFigure(place, quantity, number(theirs, "g"), note=note)
+    words = number(ours, "g") if shown is None else shown(ours)
     verdict: Verdict = "agrees" if agrees else "differs"
-    difference = float(ours - theirs)
-    return PublishedFigure(place, quantity, _number(theirs), words, difference, verdict, note)
-
-
-def _number(value: float) -> str:
-    return f"{value:g}".replace("-", "−")
+    return PublishedFigure(
+        place, quantity, number(theirs, "g"), words, float(ours - theirs), verdict, note
+    )
 
 
 def _law_figures(fits: Fits, study: Study) -> Iterator[PublishedFigure]:
@@ -114,7 +149,7 @@ def _law_figures(fits: Fits, study: Study) -> Iterator[PublishedFigure]:
                 continue
             own = getattr(ours, key, None)
             if own is None or test is None or test.p_value is None:
-                yield PublishedFigure(law.source, quantity, _number(theirs))
+                yield _beside(law.source, quantity, theirs, None)
                 continue
             what = "slope and intercept tested together" if law.intercept else "tested"
             note = f"{what} as printed, by the paper's estimator: {p_words(test.p_value)}"
@@ -123,123 +158,81 @@ def _law_figures(fits: Fits, study: Study) -> Iterator[PublishedFigure]:
             agrees = bool(test.compatible)
             if key == "r2":
                 agrees, note = abs(own - theirs) <= 0.05, "agrees within 0.05"
-            yield _measured(law.source, quantity, theirs, own, agrees, note, three_digits)
+            yield _beside(law.source, quantity, theirs, own, agrees, note, three_digits)
         power = tests.get((name, "log"))
         if power is not None and power.p_value is not None and power.exponent is not None:
             what = "slope and power tested together, as a law of every cell"
             note = f"{what}, on the log scale: {p_words(power.p_value)}"
-            agrees = bool(power.compatible)
-            own = power.exponent
-            yield _measured(law.source, f"power of {of}", 1, own, agrees, note, three_digits)
+            agrees, own = bool(power.compatible), power.exponent
+            yield _beside(law.source, f"power of {of}", 1, own, agrees, note, three_digits)
 
 
-def _width_figures(best: pd.DataFrame, study: Study) -> Iterator[PublishedFigure]:
+def _width_figures(known: Cells) -> Iterator[PublishedFigure]:
     """The range and the median of d_k* on the base grid."""
-    known = _papers_cells(best, study)
-    found = [width for row in known.values() if (width := integer(row["d_k"])) is not None]
-    for name, theirs, of, note in (
+    found = [row["d_k"] for row in known.values()]
+    for name, theirs, of, more in (
         ("smallest", 5, min, ""),
         ("largest", 24, max, ""),
-        ("median", 11, statistics.median, "the paper's Table 1 has a median of 8"),
+        ("median", 11, statistics.median, "; the paper's Table 1 has a median of 8"),
     ):
+        ours = of(found) if len(found) == len(IMPLIED) else None
+        agrees = ours is not None and abs(ours - theirs) <= 1
         quantity = f"{name} d_k* on the base grid"
-        if len(found) < len(IMPLIED):
-            yield PublishedFigure("Sec. 6.1", quantity, f"{theirs}", note=note)
-            continue
-        rule = "agrees within one step of d_k" + (f"; {note}" if note else "")
-        ours = of(found)
-        yield _measured("Sec. 6.1", quantity, theirs, ours, abs(ours - theirs) <= 1, rule)
+        yield _beside("Sec. 6.1", quantity, theirs, ours, agrees, f"{WITHIN_A_STEP}{more}")
 
 
-def _cell_figures(best: pd.DataFrame, study: Study) -> Iterator[PublishedFigure]:
+def _cell_figures(known: Cells) -> Iterator[PublishedFigure]:
     """Table 1's d_k, and the D_K* and h* that it implies."""
-    known = _papers_cells(best, study)
-    inferred = "an inference, not a quotation; agrees"
     for size, d_k in TABLE_1_D_K_OF_A_HEAD.items():
         D_K, h = IMPLIED[size]
-        row = known.get(size, {})
-        star = integer(row.get("h_star")) or 0
-        low, high = (integer(row.get(end)) or star for end in ("h_low", "h_high"))
-        step = max(h, star)
-        width, total = integer(row.get("d_k")) or 0, integer(row.get("D_K")) or 0
-        for place, name, theirs, ours, agrees, note in (
-            ("Table 1", "d_k", d_k, width, abs(width - d_k) <= 1, "agrees within one step of d_k"),
-            (
-                "Fig. 8, implied by Table 1", "D_K", D_K, total, abs(total - D_K) <= step,
-                f"{inferred} within one step of d_k, {step}",
-            ),
-            (
-                "Fig. 10, implied by Table 1", "h", h, star, low <= h <= high,
-                f"{inferred} where ours or our interval holds it",
-            ),
-        ):  # fmt: skip
+        row = known.get(size)
+        step = h if row is None else row["step"]
+        notes = {
+            "d_k": WITHIN_A_STEP,
+            "D_K": f"an inference, not a quotation; {WITHIN_A_STEP}, {step}",
+            "h": "an inference, not a quotation; agrees where ours or our interval holds it",
+        }
+        for place, name, theirs, key, verdict in (
+            ("Table 1", "d_k", d_k, "d_k", lambda row: abs(row["d_k"] - row["paper_d_k"]) <= 1),
+            ("Fig. 8, implied by Table 1", "D_K", D_K, "D_K", lambda row: row["agrees"]),
+            ("Fig. 10, implied by Table 1", "h", h, "h_star", _holds_theirs),
+        ):
             quantity = f"{name}* at (m, d_model) = {size}"
-            if ours == 0:
-                yield PublishedFigure(place, quantity, f"{theirs}", note=note)
-            else:
-                yield _measured(place, quantity, theirs, ours, agrees, note)
+            ours, agrees = (None, False) if row is None else (row[key], verdict(row))
+            yield _beside(place, quantity, theirs, ours, agrees, notes[name])
 
 
-def _papers_cells(best: pd.DataFrame, study: Study) -> dict[tuple[int, int], dict[Any, Any]]:
+def _holds_theirs(row: Row) -> bool:
+    low, high = (row["h_star"] if row[end] is None else row[end] for end in ("h_low", "h_high"))
+    return bool(low <= row["paper_h"] <= high)
+
+
+def _papers_cells(best: pd.DataFrame, study: Study) -> Cells:
     """The rows with a threshold of the cells trained and judged as in the paper, by size."""
-    shared = {cell.cell_id for cell in study.cells if is_papers(cell, study.search)}
-    return {
-        (int(row["m"]), int(row["d_model"])): row
-        for row in best.astype("object").to_dict("records")
-        if row["cell_id"] in shared and integer(row["D_K"]) is not None
-    }
-
-
-Setting = Callable[[Cell], Any]
+    beside = compare(best, study).merge(best[["cell_id", "h_low", "h_high"]], on="cell_id")
+    return {(row["m"], row["d_model"]): row for row in rows_of(beside[beside["D_K"].notna()])}
 
 
 def _settings(study: Study) -> Iterator[PublishedFigure]:
     """The protocol of Sec. 6, App. A.1 and Table 2, beside the study's own."""
-    model = study.cells[0].model
-    settings: list[tuple[str, str, Any, Setting]] = [
-        ("Sec. 6", "items of a context, ℓ", 16, lambda cell: cell.context.length),
-        ("Sec. 6", "target-in-context rate ρ", 0.5, lambda cell: cell.context.positive_rate),
-        ("Sec. 6", "learning rate", 1e-3, lambda cell: cell.training.learning_rate),
-        ("Sec. 6", "logit sharpness α", 10.0, lambda cell: cell.training.sharpness),
-        ("Sec. 6", "validation contexts", 500, lambda cell: cell.training.validation_contexts),
-        ("Sec. 6", "test contexts", 2000, lambda cell: cell.training.test_contexts),
-        ("Sec. 6", "steps between checks", 500, lambda cell: cell.training.check_every),
-        ("Sec. 6", "checks in a row to stop", 5, lambda cell: cell.training.patience),
-        ("Sec. 6", "validation F1 to stop", 0.995, lambda cell: cell.training.stop_score),
-        ("Sec. 6", "mean test F1 that passes", 0.99, lambda cell: study.search.target),
-    ]
-    seeds = {"max": ("Sec. 6.1", 10), "softmax": ("Fig. 5", 3), "value": ("Fig. 6", 3)}
-    if model in seeds:
-        place, number = seeds[model]
-        settings.append((place, "seeds", number, lambda cell: study.search.seeds))
-    if model == "transformer":
-        settings = [
-            ("Sec. 7.3", "items m", 6144, lambda cell: cell.m),
-            ("Sec. 7.3", "d_model", 768, lambda cell: cell.d_model),
-            ("Sec. 7.3", "pairs of a context, ℓ", 16, lambda cell: cell.context.length),
-            ("Sec. 7.3", "seeds", 7, lambda cell: study.search.seeds),
-            ("Sec. 7.3", "training steps", 100_000, lambda cell: cell.training.max_steps),
-            ("Sec. 7.3", "weight decay", 0.01, lambda cell: cell.training.weight_decay),
+    record = study.record
+    unused = {*record.unused_keys, *(() if record.score == "F1" else ("search.target",))}
+    own = {"search.target": study.search.target, "search.seeds": study.search.seeds}
+    for place, quantity, theirs, key in (*PROTOCOL, *OF_MODEL.get(record.name, ())):
+        if key not in unused:
+            values = dict.fromkeys((study.keys_of(cell) | own)[key] for cell in study.cells)
+            yield _setting(place, quantity, theirs, list(values))
+    if record.name != "max":
+        return
+    for size, steps in TABLE_2_MAX_STEPS.items():
+        alike = [
+            cell.training.max_steps
+            for cell in study.cells
+            if (cell.m, cell.d_model) == size and cell.graph.family == "permutation"
         ]
-    if model == "softmax":
-        settings.append(("Sec. 7.1", "step limit", 80_000, lambda cell: cell.training.max_steps))
-    for place, quantity, theirs, of in settings:
-        if model == "value" and quantity in ("logit sharpness α", "validation F1 to stop"):
-            continue
-        if model == "value" and quantity == "mean test F1 that passes":
-            continue
-        values = list(dict.fromkeys(of(cell) for cell in study.cells))
-        yield _setting(place, quantity, theirs, values)
-    if model == "max":
-        for size, steps in TABLE_2_MAX_STEPS.items():
-            own = [
-                cell.training.max_steps
-                for cell in study.cells
-                if (cell.m, cell.d_model) == size and cell.graph.family == "permutation"
-            ]
-            if own:
-                quantity = f"step limit at (m, d_model) = {size}"
-                yield _setting("Table 2", quantity, steps, list(dict.fromkeys(own)))
+        if alike:
+            quantity = f"step limit at (m, d_model) = {size}"
+            yield _setting("Table 2", quantity, steps, list(dict.fromkeys(alike)))
 
 
 def _setting(place: str, quantity: str, theirs: Any, values: list[Any]) -> PublishedFigure:
@@ -256,23 +249,7 @@ def _setting(place: str, quantity: str, theirs: Any, values: list[Any]) -> Publi
 
 def _elsewhere(study: Study) -> Iterator[PublishedFigure]:
     """Numbers of the text that are of other experiments, with the study that measures them."""
-    model = study.cells[0].model
-    if model == "transformer":
-        yield PublishedFigure(
-            place="Sec. 7.3, Fig. 7",
-            quantity="accuracy of the single heads that do not collapse, D_K ≥ 256",
-            theirs="near 0.81",
-            note="of GPT-2's embeddings at m = 6144; the page's table has ours",
-        )
-        return
-    others = (
-        ("Sec. 7.3, Fig. 7", "accuracy of single heads that do not collapse", "near 0.81", "gpt2"),
-        ("Sec. 7.1, Fig. 5", "h = 1 reaches 0.99 under softmax", "(64, 32) alone", "softmax"),
-        ("Sec. 7.2, Fig. 6", "heads that beat h = 1 at d_model = 16", "h ≥ 4", "value"),
-        ("App. A.3, Fig. 12", "degrees of one linear trend", "1 to 16", "dense"),
-        ("Sec. 6.1, Fig. 4", "compression λ of the diagonal", "8", "diagonal"),
-    )
-    for place, quantity, theirs, name in others:
+    for place, quantity, theirs, name in ELSEWHERE:
         if name != study.name:
             note = f"measured by rgr run {name}"
             yield PublishedFigure(place=place, quantity=quantity, theirs=theirs, note=note)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from rgr_dist.analysis.agreement.published_figures import published_figures_of
 from rgr_dist.analysis.load import StudyResults
-from rgr_dist.analysis.page.section import Column, Section, Table, cell_column
+from rgr_dist.analysis.page.section import Column, Row, Section, Table, cell_column
 from rgr_dist.analysis.rows import named, rows_of
 from rgr_dist.analysis.thresholds import findings
 from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.analysis.thresholds.comparable import comparison_of
 from rgr_dist.analysis.thresholds.rows import thresholds_of
-from rgr_dist.analysis.wording import plural
+from rgr_dist.analysis.wording import number, plural
 
 
 def section(results: StudyResults) -> Section | None:
@@ -65,17 +65,17 @@ OTHERS = (
 )
 
 
-def _table(name: str, caption: str, rows: list[dict[str, Any]], folded: str | None = None) -> Table:
+def _table(name: str, caption: str, rows: Sequence[Row], folded: str | None = None) -> Table:
     return Table(
         name=name,
         caption=caption,
         columns=[
-            Column("what", lambda row: row["quantity"], text=True),
-            Column("the paper", lambda row: row["theirs"]),
-            Column("here", lambda row: row["ours"]),
-            Column("difference", _difference, lambda row: row["difference"]),
-            Column("verdict", lambda row: row["verdict"], text=True),
-            Column("where", lambda row: row["place"], text=True),
+            Column("what", "quantity", text=True),
+            Column("the paper", "theirs"),
+            Column("here", "ours"),
+            Column("difference", _difference, "difference"),
+            Column("verdict", "verdict", text=True),
+            Column("where", "place", text=True),
             Column("note", lambda row: row["note"] or "", text=True),
         ],
         rows=rows,
@@ -85,23 +85,21 @@ def _table(name: str, caption: str, rows: list[dict[str, Any]], folded: str | No
     )
 
 
-def _cells(results: StudyResults, measured: list[dict[str, Any]]) -> Table:
+def _cells(results: StudyResults, measured: Sequence[Row]) -> Table:
     """The cells of Table 1: its d_k, and the D_K* and h* that it implies."""
     verdicts = {row["quantity"]: row["verdict"] for row in measured}
+
+    def verdict(name: str) -> Callable[[Row], str | None]:
+        at = f"{name}* at (m, d_model) = "
+        return lambda row: verdicts.get(f"{at}{row['m'], row['d_model']}")
+
     columns = [cell_column()]
-
-    def add(name: str, ours: str, theirs: str) -> None:
-        def verdict(row: Any) -> str | None:
-            size = (row["m"], row["d_model"])
-            return verdicts.get(f"{name}* at (m, d_model) = {size}")
-
-        columns.append(Column(f"{name}*, the paper", lambda row: row[theirs]))
-        columns.append(Column("here", lambda row: row[ours]))
-        columns.append(Column("verdict", verdict, text=True))
-
-    add("D_K", "D_K", "paper_D_K")
-    add("h", "h_star", "paper_h")
-    add("d_k", "d_k", "paper_d_k")
+    for name, ours in (("D_K", "D_K"), ("h", "h_star"), ("d_k", "d_k")):
+        columns += [
+            Column(f"{name}*, the paper", f"paper_{name}"),
+            Column("here", ours),
+            Column("verdict", verdict(name), text=True),
+        ]
     return Table(
         name="table-agreement-cells",
         caption=(
@@ -116,9 +114,8 @@ def _cells(results: StudyResults, measured: list[dict[str, Any]]) -> Table:
     )
 
 
-def _difference(row: Any) -> str | None:
+def _difference(row: Row) -> str | None:
     if row["difference"] is None:
         return None
     value = row["difference"]
-    shown = f"{value:+.0f}" if value == int(value) else f"{value:+.3g}"
-    return "0" if value == 0 else shown.replace("-", "−")
+    return number(value, "+.0f" if value == int(value) else "+.3g") if value else "0"

@@ -143,7 +143,7 @@ def fit_laws(best: pd.DataFrame, heads: Heads, draws: Draws | None = None) -> li
     """
     usual, largest = best[best["protocol"] == ""], best[best["largest"]]
     laws = _laws(points(usual[usual["largest"]], heads), draws)
-    limits = [] if usual["largest"].all() else sorted(set(usual["max_steps"]))
+    limits = [] if usual["largest"].all() else sorted({int(steps) for steps in usual["max_steps"]})
     for steps in limits:
         own = by_name(_laws(points(usual[usual["max_steps"] == steps], heads)))
         laws += [

@@ -16,7 +16,7 @@ from rgr_dist.analysis.page.section import Column, Section, Table, cell_column
 from rgr_dist.analysis.rows import named
 from rgr_dist.analysis.thresholds.comparable import comparison_of, laws_for
 from rgr_dist.analysis.thresholds.rows import drawn_cells_of
-from rgr_dist.analysis.wording import MISSING, fixed, three_digits
+from rgr_dist.analysis.wording import MISSING, three_digits
 from rgr_dist.paper import PublishedLaw, capacity_scale, compression
 
 
@@ -98,10 +98,6 @@ def which_law(results: StudyResults) -> Section | None:
     )
 
 
-def _number(name: str, head: str, form: str = ".3f") -> Column:
-    return Column(head, lambda row: None if row[name] is None else format(row[name], form))
-
-
 def _percent(name: str, head: str) -> Column:
     return Column(head, lambda row: None if row[name] is None else f"{100 * row[name]:.0f} %")
 
@@ -116,10 +112,10 @@ def _candidates(candidates: list[Candidate]) -> Table:
             "extension of a better one."
         ),
         columns=[
-            Column("law", lambda row: row["formula"], text=True),
+            Column("law", "formula", text=True),
             Column("unknowns, with 95 % intervals", _unknowns, text=True),
-            _number("gap", "behind", ".1f"),
-            _number("weight", "weight", ".2f"),
+            Column("behind", "gap", form=".1f"),
+            Column("weight", "weight", form=".2f"),
             _percent("loo_error", "error"),
             _percent("sigma", "scatter"),
             Column("kept", lambda row: "yes" if row["supported"] else "", text=True),
@@ -146,20 +142,17 @@ def _fits(results: StudyResults) -> Table:
         for law in sorted(distinct(fits_of(results).laws), key=lambda law: law.exponent is None)
     ]
 
-    def share(name: str, head: str) -> Column:
-        return Column(head, lambda row: None if row[name] is None else fixed(row[name], 3))
-
     columns = [
-        Column("of", lambda row: row["response"], text=True),
-        Column("fit", lambda row: row["fit"], text=True),
-        Column("cells", lambda row: row["cells"], text=True),
-        Column("n", lambda row: row["n"]),
-        Column("by", lambda row: row["estimator"], text=True),
-        share("r2", "R²"),
-        share("r2_centred", "R², centred"),
+        Column("of", "response", text=True),
+        Column("fit", "fit", text=True),
+        Column("cells", "cells", text=True),
+        Column("n", "n"),
+        Column("by", "estimator", text=True),
+        Column("R²", "r2", form="z.3f"),
+        Column("R², centred", "r2_centred", form="z.3f"),
     ]
     if theirs:
-        columns.append(Column("the paper", lambda row: row["paper"], text=True))
+        columns.append(Column("the paper", "paper", text=True))
     caption = (
         "Every fit, 95 % intervals in brackets. R² of a line through the origin is the uncentred "
         "one, which the paper’s figures point to (laws.json has every number)"
@@ -206,15 +199,15 @@ def _cells(results: StudyResults) -> Table:
         ),
         columns=[
             cell_column(),
-            Column("D_K*", lambda row: row["D_K"]),
-            _number("ratio", "ratio"),
-            _number("predicted", "power law", ".1f"),
-            _number("residual", "residual"),
-            _number("seed_sd", "seeds"),
-            _number("resolution", "resolution"),
-            _number("leverage", "leverage", ".2f"),
-            _number("leverage_paper", "the paper’s", ".2f"),
-            _number("exponent_without", "without it", ".2f"),
+            Column("D_K*", "D_K"),
+            Column("ratio", "ratio", form=".3f"),
+            Column("power law", "predicted", form=".1f"),
+            Column("residual", "residual", form=".3f"),
+            Column("seeds", "seed_sd", form=".3f"),
+            Column("resolution", "resolution", form=".3f"),
+            Column("leverage", "leverage", form=".2f"),
+            Column("the paper’s", "leverage_paper", form=".2f"),
+            Column("without it", "exponent_without", form=".2f"),
         ],
         rows=named(results, fits_of(results).cells),
     )
@@ -235,8 +228,8 @@ def _lack_of_fit(results: StudyResults) -> Table:
             Column("D_K* goes as", lambda row: forms[row["law"]], text=True),
             _percent("scatter", "scatter"),
             _percent("noise", "seeds and resolution"),
-            _number("chi2", "χ²", ".0f"),
-            Column("degrees of freedom", lambda row: row["degrees"]),
+            Column("χ²", "chi2", form=".0f"),
+            Column("degrees of freedom", "degrees"),
             Column("p", lambda row: p_words(row["p_value"])),
         ],
         rows=[dataclasses.asdict(test) for test in fits_of(results).lack_of_fit],

@@ -6,11 +6,13 @@ The gain of more heads at equal D_K is thus the mean of the per-seed differences
 
 from __future__ import annotations
 
-import numpy as np
+import math
+
 import pandas as pd
 
 from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.runs import scored
+from rgr_dist.analysis.transitions.probes import probes
 from rgr_dist.search.confidence_interval import t_interval
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study
@@ -29,11 +31,11 @@ KINDS = {
 @per_study
 def splits_of(results: StudyResults) -> pd.DataFrame:
     """Accuracy of every split among heads of a study: ``splits`` of its runs."""
-    return splits(results.runs, results.study)
+    return splits(results.searched, results.study)
 
 
 def splits(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
-    """One row per (cell, D_K, h) with runs, in that order.
+    """The probes, one row per (cell, D_K, h) with runs in that order, and what a split gains.
 
     Returns:
         ``cell_id, m, d_model, D_K, h, d_k, n_seeds``, the mean ``accuracy`` with its 95 %
@@ -43,39 +45,34 @@ def splits(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
         mean ``gain`` in accuracy over one head, with its t-interval ``gain_low, gain_high``. The
         gain is null without pairs.
     """
-    rows = []
-    of_study = scored(runs, study)
-    for cell in study.cells:
-        own = of_study[of_study["cell_id"] == cell.cell_id]
-        for (D_K, h), probe in own.groupby(["D_K", "h"], sort=True):
-            scores = probe.set_index("seed")["score"]
-            alone = own[(own["D_K"] == D_K) & (own["h"] == 1)].set_index("seed")["score"]
-            gains = [] if h == 1 else (scores - alone).dropna().to_list()
-            nulls = probe["null_rate"].astype("float64")
-            low, high = t_interval(scores.to_list()) or (None, None)
-            gain_low, gain_high = t_interval(gains) or (None, None)
-            rows.append(
-                {
-                    "cell_id": cell.cell_id,
-                    "m": cell.m,
-                    "d_model": cell.d_model,
-                    "D_K": D_K,
-                    "h": h,
-                    "d_k": probe["d_k"].iloc[0],
-                    "n_seeds": len(scores),
-                    "accuracy": float(scores.mean()),
-                    "low": low,
-                    "high": high,
-                    "collapsed": int((scores < guess(cell)).sum()),
-                    "null_rate": float(nulls.mean()) if nulls.notna().any() else None,
-                    "null_runs": int((nulls >= MOSTLY).sum()),
-                    "n_pairs": len(gains),
-                    "gain": float(np.mean(gains)) if gains else None,
-                    "gain_low": gain_low,
-                    "gain_high": gain_high,
-                }
-            )
-    return pd.DataFrame(rows, columns=list(KINDS)).astype(KINDS)
+    good, pair = scored(runs, study), ["cell_id", "D_K", "seed"]
+    alone = good[good["h"] == 1][[*pair, "score"]].rename(columns={"score": "alone"})
+    good = good.merge(alone, how="left", on=pair).astype({"null_rate": "float64"})
+    chance = good["cell_id"].map({cell.cell_id: guess(cell) for cell in study.cells})
+    good = good.assign(
+        collapsed=good["score"] < chance.astype("float64"),
+        null_runs=good["null_rate"] >= MOSTLY,
+        gain=(good["score"] - good["alone"]).where(good["h"] > 1),
+    )
+    by_split = good.groupby(["cell_id", "h", "d_k"], sort=False)
+    counted = by_split.agg(
+        collapsed=("collapsed", "sum"),
+        null_rate=("null_rate", "mean"),
+        null_runs=("null_runs", "sum"),
+        n_pairs=("gain", "count"),
+        gain=("gain", "mean"),
+    )
+    ends = [
+        t_interval(own.dropna().to_list()) or (math.nan, math.nan) for _, own in by_split["gain"]
+    ]
+    counted = counted.assign(
+        gain_low=[low for low, _ in ends], gain_high=[high for _, high in ends]
+    )
+    means = probes(runs, study).rename(columns={"mean_score": "accuracy"}).drop(columns="collapsed")
+    table = means.merge(counted.reset_index(), on=["cell_id", "h", "d_k"])
+    order = pd.Categorical(table["cell_id"], [cell.cell_id for cell in study.cells])
+    table = table.assign(order=order).sort_values(["order", "D_K", "h"], ignore_index=True)
+    return table[list(KINDS)].astype(KINDS)
 
 
 def guess(cell: Cell) -> float:

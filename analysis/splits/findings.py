@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from rgr_dist.analysis.wording import plural
+from rgr_dist.analysis.wording import number, plural
 from rgr_dist.study.study import Study
 
 EMBEDDINGS = {
@@ -40,61 +40,38 @@ def asked(study: Study) -> str:
 
 
 def gains(table: pd.DataFrame) -> str:
-    """For each cell, the accuracy of the best split beside that of one head at equal D_K.
+    """For each cell, the split of the best accuracy, and what it gains over one head.
 
     Args:
         table: of ``rgr_dist.analysis.splits.accuracy.splits``.
     """
     if table.empty:
         return "No run yet."
-    lines = []
-    for _, own in table.groupby("cell_id", sort=False):
-        rows = own.to_dict("records")
-        cell = f"At m = {rows[0]['m']}, d_model = {rows[0]['d_model']}, accuracy is "
-        alone = {row["D_K"]: row["accuracy"] for row in rows if row["h"] == 1}
-        each = []
-        for D_K, rivals in own[own["gain"].notna()].groupby("D_K"):
-            best = max(rivals.to_dict("records"), key=_accuracy)
-            each.append(
-                f"{best['accuracy']:.3f} with {best['h']} heads, {alone[D_K]:.3f} with one, "
-                f"at D_K = {D_K} ({_gain(best)})"
-            )
-        if not each:  # nothing to compare with one head
-            best = max(rows, key=_accuracy)
-            heads = plural(int(best["h"]), "head")
-            each = [f"at best {best['accuracy']:.3f}, with {heads} at D_K = {best['D_K']}"]
-        lines.append(f"{cell}{'; '.join(each)}.")
-    return " ".join(lines)
-
-
-def _accuracy(row: Mapping[Any, Any]) -> float:
-    return float(row["accuracy"])
-
-
-def collapses(table: pd.DataFrame) -> str:
-    """How many runs collapsed, at which splits, and how many answered mostly NULL."""
-    runs, collapsed = int(table["n_seeds"].sum()), table[table["collapsed"] > 0]
-    nulls = int(table["null_runs"].sum())
-    null = f"{plural(nulls, 'run')} answered mostly NULL" if nulls else "none answered mostly NULL"
-    if collapsed.empty:
-        guessed = "fell below a random guess among the context's items"
-        return f"None of {plural(runs, 'run')} {guessed}; {null}."
-    where = "; ".join(
-        f"{row['collapsed']} of {row['n_seeds']} at h = {row['h']}, D_K = {row['D_K']}"
-        for row in collapsed.to_dict("records")
-    )
-    return (
-        f"{collapsed['collapsed'].sum():,} of {plural(runs, 'run')} collapsed, below a random "
-        f"guess among the context's items: {where}; {null}."
+    best = table.loc[table.groupby("cell_id", sort=False)["accuracy"].idxmax()]
+    return " ".join(
+        f"At m = {row['m']}, d_model = {row['d_model']}, accuracy is at best "
+        f"{row['accuracy']:.3f}, with {plural(row['h'], 'head')} at D_K = {row['D_K']}{_gain(row)}."
+        for row in best.to_dict("records")
     )
 
 
 def _gain(row: Mapping[Any, Any]) -> str:
-    gain = f"{row['gain']:+.3f}".replace("-", "−")
+    if not row["n_pairs"]:
+        return ""
+    gain = number(row["gain"], "+.3f")
     if pd.isna(row["gain_low"]):
-        return f"{gain}, from one pair of seeds"
-    ends = " to ".join(f"{row[end]:+.3f}".replace("-", "−") for end in ("gain_low", "gain_high"))
-    return f"{gain}, 95 % interval {ends}"
+        return f": {gain} over one head, from one pair of seeds"
+    ends = " to ".join(number(row[end], "+.3f") for end in ("gain_low", "gain_high"))
+    return f": {gain} over one head (95 % interval {ends})"
+
+
+def collapses(table: pd.DataFrame) -> str:
+    """How many runs collapsed, and how many answered mostly NULL."""
+    runs, collapsed, nulls = (int(table[n].sum()) for n in ("n_seeds", "collapsed", "null_runs"))
+    return (
+        f"{collapsed:,} of {plural(runs, 'run')} collapsed, below a random guess among the "
+        f"context's items; {nulls:,} answered mostly NULL."
+    )
 
 
 def vectors(study: Study) -> str:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.section import Column, Section, Table, cell_column
-from rgr_dist.analysis.rows import names_of, rows_of
+from rgr_dist.analysis.rows import Row, name_keys, names_of, rows_of
 from rgr_dist.analysis.runs import cost_of, scored
 from rgr_dist.analysis.splits import findings as accuracy
 from rgr_dist.analysis.splits.accuracy import guess, splits_of
@@ -17,11 +15,6 @@ from rgr_dist.analysis.wording import clock, plural, real_range
 def summary(results: StudyResults) -> Section:
     """The head of the page."""
     study, cost = results.study, cost_of(results)
-    words = [
-        accuracy.asked(study),
-        accuracy.gains(splits_of(results)),
-        "" if splits_of(results).empty else accuracy.collapses(splits_of(results)),
-    ]
     tiles = [
         (f"{int(cost['runs'].sum()):,}", "training runs"),
         (plural(study.search.seeds, "seed"), "at each split"),
@@ -32,7 +25,7 @@ def summary(results: StudyResults) -> Section:
         title=f"Study {study.name}",
         template="summary",
         values={
-            "sentences": [sentence for sentence in words if sentence],
+            "sentences": [accuracy.asked(study), accuracy.headline(splits_of(results))],
             "tiles": tiles,
             "target": None,
             "limit": "",
@@ -44,14 +37,10 @@ def section(results: StudyResults) -> Section | None:
     """Accuracy and answers of NULL at every split."""
     if results.study.record.finds_thresholds:
         return None
-    study = results.study
-    splits = _splits(results)
-    cells = [{"anchor": name.anchor, "short": name.short} for name in names_of(results).values()]
-    runs = [
-        row | {"anchor": names_of(results)[row["cell_id"]].anchor}
-        for row in rows_of(scored(results.runs, study))
-    ]
-    guesses = {names_of(results)[cell.cell_id].anchor: guess(cell) for cell in study.cells}
+    study, names = results.study, names_of(results)
+    splits = [_named(results, row) for row in rows_of(splits_of(results))]
+    runs = [row | name_keys(results, row) for row in rows_of(scored(results.searched, study))]
+    guesses = {names[cell.cell_id].anchor: guess(cell) for cell in study.cells}
     words = [f"The items’ vectors: {accuracy.vectors(study)}."]
     chance = ", ".join(dict.fromkeys(f"{guess(cell):.3f}" for cell in study.cells))
     words.append(
@@ -63,28 +52,24 @@ def section(results: StudyResults) -> Section | None:
         name="accuracy",
         title="Accuracy against width",
         words=words,
-        figures=(draw_accuracy(cells, splits, runs, guesses),),
+        figures=(draw_accuracy([vars(name) for name in names.values()], splits, runs, guesses),),
         shown=(_table(splits),),
         files={"splits": splits_of(results)},
     )
 
 
-def _splits(results: StudyResults) -> list[dict[str, Any]]:
-    rows = []
-    for row in rows_of(splits_of(results)):
-        name = names_of(results)[row["cell_id"]]
-        row |= {"anchor": name.anchor, "short": name.short}
-        row["accuracy_words"] = real_range(row["accuracy"], row["low"], row["high"])
-        row["gain_words"] = real_range(row["gain"], row["gain_low"], row["gain_high"], signed=True)
-        row["text"] = (
-            f"{name.full}, h = {row['h']}, D_K = {row['D_K']}\naccuracy {row['accuracy_words']}, "
-            f"{plural(row['n_seeds'], 'seed')}, {row['collapsed']} collapsed"
-        )
-        rows.append(row)
-    return rows
+def _named(results: StudyResults, row: Row) -> Row:
+    row |= name_keys(results, row)
+    row["accuracy_words"] = real_range(row["accuracy"], row["low"], row["high"])
+    row["gain_words"] = real_range(row["gain"], row["gain_low"], row["gain_high"], signed=True)
+    row["text"] = (
+        f"{row['full']}, h = {row['h']}, D_K = {row['D_K']}\naccuracy {row['accuracy_words']}, "
+        f"{plural(row['n_seeds'], 'seed')}, {row['collapsed']} collapsed"
+    )
+    return row
 
 
-def _table(rows: list[dict[str, Any]]) -> Table:
+def _table(rows: list[Row]) -> Table:
     return Table(
         name="table-splits",
         caption=(
@@ -94,17 +79,14 @@ def _table(rows: list[dict[str, Any]]) -> Table:
         ),
         columns=[
             cell_column(),
-            Column("D_K", lambda row: row["D_K"]),
-            Column("h", lambda row: row["h"]),
-            Column("d_k", lambda row: row["d_k"]),
-            Column("seeds", lambda row: row["n_seeds"]),
-            Column("accuracy", lambda row: row["accuracy_words"], lambda row: row["accuracy"]),
-            Column("gain over one head", lambda row: row["gain_words"], lambda row: row["gain"]),
-            Column("collapsed", lambda row: row["collapsed"]),
-            Column(
-                "NULL share",
-                lambda row: None if row["null_rate"] is None else f"{row['null_rate']:.3f}",
-            ),
+            Column("D_K", "D_K"),
+            Column("h", "h"),
+            Column("d_k", "d_k"),
+            Column("seeds", "n_seeds"),
+            Column("accuracy", "accuracy_words", "accuracy"),
+            Column("gain over one head", "gain_words", "gain"),
+            Column("collapsed", "collapsed"),
+            Column("NULL share", "null_rate", form=".3f"),
         ],
         rows=rows,
         apart=lambda row: row["gain_low"] is not None and row["gain_low"] <= 0 <= row["gain_high"],

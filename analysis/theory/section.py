@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import pandas as pd
 
@@ -14,7 +14,7 @@ from rgr_dist.analysis.theory.beside_training import BITS, families, growths, th
 from rgr_dist.analysis.theory.constructions import LIMIT
 from rgr_dist.analysis.theory.figure import draw_three_curves
 from rgr_dist.analysis.theory.weight_precision import UNROUNDED, bits_needed
-from rgr_dist.analysis.wording import MISSING, fixed, plural, with_range
+from rgr_dist.analysis.wording import fixed, plural, with_range
 
 LINES = {2.0: "2 bits", 1.0: "1 bit", 0.5: "½ bit", 0.25: "¼ bit"}
 """What stands at the end of the bound's lines."""
@@ -36,7 +36,7 @@ def section(results: StudyResults) -> Section | None:
         shown.append(_rates(found.rates))
         files["algorithm-1"] = found.rates
     if len(found.rounded):
-        shown.append(_rounded(named(results, bits_needed(found.rounded)), found.rounded))
+        shown.append(_rounded(results, found.rounded))
         files["all-pairs"] = found.rounded
     return Section(
         name="theory",
@@ -48,7 +48,7 @@ def section(results: StudyResults) -> Section | None:
     )
 
 
-def _figures(rows: list[dict[str, Any]], target: float) -> tuple[Figure, ...]:
+def _figures(rows: Sequence[Row], target: float) -> tuple[Figure, ...]:
     shown = families(rows)
     bounds = {f"bound_{b:g}": LINES[b] for b in BITS}
     return (draw_three_curves(shown, bounds, target),) if shown else ()
@@ -74,10 +74,7 @@ def _words(curves: pd.DataFrame) -> list[str]:
     return lines
 
 
-def _growths(rows: list[dict[str, Any]]) -> Table:
-    def interval(row: Row) -> str:
-        return f"{fixed(row['low'], 2)} to {fixed(row['high'], 2)}"
-
+def _growths(rows: Sequence[Row]) -> Table:
     return Table(
         name="table-gaps",
         caption=(
@@ -86,26 +83,21 @@ def _growths(rows: list[dict[str, Any]]) -> Table:
             "thresholds’ own intervals."
         ),
         columns=[
-            Column("gap", lambda row: row["gap"], text=True),
-            _real("power", "power", 2),
-            Column("95 % interval", interval, lambda row: row["low"]),
-            Column("cells", lambda row: row["cells"]),
+            Column("gap", "gap", text=True),
+            Column("power", "power", form="z.2f"),
+            Column("95 % interval", _interval("low", "high"), "low"),
+            Column("cells", "cells"),
         ],
         rows=rows,
         cell=None,
     )
 
 
-def _real(head: str, name: str, places: int) -> Column:
-    """A column of numbers with so many digits after the point."""
-
-    def shown(row: Row) -> str | None:
-        return None if row[name] is None else fixed(row[name], places)
-
-    return Column(head, shown, lambda row: row[name])
+def _interval(low: str, high: str) -> Callable[[Row], str]:
+    return lambda row: f"{fixed(row[low], 2)} to {fixed(row[high], 2)}"
 
 
-def _widths(rows: list[dict[str, Any]]) -> Table:
+def _widths(rows: Sequence[Row]) -> Table:
     return Table(
         name="table-theory",
         caption=(
@@ -117,15 +109,15 @@ def _widths(rows: list[dict[str, Any]]) -> Table:
         ),
         columns=[
             cell_column(),
-            _real("bound", "bound_1", 1),
-            Column("trained", _trained, lambda row: row["trained"]),
-            Column("h*", lambda row: row["h_star"]),
-            _real("bits held", "bits_per_parameter", 2),
-            Column("constructed", _constructed, lambda row: row["constructed"]),
-            Column("trivial", lambda row: row["trivial"]),
-            _real("trained/bound", "trained_over_bound", 2),
-            _real("constructed/trained", "constructed_over_trained", 2),
-            _real("trivial/trained", "trivial_over_trained", 2),
+            Column("bound", "bound_1", form="z.1f"),
+            Column("trained", _trained, "trained"),
+            Column("h*", "h_star"),
+            Column("bits held", "bits_per_parameter", form="z.2f"),
+            Column("constructed", _constructed, "constructed"),
+            Column("trivial", "trivial"),
+            Column("trained/bound", "trained_over_bound", form="z.2f"),
+            Column("constructed/trained", "constructed_over_trained", form="z.2f"),
+            Column("trivial/trained", "trivial_over_trained", form="z.2f"),
         ],
         rows=rows,
     )
@@ -156,17 +148,13 @@ def _rates(rates: pd.DataFrame) -> Table:
         ),
         columns=[
             Column("size", lambda row: f"({row['m']}, {row['d_model']})", text=True, names=True),
-            Column("h", lambda row: row["h"]),
-            Column("d_k", width, lambda row: row["d_k"]),
-            Column("signatures", lambda row: row["signatures"], text=True),
-            Column("tau", lambda row: row["tau"], text=True),
-            Column("exact", lambda row: f"{row['exact']} of {row['draws']}", _share),
-            Column(
-                "95 % interval",
-                lambda row: f"{row['success_low']:.2f} to {row['success_high']:.2f}",
-                lambda row: row["success_low"],
-            ),
-            _real("mean F1", "mean_f1", 2),
+            Column("h", "h"),
+            Column("d_k", width, "d_k"),
+            Column("signatures", "signatures", text=True),
+            Column("tau", "tau", text=True),
+            Column("exact", _exact("draws"), _share("draws")),
+            Column("95 % interval", _interval("success_low", "success_high"), "success_low"),
+            Column("mean F1", "mean_f1", form="z.2f"),
         ],
         rows=rows,
         cell=None,
@@ -174,27 +162,23 @@ def _rates(rates: pd.DataFrame) -> Table:
     )
 
 
-def _share(row: Row) -> float:
-    return float(row["exact"] / row["draws"])
+def _exact(of: str) -> Callable[[Row], str]:
+    return lambda row: f"{row['exact']} of {row[of]}"
 
 
-def _rounded(rows: list[dict[str, Any]], means: pd.DataFrame) -> Table:
-    kinds = means.drop_duplicates("precision").sort_values("bits", ascending=False)
-    scores = {(row["cell_id"], row["precision"]): row for row in rows_of(means)}
+def _share(of: str) -> Callable[[Row], float | None]:
+    return lambda row: None if row["exact"] is None else float(row["exact"] / row[of])
 
-    def score(precision: str) -> Column:
-        def cell(row: Row) -> str | None:
-            one = scores.get((row["cell_id"], precision))
-            return None if one is None else f"{one['mean_score']:.4f}"
 
-        return Column(precision, cell)
+def _rounded(results: StudyResults, means: pd.DataFrame) -> Table:
+    integers = means[means["precision"] != UNROUNDED].sort_values("bits", ascending=False)
+    scores = means.pivot(index="cell_id", columns="precision", values="mean_score")
+    needed = bits_needed(means).merge(scores.reset_index(), on="cell_id")
 
-    def needed(row: Row) -> str:
-        if row["bits"] is None:
-            return MISSING
-        return f"{row['bits']}" if row["tried_below"] is not None else f"≤ {row['bits']}"
+    def bits(row: Row) -> str | None:
+        at_most = "" if row["tried_below"] is not None else "≤ "
+        return None if row["bits"] is None else f"{at_most}{row['bits']}"
 
-    rounded = [kind for kind in kinds["precision"] if kind != UNROUNDED]
     return Table(
         name="table-all-pairs",
         caption=(
@@ -205,17 +189,13 @@ def _rounded(rows: list[dict[str, Any]], means: pd.DataFrame) -> Table:
         ),
         columns=[
             cell_column(),
-            Column("D_K*", lambda row: row["D_K"]),
-            Column("h*", lambda row: row["h"]),
-            Column("exact", lambda row: f"{row['exact']} of {row['seeds']}", _exact_share),
-            _real("F1 on all pairs", "mean_f1", 3),
-            _real("mean test F1", "mean_score", 4),
-            *(score(name) for name in rounded),
-            Column("bits needed", needed, lambda row: row["bits"]),
+            Column("D_K*", "D_K"),
+            Column("h*", "h"),
+            Column("exact", _exact("seeds"), _share("seeds")),
+            Column("F1 on all pairs", "mean_f1", form="z.3f"),
+            Column("mean test F1", "mean_score", form="z.4f"),
+            *(Column(name, name, form=".4f") for name in integers["precision"].unique()),
+            Column("bits needed", bits, "bits"),
         ],
-        rows=rows,
+        rows=named(results, needed),
     )
-
-
-def _exact_share(row: Row) -> float | None:
-    return None if row["exact"] is None else float(row["exact"] / row["seeds"])
