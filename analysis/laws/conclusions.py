@@ -8,20 +8,21 @@ import pandas as pd
 
 from rgr_dist.analysis.laws.candidates import Candidate
 from rgr_dist.analysis.laws.fits import Fits
+from rgr_dist.analysis.laws.published import p_words
 from rgr_dist.analysis.laws.scaling_laws import Law, by_name
 from rgr_dist.analysis.wording import cell_name, plural, three_digits
 
 
 def sentences(fits: Fits) -> list[str]:
-    """How D_K* grows, which law is kept, and which cells no law counts."""
-    said = [growth(fits), which_law(fits.candidates), left_out(fits)]
+    """How D_K* grows, which laws are rejected or kept, and which cells no law counts."""
+    said = [growth(fits), lack_of_fit(fits), which_law(fits.candidates), left_out(fits)]
     return [line for line in said if line]
 
 
 def headline(fits: Fits, best: pd.DataFrame) -> str:
     """The finding of the study: how D_K* grows, or what is known where no law can be fitted."""
     if by_name(fits.laws)["D_K_power"].exponent is not None:
-        return growth(fits)
+        return f"{growth(fits)} {lack_of_fit(fits)}".rstrip()
     found = best[best["D_K"].notna()].astype("object").to_dict("records")
     if not found:
         cells = plural(len(best), "cell")
@@ -58,6 +59,26 @@ def growth(fits: Fits) -> str:
             f"{three_digits(wide.exponent)} ({_interval(wide)} over {plural(wide.n, 'cell')})"
         )
     return f"{line}."
+
+
+FORMS = {
+    "D_K_power": "a power of m′ log₂ m / d_model",
+    "D_K": "m′ log₂ m / d_model itself",
+}
+"""What D_K* goes as, by the law that is tested for lack of fit."""
+
+
+def lack_of_fit(fits: Fits) -> str:
+    """Which laws the lack-of-fit test rejects."""
+    rejected = [
+        f"{FORMS[test.law]} ({p_words(test.p_value)})" for test in fits.lack_of_fit if test.rejects
+    ]
+    if not rejected:
+        return ""
+    return (
+        f"The lack-of-fit test rejects {' and '.join(rejected)}: seeds and the resolution of d_k "
+        "do not explain how far D_K* scatters about it."
+    )
 
 
 def which_law(candidates: Sequence[Candidate], cells: str = "") -> str:

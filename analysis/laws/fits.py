@@ -28,6 +28,7 @@ from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.analysis.thresholds.comparable import laws_for
 from rgr_dist.paper import LARGEST_DEGREE
+from rgr_dist.search.confidence_interval import CONFIDENCE
 from rgr_dist.study.study import Study
 
 CELL_KINDS = {
@@ -62,6 +63,11 @@ class LackOfFit:
     scatter: float
     noise: float
     reduced: float
+
+    @property
+    def rejects(self) -> bool:
+        """Whether the cells lie too far from the law for seeds and resolution to explain."""
+        return self.p_value < 1 - CONFIDENCE
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,8 +25,10 @@ def law(results: StudyResults) -> Section | None:
     if not results.study.record.finds_D_K:
         return None
     figure = draw_law(drawn_cells_of(results), curves(results), published(results))
-    candidates = fits_of(results).candidates
-    words = [conclusions.which_law(candidates)] if candidates else []
+    fits = fits_of(results)
+    words = [conclusions.which_law(fits.candidates)] if fits.candidates else []
+    if rejected := conclusions.lack_of_fit(fits):
+        words.insert(0, rejected)
     return Section(name="law", title="The law of D_K*", words=words, figures=(figure,))
 
 
@@ -135,11 +137,13 @@ def _unknowns(row: Any) -> str:
 
 
 def _fits(results: StudyResults) -> Table:
-    theirs = laws_for(results.study)
+    theirs, fits = laws_for(results.study), fits_of(results)
+    rejected = {test.law: test.p_value for test in fits.lack_of_fit if test.rejects}
     rows = [
         dataclasses.asdict(law)
         | {"fit": law_words(law), "paper": paper_law_words(theirs.get(law.name))}
-        for law in sorted(distinct(fits_of(results).laws), key=lambda law: law.exponent is None)
+        | {"rejected": p_words(rejected[law.name]) if law.name in rejected else ""}
+        for law in sorted(distinct(fits.laws), key=lambda law: law.exponent is None)
     ]
 
     columns = [
@@ -151,6 +155,8 @@ def _fits(results: StudyResults) -> Table:
         Column("R²", "r2", form="z.3f"),
         Column("R², centred", "r2_centred", form="z.3f"),
     ]
+    if rejected:
+        columns.append(Column("rejected by lack of fit", "rejected", text=True))
     if theirs:
         columns.append(Column("the paper", "paper", text=True))
     caption = (
@@ -214,10 +220,6 @@ def _cells(results: StudyResults) -> Table:
 
 
 def _lack_of_fit(results: StudyResults) -> Table:
-    forms = {
-        "D_K_power": "a power of m′ log₂ m / d_model",
-        "D_K": "m′ log₂ m / d_model itself",
-    }
     return Table(
         name="table-lack-of-fit",
         caption=(
@@ -225,7 +227,7 @@ def _lack_of_fit(results: StudyResults) -> Table:
             "χ² is of the cells’ distances from the law, over what seeds and resolution explain."
         ),
         columns=[
-            Column("D_K* goes as", lambda row: forms[row["law"]], text=True),
+            Column("D_K* goes as", lambda row: conclusions.FORMS[row["law"]], text=True),
             _percent("scatter", "scatter"),
             _percent("noise", "seeds and resolution"),
             Column("χ²", "chi2", form=".0f"),

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from rgr_dist.analysis.laws import conclusions
-from rgr_dist.analysis.laws.fits import Fits
+from rgr_dist.analysis.laws.fits import Fits, LackOfFit
 from rgr_dist.analysis.laws.scaling_laws import Law
 from rgr_dist.analysis.laws.section import law_words, paper_law_words
 from rgr_dist.analysis.thresholds import findings
@@ -72,6 +72,22 @@ def test_the_headline_is_the_law_of_at_least_three_cells() -> None:
         "At m = 64, d_model = 16, D_K* = 20 at 2 heads of width 10; 2 more cells in the table; "
         "too few finished cells for a law."
     )
+
+
+def test_a_law_that_its_lack_of_fit_test_rejects_is_told() -> None:
+    numbers = {"n": 12, "chi2": 20.0, "degrees": 10, "scatter": 0.2, "noise": 0.1, "reduced": 2.0}
+    tests = [
+        LackOfFit(law="D_K_power", p_value=0.2, **numbers),  # type: ignore[arg-type]
+        LackOfFit(law="D_K", p_value=0.012, **numbers),  # type: ignore[arg-type]
+    ]
+    fits = replace(fits_of(FITTED, POWER), lack_of_fit=tests)
+    rejected = (
+        "The lack-of-fit test rejects m′ log₂ m / d_model itself (p = 0.012): seeds and the "
+        "resolution of d_k do not explain how far D_K* scatters about it."
+    )
+    assert conclusions.sentences(fits)[1] == rejected
+    assert conclusions.headline(fits, best_of((64, 20, "found"))).endswith(f". {rejected}")
+    assert conclusions.lack_of_fit(replace(fits, lack_of_fit=tests[:1])) == ""
 
 
 def test_the_headline_of_one_cell_is_its_threshold() -> None:
