@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import humanize
@@ -38,6 +38,11 @@ def clock(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:,.1f} h"
+
+
+def span(values: Sequence[int], to: str = " to ") -> str:
+    """The least and the largest of some whole numbers, ``64 to 1,024``; one, if they are equal."""
+    return to.join(f"{end:,}" for end in dict.fromkeys([min(values), max(values)]))
 
 
 def number(value: float, form: str) -> str:

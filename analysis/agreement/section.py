@@ -17,8 +17,6 @@ from rgr_dist.analysis.wording import number, plural
 
 def section(results: StudyResults) -> Section | None:
     """Our numbers beside the paper's; none for a grid: its thresholds are as coarse as its D_K."""
-    if not results.study.record.finds_D_K:
-        return None
     study = results.study
     if study.search.mode == "grid":
         return None

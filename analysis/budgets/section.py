@@ -13,8 +13,8 @@ from rgr_dist.analysis.budgets.figures import (
 from rgr_dist.analysis.budgets.step_limits import families, gains, limits
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.section import Column, Row, Section, Table
-from rgr_dist.analysis.rows import named
-from rgr_dist.analysis.wording import plural, with_range
+from rgr_dist.analysis.rows import named, rows_of
+from rgr_dist.analysis.wording import with_range
 
 GAINS = {
     "survives": "survives",
@@ -23,16 +23,10 @@ GAINS = {
     "none": "no gain at any limit",
     "cannot tell": "cannot be told",
 }
-ONE_LIMIT = (
-    "Each threshold is one of its cell's step limit: whether more training would lower it, this "
-    "study does not ask."
-)
 
 
 def section(results: StudyResults) -> Section | None:
     """D_K*(T), h*(T) and the gain of several heads; None where cells have one step limit."""
-    if not results.study.record.finds_D_K:
-        return None
     groups = families(results.study)
     if not groups:
         return None
@@ -44,32 +38,20 @@ def section(results: StudyResults) -> Section | None:
     return Section(
         name="training-time",
         title="Capacity or training time?",
-        words=sentences(results),
+        template="training-time",
+        values=step_limit_values(results),
         figures=(draw_training_time(curves), draw_one_head(curves, {r["anchor"]: r for r in ends})),
         shown=(_limits(ends), _gains([row for curve in curves for row in curve])),
         files={"gains": gains(results), "limits": limits(results)},
     )
 
 
-def sentences(results: StudyResults) -> list[str]:
-    """At how many cells more training still helps; none where every cell has one step limit."""
-    table = limits(results)
-    known = table["limited_by"].dropna()
-    if known.empty:
-        return []
-    cells, falls = plural(len(known), "cell"), int((known == "budget").sum())
-    still_falling = (
-        f"D_K* falls between the two largest step limits at {falls} of {cells}: there even the "
-        "last threshold is one of training time."
-    )
-    said = [still_falling]
-    if (results.thresholds["h"] == 1).any():
-        survives = int(table["gain"].isin(["survives", "shrinks"]).sum())
-        said.append(
-            "At the largest step limit the advantage of several heads over one survives, with its "
-            f"whole interval, at {survives} of {plural(len(table), 'cell')}."
-        )
-    return said
+def step_limit_values(results: StudyResults) -> dict[str, Any]:
+    """What ``sections/step-limits.html.j2`` says in words."""
+    return {
+        "limits": rows_of(limits(results)),
+        "has_one_head": (results.thresholds["h"] == 1).any(),
+    }
 
 
 def _limits(rows: list[dict[str, Any]]) -> Table:

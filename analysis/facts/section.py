@@ -13,51 +13,13 @@ from rgr_dist.analysis.facts import tables as facts
 from rgr_dist.analysis.facts.figures import draw_laws, draw_ranks, draw_taus
 from rgr_dist.analysis.facts.statements import statements
 from rgr_dist.analysis.facts.tables import laws_of_facts, rows_of_facts
-from rgr_dist.analysis.laws.scaling_laws import Law
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.section import Column, Section, Table, cell_column
-from rgr_dist.analysis.runs import cost_of
-from rgr_dist.analysis.wording import clock, plural, three_digits
-
-SOURCE = "“Paying Attention to Facts” (arXiv:2502.05076), of which we have a summary alone"
-
-
-def summary(results: StudyResults) -> Section:
-    """The head of the page."""
-    study, cost, rows = results.study, cost_of(results), rows_of_facts(results)
-    found = [row for row in rows if row["status"] == "found"]
-    widths = sorted(row["d_vo"] for row in found)
-    asked = (
-        f"For {plural(len(study.cells), 'cell')} of {_range([c.m for c in study.cells])} facts, "
-        "which are triples (key, query, value), we asked for the smallest value width d_vo of a "
-        f"head at which one attention layer holds them: a mean {_score(results)} of "
-        f"{study.search.target:g} over {plural(study.search.seeds, 'seed')}, for each "
-        f"{_arm(results)}. Layers were trained for at most "
-        f"{_range([cell.training.max_steps for cell in study.cells])} steps: a threshold is "
-        "one of that training."
-    )
-    tiles = [
-        (f"{len(found)} of {len(rows)}", "thresholds found"),
-        *([(_range(widths), "smallest d_vo")] if widths else []),
-        (f"{int(cost['runs'].sum()):,}", "training runs"),
-        (clock(float(cost["seconds"].sum())), "processor time"),
-    ]
-    return Section(
-        name="summary",
-        title=f"Study {study.name}",
-        template="facts-summary",
-        values={
-            "sentences": [asked, *facts.growth(_pooled(results)), _full_grid(results)],
-            "tiles": tiles,
-            "source": SOURCE,
-        },
-    )
+from rgr_dist.analysis.wording import three_digits
 
 
 def law(results: StudyResults) -> Section | None:
     """D_V* against the number of facts and the rank of the database."""
-    if results.study.record.axis != "d_vo":
-        return None
     rows = rows_of_facts(results)
     if len({row["facts"] for row in rows}) < 2:
         return None
@@ -89,17 +51,15 @@ def law(results: StudyResults) -> Section | None:
     return Section(
         name="facts-law",
         title="Capacity against facts and rank",
-        words=facts.growth(_pooled(results)),
+        words=facts.growth(facts.pooled_laws(results)),
         figures=(figure,),
         shown=(table,) if fitted else (),
         files={"facts-laws": pd.DataFrame(fitted)},
     )
 
 
-def ranks(results: StudyResults) -> Section | None:
+def ranks(results: StudyResults) -> Section:
     """What a layer's logits can be, against what the database is."""
-    if results.study.record.axis != "d_vo":
-        return None
     rows, arm = rows_of_facts(results), _arm(results)
     columns = [
         cell_column(),
@@ -125,8 +85,6 @@ def ranks(results: StudyResults) -> Section | None:
 
 def taus(results: StudyResults) -> Section | None:
     """Accuracy and rank of every trained layer at each tau."""
-    if results.study.record.axis != "d_vo":
-        return None
     measured = facts.runs(results)
     if not measured:
         return None
@@ -157,28 +115,16 @@ def taus(results: StudyResults) -> Section | None:
     )
 
 
-def said(results: StudyResults) -> Section | None:
+def said(results: StudyResults) -> Section:
     """Each statement of the summary, what we measured, and a verdict."""
-    if results.study.record.axis != "d_vo":
-        return None
     rows = statements(rows_of_facts(results), facts.runs(results), _arm(results))
-    words = [f"{SOURCE}. A verdict is of this study’s cells alone."]
-    words += [
-        f"“{row['statement']}”: {row['verdict']}. Measured: {row['measured']}." for row in rows
-    ]
     return Section(
         name="statements",
         title="What the summary states",
-        words=words,
+        template="statements",
+        values={"statements": rows},
         files={"statements": pd.DataFrame(rows)},
     )
-
-
-def _pooled(results: StudyResults) -> list[Law]:
-    """The laws of all families of databases together, where there is one setting."""
-    if len(results.study.search.arms) > 1:
-        return []
-    return [law for law in laws_of_facts(results) if ", " not in law.cells]
 
 
 def _share(scatter: float | None) -> str | None:
@@ -188,29 +134,3 @@ def _share(scatter: float | None) -> str | None:
 def _arm(results: StudyResults) -> str:
     sizes = results.study.search.sizes
     return sizes.shown(sizes.arm)
-
-
-def _score(results: StudyResults) -> str:
-    scores = {(cell.facts.score, cell.facts.tau) for cell in results.study.cells}
-    if len(scores) > 1:
-        return "accuracy by each cell’s τ"
-    ((score, tau),) = scores
-    return "argmax accuracy" if score == "argmax" else f"softmax≥{tau:g} accuracy"
-
-
-def _range(values: list[int]) -> str:
-    low, high = min(values), max(values)
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
-
-
-def _full_grid(results: StudyResults) -> str:
-    """What the search trained, and what a grid of every width would have."""
-    trained, taken = int(cost_of(results)["runs"].sum()), float(cost_of(results)["seconds"].sum())
-    grid = facts.grid_runs(results.study)
-    seconds = facts.grid_seconds(results.study, results.runs)
-    cost = f", about {clock(seconds)} of a processor at the pace of these runs" if seconds else ""
-    return (
-        f"The search trained {plural(trained, 'run')}, {clock(taken)} of a processor; a full "
-        f"grid of every d_vo and setting would take {plural(grid, 'run')}"
-        f"{cost}."
-    )

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from rgr_dist.analysis.facts.tables import by_tau
-from rgr_dist.analysis.wording import plural, three_digits
 
 Row = dict[str, Any]
+Frontier = list[tuple[int, int]]
+"""The smallest passing d_vo of each d_qk of a cell: (d_qk, d_vo), by d_qk."""
 OPEN = "not asked by this study"
 ALIKE = 0.02
 """Share of a rank within which distances are called alike."""
@@ -21,107 +21,101 @@ CLAIMED_TAU = 0.95
 
 
 def statements(rows: Sequence[Row], runs: Sequence[Row], arm: str) -> list[Row]:
-    """The four statements, each with ``measured`` and ``verdict``.
+    """The four statements, each with a ``verdict`` and the numbers that it follows from.
+
+    ``sections/statements.html.j2`` says what the numbers are.
 
     Args:
         rows: of ``rgr_dist.analysis.facts.tables.rows_of_facts``.
         runs: of ``rgr_dist.analysis.facts.tables.runs``.
         arm: what tells the settings apart.
     """
+    frontiers: dict[str, Frontier] = {}
+    for row in rows:
+        if arm == "d_qk" and row["d_vo"]:
+            frontiers.setdefault(row["cell_id"], []).append((row[arm], row["d_vo"]))
+    sorted_frontiers = [sorted(frontier) for frontier in frontiers.values()]
+    largest = max((row[arm] for row in rows), default=0)
     return [
-        _follows(rows, arm),
-        _routes(rows, arm),
-        _matches(runs),
-        _inflates(runs),
+        {"statement": "Capacity follows d_head,vo, not d_head,qk", **_follows(sorted_frontiers)},
+        {
+            "statement": "d_head,qk routes: a little is needed, more is neutral or worse",
+            **_routes(sorted_frontiers, largest),
+        },
+        {"statement": "τ = 0.95 matches rank best", **_matches(runs)},
+        {"statement": "Argmax and softmax inflate rank", **_inflates(runs)},
     ]
 
 
-def _follows(rows: Sequence[Row], arm: str) -> Row:
+def _follows(frontiers: Sequence[Frontier]) -> Row:
     """Of two widths, the one whose doubling does more: the slope of the frontier."""
-    told = {"statement": "Capacity follows d_head,vo, not d_head,qk"}
-    slopes = []
-    for own in _by_cell(rows).values():
-        found = [(row[arm], row["d_vo"]) for row in own if row["d_vo"]]
-        if arm == "d_qk" and len({width for width, _ in found}) > 1:
-            x, y = np.log(np.array(found, dtype=np.float64)).T
-            slopes.append(float(np.polyfit(x, y, 1)[0]))
+    logs = [np.log(frontier).T for frontier in frontiers if len(frontier) > 1]
+    slopes = [float(np.polyfit(d_qk, d_vo, 1)[0]) for d_qk, d_vo in logs]
     if not slopes:
-        return told | {"measured": "one d_qk in each cell", "verdict": OPEN}
-    mean = float(np.mean(slopes))
-    measured = (
-        f"twice the d_qk changes the smallest d_vo by {2**mean - 1:+.0%}, mean of "
-        f"{plural(len(slopes), 'cell')} ({2 ** min(slopes) - 1:+.0%} to "
-        f"{2 ** max(slopes) - 1:+.0%}); were the two alike, by −50%"
-    )
+        return {"verdict": OPEN}
+    ends = float(np.mean(slopes)), min(slopes), max(slopes)
+    changes = (2**slope - 1 for slope in ends)
     verdict = "supported" if max(abs(slope) for slope in slopes) < 0.5 else "mixed"
-    return told | {"measured": measured.replace("-", "−"), "verdict": verdict}
+    return {
+        "verdict": verdict,
+        "cells": len(slopes),
+        **dict(zip(("change", "change_low", "change_high"), changes, strict=True)),
+    }
 
 
-def _routes(rows: Sequence[Row], arm: str) -> Row:
+def _routes(frontiers: Sequence[Frontier], largest: int) -> Row:
     """Whether d_qk saves d_vo up to some width, and nothing beyond it."""
-    told = {"statement": "d_head,qk routes: a little is needed, more is neutral or worse"}
-    knees, worse, cells = [], 0, 0
-    for own in _by_cell(rows).values():
-        found = sorted((row[arm], row["d_vo"]) for row in own if row["d_vo"])
-        if arm != "d_qk" or len(found) < 3:
-            continue
-        cells += 1
-        least = min(width for _, width in found)
-        knees.append(next(at for at, width in found if width <= math.ceil(1.1 * least)))
-        worse += found[-1][1] > math.ceil(1.1 * least)
-    if not cells:
-        return told | {"measured": "fewer than three d_qk in each cell", "verdict": OPEN}
-    largest = max(row[arm] for row in rows)
-    measured = (
-        "the smallest d_vo is within 10% of its least from d_qk = "
-        f"{min(knees)} to {max(knees)} on, of up to {largest}; at the largest d_qk it is higher "
-        f"again in {worse} of {plural(cells, 'cell')}"
-    )
-    verdict = "supported" if max(knees) < largest else "mixed"
-    return told | {"measured": measured, "verdict": verdict}
+    knees, worse = [], 0
+    for found in frontiers:
+        if len(found) >= 3:
+            near = math.ceil(1.1 * min(width for _, width in found))
+            knees.append(next(at for at, width in found if width <= near))
+            worse += found[-1][1] > near
+    if not knees:
+        return {"verdict": OPEN}
+    return {
+        "verdict": "supported" if max(knees) < largest else "mixed",
+        "cells": len(knees),
+        "first_knee": min(knees),
+        "last_knee": max(knees),
+        "largest": largest,
+        "worse": worse,
+    }
 
 
 def _matches(runs: Sequence[Row]) -> Row:
     """At which tau the 0/1 tensor's rank is nearest to that of the logits."""
-    told = {"statement": "τ = 0.95 matches rank best"}
     if not runs:
-        return told | {"measured": "no run", "verdict": OPEN}
-    at = by_tau(list(runs))
-    least = min(row["gap"] for row in at)
-    best = [row["tau"] for row in at if row["gap"] <= least + 1e-9]
-    claimed = next(row for row in at if row["tau"] == CLAIMED_TAU)
-    most = max(row["gap"] for row in at)
+        return {"verdict": OPEN}
+    gaps = {row["tau"]: row["gap"] for row in by_tau(list(runs))}
+    least, most = min(gaps.values()), max(gaps.values())
+    best = [tau for tau, gap in gaps.items() if gap <= least + 1e-9]
     typical = float(np.mean([row["rank_logits"] for row in runs]))
-    measured = (
-        f"|rank softmax≥τ(L) − rank L|, both from unfoldings, is least at τ = "
-        f"{', '.join(f'{tau:g}' for tau in best)} ({three_digits(least)}); {claimed['gap']:.2f} at "
-        f"0.95 and at most {most:.2f}, means of {plural(len(runs), 'layer')}, whose rank L is "
-        f"{typical:.1f}"
-    )
     if most - least < ALIKE * typical:
         verdict = "not told apart, for the rank hardly changes with τ"
     else:
         verdict = "supported" if CLAIMED_TAU in best else "not supported"
-    return told | {"measured": measured, "verdict": verdict}
+    return {
+        "verdict": verdict,
+        "layers": len(runs),
+        "best_tau": ", ".join(f"{tau:g}" for tau in best),
+        "gap": least,
+        "claimed_gap": gaps[CLAIMED_TAU],
+        "largest_gap": most,
+        "rank_logits": typical,
+    }
 
 
 def _inflates(runs: Sequence[Row]) -> Row:
     """Layers whose argmax has provably more rank than their logits can have."""
-    told = {"statement": "Argmax and softmax inflate rank"}
     if not runs:
-        return told | {"measured": "no run", "verdict": OPEN}
-    above = [row for row in runs if row["rank_argmax"] > row["rank_bound"]]
-    most = max((row["rank_argmax"] / row["rank_bound"] for row in runs), default=0.0)
-    measured = (
-        "rank of argmax(L) from below exceeds the bound of Prop. 3.5 on rank(L) in "
-        f"{len(above)} of {plural(len(runs), 'layer')}, at most {three_digits(most)} times; the "
-        f"logits’ own exceeds it in {sum(row['rank_logits'] > row['rank_bound'] for row in runs)}"
-    )
-    return told | {"measured": measured, "verdict": "supported" if above else "not seen"}
-
-
-def _by_cell(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    own = defaultdict(list)
-    for row in rows:
-        own[row["cell_id"]].append(row)
-    return own
+        return {"verdict": OPEN}
+    times = [row["rank_argmax"] / row["rank_bound"] for row in runs]
+    above = sum(ratio > 1 for ratio in times)
+    return {
+        "verdict": "supported" if above else "not seen",
+        "layers": len(runs),
+        "above": above,
+        "most": max(times),
+        "logits_above": sum(row["rank_logits"] > row["rank_bound"] for row in runs),
+    }

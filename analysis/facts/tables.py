@@ -211,3 +211,10 @@ def by_tau(rows: Rows) -> Rows:
 def laws_of_facts(results: StudyResults) -> list[Law]:
     """The laws of D_V*."""
     return laws(rows_of_facts(results), results.study)
+
+
+def pooled_laws(results: StudyResults) -> list[Law]:
+    """The laws of all families of databases together, where there is one setting."""
+    if len(results.study.search.arms) > 1:
+        return []
+    return [law for law in laws_of_facts(results) if ", " not in law.cells]

@@ -23,13 +23,11 @@ from rgr_dist.paper import PublishedLaw
 from rgr_dist.study.axis import SizeAxis
 
 
-def section(results: StudyResults) -> Section | None:
+def section(results: StudyResults) -> Section:
     """What the number of heads, or the key width, does to the smallest width."""
     study, rows = results.study, heads_of(results)
-    if not study.record.finds_thresholds:
-        return None
     axis, cells, figures = study.search.sizes, drawn_cells_of(results), []
-    if study.record.finds_D_K:
+    if study.record.finds == "D_K":
         figures.append(draw_best_heads(cells, _curves(results), published(results)))
     if any(row[axis.total] is not None or row["at_least"] is not None for row in rows):
         figures.append(draw_thresholds_by_head(cells, rows, axis))
@@ -45,7 +43,7 @@ def section(results: StudyResults) -> Section | None:
         shown=shown,
         files={
             "thresholds": with_bits(thresholds)
-            if study.record.finds_D_K
+            if study.record.finds == "D_K"
             else pd.DataFrame(threshold_records(results)).drop(columns="cell"),
             axis.arms_key: by_heads_of(results),
             f"{one}_pool": pool_of(results),
@@ -88,7 +86,7 @@ def _equation(law: Law | PublishedLaw) -> str:
 
 def _thresholds(results: StudyResults) -> Table:
     rows, axis = heads_of(results), results.study.search.sizes
-    of_graph = [bits_column()] if results.study.record.finds_D_K else []
+    of_graph = [bits_column()] if results.study.record.finds == "D_K" else []
     columns = [
         cell_column(),
         Column(axis.shown_arm, axis.arm),

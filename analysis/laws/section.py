@@ -20,10 +20,8 @@ from rgr_dist.analysis.wording import MISSING, three_digits
 from rgr_dist.paper import PublishedLaw, capacity_scale, compression
 
 
-def law(results: StudyResults) -> Section | None:
+def law(results: StudyResults) -> Section:
     """The figure of D_K* and its ratio to the law's scale."""
-    if not results.study.record.finds_D_K:
-        return None
     figure = draw_law(drawn_cells_of(results), curves(results), published(results))
     fits = fits_of(results)
     words = [conclusions.which_law(fits.candidates)] if fits.candidates else []
@@ -74,10 +72,8 @@ def _power(factor: float, exponent: float) -> Curve:
     return lambda x: factor * x**exponent
 
 
-def which_law(results: StudyResults) -> Section | None:
+def which_law(results: StudyResults) -> Section:
     """The candidates by AICc and leave-one-out error, the fits, the cells' parts."""
-    if not results.study.record.finds_D_K:
-        return None
     fits = fits_of(results)
     words = [conclusions.which_law(fits.candidates)]
     if fits.candidates_wide:

@@ -30,16 +30,11 @@ def render(title: str, sections: Sequence[Section], files: Mapping[str, bytes]) 
     """
     environment = _environment()
     heads = sorted({h for each in sections for figure in each.figures for h in figure.heads})
-    bodies = [
-        environment.get_template(f"sections/{section.template}.html.j2").render(
-            section=section, wording=wording, paper=paper, **section.values
-        )
-        for section in sections
-    ]
+    bodies = [body_of(section) for section in sections]
     return environment.get_template("page.html.j2").render(
         title=title,
-        head=Markup(bodies[0]),
-        sections=list(zip(sections[1:], map(Markup, bodies[1:]), strict=True)),
+        head=bodies[0],
+        sections=list(zip(sections[1:], bodies[1:], strict=True)),
         style=Markup(_source("page.css")),
         marks=Markup(svg.STYLE + svg.head_rules(heads)),
         colours={theme: colours.variables(heads, theme) for theme in ("light", "dark")},
@@ -51,6 +46,12 @@ def render(title: str, sections: Sequence[Section], files: Mapping[str, bytes]) 
     )
 
 
+def body_of(section: Section) -> Markup:
+    """A section as HTML, without its heading."""
+    template = _environment().get_template(f"sections/{section.template}.html.j2")
+    return Markup(template.render(section=section, paper=paper, **section.values))
+
+
 @cache
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
@@ -60,7 +61,9 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["math"] = math
+    environment.filters |= {"math": math, "prose": prose}
+    for name in ("clock", "fixed", "number", "plural", "span", "three_digits"):
+        environment.filters[name] = getattr(wording, name)
     environment.globals["panel"] = svg.page_panel
     environment.globals["legend_mark"] = svg.legend_mark
     return environment
@@ -71,6 +74,11 @@ def math(text: Any) -> Markup:
     marked = re.sub(r"\b([Dd])_(K|V|k|vo|qk|model)\b", r"<i>\1</i><sub>\2</sub>", str(escape(text)))
     marked = re.sub(r" ?\^ ?([−-]?[\w.]+)", r"<sup>\1</sup>", marked)
     return Markup(re.sub(r"\bh\*", "<i>h</i>*", marked))
+
+
+def prose(text: Any) -> Markup:
+    """A paragraph of our own words, whose template has several lines, as one line of HTML."""
+    return Markup(" ").join(math(text).split())
 
 
 @cache

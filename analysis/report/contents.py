@@ -20,33 +20,38 @@ from rgr_dist.analysis.transitions import section as transitions
 
 Make = Callable[[StudyResults], Section | None]
 
-CONTENTS: tuple[Make, ...] = (
-    summary.section,
-    accuracy.section,
-    laws.law,
-    training_time.section,
-    agreement.section,
-    cells.section,
-    heads.section,
-    transitions.section,
-    laws.which_law,
-    theory.section,
-    facts.ranks,
-    facts.law,
-    facts.taus,
-    facts.said,
-    cost.section,
-    protocol.section,
-    provenance.section,
-    repeat.section,
+D_K, D_V, ACCURACY = ("D_K",), ("D_V",), ("accuracy",)
+
+CONTENTS: tuple[tuple[Make, tuple[str, ...]], ...] = (
+    (summary.section, D_K + D_V + ACCURACY),
+    (accuracy.section, ACCURACY),
+    (laws.law, D_K),
+    (training_time.section, D_K),
+    (agreement.section, D_K),
+    (cells.section, D_K + D_V),
+    (heads.section, D_K + D_V),
+    (transitions.section, D_K),
+    (laws.which_law, D_K),
+    (theory.section, D_K),
+    (facts.ranks, D_V),
+    (facts.law, D_V),
+    (facts.taus, D_V),
+    (facts.said, D_V),
+    (cost.section, D_K + D_V + ACCURACY),
+    (protocol.section, D_K + ACCURACY),  # the paper asks for no D_V
+    (provenance.section, D_K + D_V + ACCURACY),
+    (repeat.section, D_K + D_V + ACCURACY),
 )
-"""The sections in order; one that a study has nothing of is None, and is left out."""
+"""The sections in order, each with what a study of it finds (``Model.finds``).
+
+One that a study has nothing of is None, and is left out.
+"""
 
 
 def sections(results: StudyResults) -> list[Section]:
     """The sections of the study's page, the head first."""
-    makers = list(CONTENTS)
-    if results.study.search.mode == "grid":  # transitions are what it is run for
+    makers = [make for make, finds in CONTENTS if results.study.record.finds in finds]
+    if results.study.search.mode == "grid" and transitions.section in makers:  # it is run for them
         makers.remove(transitions.section)
         makers.insert(1, transitions.section)
     return [section for make in makers if (section := make(results)) is not None]

@@ -62,7 +62,7 @@ def differences(study: Study) -> list[tuple[str, str, str]]:
                 ours.setdefault(key, {}).setdefault(_text(value), []).append(study.name_of(cell))
                 theirs[key] = _text(papers.get(name))
     search = study.search
-    judged = study.record.finds_D_K
+    judged = study.record.finds == "D_K"
     for name, value, paper in (
         ("search.target", search.target, study.cells[0].record.target or Search().target),
         ("search.seeds", search.seeds, Search().seeds),

@@ -25,10 +25,10 @@ from rgr_dist.store.store import Store
 
 def headline(results: StudyResults) -> str:
     """The finding of the study in a sentence or two."""
-    record = results.study.record
-    if not record.finds_thresholds:
+    finds = results.study.record.finds
+    if finds == "accuracy":
         return accuracy.headline(splits_of(results))
-    if not record.finds_D_K:
+    if finds == "D_V":
         return facts.headline(facts.rows_of_facts(results), results.study)
     return conclusions.headline(fits_of(results), best_of(results))
 
@@ -69,7 +69,7 @@ def report(results: StudyResults) -> tuple[str, dict[str, bytes]]:
     """The page of a study as HTML, and the files beside it by name."""
     content = sections(results)
     files = files_of(content)
-    if results.study.record.finds_D_K:
+    if results.study.record.finds == "D_K":
         laws = {"laws": [asdict(law) for law in fits_of(results).laws]}
         files["laws.json"] = f"{json.dumps(laws, indent=2, allow_nan=False)}\n".encode()
     files["study.yaml"] = results.study.to_yaml().encode()

@@ -18,7 +18,6 @@ from rgr_dist.analysis.report.side_by_side_figure import draw_side_by_side
 from rgr_dist.analysis.rows import names_of, rows_of
 from rgr_dist.analysis.runs import cost_of
 from rgr_dist.analysis.splits.accuracy import splits_of
-from rgr_dist.analysis.thresholds import findings
 from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.analysis.thresholds.rows import cells_of
 from rgr_dist.analysis.wording import clock, plural, real_range, three_digits
@@ -30,33 +29,22 @@ Names = tuple[str, str]
 
 def summary(pair: Pair, names: Names) -> Section:
     """The head of the page."""
-    by_accuracy = _by_accuracy(pair)
     shared = len(cells_of(pair[0])) - len(_alone(pair)[0])
-    asked = f"We set {names[0]} beside {names[1]}: "
-    if shared:
-        asked += f"{plural(shared, 'cell')} of both in one table, and below it what else differs."
-    else:
-        asked += "they have no cell in common."
+    by_accuracy = _by_accuracy(pair)
     said = _accuracy_words(pair, names) if by_accuracy else _ratio_words(_pairs(pair, names), names)
-    tiles = [
-        (f"{int(cost_of(t)['runs'].sum()):,}", f"runs, {n}")
-        for t, n in zip(pair, names, strict=True)
-    ]
+    costs = [(cost_of(results), name) for results, name in zip(pair, names, strict=True)]
+    tiles = [(f"{int(cost['runs'].sum()):,}", f"runs, {name}") for cost, name in costs]
     tiles += [
-        (clock(float(cost_of(t)["seconds"].sum())), f"processor time, {n}")
-        for t, n in zip(pair, names, strict=True)
+        (clock(float(cost["seconds"].sum())), f"processor time, {name}") for cost, name in costs
     ]
+    study = pair[0].study
     return Section(
         name="summary",
         title=f"{names[0]} and {names[1]}",
-        template="summary",
-        values={
-            "sentences": [asked, *(said if shared else [])],
-            "tiles": tiles,
-            "target": None if by_accuracy else findings.target_words(pair[0].study),
-            "score": findings.score_words(pair[0].study),
-            "limit": "",
-        },
+        template="side-by-side",
+        words=said if shared else [],
+        values={"names": names, "shared": shared, "study": study, "tiles": tiles}
+        | {"finds": study.record.finds, "one_limit": False},
     )
 
 
@@ -184,7 +172,7 @@ def differences(pair: Pair, names: Names) -> Section:
 
 
 def _by_accuracy(pair: Pair) -> bool:
-    return not pair[0].study.record.finds_thresholds
+    return pair[0].study.record.finds == "accuracy"
 
 
 def _alone(pair: Pair) -> tuple[list[str], list[str]]:

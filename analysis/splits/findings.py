@@ -27,18 +27,6 @@ def headline(table: pd.DataFrame) -> str:
     return gains(table) if table.empty else f"{gains(table)} {collapses(table)}"
 
 
-def asked(study: Study) -> str:
-    """What the study asks."""
-    cells = plural(len(study.cells), "cell")
-    sizes = ", ".join(f"({cell.m}, {cell.d_model})" for cell in study.cells[:3])
-    sizes += ", …" if len(study.cells) > 3 else ""
-    return (
-        "Of one transformer block, trained to look up a stored relation and then a pair in its "
-        f"context, we asked how the accuracy depends on the number of heads h that share one total "
-        f"key width D_K, for {cells} of m items in d_model dimensions: (m, d_model) = {sizes}."
-    )
-
-
 def gains(table: pd.DataFrame) -> str:
     """For each cell, the split of the best accuracy, and what it gains over one head.
 

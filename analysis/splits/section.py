@@ -5,38 +5,15 @@ from __future__ import annotations
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.section import Column, Section, Table, cell_column
 from rgr_dist.analysis.rows import Row, name_keys, names_of, rows_of
-from rgr_dist.analysis.runs import cost_of, scored
+from rgr_dist.analysis.runs import scored
 from rgr_dist.analysis.splits import findings as accuracy
 from rgr_dist.analysis.splits.accuracy import guess, splits_of
 from rgr_dist.analysis.splits.figure import draw_accuracy
-from rgr_dist.analysis.wording import clock, plural, real_range
+from rgr_dist.analysis.wording import plural, real_range
 
 
-def summary(results: StudyResults) -> Section:
-    """The head of the page."""
-    study, cost = results.study, cost_of(results)
-    tiles = [
-        (f"{int(cost['runs'].sum()):,}", "training runs"),
-        (plural(study.search.seeds, "seed"), "at each split"),
-        (clock(float(cost["seconds"].sum())), "processor time"),
-    ]
-    return Section(
-        name="summary",
-        title=f"Study {study.name}",
-        template="summary",
-        values={
-            "sentences": [accuracy.asked(study), accuracy.headline(splits_of(results))],
-            "tiles": tiles,
-            "target": None,
-            "limit": "",
-        },
-    )
-
-
-def section(results: StudyResults) -> Section | None:
+def section(results: StudyResults) -> Section:
     """Accuracy and answers of NULL at every split."""
-    if results.study.record.finds_thresholds:
-        return None
     study, names = results.study, names_of(results)
     splits = [_named(results, row) for row in rows_of(splits_of(results))]
     runs = [row | name_keys(results, row) for row in rows_of(scored(results.searched, study))]

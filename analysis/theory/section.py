@@ -22,8 +22,6 @@ LINES = {2.0: "2 bits", 1.0: "1 bit", 0.5: "½ bit", 0.25: "¼ bit"}
 
 def section(results: StudyResults) -> Section | None:
     """Bounds, trained, constructed and trivial widths; None if the store has none to compare."""
-    if not results.study.record.finds_D_K:
-        return None
     found = theory(results)
     if found is None:
         return None

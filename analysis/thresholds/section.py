@@ -9,12 +9,10 @@ from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.analysis.thresholds.rows import STATUS, cells_of
 
 
-def section(results: StudyResults) -> Section | None:
+def section(results: StudyResults) -> Section:
     """The table of the cells, whose rows other parts of the page lead to."""
-    if not results.study.record.finds_thresholds:
-        return None
     axis, cells, best = results.study.search.sizes, cells_of(results), best_of(results)
-    width, arm, of_D_K = f"{axis.total}*", f"{axis.shown_arm}*", results.study.record.finds_D_K
+    width, arm, of_D_K = f"{axis.total}*", f"{axis.shown_arm}*", results.study.record.finds == "D_K"
     columns = [cell_column()]
     if best["max_steps"].nunique() > 1:
         columns.append(Column("step limit", "max_steps"))

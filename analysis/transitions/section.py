@@ -28,10 +28,8 @@ LOST = (
 )
 
 
-def section(results: StudyResults) -> Section | None:
+def section(results: StudyResults) -> Section:
     """Scores and shares of passing seeds against D_K, and all cells on one scale."""
-    if not results.study.record.finds_D_K:
-        return None
     probes, collapses = probes_of(results), collapses_of(results)
     fits = named(results, transitions_of(results))
     fitted = [row for row in fits if row["score_status"] == "fitted" or row["share_width"]]

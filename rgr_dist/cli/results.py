@@ -83,7 +83,7 @@ def threshold_sections(results: StudyResults) -> dict[str, list[dict[str, Any]]]
 
     study = results.study
     sections = {"thresholds": threshold_records(results), "best": best_records(results)}
-    if not study.record.finds_D_K and study.record.finds_thresholds:
+    if study.record.finds == "D_V":
         return sections
     if not study.has_alike_cells:
         return {name: [_unnamed(row) for row in rows] for name, rows in sections.items()}

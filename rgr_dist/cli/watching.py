@@ -95,7 +95,7 @@ def _page(study: Study, store: Store, version: str) -> str:
     sections = [state.section(results, search)]
     if not results.runs.empty:
         makers: tuple[Make, ...]
-        if study.record.finds_D_K:
+        if study.record.finds == "D_K":
             makers = (transitions.curves, cells.section)
         elif study.record.finds_thresholds:
             makers = (cells.section, heads.section)

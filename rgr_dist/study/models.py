@@ -72,9 +72,11 @@ class Model:
         return self.score == "error"
 
     @property
-    def finds_D_K(self) -> bool:
-        """Whether its thresholds are D_K*, which the laws of relations and the paper are of."""
-        return self.finds_thresholds and self.axis == "d_k"
+    def finds(self) -> Literal["D_K", "D_V", "accuracy"]:
+        """What a study of it finds: the smallest of a total width, or the score of every width."""
+        if not self.finds_thresholds:
+            return "accuracy"
+        return "D_K" if self.axis == "d_k" else "D_V"
 
     @property
     def holds(self) -> Literal["relations", "facts"]:

@@ -11,12 +11,13 @@ import pandas as pd
 import pytest
 from scipy import optimize
 
-from rgr_dist.analysis.budgets.section import sentences
+from rgr_dist.analysis.budgets.section import section
 from rgr_dist.analysis.budgets.step_limits import families, gains, limit_of, limits, verdict
 from rgr_dist.analysis.report.publish import report, write_report
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
 from tests.analysis import made_up
+from tests.analysis.page_numbers.reading import paragraphs
 
 STEPS = [1000, 2000, 4000, 8000, 16_000]
 
@@ -88,13 +89,13 @@ def test_what_limits_a_cell_and_what_an_endless_budget_would_need() -> None:
     assert table["cell_id"].tolist() == [study.cells[4].cell_id, study.cells[9].cell_id]
     assert table["limited_by"].tolist() == ["capacity", "capacity"]
     assert table["gain"].tolist() == ["shrinks", "shrinks"]  # from 80 / 40 to 24 / 16
-    falls, survives = sentences(results)
+    falls, survives = paragraphs(section(results))
     assert "falls between the two largest step limits at 0 of 2 cells" in falls
     assert "survives, with its whole interval, at 2 of 2 cells." in survives
     d_k[4][-1] = 3
     results = results_of(study, d_k)
     assert limits(results)["limited_by"].tolist() == ["budget", "budget"]
-    assert "at 2 of 2 cells" in sentences(results)[0]
+    assert "at 2 of 2 cells" in paragraphs(section(results))[0]
 
 
 def test_a_study_of_one_limit_says_that_it_does_not_ask() -> None:
@@ -102,7 +103,7 @@ def test_a_study_of_one_limit_says_that_it_does_not_ask() -> None:
     results = made_up.results_of(study, [], [made_up.threshold_row(study.cells[0], 1, 20)])
     table = limits(results)
     assert table.empty
-    assert sentences(results) == []
+    assert section(results) is None
     page, _ = report(results)
     assert "whether more training would lower it, this study does not ask." in page
 

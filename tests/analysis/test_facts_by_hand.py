@@ -217,43 +217,34 @@ def test_which_width_capacity_follows() -> None:
     level, falls = frontier("b", {1: 4, 2: 4, 4: 4}), frontier("c", {1: 8, 4: 4})
     alone = frontier("d", {1: 4, 2: None})
     told = statements([*halves, *level, *alone], [], "d_qk")[0]
-    assert told["verdict"] == "mixed"
-    assert told["measured"] == (
-        "twice the d_qk changes the smallest d_vo by −29%, mean of 2 cells (−50% to +0%); were "
-        "the two alike, by −50%"
+    assert (told["verdict"], told["cells"]) == ("mixed", 2)
+    assert [told[name] for name in ("change", "change_low", "change_high")] == pytest.approx(
+        [2**-0.5 - 1, -0.5, 0.0]
     )
     (supported, *_), (at_half, *_) = (
         statements([*level, *frontier("c", {1: 9, 4: width})], [], "d_qk") for width in (5, 4)
     )
     assert (supported["verdict"], at_half["verdict"]) == ("supported", "mixed")
-    assert statements(falls, [], "d_qk")[0]["measured"].endswith(", by −50%")
+    assert statements(falls, [], "d_qk")[0]["cells"] == 1
     for rows, arm in ((alone, "d_qk"), ([row | {"h": 1} for row in halves], "h")):
         open_ = statements(rows, [], arm)[0]
-        assert (open_["measured"], open_["verdict"]) == (
-            "one d_qk in each cell",
-            "not asked by this study",
-        )
+        assert (open_["verdict"], "cells" in open_) == ("not asked by this study", False)
 
 
 def test_where_key_width_stops_to_save_value_width() -> None:
     falls = frontier("a", {8: 20, 1: 40, 4: 22, 2: 23})  # 22 is the most that is within 10 % of 20
     rises = frontier("b", {1: 10, 2: 12, 8: 13})
     told = statements([*falls, *rises], [], "d_qk")[1]
-    assert (told["verdict"], told["measured"]) == (
-        "supported",
-        (
-            "the smallest d_vo is within 10% of its least from d_qk = 1 to 4 on, of up to 8; at "
-            "the largest d_qk it is higher again in 1 of 2 cells"
-        ),
-    )
+    del told["statement"]
+    assert told == {
+        "verdict": "supported", "cells": 2, "first_knee": 1, "last_knee": 4, "largest": 8,
+        "worse": 1,
+    }  # fmt: skip
     late = statements([*frontier("a", {1: 9, 2: 7, 4: 5})], [], "d_qk")[1]
-    assert (late["verdict"], late["measured"][:61]) == (
-        "mixed",
-        "the smallest d_vo is within 10% of its least from d_qk = 4 to",
-    )
+    assert (late["verdict"], late["first_knee"]) == ("mixed", 4)
     by_heads = [row | {"h": row["d_qk"]} for row in falls]
     for rows, arm in ((frontier("a", {1: 9, 2: 7, 4: None}), "d_qk"), (by_heads, "h")):
-        assert statements(rows, [], arm)[1]["measured"] == "fewer than three d_qk in each cell"
+        assert statements(rows, [], arm)[1]["verdict"] == "not asked by this study"
 
 
 def layer(gaps: dict[float, int], argmax: int = 5, bound: int = 6) -> dict[str, Any]:
@@ -265,33 +256,27 @@ def layer(gaps: dict[float, int], argmax: int = 5, bound: int = 6) -> dict[str, 
 def test_which_tau_matches_the_rank() -> None:
     runs = [layer({0.5: 4, 0.9: 1, 0.95: 1}), layer({0.5: 2, 0.9: -2, 0.95: 2})]
     told = statements([], runs, "d_qk")[2]
-    assert (told["verdict"], told["measured"]) == (
-        "supported",
-        (
-            "|rank softmax≥τ(L) − rank L|, both from unfoldings, is least at τ = 0.9, 0.95 (1.50); "
-            "1.50 at 0.95 and at most 3.00, means of 2 layers, whose rank L is 10.0"
-        ),
-    )
+    del told["statement"]
+    assert told == {
+        "verdict": "supported", "layers": 2, "best_tau": "0.9, 0.95", "gap": 1.5,
+        "claimed_gap": 1.5, "largest_gap": 3.0, "rank_logits": 10.0,
+    }  # fmt: skip
     other = statements([], [layer({0.5: 0, 0.95: 1})], "d_qk")[2]
     assert other["verdict"] == "not supported"
     alike = statements([], [layer({0.5: 1, 0.95: 1})], "d_qk")[2]
     assert alike["verdict"] == "not told apart, for the rank hardly changes with τ"
-    assert statements([], [], "d_qk")[2]["measured"] == "no run"
+    assert statements([], [], "d_qk")[2]["verdict"] == "not asked by this study"
 
 
 def test_layers_whose_argmax_has_more_rank_than_their_logits_can_have() -> None:
     runs = [layer({0.95: 0}, argmax=6, bound=6), layer({0.95: 0}, argmax=15, bound=10)]
     told = statements([], runs, "d_qk")[3]
-    assert (told["verdict"], told["measured"]) == (
-        "supported",
-        (
-            "rank of argmax(L) from below exceeds the bound of Prop. 3.5 on rank(L) in 1 of 2 "
-            "layers, at most 1.50 times; the logits’ own exceeds it in 1"
-        ),
-    )
+    del told["statement"]
+    assert told == {
+        "verdict": "supported", "layers": 2, "above": 1, "most": 1.5, "logits_above": 1,
+    }  # fmt: skip
     assert statements([], runs[:1], "d_qk")[3]["verdict"] == "not seen"
     assert statements([], [], "d_qk")[3] == {
         "statement": "Argmax and softmax inflate rank",
-        "measured": "no run",
         "verdict": "not asked by this study",
     }

@@ -11,11 +11,13 @@ from rgr_dist.analysis.laws import conclusions
 from rgr_dist.analysis.laws.fits import Fits, LackOfFit
 from rgr_dist.analysis.laws.scaling_laws import Law
 from rgr_dist.analysis.laws.section import law_words, paper_law_words
+from rgr_dist.analysis.report.sections import summary
 from rgr_dist.analysis.thresholds import findings
 from rgr_dist.analysis.thresholds.certificates import certificate_words
 from rgr_dist.paper import DENSE_LAW, LAWS, PublishedLaw
 from rgr_dist.study.from_yaml import parse_study
 from tests.analysis import made_up
+from tests.analysis.page_numbers.reading import paragraphs
 
 FITTED = Law(
     name="D_K",
@@ -108,64 +110,55 @@ def test_without_a_threshold_the_headline_says_why() -> None:
     )
 
 
-CELLS = [
-    {"m": 64, "d_model": 16, "full": "(m, d_model) = (64, 16)", "short": "(64, 16)"},
-    {"m": 128, "d_model": 16, "full": "(m, d_model) = (128, 16)", "short": "(128, 16)"},
-    {"m": 256, "d_model": 16, "full": "(m, d_model) = (256, 16)", "short": "(256, 16)"},
-]
-
-
-ROSE = (
-    "This width, D_K*, goes from 20 at (64, 16) to 190 at (256, 16), and the best number of heads "
-    "h* goes from 2 to 16."
-)
-OF_TWO = (
-    "This width, D_K*, goes from 20 at (256, 16) to 88 at (128, 16) in the 2 of 3 cells that have "
-    "one, and one number of heads, 4, is best throughout."
-)
-
-
 def test_what_was_asked() -> None:
     study = made_up.study_of([(64, 16), (128, 16), (256, 16)])
-    assert findings.asked(study, CELLS) == (
-        "For 3 cells of m items in d_model dimensions, from (m, d_model) = (64, 16) to (256, "
-        "16), we asked for the smallest total key width D_K = h · d_k at which an attention "
+    (said, *_) = paragraphs(summary.section(made_up.results_of(study, [], [])))
+    assert said == (
+        "For 3 cells of m items in dmodel dimensions, from (m, dmodel) = (64, 16) to (256, "
+        "16), we asked for the smallest total key width DK = h · dk at which an attention "
         "layer that takes the maximum over its heads (Sec. 4) holds a random permutation of them "
         "(m′ = m relations): a mean test score of 0.99 over 10 seeds, with the best number of "
         "heads h."
     )
-    one = findings.asked(made_up.study_of([(64, 16)]), CELLS[:1])
-    assert one.startswith("At (m, d_model) = (64, 16), m items in d_model dimensions, we asked")
+    one = made_up.results_of(made_up.study_of([(64, 16)]), [], [])
+    (said, *_) = paragraphs(summary.section(one))
+    assert said.startswith("At (m, dmodel) = (64, 16), m items in dmodel dimensions, we asked")
 
 
 @pytest.mark.parametrize(
     ("sizes", "where"),
     [
-        ([(64, 16)], "(m, d_model) = (64, 16)"),
-        ([(128, 16), (64, 32), (64, 16)], "(m, d_model) = (64, 16) to (128, 16)"),
+        ([(64, 16)], "(m, dmodel) = (64, 16)"),
+        ([(128, 16), (64, 32), (64, 16)], "(m, dmodel) = (64, 16) to (128, 16)"),
     ],
 )
 def test_what_was_asked_at_several_step_limits(sizes: list[tuple[int, int]], where: str) -> None:
     cells = [{"m": m, "d_model": d_model} for m, d_model in sizes]
     training = {"max_steps": [5000, 20_000]}
     study = parse_study({"name": "limits", "cells": cells, "training": training})
-    assert findings.asked(study, CELLS).startswith(
-        f"For {where}, m items in d_model dimensions, at step limits from 5,000 to 20,000, we asked"
+    (said, *_) = paragraphs(summary.section(made_up.results_of(study, [], [])))
+    assert said.startswith(
+        f"For {where}, m items in dmodel dimensions, at step limits from 5,000 to 20,000, we asked"
     )
 
 
 @pytest.mark.parametrize(
-    ("statuses", "words"),
+    ("widths", "words"),
     [
-        (["found", "censored"], ""),
-        (["open", "found"], "The study is not finished: 1 of 2 cells is open, and what"),
-        (["open", "open"], "The study is not finished: 2 of 2 cells are open, and what"),
+        ((5, 5), []),
+        ((5, None), ["The study is not finished: 1 of 2 cells is open, and what"]),
+        ((None, None), ["The study is not finished: 2 of 2 cells are open, and what"]),
     ],
 )
-def test_what_is_not_finished(statuses: list[str], words: str) -> None:
-    said = findings.unfinished([{"status": status} for status in statuses])
-    assert said.startswith(words)
-    assert bool(said) == bool(words)
+def test_what_is_not_finished(widths: tuple[int | None, ...], words: list[str]) -> None:
+    study = made_up.study_of([(64, 16), (64, 32)], heads=[1])
+    rows = [
+        made_up.threshold_row(cell, 1, d_k, **({} if d_k else {"status": "open"}))
+        for cell, d_k in zip(study.cells, widths, strict=True)
+    ]
+    said = paragraphs(summary.section(made_up.results_of(study, [], rows)))
+    told = [line.partition(" this page")[0] for line in said if line.startswith("The study is")]
+    assert told == words
 
 
 def test_a_law_in_words() -> None:
@@ -203,10 +196,14 @@ def test_what_limits_the_thresholds() -> None:
 
 def test_what_passes() -> None:
     study = made_up.study_of([(64, 16)], target=0.95)
-    assert findings.target_words(study) == "a mean test score of 0.95"
     cells = [{"m": 64, "d_model": 16}]
     errors = parse_study({"name": "errors", "model": "value", "cells": cells})
-    assert findings.target_words(errors) == "a mean test error (MSE) of at most 0.5"
+    for asked, what in (
+        (study, "a mean test score of 0.95 over"),
+        (errors, "a mean test error (MSE) of at most 0.5 over"),
+    ):
+        (said, *_) = paragraphs(summary.section(made_up.results_of(asked, [], [])))
+        assert what in said
 
 
 def test_a_certificate_without_a_pass_tells_the_failure() -> None:

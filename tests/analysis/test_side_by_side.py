@@ -76,16 +76,16 @@ def test_the_mean_ratio_is_geometric_with_its_interval_over_cells(
     section = side_by_side.summary(pair, NAMES)
     logs = np.log([2, 3, 1])
     low, high = np.exp(stats.t.interval(0.95, 2, logs.mean(), stats.sem(logs)))
-    assert section.values["sentences"][1] == (
+    assert section.words[0] == (
         f"other needs {math.exp(logs.mean()):#.3g} times the D_K* of one: the geometric mean over "
         f"3 cells, 95 % t-interval over these cells {low:#.3g} to {high:#.3g}."
     )
-    assert section.values["sentences"][2].startswith("The ratio goes from 1.00 at (m, d_model) = ")
+    assert section.words[1].startswith("The ratio goes from 1.00 at (m, d_model) = ")
 
 
 def test_equal_thresholds_are_told_as_such(pair: tuple[StudyResults, StudyResults]) -> None:
     section = side_by_side.summary((pair[0], pair[0]), NAMES)
-    assert section.values["sentences"][1:] == ["D_K* is the same in 5 cells."]
+    assert section.words == ["D_K* is the same in 5 cells."]
 
 
 def test_without_two_thresholds_there_is_no_ratio() -> None:
@@ -101,12 +101,12 @@ def test_without_two_thresholds_there_is_no_ratio() -> None:
         ] * 4
         assert not table.apart(row)
         summary = side_by_side.summary(pair, NAMES)
-        assert summary.values["sentences"][1:] == ["No cell has a threshold in both."]
+        assert summary.words == ["No cell has a threshold in both."]
 
 
 def test_one_ratio_has_no_interval() -> None:
     pair = found({(64, 16): 10}), found({(64, 16): 20})
-    assert side_by_side.summary(pair, NAMES).values["sentences"][1:] == [
+    assert side_by_side.summary(pair, NAMES).words == [
         "other needs 2.00 times the D_K* of one, in 1 cell."
     ]
 
@@ -150,7 +150,7 @@ def test_accuracies_are_compared_split_by_split() -> None:
     assert section is not None
     (row,) = section.shown[0].rows
     assert (row["D_K"], row["h"], row["difference"]) == (8, 1, 0.125)
-    assert side_by_side.summary(pair, NAMES).values["sentences"][1] == (
+    assert side_by_side.summary(pair, NAMES).words[0] == (
         "The accuracy of other less that of one is +0.125 on average over 1 split."
     )
     assert side_by_side.cells(pair, NAMES) is None

@@ -18,10 +18,8 @@ SEARCH = (
 )
 
 
-def section(results: StudyResults) -> Section | None:
+def section(results: StudyResults) -> Section:
     """Every setting; those that are not the paper's stand first."""
-    if results.study.record.axis != "d_k":  # the paper asks for D_K alone
-        return None
     study = results.study
     values = {"differences": differences(study), "settings": settings(study)}
     words = []

@@ -8,6 +8,9 @@ import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rgr_dist.analysis.page.render import body_of
+from rgr_dist.analysis.page.section import Section
+
 Record = dict[str, str]
 
 
@@ -101,6 +104,12 @@ def words(page: str, section: str) -> str:
     part = re.sub(r"<figure.*?</figure>|<table.*?</table>", "", part, flags=re.S)
     lines = re.findall(r"<(?:p|li|summary)\b[^>]*>(.*?)</(?:p|li|summary)>", part, flags=re.S)
     return "\n".join(html.unescape(re.sub(r"<[^>]+>", "", line)) for line in lines)
+
+
+def paragraphs(section: Section) -> list[str]:
+    """The paragraphs of a section by itself."""
+    found = re.findall(r"<p>(.*?)</p>", body_of(section), flags=re.S)
+    return [html.unescape(re.sub(r"<[^>]+>", "", text)) for text in found]
 
 
 def tiles(page: str) -> dict[str, str]:
