@@ -120,7 +120,7 @@ def _search(state: CellState) -> Steps:
             yield from _confirm(state, order)
         if len(state.refuted) == refuted:
             break
-    if plan.transition_seeds:
+    if plan.transition.seeds:
         yield from _transition(state, order)
 
 
@@ -128,7 +128,7 @@ def _follow_fails(state: CellState, order: list[int]) -> Steps:
     """What fails up to its limit with more steps fails here, and the evidence came with it."""
     for arm in order:
         if state.longer is not None and state.longer.brackets[arm].is_exhausted:
-            why = f"fails at {state.longer.plan.budget}"
+            why = f"fails at {state.longer.plan.budget.name}"
             yield from _probe(state, arm, state.plan.limit(arm), why)
 
 
@@ -248,7 +248,7 @@ def _bound_arm(state: CellState, arm: int) -> Steps:
         # What fails with more steps fails here, and the evidence came with it.
         failing = state.longer.brackets[arm].low
         if failing > bracket.low:
-            why = f"fails at {state.longer.plan.budget}"
+            why = f"fails at {state.longer.plan.budget.name}"
             yield from _probe(state, arm, failing, why)
             bracket = state.brackets[arm]
     if cap > bracket.low and (bracket.high is None or bracket.high > cap):
@@ -415,7 +415,7 @@ def _confirm(state: CellState, order: list[int]) -> Steps:
 
 def _transition(state: CellState, order: list[int]) -> Steps:
     """Run many seeds at every value near each threshold."""
-    share = state.plan.transition_window
+    share = state.plan.transition.window
     needs = []
     for arm in order:
         result = state.result(arm)

@@ -97,12 +97,12 @@ class CellState:
     @property
     def shorter(self) -> CellState | None:
         """The finished search at the smaller budget that this one follows."""
-        return self.guides.get(self.plan.shorter or "")
+        return self.guides.get(self.plan.budget.shorter or "")
 
     @property
     def longer(self) -> CellState | None:
         """The finished search at the larger budget that this one follows."""
-        return self.guides.get(self.plan.longer or "")
+        return self.guides.get(self.plan.budget.longer or "")
 
     @property
     def asked(self) -> dict[ProbeKey, int]:
@@ -134,7 +134,7 @@ class CellState:
         """Where the searches that this one follows found an arm's threshold, and what they say."""
         hints = []
         for guide in self.guides.values():
-            bracket, word = guide.brackets[arm], guide.plan.budget
+            bracket, word = guide.brackets[arm], guide.plan.budget.name
             if bracket.high is not None:
                 hints.append((bracket.high, f"passes at {word}"))
             if bracket.low and guide is self.longer:
@@ -195,7 +195,7 @@ class CellState:
         if want == "fresh seeds":
             return test.on_fresh(self.plan.confirm_seeds)
         if want == "transition":
-            return replace(self.test, seeds=self.plan.transition_seeds, extra=0)
+            return replace(self.test, seeds=self.plan.transition.seeds, extra=0)
         return test
 
     def outcome(self, need: Need) -> Outcome | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
 from typing import Literal, NamedTuple
@@ -36,7 +36,32 @@ class Words(NamedTuple):
     arms: str = "arms"
 
 
-STANDARD_WORDS = Words()
+class Budget(NamedTuple):
+    """A plan's place among those of the same cell at other budgets, such as limits of steps.
+
+    Attributes:
+        name: what the texts call it.
+        shorter: the plan at a smaller budget, if its search comes first. What passes there should
+            pass here: its thresholds are where this search starts.
+        longer: the plan at a larger budget, if its search comes first. What fails there should
+            fail here; the evidence mostly came with it.
+    """
+
+    name: str = ""
+    shorter: str | None = None
+    longer: str | None = None
+
+
+class Transition(NamedTuple):
+    """Seeds to run at every value near a threshold.
+
+    Attributes:
+        seeds: how many; 0 for none.
+        window: how near, as a share of the threshold.
+    """
+
+    seeds: int = 0
+    window: float = 0.5
 
 
 @dataclass(frozen=True)
@@ -108,13 +133,8 @@ class CellPlan:
         every_arm: the axes hold every arm from 1 on, and what fails at an arm and value also
             fails at smaller ones: few arms need to be tried.
         confirm_seeds: fresh seeds on which the threshold of every arm that is kept must pass too.
-        transition_seeds: seeds to run at every value near a threshold.
-        transition_window: how near, as a share of the threshold.
-        shorter: the plan of the same cell at a smaller budget, if its search comes first. What
-            passes there should pass here: its thresholds are where this search starts.
-        longer: the plan of the same cell at a larger budget, if its search comes first. What fails
-            there should fail here; the evidence mostly came with it.
-        budget: what the texts call this plan's budget.
+        transition: what is run beside the thresholds.
+        budget: which plans of the same cell this one follows.
         words: what the texts call values, costs and arms.
     """
 
@@ -131,12 +151,9 @@ class CellPlan:
     every_arm: bool = False
     keep_arms: tuple[int, ...] = ()
     confirm_seeds: int = 0
-    transition_seeds: int = 0
-    transition_window: float = 0.5
-    shorter: str | None = None
-    longer: str | None = None
-    budget: str = ""
-    words: Words = STANDARD_WORDS
+    transition: Transition = field(default=Transition())
+    budget: Budget = field(default=Budget())
+    words: Words = field(default=Words())
 
     def __post_init__(self) -> None:
         """Refuse what could not be searched.
@@ -154,7 +171,7 @@ class CellPlan:
     @property
     def guides(self) -> tuple[str, ...]:
         """The plans whose searches come before this one."""
-        return tuple(plan for plan in (self.shorter, self.longer) if plan is not None)
+        return tuple(plan for plan in self.budget[1:] if plan is not None)
 
     def limit(self, arm: int) -> int:
         """Largest value allowed for an arm."""

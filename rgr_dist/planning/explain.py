@@ -47,17 +47,18 @@ def explain_cell(
     listed = heads or shown_arms(state)
     shown = [row for row in decisions if row[of_arm] in listed]
     counted = shown if heads else decisions
+    test = state.test
+    sign = "at most" if test.minimise else "at least"
     facts = {
         "start": f"{sizes.total} near {own.D_K:.0f}, {of_arm} near {own.h:.1f}, from {own.source}",
-        "test": f"mean of {_seeds(state.test.seeds)} {_sign(state)} {state.test.target}",
+        "test": f"mean of {test.seeds} seed{'s' * (test.seeds > 1)} {sign} {test.target}",
         "finished": state.is_settled,
         "probes": len({(row[of_arm], row[of_value]) for row in counted}),
         "runs": sum(row["new_seeds"] for row in counted),
         "steps": sum(row["steps"] for row in counted),
         "seconds": sum(row["seconds"] for row in counted),
     }
-    failed = search.runs[search.runs["cell_id"] == cell.cell_id]
-    if lost := failures(failed):
+    if lost := failures(search.runs[search.runs["cell_id"] == cell.cell_id]):
         facts["failures"] = lost
     ends = [_end_row(state, sizes, arm) for arm in listed]
     return {"decisions": shown, sizes.arms_key: ends}, facts
@@ -89,14 +90,6 @@ def command_to_repeat(source: str, overrides: Sequence[str], cell: Cell, store: 
     engine = ["--engine", *names] if len(names) == 1 else []
     settings = [word for setting in chosen for word in ("--set", setting)]
     return shlex.join(["rgr", "run", source, *settings, *engine, "--out", "repeat"])
-
-
-def _seeds(count: int) -> str:
-    return "1 seed" if count == 1 else f"{count} seeds"
-
-
-def _sign(state: CellState) -> str:
-    return "at most" if state.test.minimise else "at least"
 
 
 def _runs_by_key(cell: Cell, sizes: SizeAxis, runs: pd.DataFrame) -> pd.DataFrame:

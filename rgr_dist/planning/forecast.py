@@ -30,8 +30,6 @@ NARROW_TRANSFORMER = 1e8
 """The same for each dimension of a narrow transformer's embedding, measured on ``gpt2-small``."""
 BYTES_PER_RUN = 400
 """Parquet bytes of a stored run, measured on parts of ten rows."""
-
-
 PROJECTIONS = 100
 """Projections that a construction usually takes where it passes; closed forms take one."""
 
@@ -120,19 +118,17 @@ def _forecast_cell(
         return total, state
     assumed: dict[ProbeKey, Verdict] = {}
     state = _look_ahead(state, assumed, guides)
-    while state.needs:
-        for need in state.needs:
+    while needs := state.needs:
+        for need in needs:
             passes = _expected_pass(state, need)
             if state.longer is None or need.key not in state.longer.used:
                 total += _probe_work(cell, state, need, passes)
             assumed[need.key] = "pass" if passes else "fail"
-        if any(need.want != "verdict" for need in state.needs):
-            # Which seeds are wanted next depends on their scores: those of this step alone count.
-            needs = state.needs
-            state = _look_ahead(state, assumed, guides)
-            state.needs = ()
-            return total + Forecast(at_least=not state.plan.every_value or not needs), state
         state = _look_ahead(state, assumed, guides)
+        if any(need.want != "verdict" for need in needs):
+            # Which seeds are wanted next depends on their scores: those of this step alone count.
+            state.needs = ()
+            return total + Forecast(at_least=not state.plan.every_value), state
     return total, state
 
 
@@ -141,21 +137,18 @@ def work_done(runs: pd.DataFrame, study: Study) -> float:
     width = study.search.sizes.total
     taken = runs[["cell_id", width]].assign(steps=trained_steps(runs))
     total = taken.groupby(["cell_id", width], as_index=False, sort=False)["steps"].sum()
-    cells, work = {cell.cell_id: cell for cell in study.cells}, 0.0
-    for cell_id, wide, steps in zip(*(total[name].tolist() for name in total), strict=True):
-        if cell_id in cells:
-            work += step_cost(cells[cell_id], wide) * steps
-    return work
+    cells = {cell.cell_id: cell for cell in study.cells}
+    rows = zip(*(total[name].tolist() for name in total), strict=True)
+    return float(sum(step_cost(cells[cell_id], wide) * steps for cell_id, wide, steps in rows))
 
 
 def seconds_per_work(runs: pd.DataFrame, study: Study) -> float:
     """Seconds of one core for a multiply-add: measured on the study's runs, else a guess."""
-    own = runs[runs["cell_id"].isin([cell.cell_id for cell in study.cells])]
-    work = work_done(own, study)
+    work = work_done(runs, study)
     if work:
-        return float(own["seconds"].sum()) / work
+        return float(runs["seconds"].sum()) / work
     pace = MULTIPLY_ADDS_PER_SECOND
-    if study.cells[0].record.task == "matching":
+    if study.record.task == "matching":
         pace = min(pace, NARROW_TRANSFORMER * study.cells[0].d_model)
     return 1 / pace
 
@@ -168,9 +161,13 @@ UNMEASURED_TIMES = 100.0
 
 def most_work(cell: Cell, width: float, runs: int) -> float:
     """Multiply-adds of so many runs that all go on to their limit."""
+    return runs * _most_steps(cell) * step_cost(cell, width)
+
+
+def _most_steps(cell: Cell) -> int:
+    """Steps of a run that goes on to its limit."""
     is_made = cell.record.task == "construction"
-    steps = cell.construction.iterations if is_made else cell.training.max_steps
-    return runs * steps * step_cost(cell, width)
+    return cell.construction.iterations if is_made else cell.training.max_steps
 
 
 def limit_seconds(work: float, seconds_per_work: float | None) -> float:
@@ -206,9 +203,9 @@ def _probe_work(cell: Cell, state: CellState, need: Need, passes: bool) -> Forec
     known = len(state.evidence.get(need.key, {}))
     whole = passes or need.want != "verdict"
     runs = max(0, (test.seeds if whole else min(FAIL_SEEDS, test.seeds)) - known)
-    if cell.record.task == "construction":
-        rounds = runs * (PROJECTIONS if passes else cell.construction.iterations)
-        return Forecast(1, runs, rounds, rounds * step_cost(cell, state.plan.cost_of(*need.key)))
-    stops_early = passes and cell.record.stops_early
-    steps = runs * cell.training.max_steps * (PASS_SHARE if stops_early else 1.0)
+    steps: float = runs * _most_steps(cell)
+    if passes and cell.record.task == "construction":
+        steps = runs * PROJECTIONS
+    elif passes and cell.record.stops_early:
+        steps *= PASS_SHARE
     return Forecast(1, runs, steps, steps * step_cost(cell, state.plan.cost_of(*need.key)))

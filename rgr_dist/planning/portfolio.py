@@ -23,7 +23,7 @@ from rgr_dist.planning.forecast import step_cost
 from rgr_dist.search.cell_state import CellState
 from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.search.probe_verdict import SeedTest
-from rgr_dist.search.protocol import CellPlan, Probe, ProbeKey
+from rgr_dist.search.protocol import Budget, CellPlan, Probe, ProbeKey, Transition
 from rgr_dist.store.schema import OF_FACTS, RUNS
 from rgr_dist.store.store import Store
 from rgr_dist.study.axis import SizeAxis
@@ -51,8 +51,11 @@ def plan_cell(
     guess = expected or papers_expectation(cell)
     grid = search.mode == "grid"
     at = budgets.index(cell) if cell in budgets else 0
-    is_last = at + 1 >= len(budgets)
-    longer = None if is_last or (at == 0 and not grid) else budgets[at + 1].cell_id
+    shorter = longer = None
+    if at + 1 < len(budgets) and (at or grid):
+        longer = budgets[at + 1].cell_id
+    elif at and not grid:
+        shorter = budgets[0].cell_id
     return CellPlan(
         cell=cell.cell_id,
         axes=_axes(cell, search),
@@ -66,11 +69,8 @@ def plan_cell(
         every_arm=search.arms == "all",
         keep_arms=search.keep_heads,
         confirm_seeds=search.confirm_seeds,
-        transition_seeds=search.transition_seeds,
-        transition_window=search.transition_window,
-        shorter=budgets[0].cell_id if is_last and at and not grid else None,
-        longer=longer,
-        budget=f"{cell.training.max_steps} steps",
+        transition=Transition(search.transition_seeds, search.transition_window),
+        budget=Budget(f"{cell.training.max_steps} steps", shorter, longer),
         words=search.sizes.words,
     )
 
@@ -272,8 +272,7 @@ class Feed:
         """Tell the search of a run, if it is one of the study's and did not fail."""
         if row["stop_reason"] == "failed" or row["cell_id"] not in self.cells:
             return
-        diverged = row["stop_reason"] == "diverged"
-        score = self.portfolio.test.worst if diverged else row["score"]
+        score = self.portfolio.test.worst if row["stop_reason"] == "diverged" else row["score"]
         self.portfolio.tell(row["cell_id"], *self.sizes.key(row), row["seed"], score)
 
     def tell_all(self, runs: pd.DataFrame) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.search.probe_verdict import SeedTest
-from rgr_dist.search.protocol import CellPlan, ProbeKey
+from rgr_dist.search.protocol import Budget, CellPlan, ProbeKey
 from tests.search.oracles import plans
 from tests.search.simulated_cells import SimulatedCell, Workers, axes_to, cell_of, table
 
@@ -20,11 +20,11 @@ TEST = SeedTest(0.99, 3)
 def chained(plan: CellPlan, count: int) -> list[CellPlan]:
     """The plan at so many budgets: the smallest first, then the largest, then downwards."""
     names = [f"budget {at}" for at in range(count)]
-    chain = [replace(plan, cell=name, budget=name) for name in names]
+    chain = [replace(plan, cell=name, budget=Budget(name)) for name in names]
     for at in range(1, count - 1):
-        chain[at] = replace(chain[at], longer=names[at + 1])
+        chain[at] = replace(chain[at], budget=Budget(names[at], longer=names[at + 1]))
     if count > 1:
-        chain[-1] = replace(chain[-1], shorter=names[0])
+        chain[-1] = replace(chain[-1], budget=Budget(names[-1], shorter=names[0]))
     return chain
 
 
@@ -93,9 +93,9 @@ def test_what_longer_runs_tell_saves_probes_and_changes_nothing(
 def test_a_larger_budget_starts_where_the_smaller_one_passes() -> None:
     """At the small budget 20 passes; the large one probes there first, then the values below."""
     axes = axes_to({1: 64})
-    small = CellPlan("small", axes, 10.0, intervals=False, budget="100 steps")
-    middle = replace(small, cell="middle", longer="large", budget="200 steps")
-    large = replace(small, cell="large", shorter="small", budget="400 steps")
+    small = CellPlan("small", axes, 10.0, intervals=False, budget=Budget("100 steps"))
+    middle = replace(small, cell="middle", budget=Budget("200 steps", longer="large"))
+    large = replace(small, cell="large", budget=Budget("400 steps", shorter="small"))
     portfolio = Portfolio([large, middle, small], TEST)
     thresholds = {"small": 20, "middle": 18, "large": 16}
     cells = [
@@ -121,7 +121,7 @@ def test_a_larger_budget_starts_where_the_smaller_one_passes() -> None:
 
 
 def test_until_the_search_that_it_follows_is_done_a_budget_needs_nothing() -> None:
-    plan = CellPlan("large", axes_to({1: 64}), 10.0, shorter="small")
+    plan = CellPlan("large", axes_to({1: 64}), 10.0, budget=Budget(shorter="small"))
     portfolio = Portfolio([plan, CellPlan("small", axes_to({1: 64}), 10.0)], TEST)
     state = portfolio.state("large")
     assert (state.is_waiting, state.is_done, state.needs) == (True, False, ())

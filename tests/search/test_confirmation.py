@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from rgr_dist.search.cell_search import replay
 from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.search.probe_verdict import SeedTest
-from rgr_dist.search.protocol import CellPlan, ProbeKey, ProbeResult
+from rgr_dist.search.protocol import CellPlan, ProbeKey, ProbeResult, Transition
 from tests.search.oracles import plans
 from tests.search.simulated_cells import SimulatedCell, Workers, axes_to, rows, search
 
@@ -172,8 +172,7 @@ def test_a_confirmed_winner_that_is_retested_must_be_confirmed_anew() -> None:
 
 def test_every_value_near_a_threshold_takes_the_seeds_of_the_transition() -> None:
     plan = CellPlan(
-        "cell", axes_to({1: 32, 4: 8}), 8.0, intervals=False, transition_seeds=7,
-        transition_window=0.25,
+        "cell", axes_to({1: 32, 4: 8}), 8.0, intervals=False, transition=Transition(7, 0.25),
     )  # fmt: skip
     cell = SimulatedCell(plan, SeedTest(0.99, 2), lambda arm, v, seed: float(arm * v >= 16))
     state, evidence = search(cell)
