@@ -96,14 +96,13 @@ def resident_mib() -> float:
 
 def run(probes: int, slots: int, temporary: Path) -> Watch:
     """Carry so many probes out on a local Ray."""
-    from rgr_dist.running.cluster import connect
-    from rgr_dist.search.tune.forgetting import TidyTrainable
-    from rgr_dist.search.tune.runner import run_trials
-    from rgr_dist.search.tune.scheduler import SeedScheduler
-    from rgr_dist.search.tune.searcher import ThresholdSearcher
-    from rgr_dist.search.tune.stopper import UntilDone
+    from ray.tune import Trainable
 
-    class NoCost(TidyTrainable):
+    from rgr_dist.running.cluster import connect
+    from rgr_dist.search.tune.runner import WhileNeeded, run_trials
+    from rgr_dist.search.tune.searcher import ProbeSearcher
+
+    class NoCost(Trainable):
         """Answers at once."""
 
         def setup(self, config: dict[str, Any]) -> None:
@@ -117,7 +116,8 @@ def run(probes: int, slots: int, temporary: Path) -> Watch:
 
         def step(self) -> dict[str, Any]:
             """Its scores."""
-            return {"seeds": self.answer["seeds"], "score": float(self.answer["passes"])}
+            score = float(self.answer["passes"])
+            return {"seeds": self.answer["seeds"], "score": score, "done": True}
 
     watch = Watch([mark for mark in (1000, 5000) if mark < probes] + [probes], temporary)
     portfolio = made_up(-(-probes // PROBES_PER_CELL) + slots)
@@ -127,24 +127,17 @@ def run(probes: int, slots: int, temporary: Path) -> Watch:
         passing = passes(probe.cell, probe.arm, probe.value)
         return {"seeds": list(probe.seeds), "passes": passing}
 
-    def record(probe: Probe, result: dict[str, Any]) -> None:
+    def record(trial_id: str, probe: Probe, result: dict[str, Any]) -> None:
         for seed in result["seeds"]:
             portfolio.tell(probe.cell, probe.arm, probe.value, seed, result["score"])
         watch.probe()
 
-    searcher = ThresholdSearcher(portfolio, config_of)
-    scheduler = SeedScheduler(searcher, record)
+    searcher = ProbeSearcher(portfolio, config_of, record, slots=lambda: slots)
+    stop = WhileNeeded(searcher, ends_all=lambda: len(watch.at) >= probes)
     with connect("local", slots):
-        run_trials(
-            NoCost,
-            searcher,
-            slots,
-            {"cpu": 1},
-            scheduler=scheduler,
-            stop=UntilDone(lambda: len(watch.at) >= probes or portfolio.is_done),
-        )
-    if scheduler.fault is not None:
-        raise scheduler.fault
+        run_trials(NoCost, searcher, {"cpu": 1}, stop=stop)
+    if searcher.fault is not None:
+        raise searcher.fault
     return watch
 
 

@@ -16,15 +16,26 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rgr_dist.open_study import OpenStudy, load, run
     from rgr_dist.search.tune.find_threshold import find_threshold, find_thresholds
+    from rgr_dist.search.tune.threshold_search import ThresholdSearch
     from rgr_dist.store.store import Store
     from rgr_dist.study.study import Study
 
-__all__ = ["OpenStudy", "Store", "Study", "find_threshold", "find_thresholds", "load", "run"]
+__all__ = [
+    "OpenStudy",
+    "Store",
+    "Study",
+    "ThresholdSearch",
+    "find_threshold",
+    "find_thresholds",
+    "load",
+    "run",
+]
 
 _NAMES = {
     "OpenStudy": ("rgr_dist.open_study", "OpenStudy"),
     "Store": ("rgr_dist.store.store", "Store"),
     "Study": ("rgr_dist.study.study", "Study"),
+    "ThresholdSearch": ("rgr_dist.search.tune.threshold_search", "ThresholdSearch"),
     "find_threshold": ("rgr_dist.search.tune.find_threshold", "find_threshold"),
     "find_thresholds": ("rgr_dist.search.tune.find_threshold", "find_thresholds"),
     "load": ("rgr_dist.open_study", "load"),

@@ -88,6 +88,11 @@ class Portfolio:
         self._failed[cell].add(key)
         self._changed(cell)
 
+    def hold(self, probe: Probe) -> None:
+        """Somebody runs the seeds of this probe already, asked for by a search before this one."""
+        self._running[probe.cell, probe.key].update(probe.seeds)
+        self._guesses.pop(probe.cell, None)
+
     def release(self, probe: Probe) -> None:
         """Nobody runs the seeds of this probe any more."""
         running = self._running[probe.cell, probe.key]

@@ -24,8 +24,7 @@ from rgr_dist.planning.portfolio import Feed
 from rgr_dist.search.protocol import Probe
 
 if TYPE_CHECKING:
-    from rgr_dist.search.tune.scheduler import SeedScheduler
-    from rgr_dist.search.tune.searcher import ThresholdSearcher
+    from rgr_dist.search.tune.searcher import ProbeSearcher
 
 LONGEST_LOOK_AWAY = 5.0
 """Seconds between two looks, of which more are not counted: this process was stopped itself."""
@@ -101,26 +100,29 @@ class TimeLimits:
         self,
         feed: Feed,
         pace: Pace,
-        searcher: ThresholdSearcher,
-        scheduler: SeedScheduler,
+        searcher: ProbeSearcher,
         shortest: float,
         say: Callable[[str], None],
     ) -> None:
         self._feed, self._pace, self._say = feed, pace, say
-        self._searcher, self._scheduler, self._shortest = searcher, scheduler, shortest
+        self._searcher, self._shortest = searcher, shortest
         self._waited: dict[str, float] = {}
         self._looked = time.monotonic()
 
-    def check(self) -> None:
-        """End the worker of every trial that is overdue."""
+    def check(self, running: Mapping[str, Any]) -> None:
+        """End the worker of every trial that is overdue.
+
+        Args:
+            running: the trials that have a worker, by their id.
+        """
         import ray
 
         now = time.monotonic()
         passed, self._looked = min(now - self._looked, LONGEST_LOOK_AWAY), now
         waited, self._waited = self._waited, {}
-        for trial_id, trial in list(self._scheduler.live.items()):
+        for trial_id, trial in running.items():
             probe, worker = self._searcher.probes.get(trial_id), trial.temporary_state.ray_actor
-            if probe is None or worker is None:  # it has no worker yet
+            if probe is None or worker is None:  # it is about to end
                 continue
             self._waited[trial_id] = waited.get(trial_id, 0.0) + passed
             limit = self.limit(probe)

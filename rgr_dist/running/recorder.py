@@ -38,7 +38,7 @@ class Recorder:
         self.pace = Pace(self.feed)
         self._tables_written = time.monotonic()
 
-    def record(self, probe: Probe, result: dict[str, Any]) -> None:
+    def record(self, trial_id: str, probe: Probe, result: dict[str, Any]) -> None:
         """Take in the rows of a trial: those of its runs, and what they tell at other limits.
 
         Raises:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -110,14 +110,11 @@ def _train(
     """Train what the search asks for, until it needs nothing more."""
     from ray.tune import with_parameters
 
-    from rgr_dist.running.callbacks import Heartbeat
     from rgr_dist.running.ray_health import RayHealth
     from rgr_dist.running.worker import ProbeTrainable, probe_config
     from rgr_dist.search.tune.lost_workers import Cause
-    from rgr_dist.search.tune.runner import run_trials
-    from rgr_dist.search.tune.scheduler import SeedScheduler
-    from rgr_dist.search.tune.searcher import ThresholdSearcher
-    from rgr_dist.search.tune.stopper import UntilDone
+    from rgr_dist.search.tune.runner import Watch, WhileNeeded, run_trials
+    from rgr_dist.search.tune.searcher import ProbeSearcher
 
     portfolio, engine, gpus = search.portfolio, execution.engine, execution.gpus
     device = "cuda" if gpus else "cpu"
@@ -134,13 +131,9 @@ def _train(
             health.check()  # a Ray that died takes every worker with it: that is no failed run
             recorder.record_lost(probe, engine, device, WHY[cause])
 
-        searcher = ThresholdSearcher(portfolio, config_of, lost)
-        scheduler = SeedScheduler(searcher, recorder.record)
-        limits = TimeLimits(feed, recorder.pace, searcher, scheduler, shortest_limit, view.say)
-
-        def beat() -> None:
+        def beat(running: Mapping[str, Any]) -> None:
             health.check()
-            limits.check()
+            limits.check(running)
             for line in health.news():
                 view.say(line)
             recorder.show()
@@ -151,14 +144,21 @@ def _train(
 
         resize(summary.workers)
         is_here = execution.address == "local"
+        slots = ClusterSlots(execution.cpus, gpus, resize)
+        searcher = ProbeSearcher(
+            portfolio,
+            config_of,
+            recorder.record,
+            on_lost=lost,
+            slots=(lambda: summary.workers) if is_here else slots,
+        )
+        limits = TimeLimits(feed, recorder.pace, searcher, shortest_limit, view.say)
         run_trials(
             with_parameters(ProbeTrainable, arrays=assets.needed(study.cells)),
             searcher,
-            summary.workers if is_here else ClusterSlots(execution.cpus, gpus, resize),
             {"cpu": 1, "gpu": gpus},
-            scheduler=scheduler,
-            stop=UntilDone(lambda: portfolio.is_done),
-            callbacks=[Heartbeat(beat)],
+            stop=WhileNeeded(searcher),
+            callbacks=[Watch(searcher, beat)],
         )
-    if scheduler.fault is not None:
-        raise scheduler.fault
+    if searcher.fault is not None:
+        raise searcher.fault

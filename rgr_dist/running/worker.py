@@ -11,10 +11,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ray import tune
+
 from rgr_dist.engines.api import Engine, Outcome
 from rgr_dist.engines.choose import make_engine
 from rgr_dist.search.protocol import Probe
-from rgr_dist.search.tune.forgetting import TidyTrainable
 from rgr_dist.store.row import run_row
 from rgr_dist.study import assets
 from rgr_dist.study.cell import Cell, Run
@@ -44,7 +45,7 @@ def probe_config(
     }
 
 
-class ProbeTrainable(TidyTrainable):
+class ProbeTrainable(tune.Trainable):
     """One trial trains the seeds it is given of one probe, together, in its only step.
 
     Its result holds ``rows``, one stored run each. A step that raises is reported as failed
@@ -70,8 +71,9 @@ class ProbeTrainable(TidyTrainable):
         return True
 
     def step(self) -> dict[str, Any]:
-        """Train the seeds; the scheduler then stops the trial."""
-        return {"rows": train_rows(self.engine, self.runs, self.device, self.budgets)}
+        """Train the seeds."""
+        rows = train_rows(self.engine, self.runs, self.device, self.budgets)
+        return {"rows": rows, "done": True}
 
 
 def train_rows(

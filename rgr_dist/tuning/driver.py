@@ -107,7 +107,7 @@ def _tune_here(tuning: Tuning, say: Callable[[str], None], execution: Execution)
         )
         with RayHealth() as health:
             beat = Heartbeat(health.check)
-            run_trials(trainable, search, slots, {"cpu": 1}, callbacks=[beat])
+            run_trials(trainable, search, {"cpu": 1}, slots=slots, callbacks=[beat])
     if search.fault is not None:
         raise search.fault
     return tuned_by(search, tuning)

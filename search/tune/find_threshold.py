@@ -6,22 +6,34 @@ is imported and started when a trial has to run, and not before.
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from rgr_dist.search.tune import arguments
-from rgr_dist.search.tune.question import Question
+from rgr_dist.search.tune.question import Cost, Question
 from rgr_dist.search.tune.score_file import ScoreFile
 from rgr_dist.search.tune.setting_search import SettingSearch
 from rgr_dist.search.tune.threshold import Mode, Threshold, Thresholds
 
 if TYPE_CHECKING:
+    from ray.tune import Callback, RunConfig
+
     from rgr_dist.search.tune.runner import Resources
 
 Trainable = Callable[..., Any] | type
-Cost = Callable[[int, dict[str, Any]], float]
 Bounds = tuple[float | None, float | None]
+ELSEWHERE = {
+    "num_samples": "the search decides how many trials it needs",
+    "param_space": "give config: one value of each name, or lists of them as over",
+    "scheduler": "pass rgr_dist.ThresholdSearch to a Tuner of your own",
+    "search_alg": "this is one; pass rgr_dist.ThresholdSearch to a Tuner of your own",
+    "tune_config": "pass rgr_dist.ThresholdSearch to a Tuner of your own",
+    "max_concurrent_trials": "it is slots here",
+    "storage_path": "give run_config=RunConfig(storage_path=…)",
+}
+"""Arguments of a Tuner that make no sense here, and what does."""
 
 
 def find_threshold(
@@ -42,17 +54,23 @@ def find_threshold(
     resources: Resources | None = None,
     on_error: Literal["fail", "stop"] = "stop",
     stop: Mapping[str, float] | None = None,
+    seed_key: str = "seed",
+    run_config: RunConfig | None = None,
+    callbacks: Sequence[Callback] = (),
+    keep: Literal["threshold"] | None = None,
+    **others: Any,
 ) -> Threshold:
     """The smallest value of ``axis`` whose mean ``metric`` over the seeds reaches ``target``.
 
-    Every trial is one seed at one value: its config is ``config`` with ``axis`` and ``seed``
+    Every trial is one seed at one value: its config is ``config`` with ``axis`` and ``seed_key``
     set, its score the last ``metric`` that it reports. The metric is expected to get better as the
-    value grows; ``fails_above`` has what shows that it does not.
+    value grows; ``fails_above`` has what shows that it does not. A line on standard error tells
+    how far the search is.
 
     Args:
         trainable: a function or class as for ``ray.tune.Tuner``, also one made by
             ``tune.with_parameters`` or ``tune.with_resources``. Checkpoints that it reports are
-            kept while its trial runs.
+            kept while its trial runs, or as ``run_config`` and ``keep`` say.
         values: increasing positive integers to choose from, such as ``range(1, 513)``.
         mode: ``min`` where a smaller metric is better, as for a loss.
         bounds: smallest and largest metric there can be, None where there is none: with them
@@ -67,31 +85,28 @@ def find_threshold(
             trainable asks for itself, or one CPU.
         on_error: of a value at which a trial raises, reports no number, or dies three times.
             ``stop``: the search ends there. ``fail``: the value fails, and a pass is looked for
-            below it too, since large values may be those that raise. Either way the exceptions
-            are in the result, and the next run tries again.
+            below it too, since large values may be those that raise. Either way the errors are in
+            the result, and the next run tries again.
         stop: ends a trial once a reported number is reached, such as
             ``{"training_iteration": 10}``; for classes that do not end by themselves.
+        seed_key: the seed's name in the config, such as ``random_state``.
+        run_config: as for ``ray.tune.Tuner``: where trials are stored and logged, what calls back,
+            which checkpoints are kept, how often a trial is tried again. Tune's own output is off;
+            ``verbose=0`` takes the line away too.
+        callbacks: more of them, where nothing else of a ``run_config`` is needed.
+        keep: ``threshold``: the checkpoints of the value that is found are kept and returned, those
+            of others deleted.
 
     Raises:
         ValueError: bad arguments, a metric that is never reported or outside its bounds, a store
             of another search, or resources that Ray does not have.
     """
     question = Question.checked(
-        trainable,
-        axis,
-        values,
-        metric,
-        target,
-        mode,
-        bounds,
-        seeds,
-        confirm_seeds,
-        config,
-        guess,
-        on_error,
-        stop,
-    )
-    return _search(question, store, slots, resources).thresholds[0]
+        axis=axis, values=values, target=target, metric=metric, mode=mode, bounds=bounds,
+        seeds=seeds, confirm_seeds=confirm_seeds, guess=guess, on_error=on_error, seed_key=seed_key,
+    )  # fmt: skip
+    run = (config or {}, store, slots, resources, stop or {}, run_config, callbacks, keep, others)
+    return _search(question, trainable, *run).thresholds[0]
 
 
 def find_thresholds(
@@ -115,12 +130,17 @@ def find_thresholds(
     resources: Resources | None = None,
     on_error: Literal["fail", "stop"] = "stop",
     stop: Mapping[str, float] | None = None,
+    seed_key: str = "seed",
+    run_config: RunConfig | None = None,
+    callbacks: Sequence[Callback] = (),
+    keep: Literal["threshold"] | None = None,
+    **others: Any,
 ) -> Thresholds:
     """The threshold of every setting of a grid, found in one pool of trials, and the best one.
 
-    A trial's config is ``config`` with the setting, ``axis`` and ``seed`` set. All else is as in
-    ``find_threshold``; an error under ``on_error="stop"`` ends the search of its setting alone. A
-    store goes on with another grid too.
+    A trial's config is ``config`` with the setting, ``axis`` and ``seed_key`` set. All else is as
+    in ``find_threshold``; an error under ``on_error="stop"`` ends the search of its setting alone.
+    A store goes on with another grid too.
 
     Args:
         over: the values of each name, such as ``{"depth": [1, 2, 4]}``; every combination is a
@@ -135,22 +155,85 @@ def find_thresholds(
         ValueError: as for ``find_threshold``; a setting listed twice; a cost that falls or is not
             positive; ``keep_within`` without a cost.
     """
+    if not over:
+        raise ValueError("over: give at least one name, such as over={'depth': [1, 2]}")
     question = Question.checked(
-        trainable, axis, values, metric, target, mode, bounds, seeds, confirm_seeds,
-        config, guess, on_error, stop,
+        axis=axis, values=values, target=target, metric=metric, mode=mode, bounds=bounds,
+        seeds=seeds, confirm_seeds=confirm_seeds, guess=guess, on_error=on_error, seed_key=seed_key,
         over=over, cost=cost, keep_within=keep_within,
     )  # fmt: skip
-    return _search(question, store, slots, resources)
+    run = (config or {}, store, slots, resources, stop or {}, run_config, callbacks, keep, others)
+    return _search(question, trainable, *run)
 
 
 def _search(
-    question: Question, store: str | Path | None, slots: int | None, resources: Resources | None
+    question: Question,
+    trainable: Trainable,
+    config: Mapping[str, Any],
+    store: str | Path | None,
+    slots: int | None,
+    resources: Resources | None,
+    stop: Mapping[str, float],
+    run_config: RunConfig | None,
+    callbacks: Sequence[Callback],
+    keep: str | None,
+    others: Mapping[str, Any],
 ) -> Thresholds:
-    if slots is not None:
-        arguments.positive_integer("slots", slots)
-    search = SettingSearch(question, ScoreFile(store, question.about))
-    if not search.portfolio.is_done:
-        from rgr_dist.search.tune.trials import run
+    _check(trainable, slots, stop, keep, others)
+    question.check_config(config)
+    about: dict[str, Any] = {"axis": question.axis, "metric": question.metric}
+    about |= {"config": dict(config), "trainable": trainable}
+    about |= {"stop": dict(stop)} if stop else {}
+    about |= {"seed_key": question.seed_key} if question.seed_key != "seed" else {}
+    search = SettingSearch(question, ScoreFile(store, about))
+    if search.portfolio.is_done:
+        return search.result()
+    from rgr_dist.search.tune.trials import run
 
-        run(search, slots, resources)
-    return search.result()
+    try:
+        found = run(search, trainable, config, slots, resources, stop, run_config, callbacks, keep)
+    except KeyboardInterrupt:
+        resume = f"run it again to go on from {store}" if store else "with store=… it would go on"
+        raise KeyboardInterrupt(f"{len(search.kept.scores)} trials are known; {resume}") from None
+    if search.ignores_seeds:
+        warnings.warn(
+            f"all seeds of a value score the same: does the trainable use "
+            f"config[{question.seed_key!r}]?",
+            stacklevel=3,
+        )
+    return found
+
+
+def _check(
+    trainable: Any,
+    slots: Any,
+    stop: Mapping[str, Any],
+    keep: Any,
+    others: Mapping[str, Any],
+) -> None:
+    """Make sure of what the question does not hold.
+
+    Raises:
+        ValueError: Tune cannot run the trainable, an argument is none of those that there are, or
+            makes no sense here.
+    """
+    for name in others:
+        why = ELSEWHERE.get(name, "there is no such argument")
+        raise (ValueError if name in ELSEWHERE else TypeError)(f"{name}: {why}")
+    is_class = isinstance(trainable, type)
+    is_tunes = is_class and any(
+        base.__name__ == "Trainable" and base.__module__.startswith("ray.tune")
+        for base in trainable.__mro__
+    )
+    if not callable(trainable) or (is_class and not is_tunes):
+        raise ValueError(
+            f"trainable: give a function of a config or a class of ray.tune.Trainable, "
+            f"not {trainable!r}"
+        )
+    if slots is not None and (isinstance(slots, bool) or not isinstance(slots, int) or slots < 1):
+        raise ValueError(f"slots: give a positive integer, not {slots!r}")
+    if keep not in (None, "threshold"):
+        raise ValueError(f"keep: give 'threshold', or nothing, not {keep!r}")
+    for key, value in stop.items():
+        if not isinstance(value, int | float) or not math.isfinite(value):
+            raise ValueError(f"stop: {key}: give a finite number, not {value!r}")

@@ -117,6 +117,11 @@ class OptunaTrials(OptunaSearch):
             result = None
         super().on_trial_complete(trial_id, result, failed)
 
+    def killed_for_memory(self) -> None:
+        """Take every trial that ran for failed: Tune, which ended them all, does not say which."""
+        for trial_id in list(self.running):
+            self.on_trial_complete(trial_id, error=True)
+
     def _recorded(self, result: dict[str, Any]) -> bool:
         if self.fault is None:
             try:

@@ -1,118 +1,222 @@
-"""What a threshold search is asked: the arguments of its caller, checked."""
+"""What a threshold search is asked: its arguments, checked; each refusal is one line."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+import math
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from itertools import pairwise, product
+from numbers import Real
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    PrivateAttr,
+    ValidationError,
+    model_validator,
+)
 
 from rgr_dist.search.probe_verdict import SeedTest
-from rgr_dist.search.tune import arguments
-from rgr_dist.search.tune.threshold import Mode
 
-MODES = {"max": "a larger metric is better", "min": "a smaller one is"}
-ON_ERROR = {"stop": "the search ends", "fail": "the value fails"}
+Cost = Callable[[int, dict[str, Any]], float]
+COSTS_CHECKED = 10_000
+"""Values of a setting up to which the user's cost is asked for all of them beforehand."""
 
 
-@dataclass(frozen=True)
-class Question:
+def _integer(value: Any) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise ValueError(f"{value!r} is no integer")
+    return operator.index(value)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        raise ValueError(f"give a finite number, not {value!r}")
+    return float(value)
+
+
+def _increasing(values: Any) -> Sequence[int]:
+    """A range as it is, anything else as a tuple of Python's integers."""
+    wanted = "give positive integers in increasing order, such as range(1, 65)"
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise ValueError(f"{wanted}, not {values!r}")
+    axis = values if isinstance(values, range) else tuple(map(_integer, values))
+    if not axis or axis[0] < 1:
+        raise ValueError(f"{wanted}; {f'{axis[0]} is not positive' if axis else 'there is none'}")
+    for one, following in pairwise(axis[:2] if isinstance(axis, range) else axis):
+        if following <= one:
+            raise ValueError(f"{wanted}; {following} follows {one}")
+    return axis
+
+
+def _lists(over: Any) -> dict[str, list[Any]]:
+    """Names, each with the values that it takes."""
+    if not isinstance(over, Mapping) or not all(isinstance(key, str) for key in over):
+        raise ValueError(f"give names and lists of their values, not {over!r}")
+    lists = {}
+    for key, values in over.items():
+        if isinstance(values, str | Mapping) or not isinstance(values, Iterable):
+            raise ValueError(f"give a list of values for {key!r}, not {values!r}")
+        lists[key] = list(values)
+        if not lists[key]:
+            raise ValueError(f"{key!r} has no value")
+        for place, value in enumerate(lists[key]):
+            if any(value is other or value == other for other in lists[key][:place]):
+                raise ValueError(f"{key!r} has {value!r} twice")
+    return lists
+
+
+Name = Annotated[str, Field(strict=True, min_length=1)]
+Integer = Annotated[int, BeforeValidator(_integer)]
+Number = Annotated[float, PlainValidator(_number)]
+
+
+class Question(BaseModel):
     """At which value of an axis is a trainable good enough, in each of some settings?
 
-    Attributes:
-        about: what the scores depend on, but for the setting, the value and the seed.
-        settings: one empty setting for a single search.
-        costs: of a value, for each setting; None where no cost was asked for.
+    The fields are the arguments of ``rgr_dist.ThresholdSearch``.
     """
 
-    trainable: Any
-    axis: str
-    values: Sequence[int]
-    metric: str
-    mode: Mode
-    test: SeedTest
-    config: dict[str, Any]
-    guess: int
-    on_error: Literal["fail", "stop"]
-    stop: dict[str, float]
-    settings: tuple[dict[str, Any], ...]
-    costs: tuple[Callable[[int], float], ...] | None
-    keep_within: float | None
-    confirm_seeds: int
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    axis: Name
+    values: Annotated[Any, PlainValidator(_increasing)]
+    target: Number
+    metric: Name = ""
+    mode: Literal["max", "min"] = "max"
+    bounds: tuple[Number | None, Number | None] = (None, None)
+    seeds: Annotated[Integer, Field(gt=0)] = 3
+    confirm_seeds: Annotated[Integer, Field(ge=0)] = 0
+    over: Annotated[Any, PlainValidator(_lists)] = {}
+    cost: Callable[..., Any] | None = None
+    keep_within: Annotated[Number, Field(ge=0)] | None = None
+    guess: Integer | None = None
+    on_error: Literal["stop", "fail"] = "stop"
+    seed_key: Name = "seed"
+    _costs: list[Callable[[int], float]] = PrivateAttr(default_factory=list)
 
     @classmethod
-    def checked(
-        cls,
-        trainable: Any,
-        axis: str,
-        values: Any,
-        metric: str,
-        target: float,
-        mode: Mode,
-        bounds: Any,
-        seeds: int,
-        confirm_seeds: int,
-        config: Mapping[str, Any] | None,
-        guess: int | None,
-        on_error: Literal["fail", "stop"],
-        stop: Mapping[str, float] | None,
-        over: Mapping[str, Any] | None = None,
-        cost: Any = None,
-        keep_within: float | None = None,
-    ) -> Question:
+    def checked(cls, **arguments: Any) -> Question:
         """The question, if every argument is one that the search knows.
 
         Raises:
-            ValueError: one is not; says which, what it is, and what it may be.
+            ValueError: one is not; says which, and what it may be.
         """
-        arguments.can_be_trained(trainable)
-        arguments.word("axis", axis)
-        arguments.word("metric", metric)
-        if axis == arguments.SEED:
-            raise ValueError("axis: 'seed' is set by the search; name another")
-        values = arguments.integers(values)
-        arguments.one_of("mode", mode, MODES)
-        arguments.one_of("on_error", on_error, ON_ERROR)
-        target = arguments.number("target", target)
-        low, high = arguments.limits(bounds, target)
-        seeds = arguments.positive_integer("seeds", seeds)
-        if confirm_seeds != 0:
-            confirm_seeds = arguments.positive_integer("confirm_seeds", confirm_seeds)
-        taken = [axis, arguments.SEED]
-        settings: list[dict[str, Any]] = [{}]
-        if over is not None:
-            settings = arguments.grid(arguments.mapping("over", over, taken))
-            taken += settings[0]
-        if guess is None:
-            guess = values[len(values) // 2]
-        elif not values[0] <= arguments.positive_integer("guess", guess) <= values[-1]:
-            raise ValueError(f"guess: {guess} lies outside the values {values[0]}…{values[-1]}")
-        if keep_within is not None:
-            if cost is None:
-                raise ValueError("keep_within: give a cost too; it is a share of the best one")
-            if arguments.number("keep_within", keep_within) < 0:
-                raise ValueError(f"keep_within: give a share of at least 0, not {keep_within}")
-        stops = arguments.mapping("stop", stop or {}, [])
-        return cls(
-            trainable=trainable,
-            axis=axis,
-            values=values,
-            metric=metric,
-            mode=mode,
-            test=SeedTest(target, seeds, minimise=mode == "min", low=low, high=high),
-            config=arguments.mapping("config", config or {}, taken),
-            guess=int(guess),
-            on_error=on_error,
-            stop={key: arguments.number(f"stop: {key}", value) for key, value in stops.items()},
-            settings=tuple(settings),
-            costs=None
-            if cost is None
-            else tuple(arguments.cost_of(cost, setting, values) for setting in settings),
-            keep_within=keep_within,
-            confirm_seeds=confirm_seeds,
-        )
+        try:
+            return cls(**arguments)
+        except ValidationError as faults:
+            fault = faults.errors()[0]
+        said, named = str(fault.get("ctx", {}).get("error", "")), [str(one) for one in fault["loc"]]
+        said = said or f"{fault['msg'].removeprefix('Input ')}, not {fault['input']!r}"
+        raise ValueError(": ".join([*named[:1], said]))
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        low, high = self.bounds
+        if low is not None and high is not None and low >= high:
+            raise ValueError(f"bounds: {low:g} is not below {high:g}")
+        if (low is not None and self.target < low) or (high is not None and self.target > high):
+            ends = ("" if low is None else f"{low:g}"), ("" if high is None else f"{high:g}")
+            raise ValueError(f"target: {self.target:g} lies outside the bounds {'…'.join(ends)}")
+        if self.axis == self.seed_key:
+            raise ValueError(f"axis: {self.axis!r} is set by the search; name another")
+        self._check_names("over", self.over, (self.axis, self.seed_key))
+        first, last = self.values[0], self.values[-1]
+        if not first <= self.start <= last:
+            raise ValueError(f"guess: {self.guess} lies outside the values {first}…{last}")
+        if self.keep_within is not None and self.cost is None:
+            raise ValueError("keep_within: give a cost too; it is a share of the best one")
+        if self.cost is not None:
+            self._costs = [_priced(self.cost, one, self.values) for one in self.settings]
+        return self
+
+    def check_config(self, config: Mapping[str, Any]) -> None:
+        """Make sure that what all trials share leaves to the search what it sets.
+
+        Raises:
+            ValueError: it sets the axis, the seed or a name of ``over``, or has a search space.
+        """
+        if not isinstance(config, Mapping):
+            raise ValueError(f"config: give names and their values, not {config!r}")
+        self._check_names("config", config, (self.axis, self.seed_key, *self.over))
+        for key, value in config.items():
+            if _is_search_space(value):
+                raise ValueError(
+                    f"config: {key!r} is a search space, and the search draws nothing; give one "
+                    f"value, or list values as over={{{key!r}: […]}}"
+                )
+
+    @staticmethod
+    def _check_names(what: str, names: Iterable[str], taken: Iterable[str]) -> None:
+        for key in taken:
+            if key in names:
+                raise ValueError(f"{what}: {key!r} is set by the search")
 
     @property
-    def about(self) -> dict[str, Any]:
-        """What every score depends on besides its setting, value and seed."""
-        asked = {"axis": self.axis, "metric": self.metric, "config": self.config}
-        return asked | {"trainable": self.trainable} | ({"stop": self.stop} if self.stop else {})
+    def start(self) -> int:
+        """The value where the search starts."""
+        return self.values[len(self.values) // 2] if self.guess is None else self.guess
+
+    @cached_property
+    def test(self) -> SeedTest:
+        """The test of a value."""
+        low, high = self.bounds
+        return SeedTest(self.target, self.seeds, minimise=self.mode == "min", low=low, high=high)
+
+    @cached_property
+    def settings(self) -> list[dict[str, Any]]:
+        """Every combination of what ``over`` lists; one empty setting for a single search."""
+        return [dict(zip(self.over, one, strict=True)) for one in product(*self.over.values())]
+
+    @property
+    def costs(self) -> list[Callable[[int], float]]:
+        """The cost of a value, for each setting; none where no cost was asked for."""
+        return self._costs
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The arguments that were given; they make the question anew."""
+        return {key: getattr(self, key) for key in self.model_fields_set}
+
+    @property
+    def described(self) -> dict[str, str]:
+        """It in words: what a search that goes on from saved scores must share."""
+        left_out = {"cost", "guess", "over"}
+        return {k: repr(getattr(self, k)) for k in type(self).model_fields if k not in left_out}
+
+
+def _priced(cost: Cost, setting: dict[str, Any], values: Sequence[int]) -> Callable[[int], float]:
+    """The cost of each value of a setting, asked for beforehand where the values are not many."""
+
+    def price(value: int) -> float:
+        given = cost(value, dict(setting))
+        try:
+            paid = _number(given)
+        except ValueError as fault:
+            raise ValueError(f"cost: at {value} of {setting}: {fault}") from None
+        if paid <= 0:
+            raise ValueError(f"cost: give positive ones; {given!r} at {value} of {setting}")
+        return paid
+
+    asked = values if len(values) <= COSTS_CHECKED else (values[0], values[-1])
+    known = {value: price(value) for value in asked}
+    for one, following in pairwise(asked):
+        if known[following] < known[one]:
+            raise ValueError(
+                f"cost: give one that does not fall as the value grows; {known[one]:g} at {one} "
+                f"and {known[following]:g} at {following} of {setting}"
+            )
+    return lambda value: known[value] if value in known else price(value)
+
+
+def _is_search_space(value: Any) -> bool:
+    """Whether Tune would draw a value from it; asked without importing Ray."""
+    if isinstance(value, Mapping):
+        return "grid_search" in value or any(map(_is_search_space, value.values()))
+    bases = {f"{base.__module__}.{base.__name__}" for base in type(value).__mro__}
+    return "ray.tune.search.sample.Domain" in bases

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+import os
 import tempfile
-import time
-from collections.abc import Callable, Mapping, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from ray.tune import (
@@ -19,90 +23,148 @@ from ray.tune import (
     Tuner,
     with_resources,
 )
-from ray.tune.schedulers import TrialScheduler
-from ray.tune.search import ConcurrencyLimiter, Searcher
+from ray.tune.experiment import Trial
 
-from rgr_dist.search.tune.forgetting import NoProgress
-from rgr_dist.search.tune.lost_workers import memory_kills_end_one_trial
+from rgr_dist.search.tune.lost_workers import LOW_ON_MEMORY, UNKNOWN
+from rgr_dist.search.tune.searcher import ProbeSearcher
 
+MOST_STARTING = "1000"
+"""Workers that may be starting at once; the searcher says how many trials there are."""
 Resources = dict[str, float] | PlacementGroupFactory
 
-LOOK_EVERY = 5.0
-"""Seconds between looks at how many slots there are."""
-MOST_STARTING = 1000
-"""Workers that may be starting at once where the number of slots changes."""
 
+class Watch(Callback):
+    """Tells a searcher what its trials raise, and calls ``beat`` about once a second.
 
-class FollowSlots(Callback):
-    """Lets as many trials run at once as there are slots, however many that are by now."""
+    Args:
+        beat: is handed the trials that have a worker, by their id.
+    """
 
-    def __init__(self, limiter: ConcurrencyLimiter, slots: Callable[[], int]) -> None:
-        self.limiter, self.slots, self.looked = limiter, slots, 0.0
+    def __init__(self, searcher: ProbeSearcher, beat: Callable[[dict[str, Trial]], None]) -> None:
+        self.searcher, self.beat = searcher, beat
+        self.running: dict[str, Trial] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Nothing of a search is pickled: running it again resumes it."""
         return {}
 
-    def setup(self, *args: Any, **info: Any) -> None:
-        """Called before the first trial is asked for."""
-        self.on_step_begin()
+    def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        """Note a trial that has a worker."""
+        self.running[trial.trial_id] = trial
 
-    def on_step_begin(self, *args: Any, **info: Any) -> None:
+    def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        """Note a trial that has ended."""
+        self.running.pop(trial.trial_id, None)
+
+    def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        """Tell what a trial raised, or what became of its worker."""
+        self.running.pop(trial.trial_id, None)
+        file = Path(trial.error_file or "")
+        text = file.read_text(errors="replace") if file.is_file() else ""
+        last = text.rpartition("Failure # ")[2].partition("\n")[2].strip()
+        self.searcher.explain(trial.trial_id, last or UNKNOWN)
+
+    def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
         """Called as Tune's loop goes round."""
-        if time.monotonic() - self.looked > LOOK_EVERY:
-            self.limiter.max_concurrent = max(1, self.slots())
-            self.looked = time.monotonic()
+        self.beat(self.running)
+
+
+class WhileNeeded(Stopper):
+    """Ends a trial that can tell nothing more, and all of them once the search is done.
+
+    Args:
+        ends: whether the user ends a trial at this result.
+        ends_all: whether the user ends all of them.
+    """
+
+    def __init__(
+        self,
+        searcher: ProbeSearcher,
+        ends: Callable[[str, dict[str, Any]], bool] = lambda trial_id, result: False,
+        ends_all: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.searcher, self.ends, self.ends_all = searcher, ends, ends_all
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Nothing of a search is pickled: running it again resumes it."""
+        return {}
+
+    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+        """Whether this trial ends."""
+        is_last = self.ends(trial_id, result) or result.get("done")
+        return bool(is_last) or self.searcher.spare(trial_id)
+
+    def stop_all(self) -> bool:
+        """Whether no trial is needed."""
+        return self.ends_all() or self.searcher.is_done
 
 
 def run_trials(
     trainable: Any,
-    searcher: Searcher,
-    slots: int | Callable[[], int],
+    searcher: Any,
     resources: Resources | None,
-    scheduler: TrialScheduler | None = None,
     config: Mapping[str, Any] | None = None,
+    slots: int | None = None,
     reuse_actors: bool = True,
     stop: Stopper | None = None,
     callbacks: Sequence[Callback] = (),
+    run_config: RunConfig | None = None,
 ) -> None:
     """Run the trials that a searcher suggests; returns when it says that it has finished.
 
-    Tune keeps nothing of them: its folder is temporary, no trial is checkpointed, and none is
-    retried, since the searcher suggests a failed one again.
+    If a worker is killed for its memory, Tune ends the whole run: the searcher is told by its
+    ``killed_for_memory``, and another run goes on.
 
     Args:
-        slots: trials that run at once; a function is asked for them every few seconds.
         resources: of one trial; None for those that the trainable asks for itself.
         config: what every trial's config holds besides what the searcher suggests.
+        slots: trials that run at once, of a searcher that does not count them itself.
         reuse_actors: give the next trial to a process that has ended one.
-        stop: ends all trials early.
+        stop: ends trials early.
+        run_config: the user's. Not given, Tune's folder is a temporary one, no trial is
+            checkpointed, and none is retried, since the searcher suggests a failed one again.
     """
-    callbacks = [*callbacks, NoProgress()]
-    if callable(slots):
-        searcher = ConcurrencyLimiter(searcher, max_concurrent=MOST_STARTING)
-        callbacks.append(FollowSlots(searcher, slots))
-    with (
-        tempfile.TemporaryDirectory(prefix="rgr-", ignore_cleanup_errors=True) as folder,
-        memory_kills_end_one_trial(),
-    ):
-        Tuner(
-            trainable if resources is None else with_resources(trainable, resources),
-            param_space=dict(config or {}),
-            tune_config=TuneConfig(
-                search_alg=searcher,
-                scheduler=scheduler,
-                num_samples=-1,
-                max_concurrent_trials=None if callable(slots) else slots,
-                reuse_actors=reuse_actors,
-                trial_dirname_creator=lambda trial: str(trial.trial_id),
-            ),
-            run_config=RunConfig(
-                storage_path=folder,
-                verbose=0,
-                failure_config=FailureConfig(max_failures=0),
-                stop=stop,
-                checkpoint_config=CheckpointConfig(checkpoint_frequency=0, checkpoint_at_end=False),
-                callbacks=callbacks,
-                progress_reporter=CLIReporter(),  # silent; a notebook's clears the cell's output
-            ),
-        ).fit()
+    with tempfile.TemporaryDirectory(prefix="rgr-", ignore_cleanup_errors=True) as folder:
+        run = copy.copy(run_config) or RunConfig(
+            storage_path=folder,
+            failure_config=FailureConfig(max_failures=0),
+            checkpoint_config=CheckpointConfig(checkpoint_frequency=0, checkpoint_at_end=False),
+        )
+        run.verbose, run.stop = 0, stop
+        run.callbacks = [*(run.callbacks or ()), *callbacks]
+        run.progress_reporter = CLIReporter()  # silent; a notebook's clears the cell's output
+        tune_config = TuneConfig(
+            search_alg=searcher,
+            num_samples=-1,
+            max_concurrent_trials=slots,
+            reuse_actors=reuse_actors,
+            trial_dirname_creator=lambda trial: str(trial.trial_id),
+        )
+        asked = trainable if resources is None else with_resources(trainable, resources)
+        while True:
+            tuner = Tuner(
+                asked, param_space=dict(config or {}), tune_config=tune_config, run_config=run
+            )
+            try:
+                with environment({"TUNE_MAX_PENDING_TRIALS_PG": MOST_STARTING}):
+                    tuner.fit()
+                return
+            except Exception as error:
+                if LOW_ON_MEMORY not in "".join(traceback.format_exception(error)):
+                    raise
+                searcher.killed_for_memory()
+
+
+@contextmanager
+def environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Set variables, and put back what they were."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

@@ -6,8 +6,7 @@ import hashlib
 import inspect
 import json
 import os
-import pickle
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -27,18 +26,34 @@ class Score(NamedTuple):
 
 def _named(value: Any) -> Any:
     """What stands for an object in a file: the same in every process, other for another content."""
+    if isinstance(value, bytes | bytearray):
+        return _digest(bytes(value))
+    if isinstance(value, set | frozenset):
+        return sorted(json.dumps(one, default=_named) for one in value)
     if isinstance(value, partial):
         return {"partial": value.func, "arguments": [list(value.args), value.keywords]}
     if getattr(value, "__module__", None) == TUNE_WRAPPERS:
         return _unwrapped(value)
+    if callable(value) and hasattr(value, "__qualname__"):
+        return f"{value.__qualname__} {_digest(_code(value).encode())}"
     try:
-        if callable(value) and hasattr(value, "__qualname__"):
-            with suppress(OSError, TypeError):  # typed into a console, or compiled
-                source = inspect.getsource(value)
-                return f"{value.__qualname__} {_digest(source.encode())}"
-        return f"{type(value).__qualname__} {_digest(pickle.dumps(value, protocol=5))}"
-    except (TypeError, AttributeError, pickle.PicklingError) as error:
+        made, *parts = value.__reduce_ex__(4)  # what makes it anew, and its state
+        content = [list(part) if isinstance(part, Iterator) else part for part in parts]
+        text = json.dumps([made, content], default=_named)
+    except (TypeError, AttributeError, ValueError, RecursionError) as error:
         raise ValueError(f"config: {value!r} cannot be kept in a file: {error}") from None
+    return f"{type(value).__qualname__} {_digest(text.encode())}"
+
+
+def _code(value: Any) -> str:
+    """The source of a function or class; its instructions where it was typed into a console."""
+    with suppress(OSError, TypeError):
+        return inspect.getsource(value)
+    code = getattr(value, "__code__", value if inspect.iscode(value) else None)
+    if code is None:  # compiled
+        return f"{value.__module__}.{value.__qualname__}"
+    constants = [_code(one) if inspect.iscode(one) else repr(one) for one in code.co_consts]
+    return f"{code.co_code.hex()} {code.co_names} {constants}"
 
 
 def _unwrapped(trainable: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -9,85 +11,167 @@ from ray.tune.search import Searcher
 
 from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.search.protocol import Probe, Signal
-from rgr_dist.search.tune.lost_workers import Cause, LostWorkers
+from rgr_dist.search.tune.lost_workers import LOW_ON_MEMORY, UNKNOWN, Cause, LostWorkers, is_final
+
+LOOK_EVERY = 5.0
+"""Seconds between looks at how many slots there are."""
 
 
-class ThresholdSearcher(Searcher):
+class NoScore(Exception):
+    """A trial that ended has no score, and would have none if it ran again."""
+
+
+class ProbeSearcher(Searcher):
     """Maps ``Portfolio.ask`` to Tune's ``suggest``: a config, None (wait) or FINISHED.
 
-    Scores reach the portfolio through the scheduler, as they arrive; a trial's end only
-    frees its probe, or marks it as one that could not be run.
-
-    A probe whose trial ends in error is handed out again, without the seeds that have a score by
-    then; Tune's own retries would train them twice. So is one whose trial ends without a score
-    that is still wanted. After ``attempts`` such ends the probe has failed.
-
-    Attributes:
-        probes: what each running trial trains.
-        spared: trials stopped because nothing more could be learnt from them.
-        lost: which probes have lost trials, and why.
+    A trial's last result is taken in as it completes. A probe whose trial ends in error, or
+    without a score that is still wanted, is handed out again, without the seeds that have a score
+    by then; after three such ends it has failed.
 
     Args:
         portfolio: the search.
         to_config: the trial's config for a probe.
+        take_in: stores what a trial reported last, and tells the portfolio of it. An error that it
+            raises ends the search, and is kept in ``fault``; but for ``NoScore``.
+        on_error: told of each trial that ends in error, and the text of that.
         on_lost: told of each probe that has failed, and why.
-        attempts: trials that a probe may lose.
+        slots: how many trials run at once; asked every few seconds.
+
+    Attributes:
+        probes: what each trial trains that has not ended.
+        lost: which probes have lost trials, and why.
+        fault: what ended the search, if anything did.
     """
 
     def __init__(
         self,
         portfolio: Portfolio,
         to_config: Callable[[Probe], dict[str, Any]],
-        on_lost: Callable[[Probe, Cause], None] | None = None,
-        attempts: int = 3,
+        take_in: Callable[[str, Probe, dict[str, Any]], None],
+        on_error: Callable[[Probe, str], None] = lambda probe, error: None,
+        on_lost: Callable[[Probe, Cause], None] = lambda probe, cause: None,
+        slots: Callable[[], int] = lambda: 1,
     ) -> None:
         super().__init__()
         self.portfolio = portfolio
-        self.to_config = to_config
-        self.on_lost = on_lost
-        self.lost = LostWorkers(attempts)
+        self.to_config, self.take_in = to_config, take_in
+        self.on_error, self.on_lost, self.slots = on_error, on_lost, slots
+        self.lost = LostWorkers()
         self.probes: dict[str, Probe] = {}
-        self.spared: set[str] = set()
-        self.is_stopped = False
+        self.fault: Exception | None = None
+        self._spared: set[str] = set()
+        self._unexplained: list[str] = []
+        self._suspects: list[Probe] = []
+        self._slots, self._looked = 1, -math.inf
+
+    @property
+    def is_done(self) -> bool:
+        """Whether no trial is needed any more."""
+        return self.fault is not None or self.portfolio.is_done
+
+    def set_max_concurrency(self, max_concurrent: int) -> bool:
+        """Take the user's ``max_concurrent_trials``; Tune then leaves the counting to this."""
+        self.slots, self._looked = lambda: max_concurrent, -math.inf
+        return True
 
     def suggest(self, trial_id: str) -> Any:
         """The next trial's config, None to wait, or FINISHED (Tune types only the first two)."""
-        if self.is_stopped:
+        self.settle()
+        if self.is_done:
             return Searcher.FINISHED
-        answer = self.portfolio.ask()
-        if answer is Signal.DONE:
-            return Searcher.FINISHED
+        if len(self.probes) >= (1 if self._suspects else self._room()):
+            return None
+        answer = self._suspects.pop() if self._suspects else self._ask()
         if not isinstance(answer, Probe):
-            if not self.probes:
-                raise RuntimeError("the search waits although no probe is being run")
             return None
         self.probes[trial_id] = answer
         return self.to_config(answer)
 
+    def _room(self) -> int:
+        """How many trials run at once, asked every few seconds."""
+        if time.monotonic() - self._looked > LOOK_EVERY:
+            self._slots, self._looked = max(1, self.slots()), time.monotonic()
+        return self._slots
+
+    def _ask(self) -> Probe | Signal:
+        answer = self.portfolio.ask()
+        if answer is Signal.WAIT and not self.probes:
+            raise RuntimeError("the search waits although no probe is being run")
+        return answer
+
     def on_trial_complete(
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
     ) -> None:
-        """Free the trial's probe."""
-        probe = self.probes.pop(trial_id, None)
+        """Take in the last result of a trial, and free its probe."""
+        probe = self.probes.get(trial_id)
         if probe is None:
             return
-        is_lost = error or self.portfolio.is_wanted(probe)  # some trials end in silence
-        self.portfolio.release(probe)
-        if is_lost and self.lost.add(probe, self.is_final(trial_id)):
-            self.portfolio.tell_failed(probe.cell, probe.key)
-            if self.on_lost is not None:
-                self.on_lost(probe, self.lost.cause(probe))
+        if error:
+            self._unexplained.append(trial_id)
+            return
+        if result and result.get("done") and trial_id not in self._spared and not self.fault:
+            try:
+                self.take_in(trial_id, probe, result)
+            except NoScore as reason:
+                self.on_error(probe, str(reason))
+                self._end(trial_id, is_lost=True, is_final=True)
+                return
+            except Exception as fault:
+                # Tune would only log it; the search must end instead, and say why.
+                self.fault = fault
+        self._end(trial_id, is_lost=self.portfolio.is_wanted(probe))
 
-    def is_final(self, trial_id: str) -> bool:
-        """Whether a lost trial would be lost again: its probe has then failed at once."""
-        return False
+    def explain(self, trial_id: str, error: str) -> None:
+        """Say what ended a trial in error, which Tune does not tell a searcher."""
+        probe = self.probes.get(trial_id)
+        if probe is None:
+            return
+        if LOW_ON_MEMORY in error:
+            self.lost.note(probe, "out of memory")
+        self.on_error(probe, error)
+        self._end(trial_id, is_lost=True, is_final=is_final(error))
+
+    def settle(self) -> None:
+        """Take trials in error that nobody explained for what Tune says of them."""
+        for trial_id in self._unexplained:
+            self.explain(trial_id, UNKNOWN)
+        self._unexplained.clear()
+
+    def _end(self, trial_id: str, is_lost: bool, is_final: bool = False) -> None:
+        probe = self.probes.pop(trial_id)
+        self._spared.discard(trial_id)
+        self.portfolio.release(probe)
+        if is_lost and self.fault is None and (self.lost.add(probe) or is_final):
+            self.portfolio.tell_failed(probe.cell, probe.key)
+            try:
+                self.on_lost(probe, self.lost.cause(probe))
+            except Exception as fault:
+                self.fault = fault
+
+    def spare(self, trial_id: str) -> bool:
+        """Whether a trial can tell nothing more; it is then stopped, and has no score."""
+        probe = self.probes.get(trial_id)
+        if probe is None or self.portfolio.is_wanted(probe):
+            return False
+        self._spared.add(trial_id)
+        return True
+
+    def killed_for_memory(self) -> None:
+        """A worker was killed for its memory, at which Tune ended every trial without a word which.
+
+        If several ran, each is tried again, one at a time: the one at fault is then lost alone.
+        """
+        if len(self.probes) == 1:
+            self.explain(next(iter(self.probes)), LOW_ON_MEMORY)
+        self._suspects += self.probes.values()
+        self.probes.clear()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Nothing of a search is pickled: it is rebuilt from what it was told."""
+        """Nothing of a study is pickled: it is rebuilt from what was stored."""
         return {}
 
     def save(self, checkpoint_path: str) -> None:
-        """Nothing: the search is rebuilt from what it was told."""
+        """Nothing: the search is rebuilt from what was stored."""
 
     def restore(self, checkpoint_path: str) -> None:
-        """Nothing: the search is rebuilt from what it was told."""
+        """Nothing: the search is rebuilt from what was stored."""

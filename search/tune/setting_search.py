@@ -6,7 +6,7 @@ import logging
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import partial
 from typing import Any
 
@@ -23,7 +23,7 @@ from rgr_dist.search.protocol import (
     Words,
 )
 from rgr_dist.search.tune.question import Question
-from rgr_dist.search.tune.score_file import ScoreFile
+from rgr_dist.search.tune.score_file import Score, ScoreFile
 from rgr_dist.search.tune.threshold import Threshold, Thresholds, TrialError, name
 
 logger = logging.getLogger(__name__)
@@ -64,6 +64,9 @@ class SettingSearch:
     Attributes:
         portfolio: asks for probes.
         errors: trials without a score, by the number of their setting.
+        failed: settings, by their number, and values that could not be run.
+        cut: iterations of the trials that may have been stopped early, by number, value and seed.
+        longest: iterations of the longest trial.
 
     Raises:
         ValueError: a score that is kept lies outside the bounds.
@@ -74,10 +77,18 @@ class SettingSearch:
         self.axis = Settings(question.axis, question.settings)
         self.kept = kept
         self.errors: dict[int, list[TrialError]] = defaultdict(list)
+        self.failed: list[tuple[int, int]] = []
+        self.cut: dict[tuple[int, int, int], int] = {}
+        self.longest = 0
         self.portfolio = Portfolio(self._plans(), question.test, together=1)
-        numbers = {kept.key(setting): n for n, setting in enumerate(question.settings)}
-        for score in kept.scores:
-            if (number := numbers.get(kept.key(score.setting))) is not None:
+        self._tell_kept()
+
+    def _tell_kept(self) -> None:
+        """Tell the search every score that is kept of its settings."""
+        key = self.kept.key
+        numbers = {key(setting): number for number, setting in enumerate(self.question.settings)}
+        for score in self.kept.scores:
+            if (number := numbers.get(key(score.setting))) is not None:
                 self._tell(number, score.value, score.seed, score.score)
 
     def _plans(self) -> list[CellPlan]:
@@ -90,19 +101,15 @@ class SettingSearch:
             confirm_seeds=asked.confirm_seeds,
             words=self.axis.words,
         )
+        numbers = range(len(asked.settings))
         if asked.keep_within is None:
-            return [
-                plan(f"{number}", {1: asked.values}, float(asked.guess))
-                for number in range(len(asked.settings))
-            ]  # fmt: skip
-        costs = asked.costs
-        assert costs is not None
+            return [plan(f"{number}", {1: asked.values}, float(asked.start)) for number in numbers]
         return [
             plan(
                 ONE_CELL,
-                {number + 1: asked.values for number in range(len(asked.settings))},
-                guess_cost=min(cost(asked.guess) for cost in costs),
-                cost=lambda arm, value: costs[arm - 1](value),
+                {number + 1: asked.values for number in numbers},
+                guess_cost=min(cost(asked.start) for cost in asked.costs),
+                cost=lambda arm, value: asked.costs[arm - 1](value),
             )
         ]
 
@@ -117,7 +124,7 @@ class SettingSearch:
     def config(self, probe: Probe) -> dict[str, object]:
         """What a trial's config holds besides what all of them share."""
         keys = self.axis.config(self.number_of(probe) + 1, probe.value)
-        return {**keys, "seed": probe.seeds[0]}
+        return {**keys, self.question.seed_key: probe.seeds[0]}
 
     def take_in(self, probe: Probe, score: float) -> None:
         """Keep the score of a probe's seed, then tell the search.
@@ -127,6 +134,8 @@ class SettingSearch:
             OSError: it could not be written.
         """
         number, seed = self.number_of(probe), probe.seeds[0]
+        if seed in self.portfolio.scores(probe.cell, probe.key):
+            return
         self._check(probe.value, seed, score)
         self.kept.add(probe.value, seed, score, self.question.settings[number])
         self._tell(number, probe.value, seed, score)
@@ -143,15 +152,100 @@ class SettingSearch:
             where = f"{self.question.axis} = {value}, seed {seed}"
             raise ValueError(f"{where}: {self.question.metric}: {fault}") from None
 
-    def note(self, probe: Probe, exception: Exception) -> None:
+    def note(self, probe: Probe, text: str) -> None:
         """Take down what a trial gave instead of a score, and tell it in a line."""
-        error, number = TrialError(probe.value, probe.seeds[0], exception), self.number_of(probe)
+        error, number = TrialError(probe.value, probe.seeds[0], text), self.number_of(probe)
         self.errors[number].append(error)
         setting = self.axis.config(number + 1, error.value)
         policy = '; on_error="fail" would count it as failing'
         if self.question.on_error == "fail":
             policy = "; it counts as failing"
         logger.warning("%s, seed %d: %s%s", name(setting), error.seed, error.message, policy)
+
+    def note_end(self, probe: Probe, iterations: int, is_natural: bool) -> None:
+        """Take down after how many iterations a trial ended, and whether it did so by itself."""
+        self.longest = max(self.longest, iterations)
+        if not is_natural:
+            self.cut[self.number_of(probe), probe.value, probe.seeds[0]] = iterations
+
+    def give_up(self, number: int, value: int) -> None:
+        """Take a value of a setting for one that cannot be run."""
+        cell, arm = self._arm(number)
+        self.failed.append((number, value))
+        self.portfolio.tell_failed(cell, ProbeKey(arm, value))
+
+    @property
+    def ignores_seeds(self) -> bool:
+        """Whether no value that several seeds trained has two scores, but at the bounds."""
+        by_value: dict[tuple[str, int], list[float]] = defaultdict(list)
+        for score in self.kept.scores:
+            by_value[self.kept.key(score.setting), score.value].append(score.score)
+        several = [
+            scores
+            for scores in by_value.values()
+            if len(scores) > 1 and scores[0] not in self.question.bounds
+        ]
+        return bool(several) and all(len(set(scores)) == 1 for scores in several)
+
+    def brackets(self) -> list[str]:
+        """Where each setting stands whose search goes on."""
+        lines = []
+        for number, setting in enumerate(self.question.settings):
+            cell, arm = self._arm(number)
+            state = self.portfolio.state(cell)
+            if not any(need.key.arm == arm for need in state.needs):
+                continue
+            bracket, where = state.brackets[arm], f"{name(setting)}, " if setting else ""
+            known = [f"fails at {bracket.low}"] * bool(bracket.low)
+            known += [f"passes at {bracket.high}"] * (bracket.high is not None)
+            told = ", ".join(known) or f"{len(self.question.values)} values"
+            lines.append(f"{where}{self.question.axis}: {told}")
+        return lines
+
+    def trials_left(self) -> int:
+        """About how many trials are needed yet: all seeds of every value that bisection takes."""
+        left = 0
+        for number in range(len(self.question.settings)):
+            cell, arm = self._arm(number)
+            state = self.portfolio.state(cell)
+            if any(need.key.arm == arm for need in state.needs):
+                bracket = state.brackets[arm]
+                above = len(bracket.axis) if bracket.above is None else bracket.above
+                left += self.question.seeds * (above - bracket.below).bit_length()
+        return left
+
+    def state(self) -> dict[str, Any]:
+        """All that it knows, in plain values; what ``SettingSearch.go_on`` takes."""
+        return {
+            "question": self._asked,
+            "scores": [score._asdict() for score in self.kept.scores],
+            "errors": [[n, *astuple(one)] for n, several in self.errors.items() for one in several],
+            "failed": self.failed,
+            "cut": [[*key, iterations] for key, iterations in self.cut.items()],
+            "longest": self.longest,
+        }  # fmt: skip
+
+    @property
+    def _asked(self) -> dict[str, str]:
+        return {**self.question.described, "over": self.kept.key(self.question.over)}
+
+    def go_on(self, state: dict[str, Any]) -> None:
+        """Take in what such a search knew.
+
+        Raises:
+            ValueError: it was asked something else.
+        """
+        if state["question"] != self._asked:
+            raise ValueError(f"the saved search is of {state['question']}, not of {self._asked}")
+        for score in state["scores"]:
+            self.kept.scores.append(Score(**score))
+        self._tell_kept()
+        for number, *error in state["errors"]:
+            self.errors[number].append(TrialError(*error))
+        for number, value in state["failed"]:
+            self.give_up(number, value)
+        self.cut |= {(number, value, seed): ended for number, value, seed, ended in state["cut"]}
+        self.longest = state["longest"]
 
     def result(self) -> Thresholds:
         """What has been found, and the best of it."""
@@ -178,7 +272,7 @@ class SettingSearch:
         }
         errors = tuple(sorted(self.errors[number], key=lambda error: (error.value, error.seed)))
         cost = None
-        if asked.costs is not None and result.value is not None:
+        if asked.costs and result.value is not None:
             cost = asked.costs[number](result.value)
         return Threshold(
             axis=asked.axis,
@@ -196,6 +290,13 @@ class SettingSearch:
             fresh=result.fresh,
             fails_above=_fails_above(state, arm, known),
             errors=errors,
+            stopped_early=tuple(
+                sorted(
+                    (value, seed)
+                    for (of, value, seed), iterations in self.cut.items()
+                    if of == number and iterations < self.longest
+                )
+            ),
             scores=known,
             decisions=decisions,
         )

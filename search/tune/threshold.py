@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from rgr_dist.search.protocol import Decision, ProbeResult, Status
+from rgr_dist.search.tune.lost_workers import is_final
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,21 +24,25 @@ class TrialError:
 
     Attributes:
         value, seed: what it trained.
-        exception: what it raised; a ``ValueError`` where its metric was no number; Ray's error
-            where its process died, or where a class raised in its ``setup``.
+        error: what Ray says of it, with the traceback where it raised; that its metric was no
+            number, or what became of its process.
     """
 
     value: int
     seed: int
-    exception: Exception
+    error: str
 
     @property
     def message(self) -> str:
-        """The exception in a line, such as ``RuntimeError: out of memory``."""
-        lines = [line.strip() for line in str(self.exception).splitlines() if line.strip()]
-        if getattr(self.exception, "actor_init_failed", False):  # what setup raised is Ray's last
-            return lines[-1]
-        return f"{type(self.exception).__name__}: {lines[0] if lines else ''}".rstrip(": ")
+        """The error in a line, such as ``RuntimeError: out of memory``."""
+        lines = [line for line in self.error.splitlines() if line.strip()] or [""]
+        if not is_final(self.error):
+            return lines[0].strip()
+        # An exception follows the last frame of its traceback, whose lines are indented.
+        frames = [number for number, line in enumerate(lines) if line.lstrip().startswith("File ")]
+        after = lines[frames[-1] :] if frames else []
+        raised = next((line for line in after if not line[0].isspace()), lines[-1])
+        return re.sub(r"^[\w.]+\.(?=\w+(:|$))", "", raised)
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,10 @@ class Threshold:
         fails_above: values that fail although a smaller one passes, of all that were tried: the
             metric does not get better with every larger value, and a threshold may lie elsewhere.
         errors: the trials of this run that gave no score.
+        stopped_early: value and seed of the trials that a scheduler stopped before their end, as
+            it seems: they ended after fewer iterations than others, without saying so. Their last
+            metric is their score, so a value that fails by them might pass if trained to the end.
+        checkpoints: of the value, by seed, of the trials of this run; None where none were kept.
         scores: the metric of every seed that is known of a value. A failing value may have been
             stopped at the seeds that sufficed to fail it: a mean over those is biased downwards.
         decisions: every probe, why it was made and what it showed.
@@ -78,6 +88,8 @@ class Threshold:
     fresh: ProbeResult | None = None
     fails_above: tuple[ProbeResult, ...] = ()
     errors: tuple[TrialError, ...] = field(default=(), compare=False)
+    stopped_early: tuple[tuple[int, int], ...] = ()
+    checkpoints: Mapping[int, Any] | None = field(default=None, repr=False, compare=False)
     scores: Mapping[int, Mapping[int, float]] = field(default_factory=dict, repr=False)
     decisions: tuple[Decision, ...] = field(default=(), repr=False)
 
@@ -106,6 +118,9 @@ class Threshold:
         if self.fails_above:
             above = ", ".join(f"{probe.value}" for probe in self.fails_above)
             text += f"; yet fails above it, at {above}"
+        if self.stopped_early:
+            count = len(self.stopped_early)
+            text += f"; {count} trial{'s were' if count > 1 else ' was'} stopped early"
         return text
 
     def explain(self) -> str:
@@ -192,6 +207,11 @@ class Thresholds(Sequence[Threshold]):
             known = "; ".join(name(one.setting) for one in self.thresholds)
             raise KeyError(f"{len(fits)} settings have {name(setting)}; there are: {known}")
         return fits[0]
+
+    def with_checkpoints(self, kept: Mapping[int, Mapping[int, Any]]) -> Thresholds:
+        """The same with the checkpoints of each, by their place in the grid."""
+        new = tuple(replace(one, checkpoints=kept.get(n, {})) for n, one in enumerate(self))
+        return Thresholds(new, self.best and new[self.thresholds.index(self.best)])
 
     def rows(self) -> list[dict[str, Any]]:
         """A row for each setting, for ``pandas.DataFrame``: its values, status, value and cost."""

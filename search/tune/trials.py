@@ -3,161 +3,117 @@
 from __future__ import annotations
 
 import logging
-import math
-import os
-import pickle
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 import ray
-from ray.exceptions import RayActorError, RayTaskError
-from ray.tune import PlacementGroupFactory, Trainable
-from ray.tune.experiment import Trial
-from ray.tune.result import AUTO_RESULT_KEYS
+from ray.tune import Callback, Checkpoint, PlacementGroupFactory, RunConfig, Stopper, Trainable
 
-from rgr_dist.search.protocol import Probe
-from rgr_dist.search.tune.runner import Resources, run_trials
-from rgr_dist.search.tune.scheduler import SeedScheduler
-from rgr_dist.search.tune.searcher import ThresholdSearcher
+from rgr_dist.search.tune.progress import ProgressLine
+from rgr_dist.search.tune.runner import Resources, Watch, WhileNeeded, environment, run_trials
 from rgr_dist.search.tune.setting_search import SettingSearch
-from rgr_dist.search.tune.stopper import UntilDone
-
-NOT_REPORTED = {*AUTO_RESULT_KEYS, "done", "trial_id", "should_checkpoint", "experiment_tag"}
-"""What Tune adds to every result."""
+from rgr_dist.search.tune.threshold import Thresholds
+from rgr_dist.search.tune.threshold_search import ThresholdSearch
 
 
-class SeedSearcher(ThresholdSearcher):
-    """Takes the last metric that a trial reports as the score of its seed.
+class Checkpoints(Callback):
+    """Notes every checkpoint of the trials, with what its trial trained."""
 
-    A trial that raises, or whose metric is no number, is final: its value has failed. One whose
-    process dies, or that ends without a word, is run again, as ``ThresholdSearcher`` does.
+    def __init__(self) -> None:
+        self.all: list[tuple[dict[str, Any], Checkpoint]] = []
 
-    Attributes:
-        fault: what ends the whole search, if anything does.
-    """
+    def __getstate__(self) -> dict[str, Any]:
+        """Nothing of a search is pickled: running it again resumes it."""
+        return {}
 
-    def __init__(self, search: SettingSearch) -> None:
-        super().__init__(search.portfolio, search.config)
-        self.search = search
-        self.fault: Exception | None = None
-        self.last: dict[str, Any] = {}  # the metric by trial
-        self.raised: dict[str, Exception] = {}  # by trial
-        self.has_metric = bool(search.kept.scores)
-        self.reported: set[str] = set()
-
-    def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
-        """Remember the metric, if this result has it, and else what it has."""
-        metric = self.search.question.metric
-        if not self.has_metric:
-            self.reported.update(k for k in result if k.split("/")[0] not in NOT_REPORTED)
-        if metric in result:
-            self.has_metric = True
-            self.last[trial_id] = result[metric]
-
-    def on_trial_complete(
-        self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
+    def on_checkpoint(
+        self, iteration: int, trials: list[Any], trial: Any, checkpoint: Checkpoint, **info: Any
     ) -> None:
-        """Keep the score of a trial that ran to its end; any other end gives none."""
-        probe = self.probes.get(trial_id)
-        if probe is not None and self.fault is None:
-            self.on_trial_result(trial_id, result or {})
-            try:
-                if error:
-                    unknown = RuntimeError("Ray Tune does not say what ended this trial")
-                    self.search.note(probe, self.raised.get(trial_id, unknown))
-                elif result is not None and trial_id not in self.spared:
-                    self._take_in(trial_id, probe)
-            except (ValueError, OSError) as fault:
-                self.fault, self.is_stopped = fault, True
-        super().on_trial_complete(trial_id, result, error)
-        self.last.pop(trial_id, None)
-        self.raised.pop(trial_id, None)
+        """Note a checkpoint."""
+        self.all.append((trial.config, checkpoint))
 
-    def _take_in(self, trial_id: str, probe: Probe) -> None:
-        metric = self.search.question.metric
-        if not self.has_metric:
-            reported = ", ".join(sorted(self.reported)) or "nothing"
-            raise ValueError(
-                f"metric: the trainable never reported {metric!r}; it reported {reported}"
+    def keep(self, search: SettingSearch, found: Thresholds) -> Thresholds:
+        """The thresholds with the last checkpoints of their values; the others are deleted."""
+        asked = search.question
+        kept: dict[int, dict[int, Checkpoint]] = defaultdict(dict)
+        for config, checkpoint in self.all:
+            number = next(
+                n
+                for n, setting in enumerate(asked.settings)
+                if all(config[key] == value for key, value in setting.items())
             )
-        value = self.last.get(trial_id)
-        try:
-            score = float(value)  # type: ignore[arg-type]
-        except (TypeError, ValueError):
-            score = math.nan
-        if math.isnan(score):
-            said = f"{metric} is {value!r}, no number" if trial_id in self.last else f"no {metric}"
-            self.raised[trial_id] = ValueError(said)
-            self.search.note(probe, self.raised[trial_id])
-        else:
-            self.search.take_in(probe, score)
-
-    def is_final(self, trial_id: str) -> bool:
-        """Whether the user's own code gave the error: another try would give it again."""
-        error = self.raised.get(trial_id)
-        if isinstance(error, RayActorError):
-            return error.actor_init_failed
-        return error is not None
+            if config[asked.axis] == found[number].value:
+                kept[number][config[asked.seed_key]] = checkpoint
+            else:
+                with suppress(FileNotFoundError):  # the user's own config kept fewer
+                    files: Any = checkpoint.filesystem
+                    files.delete_dir(checkpoint.path)
+        return found.with_checkpoints(kept)
 
 
-class ErrorScheduler(SeedScheduler):
-    """Tells the searcher what a trial raised, before its end does."""
-
-    def __init__(self, searcher: SeedSearcher) -> None:
-        super().__init__(searcher, record=lambda probe, result: None)
-        self.searcher = searcher
-
-    def on_trial_error(self, tune_controller: Any, trial: Trial) -> None:
-        """Remember the exception of a trial."""
-        self.searcher.raised[trial.trial_id] = _exception(trial)
-        super().on_trial_error(tune_controller, trial)
-
-
-def _exception(trial: Trial) -> Exception:
-    """What a trial raised: the user's own exception if it could be brought here, else Ray's."""
-    try:
-        error: object = pickle.loads(Path(trial.pickled_error_file).read_bytes())
-    except Exception:  # no file, or an exception that cannot be rebuilt in this process
-        file = Path(trial.error_file or "")
-        text = file.read_text().strip() if file.is_file() else "no reason is known"
-        return RuntimeError(text.splitlines()[-1])
-    if not isinstance(error, RayTaskError):
-        return error if isinstance(error, Exception) else RuntimeError(str(error))
-    raised = error.cause if isinstance(error.cause, Exception) else RuntimeError(str(error))
-    raised.__cause__ = error  # whose text has the traceback
-    return raised
-
-
-def run(search: SettingSearch, slots: int | None, resources: Resources | None) -> None:
+def run(
+    search: SettingSearch,
+    trainable: Any,
+    config: Mapping[str, Any],
+    slots: int | None,
+    resources: Resources | None,
+    stop: Mapping[str, float] | None,
+    run_config: RunConfig | None,
+    callbacks: Sequence[Callback],
+    keep: str | None,
+) -> Thresholds:
     """Run the trials that a search asks for until it is done; starts a local Ray if none runs.
 
     Raises:
         ValueError: no trial fits on the cluster, the metric is never reported or outside its
             bounds.
     """
-    asked = search.question
-    if not ray.is_initialized():
-        ray.init()
-    of_its_own = _own_resources(asked.trainable, {**asked.config, asked.axis: asked.values[-1]})
-    if resources is None and of_its_own is None:
-        resources = {"cpu": 1}
-    search.portfolio.slots = slots or _slots(resources or of_its_own or {})
-    searcher = SeedSearcher(search)
-    with _interruptible(), _quiet():
-        run_trials(
-            asked.trainable,
-            searcher,
-            search.portfolio.slots,
-            resources,
-            scheduler=ErrorScheduler(searcher),
-            config=asked.config,
-            reuse_actors=_can_be_reused(asked.trainable),
-            stop=UntilDone(lambda: searcher.is_stopped or search.portfolio.is_done, asked.stop),
-        )
-    if searcher.fault is not None:
-        raise searcher.fault
+    if keep and run_config is None:
+        run_config = RunConfig()  # in Tune's own folder
+    asked, checkpoints = search.question, Checkpoints()
+    line = ProgressLine(search)
+    with _connected(is_users=run_config is not None):
+        of_its_own = _own_resources(trainable, {**config, asked.axis: asked.values[-1]})
+        if resources is None and of_its_own is None:
+            resources = {"cpu": 1}
+        searcher = ThresholdSearch.of(search)
+        searcher.set_max_concurrency(slots or _slots(resources or of_its_own or {}))
+        search.portfolio.slots = searcher.slots()
+        shown = nullcontext() if run_config and run_config.verbose == 0 else line
+        with shown:
+            run_trials(
+                trainable,
+                searcher,
+                resources,
+                config=config,
+                reuse_actors=_can_be_reused(trainable),
+                stop=_stopper(searcher, run_config.stop if run_config else None, stop or {}),
+                callbacks=[*callbacks, checkpoints, Watch(searcher, line.show)],
+                run_config=run_config,
+            )
+    found = searcher.thresholds()
+    return checkpoints.keep(search, found) if keep else found
+
+
+def _stopper(searcher: ThresholdSearch, users: Any, at: Mapping[str, float]) -> WhileNeeded:
+    """Ends a trial where the user says, or where nothing more can be learnt from it."""
+    if isinstance(users, Stopper):
+        return WhileNeeded(searcher, users, users.stop_all)
+    ends: Callable[[str, dict[str, Any]], bool] = users if callable(users) else lambda *trial: False
+    limits = {**(users if isinstance(users, Mapping) else {}), **at}
+
+    def has_ended(trial_id: str, result: dict[str, Any]) -> bool:
+        def reached(key: str, limit: float) -> bool:
+            value: Any = result.get(key)
+            for part in key.split("/") if value is None else ():  # such as eval/loss
+                value = (result if value is None else value).get(part)
+            return value is not None and value >= limit
+
+        return any(reached(*one) for one in limits.items()) or ends(trial_id, result)
+
+    return WhileNeeded(searcher, has_ended)
 
 
 def _can_be_reused(trainable: Any) -> bool:
@@ -165,34 +121,6 @@ def _can_be_reused(trainable: Any) -> bool:
     return not isinstance(trainable, type) or "reset_config" in {
         name for base in trainable.__mro__ if base is not Trainable for name in vars(base)
     }
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """Let an interrupt through, which Tune would otherwise keep to itself."""
-    os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")  # the newer one prints a banner anyway
-    name = "TUNE_DISABLE_SIGINT_HANDLER"
-    before = os.environ.get(name)
-    os.environ[name] = "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = before
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep Tune from telling of its temporary folder, and of errors by many lines each."""
-    tune = logging.getLogger("ray.tune")
-    before = tune.level
-    tune.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        tune.setLevel(before)
 
 
 def _own_resources(trainable: Any, config: dict[str, Any]) -> Resources | None:
@@ -224,3 +152,25 @@ def _slots(resources: Resources) -> int:
                     f"{there.get(known, 0):g}; where more nodes are to come, give slots"
                 )
     return int(min(fits, default=1))
+
+
+@contextmanager
+def _connected(is_users: bool) -> Iterator[None]:
+    """A Ray to run on, started if there is none; Tune is quiet, and lets an interrupt through.
+
+    Args:
+        is_users: Tune logs and saves its state, as the user's own run config has it.
+    """
+    settings = {"RAY_AIR_NEW_OUTPUT": "0", "TUNE_DISABLE_SIGINT_HANDLER": "1"}
+    if not is_users:
+        settings |= {"TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1", "TUNE_GLOBAL_CHECKPOINT_S": "inf"}
+    logger = logging.getLogger("ray.tune")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        with environment(settings):
+            if not ray.is_initialized():
+                ray.init()
+            yield
+    finally:
+        logger.setLevel(level)

@@ -1,8 +1,7 @@
-"""What Tune keeps while it runs many trials, and how many run at once; on a real Ray."""
+"""How trials run on Tune's own loop: errors, slots and a memory that runs out; on a real Ray."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,18 +10,17 @@ from ray import tune
 from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.search.probe_verdict import SeedTest
 from rgr_dist.search.protocol import CellPlan, Probe
-from rgr_dist.search.tune import runner
-from rgr_dist.search.tune.forgetting import TidyTrainable
-from rgr_dist.search.tune.runner import run_trials
-from rgr_dist.search.tune.scheduler import SeedScheduler
-from rgr_dist.search.tune.searcher import ThresholdSearcher
+from rgr_dist.search.tune import runner, searcher
+from rgr_dist.search.tune.lost_workers import LOW_ON_MEMORY
+from rgr_dist.search.tune.runner import Watch, WhileNeeded, run_trials
+from rgr_dist.search.tune.searcher import ProbeSearcher
 
 
 def answers() -> type:
     """A trainable that workers need not import."""
 
-    class Answers(TidyTrainable):
-        """Passes from its threshold on; says where its folder is."""
+    class Answers(tune.Trainable):
+        """Passes from its threshold on; dies where it is asked to."""
 
         def setup(self, config: dict[str, Any]) -> None:
             self.asked = config
@@ -32,31 +30,13 @@ def answers() -> type:
             return True
 
         def step(self) -> dict[str, Any]:
-            if self.asked["raises"]:
-                raise RuntimeError("asked to")
-            return {"value": self.asked["value"], "folder": self.logdir}
+            if self.asked["dies"]:
+                import os
+
+                os._exit(1)
+            return {"value": self.asked["value"], "done": True}
 
     return Answers
-
-
-class Looks(tune.Callback):
-    """Notes what Tune keeps, as its loop goes round."""
-
-    def __init__(self, searcher: ThresholdSearcher) -> None:
-        self.searcher = searcher
-        self.kept: list[int] = []
-        self.running: list[int] = []
-        self.ended: set[Path] = set()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {}
-
-    def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
-        self.kept.append(len(trials))
-        self.running.append(len(self.searcher.probes))
-
-    def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        self.ended.add(Path(trial.local_path))
 
 
 def study(cells: int) -> Portfolio:
@@ -67,53 +47,47 @@ def study(cells: int) -> Portfolio:
 
 
 @pytest.mark.usefixtures("_ray")
-def test_trials_that_have_ended_are_forgotten_with_their_folders() -> None:
-    portfolio, folders, left = study(4), set[Path](), []
+def test_a_probe_whose_worker_dies_is_trained_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    portfolio, running = study(4), []
+    monkeypatch.setattr(searcher, "LOOK_EVERY", 0.0)
 
-    def record(probe: Probe, result: dict[str, Any]) -> None:
-        folders.add(Path(result["folder"]))
-        left.append(sum(folder.exists() for folder in folders))
+    def record(trial_id: str, probe: Probe, result: dict[str, Any]) -> None:
         score = float(result["value"] >= 7 + int(probe.cell))
+        running.append(len(trials.probes))
         portfolio.tell(probe.cell, probe.arm, probe.value, 0, score)
 
     def config_of(probe: Probe) -> dict[str, Any]:
-        tries = searcher.lost.count(probe)
-        return {"value": probe.value, "raises": probe.value == 8 and not tries}
+        return {"value": probe.value, "dies": probe.value == 8 and not trials.lost.count(probe)}
 
-    searcher = ThresholdSearcher(portfolio, config_of)
-    scheduler, looks = SeedScheduler(searcher, record), Looks(searcher)
-    run_trials(answers(), searcher, 2, {"cpu": 1}, scheduler=scheduler, callbacks=[looks])
-    assert scheduler.fault is None
-    found = [portfolio.state(f"{n}").result(1).value for n in range(4)]
-    assert found == [7, 8, 9, 10]
-    assert len(folders) >= 16
-    assert max(looks.kept) <= 5
-    assert max(left) <= 5
-    assert looks.ended
-    # A worker may make the folder of its last trial anew, and has no other that would remove it.
-    assert sum(folder.exists() for folder in looks.ended) <= 2
+    trials = ProbeSearcher(portfolio, config_of, record, slots=lambda: 1 if len(running) < 8 else 2)
+    watch = Watch(trials, lambda running: None)
+    run_trials(answers(), trials, {"cpu": 1}, stop=WhileNeeded(trials), callbacks=[watch])
+    assert trials.fault is None
+    assert [portfolio.state(f"{n}").result(1).value for n in range(4)] == [7, 8, 9, 10]
+    assert sum(trials.lost.count(Probe(f"{n}", 1, 8, (), False, "")) for n in range(4)) >= 1
+    assert max(running[:8]) == 1
+    assert max(running[8:]) == 2
 
 
-@pytest.mark.usefixtures("_ray")
-def test_trials_follow_the_slots_that_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    portfolio, asked = study(6), [0]
-    monkeypatch.setattr(runner, "LOOK_EVERY", 0.0)
+def test_a_run_that_ends_for_its_memory_is_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    fits = [RuntimeError(f"Caught unexpected exception: it was {LOW_ON_MEMORY}"), None, OSError()]
+    told = []
 
-    def slots() -> int:
-        asked[0] += 1
-        return 1 if len(told) < 8 else 2
+    class Tuner:
+        def __init__(self, *args: Any, **options: Any) -> None:
+            """Takes whatever a Tuner takes."""
 
-    told: list[int] = []
+        def fit(self) -> None:
+            if error := fits.pop(0):
+                raise error
 
-    def record(probe: Probe, result: dict[str, Any]) -> None:
-        told.append(looks.running[-1])
-        portfolio.tell(probe.cell, probe.arm, probe.value, 0, float(result["value"] >= 7))
+    class Searcher:
+        def killed_for_memory(self) -> None:
+            told.append("killed")
 
-    searcher = ThresholdSearcher(portfolio, lambda p: {"value": p.value, "raises": False})
-    looks = Looks(searcher)
-    scheduler = SeedScheduler(searcher, record)
-    run_trials(answers(), searcher, slots, {"cpu": 1}, scheduler=scheduler, callbacks=[looks])
-    assert portfolio.is_done
-    assert asked[0] > 2
-    assert max(told[:8]) == 1
-    assert max(told[8:]) == 2
+    monkeypatch.setattr(runner, "Tuner", Tuner)
+    monkeypatch.setattr(runner, "TuneConfig", lambda **options: None)
+    run_trials(answers(), Searcher(), None)
+    assert told == ["killed"]
+    with pytest.raises(OSError):  # noqa: PT011 (any other error is not ours)
+        run_trials(answers(), Searcher(), None)

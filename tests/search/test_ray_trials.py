@@ -8,34 +8,50 @@ from typing import Any
 
 import pytest
 from ray import tune
-from ray.exceptions import ActorDiedError
 from ray.tune.search import Searcher
+from ray.tune.stopper import MaximumIterationStopper
 
 from rgr_dist.search.tune.question import Question
 from rgr_dist.search.tune.score_file import ScoreFile
 from rgr_dist.search.tune.setting_search import SettingSearch
-from rgr_dist.search.tune.trials import SeedSearcher, _can_be_reused, _own_resources
+from rgr_dist.search.tune.threshold_search import ThresholdSearch
+from rgr_dist.search.tune.trials import _can_be_reused, _own_resources, _stopper
 
 
 def train(config: dict[str, Any]) -> None:
     """Never called here."""
 
 
-def searcher(kept: ScoreFile | None = None, on_error: Any = "stop") -> SeedSearcher:
+def searcher(kept: ScoreFile | None = None, on_error: Any = "stop") -> ThresholdSearch:
     question = Question.checked(
-        train, "width", range(1, 9), "loss", 0.5, "min", (0, None), 1, 0, {"rate": 0.1}, None,
-        on_error, None,
+        axis="width", values=range(1, 9), metric="loss", target=0.5, mode="min", bounds=(0, None),
+        seeds=1, on_error=on_error,
     )  # fmt: skip
     search = SettingSearch(question, kept or ScoreFile(None, {}))
     search.portfolio.look_ahead = 0
-    return SeedSearcher(search)
+    trials = ThresholdSearch.of(search)
+    trials.set_max_concurrency(1)
+    return trials
 
 
-def end(trials: SeedSearcher, name: str, *results: dict[str, Any]) -> None:
+def end(trials: ThresholdSearch, name: str, *results: dict[str, Any]) -> None:
     """A trial that reports these, as Tune hands them on."""
     for result in results:
         trials.on_trial_result(name, result)
     trials.on_trial_complete(name, {**(results[-1] if results else {}), "done": True, "pid": 1})
+
+
+RAISED = """\x1b[36mray::train.train()\x1b[39m (pid=1, ip=127.0.0.1)
+  File "mine.py", line 1, in train
+    raise errors.Mine("mine\\n  indeed")
+mine.errors.Mine: mine
+  indeed"""
+
+
+def fail(trials: ThresholdSearch, name: str, error: str) -> None:
+    """A trial that ends in error, as Tune and a callback tell it."""
+    trials.on_trial_complete(name, error=True)
+    trials.explain(name, error)
 
 
 def test_the_last_metric_of_a_trial_is_its_score_whatever_it_reports_after() -> None:
@@ -110,35 +126,34 @@ def test_a_score_that_cannot_be_written_ends_the_search(tmp_path: Path) -> None:
 def test_what_the_user_raises_is_not_tried_again_but_a_process_that_dies_is() -> None:
     trials = searcher()
     trials.suggest("a")
-    trials.raised["a"] = RuntimeError("mine")
-    trials.on_trial_complete("a", error=True)
+    fail(trials, "a", RAISED)
     assert trials.suggest("b") == Searcher.FINISHED
-    assert trials.search.result()[0].because == "width = 5, seed 0: RuntimeError: mine"
+    assert trials.search.result()[0].because == "width = 5, seed 0: Mine: mine"
     trials = searcher()
     for name in "abc":
         assert trials.suggest(name) == {"width": 5, "seed": 0}
-        trials.raised[name] = ActorDiedError()
-        trials.on_trial_complete(name, error=True)
+        fail(trials, name, "The actor died unexpectedly before finishing this task.\n\tpid: 1\n")
     assert trials.suggest("d") == Searcher.FINISHED
     found = trials.search.result()[0]
     assert (found.status, len(found.errors)) == ("open", 3)
-    assert found.errors[0].message.startswith("ActorDiedError: The actor died unexpectedly")
+    assert found.errors[0].message == "The actor died unexpectedly before finishing this task."
 
 
 def test_a_value_that_raises_fails_if_asked() -> None:
     trials = searcher(on_error="fail")
     trials.suggest("a")
-    trials.raised["a"] = RuntimeError("too large")
-    trials.on_trial_complete("a", error=True)
+    fail(trials, "a", RAISED)
     assert trials.suggest("b")["width"] < 5
 
 
 def test_a_trial_that_is_stopped_as_needless_is_no_error() -> None:
     trials = searcher()
     trials.suggest("a")
-    trials.spared.add("a")
-    trials.on_trial_complete("a", {"done": True})
+    trials.search.portfolio.tell_failed("0", trials.probes["a"].key)
+    assert trials.spare("a")
+    end(trials, "a", {"loss": 9.0})
     assert trials.fault is None
+    assert trials.search.kept.scores == []
     assert trials.search.result()[0].errors == ()
 
 
@@ -200,3 +215,26 @@ def test_a_file_knows_what_tunes_wrappers_hold(tmp_path: Path) -> None:
     assert about(tune.with_resources(Model, {"cpu": 2})) == about(Model) != about(Reset)
     assert about(tune.with_parameters(Model, n=1)) != about(tune.with_parameters(Reset, n=1))
     assert about(tune.with_parameters(Model, n=1)) != about(tune.with_parameters(Model, n=2))
+
+
+# ----- When a trial ends
+
+
+@pytest.mark.parametrize(
+    ("users", "at", "result", "ends"),
+    [
+        (None, {"epoch": 3}, {"epoch": 2}, False),
+        (None, {"epoch": 3}, {"epoch": 3}, True),
+        ({"epoch": 9}, {"epoch": 3}, {"epoch": 3}, True),
+        ({"eval/loss": 1}, {}, {"eval": {"loss": 2}}, True),
+        ({"eval/loss": 1}, {}, {"eval": {}}, False),
+        (lambda trial_id, result: result["epoch"] > 1, {}, {"epoch": 2}, True),
+        (lambda trial_id, result: result["epoch"] > 1, {}, {"epoch": 1}, False),
+        (MaximumIterationStopper(2), {}, {}, False),
+        (MaximumIterationStopper(1), {}, {}, True),
+    ],
+)
+def test_a_trial_ends_where_the_user_says(users: Any, at: dict, result: dict, ends: bool) -> None:
+    trials = searcher()
+    trials.suggest("a")
+    assert _stopper(trials, users, at)("a", result) is ends

@@ -13,6 +13,7 @@ import matplotlib as mpl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ray import tune
 
 from rgr_dist.search.protocol import Probe, ProbeResult
 from rgr_dist.search.tune.find_threshold import find_threshold, find_thresholds
@@ -23,6 +24,7 @@ from rgr_dist.search.tune.threshold import Thresholds
 
 mpl.use("Agg")
 
+ABOUT = {"axis": "width", "metric": "accuracy", "config": {}}
 GRID = {"depth": [1, 2, 3], "heads": [1, 4]}
 
 
@@ -30,12 +32,13 @@ def train(config: dict[str, Any]) -> None:
     """Never called here."""
 
 
+ABOUT |= {"trainable": train}
+
+
 def ask(**changes: Any) -> Question:
     options = {
-        "trainable": train, "axis": "width", "values": range(1, 65), "metric": "accuracy",
-        "target": 0.9, "mode": "max", "bounds": (0, 1), "seeds": 2, "confirm_seeds": 0,
-        "config": None, "guess": None,
-        "on_error": "stop", "stop": None,
+        "axis": "width", "values": range(1, 65), "metric": "accuracy", "target": 0.9,
+        "bounds": (0, 1), "seeds": 2,
     }  # fmt: skip
     return Question.checked(**options | changes)
 
@@ -57,7 +60,7 @@ def drive(search: SettingSearch, score: Any, slots: int = 1, seed: int = 0) -> T
         value, number = config.pop("width"), config.pop("seed")
         outcome = score(config, value, number)
         if isinstance(outcome, Exception):
-            search.note(probe, outcome)
+            search.note(probe, f"{type(outcome).__name__}: {outcome}".rstrip(": "))
             search.portfolio.tell_failed(probe.cell, probe.key)
         else:
             search.take_in(probe, outcome)
@@ -207,7 +210,7 @@ def test_a_value_that_raises_ends_the_search_and_is_reported() -> None:
     assert (one.status, one.value, one.because) == (
         "open", None, "width = 33, seed 0: RuntimeError: no GPU",
     )  # fmt: skip
-    assert [(e.value, e.seed, e.exception) for e in one.errors] == [(33, 0, error)]
+    assert [(e.value, e.seed, e.message) for e in one.errors] == [(33, 0, "RuntimeError: no GPU")]
     assert repr(one) == "Threshold(open: width = 33, seed 0: RuntimeError: no GPU)"
 
 
@@ -257,7 +260,7 @@ def test_a_search_goes_on_from_its_file_with_another_grid_and_needs_no_ray(tmp_p
     path, score = tmp_path / "scores.log", rising({1: 40, 2: 20, 3: 9})
     for depths in ([1, 2], [3]):
         question = ask(over={"depth": depths})
-        drive(SettingSearch(question, ScoreFile(path, question.about)), score)
+        drive(SettingSearch(question, ScoreFile(path, ABOUT)), score)
     search = {"axis": "width", "metric": "accuracy", "target": 0.9, "bounds": (0, 1), "seeds": 2}
     answer = find_thresholds(
         train, values=range(1, 65), over={"depth": [3, 1]}, store=path, **search
@@ -266,7 +269,7 @@ def test_a_search_goes_on_from_its_file_with_another_grid_and_needs_no_ray(tmp_p
     assert answer[0].scores[9] == {0: 1.0, 1: 1.0}
     single = tmp_path / "single.log"
     question = ask()
-    drive(SettingSearch(question, ScoreFile(single, question.about)), rising({0: 33}))
+    drive(SettingSearch(question, ScoreFile(single, ABOUT)), rising({0: 33}))
     assert find_threshold(train, values=range(1, 65), store=single, **search).value == 33
     with pytest.raises(ValueError, match=r"scores\.log holds scores of .*; give another file"):
         find_threshold(train, values=range(1, 65), store=path, **search | {"metric": "loss"})
@@ -315,13 +318,13 @@ def test_a_file_of_something_else_is_refused(content: str, tmp_path: Path) -> No
 # ----- Arguments
 
 REFUSED = [
-    ({"mode": "minimize"}, "mode: 'minimize' is not known; give 'max' (a larger metric is better)"),
-    ({"on_error": "ignore"}, "on_error: 'ignore' is not known; give 'stop' (the search ends) or"),
+    ({"mode": "minimize"}, "mode: should be 'max' or 'min', not 'minimize'"),
+    ({"on_error": "ignore"}, "on_error: should be 'stop' or 'fail', not 'ignore'"),
     ({"target": 1.5, "bounds": (0, 1)}, "target: 1.5 lies outside the bounds 0…1"),
     ({"target": -1, "bounds": (0, None)}, "target: -1 lies outside the bounds 0…"),
     ({"target": float("nan")}, "target: give a finite number, not nan"),
     ({"bounds": (1, 0)}, "bounds: 1 is not below 0"),
-    ({"bounds": 1}, "bounds: give the smallest and the largest metric, not 1"),
+    ({"bounds": 1}, "bounds: should be a valid tuple, not 1"),
     ({"values": []}, "values: give positive integers in increasing order, such as range(1, 65); "),
     ({"values": [3, 2]}, "values: give positive integers in increasing order, such as "),
     ({"values": [2, 2]}, "values: "),
@@ -329,27 +332,36 @@ REFUSED = [
     ({"values": [1.5]}, "values: "),
     ({"values": range(9, 1, -1)}, "values: "),
     ({"values": 64}, "values: "),
-    ({"seeds": 0}, "seeds: give a positive integer, not 0"),
-    ({"confirm_seeds": -1}, "confirm_seeds: give a positive integer, not -1"),
-    ({"slots": 1.5}, "slots: give a positive integer; 1.5 is no integer"),
+    ({"seeds": 0}, "seeds: should be greater than 0, not 0"),
+    ({"confirm_seeds": -1}, "confirm_seeds: should be greater than or equal to 0, not -1"),
+    ({"slots": 1.5}, "slots: give a positive integer, not 1.5"),
     ({"guess": 65}, "guess: 65 lies outside the values 1…64"),
     ({"axis": "seed"}, "axis: 'seed' is set by the search; name another"),
-    ({"metric": ""}, "metric: give a name, not ''"),
+    ({"metric": ""}, "metric: String should have at least 1 character, not ''"),
     ({"config": {"width": 3}}, "config: 'width' is set by the search"),
     ({"config": {"depth": 3}}, "config: 'depth' is set by the search"),
     ({"trainable": "train"}, "trainable: give a function of a config or a class of ray.tune"),
     ({"trainable": int}, "trainable: give a function of a config or a class of ray.tune"),
     ({"stop": {"loss": "small"}}, "stop: loss: give a finite number, not 'small'"),
+    ({"config": {"rate": tune.uniform(0, 1)}}, "config: 'rate' is a search space, and the search "),
+    ({"config": {"rate": tune.grid_search([1])}}, "config: 'rate' is a search space, and the "),
+    ({"num_samples": 20}, "num_samples: the search decides how many trials it needs"),
+    ({"scheduler": None}, "scheduler: pass rgr_dist.ThresholdSearch to a Tuner of your own"),
+    ({"keep": "best"}, "keep: give 'threshold', or nothing, not 'best'"),
+    ({"seed_key": "depth"}, "over: 'depth' is set by the search"),
     ({"over": {}}, "over: give at least one name"),
     ({"over": {"depth": 3}}, "over: give a list of values for 'depth', not 3"),
     ({"over": {"depth": []}}, "over: 'depth' has no value"),
     ({"over": {"depth": [1, 1]}}, "over: 'depth' has 1 twice"),
     ({"over": {"width": [1]}}, "over: 'width' is set by the search"),
-    ({"cost": 3}, "cost: give a function of a value and a setting, not 3"),
+    ({"cost": 3}, "cost: should be callable, not 3"),
     ({"cost": lambda v, s: -v}, "cost: give positive ones; -1 at 1 of"),
     ({"cost": lambda v, s: 1 / v}, "cost: give one that does not fall as the value grows; 1 at 1"),
     ({"keep_within": 0.1}, "keep_within: give a cost too"),
-    ({"keep_within": -1, "cost": lambda v, s: v}, "keep_within: give a share of at least 0, not"),
+    (
+        {"keep_within": -1, "cost": lambda v, s: v},
+        "keep_within: should be greater than or equal to 0, not -1",
+    ),
 ]
 
 

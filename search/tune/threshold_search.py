@@ -1,0 +1,275 @@
+"""A searcher for anybody's ``ray.tune.Tuner``: the smallest value that is good enough."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import ray
+from ray.tune.result import AUTO_RESULT_KEYS
+
+from rgr_dist.search.protocol import Probe, Signal
+from rgr_dist.search.tune.lost_workers import Cause
+from rgr_dist.search.tune.question import Cost, Question
+from rgr_dist.search.tune.score_file import ScoreFile
+from rgr_dist.search.tune.searcher import NoScore, ProbeSearcher
+from rgr_dist.search.tune.setting_search import SettingSearch
+from rgr_dist.search.tune.threshold import Mode, Threshold, Thresholds
+
+NOT_REPORTED = {*AUTO_RESULT_KEYS, "done", "trial_id", "should_checkpoint", "experiment_tag"}
+"""What Tune adds to every result."""
+NOTHING = object()
+
+
+class ThresholdSearch(ProbeSearcher):
+    """Finds the smallest value of an integer setting whose mean metric reaches a target.
+
+    Pass it as ``TuneConfig(search_alg=…, num_samples=-1)``; the search ends by itself. Each trial
+    is one seed at one value: its config is the ``param_space`` with ``axis`` and ``seed_key`` set,
+    its score the last ``metric`` that it reports. It needs no scheduler. A trial that one stops
+    early is told as its last metric too, and listed in ``Threshold.stopped_early``. A trial in
+    error is not asked for again: ``FailureConfig(max_failures=…)`` says how often Tune tries.
+
+    ``threshold()`` has the answer. ``Tuner.restore`` goes on where the Tuner was stopped, with a
+    searcher of its own; ``restore_from_dir`` of the run's folder brings what that found here.
+
+    Args:
+        axis: the setting's name in the config.
+        values: increasing positive integers to choose from, such as ``range(1, 513)``.
+        target: what the mean over the seeds must reach.
+        metric, mode: as of ``TuneConfig``, which passes its own on where ``param_space`` holds
+            anything; ``max`` if neither says.
+        bounds: smallest and largest metric there can be, None where there is none: with them
+            seeds are spared that could not change a verdict.
+        seeds: of each value's mean: 0, 1, ….
+        confirm_seeds: fresh seeds on which the threshold must pass too.
+        over: lists of values by name; every combination is a setting with a threshold of its own.
+        cost, keep_within: as for ``rgr_dist.find_thresholds``.
+        guess: where to start; the middle of the values if not given.
+        on_error: ``stop``: a value at which a trial ends in error ends the search. ``fail``: the
+            value fails.
+        seed_key: the seed's name in the config, such as ``random_state``.
+        max_concurrent: trials that run at once; as many as the cluster has CPUs if not given.
+            ``TuneConfig(max_concurrent_trials=…)`` says the same.
+
+    Raises:
+        ValueError: bad arguments.
+    """
+
+    def __init__(
+        self,
+        axis: str,
+        values: Sequence[int],
+        target: float,
+        metric: str | None = None,
+        mode: Mode | None = None,
+        *,
+        bounds: tuple[float | None, float | None] = (None, None),
+        seeds: int = 3,
+        confirm_seeds: int = 0,
+        over: Mapping[str, Sequence[Any]] | None = None,
+        cost: Cost | None = None,
+        keep_within: float | None = None,
+        guess: int | None = None,
+        on_error: Literal["fail", "stop"] = "stop",
+        seed_key: str = "seed",
+        max_concurrent: int | None = None,
+    ) -> None:
+        question = Question.checked(
+            axis=axis, values=values, target=target, bounds=bounds, seeds=seeds,
+            confirm_seeds=confirm_seeds, over=over or {}, cost=cost, keep_within=keep_within,
+            guess=guess, on_error=on_error, seed_key=seed_key,
+            **({} if metric is None else {"metric": metric}),
+            **({} if mode is None else {"mode": mode}),
+        )  # fmt: skip
+        self._given = {"metric": metric, "mode": mode}
+        self._begin(SettingSearch(question, ScoreFile(None, {})))
+        if max_concurrent is not None:
+            self.set_max_concurrency(max_concurrent)
+
+    @classmethod
+    def of(cls, search: SettingSearch) -> Self:
+        """The searcher of a search that is there already."""
+        new = cls.__new__(cls)
+        new._given = {}
+        new._begin(search)
+        return new
+
+    def _begin(self, search: SettingSearch) -> None:
+        slots = getattr(self, "slots", _cpus)
+        super().__init__(
+            search.portfolio, search.config, self._take_in, search.note, self._give_up, slots
+        )
+        self.search = search
+        self._has_metric = bool(search.kept.scores)
+        self._last: dict[str, Any] = {}  # the metric by trial
+        self._seen: dict[str, int] = {}  # iterations by trial
+        self._reported: set[str] = set()
+        self._inherited: set[str] = set()  # trials of the Tuner that this one goes on from
+
+    # ----- What Tune calls
+
+    def set_search_properties(
+        self, metric: str | None, mode: str | None, config: dict[str, Any], **spec: Any
+    ) -> bool:
+        """Take the Tuner's metric and mode, and look at what else it was given.
+
+        Raises:
+            ValueError: the metric or the mode is another than was given here; ``config`` sets what
+                the search sets, or has a search space; ``num_samples`` is 1.
+        """
+        asked = self.search.question
+        asked.check_config(config)
+        if spec.get("num_samples") == 1:
+            raise ValueError(
+                "num_samples: one trial finds no threshold; give TuneConfig(num_samples=-1): the "
+                "search ends by itself"
+            )
+        its = {k: v for k, v in {"metric": metric, "mode": mode}.items() if v is not None}
+        for key, value in its.items():
+            mine = self._given.get(key) or value
+            if mine != value:
+                raise ValueError(f"{key}: ThresholdSearch has {mine!r}, TuneConfig {value!r}")
+        if any(getattr(asked, key) != value for key, value in its.items()):
+            question = Question.checked(**asked.given | its)
+            self._begin(SettingSearch(question, ScoreFile(None, {})))
+        return True
+
+    def suggest(self, trial_id: str) -> Any:
+        """The next trial's config, None to wait, or FINISHED.
+
+        Raises:
+            ValueError: no metric was given.
+        """
+        if not self.search.question.metric:
+            raise ValueError(
+                "metric: give it to ThresholdSearch; Tune passes that of TuneConfig on only where "
+                "param_space holds something"
+            )
+        return super().suggest(trial_id)
+
+    def _ask(self) -> Probe | Signal:
+        answer = super()._ask()
+        if answer is Signal.WAIT and self.probes.keys() <= self._inherited:
+            # Tune may not know a trial that began as it was killed: an idle worker takes it.
+            trial_id = next(iter(self.probes))
+            self._inherited.discard(trial_id)
+            return self.probes[trial_id]
+        return answer
+
+    def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
+        """Remember the metric, if this result has it, and else what it has."""
+        self._seen[trial_id] = result.get("training_iteration", 0)
+        self._look(trial_id, result)
+
+    def _look(self, trial_id: str, result: dict[str, Any]) -> None:
+        metric = self.search.question.metric
+        if metric in result:
+            self._last[trial_id], self._has_metric = result[metric], True
+        elif not self._has_metric:
+            self._reported.update(k for k in result if k.split("/")[0] not in NOT_REPORTED)
+
+    def _take_in(self, trial_id: str, probe: Probe, result: dict[str, Any]) -> None:
+        self._look(trial_id, result)
+        metric = self.search.question.metric
+        if not self._has_metric:
+            reported = ", ".join(sorted(self._reported)) or "nothing"
+            raise ValueError(
+                f"metric: the trainable never reported {metric!r}; it reported {reported}"
+            )
+        iterations = result.get("training_iteration", 0)
+        # A function that ends by itself does so after its last report; Tune shows it twice.
+        self.search.note_end(probe, iterations, iterations == self._seen.pop(trial_id, None))
+        value: Any = self._last.pop(trial_id, NOTHING)
+        try:
+            score = float(value)
+        except (TypeError, ValueError):
+            score = math.nan
+        if math.isnan(score):
+            said = f"no {metric}" if value is NOTHING else f"{metric} is {value!r}, no number"
+            raise NoScore(f"ValueError: {said}")
+        self.search.take_in(probe, score)
+
+    def _give_up(self, probe: Probe, cause: Cause) -> None:
+        self.search.give_up(self.search.number_of(probe), probe.value)
+
+    # ----- What Tuner.restore needs
+
+    def _state(self) -> dict[str, Any]:
+        asked = self.search.question
+        return {
+            **self.search.state(),
+            "metric": asked.metric,
+            "mode": asked.mode,
+            "probes": {trial_id: asdict(probe) for trial_id, probe in self.probes.items()},
+            "last": self._last,
+            "seen": self._seen,
+        }
+
+    def _go_on(self, state: dict[str, Any]) -> None:
+        self.search.go_on(state)
+        self._last, self._seen = state["last"], state["seen"]
+        self._has_metric = bool(self._last or state["scores"])
+        for trial_id, probe in state["probes"].items():
+            self.probes[trial_id] = Probe(**probe | {"seeds": tuple(probe["seeds"])})
+            self.portfolio.hold(self.probes[trial_id])
+        self._inherited = set(self.probes)
+
+    def save(self, checkpoint_path: str) -> None:
+        """Write what the search knows, as JSON; Tune calls it every few seconds."""
+        Path(checkpoint_path).write_text(json.dumps(self._state(), default=str))
+
+    def restore(self, checkpoint_path: str) -> None:
+        """Go on from what was saved.
+
+        Raises:
+            ValueError: it is of another search.
+        """
+        state, asked = json.loads(Path(checkpoint_path).read_text()), self.search.question
+        its = {key: state[key] for key in ("metric", "mode") if self._given.get(key) is None}
+        question = Question.checked(**asked.given | its) if state["metric"] else asked
+        self._begin(SettingSearch(question, ScoreFile(None, {})))
+        self._go_on(state)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What the search knows: a Tuner is pickled with its searcher."""
+        asked = self.search.question.given
+        return {"asked": asked, "given": self._given, "slots": self.slots, "state": self._state()}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        self._given, self.slots = kept["given"], kept["slots"]
+        self._begin(SettingSearch(Question.checked(**kept["asked"]), ScoreFile(None, {})))
+        self._go_on(kept["state"])
+
+    # ----- The answer
+
+    def threshold(self) -> Threshold:
+        """What has been found, with its certificate; ``open`` if the Tuner ended first.
+
+        Raises:
+            ValueError: the metric was never reported or is outside its bounds; or there are several
+                settings, whose ``thresholds()`` there are.
+        """
+        found = self.thresholds()
+        if len(found) > 1:
+            raise ValueError("over: each setting has a threshold of its own; ask for thresholds()")
+        return found.thresholds[0]
+
+    def thresholds(self) -> Thresholds:
+        """The threshold of every setting that ``over`` lists, and the best one.
+
+        Raises:
+            ValueError: the metric was never reported, or is outside its bounds.
+        """
+        self.settle()
+        if self.fault is not None:
+            raise self.fault
+        return self.search.result()
+
+
+def _cpus() -> int:
+    return int(ray.cluster_resources().get("CPU", 1))

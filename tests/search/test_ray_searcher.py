@@ -1,0 +1,289 @@
+"""``ThresholdSearch`` as a user's Tuner drives it: by hand, and on a real Ray."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ray import cloudpickle, tune
+from ray.tune.schedulers import ASHAScheduler
+from ray.tune.search import ConcurrencyLimiter, Searcher
+
+import rgr_dist
+from rgr_dist.search.tune.threshold import Threshold
+from rgr_dist.search.tune.threshold_search import ThresholdSearch
+
+SPEC = {"num_samples": sys.maxsize}
+
+
+def passing_from(threshold: int) -> Callable[[dict[str, Any]], float]:
+    return lambda config: float(config["width"] >= threshold)
+
+
+def search(**changes: Any) -> ThresholdSearch:
+    asked = {"axis": "width", "values": range(1, 33), "target": 0.9, "metric": "f1", "seeds": 2}
+    return ThresholdSearch(**{"max_concurrent": 2} | asked | changes)
+
+
+def drive(
+    searcher: Any, score: Callable[[dict[str, Any]], float], most: int = 1000, name: str = "t"
+) -> list[dict[str, Any]]:
+    """Run trials one after another, as Tune does; returns their configs."""
+    configs = []
+    for number in range(most):
+        config = searcher.suggest(f"{name}{number}")
+        if config == Searcher.FINISHED:
+            break
+        assert isinstance(config, dict)
+        configs.append(config)
+        result = {"f1": score(config), "training_iteration": 1}
+        searcher.on_trial_result(f"{name}{number}", result)
+        searcher.on_trial_complete(f"{name}{number}", result | {"done": True})
+    return configs
+
+
+def test_it_is_a_public_name() -> None:
+    assert rgr_dist.ThresholdSearch is ThresholdSearch
+
+
+@pytest.mark.parametrize("threshold", [1, 2, 17, 32, 33])
+@pytest.mark.parametrize("mode", ["max", "min"])
+def test_the_smallest_passing_value(threshold: int, mode: str) -> None:
+    searcher = search(mode=mode, target=0.9 if mode == "max" else 0.1)
+    drive(searcher, lambda c: float((c["width"] >= threshold) == (mode == "max")))
+    found = searcher.threshold()
+    if threshold > 32:
+        assert (found.status, found.value) == ("censored", None)
+    else:
+        assert (found.status, found.value) == ("found", threshold)
+        assert found.passed.n_seeds == 2
+        assert (found.failed is None) == (threshold == 1)
+
+
+def test_each_setting_has_its_own() -> None:
+    searcher = search(over={"depth": [1, 2]}, cost=lambda v, s: v * s["depth"])
+    drive(searcher, lambda c: float(c["width"] >= 20 // c["depth"]))
+    found = searcher.thresholds()
+    assert [one.value for one in found] == [20, 10]
+    assert found.best is found[0]
+    with pytest.raises(ValueError, match=r"ask for thresholds\(\)"):
+        searcher.threshold()
+
+
+def test_the_seed_has_the_name_that_the_trainable_knows() -> None:
+    assert search(seed_key="random_state").suggest("a") == {"width": 17, "random_state": 0}
+
+
+# ----- What the Tuner says
+
+
+def test_metric_and_mode_may_be_the_tuners() -> None:
+    searcher = search(metric=None, target=0.1)
+    with pytest.raises(ValueError, match=r"^metric: give it to ThresholdSearch; Tune passes"):
+        searcher.suggest("a")
+    assert searcher.set_search_properties("f1", "min", {"rate": 0.1}, **SPEC)
+    drive(searcher, lambda c: 1 - passing_from(9)(c))
+    found = searcher.threshold()
+    assert (found.metric, found.mode, found.value) == ("f1", "min", 9)
+
+
+@pytest.mark.parametrize(
+    ("metric", "mode", "config", "samples", "said"),
+    [
+        ("loss", None, {}, 9, "metric: ThresholdSearch has 'f1', TuneConfig 'loss'"),
+        ("f1", "max", {"width": 3}, 9, "config: 'width' is set by the search"),
+        ("f1", "max", {"seed": 3}, 9, "config: 'seed' is set by the search"),
+        ("f1", "max", {"rate": tune.uniform(0, 1)}, 9, "config: 'rate' is a search space, and"),
+        ("f1", "max", {"a": {"b": tune.grid_search([1])}}, 9, "config: 'a' is a search space, and"),
+        ("f1", "max", {}, 1, "num_samples: one trial finds no threshold; give TuneConfig(num_samp"),
+    ],
+)
+def test_what_makes_no_sense_in_a_tuner_is_refused(
+    metric: str, mode: str | None, config: dict[str, Any], samples: int, said: str
+) -> None:
+    with pytest.raises(ValueError) as refused:  # noqa: PT011 (compared below)
+        search().set_search_properties(metric, mode, config, num_samples=samples)
+    assert str(refused.value).startswith(said)
+
+
+def test_a_tuner_that_ends_first_leaves_it_open_and_says_so() -> None:
+    searcher = search()
+    drive(searcher, passing_from(9), most=1)
+    found = searcher.threshold()
+    assert found.status == "open"
+    assert found.because == "its search goes on"
+
+
+@pytest.mark.parametrize("limit", [True, False])
+def test_no_more_trials_at_once_than_asked_for(limit: bool) -> None:
+    searcher: Any = search(max_concurrent=1)
+    if limit:  # TuneConfig(max_concurrent_trials=3) wraps it so
+        searcher = ConcurrencyLimiter(searcher, max_concurrent=3)
+    given = [searcher.suggest(f"{number}") for number in range(5)]
+    assert sum(isinstance(config, dict) for config in given) == (3 if limit else 1)
+
+
+# ----- How trials end
+
+
+def test_a_trial_in_error_ends_the_search_and_is_told() -> None:
+    searcher = search()
+    searcher.suggest("a")
+    searcher.on_trial_complete("a", error=True)
+    assert searcher.suggest("b") == Searcher.FINISHED
+    found = searcher.threshold()
+    assert found.status == "open"
+    assert (
+        found.because
+        == "width = 17, seed 0: Ray Tune does not tell a searcher what ended this trial"
+    )
+
+
+def test_a_trial_in_error_fails_its_value_if_asked() -> None:
+    searcher = search(on_error="fail")
+    searcher.suggest("a")
+    searcher.on_trial_complete("a", error=True)
+    assert searcher.suggest("b")["width"] < 17
+
+
+def test_a_trial_that_a_scheduler_stopped_is_scored_by_its_last_metric_and_listed() -> None:
+    searcher = search(values=[4, 8], guess=8)
+    for trial in "ab":
+        searcher.suggest(trial)
+        searcher.on_trial_result(trial, {"f1": 0.95, "training_iteration": 9})
+        searcher.on_trial_complete(trial, {"f1": 0.95, "training_iteration": 9, "done": True})
+    searcher.suggest("c")
+    searcher.on_trial_result("c", {"f1": 0.2, "training_iteration": 1})
+    searcher.on_trial_complete("c", {"f1": 0.3, "training_iteration": 2, "done": True})
+    searcher.suggest("d")
+    searcher.on_trial_result("d", {"f1": 0.3, "training_iteration": 9})
+    searcher.on_trial_complete("d", {"f1": 0.3, "training_iteration": 9, "done": True})
+    found = searcher.threshold()
+    assert (found.value, found.stopped_early) == (8, ((4, 0),))
+    assert "; 1 trial was stopped early" in repr(found)
+
+
+def test_a_trial_cut_off_in_mid_training_has_no_score() -> None:
+    searcher = search()
+    searcher.suggest("a")
+    searcher.on_trial_result("a", {"f1": 0.1, "training_iteration": 1})
+    searcher.on_trial_complete("a", {"f1": 0.1, "training_iteration": 1})
+    assert searcher.threshold().scores == {}
+    assert searcher.suggest("b") == {"width": 17, "seed": 0}
+
+
+# ----- Saved and restored
+
+
+@pytest.mark.parametrize("way", ["save", "pickle"])
+@pytest.mark.parametrize("told", [0, 1, 4, 7])
+def test_a_restored_search_goes_on_where_it_was(way: str, told: int, tmp_path: Path) -> None:
+    one = search(over={"depth": [1, 2]})
+    drive(one, passing_from(11), most=told)
+    running = one.suggest("running")
+    if way == "save":
+        one.save(str(tmp_path / "state"))
+        json.loads((tmp_path / "state").read_text())
+        other = search(over={"depth": [1, 2]})
+        other.restore(str(tmp_path / "state"))
+    else:
+        other = cloudpickle.loads(cloudpickle.dumps(one))
+    assert other.thresholds()[0].scores == one.thresholds()[0].scores
+    assert other.suggest("next") == one.suggest("next")
+    for searcher in (one, other):
+        for trial, config in (("running", running), ("next", None)):
+            score = 0.0 if config is None else passing_from(11)(config)
+            searcher.on_trial_complete(trial, {"f1": score, "done": True, "training_iteration": 1})
+        drive(searcher, passing_from(11), name="more")
+    assert other.thresholds() == one.thresholds()
+
+
+def test_a_trial_that_a_restored_tuner_does_not_know_is_taken_by_an_idle_worker() -> None:
+    one = search(seeds=1, max_concurrent=4)
+    one.portfolio.look_ahead = 0
+    lost = one.suggest("began as the Tuner was killed")
+    other = cloudpickle.loads(cloudpickle.dumps(one))
+    other.portfolio.look_ahead = 0
+    drive(other, passing_from(11))
+    assert (lost["width"], other.threshold().value) == (17, 11)
+
+
+def test_the_state_of_another_search_is_refused(tmp_path: Path) -> None:
+    search().save(str(tmp_path / "state"))
+    with pytest.raises(ValueError, match=r"^the saved search is of "):
+        search(target=0.8).restore(str(tmp_path / "state"))
+
+
+# ----- On a real Ray
+
+SCRIPT = Path(__file__).with_name("own_tuner.py")
+
+
+def brute_force() -> int:
+    from tests.search.own_tuner import SEEDS, TARGET, VALUES, accuracy
+
+    means = {v: sum(accuracy(v, seed) for seed in range(SEEDS)) / SEEDS for v in VALUES}
+    return next(value for value, mean in means.items() if mean >= TARGET)
+
+
+def check(found: Threshold, folder: Path) -> None:
+    assert (found.status, found.value) == ("found", brute_force())
+    assert found.failed.value == found.value - 1
+    trained = [
+        (config["width"], config["seed"])
+        for line in (folder / "ended").read_text().splitlines()
+        for config in [json.loads(line)]
+    ]
+    assert len(set(trained)) >= len(trained) - 4, "what ran as it was stopped may run again"
+
+
+@pytest.mark.usefixtures("_ray")
+def test_a_tuner_of_ones_own_that_stops_is_restored_to_the_answer_of_brute_force(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.search import own_tuner
+
+    cloudpickle.register_pickle_by_value(own_tuner)
+    monkeypatch.setenv("TUNE_GLOBAL_CHECKPOINT_S", "0")
+    with pytest.raises(Exception, match="power cut"):
+        own_tuner.tuner(tmp_path, stop_after=4).fit()
+    assert list((tmp_path / "mine").glob("searcher-state-*"))
+    found = own_tuner.go_on(tmp_path)
+    check(found, tmp_path)
+    assert list((tmp_path / "mine").rglob("checkpoint_*/width")), "the user's checkpoints are kept"
+
+
+@pytest.mark.slow
+def test_a_tuner_that_is_killed_is_restored_to_the_answer_of_brute_force(tmp_path: Path) -> None:
+    ended, command = tmp_path / "ended", [sys.executable, str(SCRIPT), str(tmp_path)]
+    with subprocess.Popen(
+        [*command, "begin"], env=os.environ | {"TUNE_GLOBAL_CHECKPOINT_S": "0"}
+    ) as p:
+        while not (ended.exists() and len(ended.read_text().splitlines()) >= 4):
+            assert p.poll() is None
+            time.sleep(0.1)
+        p.send_signal(signal.SIGKILL)
+    done = subprocess.run([*command, "go on"], capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1].startswith(f"Threshold(width = {brute_force()}: ")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_ray")
+def test_with_asha_the_answer_is_right_or_says_which_trials_were_stopped(tmp_path: Path) -> None:
+    from tests.search import own_tuner
+
+    cloudpickle.register_pickle_by_value(own_tuner)
+    asha = ASHAScheduler(max_t=4, grace_period=1, metric="accuracy", mode="max")
+    own_tuner.tuner(tmp_path, scheduler=asha).fit()
+    found = own_tuner.SEARCH.threshold()
+    assert found.status in ("found", "censored")
+    assert found.value == brute_force() or found.stopped_early
