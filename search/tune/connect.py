@@ -60,7 +60,7 @@ def connect(
         NoRay: no cluster answers at the address, or no Ray may or can be started.
     """
     is_local = address == "local"
-    with _environment(SETTINGS | ({LOOPBACK: "0"} if is_local else {})), _silent():
+    with environment(SETTINGS | ({LOOPBACK: "0"} if is_local else {})), _silent():
         if is_connected():
             yield
         elif is_local:
@@ -91,7 +91,7 @@ def fits(resources: Mapping[str, float] | PlacementGroupFactory) -> int:
 
 
 @contextmanager
-def _environment(values: Mapping[str, str]) -> Iterator[None]:
+def environment(values: Mapping[str, str]) -> Iterator[None]:
     """Set variables, and put back what they were."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import copy
-import os
 import tempfile
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +23,7 @@ from ray.tune import (
 )
 from ray.tune.experiment import Trial
 
+from rgr_dist.search.tune.connect import environment
 from rgr_dist.search.tune.lost_workers import LOW_ON_MEMORY, UNKNOWN
 from rgr_dist.search.tune.searcher import ProbeSearcher
 
@@ -153,18 +152,3 @@ def run_trials(
                 if LOW_ON_MEMORY not in "".join(traceback.format_exception(error)):
                     raise
                 searcher.killed_for_memory()
-
-
-@contextmanager
-def environment(values: Mapping[str, str]) -> Iterator[None]:
-    """Set variables, and put back what they were."""
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value

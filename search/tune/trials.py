@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import ray
 from ray.tune import Callback, Checkpoint, PlacementGroupFactory, RunConfig, Stopper, Trainable
 
+from rgr_dist.search.tune.connect import connect, environment, fits
 from rgr_dist.search.tune.progress import ProgressLine
-from rgr_dist.search.tune.runner import Resources, Watch, WhileNeeded, environment, run_trials
+from rgr_dist.search.tune.runner import Resources, Watch, WhileNeeded, run_trials
 from rgr_dist.search.tune.setting_search import SettingSearch
 from rgr_dist.search.tune.threshold import Thresholds
 from rgr_dist.search.tune.threshold_search import ThresholdSearch
+
+USERS = {"TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "0", "TUNE_GLOBAL_CHECKPOINT_S": "auto"}
+"""With a run config of the user's, Tune logs and saves its state."""
 
 
 class Checkpoints(Callback):
@@ -74,7 +77,7 @@ def run(
         run_config = RunConfig()  # in Tune's own folder
     asked, checkpoints = search.question, Checkpoints()
     line = ProgressLine(search)
-    with _connected(is_users=run_config is not None):
+    with connect(log_to_driver=True), environment(USERS if run_config else {}):
         of_its_own = _own_resources(trainable, {**config, asked.axis: asked.values[-1]})
         if resources is None and of_its_own is None:
             resources = {"cpu": 1}
@@ -138,39 +141,14 @@ def _slots(resources: Resources) -> int:
     Raises:
         ValueError: none does.
     """
-    if isinstance(resources, PlacementGroupFactory):
-        resources = resources.required_resources
-    there = ray.cluster_resources()
-    fits = []
-    for name, amount in resources.items():
-        known = name.upper() if name.lower() in ("cpu", "gpu") else name
-        if amount:
-            fits.append(there.get(known, 0) / amount)
-            if fits[-1] < 1:
-                raise ValueError(
-                    f"resources: a trial asks for {amount:g} {known}, and Ray has "
-                    f"{there.get(known, 0):g}; where more nodes are to come, give slots"
-                )
-    return int(min(fits, default=1))
-
-
-@contextmanager
-def _connected(is_users: bool) -> Iterator[None]:
-    """A Ray to run on, started if there is none; Tune is quiet, and lets an interrupt through.
-
-    Args:
-        is_users: Tune logs and saves its state, as the user's own run config has it.
-    """
-    settings = {"RAY_AIR_NEW_OUTPUT": "0", "TUNE_DISABLE_SIGINT_HANDLER": "1"}
-    if not is_users:
-        settings |= {"TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1", "TUNE_GLOBAL_CHECKPOINT_S": "inf"}
-    logger = logging.getLogger("ray.tune")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        with environment(settings):
-            if not ray.is_initialized():
-                ray.init()
-            yield
-    finally:
-        logger.setLevel(level)
+    room = fits(resources)
+    if not room:
+        asked: Any = getattr(resources, "required_resources", resources)
+        there = ray.cluster_resources()
+        lacking = {name.upper() if name in ("cpu", "gpu") else name: asked[name] for name in asked}
+        name = next(name for name in lacking if lacking[name] > there.get(name, 0))
+        raise ValueError(
+            f"resources: a trial asks for {lacking[name]:g} {name}, and Ray has "
+            f"{there.get(name, 0):g}; where more nodes are to come, give slots"
+        )
+    return room

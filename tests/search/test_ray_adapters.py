@@ -181,7 +181,7 @@ def test_of_several_trials_one_of_which_took_the_memory_each_is_tried_alone() ->
     again = study.searcher.suggest("c")
     assert study.searcher.suggest("d") is None
     study.searcher.killed_for_memory()  # now it is known which
-    assert study.searcher.lost.count(Probe("cell", 1, 8, (), False, "")) == 1
+    assert study.searcher.lost.count(Probe("cell", 1, 8, ())) == 1
     assert again in configs
     study.searcher.suggest("e")
     study.end("e", dict.fromkeys(range(4), 1.0))

@@ -64,7 +64,7 @@ def test_a_probe_whose_worker_dies_is_trained_by_another(monkeypatch: pytest.Mon
     run_trials(answers(), trials, {"cpu": 1}, stop=WhileNeeded(trials), callbacks=[watch])
     assert trials.fault is None
     assert [portfolio.state(f"{n}").result(1).value for n in range(4)] == [7, 8, 9, 10]
-    assert sum(trials.lost.count(Probe(f"{n}", 1, 8, (), False, "")) for n in range(4)) >= 1
+    assert sum(trials.lost.count(Probe(f"{n}", 1, 8, ())) for n in range(4)) >= 1
     assert max(running[:8]) == 1
     assert max(running[8:]) == 2
 
