@@ -9,7 +9,7 @@ from rgr_dist.search.best_arm import rank
 from rgr_dist.search.probe_verdict import SeedTest
 from rgr_dist.search.protocol import CellPlan
 from tests.search.oracles import rising_cells, sharp_cells
-from tests.search.simulated_cells import SimulatedCell, axes_to, cell_of, search
+from tests.search.simulated_cells import SimulatedCell, axes_to, search
 
 
 def test_cost_comes_before_the_mean_and_the_mean_before_the_arm() -> None:
@@ -35,29 +35,6 @@ def test_the_best_arm_is_that_of_trying_every_value(cell: SimulatedCell) -> None
         tied = [state.result(arm) for arm, cost in found.items() if cost == state.best.cost]
         assert state.best in tied
         assert all(one.passed.mean_score <= state.best.passed.mean_score for one in tied)
-
-
-def test_of_arms_that_tie_the_better_mean_wins_and_then_the_smaller_arm() -> None:
-    def score(arm: int, value: int, seed: int) -> float:
-        return 0.5 if arm * value < 8 else 0.995 if arm == 1 else 1.0
-
-    state, _ = search(cell_of({1: 16, 4: 4, 2: 8}, score))
-    assert {state.result(arm).cost for arm in (1, 2, 4)} == {8}
-    assert state.best == state.result(2)
-
-
-def test_before_an_arm_is_found_none_is_the_best() -> None:
-    state, _ = search(cell_of({1: 16, 2: 8}, lambda arm, value, seed: 0.5))
-    assert state.best is None
-
-
-def test_the_cheaper_arm_is_the_best_whatever_its_mean() -> None:
-    def score(arm: int, value: int, seed: int) -> float:
-        return 0.5 if arm * value < 20 else 0.995 if arm == 1 else 1.0
-
-    state, _ = search(cell_of({1: 40, 7: 5}, score, keep_within=0.1))
-    assert {state.result(arm).cost for arm in (1, 7)} == {20, 21}
-    assert state.best == state.result(1)
 
 
 def test_of_arms_that_tie_the_smaller_error_wins() -> None:

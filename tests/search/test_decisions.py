@@ -145,13 +145,6 @@ def test_intervals_are_walked_from_the_certificate_outwards() -> None:
     assert state.result(1).because == "passes at value = 10, fails at 9"
 
 
-def test_one_seed_has_no_interval() -> None:
-    cell = cell_of({1: 16}, step({1: 9}), seeds=1, guess_arm=1.0, intervals=True)
-    state, lines = decisions(cell)
-    assert not any("interval" in line for line in lines)
-    assert (state.result(1).cost_low, state.result(1).cost_high) == (None, None)
-
-
 def lucky(arm: int, value: int, seed: int) -> float:
     """Passes from 8 on, and with its first two seeds at 4."""
     if value >= 8:
@@ -418,25 +411,6 @@ def test_a_grid_may_pass_everywhere_or_nowhere() -> None:
     assert (always.cost_low, always.cost_high) == (6, 6)
 
 
-def test_a_pass_counts_as_the_best_cost_before_its_bracket_is_closed() -> None:
-    plan = CellPlan("cell", axes_to({1: 16}), 8.0)
-    state = replay(plan, SeedTest(0.99, 2), {ProbeKey(1, 8): {0: 1.0, 1: 1.0}})
-    assert (state.best_cost, state.bound, state.best) == (8, None, None)
-    result = state.result(1)
-    assert (result.status, result.cost_low, result.cost_high) == ("open", 1, 8)
-
-
-def test_a_failure_rules_out_smaller_arms_and_values_alone() -> None:
-    axes = {arm: range(1, 9) for arm in range(1, 5)}
-    plan = CellPlan("cell", axes, 6.0, 2.0, intervals=False, every_arm=True)
-    state = replay(plan, SeedTest(0.99, 2), {ProbeKey(2, 3): {0: 0.5, 1: 0.5}})
-    assert state.is_ruled_out(2, 3)
-    assert state.is_ruled_out(1, 3)
-    assert state.is_ruled_out(2, 2)
-    assert not state.is_ruled_out(3, 3)
-    assert not state.is_ruled_out(2, 4)
-
-
 def test_a_censored_arm_counts_exactly_at_the_margins_edge() -> None:
     """Costs up to 22 are of interest, and 11 of arm 2, beyond its limit, would cost 22."""
     cell = cell_of({1: 40, 2: 10, 3: 7}, step({1: 20, 2: 99, 3: 99}), keep_within=0.1)
@@ -445,12 +419,6 @@ def test_a_censored_arm_counts_exactly_at_the_margins_edge() -> None:
     assert [result.arm for result in results] == [1, 2, 3]
     assert [result.status for result in results] == ["found", "censored", "pruned"]
     assert [result.cost_low for result in results] == [None, 22, 24]
-
-
-def test_an_arm_that_failed_to_its_limit_does_not_keep_the_others_from_growing() -> None:
-    state, _ = search(cell_of({1: 2, 2: 64}, step({1: 9, 2: 30}), guess_arm=1.0, guess_cost=1.0))
-    assert [state.result(arm).status for arm in (1, 2)] == ["censored", "found"]
-    assert state.result(2).value == 30
 
 
 def test_contradictions_of_two_arms_are_both_given_up() -> None:

@@ -6,14 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from rgr_dist.search.protocol import CellPlan, Probe, ProbeKey
+from rgr_dist.search.protocol import CellPlan
 
 NONE = (None, None)
-
-
-def test_a_probe_is_named_by_arm_value_and_budget() -> None:
-    probe = Probe("cell", 2, 8, (0, 1))
-    assert probe.key == ProbeKey(2, 8)
 
 
 def test_an_arm_costs_its_value_times_the_arm_unless_the_plan_says_otherwise() -> None:
@@ -36,11 +31,6 @@ def test_near_the_best_is_the_share_or_one_step_of_the_axis() -> None:
 def test_every_arm_takes_the_usual_cost() -> None:
     with pytest.raises(ValueError, match=r"^cell: every_arm takes a cost of arm × value$"):
         CellPlan("cell", {1: (7,)}, 4.0, every_arm=True, cost=lambda arm, value: 1.0)
-
-
-def test_the_limit_of_an_arm_is_the_last_of_its_axis() -> None:
-    plan = CellPlan("cell", {1: (2, 4, 8), 3: range(1, 5)}, 4.0)
-    assert (plan.limit(1), plan.limit(3)) == (8, 4)
 
 
 @pytest.mark.parametrize("axes", [{1: []}, {1: range(4), 2: range(0)}])
