@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import math
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -86,18 +85,6 @@ def test_bytes_that_are_not_those_of_the_name_are_damage() -> None:
     assert parse(part, part_name(part)) == TWO
     with pytest.raises(ValueError, match=r"^its bytes are not those of its checksum$"):
         parse(part, part_name(part + b"x"))
-
-
-def test_a_part_of_an_earlier_version_is_read() -> None:
-    (part,) = (Path(__file__).parent / "parts").glob("*.parquet")
-    assert not has_digest(part.name)
-    rows = parse(part.read_bytes(), part.name).to_pylist()
-    assert [row["score"] for row in rows] == [
-        0.4084656084656085,
-        0.3841698841698842,
-        0.4969097651421508,
-        0.46564885496183206,
-    ]
 
 
 def test_a_part_says_which_version_wrote_it_and_says_nothing_in_version_1() -> None:

@@ -38,16 +38,6 @@ def run_of(**cell: Any) -> Run:
 def test_a_row_has_the_columns_of_the_schema_and_says_how_the_run_ended(
     ended: dict[str, Any],
 ) -> None:
-    run, begun = run_of(), datetime.now(UTC)
-    row = run_row(run, ended, "fused", "cpu: made up")
-    assert begun <= row["finished_at"] <= datetime.now(UTC)
-    told = {key: row[key] for key in ("finished_at", "versions", "git_revision")}
-    expected = made_up(4, 5, 3, run.cell, **ended) | told
-    assert row == expected | {"engine": "fused", "device": "cpu: made up"}
-    assert list(row) == RUNS.names
-
-
-def test_a_row_has_its_own_cells_keys() -> None:
     cell = {
         "m": 20,
         "d_model": 8,
@@ -57,15 +47,13 @@ def test_a_row_has_its_own_cells_keys() -> None:
         "training": {"max_steps": 900},
         "model": "softmax",
     }
-    run = run_of(**cell)
-    row = run_row(run, {}, None, None)
-    for key in ("m", "d_model", "model"):
-        assert row[key] == cell[key]
-    assert (row["graph"], row["degree"], row["embedding"]) == ("regular", 3, "binary")
-    assert (row["context_length"], row["positive_rate"], row["max_steps"]) == (7, 0.25, 900)
-    assert (row["run_id"], row["cell_id"]) == (run.run_id, run.cell.cell_id)
-    assert row["config"] == run.config_json
-    assert {key: row[key] for key in FAILED} == FAILED
+    run, begun = run_of(**cell), datetime.now(UTC)
+    row = run_row(run, ended, "fused", "cpu: made up")
+    assert begun <= row["finished_at"] <= datetime.now(UTC)
+    told = {key: row[key] for key in ("finished_at", "versions", "git_revision")}
+    expected = made_up(4, 5, 3, run.cell, **ended) | told
+    assert row == expected | {"engine": "fused", "device": "cpu: made up"}
+    assert list(row) == RUNS.names
 
 
 def test_a_row_names_the_versions() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import struct
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rgr_dist.store.parts import part_name, written
 from rgr_dist.store.schema import RUNS, SCHEMA_VERSION
 from rgr_dist.store.storage import StoreError
 from rgr_dist.store.store import Store
@@ -28,6 +26,14 @@ OTHER = Cell(m=128, d_model=16)
 
 def parts(root: Path) -> list[Path]:
     return sorted((root / "runs").glob("*.parquet"))
+
+
+def store_of(root: Path, *seeds: int) -> Store:
+    """A store with a part for each run."""
+    store = Store(root)
+    for seed in seeds:
+        store.append([run_row(seed=seed)])
+    return store
 
 
 def content(frame: pd.DataFrame) -> list[dict[str, Any]]:
@@ -85,18 +91,15 @@ def test_every_run_comes_back_once_from_any_parts(
 
 def test_runs_come_in_the_order_of_their_cells_and_widths(tmp_path: Path) -> None:
     keys = [(OTHER, 1, 2, 0), (CELL, 2, 1, 0), (CELL, 1, 10, 1), (CELL, 1, 10, 0), (CELL, 1, 9, 0)]
-    Store(tmp_path).append([run_row(h, d_k, seed, cell) for cell, h, d_k, seed in keys])
+    rows = [run_row(h, d_k, seed, cell) for cell, h, d_k, seed in keys]
+    rows += [{**run_row(4, 1, seed, CELL), "d_vo": d_vo} for seed, d_vo in enumerate([3, 1, 2])]
+    Store(tmp_path).append(rows)
     frame = Store(tmp_path).runs()
     found = list(zip(frame["m"], frame["h"], frame["d_k"], frame["seed"], strict=True))
-    assert list(frame.index) == list(range(5))
-    assert found == [(64, 1, 9, 0), (64, 1, 10, 0), (64, 1, 10, 1), (64, 2, 1, 0), (128, 1, 2, 0)]
-
-
-def test_runs_of_facts_come_in_the_order_of_their_value_widths(tmp_path: Path) -> None:
-    widths = [3, 1, 2]
-    rows = [{**run_row(seed=seed), "d_vo": d_vo} for seed, d_vo in enumerate(widths)]
-    Store(tmp_path).append(rows)
-    assert list(Store(tmp_path).runs()["d_vo"]) == sorted(widths)
+    assert list(frame.index) == list(range(8))
+    of_facts = [(64, 4, 1, 1), (64, 4, 1, 2), (64, 4, 1, 0)]
+    in_order = [(64, 1, 9, 0), (64, 1, 10, 0), (64, 1, 10, 1), (64, 2, 1, 0), *of_facts]
+    assert found == [*in_order, (128, 1, 2, 0)]
 
 
 def test_runs_of_one_cell_are_those_of_that_cell(tmp_path: Path) -> None:
@@ -142,17 +145,10 @@ def test_pandas_reads_the_folder_as_it_is(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.append([run_row(seed=0)])
     store.append([run_row(seed=1), failed_row(seed=2)])
-    (tmp_path / "runs" / ".part-half-written.parquet.1a2b").write_bytes(b"PAR1 and no more")
+    for name in (".part-1.parquet.1a2b", ".part-2.parquet", "_part.parquet"):
+        (tmp_path / "runs" / name).write_bytes(b"PAR1 and no more")
     frame = pd.read_parquet(tmp_path / "runs")
     assert by_run(content(frame)) == by_run(content(store.runs()))
-
-
-def test_hidden_files_are_ignored_and_are_not_damage(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    store.append([run_row()])
-    for name in (".part-1.parquet.1a2b", ".part-2.parquet", "_part.parquet", "notes.txt"):
-        (tmp_path / "runs" / name).write_bytes(b"half")
-    assert len(store.runs()) == 1
     assert store.damaged == {}
 
 
@@ -172,9 +168,7 @@ def test_hidden_files_are_ignored_and_are_not_damage(tmp_path: Path) -> None:
 def test_a_torn_part_is_left_out_and_named_and_the_others_are_read(
     tmp_path: Path, tear: Any
 ) -> None:
-    store = Store(tmp_path)
-    for seed in range(3):
-        store.append([run_row(seed=seed)])
+    store = store_of(tmp_path, 0, 1, 2)
     torn = parts(tmp_path)[1]
     torn.write_bytes(tear(torn.read_bytes()))
     assert list(store.runs()["seed"]) == [0, 2]
@@ -188,36 +182,9 @@ def test_a_torn_part_is_left_out_and_named_and_the_others_are_read(
     assert list(store.runs()["seed"]) == [0, 1, 2]
 
 
-@pytest.mark.parametrize("cell_ids", [None, [CELL.cell_id]])
-def test_one_flipped_bit_of_a_score_is_damage(tmp_path: Path, cell_ids: list[str] | None) -> None:
-    store = Store(tmp_path)
-    store.append([run_row(seed=0, score=0.123456789)])
-    store.append([run_row(seed=1)])
-    part = parts(tmp_path)[0]
-    data = bytearray(part.read_bytes())
-    data[data.index(struct.pack("<d", 0.123456789))] ^= 1
-    assert pq.read_table(pa.BufferReader(data))["score"].to_pylist() != [0.123456789]
-    part.write_bytes(data)
-    assert list(store.runs(cell_ids)["seed"]) == [1]
-    assert list(store.damaged) == [f"runs/{part.name}"]
-
-
-@pytest.mark.parametrize("cell_ids", [None, [CELL.cell_id]])
-def test_a_row_without_its_address_is_damage(tmp_path: Path, cell_ids: list[str] | None) -> None:
-    store = Store(tmp_path)
-    store.append([run_row(seed=2)])
-    rows = [run_row(seed=0), run_row(seed=1, run_id=None)]
-    content = written(pa.Table.from_pylist(rows, schema=RUNS))
-    part = tmp_path / "runs" / part_name(content)
-    part.write_bytes(content)
-    assert list(store.runs(cell_ids)["seed"]) == [2]
-    assert list(store.damaged) == [f"runs/{part.name}"]
-
-
 @pytest.mark.parametrize("change", [{"config": None}, {"score": 1.5}])
 def test_what_could_not_be_read_again_is_not_stored(tmp_path: Path, change: dict[str, Any]) -> None:
-    store = Store(tmp_path)
-    store.append([run_row(seed=0)])
+    store = store_of(tmp_path, 0)
     with pytest.raises(StoreError, match="cannot store runs: "):
         store.append([run_row(seed=1), run_row(seed=2) | change])
     assert list(store.runs()["seed"]) == [0]
@@ -227,9 +194,7 @@ def test_what_could_not_be_read_again_is_not_stored(tmp_path: Path, change: dict
 def test_damaged_parts_are_set_aside_by_name_and_the_rest_is_an_export_again(
     tmp_path: Path,
 ) -> None:
-    store = Store(tmp_path)
-    for seed in range(3):
-        store.append([run_row(seed=seed)])
+    store = store_of(tmp_path, 0, 1, 2)
     assert store.set_damaged_aside() == {}
     torn = parts(tmp_path)[1]
     torn.write_bytes(b"torn")
@@ -277,9 +242,7 @@ def test_compaction_that_cannot_write_deletes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on a full disk: the merged part is stored before the first old one goes."""
-    store = Store(tmp_path)
-    for seed in range(3):
-        store.append([run_row(seed=seed)])
+    store = store_of(tmp_path, 0, 1, 2)
     before = tree(tmp_path)
 
     def refuse(relative: str, content: bytes) -> None:
@@ -293,69 +256,19 @@ def test_compaction_that_cannot_write_deletes_nothing(
     assert list(store.runs()["seed"]) == [0, 1, 2]
 
 
-def test_few_parts_are_left_as_they_are(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    for seed in range(3):
-        store.append([run_row(seed=seed)])
+def test_up_to_64_parts_are_left_as_they_are(tmp_path: Path) -> None:
+    store = store_of(tmp_path, *range(64))
     before = tree(tmp_path)
-    store.compact(above=3)
-    assert tree(tmp_path) == before
-    store.compact(above=2)
-    assert len(parts(tmp_path)) == 1
-
-
-def test_a_run_leaves_up_to_64_parts(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    for seed in range(64):
-        store.append([run_row(seed=seed)])
     store.compact()
-    assert len(parts(tmp_path)) == 64
+    assert tree(tmp_path) == before
     store.append([run_row(seed=64)])
     store.compact()
     assert len(parts(tmp_path)) == 1
     assert list(store.runs()["seed"]) == list(range(65))
 
 
-def make_older(part: Path) -> Path:
-    """Rewrite a part as version 1 of the schema had it: without a checksum in its name too."""
-    table = pq.read_table(part).drop_columns(["null_rate"])
-    older = {**table.schema.metadata, b"version": b"1"}
-    part.unlink()
-    part = part.with_name("part-00000000000000000001-0123abcd.parquet")
-    pq.write_table(table.replace_schema_metadata(older), part)
-    return part
-
-
-def test_a_part_older_than_a_column_is_read_with_it_missing(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    store.append([run_row(seed=0)])
-    before = content(store.runs())
-    make_older(parts(tmp_path)[0])
-    assert "null_rate" not in pq.read_schema(parts(tmp_path)[0]).names
-    assert content(store.runs()) == content(store.runs([CELL.cell_id])) == before
-    assert store.damaged == {}
-
-
-def test_compaction_brings_older_parts_up_to_date_so_that_the_export_has_every_column(
-    tmp_path: Path,
-) -> None:
-    store = Store(tmp_path)
-    store.append([run_row(seed=0, score=0.5)])
-    make_older(parts(tmp_path)[0])
-    store.append([run_row(seed=1, null_rate=0.25)])
-    store.compact()
-    exported = pd.read_parquet(tmp_path / "runs").sort_values("seed")
-    assert list(exported.columns) == RUNS.names
-    assert exported["null_rate"].isna().tolist() == [True, False]
-    assert exported["score"].tolist() == [0.5, 0.99]
-    before = tree(tmp_path)
-    store.compact()
-    assert tree(tmp_path) == before
-
-
 def test_a_store_of_a_newer_version_is_refused_in_one_line(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    store.append([run_row(seed=0)])
+    store = store_of(tmp_path, 0)
     (part,) = (tmp_path / "runs").iterdir()
     table = pq.read_table(part)
     newer = {**table.schema.metadata, b"version": str(SCHEMA_VERSION + 1).encode()}
@@ -367,15 +280,6 @@ def test_a_store_of_a_newer_version_is_refused_in_one_line(tmp_path: Path) -> No
         f"the store was written by a newer rgr-dist (schema {SCHEMA_VERSION + 1}, "
         f"here {SCHEMA_VERSION}); upgrade this one"
     )
-
-
-def test_a_store_that_cannot_be_listed_is_told_in_one_line(tmp_path: Path) -> None:
-    (tmp_path / "runs").write_text("not a folder")
-    with pytest.raises(StoreError) as caught:
-        Store(tmp_path).runs()
-    told = str(caught.value)
-    assert told.startswith(f"--out {tmp_path}: cannot be read: Cannot list directory")
-    assert told.endswith("Not a directory")
 
 
 class Overtaken(Store):
@@ -393,9 +297,8 @@ class Overtaken(Store):
 
 
 def test_a_reader_starts_over_if_the_parts_are_compacted_meanwhile(tmp_path: Path) -> None:
+    store_of(tmp_path, 0, 1, 2)
     store = Overtaken(tmp_path)
-    for seed in range(3):
-        store.append([run_row(seed=seed)])
     assert list(store.runs()["seed"]) == [0, 1, 2, 8]
     store.times = 5
     with pytest.raises(StoreError) as caught:
@@ -410,8 +313,7 @@ def test_two_that_compact_at_once_lose_and_double_nothing(tmp_path: Path) -> Non
             Store(self.root).compact(above=1)
             super().write_part(table)
 
-    for seed in (0, 1, 1, 2):
-        Store(tmp_path).append([run_row(seed=seed)])
+    store_of(tmp_path, 0, 1, 1, 2)
     Late(tmp_path).compact(above=1)
     assert list(Store(tmp_path).runs()["seed"]) == [0, 1, 2]
     Store(tmp_path).compact(above=1)
