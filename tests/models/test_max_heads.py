@@ -89,15 +89,6 @@ def test_scores_of_many_contexts_are_those_of_each(scores: Scores) -> None:
     torch.testing.assert_close(scores(X_nld, *weights), alone)
 
 
-def test_labels_mark_the_edges_inside_a_context() -> None:
-    targets = torch.tensor([1, 0, 2, 4, 3])
-    y = labels(torch.tensor([[0, 2, 1], [3, 0, 2]]), targets)
-    assert y.tolist() == [
-        [[False, False, True], [False, True, False], [True, False, False]],
-        [[False, False, False], [False, False, False], [False, False, True]],
-    ]
-
-
 @given(data=st.data(), m=st.integers(2, 9))
 def test_labels_of_several_targets_mark_the_edges_inside_a_context(
     data: st.DataObject, m: int
@@ -194,19 +185,3 @@ def test_score_counts_pairs_over_all_contexts(h: int, d_k: int, seed: int) -> No
 def test_scoring_in_chunks_changes_nothing(chunk: int) -> None:
     part = layer(9, 5, 4, 2, 2, n_contexts=7)
     assert score_contexts(**part, chunk=chunk) == score_contexts(**part)
-
-
-def test_a_perfect_layer_scores_one() -> None:
-    m = 6
-    targets = torch.tensor([3, 4, 5, 0, 1, 2])
-    one_hot = torch.eye(m)
-    score = score_contexts(
-        contexts=torch.tensor([[0, 1, 2], [3, 1, 4], [5, 2, 0]]),
-        targets_m=targets,
-        X_md=one_hot,
-        W_Q=one_hot[targets],  # q of an item is its target's one-hot key
-        W_K=one_hot,
-        tau=torch.tensor(0.5),
-        h=1,
-    )
-    assert score == 1.0

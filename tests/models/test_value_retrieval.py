@@ -82,17 +82,3 @@ def test_error_over_contexts_is_the_mean_over_positions_not_over_contexts(chunk:
     pooled = np.mean([error for context in errors for error in context])
     assert pooled != pytest.approx(np.mean([np.mean(context) for context in errors]), rel=1e-3)
     assert retrieval_error_over(**part, chunk=chunk) == pytest.approx(pooled, rel=1e-12)
-
-
-def test_a_layer_that_attends_to_targets_alone_retrieves_exactly() -> None:
-    targets, one_hot = torch.tensor([3, 4, 5, 0, 1, 2]), torch.eye(6)
-    error = retrieval_error_over(
-        contexts=torch.tensor([[0, 1, 3], [3, 1, 4], [5, 2, 0]]),
-        targets_m=targets,
-        X_md=one_hot,
-        V_mv=torch.randn(6, 2, generator=torch.Generator().manual_seed(0)),
-        W_Q=one_hot[targets],
-        W_K=one_hot,
-        h=1,
-    )
-    assert error == 0.0

@@ -23,8 +23,8 @@ from rgr_dist.store.store import Store
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.from_yaml import load_study, parse_study
 from rgr_dist.study.study import Study
-from tests.planning.test_portfolio import runs_of, study_of
-from tests.planning.test_portfolio import trained as plain_rows
+from tests.planning.made_up_runs import runs_of, study_of
+from tests.planning.made_up_runs import trained as plain_rows
 from tests.store.made_up_runs import run_row
 
 Rows = list[dict[str, Any]]
@@ -65,15 +65,6 @@ def test_it_lists_every_decision_in_order_and_counts_every_run_once() -> None:
     }
     assert facts["runs"] == len(needed)
     assert facts["steps"] == 1000 * len(needed)
-
-
-def test_seeds_that_were_spared_come_with_the_inequality_that_spared_them() -> None:
-    sections, _ = explained(study := study_of(seeds=10, intervals=False), rows_in_order(study))
-    spared = [row for row in sections["decisions"] if row["spared"]]
-    assert spared
-    for row in spared:
-        assert (row["verdict"], row["ran"]) == ("fail", 2)
-        assert "2 seeds lack 1.0000 > 0.1 = n(1 - target)" in row["evidence"]
 
 
 def test_it_tells_the_runs_that_were_there_before_they_were_needed() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from rgr_dist.planning.forecast import forecast
 from rgr_dist.planning.portfolio import open_portfolio
 from rgr_dist.search.protocol import Probe
-from tests.planning.test_portfolio import run_row, runs_of, study_of
+from tests.planning.made_up_runs import run_row, runs_of, study_of
 
 
 def test_seeds_beyond_those_that_a_fail_takes_save_no_run_of_other_probes() -> None:

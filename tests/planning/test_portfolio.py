@@ -3,57 +3,20 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 import pytest
 
 from rgr_dist.planning.budgets import at_larger_limits, smaller_limits
-from rgr_dist.planning.portfolio import Feed, open_portfolio, plan_cell
+from rgr_dist.planning.portfolio import open_portfolio, plan_cell
 from rgr_dist.planning.tables import asked_probes, decision_rows, threshold_rows
 from rgr_dist.search.protocol import Probe, ProbeKey
-from rgr_dist.store.schema import DECISIONS, RUNS, THRESHOLDS
+from rgr_dist.store.schema import DECISIONS, THRESHOLDS
 from rgr_dist.study.cell import Cell, Run
-from rgr_dist.study.errors import StudyError
-from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.search import Search
 from rgr_dist.study.study import Study
-
-WIDTHS = {1: 9, 2: 4, 8: 2}
-"""Smallest passing d_k of each head of the made-up cells."""
-
-
-def study_of(cells: list[dict[str, Any]] | None = None, **search: Any) -> Study:
-    search = {"heads": [1, 2, 8], "seeds": 2, "max_D_K": 24, "keep_within": None} | search
-    cells = cells or [{"m": 16, "d_model": 8}]
-    return parse_study({"name": "made-up", "cells": cells, "search": search})
-
-
-def run_row(cell: Cell, h: int, d_k: int, seed: int, **other: Any) -> dict[str, Any]:
-    """What the search reads of a run."""
-    run = Run(cell=cell, h=h, d_k=d_k, seed=seed)
-    row = {"run_id": run.run_id, "cell_id": cell.cell_id, "h": h, "d_k": d_k, "seed": seed}
-    return row | {"score": 1.0, "stop_reason": "converged"} | other
-
-
-def runs_of(rows: list[dict[str, Any]]) -> pd.DataFrame:
-    return pa.Table.from_pylist(rows, schema=RUNS).to_pandas()
-
-
-def trained(study: Study, rows: list[dict[str, Any]] | None = None) -> list[dict[str, Any]]:
-    """Rows of every run that the study asks for beyond these rows."""
-    rows = list(rows or [])
-    cells = {cell.cell_id: cell for cell in study.cells}
-    while isinstance(probe := open_portfolio(study, runs_of(rows)).ask(), Probe):
-        score = 1.0 if probe.value >= WIDTHS[probe.arm] else 0.5
-        rows += [
-            run_row(cells[probe.cell], probe.arm, probe.value, seed, score=score)
-            for seed in probe.seeds
-        ]
-    return rows
+from tests.planning.made_up_runs import WIDTHS, run_row, runs_of, study_of, trained
 
 
 def thresholds(study: Study, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -149,14 +112,6 @@ def test_a_run_that_failed_leaves_its_head_open_and_the_others_are_searched() ->
     }
 
 
-def test_a_probe_trains_its_cell() -> None:
-    study = study_of(heads=[2])
-    (cell,) = study.cells
-    feed = Feed(study, open_portfolio(study, runs_of([])))
-    probe = Probe(cell.cell_id, 2, 4, (0, 5), False, "why")
-    assert feed.runs_of(probe) == [Run(cell=cell, h=2, d_k=4, seed=seed) for seed in (0, 5)]
-
-
 def test_runs_of_cells_that_the_study_lacks_are_passed_over() -> None:
     study = study_of()
     others = study_of([{"m": 32, "d_model": 8}])
@@ -181,12 +136,6 @@ def test_a_study_of_fewer_seeds_reads_the_runs_of_one_of_more() -> None:
     rows = trained(more)
     assert trained(fewer, rows) == rows
     assert thresholds(fewer, rows) == thresholds(fewer, trained(fewer))
-
-
-def test_a_run_is_told_once_however_often_the_tables_are_read() -> None:
-    study = study_of()
-    rows = trained(study)
-    assert thresholds(study, rows) == thresholds(study, rows[::-1])
 
 
 def test_limits_follow_the_law_unless_they_are_given() -> None:
@@ -216,31 +165,12 @@ def test_a_grid_trains_the_listed_widths_that_a_head_divides() -> None:
     assert asked == {(h, D_K, seed) for h in widths for D_K in widths[h] for seed in (0, 1)}
 
 
-def test_a_head_that_divides_no_listed_width_is_refused_in_one_line() -> None:
-    with pytest.raises(StudyError, match=r"heads: 4 divides .*6") as caught:
-        study_of(mode="grid", max_D_K=None, heads=[2, 4], D_K=[6])
-    assert "\n" not in str(caught.value)
-
-
-def test_neither_ray_nor_torch_is_imported() -> None:
-    code = "import sys\nimport rgr_dist.planning.portfolio\n"
-    code += "print(sorted({'ray', 'torch'} & set(sys.modules)))"
-    answer = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert answer.stdout.strip() == "[]"
-
-
 def test_a_head_that_failed_wider_than_the_margin_is_told_so() -> None:
     study = study_of(heads=[1, 2], intervals=False, keep_within=0.1)
-    (cell,) = study.cells
-    rows: list[dict[str, Any]] = []
-    while isinstance(probe := (portfolio := open_portfolio(study, runs_of(rows))).ask(), Probe):
-        score = 1.0 if probe.arm == 2 and probe.value >= 4 else 0.5
-        rows += [run_row(cell, probe.arm, probe.value, seed, score=score) for seed in probe.seeds]
-    low = portfolio.state(cell.cell_id).brackets[1].low
+    rows = trained(study, passes=lambda probe: probe.arm == 2 and probe.value >= 4)
+    state = open_portfolio(study, runs_of(rows)).state(study.cells[0].cell_id)
+    low, because = state.brackets[1].low, state.result(1).because
     assert low > 9
-    because = portfolio.state(cell.cell_id).result(1).because
     within = "the margin of 10% or one step above the best, D_K = 8"
     assert because == f"fails at d_k = {low}; d_k ≤ 9 lies within {within}"
 
@@ -288,12 +218,3 @@ def test_what_a_search_uses_does_not_depend_on_what_else_is_stored() -> None:
     assert own == asked_probes(study, open_portfolio(study, runs_of([*others, *rows])))
     used = {(row["h"], row["d_k"], seed) for row in own for seed in range(row["n_seeds"])}
     assert used == known
-
-
-def test_a_grid_uses_every_seed_of_all_that_it_lists() -> None:
-    study = study_of(mode="grid", D_K=[8, 16], heads=[1, 2], max_D_K=None, seeds=3)
-    half = trained(study)[:4]
-    own = asked_probes(study, open_portfolio(study, runs_of(half)))
-    assert [(row["h"], row["d_k"], row["n_seeds"]) for row in own] == [
-        (1, 8, 3), (1, 16, 3), (2, 4, 3), (2, 8, 3),
-    ]  # fmt: skip

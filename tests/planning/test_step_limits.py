@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
 from rgr_dist.planning.budgets import limited_by
 from rgr_dist.planning.portfolio import open_portfolio
 from rgr_dist.planning.tables import threshold_rows
-from rgr_dist.search.protocol import Probe
-from tests.planning.test_portfolio import run_row, runs_of, study_of
+from tests.planning.made_up_runs import runs_of, study_of, trained
 
 
 @pytest.mark.parametrize(
@@ -51,15 +49,8 @@ def test_the_table_says_from_which_limit_on_a_threshold_passes(
     cells = [{"m": 16, "d_model": 8, "training": training}]
     study = study_of(cells, heads=[1], retest_steps=2, confirm_seeds=0, intervals=False)
     smallest = dict(zip([cell.cell_id for cell in study.cells], widths, strict=True))
-    of_id = {cell.cell_id: cell for cell in study.cells}
-    rows: list[dict[str, Any]] = []
-    while isinstance(probe := (portfolio := open_portfolio(study, runs_of(rows))).ask(), Probe):
-        score = float(probe.value >= smallest[probe.cell])
-        rows += [
-            run_row(of_id[probe.cell], probe.arm, probe.value, seed, score=score)
-            for seed in probe.seeds
-        ]
-    table = threshold_rows(study, portfolio)
+    rows = trained(study, passes=lambda probe: probe.value >= smallest[probe.cell])
+    table = threshold_rows(study, open_portfolio(study, runs_of(rows)))
     assert [row["limited_by"] for row in table] == by
     certificates = [json.loads(row["certificate"] or '{"pass": {}}') for row in table]
     assert [sides["pass"].get("passes_from_max_steps") for sides in certificates] == passes_from

@@ -112,14 +112,6 @@ def test_a_batch_is_the_same_alone_and_among_others() -> None:
     assert len(np.unique(batches.reshape(-1, 8), axis=0)) == 30
 
 
-def test_training_validation_and_test_do_not_share_their_draws() -> None:
-    cell = cell_of(validation_contexts=20, test_contexts=20)
-    task = MatchingTask.of(cell, 0)
-    sets = [task.validation, task.test, task.training_batches(0, 4).reshape(20, -1)]
-    for one, other in itertools.combinations(sets, 2):
-        assert not (one == other).all(axis=1).any()
-
-
 def test_a_seed_fixes_the_task_and_null_has_a_vector_of_its_own() -> None:
     one, again, other = (MatchingTask.of(cell_of(), seed) for seed in (1, 1, 2))
     assert one.table.tolist() == again.table.tolist()

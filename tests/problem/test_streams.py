@@ -31,11 +31,7 @@ def integers(text: str) -> tuple[int, ...]:
 def test_philox_gives_the_published_vectors(counter: str, key: str, result: str) -> None:
     words = philox(*(np.uint64(word) for word in integers(key) + integers(counter)))
     assert tuple(int(word) for word in words) == integers(result)
-
-
-@pytest.mark.parametrize(("counter", "key", "result"), KNOWN_ANSWERS)
-def test_the_plain_oracle_gives_the_published_vectors(counter: str, key: str, result: str) -> None:
-    assert philox4x32_10(integers(counter), integers(key)) == integers(result)
+    assert philox4x32_10(integers(counter), integers(key)) == integers(result)  # the oracle too
 
 
 def test_words_are_the_blocks_of_counters_0_1_2_in_order() -> None:
@@ -56,34 +52,6 @@ def test_every_problem_role_and_seed_has_its_own_stream() -> None:
     names = itertools.product(["p", "q", ""], ["graph", "train", "test"], range(20))
     streams = [Stream.of(*name) for name in names]
     assert len({tuple(stream.words(2)) for stream in streams}) == len(streams)
-
-
-def test_words_are_uniform_in_every_bit() -> None:
-    words = Stream.of("problem", "bits", 0).words(20_000)
-    ones = np.array([np.count_nonzero((words >> np.uint32(bit)) & 1) for bit in range(32)])
-    z = (ones - 10_000) / np.sqrt(20_000 / 4)
-    assert stats.chi2.sf(np.sum(z**2), df=32) > 1e-3
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_normals_are_standard_normal(seed: int) -> None:
-    values = Stream.of("problem", "W_Q", seed).normals(200, 100).ravel()
-    assert stats.kstest(values, "norm").pvalue > 1e-3
-
-
-def test_normals_of_neighbouring_seeds_and_roles_are_uncorrelated() -> None:
-    names = itertools.product(["W_Q", "W_K", "embedding"], range(4))
-    values = np.stack([Stream.of("problem", *name).normals(10_000) for name in names])
-    off_diagonal = (np.corrcoef(values) - np.eye(len(values))) * np.sqrt(10_000)
-    assert np.abs(off_diagonal).max() < 4.5
-
-
-def test_permutations_are_uniform() -> None:
-    seeds = range(6_000)
-    drawn = [tuple(Stream.of("problem", "graph", seed).permutation(4)) for seed in seeds]
-    counts = [drawn.count(p) for p in itertools.permutations(range(4))]
-    assert sum(counts) == len(seeds)
-    assert stats.chisquare(counts).pvalue > 1e-3
 
 
 def test_a_normal_is_the_quantile_at_the_middle_of_its_words_interval() -> None:

@@ -214,15 +214,3 @@ def test_where_the_limit_fails_no_width_is_tried() -> None:
     assert row["d_k"] is None
     assert row["success_rate"] == 0
     assert 0.4 < row["mean_f1"] < 0.8
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("m", "rademacher", "bernoulli"), [(64, 72, 243), (128, 83, 274)])
-def test_algorithm_3_needs_the_width_that_its_law_predicts(
-    m: int, rademacher: int, bernoulli: int
-) -> None:
-    """The smallest d_k by the binomial law of a pair, pairs taken as independent; 400 draws."""
-    for kind, expected in ("rademacher", rademacher), ("bernoulli", bernoulli):
-        options = Construction.model_validate({"signatures": kind})
-        found = Constructor(cell(m, m, "onehot"), "3", options).find(1, 400, 0.99)
-        assert found == pytest.approx(expected, rel=0.06)
