@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +18,8 @@ CAPTION = (
     "whose search is not finished; an arrow starts at the smallest width not excluded."
 )
 
+WIDTHS = ("D_K", "D_K_low", "D_K_high")
+
 Row = Mapping[str, Any]
 Curve = Callable[[float], float]
 
@@ -33,42 +34,23 @@ def draw_law(
         curves: laws to draw: look, words for the legend, and D_K* as a function of the scale.
         published: rows with the scale and D_K* of cells as published, with ``text``.
     """
-    x = [float(row["scale"]) for row in cells]
-    reach = [row[name] for row in cells for name in ("D_K", "D_K_low", "D_K_high") if row[name]]
-    reach += [row["D_K"] for row in published]
-    across = log2_axis("m′ log₂ m / d_model", x or [1, 1024], pad=1.3, above=1.6, finer=True)
-    up = log2_axis("smallest total key width D_K*", reach or [1, 1024], pad=1.35, finer=True)
-    ratios = [
-        row[name] / row["scale"]
-        for row in cells
-        for name in ("D_K", "D_K_low", "D_K_high")
-        if row[name]
-    ]
-    ratios += [row["D_K"] / row["scale"] for row in published]
-    beside = ratio_axis("D_K* · d_model / (m′ log₂ m)", ratios or [1.0], pad=1.25)
-    main, ratio = (
-        Panel(
-            x=across,
-            y=axis,
-            height=height,
-            links=True,
-            lines=(*_fits(curves, across, each), *_series(cells, across, axis, each)),
-            points=(*_published(published, key, each), *_cells(cells, key, each)),
-        )
-        for key, axis, height, each in (
-            ("width", up, 340, False),
-            ("ratio", beside, 170, True),
-        )
-    )
+    scales = [float(row["scale"]) for row in cells]
+    x = log2_axis("m′ log₂ m / d_model", scales or [1, 1024], pad=1.3, above=1.6, finer=True)
+    widths = _reach([*cells, *published]) or [1, 1024]
+    y = log2_axis("smallest total key width D_K*", widths, pad=1.35, finer=True)
+    main = _panel("width", x, y, 340, cells, curves, published)
+    ratios, others = ([_ratio(row) for row in rows] for rows in (cells, published))
+    y = ratio_axis("D_K* · d_model / (m′ log₂ m)", _reach([*ratios, *others]) or [1.0], pad=1.25)
+    each = [(look, words, _over_scale(curve)) for look, words, curve in curves]
+    ratio = _panel("ratio", x, y, 170, ratios, each, others)
     heads = sorted({int(row["h_star"]) for row in cells if row["h_star"]})
     legend = [Key(text=words, line=look) for look, words, _ in curves]
     if published:
         legend.append(Key(text="the paper, inferred from its Table 1", look="paper", hollow=True))
     legend += [Key(text=f"h* = {h}", h=h) for h in heads]
-    title = "Smallest total key width D_K* against m′ log₂ m / d_model"
     return Figure(
         name="law",
-        title=title,
+        title="Smallest total key width D_K* against m′ log₂ m / d_model",
         caption=CAPTION,
         panels=(main, ratio),
         legend=tuple(legend),
@@ -76,35 +58,68 @@ def draw_law(
     )
 
 
-def _fits(curves: Sequence[tuple[str, str, Curve]], across: Axis, each: bool) -> list[Line]:
-    """The laws over the width of the panel; divided by x with ``each``."""
-    x = np.geomspace(across.low, across.high, 60)
+def _reach(rows: Sequence[Row]) -> list[float]:
+    return [row[name] for row in rows for name in WIDTHS if row.get(name)]
+
+
+def _ratio(row: Row) -> Row:
+    """A row with its widths divided by the scale."""
+    ratios = {name: row[name] / row["scale"] for name in WIDTHS if row.get(name)}
+    known = ratios.get("D_K", ratios.get("D_K_low"))
+    more = "" if "h_star" not in row or known is None else f"\nratio {known:.3f}"
+    return {**row, **ratios, "text": f"{row['text']}{more}"}
+
+
+def _over_scale(curve: Curve) -> Curve:
+    return lambda x: curve(x) / x
+
+
+def _panel(
+    key: str,
+    x: Axis,
+    y: Axis,
+    height: int,
+    cells: Sequence[Row],
+    curves: Sequence[tuple[str, str, Curve]],
+    published: Sequence[Row],
+) -> Panel:
     lines = []
     for look, _, curve in curves:
-        at = [(float(v), curve(float(v)) / (float(v) if each else 1)) for v in x]
+        at = [(float(v), curve(float(v))) for v in np.geomspace(x.low, x.high, 60)]
         lines.append(Line(points=tuple(p for p in at if p[1] > 0), look=look))
-    return lines
+    points = [
+        Point(
+            x=float(row["scale"]), y=row["D_K"], key=f"{key}-paper-{row['anchor']}",
+            text=row["text"], cell=row["anchor"], look="paper",
+        )
+        for row in published
+    ]  # fmt: skip
+    points += [
+        width_point(row, "D_K", float(row["scale"]), f"{key}-{row['anchor']}", row["h_star"])
+        for row in cells
+        if row["D_K"] is not None or row["D_K_low"] is not None
+    ]
+    lines += _series(cells, x, y, labelled=key == "width")
+    return Panel(x=x, y=y, height=height, links=True, lines=tuple(lines), points=tuple(points))
 
 
-def _series(cells: Sequence[Row], across: Axis, up: Axis, each: bool) -> list[Line]:
+def _series(cells: Sequence[Row], across: Axis, up: Axis, labelled: bool) -> list[Line]:
     """Lines through the cells of one d_model, where several d_model have several cells."""
-    found = [row for row in cells if row["D_K"]]
+    found = sorted((row for row in cells if row["D_K"]), key=lambda row: float(row["scale"]))
     widths = sorted({row["d_model"] for row in found})
     if len(widths) < 2:
         return []
-    places = [(across.at(_scale(row)), up.at(row["D_K"])) for row in found]
+    places = [(across.at(row["scale"]), up.at(row["D_K"])) for row in found]
     lines = []
     for width in widths:
-        own = sorted((row for row in found if row["d_model"] == width), key=_scale)
-        points = tuple((_scale(row), row["D_K"] / (_scale(row) if each else 1)) for row in own)
-        label = None if each else f"d_model = {width}"
-        end = across.at(_scale(own[-1])), up.at(own[-1]["D_K"])
+        own = [(float(row["scale"]), row["D_K"]) for row in found if row["d_model"] == width]
+        end = across.at(own[-1][0]), up.at(own[-1][1])
         if len(own) > 1 or len(widths) <= 6:
             lines.append(
                 Line(
-                    points=points,
+                    points=tuple(own),
                     look="series",
-                    label=label,
+                    label=f"d_model = {width}" if labelled else None,
                     width_to_label=480,
                     before=_is_in_the_way(places, end, 1) and not _is_in_the_way(places, end, -1),
                 )
@@ -124,46 +139,25 @@ def _is_in_the_way(places: Sequence[Place], end: Place, side: int) -> bool:
     )
 
 
-def _scale(row: Row) -> float:
-    return float(row["scale"])
+def width_point(row: Row, total: str, x: float, key: str, h: int | None) -> Point:
+    """The threshold of a row with its interval, or an arrow from the smallest width not excluded.
 
-
-def _cells(cells: Sequence[Row], key: str, each: bool) -> list[Point]:
-    points = []
-    for row in cells:
-        by = _scale(row) if each else 1.0
-        bound = row["D_K_low"]
-        if row["D_K"] is None and bound is None:
-            continue
-        middle = row["D_K"] if row["D_K"] is not None else bound
-        ends = [middle if row[end] is None else row[end] for end in ("D_K_low", "D_K_high")]
-        points.append(
-            Point(
-                x=_scale(row),
-                y=middle / by,
-                key=f"{key}-{row['anchor']}",
-                text=row["text"] if not each else f"{row['text']}\nratio {middle / by:.3f}",
-                cell=row["anchor"],
-                h=row["h_star"],
-                low=None if row["D_K"] is None else ends[0] / by,
-                high=None if row["D_K"] is None else ends[1] / by,
-                hollow=row["status"] == "open",
-                arrow=row["D_K"] is None,
-            )
-        )
-    return points
-
-
-def _published(published: Sequence[Row], key: str, each: bool) -> list[Point]:
-    return [
-        Point(
-            x=_scale(row),
-            y=row["D_K"] / (_scale(row) if each else 1.0),
-            key=f"{key}-paper-{row['anchor']}",
-            text=row["text"],
-            cell=row["anchor"],
-            look="paper",
-        )
-        for row in published
-        if row["D_K"] and math.isfinite(row["D_K"])
-    ]
+    Args:
+        row: with ``text``, ``anchor``, ``status``, the total width and its ends.
+        total: ``D_K`` or ``D_V``.
+        h: what it is coloured by.
+    """
+    value = row[total]
+    low, high = (row[f"{total}_{end}"] for end in ("low", "high"))
+    return Point(
+        x=x,
+        y=low if value is None else value,
+        key=key,
+        text=row["text"],
+        cell=row["anchor"],
+        h=h,
+        low=None if value is None else low or value,
+        high=None if value is None else high or value,
+        hollow=row["status"] == "open",
+        arrow=value is None,
+    )

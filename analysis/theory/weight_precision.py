@@ -12,21 +12,6 @@ KEYS = ["cell_id", "m", "d_model", "h", "d_k", "D_K", "precision", "bits"]
 UNROUNDED = "float32"
 
 
-def stored_all_pairs(store: Store, study: Study, best: pd.DataFrame) -> pd.DataFrame:
-    """The rows of ``ALL_PAIRS`` at the thresholds of a study's cells, whichever study wrote them.
-
-    Args:
-        best: the table of ``rgr_dist.analysis.thresholds.best.best``.
-    """
-    tables = [store.read_study_table(name, "all_pairs") for name in store.studies()]
-    held = [table for table in tables if table is not None and len(table)]
-    if not held:
-        return pd.DataFrame()
-    at = best[best["D_K"].notna()].assign(h=best["h_star"])[["cell_id", "h", "d_k"]]
-    rows = pd.concat(held).merge(at.astype({"h": "int64", "d_k": "int64"}))
-    return rows.drop_duplicates(["run_id", "precision"])
-
-
 def rounded_means(rows: pd.DataFrame, target: float, minimise: bool = False) -> pd.DataFrame:
     """Means over the seeds of each threshold at each precision.
 
@@ -50,10 +35,18 @@ def rounded_means(rows: pd.DataFrame, target: float, minimise: bool = False) -> 
 
 
 def rounded_thresholds(store: Store, study: Study, best: pd.DataFrame) -> pd.DataFrame:
-    """``rounded_means`` of what the store holds of a study's thresholds; may be empty."""
-    rows = stored_all_pairs(store, study, best)
-    if rows.empty:
-        return rows
+    """``rounded_means`` at a study's thresholds, of any study's rows of ``ALL_PAIRS``; or empty.
+
+    Args:
+        best: the table of ``rgr_dist.analysis.thresholds.best.best``.
+    """
+    tables = [store.read_study_table(name, "all_pairs") for name in store.studies()]
+    held = [table for table in tables if table is not None and len(table)]
+    if not held:
+        return pd.DataFrame()
+    at = best[best["D_K"].notna()].assign(h=best["h_star"])[["cell_id", "h", "d_k"]]
+    rows = pd.concat(held).merge(at.astype({"h": "int64", "d_k": "int64"}))
+    rows = rows.drop_duplicates(["run_id", "precision"])
     return rounded_means(rows, study.search.target, study.cells[0].minimised)
 
 
@@ -68,23 +61,15 @@ def bits_needed(means: pd.DataFrame) -> pd.DataFrame:
         exact and the means are of weights as trained; ``bits`` is null if no integer passes, and
         ``tried_below`` the largest number of bits that fails, null if none does.
     """
-    rows = []
-    for key, own in means.groupby(KEYS[:6], sort=False):
-        whole = own[own["precision"].str.startswith("int")].sort_values("bits")
-        fails = whole[~whole["passes"]]["bits"]
-        below = None if fails.empty else int(fails.max())
-        passing = whole[whole["bits"] > (below or 0)]["bits"]
-        as_trained = own[own["precision"] == UNROUNDED]
-        first = as_trained.iloc[0] if len(as_trained) else None
-        rows.append(
-            dict(zip(KEYS[:6], key, strict=True))
-            | {
-                "seeds": int(own["seeds"].iloc[0]),
-                "exact": None if first is None else int(first["exact"]),
-                "mean_f1": None if first is None else float(first["mean_f1"]),
-                "mean_score": None if first is None else float(first["mean_score"]),
-                "bits": None if passing.empty else int(passing.min()),
-                "tried_below": below,
-            }
-        )
-    return pd.DataFrame(rows)
+    integers = means[means["precision"].str.startswith("int")]
+    fails = integers[~integers["passes"]].groupby("cell_id")["bits"].max().rename("tried_below")
+    integers = integers.join(fails, on="cell_id")
+    passing = integers[integers["bits"] > integers["tried_below"].fillna(0)]
+    trained = means[means["precision"] == UNROUNDED]
+    return (
+        means.drop_duplicates("cell_id")[[*KEYS[:6], "seeds"]]
+        .merge(trained[["cell_id", "exact", "mean_f1", "mean_score"]], how="left", on="cell_id")
+        .join(passing.groupby("cell_id")["bits"].min(), on="cell_id")
+        .join(fails, on="cell_id")
+        .astype(dict.fromkeys(["exact", "bits", "tried_below"], "Int64"))
+    )
