@@ -168,16 +168,11 @@ def rank_candidates(cells: pd.DataFrame) -> list[Candidate]:
     least = min(candidate.aicc for _, candidate in fitted if candidate.aicc is not None)
     gaps = {form.name: (c.aicc or 0.0) - least for form, c in fitted}
     total = math.fsum(math.exp(-gap / 2) for gap in gaps.values())
-    same = {c.name: c.reason for c in others if c.status == "same"}
-
-    def merely_extends(form: Form) -> bool:
-        simpler = {name for name in form.extends if name not in same}
-        return any(gaps.get(name, math.inf) <= gaps[form.name] + EXTENSION_GAP for name in simpler)
-
     ranked = []
     for form, candidate in fitted:
         low, high = _limits(form, candidate, cells)
         gap = gaps[form.name]
+        simpler = min((gaps.get(name, math.inf) for name in form.extends), default=math.inf)
         ranked.append(
             dataclasses.replace(
                 candidate,
@@ -185,7 +180,7 @@ def rank_candidates(cells: pd.DataFrame) -> list[Candidate]:
                 high=high,
                 gap=gap,
                 weight=math.exp(-gap / 2) / total,
-                supported=gap <= LEAST_GAP and not merely_extends(form),
+                supported=gap <= LEAST_GAP and simpler > gap + EXTENSION_GAP,
             )
         )
     return sorted(ranked, key=lambda c: c.gap or 0.0) + others
@@ -279,25 +274,18 @@ def _maximise(
     Args:
         near: k of the fit to all cells; without some of them it is looked for about this one.
     """
-    design = _design(form, cells)
-    if not form.has_k:
-        offset = form.offset(cells)
-        result = fit(lower - offset, upper - offset, design, weights)
-        return result, np.zeros(len(weights))
-    load = np.exp(_load(cells))
-    start = form.offset(cells)
-    first = K_GRID / float(np.median(load))
-    if near is not None:
+    load, start, design = np.exp(_load(cells)), form.offset(cells), _design(form, cells)
+    first = K_GRID / float(np.median(load)) if form.has_k else np.zeros(1)
+    if form.has_k and near is not None:
         first = np.concatenate([[0.0], max(near, float(first[1])) * np.geomspace(0.1, 10, 20)])
     grid = np.tile(first, (len(weights), 1))
-    for _ in range(1 + REFINEMENTS):
+    for _ in range(1 + REFINEMENTS * form.has_k):
         offset = start + np.log1p(grid[:, :, None] * load)
         result = fit(lower - offset, upper - offset, design, weights[:, None, :])
         at = result.log_likelihood.argmax(axis=1)
         rows = np.arange(len(weights))
         k = grid[rows, at]
-        beside = (grid[rows, np.clip(at + by, 0, grid.shape[1] - 1)] for by in (-1, 1))
-        low, high = beside
+        low, high = (grid[rows, np.clip(at + by, 0, grid.shape[1] - 1)] for by in (-1, 1))
         grid = np.linspace(low, high, 21, axis=1)
     parts = (result.coefficients, result.sigma, result.log_likelihood)
     return IntervalFit(*(part[rows, at] for part in parts)), k
@@ -365,9 +353,7 @@ def _leave_out(form: Form, cells: pd.DataFrame, lower: Array, upper: Array, k: f
     weights = (group != np.arange(group.max() + 1)[:, None]).astype(np.float64)
     design, truth = _design(form, cells), middles(lower, upper)
     result, ks = _maximise(form, cells, lower, upper, weights, near=k)
-    offset = form.offset(cells)
-    if form.has_k:
-        offset = offset + np.log1p(ks[group] * np.exp(_load(cells)))
+    offset = form.offset(cells) + np.log1p(ks[group] * np.exp(_load(cells)))
     errors = offset + np.einsum("np,np->n", design, result.coefficients[group]) - truth
     errors = np.where(np.isfinite(upper), errors, np.minimum(errors, 0.0))
     return float(np.sqrt((errors**2).mean()))

@@ -63,18 +63,11 @@ def fit(lower: Any, upper: Any, design: Any, weights: Any = 1.0) -> IntervalFit:
     Raises:
         ValueError: an interval is empty.
     """
-    design = np.asarray(design, dtype=np.float64)
-    lower, upper, weights = (np.asarray(a, dtype=np.float64) for a in (lower, upper, weights))
-    shape = np.broadcast_shapes(lower.shape, upper.shape, weights.shape, design.shape[:-1])
-    n, p = shape[-1], design.shape[-1]
-    lead, rows = shape[:-1], math.prod(shape[:-1])
-    low, high, weight = (
-        np.broadcast_to(a, shape).reshape(rows, n) for a in (lower, upper, weights)
-    )
+    lead, *data = _in_rows(lower, upper, design, weights)
+    low, high, x, _ = data
+    rows, _, p = x.shape
     if not (low < high).all():
         raise ValueError("an interval is empty: its lower end is not below its upper end")
-    x = np.broadcast_to(design, (*shape, p)).reshape(rows, n, p)
-    data = (low, high, x, weight)
     state = _start(*data)
     value, gradient, hessian = _derivatives(state, *data)
     going = np.arange(rows)  # fits that still climb; finished ones are left alone
@@ -119,17 +112,8 @@ def profile_interval(
     Args:
         index: which column of the design, shape (...).
     """
-    design = np.asarray(design, dtype=np.float64)
-    lower, upper, weights = (np.asarray(a, dtype=np.float64) for a in (lower, upper, weights))
-    shape = np.broadcast_shapes(
-        (*np.shape(index), 1), lower.shape, upper.shape, weights.shape, design.shape[:-1]
-    )
-    n, p = shape[-1], design.shape[-1]
-    lead, rows = shape[:-1], math.prod(shape[:-1])
-    low, high, weight = (
-        np.broadcast_to(a, shape).reshape(rows, n) for a in (lower, upper, weights)
-    )
-    x = np.broadcast_to(design, (*shape, p)).reshape(rows, n, p)
+    lead, low, high, x, weight = _in_rows(lower, upper, design, weights, np.shape(index))
+    rows, _, p = x.shape
     whole = fit(low, high, x, weight)
     own = np.broadcast_to(index, lead).reshape(rows, 1)
     others = np.arange(p - 1) + (np.arange(p - 1) >= own)
@@ -153,6 +137,20 @@ def profile_interval(
 
     ends = _edge(excess, best, -root, np.concatenate([-first, first]))
     return ends[:rows].reshape(lead), ends[rows:].reshape(lead)
+
+
+def _in_rows(
+    lower: Any, upper: Any, design: Any, weights: Any, lead: tuple[int, ...] = ()
+) -> tuple[tuple[int, ...], Array, Array, Array, Array]:
+    """The leading dimensions, and the ends, design and weights with all of them in one."""
+    low, high, x, weight = (
+        np.asarray(a, dtype=np.float64) for a in (lower, upper, design, weights)
+    )
+    shape = np.broadcast_shapes((*lead, 1), low.shape, high.shape, weight.shape, x.shape[:-1])
+    rows, n, p = math.prod(shape[:-1]), shape[-1], x.shape[-1]
+    low, high, weight = (np.broadcast_to(a, shape).reshape(rows, n) for a in (low, high, weight))
+    x = np.broadcast_to(x, (*shape, p)).reshape(rows, n, p)
+    return shape[:-1], low, high, x, weight
 
 
 def known(limit: float) -> float | None:
