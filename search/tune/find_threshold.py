@@ -34,6 +34,11 @@ ELSEWHERE = {
     "storage_path": "give run_config=RunConfig(storage_path=…)",
 }
 """Arguments of a Tuner that make no sense here, and what does."""
+OF_THE_RUN: dict[str, Any] = {
+    "config": None, "store": None, "slots": None, "resources": None, "stop": None,
+    "run_config": None, "callbacks": (), "keep": None,
+}  # fmt: skip
+"""How trials are run, where nothing else is said."""
 
 
 def find_threshold(
@@ -101,12 +106,13 @@ def find_threshold(
         ValueError: bad arguments, a metric that is never reported or outside its bounds, a store
             of another search, or resources that Ray does not have.
     """
-    question = Question.checked(
-        axis=axis, values=values, target=target, metric=metric, mode=mode, bounds=bounds,
-        seeds=seeds, confirm_seeds=confirm_seeds, guess=guess, on_error=on_error, seed_key=seed_key,
-    )  # fmt: skip
-    run = (config or {}, store, slots, resources, stop or {}, run_config, callbacks, keep, others)
-    return _search(question, trainable, *run).thresholds[0]
+    options = {
+        "mode": mode, "bounds": bounds, "seeds": seeds, "confirm_seeds": confirm_seeds,
+        "guess": guess, "on_error": on_error, "seed_key": seed_key, "config": config,
+        "store": store, "slots": slots, "resources": resources, "stop": stop,
+        "run_config": run_config, "callbacks": callbacks, "keep": keep,
+    }  # fmt: skip
+    return _search(trainable, axis, values, metric, target, options | others).thresholds[0]
 
 
 def find_thresholds(
@@ -119,22 +125,7 @@ def find_thresholds(
     over: Mapping[str, Sequence[Any]],
     cost: Cost | None = None,
     keep_within: float | None = None,
-    mode: Mode = "max",
-    bounds: Bounds = (None, None),
-    seeds: int = 3,
-    confirm_seeds: int = 0,
-    config: Mapping[str, Any] | None = None,
-    store: str | Path | None = None,
-    guess: int | None = None,
-    slots: int | None = None,
-    resources: Resources | None = None,
-    on_error: Literal["fail", "stop"] = "stop",
-    stop: Mapping[str, float] | None = None,
-    seed_key: str = "seed",
-    run_config: RunConfig | None = None,
-    callbacks: Sequence[Callback] = (),
-    keep: Literal["threshold"] | None = None,
-    **others: Any,
+    **options: Any,
 ) -> Thresholds:
     """The threshold of every setting of a grid, found in one pool of trials, and the best one.
 
@@ -157,29 +148,23 @@ def find_thresholds(
     """
     if not over:
         raise ValueError("over: give at least one name, such as over={'depth': [1, 2]}")
-    question = Question.checked(
-        axis=axis, values=values, target=target, metric=metric, mode=mode, bounds=bounds,
-        seeds=seeds, confirm_seeds=confirm_seeds, guess=guess, on_error=on_error, seed_key=seed_key,
-        over=over, cost=cost, keep_within=keep_within,
-    )  # fmt: skip
-    run = (config or {}, store, slots, resources, stop or {}, run_config, callbacks, keep, others)
-    return _search(question, trainable, *run)
+    options |= {"over": over, "cost": cost, "keep_within": keep_within}
+    return _search(trainable, axis, values, metric, target, options)
 
 
 def _search(
-    question: Question,
     trainable: Trainable,
-    config: Mapping[str, Any],
-    store: str | Path | None,
-    slots: int | None,
-    resources: Resources | None,
-    stop: Mapping[str, float],
-    run_config: RunConfig | None,
-    callbacks: Sequence[Callback],
-    keep: str | None,
-    others: Mapping[str, Any],
+    axis: str,
+    values: Sequence[int],
+    metric: str,
+    target: float,
+    options: dict[str, Any],
 ) -> Thresholds:
-    _check(trainable, slots, stop, keep, others)
+    asked = {name: options[name] for name in options.keys() & Question.model_fields.keys()}
+    question = Question.checked(axis=axis, values=values, metric=metric, target=target, **asked)
+    how = OF_THE_RUN | {name: options[name] for name in options if name not in asked}
+    _check(trainable, how)
+    config, stop, store = how["config"] or {}, how["stop"] or {}, how.pop("store")
     question.check_config(config)
     about: dict[str, Any] = {"axis": question.axis, "metric": question.metric}
     about |= {"config": dict(config), "trainable": trainable}
@@ -191,10 +176,11 @@ def _search(
     from rgr_dist.search.tune.trials import run
 
     try:
-        found = run(search, trainable, config, slots, resources, stop, run_config, callbacks, keep)
+        found = run(search, trainable, **how)
     except KeyboardInterrupt:
         resume = f"run it again to go on from {store}" if store else "with store=… it would go on"
-        raise KeyboardInterrupt(f"{len(search.kept.scores)} trials are known; {resume}") from None
+        known = len(search.kept.scores)
+        raise KeyboardInterrupt(f"{known} trials are known; {resume}") from None
     if search.ignores_seeds:
         warnings.warn(
             f"all seeds of a value score the same: does the trainable use "
@@ -204,22 +190,17 @@ def _search(
     return found
 
 
-def _check(
-    trainable: Any,
-    slots: Any,
-    stop: Mapping[str, Any],
-    keep: Any,
-    others: Mapping[str, Any],
-) -> None:
+def _check(trainable: Any, how: Mapping[str, Any]) -> None:
     """Make sure of what the question does not hold.
 
     Raises:
-        ValueError: Tune cannot run the trainable, an argument is none of those that there are, or
-            makes no sense here.
+        ValueError: Tune cannot run the trainable, or an argument makes no sense here.
+        TypeError: there is no such argument.
     """
-    for name in others:
-        why = ELSEWHERE.get(name, "there is no such argument")
-        raise (ValueError if name in ELSEWHERE else TypeError)(f"{name}: {why}")
+    for name in how.keys() - OF_THE_RUN:
+        if name in ELSEWHERE:
+            raise ValueError(f"{name}: {ELSEWHERE[name]}")
+        raise TypeError(f"find_threshold has no argument {name!r}")
     is_class = isinstance(trainable, type)
     is_tunes = is_class and any(
         base.__name__ == "Trainable" and base.__module__.startswith("ray.tune")
@@ -230,10 +211,11 @@ def _check(
             f"trainable: give a function of a config or a class of ray.tune.Trainable, "
             f"not {trainable!r}"
         )
+    slots, keep = how["slots"], how["keep"]
     if slots is not None and (isinstance(slots, bool) or not isinstance(slots, int) or slots < 1):
         raise ValueError(f"slots: give a positive integer, not {slots!r}")
     if keep not in (None, "threshold"):
         raise ValueError(f"keep: give 'threshold', or nothing, not {keep!r}")
-    for key, value in stop.items():
+    for key, value in (how["stop"] or {}).items():
         if not isinstance(value, int | float) or not math.isfinite(value):
             raise ValueError(f"stop: {key}: give a finite number, not {value!r}")

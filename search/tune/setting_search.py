@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from functools import partial
 from typing import Any
 
@@ -28,27 +27,6 @@ from rgr_dist.search.tune.threshold import Threshold, Thresholds, TrialError, na
 
 logger = logging.getLogger(__name__)
 ONE_CELL = "all settings"
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The settings of a question as the arms of a search, numbered from 1."""
-
-    value: str
-    settings: Sequence[Mapping[str, Any]]
-
-    @property
-    def words(self) -> Words:
-        """How the search's texts name them."""
-        return Words(value=self.value, arms="settings")
-
-    def setting(self, arm: int) -> Mapping[str, Any]:
-        """The keys of a setting, with their values."""
-        return self.settings[arm - 1]
-
-    def config(self, arm: int, value: int) -> dict[str, Any]:
-        """The keys of a probe: those of its setting, and the value."""
-        return {**self.setting(arm), self.value: value}
 
 
 class SettingSearch:
@@ -74,7 +52,6 @@ class SettingSearch:
 
     def __init__(self, question: Question, kept: ScoreFile) -> None:
         self.question = question
-        self.axis = Settings(question.axis, question.settings)
         self.kept = kept
         self.errors: dict[int, list[TrialError]] = defaultdict(list)
         self.failed: list[tuple[int, int]] = []
@@ -99,7 +76,7 @@ class SettingSearch:
             intervals=False,
             unrunnable="fail" if asked.on_error == "fail" else "open",
             confirm_seeds=asked.confirm_seeds,
-            words=self.axis.words,
+            words=Words(value=asked.axis, arms="settings"),
         )
         numbers = range(len(asked.settings))
         if asked.keep_within is None:
@@ -123,8 +100,8 @@ class SettingSearch:
 
     def config(self, probe: Probe) -> dict[str, object]:
         """What a trial's config holds besides what all of them share."""
-        keys = self.axis.config(self.number_of(probe) + 1, probe.value)
-        return {**keys, self.question.seed_key: probe.seeds[0]}
+        asked, setting = self.question, self.question.settings[self.number_of(probe)]
+        return {**setting, asked.axis: probe.value, asked.seed_key: probe.seeds[0]}
 
     def take_in(self, probe: Probe, score: float) -> None:
         """Keep the score of a probe's seed, then tell the search.
@@ -156,7 +133,7 @@ class SettingSearch:
         """Take down what a trial gave instead of a score, and tell it in a line."""
         error, number = TrialError(probe.value, probe.seeds[0], text), self.number_of(probe)
         self.errors[number].append(error)
-        setting = self.axis.config(number + 1, error.value)
+        setting = {**self.question.settings[number], self.question.axis: error.value}
         policy = '; on_error="fail" would count it as failing'
         if self.question.on_error == "fail":
             policy = "; it counts as failing"

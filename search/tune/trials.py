@@ -59,7 +59,7 @@ class Checkpoints(Callback):
 def run(
     search: SettingSearch,
     trainable: Any,
-    config: Mapping[str, Any],
+    config: Mapping[str, Any] | None,
     slots: int | None,
     resources: Resources | None,
     stop: Mapping[str, float] | None,
@@ -75,7 +75,7 @@ def run(
     """
     if keep and run_config is None:
         run_config = RunConfig()  # in Tune's own folder
-    asked, checkpoints = search.question, Checkpoints()
+    asked, config, checkpoints = search.question, config or {}, Checkpoints()
     line = ProgressLine(search)
     with connect(log_to_driver=True), environment(USERS if run_config else {}):
         of_its_own = _own_resources(trainable, {**config, asked.axis: asked.values[-1]})

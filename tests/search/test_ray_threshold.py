@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from ray import cloudpickle, tune
 
 from rgr_dist.search.protocol import ProbeResult
 from rgr_dist.search.tune.find_threshold import find_threshold, find_thresholds
+from rgr_dist.search.tune.threshold_search import ThresholdSearch
 
 THRESHOLD = 23
 
@@ -142,3 +144,106 @@ def test_a_metric_that_is_never_reported_is_told_with_those_that_are() -> None:
 def test_a_trial_that_fits_nowhere_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^resources: a trial asks for 1 GPU, and Ray has 0; "):
         find_threshold(train, "width", [60], "acc", 0.4, resources={"gpu": 1})
+
+
+# ----- As Tune users expect
+
+
+class Completed(tune.Callback):
+    """Counts the trials that complete."""
+
+    count = 0
+
+    def on_trial_complete(self, *args: Any, **info: Any) -> None:
+        Completed.count += 1
+
+
+def with_checkpoint(config: dict[str, Any]) -> None:
+    """Whatever the seed; leaves what it trained."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "model").write_text(f"{config['width']} {config['random_state']}")
+        tune.report(
+            {"accuracy": accuracy(config["width"], 1)},
+            checkpoint=tune.Checkpoint.from_directory(folder),
+        )
+
+
+def test_a_run_config_of_the_users_is_kept_and_so_are_the_checkpoints_of_the_threshold(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.warns(UserWarning, match=r"does the trainable use config\['random_state'\]\?"):
+        found = find_threshold(
+            with_checkpoint, "width", [10, 30], "accuracy", 0.9, seeds=2, seed_key="random_state",
+            run_config=tune.RunConfig(name="mine", storage_path=str(tmp_path)),
+            callbacks=[Completed()], keep="threshold",
+        )  # fmt: skip
+    assert (found.value, Completed.count) == (30, 4)
+    models = {seed: Path(kept.path, "model") for seed, kept in found.checkpoints.items()}
+    assert {seed: model.read_text() for seed, model in models.items()} == {0: "30 0", 1: "30 1"}
+    assert set(tmp_path.rglob("model")) == set(models.values())
+    assert len(list(tmp_path.rglob("result.json"))) == 4, "Tune's own loggers are on"
+    lines = capfd.readouterr().err.splitlines()
+    assert "width: passes at 30" in lines
+
+
+def test_an_interrupt_says_how_to_go_on(tmp_path: Path) -> None:
+    class Interrupts(tune.Callback):
+        """Ctrl-C, once a trial has completed."""
+
+        def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
+            if any(trial.status == "TERMINATED" for trial in trials):
+                raise KeyboardInterrupt
+
+    search = {"axis": "width", "values": [10, 30], "metric": "accuracy", "target": 0.9, "seeds": 2}
+    store = tmp_path / "scores"
+    with pytest.raises(KeyboardInterrupt, match=f"run it again to go on from {store}$"):
+        find_threshold(train, **search, store=store, callbacks=[Interrupts()], slots=1)
+    known = store.read_text()
+    assert find_threshold(train, **search, store=store).value == 30
+    assert store.read_text().startswith(known)
+
+
+@pytest.mark.slow
+def test_rays_own_basic_example_with_asha() -> None:
+    """``ray/tune/examples/tune_basic_example.py``, whose loss falls with its steps and width."""
+    from ray.tune.schedulers import ASHAScheduler
+
+    def objective(step: int, width: int, height: float) -> float:
+        return (0.1 + width * step / 100) ** -1 + height * 0.1
+
+    def easy_objective(config: dict[str, Any]) -> None:
+        for step in range(config["steps"]):
+            loss = objective(step, config["width"], config["height"])
+            tune.report({"iterations": step, "mean_loss": loss})
+
+    search = ThresholdSearch("width", range(1, 21), target=1.5, seeds=1)
+    tune.Tuner(
+        easy_objective,
+        tune_config=tune.TuneConfig(
+            metric="mean_loss", mode="min", search_alg=search, num_samples=-1,
+            scheduler=ASHAScheduler(max_t=50, grace_period=49), reuse_actors=True,
+        ),
+        run_config=tune.RunConfig(verbose=0),
+        param_space={"steps": 50, "height": 0},
+    ).fit()  # fmt: skip
+    assert search.threshold().value == next(w for w in range(1, 21) if objective(49, w, 0) <= 1.5)
+
+
+@pytest.mark.slow
+def test_how_many_trees_a_forest_of_scikit_learn_needs() -> None:
+    pytest.importorskip("sklearn")
+
+    def forest(config: dict[str, Any]) -> None:
+        from sklearn.datasets import load_digits
+        from sklearn.ensemble import RandomForestClassifier
+        from sklearn.model_selection import cross_val_score
+
+        scores = cross_val_score(RandomForestClassifier(**config), *load_digits(return_X_y=True))
+        tune.report({"accuracy": scores.mean()})
+
+    search = {"axis": "n_estimators", "values": [1, 2, 4, 8, 16], "metric": "accuracy"}
+    found = find_threshold(
+        forest, **search, target=0.85, bounds=(0, 1), seeds=2, seed_key="random_state"
+    )
+    assert found.status == "found"
+    assert found.passed.mean_score >= 0.85 > found.failed.mean_score
