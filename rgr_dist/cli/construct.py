@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -87,8 +85,7 @@ def construct(
     cell = _cell(algorithm, m, d_model, graph, embedding)
     made = Constructor(cell, algorithm, _options(signatures, p, tau, colouring), block_size)
     store = None if out is None else _store_for(made, out)
-    h, track = made.heads(), partial(tracked, shown=sys.stderr.isatty())
-    facts: dict[str, Any] = {}
+    h, facts = made.heads(), dict[str, Any]()
     width: int | None
     if find is not None:
         with Console(stderr=True).status("searching") as status:  # in a terminal alone
@@ -104,7 +101,7 @@ def construct(
             raise UserError("--d-k: missing; ours has no printed width: give --d-k, or --find 1")
         law = signatures_of(algorithm, made.options)
         width = math.ceil((constant or law.union_bound_constant) * math.log(m))
-    row = made.measure(h, width, draws, track) if width else made.not_found(h, draws)
+    row = made.measure(h, width, draws, tracked) if width else made.not_found(h, draws)
     if algorithm == "5":
         facts |= made.promised_heads()
     if algorithm == "2":
@@ -152,7 +149,7 @@ def _cell(
 ) -> Cell:
     from rgr_dist.study.cell import Cell
     from rgr_dist.study.edge_list import load_edges
-    from rgr_dist.study.errors import validated
+    from rgr_dist.study.errors import validated, within
 
     family = embedding or ("onehot" if algorithm == "3" else "gaussian")
     keys: dict[str, Any] = {
@@ -162,10 +159,8 @@ def _cell(
         "context": {"length": min(16, m)},
     }
     if graph is not None:
-        try:
+        with within("--graph "):
             keys["graph"] = load_edges(graph)
-        except UserError as error:
-            raise UserError(f"--graph {error}") from None
     return validated(Cell, keys, "construct: ")
 
 

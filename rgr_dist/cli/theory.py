@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -118,7 +116,7 @@ def geometry(
 
     X = read_vectors(file, tensor)[:items]
     try:
-        found = measure(X, track=partial(tracked, shown=sys.stderr.isatty()))
+        found = measure(X, track=tracked)
     except ValueError as error:
         raise UserError(f"{file}: {error}") from None
     sizes = block_size or sorted({*(2**i for i in range(found.m.bit_length())), found.m})
@@ -190,7 +188,7 @@ def all_pairs(
     asked = {one.value for one in precision or PrecisionName}
     wanted = [name for name in PRECISIONS if name in asked]
     engine, rows = make_engine("auto"), []
-    for i in tracked(range(len(runs)), shown=sys.stderr.isatty()):
+    for i in tracked(range(len(runs))):
         run, steps = runs[i]
         rows += recovered(engine, run, steps, wanted)
     kept = store.read_study_table(resolved.name, "all_pairs")

@@ -70,17 +70,9 @@ class Outcome:
     facts: FactsOutcome | None = None
 
 
-@dataclass(frozen=True)
-class Weights:
-    """Parameters of one run: W_Q and W_K, [d_model, D_K], and tau, 0 if the model has none."""
-
-    W_Q: npt.NDArray[np.floating]
-    W_K: npt.NDArray[np.floating]
-    tau: float
-
-
-NamedWeights = dict[str, npt.NDArray[np.floating]]
-"""Parameters of a transformer block or a layer of facts, by name."""
+Weights = dict[str, npt.NDArray[np.floating]]
+"""Parameters of one run by name: of a layer of edges W_Q and W_K, [d_model, D_K], and tau, [], 0 if
+the model has none."""
 
 
 class Engine(ABC):
@@ -105,7 +97,7 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def weights_after(self, runs: Sequence[Run], steps: int) -> Sequence[Weights | NamedWeights]:
+    def weights_after(self, runs: Sequence[Run], steps: int) -> list[Weights]:
         """The weights after so many steps, without checks or stopping: to compare engines."""
 
 

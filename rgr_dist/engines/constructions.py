@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 
+import numpy as np
 import torch
 
 from rgr_dist.engines.api import Engine, Outcome, Weights
-from rgr_dist.models.max_heads import max_scores, score_contexts
-from rgr_dist.models.softmax_sum import summed_attention
+from rgr_dist.models.edges import score_contexts
+from rgr_dist.models.heads import SCORES
 from rgr_dist.problem.edge_task import Task
 from rgr_dist.study.cell import Run
-from rgr_dist.theory.all_pairs import find_tau, score_all_pairs
-from rgr_dist.theory.construct import Built, build
+from rgr_dist.theory.all_pairs import score_all_pairs
+from rgr_dist.theory.construct import build
 from rgr_dist.theory.draws import problem_of
+from rgr_dist.theory.layer import Built
 
 
 class ConstructionEngine(Engine):
@@ -40,18 +41,13 @@ class ConstructionEngine(Engine):
     def weights_after(self, runs: Sequence[Run], steps: int) -> list[Weights]:
         """The weights; they do not depend on training steps."""
         layers = [_built(run).layer for run in runs]
-        return [Weights(layer.W_Q, layer.W_K, layer.tau) for layer in layers]
+        return [{"W_Q": one.W_Q, "W_K": one.W_K, "tau": np.array(one.tau)} for one in layers]
 
 
 def _built(run: Run) -> Built:
     record, options = run.cell.record, run.cell.construction
     assert record.algorithm is not None
-    problem = problem_of(run.cell, run.seed)
-    built = build(record.algorithm, options, problem, run.h, run.d_k)
-    if options.tau == "best" and record.heads == "max":
-        tau = find_tau(built.layer, problem.X, problem.graph)
-        built = replace(built, layer=replace(built.layer, tau=tau))
-    return built
+    return build(record.algorithm, options, problem_of(run.cell, run.seed), run.h, run.d_k)
 
 
 def _outcome(run: Run) -> Outcome:
@@ -62,7 +58,6 @@ def _outcome(run: Run) -> Outcome:
         torch.as_tensor(value, dtype=torch.float64)
         for value in (task.embedding, layer.W_Q, layer.W_K, layer.tau)
     )
-    is_max = run.cell.record.heads == "max"
     on_contexts = score_contexts(
         torch.from_numpy(task.test).long(),
         torch.from_numpy(task.graph.table).long().squeeze(1),
@@ -71,9 +66,11 @@ def _outcome(run: Run) -> Outcome:
         W_K,
         tau,
         run.h,
-        max_scores if is_max else summed_attention,
+        SCORES[run.cell.record.heads],
     )
-    on_pairs = score_all_pairs(layer, task.embedding, task.graph).f1 if is_max else on_contexts
+    on_pairs = on_contexts
+    if run.cell.record.scores_pairs:
+        on_pairs = score_all_pairs(layer, task.embedding, task.graph).f1
     return Outcome(
         score=on_pairs,
         val_score=on_contexts,

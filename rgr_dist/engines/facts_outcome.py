@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rgr_dist.engines.api import FactsOutcome, NamedWeights, Outcome, StopReason
+from rgr_dist.engines.api import FactsOutcome, Outcome, StopReason, Weights
 from rgr_dist.problem.facts_task import FactsTask
 from rgr_dist.study.cell import Run
 from rgr_dist.theory.fact_logits import all_logits
@@ -23,7 +23,7 @@ TAUS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 def facts_outcome(
     task: FactsTask,
     run: Run,
-    weights: NamedWeights,
+    weights: Weights,
     accuracies: dict[str, float],
     steps: int,
     stop_reason: StopReason,

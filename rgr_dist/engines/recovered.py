@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from rgr_dist.engines.api import Engine, Weights
-from rgr_dist.models.max_heads import score_contexts
+from rgr_dist.engines.api import Engine
+from rgr_dist.models.edges import score_contexts
 from rgr_dist.models.precision import BITS, Precision, rounded
 from rgr_dist.problem.edge_task import Task
 from rgr_dist.study.cell import Run
@@ -32,16 +32,15 @@ def recovered(
         on all pairs, at the tau that was learned.
     """
     (weights,) = engine.weights_after([run], steps)
-    assert isinstance(weights, Weights)
     cell, task = run.cell, Task.of(run.cell, run.seed)
     targets = torch.from_numpy(task.graph.table).long().squeeze(1)
     contexts, X = torch.from_numpy(task.test).long(), torch.from_numpy(task.embedding).float()
-    tau = torch.tensor(weights.tau, dtype=torch.float32)
+    tau = float(weights["tau"])
     rows = []
     for precision in precisions:
-        W_Q, W_K = (rounded(W, precision) for W in (weights.W_Q, weights.W_K))
+        W_Q, W_K = (rounded(W, precision) for W in (weights["W_Q"], weights["W_K"]))
         layer = torch.from_numpy(W_Q), torch.from_numpy(W_K)
-        pairs = score_all_pairs(Layer(W_Q, W_K, run.h, weights.tau), task.embedding, task.graph)
+        pairs = score_all_pairs(Layer(W_Q, W_K, run.h, tau), task.embedding, task.graph)
         rows.append(
             {
                 "run_id": run.run_id,
@@ -54,7 +53,7 @@ def recovered(
                 "seed": run.seed,
                 "precision": precision,
                 "bits": BITS[precision],
-                "score": score_contexts(contexts, targets, X, *layer, tau, run.h),
+                "score": score_contexts(contexts, targets, X, *layer, torch.tensor(tau), run.h),
                 "f1": pairs.f1,
                 "failed_pairs": pairs.failed_pairs,
                 "margin": pairs.margin,

@@ -1,6 +1,6 @@
 """A value channel: messages mixed by the raw maximum scores (Sec. 7.2).
 
-Scores are the ``max_scores`` of ``max_heads``; a frozen random W_V makes the messages. Shapes in
+Scores are the ``max_scores`` of ``heads``; a frozen random W_V makes the messages. Shapes in
 names: m items, l items of a context, d = d_model, v = width of a message.
 """
 
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from torch import Tensor, no_grad
 
-from rgr_dist.models.labels import labels
-from rgr_dist.models.max_heads import max_scores
+from rgr_dist.models.edges import labels
+from rgr_dist.models.heads import max_scores
 
 
 def retrieval_errors(S_ll: Tensor, y_ll: Tensor, V_lv: Tensor) -> tuple[Tensor, int]:

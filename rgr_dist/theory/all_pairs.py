@@ -8,7 +8,7 @@ weights alike.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ SCORES_AT_ONCE = 2**21
 """Scores of one block of rows; a bound on memory that does not change the result."""
 
 Float64Array = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -70,12 +71,8 @@ def score_rows(layer: Layer, X: FloatArray) -> Iterator[tuple[int, Float64Array]
         yield first, scores
 
 
-def score_all_pairs(
-    layer: Layer, X: FloatArray, graph: Neighbours, best_tau: bool = False
-) -> Recovery:
-    """Score a layer on all pairs at its own tau, or at the one that is best for F1."""
-    if best_tau:
-        layer = replace(layer, tau=find_tau(layer, X, graph))
+def score_all_pairs(layer: Layer, X: FloatArray, graph: Neighbours) -> Recovery:
+    """Score a layer on all pairs at its tau."""
     tp = predicted = 0
     lowest, highest = np.inf, -np.inf
     for first, scores in score_rows(layer, X):
@@ -123,6 +120,3 @@ def _edges_in(graph: Neighbours, first: int, rows: int) -> tuple[Ints, Ints]:
     within = slice(graph.starts[first], graph.starts[first + rows])
     degrees = np.diff(graph.starts[first : first + rows + 1])
     return np.repeat(np.arange(rows), degrees), graph.targets[within].astype(np.int64)
-
-
-Ints = npt.NDArray[np.int64]

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
+
+import numpy as np
 
 from rgr_dist.problem.graphs import Neighbours
 from rgr_dist.problem.streams import Stream
 from rgr_dist.study.construction import Algorithm, Construction, orthogonal_fault
-from rgr_dist.theory.layer import ConstructionError, FloatArray, Layer
-from rgr_dist.theory.matchings import (
-    Matching,
-    batched,
-    blocks,
-    edges_of,
-    equitable,
-    max_degree,
-)
+from rgr_dist.theory.all_pairs import find_tau
+from rgr_dist.theory.layer import Built, ConstructionError, FloatArray, Layer
+from rgr_dist.theory.matchings import Matching, batched, blocks, edges_of, equitable, max_degree
 from rgr_dist.theory.projections import project
 from rgr_dist.theory.template import (
     Signatures,
@@ -53,14 +49,6 @@ class Problem:
     def scale(self) -> float:
         """mu of Definition B.4: the mean of |x_i|²."""
         return float((self.X**2).sum(axis=1).mean())
-
-
-@dataclass(frozen=True)
-class Built:
-    """A layer, and how many projections it took; 0 for a closed form."""
-
-    layer: Layer
-    iterations: int = 0
 
 
 def signatures_of(algorithm: str, options: Construction) -> Signatures:
@@ -132,10 +120,10 @@ def build(
     d_k: int,
     block_size: int | None = None,
 ) -> Built:
-    """The weights of a construction.
+    """The weights of a construction, with the best tau for F1 over all pairs where it is asked for.
 
-    The best tau, where it is asked for, is left to the evaluation, and so is the softmax of
-    Algorithm 2, whose weights are those of Algorithm 1 and whose tau is 1/2.
+    Those of Algorithm 2 are those of Algorithm 1: its softmax is left to whoever scores them, and
+    its tau is always 1/2.
 
     Args:
         d_k: not used by a baseline.
@@ -146,15 +134,30 @@ def build(
     """
     X, graph = problem.X, problem.graph
     if algorithm == "ours":
-        done = project(X, graph, h, d_k, problem.stream("heads"), options.iterations)
-        return Built(done.layer, done.iterations)
+        built = project(X, graph, h, d_k, problem.stream("heads"), options.iterations)
+    else:
+        built = Built(_closed_form(algorithm, options, problem, h, d_k, block_size))
+    if options.tau == "best" and algorithm != "2":
+        built = replace(built, layer=replace(built.layer, tau=find_tau(built.layer, X, graph)))
+    return built
+
+
+def _closed_form(
+    algorithm: Algorithm | Baseline,
+    options: Construction,
+    problem: Problem,
+    h: int,
+    d_k: int,
+    block_size: int | None,
+) -> Layer:
+    """A layer of the template, or a baseline, at its printed tau."""
+    X, graph = problem.X, problem.graph
     if algorithm == "trivial":
-        return Built(trivial_layer(X, edges_of(graph)))
+        return trivial_layer(X, edges_of(graph))
     if algorithm == "limit":
         kind = "5" if max_degree(graph) > 1 else "1"
-        matchings = matchings_of(kind, graph, h, block_size)
-        return Built(limit_layer(X, matchings, problem.scale))
-    if algorithm == "3" and not _is_one_hot(X):
+        return limit_layer(X, matchings_of(kind, graph, h, block_size), problem.scale)
+    if algorithm == "3" and not np.array_equal(X, np.eye(len(X))):
         raise ConstructionError("algorithm 3 takes one-hot embeddings, so give d_model = m")
     mu = problem.scale if algorithm == "4" else 1.0
     matchings = matchings_of(algorithm, graph, h, block_size)
@@ -162,13 +165,8 @@ def build(
         fault = orthogonal_fault(algorithm, options.p)
         if fault is not None:
             raise ConstructionError(fault)
-        return Built(template_layer(X, matchings, orthogonal(matchings, graph.m, d_k), 0.5, mu))
+        return template_layer(X, matchings, orthogonal(matchings, graph.m, d_k), 0.5, mu)
     law = signatures_of(algorithm, options)
     w = law.draw(problem.stream("signatures"), graph.m, d_k)
     tau = 0.5 if algorithm == "2" else law.printed_tau(d_k)
-    return Built(template_layer(X, matchings, w, tau, mu))
-
-
-def _is_one_hot(X: FloatArray) -> bool:
-    m, d_model = X.shape
-    return m == d_model and bool((X.diagonal() == 1).all()) and int((X != 0).sum()) == m
+    return template_layer(X, matchings, w, tau, mu)

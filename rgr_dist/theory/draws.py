@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,20 +23,20 @@ from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.construction import Algorithm, Construction
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.models import construction_name
-from rgr_dist.theory.all_pairs import Recovery, find_tau, score_all_pairs
+from rgr_dist.theory.all_pairs import Recovery, score_all_pairs
 from rgr_dist.theory.construct import (
     Baseline,
-    Built,
     Problem,
     build,
     head_count,
     printed_block,
 )
+from rgr_dist.theory.layer import Built
 from rgr_dist.theory.matchings import edges_of, max_degree
 from rgr_dist.theory.softmax_contexts import InContexts, score_contexts_softmax
 
 LARGEST_D_K = 2**15
-"""Widest head that the search for a width tries."""
+"""Widest head that is tried; of ``ours`` it is d_model."""
 LOOK_BELOW = 0.25
 """Share of the width found by bisection down to which every width is tried too, at least 8 widths.
 A sum of d_k signs is compared with d_k / 2, one of zeros and ones with (p + p²) d_k / 2: as d_k
@@ -45,7 +46,7 @@ CONFIDENCE = 0.95
 PRINTED = Construction()
 """Free parameters as the paper prints them."""
 
-Progress = Callable[[Iterable[int]], Iterable[int]]
+Progress = Callable[[Sequence[int]], Iterable[int]]
 
 
 def problem_of(cell: Cell, seed: int) -> Problem:
@@ -76,8 +77,7 @@ class Constructor:
     def block(self) -> int:
         """Most edges of a head."""
         graph = sample_graph(self.cell, 0)
-        printed = printed_block(self.algorithm, graph, self.cell.d_model)
-        return self.block_size or printed
+        return self.block_size or printed_block(self.algorithm, graph, self.cell.d_model)
 
     def heads(self) -> int:
         """The number of heads, of draw 0; it is that of every draw of a permutation or a file."""
@@ -87,8 +87,7 @@ class Constructor:
     def build(self, seed: int, h: int, d_k: int) -> tuple[Problem, Built]:
         """The layer of one draw."""
         problem = problem_of(self.cell, seed)
-        cut = self.options.colouring == "batched"
-        block = self.block if cut else None
+        block = self.block if self.options.colouring == "batched" else None
         return problem, build(self.algorithm, self.options, problem, h, d_k, block)
 
     def runs(self, h: int, d_k: int, draws: int) -> list[Run]:
@@ -104,17 +103,10 @@ class Constructor:
         problem, built = self.build(seed, h, d_k)
         if self.algorithm == "2":
             context = self.cell.context
-            contexts = draw_contexts(
-                problem.stream("test"),
-                0,
-                self.n_contexts,
-                problem.graph,
-                context.length,
-                context.positive_rate,
-            )
+            which = problem.stream("test"), 0, self.n_contexts, problem.graph
+            contexts = draw_contexts(*which, context.length, context.positive_rate)
             return score_contexts_softmax(built.layer, problem.X, problem.graph, contexts)
-        best = self.options.tau == "best"
-        return score_all_pairs(built.layer, problem.X, problem.graph, best)
+        return score_all_pairs(built.layer, problem.X, problem.graph)
 
     def measure(self, h: int, d_k: int, draws: int, steps: Progress = iter) -> dict[str, Any]:
         """The row of a width: how often it is exact, with a Clopper-Pearson interval."""
@@ -157,23 +149,48 @@ class Constructor:
         Args:
             trying: is told each width before it is tried.
         """
-        limit = self.cell.d_model if self.algorithm == "ours" else LARGEST_D_K
-        if self.has_limit and not _Trial(self.limit, h, draws, share).succeeds(1):
+        if self.has_limit and not self.limit._trials(h, draws, share)(1):
             return None
-        trial = _Trial(self, h, draws, share, trying)
+        succeeds = self._trials(h, draws, share, trying)
         low, high = 0, 1
-        while not trial.succeeds(high):
-            if high == limit:
+        while not succeeds(high):
+            if high == self.widest:
                 return None
-            low, high = high, min(2 * high, limit)
+            low, high = high, min(2 * high, self.widest)
         while high - low > 1:
             middle = (low + high) // 2
-            if trial.succeeds(middle):
-                high = middle
-            else:
-                low = middle
+            low, high = (low, middle) if succeeds(middle) else (middle, high)
         below = range(max(1, high - max(8, math.ceil(LOOK_BELOW * high))), high)
-        return next((d_k for d_k in below if trial.succeeds(d_k)), high)
+        return next((d_k for d_k in below if succeeds(d_k)), high)
+
+    def _trials(
+        self, h: int, draws: int, share: float, trying: Callable[[int], None] | None = None
+    ) -> Callable[[int], bool]:
+        """Whether a width is exact in a share of the draws; ends as soon as that is decided.
+
+        Draws that failed at the last width come first, since they are likely to fail again.
+        """
+        seeds, may_fail = list(range(draws)), draws - math.ceil(share * draws - 1e-9)
+
+        @cache
+        def succeeds(d_k: int) -> bool:
+            if trying is not None:
+                trying(d_k)
+            failed: list[int] = []
+            for seed in seeds:
+                if not self.score(seed, h, d_k).exact:
+                    failed.append(seed)
+                if len(failed) > may_fail:
+                    break
+            seeds.sort(key=lambda seed: seed not in failed)
+            return len(failed) <= may_fail
+
+        return succeeds
+
+    @property
+    def widest(self) -> int:
+        """Widest head that the search for a width tries."""
+        return self.cell.d_model if self.algorithm == "ours" else LARGEST_D_K
 
     @property
     def has_limit(self) -> bool:
@@ -197,14 +214,10 @@ class Constructor:
     def not_found(self, h: int, draws: int) -> dict[str, Any]:
         """The row of a search without result: d_k is null, and the rest is of the limit.
 
-        For ``ours`` that is of heads as wide as d_model, for Algorithms 2 and 3 of the widest.
+        Where the limit does not tell, it is of the widest heads.
         """
-        if self.algorithm == "ours":
-            row = self.measure(h, self.cell.d_model, draws)
-        elif self.has_limit:
-            row = self.limit.measure(h, 1, draws)
-        else:
-            row = self.measure(h, LARGEST_D_K, draws)
+        at_limit = self.has_limit
+        row = self.limit.measure(h, 1, draws) if at_limit else self.measure(h, self.widest, draws)
         return {**row, "algorithm": self.algorithm, "d_k": None, "D_K": None}
 
     def promised_heads(self) -> dict[str, int]:
@@ -225,8 +238,6 @@ class Constructor:
 
         problem, built = self.build(0, h, d_k)
         layer = built.layer
-        if self.options.tau == "best" and self.algorithm != "2":
-            layer = replace(layer, tau=find_tau(layer, problem.X, problem.graph))
         tensors = {
             "W_Q": np.ascontiguousarray(layer.W_Q),
             "W_K": np.ascontiguousarray(layer.W_K),
@@ -241,43 +252,8 @@ class Constructor:
             raise StudyError(f"--save {path}: cannot be written: {error}") from None
 
 
-class _Trial:
-    """Whether widths are exact in a share of the draws; ends as soon as that is decided.
-
-    Draws that failed at the last width come first, since they are likely to fail again.
-    """
-
-    def __init__(
-        self,
-        made: Constructor,
-        h: int,
-        draws: int,
-        share: float,
-        trying: Callable[[int], None] | None = None,
-    ) -> None:
-        self.made, self.h, self.trying = made, h, trying
-        self.seeds = list(range(draws))
-        self.may_fail = draws - math.ceil(share * draws - 1e-9)
-        self.known: dict[int, bool] = {}
-
-    def succeeds(self, d_k: int) -> bool:
-        """Whether no more draws fail than may."""
-        if d_k not in self.known:
-            if self.trying is not None:
-                self.trying(d_k)
-            failed: list[int] = []
-            for seed in self.seeds:
-                if not self.made.score(seed, self.h, d_k).exact:
-                    failed.append(seed)
-                if len(failed) > self.may_fail:
-                    break
-            self.seeds = [*failed, *(seed for seed in self.seeds if seed not in failed)]
-            self.known[d_k] = len(failed) <= self.may_fail
-        return self.known[d_k]
-
-
-def tracked(steps: Iterable[int], shown: bool = True) -> Iterable[int]:
-    """The steps, with a bar on standard error while they run, if it is shown."""
-    if not shown:
-        return steps
-    return track(steps, console=Console(stderr=True), transient=True, description="draws")
+def tracked(steps: Sequence[int]) -> Iterable[int]:
+    """The steps, with a bar on standard error while they run, if that is a terminal."""
+    console = Console(stderr=True)
+    hidden = not console.is_terminal
+    return track(steps, "draws", console=console, transient=True, disable=hidden)

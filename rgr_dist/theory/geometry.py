@@ -7,7 +7,7 @@ items are sums of the B largest terms, so sorting finds them for every B at once
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from rgr_dist.theory.layer import FloatArray
 
 Float64Array = npt.NDArray[np.float64]
-Progress = Callable[[Iterable[int]], Iterable[int]]
+Progress = Callable[[Sequence[int]], Iterable[int]]
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,7 @@ class Geometry:
         will do. Corollary B.6's B = Θ(d_model) is not among them for Gaussian rows: there
         rho ≈ B / d_model, which exceeds c / ln m; only B = c d_model / ln m meets the theorem.
         """
-        within = (self.rho <= constant / math.log(self.m)) & (
-            self.gamma <= constant / math.log(self.m)
-        )
+        within = np.maximum(self.rho, self.gamma) <= constant / math.log(self.m)
         if self.epsilon_d > constant or not within[0]:
             return None
         return int(within.argmin()) if not within.all() else self.m

@@ -39,3 +39,11 @@ class Layer:
     def d_k(self) -> int:
         """Key width of a head."""
         return self.D_K // self.h
+
+
+@dataclass(frozen=True)
+class Built:
+    """A layer, and how many projections it took; 0 for a closed form."""
+
+    layer: Layer
+    iterations: int = 0

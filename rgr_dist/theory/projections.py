@@ -25,7 +25,7 @@ from scipy.sparse import csr_array
 
 from rgr_dist.problem.graphs import Neighbours
 from rgr_dist.problem.streams import Stream
-from rgr_dist.theory.layer import FloatArray, Layer
+from rgr_dist.theory.layer import Built, FloatArray, Layer
 from rgr_dist.theory.matchings import Ints, edges_of
 
 CEILING = 0.9
@@ -40,28 +40,14 @@ SCORES_AT_ONCE = 2**22
 Float32Array = npt.NDArray[np.float32]
 
 
-@dataclass(frozen=True)
-class Projected:
-    """How the projections ended.
-
-    Attributes:
-        layer: its weights; tau is half-way between the lowest edge and the highest other pair.
-        iterations: how many were done.
-        exact: whether every edge is above every other pair, by at least ``LEAST_GAP``.
-    """
-
-    layer: Layer
-    iterations: int
-    exact: bool
-
-
 def project(
     X: FloatArray, graph: Neighbours, h: int, d_k: int, stream: Stream, max_iterations: int = 1000
-) -> Projected:
+) -> Built:
     """Alternate until all m² pairs are right, or the iterations are spent.
 
     An iteration costs 2 m² D_K multiply-adds and never holds the scores of more than one head. If
-    it fails, the layer is that of the last iteration.
+    it fails, the layer is that of the last iteration. Its tau is half-way between the lowest edge
+    and the highest other pair.
 
     Args:
         stream: which head each edge starts in.
@@ -88,8 +74,7 @@ def project(
         low, high = problem.extremes([(head.query, head.key) for head in heads])
     W_Q = to_model @ np.concatenate([head.query for head in heads], axis=1)
     W_K = to_model @ np.concatenate([head.key for head in heads], axis=1)
-    layer = Layer(W_Q, W_K, h, (low + high) / 2)
-    return Projected(layer, iteration, low - high >= LEAST_GAP)
+    return Built(Layer(W_Q, W_K, h, (low + high) / 2), iteration)
 
 
 Factors = tuple[Float32Array, Float32Array]

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from rgr_dist.models.labels import labels
-from rgr_dist.models.softmax_sum import summed_attention
+from rgr_dist.models.edges import labels
+from rgr_dist.models.heads import summed_attention
 from rgr_dist.problem.graphs import Neighbours
 from rgr_dist.theory.all_pairs import Recovery
 from rgr_dist.theory.layer import FloatArray, Layer

@@ -64,5 +64,5 @@ def test_a_peer_trains_what_the_reference_trains(peer: str, tmp_path: Path) -> N
     )
     ours = np.load(tmp_path / "weights.npy")
     for lane, theirs in enumerate(ReferenceEngine(torch.float32).weights_after(RUNS, 100)):
-        both = np.concatenate([theirs.W_Q, theirs.W_K], axis=1)
+        both = np.concatenate([theirs["W_Q"], theirs["W_K"]], axis=1)
         np.testing.assert_allclose(ours[lane], both, rtol=1e-4, atol=1e-6)

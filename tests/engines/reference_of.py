@@ -15,7 +15,7 @@ def reference_with(run: Run, weights: Weights) -> EdgeTrainer:
     """The reference in float32 with the weights of an engine."""
     trainer = EdgeTrainer(run, torch.float32)
     for name in ("W_Q", "W_K", "tau"):
-        value = np.ascontiguousarray(getattr(weights, name), dtype=np.float32)
+        value = np.ascontiguousarray(weights[name], dtype=np.float32)
         trainer.theta[name].data = torch.from_numpy(value)
     return trainer
 

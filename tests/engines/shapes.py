@@ -51,4 +51,4 @@ def make_run(
 
 
 def flat(weights: Weights) -> np.ndarray[Any, np.dtype[np.floating[Any]]]:
-    return np.concatenate([weights.W_Q.ravel(), weights.W_K.ravel(), [weights.tau]])
+    return np.concatenate([weights[name].ravel() for name in ("W_Q", "W_K", "tau")])

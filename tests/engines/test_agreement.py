@@ -13,10 +13,9 @@ from rgr_dist.engines.choose import ENGINES, make_engine
 from rgr_dist.engines.lanes.engine import LanesEngine
 from rgr_dist.engines.lanes.evaluation import Evaluation
 from rgr_dist.engines.lanes.state import Lanes
-from rgr_dist.engines.reference.edges import SCORES
 from rgr_dist.engines.reference.engine import ReferenceEngine
-from rgr_dist.models.labels import labels
-from rgr_dist.models.max_heads import weighted_logistic_loss
+from rgr_dist.models.edges import labels, weighted_logistic_loss
+from rgr_dist.models.heads import SCORES
 from rgr_dist.models.value_retrieval import retrieval_loss
 from rgr_dist.study import assets
 from rgr_dist.study.cell import Cell, Run
@@ -80,10 +79,10 @@ def runs_of(
 
 
 def assert_same_weights(one: Weights, other: Weights, relative: float) -> None:
-    for a, b in [(one.W_Q, other.W_Q), (one.W_K, other.W_K)]:
+    for a, b in [(one["W_Q"], other["W_Q"]), (one["W_K"], other["W_K"])]:
         assert a.shape == b.shape
         assert np.abs(a - b).max() <= relative * np.abs(b).max()
-    assert one.tau == pytest.approx(other.tau, rel=relative, abs=1e-30)
+    assert one["tau"] == pytest.approx(other["tau"], rel=relative, abs=1e-30)
 
 
 @cases
@@ -92,7 +91,7 @@ def test_lanes_of_distinct_seeds_equal_solo_runs_of_the_reference(
 ) -> None:
     runs = runs_of(shape, (0, 3, 7), model)
     together = LanesEngine(dtype=torch.float64).weights_after(runs, 40)
-    assert not np.allclose(together[0].W_Q, together[1].W_Q)
+    assert not np.allclose(together[0]["W_Q"], together[1]["W_Q"])
     alone = ReferenceEngine(torch.float64).weights_after(runs, 40)
     for weights, expected in zip(together, alone, strict=True):
         assert_same_weights(weights, expected, 1e-10)
@@ -105,10 +104,7 @@ def test_the_hand_written_gradient_is_autograds(model: str, shape: tuple[Any, ..
     record, lanes = runs[0].cell.record, Lanes(runs, CPU, torch.float64)
     lanes.advance(before)
     parameters = [
-        [
-            p.clone().requires_grad_()
-            for p in (*lanes.weights(lane), torch.tensor(lanes.tau(lane), dtype=torch.float64))
-        ]
+        [torch.from_numpy(p).requires_grad_() for p in lanes.weights(lane).values()]
         for lane in range(2)
     ]
     lanes.advance(1)
@@ -178,5 +174,5 @@ def test_every_engine_starts_from_weights_of_the_initial_scale(engine: str) -> N
     shape = SHAPES["pairs"]
     (plain,) = make_engine(engine).weights_after(runs_of(shape, (3,)), 0)
     (scaled,) = make_engine(engine).weights_after(runs_of(shape, (3,), initial_scale=4), 0)
-    np.testing.assert_array_equal(scaled.W_Q, 4 * plain.W_Q)
-    np.testing.assert_array_equal(scaled.W_K, 4 * plain.W_K)
+    np.testing.assert_array_equal(scaled["W_Q"], 4 * plain["W_Q"])
+    np.testing.assert_array_equal(scaled["W_K"], 4 * plain["W_K"])

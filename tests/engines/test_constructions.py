@@ -30,9 +30,9 @@ def test_a_run_is_scored_on_every_pair_of_the_task_that_a_trained_run_has() -> N
     assert outcome.steps > 1
     (weights,) = ConstructionEngine().weights_after([Run(cell=cell, h=3, d_k=6, seed=2)], 0)
     task = Task.of(trained, 2)
-    Q, K = ((task.embedding @ W).reshape(64, 3, 6) for W in (weights.W_Q, weights.W_K))
+    Q, K = ((task.embedding @ W).reshape(64, 3, 6) for W in (weights["W_Q"], weights["W_K"]))
     scores = np.einsum("ihk,jhk->hij", Q, K).max(axis=0)
-    np.testing.assert_array_equal(scores > weights.tau, task.graph.matrix)
+    np.testing.assert_array_equal(scores > weights["tau"], task.graph.matrix)
 
 
 def test_a_layer_that_errs_has_the_f1_of_all_pairs() -> None:

@@ -26,7 +26,7 @@ def test_weights_trained_again_have_the_score_of_their_run() -> None:
     assert found["int4"]["margin"] < found["int8"]["margin"] < 1
     task, (weights,) = Task.of(run.cell, 1), engine.weights_after([run], outcome.steps)
     wrong = score_all_pairs(
-        Layer(weights.W_Q, weights.W_K, 2, weights.tau), task.embedding, task.graph
+        Layer(weights["W_Q"], weights["W_K"], 2, float(weights["tau"])), task.embedding, task.graph
     )
     assert found["float32"]["failed_pairs"] == wrong.failed_pairs
     assert [row["bits"] for row in found.values()] == [32, 16, 16, 8, 7, 6, 5, 4, 3]

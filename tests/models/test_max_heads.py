@@ -12,16 +12,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rgr_dist.models.labels import labels, positive_weight
-from rgr_dist.models.max_heads import (
-    Scores,
+from rgr_dist.models.edges import (
     count_edges,
-    max_scores,
-    micro_f1,
+    labels,
+    positive_weight,
     score_contexts,
     weighted_logistic_loss,
 )
-from rgr_dist.models.softmax_sum import summed_attention
+from rgr_dist.models.f1 import micro_f1
+from rgr_dist.models.heads import Scores, max_scores, summed_attention
 
 
 def layer(

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from rgr_dist.models.max_heads import score_contexts, weighted_logistic_loss
-from rgr_dist.models.softmax_sum import summed_attention
+from rgr_dist.models.edges import score_contexts, weighted_logistic_loss
+from rgr_dist.models.heads import summed_attention
 from tests.models.test_max_heads import layer
 
 

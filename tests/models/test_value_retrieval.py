@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from rgr_dist.models.max_heads import labels, max_scores
+from rgr_dist.models.edges import labels
+from rgr_dist.models.heads import max_scores
 from rgr_dist.models.value_retrieval import retrieval_error_over, retrieval_errors, retrieval_loss
 from tests.models.test_max_heads import layer, loop_score
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rgr_dist.models.max_heads import score_contexts
+from rgr_dist.models.edges import score_contexts
 from rgr_dist.problem.graphs import Neighbours
 from rgr_dist.theory import all_pairs
-from rgr_dist.theory.all_pairs import find_tau, score_all_pairs, score_rows
+from rgr_dist.theory.all_pairs import Recovery, find_tau, score_all_pairs, score_rows
 from rgr_dist.theory.layer import Layer
 
 
@@ -61,19 +63,23 @@ def test_f1_is_that_of_the_code_that_scores_trained_weights() -> None:
     assert score_all_pairs(layer, X, graph).f1 == expected
 
 
+def score_at_best_tau(layer: Layer, X: np.ndarray, graph: Neighbours) -> Recovery:
+    return score_all_pairs(replace(layer, tau=find_tau(layer, X, graph)), X, graph)
+
+
 def test_blocks_of_rows_do_not_change_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
     layer, X, graph = random_layer(2, 40, 6, 3, 2)
-    whole = score_all_pairs(layer, X, graph, best_tau=True)
+    whole = score_at_best_tau(layer, X, graph)
     monkeypatch.setattr(all_pairs, "SCORES_AT_ONCE", 120)
     assert [len(scores) for _, scores in score_rows(layer, X)] == [3] * 13 + [1]
-    assert score_all_pairs(layer, X, graph, best_tau=True) == whole
+    assert score_at_best_tau(layer, X, graph) == whole
 
 
 @given(st.integers(0, 10**6), st.integers(2, 10))
 def test_no_threshold_is_better_than_the_best_one(seed: int, m: int) -> None:
     layer, X, graph = random_layer(seed, m, 4, 2, 2)
     scores, true = plain_scores(layer, X), graph.matrix
-    best = score_all_pairs(layer, X, graph, best_tau=True).f1
+    best = score_at_best_tau(layer, X, graph).f1
     if not true.any():
         assert best == 1.0
         return

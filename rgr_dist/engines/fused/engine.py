@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from rgr_dist.engines.api import Engine, NamedWeights, Outcome, StopReason, Weights
+from rgr_dist.engines.api import Engine, Outcome, StopReason, Weights
 from rgr_dist.engines.early_stopping import Checks
 from rgr_dist.engines.fused.evaluation import make_scorer
 from rgr_dist.engines.fused.facts.lane import FactsLane
@@ -26,7 +26,7 @@ class FusedEngine(Engine):
         """Train every run, and say how it would have ended at smaller step limits too."""
         return [train_lane(run, budgets) for run in runs]
 
-    def weights_after(self, runs: Sequence[Run], steps: int) -> list[Weights | NamedWeights]:
+    def weights_after(self, runs: Sequence[Run], steps: int) -> list[Weights]:
         """The weights after so many steps, without checks or stopping."""
         lanes = [LANES[run.cell.record.task](run) for run in runs]
         for lane in lanes:

@@ -102,5 +102,5 @@ class Lane:
     def weights(self) -> Weights:
         """A copy of the weights."""
         D = self.run.D_K
-        columns = self._columns[:, : self.run.cell.d_model]
-        return Weights(columns[:D].T.copy(), columns[D:].T.copy(), float(self.theta.tau[0]))
+        columns = self._columns[:, : self.run.cell.d_model].T.copy()
+        return {"W_Q": columns[:, :D], "W_K": columns[:, D:], "tau": self.theta.tau[0].copy()}

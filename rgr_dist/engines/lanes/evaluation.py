@@ -22,8 +22,8 @@ from torch.nn.functional import pad
 from rgr_dist.engines.api import Outcome, StopReason, f1_cannot_exceed
 from rgr_dist.engines.lanes.batches import REGISTER, padded
 from rgr_dist.engines.lanes.state import Lanes, Layer
+from rgr_dist.models.edges import labels
 from rgr_dist.models.f1 import micro_f1
-from rgr_dist.models.labels import labels
 
 Contexts = npt.NDArray[np.int32]
 

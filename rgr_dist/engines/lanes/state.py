@@ -20,6 +20,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from rgr_dist.engines.api import Weights
 from rgr_dist.engines.lanes.adamw import AdamW
 from rgr_dist.engines.lanes.batches import BLOCK, REGISTER, Batches, padded
 from rgr_dist.engines.lanes.capture import Repeated
@@ -151,13 +152,15 @@ class Lanes:
         """The learned threshold of a lane."""
         return float(self.parameters[2][lane, 0])
 
-    def weights(self, lane: int) -> tuple[Tensor, Tensor]:
-        """W_Q and W_K of a lane, each [d, D], without padding."""
+    def weights(self, lane: int) -> Weights:
+        """W_Q, W_K and tau of a lane, without padding."""
         W_Q, W_K = (
             W[lane].unflatten(0, (self.h, -1))[:, : self.d_k, : self.cell.d_model]
             for W in self.parameters[:2]
         )
-        return W_Q.flatten(0, 1).T.contiguous(), W_K.flatten(0, 1).T.contiguous()
+        kept = {"W_Q": W_Q.flatten(0, 1).T, "W_K": W_K.flatten(0, 1).T}
+        kept["tau"] = self.parameters[2][lane, 0]
+        return {name: value.contiguous().cpu().numpy().copy() for name, value in kept.items()}
 
     def layer(self, lane: int) -> Layer:
         """A lane, to be scored."""

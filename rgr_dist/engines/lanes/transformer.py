@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from rgr_dist.engines.api import Engine, NamedWeights, Outcome
+from rgr_dist.engines.api import Engine, Outcome, Weights
 from rgr_dist.engines.lanes.transformer_state import BlockLanes
 from rgr_dist.problem.matching_task import Examples
 from rgr_dist.study.cell import Run
@@ -81,7 +81,7 @@ class TransformerLanes(Engine):
             for lane in range(len(lanes))
         ]
 
-    def weights_after(self, runs: Sequence[Run], steps: int) -> list[NamedWeights]:
+    def weights_after(self, runs: Sequence[Run], steps: int) -> list[Weights]:
         """The weights after so many steps, without checks."""
         lanes = BlockLanes(runs, self.device, self.dtype, self.mixed)
         lanes.advance(steps)

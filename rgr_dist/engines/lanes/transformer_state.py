@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, gelu, softmax
 
-from rgr_dist.engines.api import NamedWeights
+from rgr_dist.engines.api import Weights
 from rgr_dist.engines.lanes.adamw import AdamW
 from rgr_dist.engines.lanes.capture import Repeated
 from rgr_dist.engines.schedule import learning_rates
@@ -132,7 +132,7 @@ class BlockLanes:
         finite = [torch.isfinite(p).flatten(1).all(1) for p in self.parameters]
         return [bool(value) for value in torch.stack(finite).all(0).tolist()]
 
-    def weights(self, lane: int) -> NamedWeights:
+    def weights(self, lane: int) -> Weights:
         """The parameters of a lane, by name."""
         return {
             name: p[lane].detach().cpu().numpy().copy()

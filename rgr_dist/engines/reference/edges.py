@@ -6,24 +6,18 @@ micro-F1; for the other models see Sec. 7.1 and 7.2.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch.nn import Parameter
 
-from rgr_dist.engines.api import Outcome, StopReason, Weights
+from rgr_dist.engines.api import Outcome, StopReason
 from rgr_dist.engines.reference.trainer import Trainer
-from rgr_dist.models.labels import labels
-from rgr_dist.models.max_heads import Scores, max_scores, score_contexts, weighted_logistic_loss
-from rgr_dist.models.softmax_sum import summed_attention
+from rgr_dist.models.edges import labels, score_contexts, weighted_logistic_loss
+from rgr_dist.models.heads import SCORES
 from rgr_dist.models.value_retrieval import retrieval_error_over, retrieval_loss
 from rgr_dist.problem.edge_task import Task, initial_projections
 from rgr_dist.study.cell import Run
-
-SCORES: Mapping[str | None, Scores] = {"max": max_scores, "softmax": summed_attention}
-"""Scores of the pairs of a context, by how the model's heads are combined."""
 
 
 class EdgeTrainer(Trainer):
@@ -73,8 +67,3 @@ class EdgeTrainer(Trainer):
             val_score=val_score,
             tau=self.tau.item() if self.run.cell.record.has_tau else None,
         )
-
-    def weights(self) -> Weights:
-        """A copy of the parameters as they are."""
-        named = self.parameters()
-        return Weights(named["W_Q"], named["W_K"], float(named["tau"]))

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import torch
 
-from rgr_dist.engines.api import Engine, NamedWeights, Outcome, StopReason, Weights
+from rgr_dist.engines.api import Engine, Outcome, StopReason, Weights
 from rgr_dist.engines.early_stopping import EarlyStop
 from rgr_dist.engines.reference.edges import EdgeTrainer
 from rgr_dist.engines.reference.facts import FactsTrainer
@@ -44,7 +44,7 @@ class ReferenceEngine(Engine):
             for run in runs
         ]
 
-    def weights_after(self, runs: Sequence[Run], steps: int) -> list[Weights | NamedWeights]:
+    def weights_after(self, runs: Sequence[Run], steps: int) -> list[Weights]:
         """The weights after so many steps, without checks or stopping."""
         trainers = [self._trainer(run) for run in runs]
         for trainer in trainers:

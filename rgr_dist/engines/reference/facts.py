@@ -54,5 +54,5 @@ class FactsTrainer(Trainer):
 
     def outcome(self, steps: int, stop_reason: StopReason, val_score: float) -> Outcome:
         """How the run ended, with what its layer knows."""
-        weights, accuracies = self.parameters(), self.accuracies()
+        weights, accuracies = self.weights(), self.accuracies()
         return facts_outcome(self.task, self.run, weights, accuracies, steps, stop_reason)

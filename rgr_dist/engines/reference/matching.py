@@ -29,7 +29,7 @@ class BlockTrainer(Trainer):
         block = initial_block(run).items()
         theta = {name: Parameter(torch.from_numpy(value).to(dtype)) for name, value in block}
         super().__init__(run, theta)
-        self.best, self.best_weights = -1.0, self.parameters()
+        self.best, self.best_weights = -1.0, self.weights()
 
     def logits(self, examples: torch.Tensor) -> torch.Tensor:
         """Logits of every answer, [n, m + 1]."""
@@ -53,7 +53,7 @@ class BlockTrainer(Trainer):
         """The validation accuracy; the first weights that reach the best are kept."""
         accuracy, _ = self.score(self.task.validation)
         if accuracy > self.best:
-            self.best, self.best_weights = accuracy, self.parameters()
+            self.best, self.best_weights = accuracy, self.weights()
         return accuracy
 
     def outcome(self, steps: int, stop_reason: StopReason, val_score: float) -> Outcome:

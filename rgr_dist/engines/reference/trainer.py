@@ -9,7 +9,7 @@ import torch
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR, LRScheduler
 
-from rgr_dist.engines.api import NamedWeights, Outcome, StopReason, Weights
+from rgr_dist.engines.api import Outcome, StopReason, Weights
 from rgr_dist.study.cell import Run
 from rgr_dist.study.training import Training
 
@@ -43,13 +43,9 @@ class Trainer(ABC):
     def outcome(self, steps: int, stop_reason: StopReason, val_score: float) -> Outcome:
         """How a run ended that did not diverge, but for its ``seconds``."""
 
-    def parameters(self) -> NamedWeights:
+    def weights(self) -> Weights:
         """A copy of the parameters as they are, by name."""
         return {name: p.detach().numpy().copy() for name, p in self.theta.items()}
-
-    def weights(self) -> Weights | NamedWeights:
-        """The same as the engine returns it."""
-        return self.parameters()
 
     def is_finite(self) -> bool:
         """Whether every parameter is a number."""

@@ -32,10 +32,10 @@ def engine(request: pytest.FixtureRequest) -> Engine:
 
 def distance(given: Weights, expected: Weights) -> float:
     """The largest of the relative distances of W_Q, W_K and tau."""
-    pairs = [(getattr(given, name), getattr(expected, name)) for name in ("W_Q", "W_K")]
+    pairs = [(given[name], expected[name]) for name in ("W_Q", "W_K")]
     assert all(a.shape == b.shape for a, b in pairs)
     apart = [float(np.linalg.norm(a - b) / np.linalg.norm(b)) for a, b in pairs]
-    return max(*apart, abs(given.tau - expected.tau) / (abs(expected.tau) or 1.0))
+    return max(*apart, abs(given["tau"] - expected["tau"]) / (abs(expected["tau"]) or 1.0))
 
 
 @cache

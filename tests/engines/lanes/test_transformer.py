@@ -11,7 +11,7 @@ import pytest
 import torch
 from scipy import stats
 
-from rgr_dist.engines.api import NamedWeights, Outcome
+from rgr_dist.engines.api import Outcome, Weights
 from rgr_dist.engines.lanes import transformer as transformer_lanes
 from rgr_dist.engines.lanes.transformer import TransformerLanes, score
 from rgr_dist.engines.lanes.transformer_state import NAMES, BlockLanes
@@ -46,14 +46,14 @@ def lanes_of(runs: Sequence[Run], dtype: torch.dtype = torch.float32) -> BlockLa
     return BlockLanes(runs, CPU, dtype, mixed=False)
 
 
-def assert_close(one: NamedWeights, other: NamedWeights, relative: float) -> None:
+def assert_close(one: Weights, other: Weights, relative: float) -> None:
     assert one.keys() == other.keys()
     for name, value in one.items():
         assert value.shape == other[name].shape
         assert np.abs(value - other[name]).max() <= relative * np.abs(other[name]).max()
 
 
-def same(one: NamedWeights, other: NamedWeights) -> bool:
+def same(one: Weights, other: Weights) -> bool:
     return all(np.array_equal(one[name], other[name]) for name in other)
 
 
@@ -75,7 +75,7 @@ def share_of_rate(schedule: str, t: int) -> float:
     return float(np.cos((t - 1) / 25 * np.pi / 2) ** 2) if schedule == "cosine" else 1.0
 
 
-def gradient(task: MatchingTask, theta: NamedWeights, h: int, batch: np.ndarray) -> NamedWeights:
+def gradient(task: MatchingTask, theta: Weights, h: int, batch: np.ndarray) -> Weights:
     """Gradient of the mean cross-entropy, by autograd of the model's own forward pass."""
     tensors = {name: torch.from_numpy(value).requires_grad_() for name, value in theta.items()}
     E, examples = torch.from_numpy(task.table), torch.from_numpy(batch).long()

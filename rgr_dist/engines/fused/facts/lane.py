@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from rgr_dist.engines.api import NamedWeights, Outcome, StopReason
+from rgr_dist.engines.api import Outcome, StopReason, Weights
 from rgr_dist.engines.facts_outcome import facts_outcome
 from rgr_dist.engines.fused.adamw import bias_corrected
 from rgr_dist.engines.fused.facts.step import Arrays, Parts, Sizes, Workspace, train_facts
@@ -132,7 +132,7 @@ class FactsLane:
         known = self.weights(), self.accuracies()
         return facts_outcome(self.task, self.run, *known, self.steps, stop_reason)
 
-    def weights(self) -> NamedWeights:
+    def weights(self) -> Weights:
         """A copy of the weights by name."""
         return {name: view.copy() for name, view in self._views().items()}
 

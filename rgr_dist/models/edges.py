@@ -1,42 +1,47 @@
-"""The max-over-heads QK layer (Sec. 3 and 6): scores, loss, and the counts behind micro-F1.
+"""What a layer learns of edges: labels, the logistic loss, and the counts behind micro-F1 (Sec. 6).
 
-Shapes in names: l items of a context, d = d_model, h heads, k = d_k.
+Shapes in names: l items of a context, d = d_model, h heads.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
 from rgr_dist.models.f1 import micro_f1
-from rgr_dist.models.labels import labels, positive_weight
-
-Scores = Callable[[Tensor, Tensor, Tensor, int], Tensor]
-"""Scores of all pairs from embeddings, W_Q, W_K and the number of heads."""
+from rgr_dist.models.heads import Scores, max_scores
 
 
-def head_scores(X_ld: Tensor, W_Q: Tensor, W_K: Tensor, h: int) -> Tensor:
-    """<q_p, k_q> of every head, [..., h, l, l]."""
-    Q_hlk = (X_ld @ W_Q).unflatten(-1, (h, -1)).transpose(-2, -3)
-    K_hlk = (X_ld @ W_K).unflatten(-1, (h, -1)).transpose(-2, -3)
-    S_hll: Tensor = Q_hlk @ K_hlk.transpose(-1, -2)
-    return S_hll
-
-
-def max_scores(X_ld: Tensor, W_Q: Tensor, W_K: Tensor, h: int) -> Tensor:
-    """S_max(p, q) = max over heads of <q_p, k_q>; no scaling, no softmax.
+def labels(nodes_l: Tensor, targets_m: Tensor) -> Tensor:
+    """y_pq = 1 where q is an out-neighbour of p, over all ordered pairs; bool [..., l, l].
 
     Args:
-        X_ld: embeddings of the items of contexts, [..., l, d_model].
-        W_Q, W_K: projections, [d_model, h * d_k].
-
-    Returns:
-        Scores, [..., l, l]; rows are sources.
+        targets_m: the one out-neighbour of each item, [m], or all of them, [m, r], padded
+            with -1.
     """
-    return head_scores(X_ld, W_Q, W_K, h).max(dim=-3).values
+    own = targets_m[nodes_l]
+    if targets_m.dim() == 1:
+        return own.unsqueeze(-1) == nodes_l.unsqueeze(-2)
+    y_ll = own[..., :1] == nodes_l.unsqueeze(-2)
+    for rank in range(1, own.shape[-1]):
+        y_ll |= own[..., rank].unsqueeze(-1) == nodes_l.unsqueeze(-2)
+    return y_ll
+
+
+def positive_weight(y_ll: Tensor, balanced: bool) -> Tensor | int:
+    """Weight of each edge of a context in the loss; other pairs weigh 1.
+
+    Args:
+        y_ll: labels as 0 and 1, in the dtype that the weight is to have.
+        balanced: whether it is #negatives / #positives of the context, [...] (App. A.3, Eq. 30),
+            or l - 1 in every context (App. A.1). It is finite for a context without edges too.
+    """
+    length = y_ll.shape[-1]
+    if not balanced:
+        return length - 1
+    positives = y_ll.sum((-1, -2))
+    return (length**2 - positives) / positives.clamp(min=1)
 
 
 def weighted_logistic_loss(
@@ -46,7 +51,7 @@ def weighted_logistic_loss(
 
     Args:
         S_ll, y_ll: scores and labels of one context.
-        balanced: how positives are weighted (``labels.positive_weight``).
+        balanced: how positives are weighted (``positive_weight``).
     """
     z = sharpness * (S_ll - tau)
     y = y_ll.to(z.dtype)
