@@ -178,7 +178,7 @@ class OpenStudy:
 
     def fit(self) -> Laws:
         """The scaling laws fitted to the thresholds."""
-        if self.search.axis == "d_vo":
+        if self.study.record.holds == "facts":
             from rgr_dist.analysis.facts import tables as facts
 
             laws = facts.laws_of_facts(self._results)
@@ -199,7 +199,7 @@ class OpenStudy:
         Raises:
             StudyError: the study has no such head count or cell, or is one of facts.
         """
-        if self.search.axis == "d_vo":
+        if self.study.record.holds == "facts":
             raise StudyError(f"{self.name}: curves are of D_K; ask runs() of a study of facts")
         heads = heads_named(self.study, h)
         chosen = None if cell is None else cell_named(self.study, cell)

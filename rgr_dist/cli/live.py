@@ -19,7 +19,6 @@ from rgr_dist.planning.portfolio import shown_arms
 from rgr_dist.running.progress import Summary
 from rgr_dist.search.cell_state import CellState
 from rgr_dist.search.portfolio import Portfolio
-from rgr_dist.study.axis import SizeAxis
 from rgr_dist.study.study import Study
 
 DRAW_EVERY = 0.25
@@ -73,11 +72,8 @@ class LiveView:
         self._failures_said = len(summary.failures)
         if self._live is not None:
             progress = self._bar(summary, self._left(study, portfolio))
-            by_accuracy = not study.record.finds_thresholds
-            width = NotebookCell.WIDTH if self.console.is_jupyter else self.console.width
-            legend = Text(ACCURACY_LEGEND) if by_accuracy else _legend(width, study.search.sizes)
-            table = bracket_table(study, portfolio)
-            self._live.update(Group(table, progress, legend), refresh=True)
+            drawing = Group(bracket_table(study, portfolio), progress, _legend(study))
+            self._live.update(drawing, refresh=True)
         else:
             self._say_findings(study, portfolio, summary)
 
@@ -88,20 +84,7 @@ class LiveView:
             if state.is_done and cell.cell_id not in self._settled:
                 self._settled.add(cell.cell_id)
                 self._said = now
-                if not cell.record.finds_thresholds:  # a curve is measured, not a threshold
-                    self.say(f"{study.name_of(cell)}: every split has run")
-                    continue
-                best = state.best
-                if best is None:
-                    self.say(f"{study.name_of(cell)}: no threshold ({_why_none(state)})")
-                else:
-                    sizes = study.search.sizes
-                    at = f"{sizes.total}* = {best.cost} at "
-                    at += sizes.probe_name(best.arm, best.value or 0)
-                    if best.confirmed:
-                        at += f", confirmed on {study.search.confirm_seeds} fresh seeds"
-                    is_open = "" if state.is_settled else ", and a head is open: a run failed"
-                    self.say(f"{study.name_of(cell)}: found {at}{is_open}")
+                self.say(f"{study.name_of(cell)}: {_finding(study, state)}")
         if now - self._said > SAY_EVERY:
             self._said = now
             self.say(_words(summary, self._left(study, portfolio)))
@@ -136,11 +119,19 @@ def _words(summary: Summary, left: Forecast) -> str:
     return "   ".join(parts)
 
 
-def _why_none(state: CellState) -> str:
-    """Why a finished search has no threshold."""
-    if state.failed_arms:
-        return "open: a run failed"
-    return ", ".join(sorted({state.result(arm).status for arm in shown_arms(state)}))
+def _finding(study: Study, state: CellState) -> str:
+    """What a finished search of a cell has found."""
+    if not study.record.finds_thresholds:  # a curve is measured, not a threshold
+        return "every split has run"
+    best, sizes = state.best, study.search.sizes
+    if best is None:
+        statuses = sorted({state.result(arm).status for arm in shown_arms(state)})
+        why = "open: a run failed" if state.failed_arms else ", ".join(statuses)
+        return f"no threshold ({why})"
+    found = f"found {sizes.total}* = {best.cost} at {sizes.probe_name(best.arm, best.value or 0)}"
+    if best.confirmed:
+        found += f", confirmed on {study.search.confirm_seeds} fresh seeds"
+    return found if state.is_settled else f"{found}, and a head is open: a run failed"
 
 
 class NotebookCell:
@@ -173,30 +164,27 @@ def bracket_table(study: Study, portfolio: Portfolio) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold", title_justify="left")
     dense = any(cell.graph.degree != 1 for cell in study.cells)
     sizes, arms = study.search.sizes, study.search.arms
-    named_whole = study.has_alike_cells or sizes.value == "d_vo"
+    named_whole = study.has_alike_cells or study.record.holds == "facts"
     columns = ["cell"] if named_whole else ["m", "d_model", *(["degree"] if dense else [])]
     for name in columns:
         table.add_column(name, justify="right")
-    listed, of_arm = () if arms == "all" else arms, sizes.shown(sizes.arm)
+    listed = () if arms == "all" else arms
     for arm in listed:
-        table.add_column(f"{of_arm}={arm}", justify="right", min_width=5)
+        table.add_column(f"{sizes.shown_arm}={arm}", justify="right", min_width=5)
     if not listed:
         table.add_column("heads in question")
     table.add_column(f"{sizes.total}*", justify="right", style="bold")
-    table.add_column(f"{of_arm}*", justify="right")
+    table.add_column(f"{sizes.shown_arm}*", justify="right")
+    by_accuracy = not study.record.finds_thresholds
+    sign = accuracy_sign if by_accuracy else bracket_sign
     for cell in study.cells:
         state = portfolio.state(cell.cell_id)
-        by_accuracy = not cell.record.finds_thresholds
-        best = None if by_accuracy else state.best_cost
-        sign = accuracy_sign if by_accuracy else bracket_sign
-        shown = "" if best is None else f"{best}" if state.is_settled else f"≤ {best}"
-        head = state.best
-        h_star = "" if by_accuracy or head is None else f"{head.arm}"
+        cost, best = (None, None) if by_accuracy else (state.best_cost, state.best)
+        so_far = "" if state.is_settled else "≤ "
+        shown = "" if cost is None else f"{so_far}{cost}", "" if best is None else f"{best.arm}"
         brackets = [_text(sign(state, arm)) for arm in listed] or [_heads_text(state)]
-        named: list[int | str] = [cell.m, cell.d_model, cell.graph.degree]
-        if named_whole:
-            named = [study.name_of(cell)]
-        table.add_row(*map(str, named[: len(columns)]), *brackets, shown, h_star)
+        sizes_of = map(str, (cell.m, cell.d_model, cell.graph.degree)[: len(columns)])
+        table.add_row(*([study.name_of(cell)] if named_whole else sizes_of), *brackets, *shown)
     return table
 
 
@@ -217,16 +205,13 @@ def _text(sign: Sign) -> Text:
     return Text(sign.text, style=LOOKS[sign.look])
 
 
-def _legend(width: int, sizes: SizeAxis) -> Text:
-    """What every sign means, broken between meanings."""
-    parts = [_text(sign).append(f" {meaning}", style="default") for sign, meaning in MEANINGS]
-    of_arm = sizes.shown(sizes.arm)
+def _legend(study: Study) -> Text:
+    """What every sign means."""
+    if not study.record.finds_thresholds:
+        return Text(ACCURACY_LEGEND)
+    sizes, of_arm = study.search.sizes, study.search.sizes.shown_arm
     best = "the best head count h*" if of_arm == "h" else f"the best {of_arm}"
-    last = Text(f"{sizes.total}* = h {sizes.value} at {best}; ≤ so far")
-    lines = [Text(f"{sizes.value} by {'head count' if of_arm == 'h' else of_arm}:")]
-    for part in [*parts, last]:
-        if lines[-1].cell_len + 3 + part.cell_len > width:
-            lines.append(part)
-        else:
-            lines[-1].append("   ").append_text(part)
-    return Text("\n").join(lines)
+    first = f"{sizes.value} by {'head count' if of_arm == 'h' else of_arm}:"
+    meant = [_text(sign).append(f" {meaning}", style="default") for sign, meaning in MEANINGS]
+    last = f"{sizes.total}* = h {sizes.value} at {best}; ≤ so far"
+    return Text("   ").join([Text(first), *meant, Text(last)])

@@ -139,7 +139,7 @@ def runs(
 def fit(study: StudyName, out: Out = "results", set_: Set = None, how: How = Format.TABLE) -> None:
     """The scaling laws fitted to a study, which of them its data support, with 95 % intervals."""
     results, _ = stored_results(study, set_, out)
-    of_facts = results.study.search.axis == "d_vo"
+    of_facts = results.study.record.holds == "facts"
     sections, shown, sentences = (_laws_of_facts if of_facts else _laws)(results)
     if how is not Format.TABLE:
         print_listing(sections, how, facts={"found": " ".join(sentences)})
@@ -220,7 +220,7 @@ def predict(
         raise UserError(f"--edges {edges}: valid are 1 to m² = {m * m:,}, the pairs of items")
     with opened(study, set_, out) as (resolved, store):
         results = open_results(resolved, store)
-    if resolved.search.axis == "d_vo":
+    if resolved.record.holds == "facts":
         raise UserError(f"--study {study}: its laws are of facts; rgr fit {study} prints them")
     prediction = predict_sizes(fits_of(results), m, d_model, edges)
     if prediction.reason is not None:
@@ -263,10 +263,8 @@ def report(
         return
     second, _ = stored_results(studies[-1], set_, stores[-1], allow_none=False)
     records = [results.study.record for results in (first, second)]
-    if (
-        any(record.axis != "d_k" for record in records)
-        or records[0].finds_thresholds != records[1].finds_thresholds
-    ):
+    kinds = {record.finds_thresholds for record in records}
+    if len(kinds) > 1 or any(record.holds == "facts" for record in records):
         raise UserError(
             f"{studies[0]} and {studies[-1]} cannot be compared: rgr report sets two studies of "
             "thresholds D_K side by side, or two of accuracy"

@@ -171,7 +171,8 @@ def all_pairs(
     from rgr_dist.theory.draws import tracked
 
     with opened(study, set_, out) as (resolved, store):
-        if any(cell.model != "max" for cell in resolved.cells):
+        record = resolved.record
+        if not (record.task == "edges" and record.has_tau and record.scores_pairs):
             raise UserError(f"{study}: all-pairs is for model max; other scores need a context")
         results = open_results(resolved, store)
     best = best_of(results)

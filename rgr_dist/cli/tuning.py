@@ -53,7 +53,7 @@ def tune(
     from rgr_dist.tuning.training_protocol import Tuning, flags, probes_to_tune
 
     with opened(study, set_, out) as (resolved, store):
-        if resolved.search.axis != "d_k":
+        if resolved.record.holds == "facts":
             raise UserError(f"{study}: rgr tune is for studies of D_K, not of facts")
         check_engine(engine, [one.model for one in resolved.cells])
         named = [one for text in cell or () for one in cells_named(resolved, text)]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import lru_cache, partial
+from threading import Lock
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -57,28 +58,6 @@ def watch(
         server.server_close()
 
 
-class _Pages:
-    """The page of a study, made anew when its store has changed."""
-
-    def __init__(self, study: Study, store: Store) -> None:
-        self.study, self.store = study, store
-        self._lock = threading.Lock()
-        self._version, self._page = "", ""
-
-    def page(self) -> str:
-        """The page of the runs that are stored now.
-
-        Raises:
-            StoreError: the store cannot be read.
-        """
-        with self._lock:
-            version = self.store.version()
-            if version != self._version or not self._page:
-                self._page = _page(self.study, self.store, version)
-                self._version = version
-            return self._page
-
-
 def _page(study: Study, store: Store, version: str) -> str:
     from rgr_dist.analysis.heads import section as heads
     from rgr_dist.analysis.load import results_of
@@ -115,7 +94,12 @@ def make_server(study: Study, store: Store, port: int) -> ThreadingHTTPServer:
     """
     from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-    pages = _Pages(study, store)
+    one_at_a_time = Lock()
+    page_of = lru_cache(maxsize=1)(partial(_page, study, store))
+
+    def page() -> str:
+        with one_at_a_time:
+            return page_of(store.version())
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -125,7 +109,7 @@ def make_server(study: Study, store: Store, port: int) -> ThreadingHTTPServer:
                 return
             try:
                 answers: dict[str, Callable[[], str]] = {
-                    "/": pages.page,
+                    "/": page,
                     "/version": store.version,
                     "/favicon.ico": str,
                 }

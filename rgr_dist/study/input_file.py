@@ -19,6 +19,7 @@ from pydantic import Field, StrictStr
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.spec import Spec
 
+FileName = Annotated[StrictStr, Field(min_length=1)]
 LONGEST = 40
 """Characters shown of a line."""
 
@@ -30,7 +31,7 @@ class FileKeys(Spec):
         file: its path, relative to the study file.
     """
 
-    file: Annotated[StrictStr, Field(min_length=1)]
+    file: FileName
 
     def located(self, home: Path) -> str:
         """Where the file is; a path that is not absolute is relative to ``home``."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, StrictInt, field_validator, model_validator
 
 from rgr_dist.study.axis import CAPACITY, SizeAxis
-from rgr_dist.study.spec import Count, OneOrMore, Real, Spec
+from rgr_dist.study.spec import Count, Listed, Real, Sizes, Spec
 
 OF_D_K = ("heads", "max_D_K", "D_K", "keep_heads")
 """Keys of a search on axis d_k alone."""
@@ -19,11 +19,6 @@ CONFIRM_SEEDS = 20
 """Fresh seeds that confirm a winner where every head is searched."""
 
 
-def _check_distinct(name: str, sizes: tuple[int, ...] | None) -> None:
-    if sizes and len(set(sizes)) != len(sizes):
-        raise ValueError(f"{name}: {list(sizes)} repeats a size; list each once")
-
-
 class Settings(Spec):
     """The sizes of a layer of facts beside the searched one; one of them may be a list.
 
@@ -32,13 +27,11 @@ class Settings(Spec):
         h: heads.
     """
 
-    d_qk: OneOrMore = (8,)
-    h: OneOrMore = (1,)
+    d_qk: Annotated[Sizes, Listed] = (8,)
+    h: Annotated[Sizes, Listed] = (1,)
 
     @model_validator(mode="after")
     def _one_list(self) -> Self:
-        _check_distinct("d_qk", self.d_qk)
-        _check_distinct("h", self.h)
         if len(self.d_qk) > 1 and len(self.h) > 1:
             raise ValueError(
                 "h: a list beside that of d_qk; list the sizes of one, and give the other a number"
@@ -89,8 +82,8 @@ class Search(Spec):
     axis: Literal["d_k", "d_vo"] = "d_k"
     per: Settings | None = None
     max_d_vo: Count | None = None
-    d_vo: tuple[Count, ...] | None = None
-    heads: tuple[Count, ...] | Literal["all"] = (1, 2, 4, 8, 16, 32, 64)
+    d_vo: Sizes | None = None
+    heads: Sizes | Literal["all"] = (1, 2, 4, 8, 16, 32, 64)
     target: Annotated[Real, Field(gt=0, le=1)] = 0.99
     seeds: Annotated[Count, Field(le=10_000)] = 10
     keep_within: Annotated[Real, Field(ge=0)] | None = 0.10
@@ -102,7 +95,7 @@ class Search(Spec):
     transition_seeds: Annotated[StrictInt, Field(ge=0, le=10_000)] = 0
     transition_window: Annotated[Real, Field(ge=0, le=10)] = 0.5
     retest_steps: Annotated[StrictInt, Field(ge=2)] | None = None
-    D_K: tuple[Count, ...] | None = None
+    D_K: Sizes | None = None
 
     @property
     def arms(self) -> tuple[int, ...] | Literal["all"]:
@@ -163,7 +156,6 @@ class Search(Spec):
     def _suits_its_mode(self) -> Self:
         name, limit = ("D_K", "max_D_K") if self.axis == "d_k" else ("d_vo", "max_d_vo")
         widths = getattr(self, name)
-        _check_distinct(name, widths)
         if self.mode == "threshold":
             if widths is not None:
                 raise ValueError(
@@ -186,9 +178,6 @@ class Search(Spec):
             if self.mode == "grid":
                 raise ValueError("heads: all; mode grid needs a list of heads, such as [1, 2, 4]")
             return self
-        if not self.heads:
-            raise ValueError("heads: empty; give at least one head count, such as [1, 2, 4]")
-        _check_distinct("heads", self.heads)
         widths = self.D_K or ()
         largest = max(widths, default=self.max_D_K)
         for h in self.heads:

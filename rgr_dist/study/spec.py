@@ -39,6 +39,13 @@ def _some(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return values
 
 
+def _distinct(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Refuse a list that repeats a size."""
+    if len(set(sizes)) < len(sizes):
+        raise PydanticCustomError("repeated", "list each size once")
+    return sizes
+
+
 def nearest(name: Any, valid: Iterable[str]) -> str:
     """What an unknown name may have meant: ``did you mean 'm'? valid: m, d_model``."""
     valid = list(valid)
@@ -51,11 +58,12 @@ LARGEST_COUNT = 2**31 - 1
 Count = Annotated[StrictInt, Field(ge=1, le=LARGEST_COUNT)]
 Real = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False)]
 Share = Annotated[Real, Field(ge=0, le=1), AfterValidator(lambda share: share + 0.0)]  # no -0.0
-
-
 NotEmpty = AfterValidator(_some)
-OneOrMore = Annotated[tuple[Count, ...], BeforeValidator(_listed), NotEmpty]
+Listed = BeforeValidator(_listed)
+OneOrMore = Annotated[tuple[Count, ...], Listed, NotEmpty]
 """A size, or a list of them."""
+Sizes = Annotated[tuple[Count, ...], NotEmpty, AfterValidator(_distinct)]
+"""Sizes to be tried, each once."""
 
 
 class Spec(BaseModel):

@@ -12,14 +12,14 @@ import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field, StrictStr, model_validator
+from pydantic import model_validator
 
 from rgr_dist.study.errors import StudyError, within
-from rgr_dist.study.input_file import read_pairs, reading
+from rgr_dist.study.input_file import FileName, read_pairs, reading
 from rgr_dist.study.spec import Count, Spec
 
 WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
@@ -55,9 +55,9 @@ class TableFile(Spec):
     """
 
     family: Literal["table"]
-    source: Annotated[StrictStr, Field(min_length=1)]
-    counts: Annotated[StrictStr, Field(min_length=1)] | None = None
-    text: Annotated[StrictStr, Field(min_length=1)] | None = None
+    source: FileName
+    counts: FileName | None = None
+    text: FileName | None = None
     tokens: Count = 10_000_000
 
     @model_validator(mode="after")

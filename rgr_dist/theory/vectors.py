@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from rgr_dist.study.errors import StudyError
+from rgr_dist.study.input_file import reading
 
 KINDS = "give a .npy or .safetensors file with a table of numbers, or CSV or text"
 
@@ -21,7 +21,7 @@ def read_vectors(path: Path, tensor: str | None = None) -> npt.NDArray[np.float6
     Raises:
         StudyError: the file cannot be read, or holds no table of finite numbers.
     """
-    try:
+    with reading(path, KINDS):
         if path.suffix == ".safetensors":
             table = _of_safetensors(path, tensor)
         elif path.suffix == ".npy":
@@ -29,14 +29,10 @@ def read_vectors(path: Path, tensor: str | None = None) -> npt.NDArray[np.float6
         else:
             comma = "," in path.read_text("utf-8")
             table = np.loadtxt(path, delimiter="," if comma else None, ndmin=2)
-        values = np.asarray(table, dtype=np.float64)
-    except OSError as error:
-        raise StudyError(f"{path}: cannot be read: {error.strerror or error}; {KINDS}") from None
-    except (ValueError, TypeError) as error:
-        raise StudyError(f"{path}: {str(error).splitlines()[0]}; {KINDS}") from None
-    if values.ndim != 2 or not values.size or not np.isfinite(values).all():
-        raise StudyError(f"{path}: holds no table of finite numbers; {KINDS}")
-    return values
+        is_table = table.ndim == 2 and table.size and table.dtype.kind in "fiu"
+        if not is_table or not np.isfinite(table).all():
+            raise ValueError("holds no table of finite numbers")
+        return np.asarray(table, dtype=np.float64)
 
 
 def _of_safetensors(path: Path, tensor: str | None) -> npt.NDArray[np.floating]:
@@ -47,11 +43,9 @@ def _of_safetensors(path: Path, tensor: str | None) -> npt.NDArray[np.floating]:
             tables = [name for name in file.keys() if len(file.get_slice(name).get_shape()) == 2]  # noqa: SIM118
             name = tensor or (tables[0] if len(tables) == 1 else None)
             if name not in tables:
-                raise StudyError(
-                    f"{path}: --tensor {tensor or '(none)'}: valid are its tables: "
-                    f"{', '.join(tables) or 'none'}"
-                )
+                valid = ", ".join(tables) or "none"
+                raise ValueError(f"--tensor {tensor or '(none)'}: valid are its tables: {valid}")
             table: npt.NDArray[np.floating] = file.get_tensor(name)
             return table
     except SafetensorError as error:
-        raise StudyError(f"{path}: {error}; {KINDS}") from None
+        raise ValueError(str(error)) from None
