@@ -102,8 +102,8 @@ REFUSED = [  # what is written into a valid study, and what its one line must sa
     ("cells: [{m: [64, 64], d_model: 16}]", "cells: m=64,d_model=16 is listed twice; list each c"),
     # the search
     ("search: {heads: [1, 2.5]}", "search.heads[1]: 2.5"),
-    ("search: {heads: [1, 1]}", "search.heads: [1, 1] repeats"),
-    ("search: {heads: []}", "search.heads: empty; give at least one"),
+    ("search: {heads: [1, 1]}", "search.heads: [1, 1] is not valid: list each"),
+    ("search: {heads: []}", "search.heads: [] is not valid: give at least one"),
     ("search: {heads: [1, 8], max_D_K: 4}", "search.heads: 8 exceeds the largest D_K, 4"),
     ("search: {mode: grid, heads: [8], D_K: [4, 6]}", "search.heads: 8 exceeds the largest D_K, 6"),
     ("search: {mode: grid, heads: [2], D_K: [3]}", "search.heads: 2 divides none of D_K [3]"),
