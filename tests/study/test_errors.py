@@ -107,7 +107,10 @@ REFUSED = [  # what is written into a valid study, and what its one line must sa
     ("search: {heads: [1, 8], max_D_K: 4}", "search.heads: 8 exceeds the largest D_K, 4"),
     ("search: {mode: grid, heads: [8], D_K: [4, 6]}", "search.heads: 8 exceeds the largest D_K, 6"),
     ("search: {mode: grid, heads: [2], D_K: [3]}", "search.heads: 2 divides none of D_K [3]"),
-    ("search: {mode: grid, D_K: [64, 64]}", "search.D_K: [64, 64] is not valid: list each size once"),
+    (
+        "search: {mode: grid, D_K: [64, 64]}",
+        "search.D_K: [64, 64] is not valid: list each size once",
+    ),
     ("search: {mode: grid}", "search.D_K: missing"),
     ("search: {mode: grid, D_K: [8], heads: [1], confirm_seeds: 5}", "only for mode threshold"),
     (
@@ -180,7 +183,10 @@ REFUSED = [  # what is written into a valid study, and what its one line must sa
         "model: facts\nsearch: {axis: d_vo, per: {d_qk: [1, 2], h: [1, 2]}}",
         "search.per.h: a list beside that of d_qk; list the sizes of one",
     ),
-    ("model: facts\nsearch: {axis: d_vo, per: {d_qk: [2, 2]}}", "d_qk: [2, 2] is not valid: list each size once"),
+    (
+        "model: facts\nsearch: {axis: d_vo, per: {d_qk: [2, 2]}}",
+        "d_qk: [2, 2] is not valid: list each",
+    ),
     ("model: facts\nsearch: {axis: d_vo, mode: grid}", "search.d_vo: missing; mode grid needs"),
 ]
 
