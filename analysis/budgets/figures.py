@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Place, Point
+from rgr_dist.analysis.drawing.points import head_keys, interval_point
 from rgr_dist.analysis.drawing.scales import Axis, Tick, log2_axis, ratio_axis
 from rgr_dist.analysis.heads.figures import columns_of
 from rgr_dist.analysis.wording import MISSING, with_range
@@ -65,7 +66,7 @@ def draw_training_time(curves: Sequence[Sequence[Row]]) -> Figure:
             "arrow is a lower bound. Colour and shape are h*."
         ),
         panels=tuple(panels),
-        legend=tuple(Key(text=f"h* = {h}", h=h) for h in _heads(rows)),
+        legend=head_keys(_heads(rows), "h*"),
     )
 
 
@@ -82,31 +83,22 @@ def _panel(
         if places:
             lines.append(Line(points=places, look="series", label=label_, width_to_label=480))
     name = of.lower().replace("_", "-")
-    points = [_point(row, of, ends, f"{name}-{row['anchor']}", row["h_star"]) for row in rows]
-    shown = tuple(point for point in points if point is not None)
-    return Panel(x=x, y=y, lines=tuple(lines), points=shown, height=height, links=True)
+    points = _points(rows, of, ends, name)
+    return Panel(x=x, y=y, lines=tuple(lines), points=points, height=height, links=True)
 
 
 def _places(rows: Sequence[Row], of: str) -> tuple[Place, ...]:
     return tuple((float(row["max_steps"]), float(row[of])) for row in rows if row[of] is not None)
 
 
-def _point(row: Row, of: str, ends: tuple[str, str], key: str, h: int | None) -> Point | None:
-    """A value with its interval, or an arrow where only its lower end is known."""
-    low, high = (row[end] for end in ends)
-    found = row[of] is not None
-    if not found and low is None:
-        return None
-    return Point(
-        x=row["max_steps"],
-        y=row[of] if found else low,
-        key=key,
-        text=tip(row),
-        cell=row["anchor"],
-        h=h,
-        low=low if found else None,
-        high=high if found else None,
-        arrow=not found,
+def _points(rows: Sequence[Row], of: str, ends: tuple[str, str], kind: str) -> tuple[Point, ...]:
+    """The values that are known, or their lower ends."""
+    return tuple(
+        interval_point(
+            row, row["max_steps"], of, *ends, key=f"{kind}-{row['anchor']}", h=row["h_star"]
+        )
+        for row in rows
+        if row[of] is not None or row[ends[0]] is not None
     )
 
 
@@ -147,7 +139,7 @@ def draw_one_head(curves: Sequence[Sequence[Row]], limits: Mapping[str, Row]) ->
             "the curve allows it."
         ),
         panels=tuple(panel for panel in drawn if panel is not None),
-        legend=(best, *(Key(text=f"h = {h}", h=h) for h in sorted(heads))),
+        legend=(best, *head_keys(heads)),
         columns=columns_of([rows[-1] for rows in curves]),
     )
 
@@ -168,21 +160,16 @@ def _beside_one_head(rows: Sequence[Row], limit: float | None) -> Panel | None:
     if limit is not None:
         lines.append(Line(points=((x.low, limit), (x.high, limit)), look="guide"))
         widths.append(limit)
-    points = [
-        _point(row, "D_K", ("D_K_low", "D_K_high"), f"{row['anchor']}-best", row["h_star"])
-        for row in rows
-        if row["D_K"] is not None
-    ]
-    points += [
-        _point(row, "D_K_one", ("one_low", "one_high"), f"{row['anchor']}-one", 1)
-        for row in rows
-        if row["h_star"] != 1
-    ]
+    found = [row for row in rows if row["D_K"] is not None]
+    rivals = [{**row, "h_star": 1} for row in rows if row["h_star"] != 1]
     return Panel(
         title=(cell_title(rows[-1]),),
         x=x,
         y=log2_axis("D_K", widths, pad=1.3),
         lines=tuple(line for line in lines if len(line.points) > 1),
-        points=tuple(point for point in points if point is not None),
+        points=(
+            *_points(found, "D_K", ("D_K_low", "D_K_high"), "best"),
+            *_points(rivals, "D_K_one", ("one_low", "one_high"), "one"),
+        ),
         height=150,
     )

@@ -9,6 +9,7 @@ from rgr_dist.analysis.budgets.figures import (
     draw_one_head,
     draw_training_time,
     gain_words,
+    tip,
 )
 from rgr_dist.analysis.budgets.step_limits import families, gains, limits
 from rgr_dist.analysis.load import StudyResults
@@ -31,6 +32,8 @@ def section(results: StudyResults) -> Section | None:
     if not groups:
         return None
     by_id = {row["cell_id"]: row for row in named(results, gains(results))}
+    for row in by_id.values():
+        row["text"] = tip(row)
     curves = [[by_id[cell.cell_id] for cell in family] for family in groups]
     for curve in curves:
         curve.sort(key=lambda row: row["max_steps"])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Point
+from rgr_dist.analysis.drawing.points import head_keys, interval_point
 from rgr_dist.analysis.drawing.scales import Axis, Tick, log2_axis, ratio_axis, share_axis
 from rgr_dist.analysis.laws.scaling_laws import Law
 
@@ -36,10 +37,6 @@ TAU = (
 _ENDS = ("D_V", "D_V_low", "D_V_high")
 
 
-def _settings(rows: Sequence[Row], arm: str) -> list[int]:
-    return sorted({row[arm] for row in rows})
-
-
 def draw_ranks(rows: Sequence[Row], arm: str) -> Figure:
     """The rank that a layer's logits can have at its threshold, against the database's bound."""
     found = [row for row in rows if row["D_V"]]
@@ -65,14 +62,13 @@ def draw_ranks(rows: Sequence[Row], arm: str) -> Figure:
         lines=(Line(points=((ends[0], ends[0]), (ends[1], ends[1])), look="guide"),),
         points=points,
     )
-    legend = [Key(text=f"{arm} = {value}", h=value) for value in _settings(found, arm)]
-    legend.append(Key(text="equality", line="guide"))
+    equality = Key(text="equality", line="guide")
     return Figure(
         name="ranks",
         title="Rank at the threshold against the rank of the database",
         caption=RANKS,
         panels=(panel,),
-        legend=tuple(legend),
+        legend=(*head_keys((row[arm] for row in found), arm), equality),
     )
 
 
@@ -104,27 +100,15 @@ def draw_laws(rows: Sequence[Row], laws: Sequence[Law]) -> Figure:
             across = np.geomspace(x.low, x.high, 30)
             at = tuple((float(v), law.factor * float(v) ** law.exponent) for v in across)
             lines.append(Line(points=at, look="head", h=colours.get(family, 1)))
-        points = []
-        for row in rows:
-            middle = row["D_V"] or row["D_V_low"]
-            if middle is None:
-                continue
-            ends = [row[end] or middle for end in ("D_V_low", "D_V_high")]
-            points.append(
-                Point(
-                    x=float(row[column]),
-                    y=float(middle),
-                    key=f"{key}-{row['anchor']}-{row['h']}-{row['d_qk']}",
-                    text=row["text"],
-                    cell=row["anchor"],
-                    h=colours[row["database"]],
-                    low=None if row["D_V"] is None else float(ends[0]),
-                    high=None if row["D_V"] is None else float(ends[1]),
-                    hollow=row["status"] == "open",
-                    arrow=row["D_V"] is None,
-                )
+        points = tuple(
+            interval_point(
+                {**row, **{end: row[end] or row["D_V"] for end in _ENDS}}, row[column], *_ENDS,
+                key=f"{key}-{row['anchor']}-{row['h']}-{row['d_qk']}", h=colours[row["database"]],
             )
-        panels.append(Panel(x=x, y=y, lines=tuple(lines), points=tuple(points), height=300))
+            for row in rows
+            if row["D_V"] or row["D_V_low"]
+        )  # fmt: skip
+        panels.append(Panel(x=x, y=y, lines=tuple(lines), points=points, height=300))
     legend = [Key(text=family, h=colours[family]) for family in families]
     return Figure(
         name="facts-law",

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Point
+from rgr_dist.analysis.drawing.points import head_keys, interval_point
 from rgr_dist.analysis.drawing.scales import Axis, log2_axis
 from rgr_dist.study.axis import SizeAxis
 
@@ -58,10 +59,9 @@ def draw_best_heads(
         for row in published
     ]  # fmt: skip
     points += [
-        Point(
-            x=row["compression"], y=row["h_star"], key=row["anchor"], text=row["text"],
-            cell=row["anchor"], h=row["h_star"], low=row["h_low"], high=row["h_high"],
-            hollow=row["status"] == "open", dodge=shift[row["anchor"]],
+        interval_point(
+            row, row["compression"], "h_star", "h_low", "h_high",
+            key=row["anchor"], h=row["h_star"], dodge=shift[row["anchor"]],
         )
         for row in cells
         if row["h_star"]
@@ -106,16 +106,14 @@ def draw_thresholds_by_head(cells: Sequence[Row], heads: Sequence[Row], axis: Si
         x = log2_axis("heads h" if arm == "h" else arm, listed, pad=1.35)
         y = log2_axis(total, [width for width in reach if width], pad=1.5)
         points = [
-            Point(
-                x=row[axis.arm],
-                y=row["at_least"] if row[total] is None else row[total],
+            interval_point(
+                row,
+                row[axis.arm],
+                total,
+                "at_least" if row[total] is None else axis.low,
+                axis.high,
                 key=f"{cell['anchor']}-{arm.replace('_', '-')}{row[axis.arm]}",
-                text=row["text"],
                 h=row[axis.arm],
-                low=row[axis.low],
-                high=row[axis.high],
-                hollow=row["status"] == "open",
-                arrow=row[total] is None,
             )
             for row in seen
         ]
@@ -139,13 +137,12 @@ def draw_thresholds_by_head(cells: Sequence[Row], heads: Sequence[Row], axis: Si
                 cell=cell["anchor"],
             )
         )
-    legend = [Key(text=f"{arm} = {value}", h=value) for value in listed]
     return Figure(
         name="splits" if arm == "h" else "frontier",
         title=f"Smallest passing {total} of each {'number of heads' if arm == 'h' else arm}",
         caption=SPLITS if axis.has_rivals else FRONTIER + PARAMETERS * (axis.arm == "d_k"),
         panels=tuple(panels),
-        legend=tuple(legend),
+        legend=head_keys(listed, arm),
         columns=columns_of(cells),
     )
 

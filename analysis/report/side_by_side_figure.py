@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Point
+from rgr_dist.analysis.drawing.panel import Figure, Line, Panel, Point
+from rgr_dist.analysis.drawing.points import head_keys, interval_point
 from rgr_dist.analysis.drawing.scales import log2_axis, ratio_axis
 
 CAPTION = (
@@ -32,7 +33,6 @@ def draw_side_by_side(pairs: Sequence[Row], first: str, second: str) -> Figure:
     ends = [row[end] for row in both for end in ("ratio", "ratio_low", "ratio_high") if row[end]]
     scale = log2_axis("m′ log₂ m / d_model", [row["scale"] for row in both] or [1, 2], pad=1.3)
     beside = ratio_axis("ratio of D_K*", [1.0, *ends], pad=1.2)
-    heads = sorted({row["h_b"] for row in both})
     return Figure(
         name="side-by-side",
         title=f"D_K* of {second} against {first}",
@@ -41,28 +41,21 @@ def draw_side_by_side(pairs: Sequence[Row], first: str, second: str) -> Figure:
             Panel(
                 x=x, y=y, height=300, links=True,
                 lines=(Line(points=((x.low, x.low), (x.high, x.high)), look="target"),),
-                points=tuple(
-                    Point(
-                        x=row["D_K_a"], y=row["D_K_b"], key=f"widths-{row['anchor']}",
-                        text=row["text"], cell=row["anchor"], h=row["h_b"],
-                        low=row["low_b"], high=row["high_b"],
-                    )
-                    for row in both
-                ),
+                points=_points(both, "widths", "D_K_a", "D_K_b", "low_b", "high_b"),
             ),
             Panel(
                 x=scale, y=beside, height=300, links=True,
                 lines=(Line(points=((scale.low, 1), (scale.high, 1)), look="target"),),
-                points=tuple(
-                    Point(
-                        x=row["scale"], y=row["ratio"], key=f"ratio-{row['anchor']}",
-                        text=row["text"], cell=row["anchor"], h=row["h_b"],
-                        low=row["ratio_low"], high=row["ratio_high"],
-                    )
-                    for row in both
-                ),
+                points=_points(both, "ratio", "scale", "ratio", "ratio_low", "ratio_high"),
             ),
         ),
-        legend=tuple(Key(text=f"h* = {h}", h=h) for h in heads),
+        legend=head_keys((row["h_b"] for row in both), "h*"),
         columns=2,
     )  # fmt: skip
+
+
+def _points(rows: Sequence[Row], panel: str, x: str, *of: str) -> tuple[Point, ...]:
+    return tuple(
+        interval_point(row, row[x], *of, key=f"{panel}-{row['anchor']}", h=row["h_b"])
+        for row in rows
+    )

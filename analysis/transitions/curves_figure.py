@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Point
+from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Place, Point
+from rgr_dist.analysis.drawing.points import head_keys
 from rgr_dist.analysis.drawing.scales import Axis, log2_axis, ratio_axis, score_axis
 from rgr_dist.analysis.heads.figures import columns_of
 
@@ -29,7 +31,6 @@ def draw_curves(
         probes: rows of ``probe_rows_of``.
         minimised: whether the score is an error, drawn on a logarithmic axis.
     """
-    heads = sorted({row["h"] for row in probes})
     panels = tuple(
         _panel(cell, [row for row in probes if row["anchor"] == cell["anchor"]], target, minimised)
         for cell in cells
@@ -39,7 +40,7 @@ def draw_curves(
         if minimised
         else "The axis widens towards 1."
     )
-    legend = tuple(Key(text=f"h = {h}", h=h) for h in heads)
+    legend = head_keys(row["h"] for row in probes)
     if any(not row["complete"] for row in probes):
         legend += (Key(text="stopped early", hollow=True),)
     if any(row["collapsed"] or row["failed"] for row in probes):
@@ -62,39 +63,53 @@ def _panel(cell: Row, probes: Sequence[Row], target: float, minimised: bool) -> 
         if minimised
         else score_axis("mean test score")
     )
-    title = _titles(cell, bool(probes))
-    widths = [row["D_K"] for row in probes] or [1, 2]
-    x = log2_axis("total key width D_K", widths, pad=1.2)
-    if not probes:
-        x = Axis(x.label, x.low, x.high, ())
-    lines = [Line(points=((x.low, target), (x.high, target)), look="target")]
-    if cell["D_K"] is not None and probes:
-        lines.append(Line(points=((cell["D_K"], y.low), (cell["D_K"], y.high)), look="guide"))
-    for h in sorted({row["h"] for row in probes}):
+
+    def joined(_: Axis, h: int) -> tuple[Place, ...]:
         own = sorted((row for row in probes if row["h"] == h), key=lambda row: row["D_K"])
-        points = tuple((float(row["D_K"]), float(row["mean_score"])) for row in own)
-        lines.append(Line(points=points, look="head", h=h))
+        return tuple((float(row["D_K"]), float(row["mean_score"])) for row in own)
+
+    points = tuple(
+        probe_point(
+            row,
+            row["D_K"],
+            row["mean_score"],
+            low=row["low"] if row["complete"] else None,
+            high=row["high"] if row["complete"] else None,
+            flawed=bool(row["collapsed"] or row["failed"]),
+        )
+        for row in probes
+    )
+    panel = panel_of_cell(cell, points, y, joined, _titles(cell, bool(probes)), height=170)
+    if not probes:
+        panel = replace(panel, x=replace(panel.x, ticks=()))
+    level = Line(points=((panel.x.low, target), (panel.x.high, target)), look="target")
+    return replace(panel, lines=(level, *panel.lines))
+
+
+def probe_point(row: Row, x: float, y: float, **more: Any) -> Point:
+    """A point of a row of ``probe_rows_of``; hollow if not every seed ran."""
+    key = f"{row['anchor']}-h{row['h']}-k{row['d_k']}"
+    about = {"key": key, "text": row["text"], "cell": row["anchor"], "h": row["h"]}
+    return Point(x=x, y=y, hollow=not row["complete"], **{**about, **more})
+
+
+def panel_of_cell(
+    cell: Row,
+    points: tuple[Point, ...],
+    y: Axis,
+    curve: Callable[[Axis, int], tuple[Place, ...]],
+    title: tuple[str, ...],
+    height: int,
+) -> Panel:
+    """The probes of a cell over D_K, a curve for each head count, and D_K*."""
+    x = log2_axis("total key width D_K", [point.x for point in points] or [1, 2], pad=1.2)
+    lines = []
+    if cell["D_K"] is not None and points:
+        lines.append(Line(points=((cell["D_K"], y.low), (cell["D_K"], y.high)), look="guide"))
+    for h in sorted({point.h for point in points if point.h is not None}):
+        lines.append(Line(points=curve(x, h), look="head", h=h))
     return Panel(
-        title=title,
-        x=x,
-        y=y,
-        lines=tuple(lines),
-        points=tuple(
-            Point(
-                x=row["D_K"],
-                y=row["mean_score"],
-                key=f"{cell['anchor']}-h{row['h']}-k{row['d_k']}",
-                text=row["text"],
-                h=row["h"],
-                low=row["low"] if row["complete"] else None,
-                high=row["high"] if row["complete"] else None,
-                hollow=not row["complete"],
-                flawed=bool(row["collapsed"] or row["failed"]),
-            )
-            for row in probes
-        ),
-        height=170,
-        cell=cell["anchor"],
+        title=title, x=x, y=y, lines=tuple(lines), points=points, height=height, cell=cell["anchor"]
     )
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy.special import expit
 
-from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Place, Point
-from rgr_dist.analysis.drawing.scales import Axis, log2_axis, ratio_axis, share_axis
+from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Place
+from rgr_dist.analysis.drawing.points import head_keys
+from rgr_dist.analysis.drawing.scales import Axis, ratio_axis, share_axis
 from rgr_dist.analysis.heads.figures import columns_of
 from rgr_dist.analysis.transitions.collapse import Collapse
+from rgr_dist.analysis.transitions.curves_figure import panel_of_cell, probe_point
 
 SHARES = (
     "The share of seeds whose own score reaches the target, against D_K. Lines are logistic "
@@ -44,47 +47,26 @@ def draw_shares(cells: Sequence[Row], probes: Sequence[Row], fits: Sequence[Row]
         own = [row for row in own if row["anchor"] == cell["anchor"]]
         if not own:
             continue
-        x = log2_axis("total key width D_K", [row["D_K"] for row in own], pad=1.2)
-        lines = []
-        if cell["D_K"] is not None:
-            lines.append(Line(points=((cell["D_K"], 0), (cell["D_K"], 1)), look="guide"))
-        for h in sorted({row["h"] for row in own}):
-            fit = fitted[cell["anchor"], h]
-            points = _logistic(x, fit["share_middle"], fit["share_width"])
-            lines.append(Line(points=points, look="head", h=h))
-        panels.append(
-            Panel(
-                title=(cell["short"],),
-                x=x,
-                y=share_axis("share of passing seeds"),
-                lines=tuple(lines),
-                points=tuple(
-                    Point(
-                        x=row["D_K"],
-                        y=row["passing"] / row["n_seeds"],
-                        key=f"{cell['anchor']}-h{row['h']}-k{row['d_k']}",
-                        text=f"h = {row['h']}, D_K = {row['D_K']}\n"
-                        f"{row['passing']} of {row['n_seeds']} seeds pass",
-                        h=row["h"],
-                        hollow=not row["complete"],
-                    )
-                    for row in own
-                ),
-                height=130,
-                cell=cell["anchor"],
-            )
+        points = tuple(
+            probe_point(row, row["D_K"], row["passing"] / row["n_seeds"], text=_passing(row))
+            for row in own
         )
+
+        def fit(x: Axis, h: int, anchor: str = cell["anchor"]) -> tuple[Place, ...]:
+            return _logistic(x, fitted[anchor, h]["share_middle"], fitted[anchor, h]["share_width"])
+
+        y = share_axis("share of passing seeds")
+        panels.append(panel_of_cell(cell, points, y, fit, (cell["short"],), height=130))
     if not panels:
         return None
-    heads = sorted({point.h for panel in panels for point in panel.points if point.h is not None})
-    return Figure(
+    figure = Figure(
         name="shares",
         title="Share of passing seeds against D_K",
         caption=SHARES,
         panels=tuple(panels),
-        legend=tuple(Key(text=f"h = {h}", h=h) for h in heads),
         columns=columns_of(cells),
     )
+    return replace(figure, legend=head_keys(figure.heads))
 
 
 def draw_collapse(collapses: Sequence[tuple[Collapse, Sequence[Row]]]) -> Figure:
@@ -100,18 +82,12 @@ def draw_collapse(collapses: Sequence[tuple[Collapse, Sequence[Row]]]) -> Figure
         panels.append(
             Panel(
                 title=(f"D_K over {one.formula}", f"reduced χ² {one.reduced_chi2:.1f}"),
-                x=Axis(x.label, x.low, x.high, x.ticks),
+                x=x,
                 y=share_axis("share of passing seeds"),
                 lines=(Line(points=curve, look="ours"),),
                 points=tuple(
-                    Point(
-                        x=row["scaled"],
-                        y=row["share"],
-                        key=f"{i}-{row['anchor']}-k{row['d_k']}",
-                        text=row["text"],
-                        cell=row["anchor"],
-                        h=row["h"],
-                        hollow=not row["complete"],
+                    probe_point(
+                        row, row["scaled"], row["share"], key=f"{i}-{row['anchor']}-k{row['d_k']}"
                     )
                     for row in points
                 ),
@@ -126,6 +102,12 @@ def draw_collapse(collapses: Sequence[tuple[Collapse, Sequence[Row]]]) -> Figure
         legend=(Key(text="logistic curve common to all cells", line="ours"),),
         columns=min(3, len(panels)),
     )
+
+
+def _passing(row: Row) -> str:
+    """What a point of a share says."""
+    at = f"h = {row['h']}, D_K = {row['D_K']}"
+    return f"{at}\n{row['passing']} of {row['n_seeds']} seeds pass"
 
 
 def _logistic(x: Axis, middle: float, width: float) -> tuple[Place, ...]:

@@ -1,0 +1,29 @@
+"""Points of rows, and the legend of their colours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rgr_dist.analysis.drawing.panel import Key, Point
+
+
+def interval_point(
+    row: Mapping[str, Any], x: float, of: str, low: str, high: str, **more: Any
+) -> Point:
+    """The value of a row with its interval, or an arrow from its lower end if that alone is known.
+
+    Args:
+        row: with ``anchor`` and ``text``; hollow if its ``status`` is open.
+        of, low, high: the keys of the value and of its ends.
+        more: what else the point has; its key at least.
+    """
+    found = row[of] is not None
+    about = {"text": row["text"], "cell": row["anchor"], "hollow": row.get("status") == "open"}
+    ends = {"low": row[low], "high": row[high]} if found else {"arrow": True}
+    return Point(x=x, y=row[of] if found else row[low], **{**about, **ends, **more})
+
+
+def head_keys(heads: Iterable[int], name: str = "h") -> tuple[Key, ...]:
+    """The legend of some head counts, or of what else has their colours."""
+    return tuple(Key(text=f"{name} = {h}", h=h) for h in sorted(set(heads)))
