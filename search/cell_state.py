@@ -279,7 +279,7 @@ class CellState:
         if margin is not None and self.is_done and arm not in self.failed_arms:
             because = self._why_pruned(arm, margin) + self._by_fresh_seeds(arm, low)
             failed = self._probe(ProbeKey(arm, low)) if low else None
-            at_least = self._cost_from(arm, margin + 1)
+            at_least = self._cost_after(arm, margin)
             if arm in self.optimistic and at_least is not None:
                 at_least = min(at_least, self.plan.cost_of(arm, self.optimistic[arm]))
             return ArmResult(arm, "pruned", None, at_least, None, because, failed=failed)
@@ -348,12 +348,6 @@ class CellState:
         axis = self.plan.axes[arm]
         after = next((above for above in axis if above > value), axis[-1] + 1)
         return self.plan.cost_if_known(arm, after)
-
-    def _cost_from(self, arm: int, value: int) -> float | None:
-        """The cost of a value or, for an arm with its own cost, of the next one that it has."""
-        if self.plan.cost is None:
-            return arm * value
-        return self._cost_after(arm, value - 1)
 
     def _probe(self, key: ProbeKey, want: Want = "verdict") -> ProbeResult | None:
         """What a probe showed: of one that fresh seeds refuted, on those."""

@@ -119,7 +119,6 @@ def run(
         from rgr_dist.planning.same_question import check_same_question
 
         check_same_question(resolved, store)
-    store.check_writable()
     console = Console()
     execution = Execution(cpus, address, engine, gpus, retry_failed)
     with store.held(f"rgr run {study}"):

@@ -8,7 +8,7 @@ rate looks ahead to the limit, as the cosine schedule does: there each limit has
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import pandas as pd
@@ -62,14 +62,14 @@ def missing_at_larger_limits(study: Study, runs: pd.DataFrame) -> list[Row]:
     known = set(runs["run_id"])
     early = runs[runs["stop_reason"].isin(["converged", "diverged"])]
     missing: dict[str, Row] = {}
-    for row in _records(early.sort_values("max_steps", kind="stable")):
+    for row in records(early.sort_values("max_steps", kind="stable")):
         for larger in at_larger_limits(study, row):
             if larger["run_id"] not in known:
                 missing.setdefault(larger["run_id"], larger)
     return list(missing.values())
 
 
-def _records(runs: pd.DataFrame) -> Iterable[Row]:
+def records(runs: pd.DataFrame) -> list[Row]:
     """Rows as a store takes them: None where a value is missing, plain numbers else."""
     objects = runs.astype(object)
     return objects.where(objects.notna(), None).to_dict("records")  # type: ignore[return-value]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from rgr_dist.planning.budgets import trained_steps
+from rgr_dist.planning.budgets import records, trained_steps
 from rgr_dist.planning.forecast import BYTES_PER_RUN, Forecast, forecast, seconds_per_work
 from rgr_dist.planning.memory import check_memory, machine_memory
 from rgr_dist.planning.portfolio import (
@@ -162,12 +162,10 @@ def run_rows(
     kept = kept.sort_values(["_order", sizes.arm, sizes.value, "seed"], kind="stable")
     keys = run_keys(study)
     whole = {key: "Int64" for key in keys if key in WHOLE_OF_FACTS}
-    rows = kept[list(keys)].astype(whole).astype("object")
-    rows = rows.where(rows.notna(), None)
     return [
-        {"study": study.name, "cell": study.cell_names[str(row["cell_id"])]}
-        | {sizes.shown(str(key)): value for key, value in row.items()}
-        for row in rows.to_dict("records")
+        {"study": study.name, "cell": study.cell_names[row["cell_id"]]}
+        | {sizes.shown(key): value for key, value in row.items()}
+        for row in records(kept[list(keys)].astype(whole))
     ], known
 
 

@@ -54,8 +54,8 @@ def check_memory(study: Study, cells: Iterable[Cell], available: float | None, w
         needed = run_memory(cell, _first_width(cell, study))
         if needed > available:
             raise MemoryFault(
-                f"{study.name_of(cell)}: a run needs about {_shown(needed)} of memory, and {where} "
-                f"has {_shown(available)}; give smaller sizes, or a larger machine"
+                f"{study.name_of(cell)}: a run needs about {needed / 1e9:,.1f} GB of memory, and "
+                f"{where} has {available / 1e9:,.1f} GB; give smaller sizes, or a larger machine"
             )
 
 
@@ -135,7 +135,3 @@ def _facts(cell: Cell, D_V: float) -> float:
     weights = cell.d_model * (tokens + 4 * D_V)
     logits = 4 * DOUBLE * database.keys * database.queries * database.values
     return 5 * DOUBLE * weights + logits + 3 * SINGLE * cell.m
-
-
-def _shown(size: float) -> str:
-    return f"{size / 1e9:,.1f} GB"

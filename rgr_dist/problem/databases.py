@@ -6,7 +6,6 @@ uniform integer below n is (word * n) >> 32.
 
 from __future__ import annotations
 
-import heapq
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +16,7 @@ from rgr_dist.study import assets
 from rgr_dist.study.database import Database, FactsFile, LowRank, Partial, Predicates
 
 Int32Array = npt.NDArray[np.int32]
-Block = tuple[Int32Array, Int32Array]
+Block = tuple[npt.NDArray[np.integer], npt.NDArray[np.integer]]
 """Some keys and some queries: all pairs of one with the other."""
 
 
@@ -112,28 +111,21 @@ def _of_blocks(database: LowRank, problem: str, seed: int) -> Int32Array:
     not zero and have disjoint supports, so they are independent; and the rank of a tensor is at
     least that of each of its unfoldings. That proof asks for R <= |V|.
 
-    A block is cut into halves by keys or by queries, as a word decides where both can be; the
-    largest is next, the oldest of equals first.
+    The largest block is cut next, the oldest of equals first: into halves by keys or by queries, as
+    a word decides where both can be.
     """
     order = Stream.of(problem, "block values", seed).permutation(database.values)
     coins = Stream.of(problem, "sides", seed).words(database.rank)
-    whole = np.arange(database.keys), np.arange(database.queries)
-    blocks: list[tuple[int, int, Block]] = [
-        (-database.n_asked, 0, (whole[0].astype(np.int32), whole[1].astype(np.int32)))
-    ]
+    blocks: list[Block] = [(np.arange(database.keys), np.arange(database.queries))]
     for cut in range(database.rank - 1):
-        _, _, (keys, queries) = heapq.heappop(blocks)
+        sizes = [len(keys) * len(queries) for keys, queries in blocks]
+        keys, queries = blocks.pop(int(np.argmax(sizes)))
         by_keys = len(queries) == 1 or (len(keys) > 1 and coins[cut] >> 31 == 0)
         side = keys if by_keys else queries
         shuffled = side[Stream.of(problem, f"cut {cut}", seed).permutation(len(side))]
-        for part, half in enumerate((shuffled[: len(side) // 2], shuffled[len(side) // 2 :])):
-            block = (half, queries) if by_keys else (keys, half)
-            heapq.heappush(blocks, (-len(block[0]) * len(block[1]), 2 * cut + part + 1, block))
+        halves = np.split(shuffled, [len(side) // 2])
+        blocks += [(half, queries) if by_keys else (keys, half) for half in halves]
     values = np.empty((database.keys, database.queries), dtype=np.int32)
-    for (_, _, (keys, queries)), value in zip(sorted(blocks, key=_age), order, strict=False):
+    for (keys, queries), value in zip(blocks, order, strict=False):
         values[np.ix_(keys, queries)] = value
     return values.reshape(-1)
-
-
-def _age(block: tuple[int, int, Block]) -> int:
-    return block[1]

@@ -60,7 +60,7 @@ class Store(Storage):
 
     @contextmanager
     def held(self, does: str) -> Iterator[None]:
-        """Be the one driver that writes runs here.
+        """Be the one driver that writes runs here, where files can be written.
 
         Args:
             does: the command, for whoever comes meanwhile: ``rgr run base-grid``.
@@ -68,6 +68,7 @@ class Store(Storage):
         Raises:
             StoreError: another driver holds the store, or it cannot be written.
         """
+        self.check_writable()
         lock = Lock(self, does)
         with self.no_new_folders("drivers"):
             lock.acquire()

@@ -44,7 +44,6 @@ def tune_protocol(tuning: Tuning, say: Callable[[str], None], execution: Executi
     """
     if execution.address.startswith("ray://"):
         return tune_from_inside(tune_protocol, tuning, say, execution)
-    tuning.store.check_writable()
     with tuning.store.held(f"rgr tune {tuning.study.name}"):
         return _tune_here(tuning, say, execution)
 
