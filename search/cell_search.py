@@ -18,7 +18,8 @@ from rgr_dist.search.cell_state import Assumed, CellState, Outcome, shown
 from rgr_dist.search.probe_verdict import Scores, SeedTest
 from rgr_dist.search.protocol import CellPlan, Decision, Need, ProbeKey
 
-Steps = Generator[tuple[Need, ...], None, None]
+Needs = tuple[Need, ...]
+Steps = Generator[Needs, None, None]
 
 WALK = 4
 """Values beside a threshold at which an interval's end is looked for one by one."""
@@ -191,9 +192,7 @@ def _hint(state: CellState, arm: int) -> tuple[int, str] | None:
     return next(((v, why) for v, why in state.hints(arm) if bracket.low < v < high), None)
 
 
-def _first_pass(
-    state: CellState, order: list[int]
-) -> Generator[tuple[Need, ...], None, int | None]:
+def _first_pass(state: CellState, order: list[int]) -> Generator[Needs, None, int | None]:
     """Try every arm at a level of cost, nearest to the expected one first, then raise the level."""
     plan = state.plan
     if state.shorter is not None:
@@ -220,9 +219,7 @@ def _first_pass(
         level, factor = level * factor, max(plan.spread, factor) if state.longer else 2.0
 
 
-def _first_pass_in_turn(
-    state: CellState, order: list[int]
-) -> Generator[tuple[Need, ...], None, int | None]:
+def _first_pass_in_turn(state: CellState, order: list[int]) -> Generator[Needs, None, int | None]:
     """Try one arm up to its limit before the next: at the largest budget every fail is dear."""
     level, _, factor = state.start
     for arm in order:
@@ -343,7 +340,7 @@ def _intervals(state: CellState, arm: int) -> Steps:
 
 def _edge(
     state: CellState, keys: list[ProbeKey], reason: str, is_beyond: Callable[[ProbeKey], bool]
-) -> Generator[tuple[Need, ...], None, int]:
+) -> Generator[Needs, None, int]:
     """How many of these probes come before the first that is beyond.
 
     Walks one by one, then in growing steps, and goes back by halves: a mean that hangs about the
@@ -438,13 +435,10 @@ def _grid(state: CellState) -> Steps:
     for arm in state.plan.axes:
         _rebuild(state, arm)
     yield from _retest(state, list(state.plan.axes))
-    for arm, axis in state.plan.axes.items():
-        if state.plan.intervals:
-            known = {value: state.scores(ProbeKey(arm, value)) for value in axis}
-            tests = {value: state.test_of(ProbeKey(arm, value)) for value in axis}
-            may = [value for value in axis if tests[value].may_reach(known[value])]
-            must = [value for value in axis if tests[value].surely_reaches(known[value])]
-            if may:
-                state.optimistic[arm] = min(may)
-            if must:
-                state.conservative[arm] = min(must)
+    for arm, axis in state.plan.axes.items() if state.plan.intervals else ():
+        for value in reversed(axis):
+            key = ProbeKey(arm, value)
+            if state.test_of(key).may_reach(state.scores(key)):
+                state.optimistic[arm] = value
+            if state.test_of(key).surely_reaches(state.scores(key)):
+                state.conservative[arm] = value

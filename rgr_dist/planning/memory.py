@@ -14,7 +14,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from rgr_dist.faults import UserError
-from rgr_dist.paper import capacity_scale
 from rgr_dist.planning.expectations import width_scale
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study
@@ -94,13 +93,9 @@ def machine_memory() -> float | None:
 def _first_width(cell: Cell, study: Study) -> float:
     """Total key width of the first probe, roughly; of a grid, all of which is trained, the most."""
     search = study.search
-    if search.axis == "d_vo":
-        return max(search.d_vo or (width_scale(cell),))
     if search.mode == "grid":
-        return max(search.D_K or (1,))
-    return max(
-        1.0, min(capacity_scale(cell.m, cell.d_model, cell.n_edges), search.max_D_K or math.inf)
-    )
+        return max(search.widths)
+    return max(1.0, min(width_scale(cell), search.max_D_K or math.inf))
 
 
 def _graph(cell: Cell) -> float:

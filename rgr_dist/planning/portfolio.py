@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -61,7 +61,7 @@ def plan_cell(
         axes=_axes(cell, search),
         guess_cost=guess.D_K,
         guess_arm=guess.h,
-        cost=_cost(search),
+        cost=None if search.sizes.arm == "h" else search.sizes.width,  # None: arm × value
         spread=guess.spread,
         keep_within=None if grid else search.keep_within,  # a grid is measured, not pruned
         intervals=search.intervals,
@@ -75,28 +75,17 @@ def plan_cell(
     )
 
 
-def _cost(search: Search) -> Callable[[int, int], float] | None:
-    """The total width of a probe; None where it is arm × value, as of head counts."""
-    sizes = search.sizes
-    return None if sizes.arm == "h" else sizes.width
-
-
 def _axes(cell: Cell, search: Search) -> Mapping[int, Sequence[int]]:
-    """The widths to search of each setting."""
-    grid = search.mode == "grid"
-    if search.axis == "d_vo":
-        listed = sorted(search.d_vo or ()) if grid else None
-        widths = listed or range(1, (search.max_d_vo or cell.d_model) + 1)
-        arms = () if search.arms == "all" else search.arms
-        return dict.fromkeys(arms, widths)
-    return _grid_axes(search) if grid else _head_axes(cell, search)
-
-
-def _head_axes(cell: Cell, search: Search) -> Mapping[int, Sequence[int]]:
-    """The widths to search of each head count.
+    """The widths to search of each setting.
 
     Alternating projections give heads wider than d_model nothing but zeros, so none is tried.
     """
+    listed = () if search.arms == "all" else search.arms
+    if search.axis == "d_vo":
+        every = range(1, (search.max_d_vo or cell.d_model) + 1)
+        return dict.fromkeys(listed, sorted(search.widths) or every)
+    if search.mode == "grid":
+        return {h: sorted(D // h for D in search.widths if D % h == 0) for h in listed}
     default = 4 * capacity_scale(cell.m, cell.d_model, cell.n_edges)
     widest = float(cell.d_model) if cell.record.algorithm == "ours" else math.inf
     if search.heads == "all":
@@ -105,16 +94,10 @@ def _head_axes(cell: Cell, search: Search) -> Mapping[int, Sequence[int]]:
             h: range(1, math.floor(min(largest / h, widest)) + 1) for h in range(1, largest + 1)
         }
     axes = {}
-    for h in search.heads:
+    for h in listed:
         limit = max(default, 4 * h) if search.max_D_K is None else search.max_D_K
         axes[h] = range(1, max(1, math.floor(min(limit / h, widest))) + 1)
     return axes
-
-
-def _grid_axes(search: Search) -> dict[int, Sequence[int]]:
-    widths = search.D_K or ()
-    heads = () if search.heads == "all" else search.heads
-    return {h: sorted(D // h for D in widths if D % h == 0) for h in heads}
 
 
 def seed_test(study: Study) -> SeedTest:

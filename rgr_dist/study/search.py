@@ -115,6 +115,11 @@ class Search(Spec):
             return SizeAxis("h", "d_vo", (("d_k", per.d_qk[0]),))
         return SizeAxis("d_k", "d_vo", (("h", per.h[0]),))
 
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """The listed widths of mode grid: D_K, or d_vo."""
+        return self.D_K or self.d_vo or ()
+
     def written(self) -> dict[str, Any]:
         """Its keys as a study file has them: those of its axis, with every default."""
         return self.model_dump(mode="json", exclude=set(OF_D_K) if self.axis == "d_vo" else None)
