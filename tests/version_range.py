@@ -155,19 +155,18 @@ def megabytes(folder: Path) -> float:
 
 
 def constraints(environment: Environment) -> str:
-    """The tested versions, with this Ray, and with the floors in the oldest environment."""
+    """The tested versions, or the floors alone in the oldest environment, with this Ray."""
     project = tomllib.loads(Path("pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     needed = project["dependencies"] + extras["study"] + extras["plot"]
-    floors = dict(re.split(r">=", each) for each in needed if ">=" in each)
     pins = dict(
         line.split("==")
         for line in Path("constraints.txt").read_text().splitlines()
         if "==" in line and not line.startswith("#")
     )
     if environment.is_oldest:
-        oldest = {name.lower(): version for name, version in floors.items()}
-        pins = {name: oldest.get(name.lower(), version) for name, version in pins.items()}
+        pins = dict(re.split(r">=", each) for each in needed if ">=" in each)
+        pins = {name.partition("[")[0]: version for name, version in pins.items()}
     pins["ray"] = environment.ray
     return "".join(f"{name}=={version}\n" for name, version in pins.items())
 
