@@ -10,6 +10,7 @@ import torch
 
 from rgr_dist.engines.api import Engine, Weights
 from rgr_dist.engines.choose import ENGINES, make_engine
+from rgr_dist.engines.fused.engine import FusedEngine
 from rgr_dist.engines.lanes.engine import LanesEngine
 from rgr_dist.engines.lanes.evaluation import Evaluation
 from rgr_dist.engines.lanes.state import Lanes
@@ -134,23 +135,31 @@ QUICK = {"learning_rate": 0.003, "check_every": 50, "patience": 2} | {
     "validation_contexts": 50,
     "test_contexts": 100,
 }
-ENDINGS = {
-    "converged": (SMALL, {"max_steps": 1_000}),
-    "max_steps on a check": (SMALL, {"max_steps": 100}),
-    "fewer steps than a check": (SMALL, {"max_steps": 3}),
-    "too narrow": ((16, 8, 8, 1, 1), {"max_steps": 200}),
+ENDINGS: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
+    "converged": ("max", SMALL, {"max_steps": 1_000}),
+    "max_steps on a check": ("max", SMALL, {"max_steps": 100}),
+    "fewer steps than a check": ("max", SMALL, {"max_steps": 3}),
+    "too narrow": ("max", (16, 8, 8, 1, 1), {"max_steps": 200}),
+    "two targets": ("max", (16, 32, 8, 2, 8, "2-regular"), {"max_steps": 600}),
+    "any degrees": ("max", (16, 32, 8, 2, 8, "uneven"), {"max_steps": 600}),
+    "one edge": ("max", (16, 32, 8, 2, 8, "one edge"), {"max_steps": 600}),
+    "softmax": ("softmax", SMALL, {"stop_score": 0.7, "max_steps": 1_000}),
+    "value": ("value", SMALL, {"tolerance": 0.05, "max_steps": 1_000}),
 }
 
 
-@pytest.mark.parametrize(("shape", "training"), ENDINGS.values(), ids=ENDINGS.keys())
-def test_lanes_end_as_the_reference_does(shape: tuple[int, ...], training: dict[str, Any]) -> None:
-    runs = runs_of(shape, (0, 1, 3), **QUICK | training)
-    ends = zip(LanesEngine().train(runs), ReferenceEngine().train(runs), strict=True)
-    for lane, solo in ends:
-        assert (lane.stop_reason, lane.steps) == (solo.stop_reason, solo.steps)
-        assert lane.score == pytest.approx(solo.score, abs=0.01)
-        assert lane.val_score == pytest.approx(solo.val_score, abs=0.01)
-        assert lane.tau == pytest.approx(solo.tau, rel=1e-3)
+@pytest.mark.parametrize(("model", "shape", "training"), ENDINGS.values(), ids=ENDINGS.keys())
+def test_runs_end_as_those_of_the_reference(
+    model: str, shape: tuple[Any, ...], training: dict[str, Any]
+) -> None:
+    runs = runs_of(shape, (0, 1, 3), model, **QUICK | training)
+    expected = ReferenceEngine().train(runs)
+    for engine in (LanesEngine(), FusedEngine()):
+        for run, solo in zip(engine.train(runs), expected, strict=True):
+            assert (run.stop_reason, run.steps) == (solo.stop_reason, solo.steps)
+            assert run.score == pytest.approx(solo.score, abs=0.01)
+            assert run.val_score == pytest.approx(solo.val_score, abs=0.01)
+            assert run.tau == (None if model == "value" else pytest.approx(solo.tau, rel=0.01))
 
 
 @pytest.mark.parametrize("engine", [ReferenceEngine(), LanesEngine()], ids=lambda e: e.name)

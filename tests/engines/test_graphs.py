@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
@@ -19,7 +18,6 @@ from rgr_dist.engines.lanes.engine import LanesEngine
 from rgr_dist.engines.lanes.evaluation import Evaluation
 from rgr_dist.engines.lanes.state import Lanes
 from rgr_dist.engines.reference.engine import ReferenceEngine
-from rgr_dist.search.probe_verdict import SeedTest
 from rgr_dist.study.cell import Cell, Run
 from tests.engines.reference_of import lane_and_reference, reference_with
 from tests.engines.test_agreement import SHAPES, assert_same_weights, runs_of
@@ -87,41 +85,3 @@ def test_scores_of_lanes_are_those_of_the_reference(
     for lane, index in enumerate([0, 2]):
         expected = reference_with(runs[index], trained[index]).check()
         assert found[lane] == pytest.approx(expected, abs=2e-3)
-
-
-@pytest.mark.parametrize("engine", ["fused", "lanes"])
-@pytest.mark.parametrize("kind", ["2-regular", "uneven", "one edge"])
-def test_runs_end_as_those_of_the_reference(engine: str, kind: str) -> None:
-    quick = {"learning_rate": 0.003, "check_every": 50, "patience": 2, "max_steps": 600}
-    quick |= {"validation_contexts": 50, "test_contexts": 100}
-    runs = runs_of((16, 32, 8, 2, 8, kind), (0, 1), **quick)
-    ends = zip(make_engine(engine).train(runs), ReferenceEngine().train(runs), strict=True)
-    for given, expected in ends:
-        assert (given.stop_reason, given.steps) == (expected.stop_reason, expected.steps)
-        assert given.score == pytest.approx(expected.score, abs=0.02)
-        assert given.tau == pytest.approx(expected.tau, rel=0.01)
-    assert expected.score is not None
-    assert expected.score > 0.9
-
-
-def test_a_lane_of_a_regular_graph_is_the_same_beside_others() -> None:
-    runs = runs_of(OTHER_GRAPHS["three targets"], (0, 1, 2, 5))
-    beside = LanesEngine().weights_after(runs, 60)
-    for run, weights in zip(runs, beside, strict=True):
-        (alone,) = LanesEngine().weights_after([run], 60)
-        assert_same_weights(weights, alone, 0.0)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("d_k", "verdict"), [(7, "fail"), (11, "pass")])
-def test_verdicts_of_a_regular_graph_are_those_of_the_reference(d_k: int, verdict: str) -> None:
-    """At (128, 32), r = 2 and four heads the threshold is at d_k = 9."""
-    cell = Cell(m=128, d_model=32, graph={"family": "regular", "degree": 2})
-    runs = [Run(cell=cell, h=4, d_k=d_k, seed=seed) for seed in range(3)]
-    means = {}
-    for name in ("reference", "fused", "lanes"):
-        scores = [outcome.score or 0.0 for outcome in make_engine(name).train(runs)]
-        assert SeedTest(0.99, 3).verdict(dict(enumerate(scores))) == verdict
-        means[name] = float(np.mean(scores))
-    error = 0.003 if verdict == "pass" else 0.03
-    assert max(means.values()) - min(means.values()) < error

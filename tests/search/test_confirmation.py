@@ -172,15 +172,15 @@ def test_a_confirmed_winner_that_is_retested_must_be_confirmed_anew() -> None:
 
 def test_every_value_near_a_threshold_takes_the_seeds_of_the_transition() -> None:
     plan = CellPlan(
-        "cell", axes_to({1: 32, 4: 8}), 8.0, intervals=False, transition=Transition(7, 0.25),
+        "cell", axes_to({1: 32, 4: 8}), 8.0, intervals=False, transition=Transition(7, 0.2),
     )  # fmt: skip
     cell = SimulatedCell(plan, SeedTest(0.99, 2), lambda arm, v, seed: float(arm * v >= 16))
     state, evidence = search(cell)
     whole = {key for key, scores in evidence.items() if len(scores) == 7}
-    assert whole == {ProbeKey(1, v) for v in range(12, 21)} | {ProbeKey(4, v) for v in (3, 4, 5)}
+    assert whole == {ProbeKey(1, v) for v in range(13, 20)} | {ProbeKey(4, v) for v in (3, 4, 5)}
     assert [state.result(arm).value for arm in (1, 4)] == [16, 4]
     reasons = {(d.arm, d.reason) for d in state.decisions if d.want == "transition"}
-    near = "transition: within 25% of the threshold, {}".format
+    near = "transition: within 20% of the threshold, {}".format
     assert reasons == {(1, near(16)), (4, near(4))}
 
 

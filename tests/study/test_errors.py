@@ -144,6 +144,17 @@ REFUSED = [  # what is written into a valid study, and what its one line must sa
     ("training: {schedule: warmup, warmup_steps: 0}", "training.warmup_steps: 0"),
     ("training: {warmup_steps: 500}", "training.warmup_steps: schedule constant does not use it"),
     ("training: {schedule: warmup, max_steps: 900}", "warmup_steps: 2000 exceeds max_steps = 900"),
+    # constructions
+    ("model: {construction: 6}", "model.construction: '6' is not known"),
+    ("model: {construction: 6}", "valid: 1, 2, 3, 4, 5, ours"),
+    ("model: {construction: ours, p: 0.7}", "model.p: 0.7 is not valid: input should be less than"),
+    ("model: {construktion: 1}", "model.construktion: unknown key; did you mean 'construction'"),
+    ("model: {construction: 3}", "model algorithm-3 takes onehot"),
+    ("model: {construction: 5, signatures: orthogonal}", "orthogonal is for algorithms 1, 3 and 4"),
+    (
+        "model: {construction: ours}\ntraining: {learning_rate: 1}",
+        f"learning_rate: model ours {UNUSED}",
+    ),
     # model transformer
     ("model: transformer\ntraining: {sharpness: 5}", f"sharpness: model transformer {UNUSED}"),
     ("model: transformer\ntraining: {patience: 2}", f"patience: model transformer {UNUSED}"),
@@ -200,7 +211,7 @@ def one_line(error: pytest.ExceptionInfo[StudyError]) -> str:
 @pytest.mark.parametrize(("written", "said"), REFUSED)
 def test_bad_studies_are_refused_in_one_line(written: str, said: str) -> None:
     keys = yaml.safe_load(written)
-    document = {"name": "x", **VALID.get(keys.get("model"), VALID["relations"]), **keys}
+    document = {"name": "x", **VALID.get(str(keys.get("model")), VALID["relations"]), **keys}
     document = {key: value for key, value in document.items() if value is not None}
     with pytest.raises(StudyError) as error:
         parse_study(document, where="my.yaml")

@@ -67,14 +67,12 @@ def test_comparisons_choose_number_by_number() -> None:
         np.testing.assert_array_equal(found, np.tile(expected[name], 4), name)
 
 
-@pytest.mark.parametrize("at", range(WIDTH))
-def test_sums_and_largest_take_in_every_number_of_a_row(at: int) -> None:
-    row = np.full(WIDTH, -1.0)
-    row[at] = 5.0
+def test_sums_and_largest_take_in_every_number_of_a_row() -> None:
+    rows = np.full((WIDTH, WIDTH), -1.0) + np.diag(np.full(WIDTH, 6.0))
     sums = numba.njit(lambda a, b: where_equal(a, a, horizontal_sum(a), a))
     largest = numba.njit(lambda a, b: where_equal(a, a, horizontal_max(a), a))
-    assert by_rows(sums, row).tolist() == [5.0 - 15] * WIDTH
-    assert by_rows(largest, row).tolist() == [5.0] * WIDTH
+    assert set(by_rows(sums, rows.ravel()).tolist()) == {5.0 - 15}
+    assert set(by_rows(largest, rows.ravel()).tolist()) == {5.0}
 
 
 def test_a_transpose_moves_every_number_to_its_place() -> None:
