@@ -11,7 +11,11 @@ from rgr_dist.engines.api import Engine, Outcome
 from rgr_dist.engines.choose import make_engine
 from rgr_dist.engines.early_stopping import Checks
 from rgr_dist.study.cell import Cell, Run
+from tests.engines.test_facts import NARROW as NARROW_FACTS
+from tests.engines.test_facts import QUICK as QUICK_FACTS
+from tests.engines.test_facts import run_of as facts_run_of
 
+BOTH = {"max_steps", "converged"}
 BUDGETS = [7, 20, 31, 60, 150]
 """Multiples of the interval between checks and others, and one beyond convergence."""
 QUICK = {"check_every": 20, "patience": 2, "validation_contexts": 20, "test_contexts": 30}
@@ -34,31 +38,39 @@ def apart(engine: Engine, runs: list[Run], budgets: list[int]) -> list[list[Outc
     return [timeless(list(outcomes)) for outcomes in zip(*ends, strict=True)]
 
 
-SHAPES = [
-    ("max", {"learning_rate": 0.03, "stop_score": 0.7}, {"max_steps", "converged"}),
-    ("max", {"learning_rate": 1e30}, {"diverged"}),
-    ("softmax", {"learning_rate": 0.03, "stop_score": 0.8}, {"max_steps", "converged"}),
-    ("value", {"learning_rate": 0.03, "tolerance": 0.2}, {"max_steps", "converged"}),
-]
+FAST = {"learning_rate": 0.03, "check_every": 20, "max_steps": 400}
+WARM = {**QUICK_FACTS, "training": {"schedule": "warmup", "warmup_steps": 5}}
+RUNS = {  # runs of three seeds, and how they end
+    "max": ([run_of(seed=s, learning_rate=0.03, stop_score=0.7) for s in range(3)], BOTH),
+    "wild": ([run_of(seed=s, learning_rate=1e30) for s in range(3)], {"diverged"}),
+    "softmax": ([run_of("softmax", s, learning_rate=0.03, stop_score=0.8) for s in range(3)], BOTH),
+    "value": ([run_of("value", s, learning_rate=0.03, tolerance=0.2) for s in range(3)], BOTH),
+    "facts": ([facts_run_of(QUICK_FACTS, s, **FAST) for s in range(3)], BOTH),
+    "warm facts": ([facts_run_of(WARM, s, **FAST) for s in range(3)], BOTH),
+    "narrow facts": ([facts_run_of(NARROW_FACTS, s, **FAST) for s in range(3)], {"max_steps"}),
+}
+CASES = [(engine, name) for name in RUNS for engine in RUNS[name][0][0].cell.record.engines]
 
 
-@pytest.mark.parametrize("name", ["fused", "lanes"])
-@pytest.mark.parametrize(("model", "training", "reasons"), SHAPES)
-def test_every_budget_is_what_a_run_of_its_own_gives(name, model, training, reasons):
-    engine = make_engine(name, model=model)
-    runs = [run_of(model, seed, **training) for seed in range(3)]
+@pytest.mark.parametrize(("name", "runs"), [case for case in CASES if case[0] != "reference"])
+def test_every_budget_is_what_a_run_of_its_own_gives(name, runs):
+    runs, reasons = RUNS[runs]
+    engine = make_engine(name, model=runs[0].cell.model)
     together = [timeless(outcomes) for outcomes in engine.train_through(runs, BUDGETS)]
     assert together == apart(engine, runs, BUDGETS)
     assert {outcome.stop_reason for outcomes in together for outcome in outcomes} == reasons
 
 
-@pytest.mark.parametrize(("model", "training"), [(shape[0], shape[1]) for shape in SHAPES])
-def test_the_reference_which_trains_each_budget_apart_ends_the_same(model, training):
-    runs = [run_of(model, **training)]
-    names = "reference", "fused"
-    given, fused = (make_engine(name, model=model).train_through(runs, BUDGETS) for name in names)
-    ends = [[(o.steps, o.stop_reason) for o in outcomes] for outcomes in (given[0], fused[0])]
-    assert ends[0] == ends[1]
+@pytest.mark.parametrize("runs", RUNS)
+def test_the_reference_which_trains_each_budget_apart_ends_the_same(runs):
+    runs = RUNS[runs][0][:1]
+    engines = (make_engine(name, model=runs[0].cell.model) for name in ("reference", "fused"))
+    given, fused = (engine.train_through(runs, BUDGETS)[0] for engine in engines)
+    assert [(o.steps, o.stop_reason) for o in given] == [(o.steps, o.stop_reason) for o in fused]
+    for one, other in zip(given[:4], fused[:4], strict=True):  # before rounding tells
+        if one.facts is not None:
+            assert (one.score, one.facts.by_tau) == (other.score, other.facts.by_tau)
+            assert one.facts.rank_logits == other.facts.rank_logits
 
 
 def test_time_grows_on_the_way():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,13 +9,11 @@ import pytest
 import torch
 from pydantic import TypeAdapter
 
-from rgr_dist.engines.api import Outcome
 from rgr_dist.engines.choose import make_engine
 from rgr_dist.engines.facts_outcome import TAUS
 from rgr_dist.engines.fused.engine import FusedEngine
 from rgr_dist.engines.fused.facts.lane import FactsLane
 from rgr_dist.engines.reference.engine import ReferenceEngine
-from rgr_dist.study import assets
 from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.database import Database
 from rgr_dist.theory.fact_logits import all_logits
@@ -77,15 +74,6 @@ def test_the_compiled_engine_follows_the_loop(shape: dict[str, Any]) -> None:
         assert np.abs(value - expected[name]).max() <= 1e-4 * np.abs(expected[name]).max()
 
 
-def test_seeds_beside_each_other_and_apart_give_the_same_numbers() -> None:
-    runs = [run_of(SHAPES["odd everything"], seed) for seed in range(4)]
-    together = FusedEngine().weights_after(runs, 30)
-    for run, weights in zip(runs, together, strict=True):
-        (alone,) = FusedEngine().weights_after([run], 30)
-        assert all((alone[name] == weights[name]).all() for name in weights)
-    assert not np.allclose(together[0]["U"], together[1]["U"])
-
-
 def test_a_lane_that_is_perturbed_moves_no_other() -> None:
     one, other = (FactsLane(run_of(SHAPES["odd everything"], seed)) for seed in range(2))
     (alone,) = FusedEngine().weights_after([other.run], 30)
@@ -106,40 +94,6 @@ def test_padding_stays_zero() -> None:
 
 QUICK = {"sizes": (12, 3, 8, 16, 1, 8, 16), "facts": {"tau": 0.9, "embedding_scale": 0.25}}
 NARROW = {"sizes": (12, 3, 8, 4, 1, 2, 1), "facts": {"score": "argmax", "embedding_scale": 0.25}}
-
-
-def timeless(outcomes: list[Outcome]) -> list[Outcome]:
-    return [replace(outcome, seconds=0.0) for outcome in outcomes]
-
-
-@pytest.mark.parametrize("shape", [QUICK, NARROW, {**QUICK, "training": {"schedule": "warmup",
-    "warmup_steps": 5}}])  # fmt: skip
-def test_every_budget_is_what_a_run_of_its_own_gives(shape: dict[str, Any]) -> None:
-    settings = {"learning_rate": 0.03, "check_every": 20, "max_steps": 400}
-    runs = [run_of(shape, seed, **settings) for seed in range(3)]
-    budgets = [7, 20, 31, 60, 150]
-    engine = make_engine("auto", model="facts")
-    assert engine.name == "fused"
-    together = engine.train_through(runs, budgets)
-    for run, outcomes in zip(runs, together, strict=True):
-        apart = [engine.train([run.with_limit(limit)])[0] for limit in (*budgets, 400)]
-        assert timeless(outcomes) == timeless(apart)
-    reasons = {outcome.stop_reason for outcomes in together for outcome in outcomes}
-    assert "converged" in reasons or shape is NARROW
-
-
-@pytest.mark.parametrize("shape", [QUICK, NARROW])
-def test_the_reference_ends_the_same(shape: dict[str, Any]) -> None:
-    run = run_of(shape, learning_rate=0.01, check_every=20, max_steps=150)
-    engines = (make_engine(name, model="facts") for name in ("reference", "fused"))
-    one, other = (engine.train_through([run], [33])[0] for engine in engines)
-    for a, b in zip(one, other, strict=True):
-        assert a.facts is not None
-        assert b.facts is not None
-        assert (a.steps, a.stop_reason) == (b.steps, b.stop_reason)
-        assert a.score == b.score
-        assert a.facts.rank_logits == b.facts.rank_logits
-        assert a.facts.by_tau == b.facts.by_tau
 
 
 def test_a_run_stops_at_the_first_check_at_which_every_triple_is_right() -> None:
@@ -183,11 +137,3 @@ def test_a_run_that_diverges_has_no_score() -> None:
     for name in ("fused", "reference"):
         (outcome,) = make_engine(name, model="facts").train([run])
         assert (outcome.stop_reason, outcome.score, outcome.facts) == ("diverged", None, None)
-
-
-def test_triples_of_a_file_are_learned() -> None:
-    triples = np.array([[0, 0, 1], [0, 1, 0], [1, 0, 2], [2, 1, 1]], dtype=np.int32)
-    keys = {"family": "file", "digest": assets.add(triples), "triples": 4}
-    shape = {"sizes": (3, 2, 3, 8, 1, 2, 4), "database": keys, "facts": {"embedding_scale": 0.25}}
-    (outcome,) = FusedEngine().train([run_of(shape, learning_rate=0.03, max_steps=2000)])
-    assert outcome.score == 1.0

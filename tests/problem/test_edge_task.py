@@ -94,13 +94,6 @@ def test_binary_rows_have_independent_ones_at_the_papers_rate(density: float) ->
     assert abs(correlation) < 4 / np.sqrt(m * (d - 1))
 
 
-def test_the_initial_scale_multiplies_the_first_weights_of_the_same_stream() -> None:
-    plain = initial_projections(run_of(h=2, d_k=3))
-    scaled = initial_projections(run_of(h=2, d_k=3, training={"initial_scale": 0.5}))
-    for W, W_scaled in zip(plain, scaled, strict=True):
-        np.testing.assert_array_equal(W_scaled, 0.5 * W)
-
-
 @pytest.mark.parametrize("d_model", [16, 20])
 def test_the_papers_spread_is_read_as_a_deviation_or_as_a_variance(d_model: int) -> None:
     """N(0, 1/sqrt(d_model)), App. A.1: the second is wider by the fourth root of d_model."""

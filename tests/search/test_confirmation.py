@@ -132,23 +132,6 @@ def test_a_winner_refuted_at_the_end_of_its_axis_is_censored() -> None:
     )
 
 
-def test_a_retested_winner_is_confirmed_on_seeds_beyond_those_of_its_retest() -> None:
-    """4 and 8 contradict each other on two seeds; with two more both pass, and so do fresh ones."""
-
-    def score(arm: int, value: int, seed: int) -> float:
-        if value == 8 and seed < 2:
-            return 0.98
-        return float(value >= 4)
-
-    plan = CellPlan("cell", {1: (2, 4, 8)}, 4.0, intervals=True, confirm_seeds=3)
-    state, evidence = search(SimulatedCell(plan, SeedTest(0.985, 2, extra=2), score))
-    result = state.result(1)
-    assert (result.status, result.value, result.confirmed) == ("found", 4, True)
-    retested = {d.value for d in state.decisions if d.want == "extra seeds"}
-    first = 4 if 4 in retested else 2
-    assert sorted(evidence[ProbeKey(1, 4)]) == list(range(first + 3))
-
-
 def test_a_confirmed_winner_that_is_retested_must_be_confirmed_anew() -> None:
     """Once arm 2 is refuted arm 1 is the best: its interval shows a fail above its threshold.
 

@@ -190,26 +190,6 @@ def test_a_contradiction_that_cannot_be_retested_ends_the_arm() -> None:
     assert (state.bound, state.best_cost, state.best) == (None, None, None)
 
 
-def test_an_arm_whose_pass_is_refuted_by_a_retest_grows_anew() -> None:
-    """4 was lucky and 6 unlucky at first; with more seeds both fail, and so does 8."""
-
-    def score(arm: int, value: int, seed: int) -> float:
-        if value == 4 and seed < 2:
-            return 0.995
-        return 1.0 if value >= 9 else 0.98
-
-    plan = CellPlan("cell", {1: (4, 6, 9)}, 6.0, keep_within=None, every_value=True)
-    state, lines = decisions(SimulatedCell(plan, SeedTest(0.99, 2, extra=2), score))
-    assert lines == [
-        "1 at 4: pass, listed in the grid",
-        "1 at 6: fail, listed in the grid",
-        "1 at 9: pass, listed in the grid",
-        "1 at 4: fail, retest: passes at 4, fails above it at 6",
-        "1 at 6: fail, retest: passes at 4, fails above it at 6",
-    ]
-    assert (state.result(1).value, state.result(1).failed.value) == (9, 6)
-
-
 def test_a_grid_is_retested_like_a_search() -> None:
     axes = {1: (4, 8, 16), 2: (3, 6)}
     plan = CellPlan("cell", axes, 16.0, keep_within=None, every_value=True)
@@ -366,21 +346,6 @@ def test_intervals_and_grids_take_every_seed_though_two_settle_the_verdict(
     )
 
 
-@pytest.mark.parametrize(("every_value", "cost_low"), [(True, 5), (False, 8)])
-def test_retested_values_count_with_all_their_seeds(every_value: bool, cost_low: int) -> None:
-    """4 and 7 fail beyond the spread of eight seeds; 5 and 6, with two, might pass.
-
-    The walk down from the threshold stops at 7, and a grid looks at every value.
-    """
-
-    def score(arm: int, value: int, seed: int) -> float:
-        return 0.9 if value == 4 and seed >= 2 else 0.5 if value < 4 else lucky(arm, value, seed)
-
-    plan = CellPlan("cell", axes_to({1: 16}), 8.0, every_value=every_value)
-    state, _ = search(SimulatedCell(plan, SeedTest(0.99, 2, extra=6), score))
-    assert (state.result(1).value, state.result(1).cost_low) == (8, cost_low)
-
-
 @pytest.mark.parametrize("every_value", [True, False])
 def test_an_unlucky_fail_that_more_seeds_refute_moves_the_threshold(every_value: bool) -> None:
     """5, 6 and 7 pass with eight seeds, and so does 4, no longer beyond its spread."""
@@ -397,18 +362,6 @@ def test_an_unlucky_fail_that_more_seeds_refute_moves_the_threshold(every_value:
     result = state.result(1)
     assert result.passed == ProbeResult(4, pytest.approx(0.99175), 8)
     assert (result.value, result.cost_low, result.cost_high) == (4, 4, 8)
-
-
-def test_a_grid_may_pass_everywhere_or_nowhere() -> None:
-    plan = CellPlan("cell", {1: (2, 4), 3: (2, 4)}, 4.0, keep_within=None, every_value=True)
-    state, _ = search(
-        SimulatedCell(plan, SeedTest(0.99, 2), lambda arm, value, seed: float(arm == 3))
-    )
-    never, always = state.result(1), state.result(3)
-    assert (never.status, never.cost_low, never.cost_high) == ("censored", 5, None)
-    assert never.because == "no pass up to the largest value allowed, 4"
-    assert (always.status, always.value, always.failed) == ("found", 2, None)
-    assert (always.cost_low, always.cost_high) == (6, 6)
 
 
 def test_a_censored_arm_counts_exactly_at_the_margins_edge() -> None:

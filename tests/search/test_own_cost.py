@@ -77,20 +77,6 @@ def test_the_threshold_of_every_setting_and_the_best_by_cost(
         assert (state.best.cost, state.best.arm) == min((cost, arm) for arm, cost in costs.items())
 
 
-@settings(max_examples=20)
-@given(settings_with_costs())
-def test_settings_of_one_pool_are_searched_as_if_alone(cell: SimulatedCell) -> None:
-    """A setting a cell, or all in one cell that keeps every arm: the same thresholds."""
-    whole = replace(cell, plan=replace(cell.plan, keep_within=None))
-    alone = {}
-    for arm, axis in cell.plan.axes.items():
-        plan = CellPlan(f"{arm}", {1: axis}, 1.0, intervals=False)
-        one = SimulatedCell(plan, cell.test, lambda _, *run, arm=arm: cell.score(arm, *run))
-        alone[arm] = search(one)[0].result(1).value
-    state = search(whole)[0]
-    assert {arm: state.result(arm).value for arm in whole.plan.axes} == alone
-
-
 def test_a_margin_spares_the_probes_of_dear_settings() -> None:
     def cost(arm: int, value: int) -> float:
         return 1.5 * arm + value

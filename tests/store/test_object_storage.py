@@ -16,8 +16,6 @@ import pytest
 from rgr_dist.cli import call
 from rgr_dist.store.storage import StoreError
 from rgr_dist.store.store import Store
-from rgr_dist.study.from_yaml import load_study
-from tests.run_here import search_here
 from tests.small_study import RGR, write_study
 from tests.store.made_up_runs import run_row
 from tests.store.object_storage import Gate, black_hole, has_credentials, s3_server, uri
@@ -59,23 +57,6 @@ def test_a_bucket_holds_what_a_disk_would(root: str) -> None:
     store.write_text("studies/s/study.yaml", "name: ∫\n")
     assert Store(root).read_text("studies/s/study.yaml") == "name: ∫\n"
     assert Store(root).studies() == ["s"]
-
-
-def test_a_study_is_taken_up_from_a_bucket(root: str, tmp_path: Path) -> None:
-    search = {"heads": [1], "seeds": 2, "intervals": False}
-    cells = [{"m": 16, "d_model": 16}]
-    study = load_study(str(write_study(tmp_path, cells=cells, search=search)))
-    search_here(study, Store(root), probes=2)
-    first = Store(root).runs()
-    assert len(first)
-    search_here(study, Store(root))
-    runs = Store(root).runs()
-    kept = runs.merge(first, on="run_id", suffixes=("", "_before"))
-    assert len(kept) == len(first)
-    assert (kept["finished_at"] == kept["finished_at_before"]).all()
-    search_here(study, Store(tmp_path / "disk"))
-    columns = ["run_id", "score", "steps"]
-    pd.testing.assert_frame_equal(runs[columns], Store(tmp_path / "disk").runs()[columns])
 
 
 def test_requests_that_are_late_or_refused_lose_nothing(gate: Gate, root: str) -> None:

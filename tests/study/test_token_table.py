@@ -16,8 +16,6 @@ from safetensors.numpy import save_file
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from rgr_dist.engines.choose import make_engine
-from rgr_dist.engines.lanes.transformer import TransformerLanes
-from rgr_dist.engines.reference.engine import ReferenceEngine
 from rgr_dist.problem.embeddings import sample_embedding, sample_with_null
 from rgr_dist.problem.matching_task import MatchingTask
 from rgr_dist.study import assets
@@ -251,13 +249,3 @@ def test_cells_of_a_table_train_in_every_engine(home: Path, model: str) -> None:
         for one, other in zip(weights, expected, strict=True):
             for key in ("W_Q", "W_K"):
                 np.testing.assert_allclose(one[key], other[key], rtol=0, atol=1e-4)
-
-
-def test_lanes_share_a_table_that_is_the_same_at_every_seed(home: Path) -> None:
-    (cell,) = study_of(home).cells
-    runs = [Run(cell=cell, h=2, d_k=2, seed=seed) for seed in (0, 1)]
-    together = TransformerLanes().weights_after(runs, 30)
-    for run, weights in zip(runs, together, strict=True):
-        (alone,) = ReferenceEngine().weights_after([run], 30)
-        for name, value in alone.items():
-            np.testing.assert_allclose(weights[name], value, rtol=0, atol=1e-4)

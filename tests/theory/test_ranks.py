@@ -11,9 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from rgr_dist.engines.fused.engine import FusedEngine
 from rgr_dist.problem.databases import sample_triples, tensor
-from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.database import Database
 from rgr_dist.theory.cp_rank import cp_error, cp_rank
 from rgr_dist.theory.fact_logits import all_logits
@@ -153,38 +151,6 @@ def test_no_layer_breaks_proposition_3_5(
     assert of_values <= min(d_model, h * d_vo + embedded)
     places = places_above(chances_of(logits), 0.51)
     assert triples_rank(places).lower <= triples_rank(places).upper
-
-
-@pytest.mark.parametrize("rank", [1, 3, 8])
-def test_a_database_of_a_stated_rank_is_consistent_with_every_layer_that_learns_it(
-    rank: int,
-) -> None:
-    """Where every pair is asked and right by softmax≥tau, that tensor is D and has its rank."""
-    given = {"family": "low-rank", "keys": 12, "queries": 4, "values": 10, "rank": rank}
-    database = TypeAdapter(Database).validate_python(given)
-    training = {"learning_rate": 0.02, "schedule": "constant", "max_steps": 600, "check_every": 20}
-    cell = Cell(
-        model="facts", m=48, d_model=8, database=database, training=training,
-        facts={"embedding_scale": 0.25},
-    )  # fmt: skip
-    runs = [
-        Run(cell=cell, h=1, d_k=4, d_vo=d_vo, seed=seed) for d_vo in (1, 2, 4, 8) for seed in (0, 1)
-    ]
-    learned = 0
-    for run, outcome in zip(runs, FusedEngine().train(runs), strict=True):
-        stated = triples_rank(sample_triples(database, cell.problem_json, run.seed))
-        assert stated.lower == rank <= stated.upper
-        facts, d_vo = outcome.facts, run.d_vo
-        assert facts is not None
-        assert d_vo is not None
-        assert facts.rank_logits <= layer_rank_bound((12, 4, 10), 1, d_vo, 8, residual=True)
-        for _, accuracy, lower in facts.by_tau:
-            if accuracy == 1:
-                assert lower == rank
-                learned += 1
-        if facts.argmax_accuracy == 1:
-            assert facts.rank_argmax == rank
-    assert learned
 
 
 @pytest.mark.parametrize("size", [3, 7, 20])
