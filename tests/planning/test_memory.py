@@ -37,7 +37,7 @@ print(kilobytes("VmHWM") - before)
 
 PEAKS = [  # of a large run, as the slow test measured it once
     ("max", 200_000, 64, 2, 4, 209e6),  # embeddings as they are drawn
-    ("max", 4000, 64, 8, 128, 72e6),  # scores of all pairs
+    ("max", 4000, 64, 8, 128, 72e6),  # queries and keys of wide heads
     ("max", 300_000, 16, 8, 20, 833e6),  # queries and keys
     ("max", 1000, 2048, 2, 1024, 202e6),  # the layer
     ("softmax", 100_000, 64, 8, 4, 129e6),
@@ -59,7 +59,7 @@ def run_of(model: str, m: int, d_model: int, h: int, d_k: int) -> Run:
 def test_the_estimate_is_near_the_peak_that_was_measured_before(
     model: str, m: int, d_model: int, h: int, d_k: int, peak: float
 ) -> None:
-    assert 0.8 * peak < run_memory(run_of(model, m, d_model, h, d_k).cell, h * d_k) < 1.3 * peak
+    assert 0.85 * peak < run_memory(run_of(model, m, d_model, h, d_k).cell, h * d_k) < 1.3 * peak
 
 
 @pytest.mark.slow

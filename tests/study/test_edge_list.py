@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import tracemalloc
-from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -19,37 +15,6 @@ from rgr_dist.study.errors import StudyError
 from rgr_dist.study.from_yaml import load_study, parse_study
 from rgr_dist.study.select import cell_named
 from rgr_dist.study.study import Study
-
-EDGES = [[0, 3], [0, 1], [5, 5], [2, 0]]
-IN_ORDER = [[0, 1], [0, 3], [2, 0], [5, 5]]
-
-
-def lines(between: str, head: str = "") -> Callable[[Path], None]:
-    rows = [between.join(map(str, edge)) for edge in EDGES]
-    return lambda path: Path(path).write_text(head + "\n".join(rows)) and None
-
-
-def parquet(path: Path) -> None:
-    frame = pd.DataFrame(EDGES, columns=["from", "to"], dtype="uint16")
-    frame.to_parquet(path, index=False)
-
-
-WAYS: dict[str, Callable[[Path], None]] = {
-    "blanks.txt": lines(" "),
-    "tabs.edges": lines("\t", "# who likes whom\n\n"),
-    "plain.csv": lines(","),
-    "named.csv": lines(", ", "source,target\n"),
-    "named.txt": lines("   ", "source target # of an edge\n"),
-    "edges.parquet": parquet,
-}
-
-
-@pytest.mark.parametrize("name", WAYS)
-def test_an_edge_list_is_the_same_however_it_is_written(name: str, tmp_path: Path) -> None:
-    WAYS[name](tmp_path / name)
-    edges = read_edges(tmp_path / name)
-    assert edges.dtype == np.int32
-    assert edges.tolist() == IN_ORDER
 
 
 @given(st.sets(st.tuples(st.integers(0, 10**6), st.integers(0, 99)), min_size=1).map(sorted))
@@ -68,57 +33,6 @@ def study_of(home: Path, *files: str, m: int = 64) -> Study:
     graphs = [{"family": "edges", "file": file} for file in files]
     cells = [{"m": m, "d_model": 16, "graph": graph} for graph in graphs]
     return parse_study({"name": "x", "cells": cells}, "my.yaml", home=home)
-
-
-BAD = {
-    "": "it holds no edge",
-    "source target\n": "it holds no edge",
-    "0 1\n1 2 3\n": "line 2 is '1 2 3'",
-    "0\n": "line 1 is '0'",
-    "0 1\n\nx 3\n": "line 3 is 'x 3'",
-    "0.5 1\n": "line 1 is '0.5 1'",
-    "1e3 1\n": "line 1 is '1e3 1'",
-    "0 1\n-1 2\n": "item -1 is out of range",
-    "0 2147483647\n": "item 2147483647 is out of range",
-    "0 99999999999999999999999\n": "line 1 is '0 999",
-    "0 1\n1 0\n0 1\n": "the edge 0 1 is listed twice",
-    "a,b\n0,\n": "line 2 is '0,'",
-    "0;1\n": "line 1 is '0;1'; an edge list has",
-}
-
-
-@pytest.mark.parametrize("text", BAD)
-def test_bad_edge_lists_are_refused_in_one_line(text: str, tmp_path: Path) -> None:
-    path = tmp_path / "bad.txt"
-    path.write_text(text)
-    with pytest.raises(StudyError) as error:
-        study_of(tmp_path, "bad.txt")
-    message = str(error.value)
-    assert message.isprintable()
-    assert message.startswith(f"my.yaml: cells[0].graph.file: {path}: {BAD[text]}")
-
-
-def test_files_that_are_no_edge_lists_are_refused_in_one_line(tmp_path: Path) -> None:
-    names = ("b.txt", "w.parquet", "t.parquet", "pipe")
-    binary, words, text, pipe = (tmp_path / name for name in names)
-    os.mkfifo(pipe)
-    binary.write_bytes(b"\xff\xfe0 1")
-    pd.DataFrame({"a": ["x"], "b": [1]}).to_parquet(words)
-    text.write_text("0 1\n")
-    faults = {
-        binary: "not a text file",
-        words: "its columns are a (",
-        text: "",
-        pipe: "cannot be read: a pipe or a device",
-        tmp_path: "cannot be read: Is a directory",
-        tmp_path / "none.parquet": "cannot be read: No such file or directory",
-    }
-    for path, fault in faults.items():
-        with pytest.raises(StudyError) as error:
-            read_edges(path)
-        assert str(error.value).isprintable()
-        assert str(error.value).startswith(f"{path}: {fault}")
-        assert "two columns of whole numbers" in str(error.value)
 
 
 def test_an_edge_list_is_looked_for_beside_its_study(tmp_path: Path) -> None:

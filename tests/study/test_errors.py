@@ -325,15 +325,17 @@ def test_several_faults_are_reported_at_once_and_many_are_counted() -> None:
     for fault in ("search.target: 2 is not valid", "search.seeds: 0 is not valid"):
         assert message.count(fault) == 1
     assert "\n" not in message
+    assert "more" not in message
     document["search"] = search | {"extra_seeds": -1, "mode": "gird"}
     with pytest.raises(StudyError, match=r"; 2 more$"):
         parse_study(document, "x.yaml")
 
 
-def test_a_list_with_a_fault_in_an_item_is_not_called_empty() -> None:
-    document = {"name": "x", "cells": [{"m": "sixty", "d_model": 8}]}
+def test_a_list_with_a_fault_in_an_item_is_at_fault_for_that_alone() -> None:
+    document = {"name": "x", "cells": [{"m": "sixty", "d_model": 8}], "search": {"heads": [1, 2.5]}}
+    integer = "is not valid: input should be a valid integer"
     with pytest.raises(StudyError) as told:
         parse_study(document, "x.yaml")
-    assert str(told.value) == (
-        "x.yaml: cells[0].m: 'sixty' is not valid: input should be a valid integer"
+    assert (
+        str(told.value) == f"x.yaml: cells[0].m: 'sixty' {integer}; search.heads[1]: 2.5 {integer}"
     )

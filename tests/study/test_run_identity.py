@@ -35,7 +35,8 @@ def test_spelling_order_name_and_search_do_not_change_a_run(same: dict[str, Any]
 
 
 def test_a_whole_number_is_the_same_run_however_it_is_spelt() -> None:
-    assert len({run_of(context={"positive_rate": rate}).run_id for rate in (1, 1.0)}) == 1
+    for rates in ((1, 1.0), (0, 0.0, -0.0)):
+        assert len({run_of(context={"positive_rate": rate}).run_id for rate in rates}) == 1
 
 
 def test_every_part_of_the_science_changes_the_run() -> None:

@@ -1,0 +1,161 @@
+"""Edge lists and databases from files, however written; every bad one is refused in one line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rgr_dist.study.edge_list import read_edges
+from rgr_dist.study.errors import StudyError
+from rgr_dist.study.triple_list import read_triples
+
+Read = Callable[[Path], Any]
+EDGES = pd.DataFrame([[0, 3], [0, 1], [5, 5], [2, 0]], columns=["source", "target"])
+HEAD = "key,query,value\n"
+FACTS = [("Rome", "in", "Italy"), ("Paris", "river", "Seine"), ("Paris", "in", "France")]
+TRIPLES = pd.DataFrame(FACTS, columns=["key", "query", "value"])
+
+
+def lines(table: pd.DataFrame, between: str, head: str = "", end: str = "\n") -> bytes:
+    rows = (between.join(map(str, row)) for row in table.to_numpy())
+    return (head.replace("\n", end) + end.join(rows)).encode()
+
+
+WAYS: list[tuple[Read, str, bytes | pd.DataFrame]] = [
+    (read_edges, "blanks.txt", lines(EDGES, " ")),
+    (read_edges, "tabs.edges", lines(EDGES, "\t", "# who likes whom\n\n")),
+    (read_edges, "plain.csv", lines(EDGES, ",")),
+    (read_edges, "named.csv", lines(EDGES, ", ", "source,target\n")),
+    (read_edges, "named.txt", lines(EDGES, "   ", "source target # of an edge\n")),
+    (read_edges, "edges.parquet", EDGES.astype("uint16")),
+    (read_triples, "plain.csv", lines(TRIPLES, ",", HEAD)),
+    (read_triples, "spaced.csv", lines(TRIPLES, ", ", "key, query, value\n\n")),
+    (read_triples, "windows.csv", lines(TRIPLES, ",", HEAD, "\r\n")),
+    (
+        read_triples,
+        "quoted.csv",
+        (
+            '\ufeff"value","key","query"\n' + "".join(f'"{v}","{k}","{q}"\n' for k, q, v in FACTS)
+        ).encode(),
+    ),
+    (read_triples, "facts.parquet", TRIPLES),
+    (read_triples, "categories.parquet", TRIPLES.astype("category")),
+]
+IN_ORDER = {
+    read_edges: [[0, 1], [0, 3], [2, 0], [5, 5]],
+    read_triples: [[0, 0, 0], [0, 1, 2], [1, 0, 1]],
+}
+
+
+@pytest.mark.parametrize(("read", "name", "content"), WAYS)
+def test_what_is_read_is_the_same_however_it_is_written(
+    read: Read, name: str, content: bytes | pd.DataFrame, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        content.to_parquet(path, index=False)
+    rows = read(path)
+    assert rows.dtype == np.int32
+    assert rows.tolist() == IN_ORDER[read]
+
+
+BAD_EDGES = {
+    "": "it holds no edge",
+    "source target\n": "it holds no edge",
+    "0 1\n1 2 3\n": "line 2 is '1 2 3'",
+    "0\n": "line 1 is '0'",
+    "0 1\n\nx 3\n": "line 3 is 'x 3'",
+    "0.5 1\n": "line 1 is '0.5 1'",
+    "1e3 1\n": "line 1 is '1e3 1'",
+    "0 1\n-1 2\n": "item -1 is out of range",
+    "0 2147483647\n": "item 2147483647 is out of range",
+    "0 99999999999999999999999\n": "line 1 is '0 999",
+    "0 1\n1 0\n0 1\n": "the edge 0 1 is listed twice",
+    "a,b\n0,\n": "line 2 is '0,'",
+    "0;1\n": "line 1 is '0;1'; an edge list has",
+}
+BAD_TRIPLES = {
+    "": "its first line is ''",
+    HEAD: "it holds no triples",
+    "Paris,in,France\n": "its first line is 'Paris,in,France'",
+    "key,query,value,weight\na,b,c,1\n": "its first line is 'key,query,value,weight'",
+    HEAD + "a,b,c\n\na,d\n": "line 4 is 'a,d'",
+    HEAD + "a,b,c\na,b,c,d\n": "line 3 is 'a,b,c,d'",
+    HEAD + "a,,c\na,b,c\n": "a query is missing",
+    HEAD + "a,b, \na,b,c\n": "a value is missing",
+    HEAD + "a,b,c\nd,b,e\na,b,c\n": "key 'a' is listed twice at query 'b'",
+    HEAD + "1,2,3\n4,5,6\n01,2,3\n": "key '1' is listed twice at query '2'",
+    HEAD + "a,7,c\na,7,d\n": "key 'a' is listed twice at query '7'",
+    HEAD + "a,b,c\nd,b,c\n": "all triples have the same value",
+    HEAD + "a" * 10**5 + ",b,c\n" + "a" * 10**5 + ",b,d\n": f"key '{'a' * 40}' is listed twice",
+    HEAD + '"a,b,c\n': "unexpected end of data",
+}
+BAD = [(read_edges, *one) for one in BAD_EDGES.items()]
+BAD += [(read_triples, *one) for one in BAD_TRIPLES.items()]
+
+
+def refused(read: Read, path: Path) -> str:
+    """What is said of a file, in one line of moderate length that begins with its path."""
+    with pytest.raises(StudyError) as error:
+        read(path)
+    message = str(error.value)
+    assert message.isprintable()
+    assert len(message) < 500
+    return message.removeprefix(f"{path}: ")
+
+
+@pytest.mark.parametrize(("read", "text", "said"), BAD, ids=range(len(BAD)))
+def test_bad_lines_are_refused(read: Read, text: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "bad.csv"
+    path.write_text(text)
+    assert refused(read, path).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("read", "columns", "said", "wanted"),
+    [
+        (read_edges, {"a": ["x"], "b": [1]}, "its columns are a (", "two columns of whole numbers"),
+        (
+            read_triples,
+            {"key": [1], "query": [1], "value": [0.5]},
+            "its columns are key (int64), query (int64), value (double",
+            "three columns",
+        ),
+        (
+            read_triples,
+            {"key": ["a", None], "query": [1, 2], "value": [1, 2]},
+            "an entry is missing",
+            "three columns",
+        ),
+    ],
+)
+def test_files_that_hold_no_list_are_refused(
+    read: Read, columns: dict[str, Any], said: str, wanted: str, tmp_path: Path
+) -> None:
+    binary, table, text, pipe = (
+        tmp_path / name for name in ("b.csv", "c.parquet", "t.parquet", "p")
+    )
+    binary.write_bytes(HEAD.encode() + b"a,b,\xff\n")
+    pd.DataFrame(columns).to_parquet(table)
+    text.write_text(HEAD)
+    os.mkfifo(pipe)
+    faults = {
+        binary: "not a text file",
+        table: said,
+        text: "",
+        pipe: "cannot be read: a pipe or a device",
+        tmp_path: "cannot be read: Is a directory",
+        tmp_path / "none.parquet": "cannot be read: No such file or directory",
+    }
+    for path, fault in faults.items():
+        message = refused(read, path)
+        assert message.startswith(fault)
+        assert wanted in message
