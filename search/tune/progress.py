@@ -7,7 +7,9 @@ import sys
 import time
 from typing import Any, Self
 
+from rgr_dist.search.bracket import Bracket
 from rgr_dist.search.tune.setting_search import SettingSearch
+from rgr_dist.search.tune.threshold import name
 
 CLEARED = "\r\x1b[K"
 """Brings a terminal back to the beginning of its line, which is then empty."""
@@ -33,19 +35,31 @@ class ProgressLine:
 
     def show(self, running: dict[str, Any]) -> None:
         """Bring the line up to date."""
-        first, *others = self.search.brackets() or [""]
-        text = first + (f"; {len(others)} more settings are open" if others else "")
+        brackets = self.search.open_brackets()
+        if not brackets:
+            return
+        setting, bracket = brackets[0]
+        known = [f"fails at {bracket.low}"] * bool(bracket.low)
+        known += [f"passes at {bracket.high}"] * (bracket.high is not None)
+        text = f"{name(setting)}, " if setting else ""
+        text += f"{self.search.question.axis}: "
+        text += ", ".join(known) or f"{len(bracket.axis)} values"
+        if len(brackets) > 1:
+            text += f"; {len(brackets) - 1} more settings are open"
         if self._live:
-            text += f"; {len(self.search.kept.scores)} trained, {len(running)} run{self._left()}"
-        if text and text != self._shown:
+            text += f"; {len(self.search.kept.scores)} trained, {len(running)} run"
+            text += self._left([one for _, one in brackets])
+        if text != self._shown:
             ends = (CLEARED, "") if self._live else ("", "\n")
             print(ends[0] + text, end=ends[1], file=sys.stderr, flush=True)
             self._shown = text
 
-    def _left(self) -> str:
-        """How long the rest takes, if each trial takes as long as those that have ended."""
+    def _left(self, brackets: list[Bracket]) -> str:
+        """How long the rest takes: all seeds of every value that bisection takes, as till now."""
         ended = len(self.search.kept.scores) - self._known
         if not ended:
             return ""
-        minutes = (time.monotonic() - self._began) / ended * self.search.trials_left() / 60
+        within = [(len(b.axis) if b.above is None else b.above) - b.below for b in brackets]
+        trials = self.search.question.seeds * sum(count.bit_length() for count in within)
+        minutes = (time.monotonic() - self._began) / ended * trials / 60
         return f"; about {math.ceil(minutes)} min left"

@@ -102,13 +102,13 @@ class Question(BaseModel):
 
     @classmethod
     def checked(cls, **arguments: Any) -> Question:
-        """The question, if every argument is one that the search knows.
+        """The question, if every argument that is not None is one that the search knows.
 
         Raises:
             ValueError: one is not; says which, and what it may be.
         """
         try:
-            return cls(**arguments)
+            return cls(**{name: one for name, one in arguments.items() if one is not None})
         except ValidationError as faults:
             fault = faults.errors()[0]
         said, named = str(fault.get("ctx", {}).get("error", "")), [str(one) for one in fault["loc"]]

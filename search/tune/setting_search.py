@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import math
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import astuple
 from functools import partial
 from typing import Any
 
 from rgr_dist.search.best_arm import rank
+from rgr_dist.search.bracket import Bracket
 from rgr_dist.search.cell_state import CellState
 from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.search.protocol import (
@@ -164,32 +166,15 @@ class SettingSearch:
         ]
         return bool(several) and all(len(set(scores)) == 1 for scores in several)
 
-    def brackets(self) -> list[str]:
-        """Where each setting stands whose search goes on."""
-        lines = []
+    def open_brackets(self) -> list[tuple[Mapping[str, Any], Bracket]]:
+        """The settings whose search goes on, and where each stands."""
+        found: list[tuple[Mapping[str, Any], Bracket]] = []
         for number, setting in enumerate(self.question.settings):
             cell, arm = self._arm(number)
             state = self.portfolio.state(cell)
-            if not any(need.key.arm == arm for need in state.needs):
-                continue
-            bracket, where = state.brackets[arm], f"{name(setting)}, " if setting else ""
-            known = [f"fails at {bracket.low}"] * bool(bracket.low)
-            known += [f"passes at {bracket.high}"] * (bracket.high is not None)
-            told = ", ".join(known) or f"{len(self.question.values)} values"
-            lines.append(f"{where}{self.question.axis}: {told}")
-        return lines
-
-    def trials_left(self) -> int:
-        """About how many trials are needed yet: all seeds of every value that bisection takes."""
-        left = 0
-        for number in range(len(self.question.settings)):
-            cell, arm = self._arm(number)
-            state = self.portfolio.state(cell)
             if any(need.key.arm == arm for need in state.needs):
-                bracket = state.brackets[arm]
-                above = len(bracket.axis) if bracket.above is None else bracket.above
-                left += self.question.seeds * (above - bracket.below).bit_length()
-        return left
+                found.append((setting, state.brackets[arm]))
+        return found
 
     def state(self) -> dict[str, Any]:
         """All that it knows, in plain values; what ``SettingSearch.go_on`` takes."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -80,11 +81,9 @@ class ThresholdSearch(ProbeSearcher):
         max_concurrent: int | None = None,
     ) -> None:
         question = Question.checked(
-            axis=axis, values=values, target=target, bounds=bounds, seeds=seeds,
-            confirm_seeds=confirm_seeds, over=over or {}, cost=cost, keep_within=keep_within,
-            guess=guess, on_error=on_error, seed_key=seed_key,
-            **({} if metric is None else {"metric": metric}),
-            **({} if mode is None else {"mode": mode}),
+            axis=axis, values=values, target=target, metric=metric, mode=mode, bounds=bounds,
+            seeds=seeds, confirm_seeds=confirm_seeds, over=over, cost=cost,
+            keep_within=keep_within, guess=guess, on_error=on_error, seed_key=seed_key,
         )  # fmt: skip
         self._given = {"metric": metric, "mode": mode}
         self._begin(SettingSearch(question, ScoreFile(None, {})))
@@ -248,7 +247,9 @@ class ThresholdSearch(ProbeSearcher):
     # ----- The answer
 
     def threshold(self) -> Threshold:
-        """What has been found, with its certificate; ``open`` if the Tuner ended first.
+        """What has been found, with its certificate.
+
+        Where the Tuner ended first, it is ``open``, and a warning says so.
 
         Raises:
             ValueError: the metric was never reported or is outside its bounds; or there are several
@@ -268,6 +269,12 @@ class ThresholdSearch(ProbeSearcher):
         self.settle()
         if self.fault is not None:
             raise self.fault
+        if not self.portfolio.is_done:
+            warnings.warn(
+                "the search is not finished: give TuneConfig(num_samples=-1) and no time budget, "
+                "or go on with Tuner.restore",
+                stacklevel=3,
+            )
         return self.search.result()
 
 

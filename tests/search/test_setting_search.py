@@ -17,6 +17,7 @@ from ray import tune
 
 from rgr_dist.search.protocol import Probe, ProbeResult
 from rgr_dist.search.tune.find_threshold import find_threshold, find_thresholds
+from rgr_dist.search.tune.progress import CLEARED, ProgressLine
 from rgr_dist.search.tune.question import Question
 from rgr_dist.search.tune.score_file import ScoreFile
 from rgr_dist.search.tune.setting_search import SettingSearch
@@ -377,6 +378,42 @@ def test_what_the_search_does_not_know_is_refused_before_ray_starts(
         find_thresholds(**options | change)
     assert str(refused.value).startswith(said)
     assert "\n" not in str(refused.value)
+
+
+# ----- The line that tells how far it is
+
+
+def told(live: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: live, raising=False)
+    search = SettingSearch(ask(over={"depth": [1, 2]}), ScoreFile(None, {}))
+    line = ProgressLine(search)
+    with line:
+        for _ in range(4):
+            probe = search.portfolio.ask()
+            line.show({"a": probe})
+            line.show({"a": probe})
+            search.take_in(probe, float(probe.value >= 20))
+            search.portfolio.release(probe)
+    return capsys.readouterr().err
+
+
+def test_a_line_for_each_bracket_where_it_is_piped(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = told(False, capsys, monkeypatch).splitlines()
+    assert lines[0] == "depth=1, width: 64 values; 1 more settings are open"
+    assert lines[1].startswith("depth=1, width: passes at 33; 1 more")
+    assert len(lines) == len(set(lines))
+
+
+def test_one_line_in_a_terminal_with_the_time_left(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = told(True, capsys, monkeypatch)
+    assert "\n" not in text
+    assert "0 trained, 1 run\r" in text
+    assert "3 trained, 1 run; about 1 min left" in text
+    assert text.endswith(CLEARED)
 
 
 # ----- Figures
