@@ -37,7 +37,7 @@ def scored(runs: pd.DataFrame, study: Study, every_seed: bool = False) -> pd.Dat
         seeds = max(seeds + search.extra_seeds, search.transition_seeds)
     kept = runs[runs["cell_id"].isin(order) & _listed(runs, study) & (runs["seed"] < seeds)]
     score = pd.to_numeric(kept["score"]).astype("float64")
-    worst = np.inf if study.cells[0].minimised else 0.0
+    worst = np.inf if study.record.minimised else 0.0
     score = score.mask(kept["stop_reason"] == "diverged", worst)
     kept = kept.assign(score=score, _order=kept["cell_id"].map(order))
     kept = kept[kept["score"].notna()]

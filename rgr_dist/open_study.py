@@ -218,7 +218,7 @@ class OpenStudy:
         def draw() -> Figure:
             from rgr_dist.analysis.transitions.curves_figure import draw_curves
 
-            return draw_curves(cells, rows, self.search.target, self.cells[0].minimised)
+            return draw_curves(cells, rows, self.search.target, self.study.record.minimised)
 
         return Curves(table.reset_index(drop=True), draw)
 

@@ -65,7 +65,7 @@ def draw_seeds(cells: pd.DataFrame, runs: pd.DataFrame, study: Study, draws: int
     good = scored(runs, study)
     by_head = good.groupby(["cell_id", "h"], sort=False).indices
     d_k, seed, score = (good[name].to_numpy() for name in ("d_k", "seed", "score"))
-    minimised, target, seeds = study.cells[0].minimised, study.search.target, study.search.seeds
+    minimised, target, seeds = study.record.minimised, study.search.target, study.search.seeds
     for i, cell in enumerate(cells.to_dict("records")):
         at = by_head.get((cell["cell_id"], cell["h_star"]), [])
         if len(at) == 0:

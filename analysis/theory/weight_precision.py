@@ -47,7 +47,7 @@ def rounded_thresholds(store: Store, study: Study, best: pd.DataFrame) -> pd.Dat
     at = best[best["D_K"].notna()].assign(h=best["h_star"])[["cell_id", "h", "d_k"]]
     rows = pd.concat(held).merge(at.astype({"h": "int64", "d_k": "int64"}))
     rows = rows.drop_duplicates(["run_id", "precision"])
-    return rounded_means(rows, study.search.target, study.cells[0].minimised)
+    return rounded_means(rows, study.search.target, study.record.minimised)
 
 
 def bits_needed(means: pd.DataFrame) -> pd.DataFrame:

@@ -264,7 +264,9 @@ def _best_head(found: Sequence[Head], cell: Cell, axis: SizeAxis) -> Head:
     """The head h*, as ``rgr_dist.search.best_arm.rank`` has it."""
     return min(
         found,
-        key=lambda row: rank(row[axis.total], row["mean_score"], row[axis.arm], cell.minimised),
+        key=lambda row: rank(
+            row[axis.total], row["mean_score"], row[axis.arm], cell.record.minimised
+        ),
     )
 
 

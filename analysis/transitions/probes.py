@@ -41,7 +41,7 @@ def probes(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
         not be trained; ``mean_low, mean_high``, what the mean over all seeds can at worst and at
         best be, equal where complete, null where an error has no bound.
     """
-    minimised, target = study.cells[0].minimised, study.search.target
+    minimised, target = study.record.minimised, study.search.target
     good = scored(runs, study, every_seed=True)
     reaches = good["score"] <= target if minimised else good["score"] >= target
     good = good.assign(

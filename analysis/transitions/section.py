@@ -83,7 +83,7 @@ def width_words(found: WidthScaling) -> str:
 def curves(results: StudyResults) -> Section:
     """Scores against D_K alone: what fills in while a study runs."""
     study = results.study
-    minimised = study.cells[0].minimised
+    minimised = study.record.minimised
     figure = draw_curves(
         drawn_cells_of(results), probe_rows_of(results), study.search.target, minimised
     )

@@ -73,7 +73,7 @@ def transitions(
         and passes from share_high on; ``never``; ``always``; ``not rising``; ``too few widths``.
     """
     table = probes(runs, study) if table is None else table
-    minimised = study.cells[0].minimised
+    minimised = study.record.minimised
     good = scored(runs, study, every_seed=True)
     kept = dict(list(good[~collapsed(good, minimised)].groupby(HEAD, sort=False)))
     rows = []

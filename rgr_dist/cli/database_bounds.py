@@ -64,7 +64,7 @@ def _cell(database: str, sizes: dict[str, int | float | None], d_model: int) -> 
     """The cell of facts with that database."""
     from rgr_dist.study.cell import Cell
     from rgr_dist.study.database import FactsFile, Function, LowRank, Partial, Predicates
-    from rgr_dist.study.errors import validated
+    from rgr_dist.study.errors import StudyError, validated, within
     from rgr_dist.study.triple_list import load_triples
 
     given = {name: value for name, value in sizes.items() if value is not None}
@@ -72,19 +72,15 @@ def _cell(database: str, sizes: dict[str, int | float | None], d_model: int) -> 
         "function": Function, "partial": Partial, "low-rank": LowRank, "predicates": Predicates,
     }  # fmt: skip
     found: Function | Partial | LowRank | Predicates | FactsFile
-    try:
-        if database in families:
+    if database in families:
+        try:
             found = validated(families[database], given, "--")
-        elif given:
-            option = next(iter(given)).replace("_", "-")
-            raise UserError(f"--{option}: is of a family, not of a file; leave it out")
-        else:
-            found = FactsFile(**load_triples(database))
-    except ValueError as error:
-        fault = str(error)
-        if database not in families:
-            missing = "No such file" in fault
-            hint = f"; or a family: {', '.join(families)}" if missing else ""
-            fault = f"--database {fault}{hint}"
-        raise UserError(fault.replace("per_query", "per-query")) from None
+        except StudyError as error:
+            raise UserError(str(error).replace("per_query", "per-query")) from None
+    elif given:
+        option = next(iter(given)).replace("_", "-")
+        raise UserError(f"--{option}: is of a family, not of a file; leave it out")
+    else:
+        with within(f"--database: is none of {', '.join(families)}, and as a file "):
+            found = validated(FactsFile, load_triples(database))
     return Cell(model="facts", m=found.n_asked, d_model=d_model, database=found)

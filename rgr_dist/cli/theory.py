@@ -198,7 +198,7 @@ def all_pairs(
         kept = kept[kept["run_id"].isin([run.run_id for run, _ in standing])]
         rows += [r for r in _records(kept) if (r["run_id"], r["precision"]) not in again]
     store.write_study_table(resolved.name, "all_pairs", rows)
-    search, minimised = resolved.search, resolved.cells[0].minimised
+    search, minimised = resolved.search, resolved.record.minimised
     means = rounded_means(pd.DataFrame(rows), search.target, minimised)
     means = means[means["precision"].isin(asked) & means["cell_id"].isin(at)]
     bits = {row["cell_id"]: graph_bits_per_parameter(row) for row in best.to_dict("records")}

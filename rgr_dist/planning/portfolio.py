@@ -105,7 +105,7 @@ def seed_test(study: Study) -> SeedTest:
 
     At a large step limit a failing run is dear, since it never converges.
     """
-    search, minimised = study.search, study.cells[0].minimised
+    search, minimised = study.search, study.record.minimised
     return SeedTest(
         target=search.target,
         seeds=search.seeds,

@@ -122,11 +122,6 @@ class Cell(Spec):
         return {"construction": self.record.algorithm, **chosen}
 
     @property
-    def minimised(self) -> bool:
-        """Whether a lower score is better."""
-        return self.record.minimised
-
-    @property
     def n_edges(self) -> int:
         """Number of relations m'; of triples, of model facts."""
         return self.m if self.database is not None else self.graph.n_edges(self.m)

@@ -260,28 +260,19 @@ def _check_search(cell: Cell, search: Search) -> None:
     """Make sure that a cell can be searched as asked.
 
     Raises:
-        StudyError: the model's searched width is another, or its heads would split its values
+        StudyError: the model's searched width is another, or its heads would share d_model
             unevenly.
     """
-    if cell.record.axis != search.axis:
-        instead = (
-            "give axis: d_vo, with per: {d_qk: [1, 2, 4, 8]} or another list of settings"
-            if cell.record.axis == "d_vo"
-            else "leave it out"
-        )
+    record = cell.record
+    if record.axis != search.axis:
         raise StudyError(
-            f"search.axis: {search.axis} is not valid for model {cell.model}; {instead}"
+            f"search.axis: {search.axis} is not valid for model {cell.model}; give {record.axis}"
         )
-    if not cell.record.splits_values:
-        return
-    why = "a head's values have width d_model / h, so list divisors of d_model"
-    if search.heads == "all":
-        raise StudyError(f"search.heads: all is not for model {cell.model}; {why}")
-    bad = next((h for h in search.heads if cell.d_model % h), None)
-    if bad is not None:
+    uneven = search.heads == "all" or any(cell.d_model % h for h in search.heads)
+    if record.splits_values and uneven:
         raise StudyError(
-            f"search.heads: {bad} does not divide d_model = {cell.d_model} of cell {cell.name}; "
-            f"{why}"
+            f"search.heads: {search.heads} is not valid for model {cell.model}, whose heads share "
+            f"d_model for their values; list divisors of d_model = {cell.d_model} alone"
         )
 
 

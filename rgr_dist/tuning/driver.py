@@ -22,7 +22,7 @@ from rgr_dist.search.tune.runner import run_trials
 from rgr_dist.study import assets
 from rgr_dist.tuning.client import tune_from_inside
 from rgr_dist.tuning.journal import finished_trials, open_journal
-from rgr_dist.tuning.training_protocol import Tuning, bounds, rounded
+from rgr_dist.tuning.training_protocol import Tuning, bounds, described, rounded
 from rgr_dist.tuning.trial import ProtocolTrainable, score_of
 from rgr_dist.tuning.tuned import Tuned, ended, tuned_by
 
@@ -91,7 +91,7 @@ def _tune_here(tuning: Tuning, say: Callable[[str], None], execution: Execution)
             first=tuning.present,
             record=record,
         )
-        search.study.set_user_attr("tuned", tuning.described)
+        search.study.set_user_attr("tuned", described(study, probes))
         return search
 
     if len(finished_trials(journal, tuning.trials_name)) >= tuning.trials:

@@ -154,14 +154,9 @@ class Tuning:
     seed: int = 0
 
     @property
-    def described(self) -> dict[str, Any]:
-        """What its trials have in common (``described``)."""
-        return described(self.study, self.probes)
-
-    @property
     def trials_name(self) -> str:
         """Of its trials; tunings that differ in what trials have in common share none."""
-        return f"{self.study.name}-{digest(self.described, 8)}"
+        return f"{self.study.name}-{digest(described(self.study, self.probes), 8)}"
 
     @property
     def present(self) -> dict[str, float]:
@@ -169,32 +164,19 @@ class Tuning:
         return present_protocol(self.probes[0].cell)
 
 
-@dataclass(frozen=True)
-class Standing:
-    """How a trial stands.
+def is_hopeless(scores: Sequence[float], runs: int, perfect: float, best: float | None) -> bool:
+    """Whether the rest, were they perfect, would leave the mean farther off than the best's.
 
-    Attributes:
-        scores: of its runs so far.
+    A pruned trial would not have been the best: pruning changes the cost, not the answer.
+
+    Args:
+        scores: of the trial's runs so far.
         runs: how many there are in all.
         perfect: the best score there is.
+        best: mean score of the best trial so far.
     """
-
-    scores: tuple[float, ...]
-    runs: int
-    perfect: float
-
-    @property
-    def mean(self) -> float:
-        """Mean score of the runs so far."""
-        return math.fsum(self.scores) / len(self.scores)
-
-    def is_hopeless(self, best: float | None) -> bool:
-        """Whether the rest, were they perfect, would leave the mean farther off than the best's.
-
-        A pruned trial would not have been the best: pruning changes the cost, not the answer.
-        """
-        lost = math.fsum(abs(self.perfect - score) for score in self.scores)
-        return best is not None and lost > self.runs * abs(self.perfect - best)
+    lost = math.fsum(abs(perfect - score) for score in scores)
+    return best is not None and lost > runs * abs(perfect - best)
 
 
 def probe_rows(study: Study, probes: Sequence[TunedProbe]) -> list[dict[str, Any]]:

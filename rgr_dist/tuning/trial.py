@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +12,7 @@ from rgr_dist.engines.choose import make_engine
 from rgr_dist.running.worker import train_rows
 from rgr_dist.study import assets
 from rgr_dist.study.cell import Cell
-from rgr_dist.tuning.training_protocol import Standing, TunedProbe
+from rgr_dist.tuning.training_protocol import TunedProbe, is_hopeless
 
 
 class ProtocolTrainable(tune.Trainable):
@@ -52,16 +53,10 @@ class ProtocolTrainable(tune.Trainable):
                 return {"score": None, "rows": rows, "failed": True, "done": True}
             self.scores.append(score_of(rows[-1], self.worst))
         self.seed += 1
-        runs = len(self.probes) * self.seeds
-        standing = Standing(tuple(self.scores), runs, self.perfect)
-        is_last = self.seed == self.seeds
-        pruned = not is_last and standing.is_hopeless(self.best)
-        return {
-            "score": standing.mean,
-            "rows": rows,
-            "pruned": pruned,
-            "done": is_last or pruned,
-        }
+        is_last, runs = self.seed == self.seeds, len(self.probes) * self.seeds
+        pruned = not is_last and is_hopeless(self.scores, runs, self.perfect, self.best)
+        mean = math.fsum(self.scores) / len(self.scores)
+        return {"score": mean, "rows": rows, "pruned": pruned, "done": is_last or pruned}
 
 
 def score_of(row: Mapping[Any, Any], worst: float) -> float:

@@ -49,7 +49,7 @@ def test_verdicts_and_means_are_those_of_the_reference(
             reference[run] = scores_of("reference", [run])[0]
     expected = [reference[run] for run in runs]
     found = scores_of(engine, runs)
-    bounds = {"minimise": True, "high": None} if cell.minimised else {}
+    bounds = {"minimise": True, "high": None} if cell.record.minimised else {}
     test = SeedTest(target, len(runs), **bounds)
     assert test.verdict(dict(enumerate(found))) == test.verdict(dict(enumerate(expected)))
     standard_error = statistics.stdev(expected) / math.sqrt(len(runs))

@@ -167,9 +167,9 @@ REFUSED = [  # what is written into a valid study, and what its one line must sa
     ("model: transformer\ntraining: {weight_decay: -0.1}", "training.weight_decay: -0.1"),
     (
         "model: transformer\nsearch: {mode: grid, D_K: [6], heads: [1, 3]}",
-        "search.heads: 3 does not divide d_model = 16 of cell m=64,d_model=16; a head's values",
+        "list divisors of d_model = 16",
     ),
-    ("model: transformer\nsearch: {heads: all}", "search.heads: all is not for model transformer"),
+    ("model: transformer\nsearch: {heads: all}", "search.heads: all is not valid for model"),
     # model facts
     ("model: facts\ndatabase: null", "database: missing; model facts needs one"),
     ("model: facts\ncells: [{m: 8, d_model: 16}]", "cells[0].m: 8 is not the 32 triples"),

@@ -19,10 +19,10 @@ from rgr_dist.study.study import Study
 from rgr_dist.study.training import Training
 from rgr_dist.tuning.training_protocol import (
     SPACE,
-    Standing,
     TunedProbe,
     bounds,
     described,
+    is_hopeless,
     present_protocol,
     probes_to_tune,
     rounded,
@@ -77,14 +77,14 @@ def test_pruning_never_loses_a_trial_that_could_have_been_the_best(
     scores: list[float], best: float, perfect: float, data: st.DataObject
 ) -> None:
     known = data.draw(st.integers(1, len(scores)))
-    standing = Standing(tuple(scores[:known]), len(scores), perfect)
+    so_far = scores[:known], len(scores), perfect
     luckiest = scores[:known] + [perfect] * (len(scores) - known)
     off = abs(sum(luckiest) / len(scores) - perfect)
-    if standing.is_hopeless(best):
+    if is_hopeless(*so_far, best):
         assert off >= abs(best - perfect) - 1e-12
     else:
         assert off <= abs(best - perfect) + 1e-12
-    assert not standing.is_hopeless(None)
+    assert not is_hopeless(*so_far, None)
 
 
 @given(st.fixed_dictionaries({key: st.floats(1e-6, 1e6) for key in SPACE}))
