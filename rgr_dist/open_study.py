@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pandas as pd
 
 from rgr_dist.store.store import Store
+from rgr_dist.study.axis import SizeAxis
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.from_yaml import load_study
@@ -23,12 +24,6 @@ if TYPE_CHECKING:
     from rgr_dist.analysis.laws.candidates import Candidate
     from rgr_dist.analysis.laws.scaling_laws import Law
     from rgr_dist.analysis.load import StudyResults
-
-WHOLE = (
-    "d_k", "D_K", "D_K_low", "D_K_high", "D_K_first", "n_seeds", "h_star", "h_low", "h_high",
-    "d_vo", "D_V", "D_V_low", "D_V_high", "D_V_first",
-)  # fmt: skip
-"""Columns of whole numbers that may be missing."""
 
 
 def load(
@@ -156,13 +151,13 @@ class OpenStudy:
         """The threshold of every (cell, h): the columns of ``rgr thresholds --format json``."""
         from rgr_dist.analysis.thresholds.listing import threshold_records
 
-        return _frame(threshold_records(self._results))
+        return _frame(threshold_records(self._results), self.search.sizes)
 
     def best(self) -> pd.DataFrame:
         """The best of every cell: the list ``best`` of ``rgr thresholds --format json``."""
         from rgr_dist.analysis.thresholds.listing import best_records
 
-        return _frame(best_records(self._results))
+        return _frame(best_records(self._results), self.search.sizes)
 
     def runs(self) -> pd.DataFrame:
         """The study's runs, one row each: the columns of ``rgr runs --format json``.
@@ -229,9 +224,11 @@ class OpenStudy:
         return publish(self._results, self.store).address
 
 
-def _frame(records: list[dict[str, Any]]) -> pd.DataFrame:
-    frame = pd.DataFrame(records)
-    return frame.astype(dict.fromkeys((name for name in frame if name in WHOLE), "Int64"))
+def _frame(records: list[dict[str, Any]], sizes: SizeAxis) -> pd.DataFrame:
+    """Records as a table, in which whole numbers may be missing."""
+    frame, arm = pd.DataFrame(records), sizes.shown_arm
+    whole = {*sizes.whole, "n_seeds", f"{arm}_star", f"{arm}_low", f"{arm}_high"}
+    return frame.astype(dict.fromkeys(whole & {*frame}, "Int64"))
 
 
 class Laws:

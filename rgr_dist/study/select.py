@@ -55,7 +55,7 @@ def heads_named(study: Study, heads: Sequence[int]) -> tuple[int, ...]:
     Raises:
         StudyError: one of them is not in the study.
     """
-    arms, name = study.search.arms, study.search.sizes.shown(study.search.sizes.arm)
+    arms, name = study.search.arms, study.search.sizes.shown_arm
     listed = sorted(set(heads)) if arms == "all" else arms
     for h in heads:
         if h not in listed:
