@@ -81,6 +81,6 @@ def _cell(database: str, sizes: dict[str, int | float | None], d_model: int) -> 
         option = next(iter(given)).replace("_", "-")
         raise UserError(f"--{option}: is of a family, not of a file; leave it out")
     else:
-        with within(f"--database: is none of {', '.join(families)}, and as a file "):
+        with within(f"--database {database}: is none of {', '.join(families)}, and as a file "):
             found = validated(FactsFile, load_triples(database))
     return Cell(model="facts", m=found.n_asked, d_model=d_model, database=found)

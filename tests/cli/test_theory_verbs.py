@@ -190,8 +190,11 @@ FEW = "bounds --d-model 2 --keys 3 --queries 2 --values 4"
             "--rank: 5 is not valid with 3 keys, 2 queries and 4 values; give at most 4",
         ),
         (f"{FEW} --database predicates --per-query 5", "--per-query: 5 exceeds values: 4"),
-        ("bounds --d-model 2 --database none.csv", "--database none.csv: cannot be read"),
-        ("bounds --d-model 2 --database none.csv", "is none of function, partial"),
+        (
+            "bounds --d-model 2 --database none.csv",
+            "--database none.csv: is none of function, partial",
+        ),
+        ("bounds --d-model 2 --database none.csv", "as a file none.csv: cannot be read"),
         ("bounds --d-model 2 --database none.csv --rank 2", "--rank: is of a family"),
         (f"{FEW} --database function --cp 2", "--cp 2: not a share"),
         ("geometry none.npy", "none.npy: cannot be read"),

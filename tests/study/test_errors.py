@@ -83,7 +83,7 @@ REFUSED = [  # what is written into a valid study, and what its one line must sa
     ("training: {batch_size: 4}", f"training.batch_size: model max {UNUSED}"),
     ("training: {weight_decay: 0.1}", f"training.weight_decay: model max {UNUSED}"),
     ("database: {family: function, keys: 8, queries: 4, values: 8}", "database: model max does"),
-    ("search: {axis: d_vo}", "search.axis: d_vo is not valid for model max; leave it out"),
+    ("search: {axis: d_vo}", "search.axis: d_vo is not valid for model max; give d_k"),
     # m and d_model
     ("cells: [{m: 0, d_model: 16}]", "cells[0].m: 0 is not valid: input should be greater than or"),
     ("cells: [{m: 64, d_model: 16}, {m: -3, d_model: 16}]", "cells[1].m: -3"),
@@ -188,7 +188,7 @@ REFUSED = [  # what is written into a valid study, and what its one line must sa
     ("model: facts\ncontext: {length: 4}", f"context.length: model facts {UNUSED}"),
     ("model: facts\ntraining: {patience: 2}", f"training.patience: model facts {UNUSED}"),
     ("model: facts\ntraining: {batch_size: 33}", "batch_size: 33 exceeds the 32 triples"),
-    ("model: facts\nsearch: {}", "search.axis: d_k is not valid for model facts; give axis: d_vo"),
+    ("model: facts\nsearch: {}", "search.axis: d_k is not valid for model facts; give d_vo"),
     ("model: facts\nsearch: {axis: d_vo, heads: [1, 2]}", "search.heads: not for axis d_vo"),
     (
         "model: facts\nsearch: {axis: d_vo, per: {d_qk: [1, 2], h: [1, 2]}}",
