@@ -27,7 +27,7 @@ def scale(cell: Cell) -> float:
     return capacity_scale(cell.m, cell.d_model, cell.n_edges)
 
 
-def solve(store: Store, study: Study, ratio: float, h: int = 4) -> None:
+def solve(store: Store, study: Study, ratio: float, h: int = 4, status: str = "found") -> None:
     """Write the thresholds that a study would find if the law had this slope."""
     rows = [
         {
@@ -40,7 +40,7 @@ def solve(store: Store, study: Study, ratio: float, h: int = 4) -> None:
             "h": h,
             "d_k": round(ratio * scale(cell)) // h,
             "D_K": round(ratio * scale(cell)),
-            "status": "found",
+            "status": status,
         }
         for cell in study.cells
     ]
@@ -58,6 +58,7 @@ def test_before_any_cell_is_solved_the_papers_constants_count(tmp_path: Path) ->
 def test_solved_cells_of_any_study_move_the_first_bracket(tmp_path: Path) -> None:
     store = Store(tmp_path)
     solve(store, study_of((64, 16), (128, 16), (128, 32), (256, 32), name="solved"), ratio=3.0)
+    solve(store, study_of((256, 64), (512, 64), name="other"), ratio=9.0, status="pruned")
     study = study_of((512, 32))
     (cell,) = study.cells
     expected = expectations(study, store)[cell.cell_id]
@@ -78,6 +79,9 @@ def test_an_expectation_is_fixed_when_the_study_is_first_run(tmp_path: Path) -> 
     old, new = (later[cell.cell_id] for cell in wider.cells)
     assert {study.cells[0].cell_id: old} == first
     assert math.isclose(new.D_K, 3.0 * scale(wider.cells[1]), rel_tol=0.05)
+    without = study_of((1024, 64))
+    record(without, store, expectations(without, store))
+    assert first.items() <= expectations(wider, store).items(), "of a cell that was taken out too"
 
 
 def test_the_tables_of_the_store_are_read_once_however_many_cells_are_new(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -123,6 +124,13 @@ def test_an_override_of_the_degree_holds_in_every_cell_and_only_one_is_not_in_it
         (3, "m=128,d_model=32,degree=3"),
         (1, "m=128,d_model=32"),
     ]
+
+
+def test_an_override_holds_in_a_cell_that_has_a_value_of_its_own(tmp_path: Path) -> None:
+    own = {"m": 64, "d_model": 16, "training": {"patience": 2, "max_steps": 9}}
+    (tmp_path / "own.yaml").write_text(yaml.safe_dump(document(cells=[own])))
+    (cell,) = load_study(str(tmp_path / "own.yaml"), ["training.patience=7"]).cells
+    assert (cell.training.patience, cell.training.max_steps) == (7, 9)
 
 
 def test_cells_expand_to_the_product_of_their_lists_in_order() -> None:
