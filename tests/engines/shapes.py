@@ -8,7 +8,6 @@ import numpy as np
 
 from rgr_dist.engines.api import Weights
 from rgr_dist.study.cell import Cell, Run
-from rgr_dist.study.training import Context, Training
 
 BENCHMARK_SHAPES: list[tuple[int, ...]] = [
     # m, d_model, h, d_k and, if not 16, l
@@ -40,13 +39,8 @@ def make_run(
     model: str = "max",
     **training: Any,
 ) -> Run:
-    cell = Cell(
-        model=model,
-        m=m,
-        d_model=d_model,
-        context=Context(length=length, positive_rate=positive_rate),
-        training=Training(**training),
-    )
+    context = {"length": length, "positive_rate": positive_rate}
+    cell = Cell(model=model, m=m, d_model=d_model, context=context, training=training)
     return Run(cell=cell, h=h, d_k=d_k, seed=seed)
 
 

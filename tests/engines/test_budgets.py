@@ -11,6 +11,7 @@ from rgr_dist.engines.api import Engine, Outcome
 from rgr_dist.engines.choose import make_engine
 from rgr_dist.engines.early_stopping import Checks
 from rgr_dist.study.cell import Cell, Run
+from tests.engines.shapes import make_run
 from tests.engines.test_facts import NARROW as NARROW_FACTS
 from tests.engines.test_facts import QUICK as QUICK_FACTS
 from tests.engines.test_facts import run_of as facts_run_of
@@ -21,11 +22,9 @@ BUDGETS = [7, 20, 31, 60, 150]
 QUICK = {"check_every": 20, "patience": 2, "validation_contexts": 20, "test_contexts": 30}
 
 
-def run_of(model: str = "max", seed: int = 0, max_steps: int = 200, **training: float) -> Run:
-    context = {"length": 5}
-    training = QUICK | {"max_steps": max_steps} | training
-    cell = Cell(model=model, m=12, d_model=8, context=context, training=training)
-    return Run(cell=cell, h=2, d_k=3, seed=seed)
+def run_of(model: str = "max", seed: int = 0, **training: float) -> Run:
+    training = QUICK | {"max_steps": 200} | training
+    return make_run(12, 8, 2, 3, 5, seed=seed, model=model, **training)
 
 
 def timeless(outcomes: list[Outcome]) -> list[Outcome]:

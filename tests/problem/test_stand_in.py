@@ -7,7 +7,6 @@ import pytest
 
 from rgr_dist.problem.embeddings import sample_embedding, sample_with_null
 from rgr_dist.problem.stand_in import MEAN_NORM, NORM, stand_in_table
-from rgr_dist.study import assets
 from rgr_dist.study.cell import Cell
 
 
@@ -47,12 +46,3 @@ def test_a_cell_of_it_has_the_same_vectors_at_every_seed_and_is_named_by_it() ->
     assert sample_with_null(cell, 0).shape == (21, 8)
     assert cell.embedding.family == "stand-in"
     assert cell.cell_id != Cell(m=20, d_model=8).cell_id
-
-
-def test_a_cell_of_a_table_has_its_first_rows_and_null_as_the_last() -> None:
-    table = np.random.default_rng(0).normal(size=(17, 4)).astype(np.float32)
-    cell = Cell(m=16, d_model=4, embedding={"family": "table", "digest": assets.add(table)})
-    items = sample_embedding(cell, 3)
-    assert items.dtype == np.float64
-    np.testing.assert_array_equal(items, table[:16])
-    np.testing.assert_array_equal(sample_with_null(cell, 3), table)

@@ -99,9 +99,9 @@ def test_a_run_of_relations_says_nothing_of_facts() -> None:
     own = Run(cell=cell, h=1, d_k=4, d_vo=2, seed=0)
     assert '"d_vo":2' in own.config_json
     assert own.run_id != own.model_copy(update={"d_vo": 3}).run_id
-    for cell, d_vo in ((cell, None), (run.cell, 2)):
-        with pytest.raises(ValueError, match=f"d_vo: {d_vo} is not valid for model {cell.model}"):
-            Run(cell=cell, h=1, d_k=4, d_vo=d_vo, seed=0)
+    for one, d_vo in ((cell, None), (run.cell, 2)):
+        with pytest.raises(ValueError, match=f"d_vo: {d_vo} is not valid for model {one.model}"):
+            Run(cell=one, h=1, d_k=4, d_vo=d_vo, seed=0)
 
 
 def test_a_database_is_the_same_at_every_width_and_tau() -> None:

@@ -9,9 +9,15 @@ import pytest
 import torch
 
 from rgr_dist.engines.lanes import state as lanes_state
+from rgr_dist.engines.lanes import transformer_state
+from rgr_dist.engines.lanes.capture import Repeated
 from rgr_dist.engines.lanes.engine import LanesEngine
 from rgr_dist.engines.lanes.state import Lanes
+from rgr_dist.engines.lanes.transformer import TransformerLanes
+from rgr_dist.engines.lanes.transformer_state import BATCHES
 from rgr_dist.study.cell import Cell, Run
+from tests.engines.lanes.test_transformer import QUICK, SHAPES, WIDE, assert_close, same
+from tests.engines.lanes.test_transformer import runs_of as block_runs
 from tests.engines.recorded_graphs import Recorded
 
 CPU = torch.device("cpu")
@@ -69,3 +75,35 @@ def test_lanes_scored_together_on_a_gpu_have_the_processors_scores() -> None:
         np.testing.assert_allclose(
             [there.score, there.val_score, there.tau], [here.score, here.val_score, here.tau], 1e-3
         )
+
+
+def test_a_recorded_step_of_a_transformer_is_the_step(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = block_runs(SHAPES["the paper's heads"], (0, 1))
+    expected = TransformerLanes().weights_after(runs, BATCHES + 7)
+    request.getfixturevalue("graphs")
+    on_gpu = torch.device("cuda")
+    monkeypatch.setattr(transformer_state, "Repeated", lambda _: Repeated(on_gpu))
+    replayed = TransformerLanes().weights_after(runs, BATCHES + 7)
+    assert Recorded.made == 1
+    assert all(same(one, other) for one, other in zip(replayed, expected, strict=True))
+
+
+@pytest.mark.gpu
+def test_a_gpu_gives_the_processors_numbers_of_a_transformer() -> None:
+    runs = block_runs(SHAPES["the paper's heads"], (0, 1))
+    here, there = (
+        TransformerLanes(device, torch.float64, mixed=False).weights_after(runs, BATCHES + 7)
+        for device in ("cpu", "cuda")
+    )
+    for one, other in zip(here, there, strict=True):
+        assert_close(one, other, 1e-8)
+
+
+@pytest.mark.gpu
+def test_a_gpu_learns_the_task_in_mixed_precision() -> None:
+    (run,) = block_runs(WIDE, (0,), **QUICK | {"max_steps": 600})
+    engine = TransformerLanes("cuda")
+    assert engine.mixed
+    assert engine.train([run])[0].score > 0.9
