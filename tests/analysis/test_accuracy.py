@@ -10,11 +10,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.report.publish import write_report
 from rgr_dist.analysis.splits.accuracy import splits
 from rgr_dist.analysis.splits.findings import collapses, gains
-from rgr_dist.store.schema import RUNS, THRESHOLDS
+from rgr_dist.store.schema import RUNS
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
 from tests.analysis import made_up
@@ -47,22 +46,6 @@ def rows_of(
             row = made_up.run_row(study.cells[0], h, D_K // h, seed, score, null_rate=null_rate)
             rows.append(row | {"stop_reason": "max_steps"} | end)
     return pd.DataFrame(rows, columns=RUNS.names)
-
-
-def test_a_gain_is_the_paired_difference_to_one_head_at_the_same_width() -> None:
-    study = study_of()
-    runs = rows_of(study, {(1, 8): ALONE, (4, 8): FOUR, (4, 16): [0.9, 0.9, 0.9]})
-    table = splits(runs, study)
-    assert table[["D_K", "h", "d_k"]].values.tolist() == [[8, 1, 8], [8, 4, 2], [16, 4, 4]]
-    one, four, lonely = table.to_dict("records")
-    assert four["accuracy"] == pytest.approx(np.mean(FOUR))
-    test = stats.ttest_rel(FOUR, ALONE).confidence_interval(0.95)
-    assert (four["gain_low"], four["gain_high"]) == pytest.approx((test.low, test.high))
-    assert four["gain"] == pytest.approx(np.mean(FOUR) - np.mean(ALONE))
-    assert four["n_pairs"] == 3
-    for row in (one, lonely):
-        assert row["n_pairs"] == 0
-        assert np.isnan([row["gain"], row["gain_low"], row["gain_high"]]).all()
 
 
 def test_a_table_of_splits_known_by_hand() -> None:
@@ -98,28 +81,6 @@ def test_a_table_of_splits_known_by_hand() -> None:
     pd.testing.assert_frame_equal(table, expected)
     empty = splits(runs.iloc[:0], study)
     pd.testing.assert_series_equal(empty.dtypes, expected.dtypes)
-
-
-def test_cells_are_apart_and_runs_without_null_rates_have_none() -> None:
-    study = study_of(cells=[{"m": 64, "d_model": 16}, {"m": 64, "d_model": 32}])
-    rows = [
-        made_up.run_row(cell, 1, 8, seed, 0.5, null_rate=None)
-        for cell in study.cells
-        for seed in (0, 1)
-    ]
-    table = splits(pd.DataFrame(rows, columns=RUNS.names), study)
-    assert table["cell_id"].tolist() == [cell.cell_id for cell in study.cells]
-    assert table["d_model"].tolist() == [16, 32]
-    assert table["null_rate"].isna().all()
-    assert table["null_runs"].tolist() == [0, 0]
-
-
-def test_only_seeds_that_both_ran_are_paired() -> None:
-    study = study_of()
-    runs = rows_of(study, {(1, 8): ALONE[:2], (4, 8): FOUR})
-    row = splits(runs, study).to_dict("records")[1]
-    assert (row["n_seeds"], row["n_pairs"]) == (3, 2)
-    assert row["gain"] == pytest.approx((0.70 - 0.50 + 0.74 - 0.56) / 2)
 
 
 def test_a_run_that_diverged_answers_nothing_right_and_has_no_null_share() -> None:
@@ -163,33 +124,6 @@ def test_the_headline_is_the_best_split_and_its_gain_over_one_head() -> None:
     only_four = splits(rows_of(study, {(4, 8): FOUR}), study)
     assert gains(only_four).endswith("accuracy is at best 0.760, with 4 heads at D_K = 8.")
     assert gains(splits(made_up.results_of(study, [], []).runs, study)) == "No run yet."
-
-
-def test_the_page_speaks_of_accuracy_and_of_null_and_not_of_thresholds(tmp_path: Path) -> None:
-    study = study_of()
-    scores = {(1, 8): ALONE, (4, 8): FOUR}
-    runs = rows_of(study, scores, {(1, 8): [1.0, 0.0, 0.0]})
-    thresholds = pd.DataFrame(columns=THRESHOLDS.names)
-    page = write_report(StudyResults(study=study, runs=runs, thresholds=thresholds), tmp_path)
-    text = " ".join(page.read_text().split())
-    assert "accuracy is at best 0.760, with 4 heads" in text
-    assert "0 of 6 runs collapsed, below a random guess among the context&#39;s items" in text
-    assert "1 answered mostly NULL" in text
-    assert "right 0.062 of the time" in text
-    for absent in (
-        "D_K*",
-        "F1",
-        "training.sharpness",
-        "training.patience",
-        "context.positive_rate",
-    ):
-        assert absent not in text
-    for present in ("training.batch_size", "training.weight_decay", "share answered NULL"):
-        assert present in text
-    table = pd.read_csv(tmp_path / "splits.csv")
-    assert table["null_runs"].tolist() == [1, 0]
-    names = {path.name for path in tmp_path.iterdir()}
-    assert names == {"index.html", "accuracy.svg", "splits.csv", "cost.csv", "study.yaml"}
 
 
 def test_a_study_without_runs_still_has_a_page(tmp_path: Path) -> None:

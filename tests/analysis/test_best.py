@@ -13,54 +13,50 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from rgr_dist.analysis.thresholds.best import best, best_of, head_pool
+from rgr_dist.analysis.thresholds.best import best, head_pool
 from rgr_dist.analysis.thresholds.listing import best_records, threshold_records
-from rgr_dist.analysis.transitions.probes import probes as curves
 from tests.analysis import made_up
 
 
 def cell_of(scores: dict[tuple[int, int], list[float]]) -> Any:
     """One cell whose heads (h, d_k) were found with these per-seed scores."""
     study = made_up.study_of([(64, 16)], heads=sorted(h for h, _ in scores))
-    cell = study.cells[0]
-    runs = [
-        made_up.run_row(cell, h, d_k, seed, score)
-        for (h, d_k), own in scores.items()
-        for seed, score in enumerate(own)
-    ]
+    (cell,) = study.cells
     thresholds = [
         made_up.threshold_row(cell, h, d_k, mean_score=float(np.mean(own)) if own else None)
         for (h, d_k), own in scores.items()
     ]
-    return made_up.results_of(study, runs, thresholds)
+    return made_up.results_of(study, made_up.probe_rows(cell, scores), thresholds)
 
 
 def one_best(results: Any) -> dict[str, Any]:
-    (row,) = best(results.thresholds, results.runs, results.study).to_dict("records")
+    (row,) = best(*_tables(results)).to_dict("records")
     return row
 
 
 def pool_of(results: Any) -> dict[int, dict[str, Any]]:
-    table = head_pool(results.thresholds, results.runs, results.study)
-    return {row["h"]: row for row in table.to_dict("records")}
+    return {row["h"]: row for row in head_pool(*_tables(results)).to_dict("records")}
+
+
+def _tables(results: Any) -> tuple[Any, Any, Any]:
+    return results.thresholds, results.runs, results.study
 
 
 NOISE = [0.001, -0.002, 0.0005, 0.003, -0.001, 0.002, -0.0015, 0.0, 0.001, -0.002]
 
 
-def test_the_smallest_width_wins_whatever_its_score() -> None:
-    row = one_best(cell_of({(1, 25): [0.999] * 10, (4, 5): [0.991] * 10}))
-    assert (row["D_K"], row["h_star"], row["d_k"]) == (20, 4, 5)
-
-
 @pytest.mark.parametrize(
-    ("few", "many", "h_star"), [(0.992, 0.995, 4), (0.995, 0.992, 2), (0.995, 0.995, 2)]
+    ("scores", "h_star"),
+    [
+        ({(1, 25): 0.999, (4, 5): 0.991}, 4),  # the smallest width, whatever its score
+        ({(2, 10): 0.992, (4, 5): 0.995}, 4),  # of equals the larger mean
+        ({(2, 10): 0.995, (4, 5): 0.992}, 2),
+        ({(2, 10): 0.995, (4, 5): 0.995}, 2),  # then fewer heads
+    ],
 )
-def test_a_tie_goes_to_the_larger_mean_then_to_fewer_heads(
-    few: float, many: float, h_star: int
-) -> None:
-    row = one_best(cell_of({(2, 10): [few] * 10, (4, 5): [many] * 10}))
-    assert (row["D_K"], row["h_star"]) == (20, h_star)
+def test_which_head_count_is_best(scores: dict[tuple[int, int], float], h_star: int) -> None:
+    row = one_best(cell_of({head: [score] * 10 for head, score in scores.items()}))
+    assert (row["D_K"], row["h_star"], row["d_k"]) == (20, h_star, 20 // h_star)
 
 
 @pytest.mark.parametrize("gap", [0.0002, 0.004])
@@ -76,6 +72,14 @@ def test_a_candidate_is_kept_by_scipys_paired_test(gap: float) -> None:
     assert row["rule"] == "paired t-test"
     found = one_best(results)
     assert (found["h_low"], found["h_high"]) == ((2, 4) if expected > 0.05 else (4, 4))
+
+
+def test_two_common_seeds_are_enough_for_a_test() -> None:
+    ours, theirs = [0.993, 0.992, 0.991], [0.994, 0.995]
+    row = pool_of(cell_of({(4, 5): ours, (2, 11): theirs}))[2]
+    assert (row["n_common"], row["rule"]) == (2, "paired t-test")
+    assert row["p_value"] == pytest.approx(stats.ttest_rel(theirs, ours[:2]).pvalue)
+    assert row["mean_difference"] == pytest.approx(0.002)
 
 
 @pytest.mark.parametrize(
@@ -95,9 +99,13 @@ def test_where_no_test_can_be_made_a_rule_decides(
     assert pd.isna(row["p_value"])
 
 
-def test_candidates_lie_within_the_kept_margin() -> None:
-    scores = {(4, 5): [0.99] * 10, (2, 11): [0.99] * 10, (1, 23): [0.99] * 10}
-    assert set(pool_of(cell_of(scores))) == {2, 4}
+@pytest.mark.parametrize("keep_within", [0.0, 0.1, 0.2, None])
+def test_the_margin_is_the_papers_whatever_the_search_kept(keep_within: float | None) -> None:
+    study = made_up.study_of([(64, 16)], heads=[1, 2, 4], keep_within=keep_within)
+    widths = {4: 5, 2: 11, 1: 23}
+    rows = [made_up.threshold_row(study.cells[0], h, d_k) for h, d_k in widths.items()]
+    results = made_up.results_of(study, [], rows)
+    assert set(pool_of(results)) == {2, 4}
 
 
 @pytest.mark.parametrize(("d_k", "candidate"), [(11, True), (12, False)])
@@ -127,256 +135,83 @@ def test_an_inconsistent_head_is_a_candidate_where_it_was_seen_to_pass(
         assert pool[2]["p_value"] == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("keep_within", [0.0, 0.2, None])
-def test_the_margin_is_the_papers_whatever_the_search_kept(keep_within: float | None) -> None:
-    study = made_up.study_of([(64, 16)], heads=[1, 2, 4], keep_within=keep_within)
-    widths = {4: 5, 2: 11, 1: 23}
-    rows = [made_up.threshold_row(study.cells[0], h, d_k) for h, d_k in widths.items()]
-    results = made_up.results_of(study, [], rows)
-    assert set(pool_of(results)) == {2, 4}
+FOUND: dict[str, Any] = {"status": "found", "D_K_low": 20}
 
 
-def test_the_ends_are_the_smallest_of_found_and_pruned_heads() -> None:
-    study = made_up.study_of([(64, 16)], heads=[1, 2, 4, 8])
-    cell = study.cells[0]
-    rows = [
-        made_up.threshold_row(cell, 1, 22, D_K_low=17, D_K_high=None),
-        made_up.threshold_row(cell, 2, 11, D_K_low=20, D_K_high=26),
-        made_up.threshold_row(cell, 4, 5, D_K_low=None, D_K_high=28),
-        made_up.threshold_row(cell, 8, None, status="pruned", D_K_low=8, D_K_high=None),
-    ]
-    row = one_best(made_up.results_of(study, [], rows))
-    assert (row["D_K"], row["D_K_low"], row["D_K_high"], row["status"]) == (20, 8, 26, "found")
+def bound(status: str, low: int | None = None, high: int | None = None) -> dict[str, Any]:
+    return {"status": status, "D_K_low": low, "D_K_high": high}
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "status"),
+    ("heads", "listed", "status", "ends"),
     [
-        ("found", "pruned", "found"),
-        ("found", "censored", "found"),
-        ("found", "open", "open"),
-        ("censored", "censored", "censored"),
-        ("censored", "open", "open"),
-        ("censored", "inconsistent", "inconsistent"),
+        # the ends are the smallest of found and pruned heads
+        (
+            {
+                1: (22, bound("found", 17)),
+                2: (11, bound("found", 20, 26)),
+                4: (5, bound("found", None, 28)),
+                8: (None, bound("pruned", 8)),
+            },
+            None,
+            "found",
+            (20, 8, 26),
+        ),
+        # without a threshold, of all heads, if each excludes something
+        ({1: (None, bound("open", 30, 60)), 2: (None, bound("open", 20, 80))}, None, "open",
+         (None, 20, 60)),
+        ({1: (None, bound("open", 30, 60)), 4: (None, bound("open", None, 70))}, None, "open",
+         (None, None, 60)),
+        ({1: (None, bound("censored", 30))}, [1, 8], "open", (None, None, None)),
+        ({}, [1, 2], "open", (None, None, None)),
+        # the status follows from the heads
+        ({1: (20, FOUND), 2: (None, bound("pruned", 30))}, None, "found", (20, 20, 20)),
+        ({1: (20, FOUND), 2: (None, bound("censored", 30))}, None, "found", (20, 20, 20)),
+        ({1: (20, FOUND), 2: (None, bound("open", 30))}, None, "open", (20, 20, 20)),
+        ({1: (None, bound("censored", 20)), 2: (None, bound("censored", 30))}, None, "censored",
+         (None, 20, None)),
+        ({1: (None, bound("censored", 20)), 2: (None, bound("open", 30))}, None, "open",
+         (None, 20, None)),
+        ({1: (None, bound("censored", 20)), 2: (None, bound("inconsistent", 30))}, None,
+         "inconsistent", (None, 20, None)),
+        # an inconsistent head matters where it might be better than the best, an open one always
+        ({1: (20, FOUND), 2: (None, bound("inconsistent", 19, 40))}, None, "inconsistent", None),
+        ({1: (20, FOUND), 2: (None, bound("inconsistent", 20, 40))}, None, "found", None),
+        ({1: (20, FOUND), 2: (None, bound("inconsistent", None, 40))}, None, "inconsistent", None),
+        ({1: (20, FOUND), 2: (None, bound("inconsistent", 1)), 4: (None, {})}, None, "open", None),
+        ({1: (20, FOUND), 2: (None, bound("inconsistent", 1))}, [1, 2, 4], "open", None),
+        # of all heads those that were tried make the cell
+        ({3: (None, bound("censored", 33)), 5: (None, bound("censored", 35))}, "all", "censored",
+         (None, 33, None)),
+        ({3: (None, bound("censored", 33)), 7: (3, {})}, "all", "found", None),
+        ({}, "all", "open", (None, None, None)),
     ],
-)
-def test_the_status_of_a_cell_follows_from_its_heads(first: str, second: str, status: str) -> None:
-    study = made_up.study_of([(64, 16)], heads=[1, 2])
-    cell = study.cells[0]
-    d_k = 20 if first == "found" else None
-    rows = [
-        made_up.threshold_row(cell, 1, d_k, status=first, D_K_low=20, D_K_high=None),
-        made_up.threshold_row(cell, 2, None, status=second, D_K_low=30, D_K_high=None),
-    ]
+)  # fmt: skip
+def test_a_cell_follows_from_its_heads(
+    heads: dict[int, tuple[int | None, dict[str, Any]]],
+    listed: Any,
+    status: str,
+    ends: tuple[int | None, ...] | None,
+) -> None:
+    """By head count its d_k and what else is known; D_K and its ends."""
+    study = made_up.study_of([(64, 16)], heads=listed or sorted(heads))
+    rows = [made_up.threshold_row(study.cells[0], h, d_k, **own) for h, (d_k, own) in heads.items()]
     row = one_best(made_up.results_of(study, [], rows))
     assert row["status"] == status
-    assert pd.isna(row["D_K"]) == (first != "found")
+    if ends is not None:
+        told = [row[name] for name in ("D_K", "D_K_low", "D_K_high")]
+        assert [None if pd.isna(value) else value for value in told] == list(ends)
 
 
-@pytest.mark.parametrize(("low", "status"), [(16, "inconsistent"), (24, "found")])
-def test_an_inconsistent_head_matters_only_if_it_might_be_the_best(low: int, status: str) -> None:
-    study = made_up.study_of([(64, 16)], heads=[1, 2])
-    cell = study.cells[0]
-    doubt = {"status": "inconsistent", "D_K_low": low, "D_K_high": 40}
-    rows = [made_up.threshold_row(cell, 1, 20), made_up.threshold_row(cell, 2, None, **doubt)]
-    assert one_best(made_up.results_of(study, [], rows))["status"] == status
-
-
-def test_a_cell_without_a_threshold_stays() -> None:
-    study = made_up.study_of([(64, 16), (64, 32), (128, 16)], heads=[1, 2])
-    bounds = {"D_K_low": 30, "D_K_high": None, "status": "censored"}
-    rows = [made_up.threshold_row(study.cells[1], h, None, **bounds) for h in (1, 2)]
-    table = best(*_tables(made_up.results_of(study, [], rows)))
-    assert table["cell_id"].tolist() == [cell.cell_id for cell in study.cells]
-    assert table["status"].tolist() == ["open", "censored", "open"]
-    assert table["D_K"].isna().all()
-    assert table["D_K_low"].astype("object").where(table["D_K_low"].notna(), None).tolist() == [
-        None,
-        30,
-        None,
-    ]
-
-
-def test_a_cell_known_by_hand() -> None:
-    """Two heads are found within 10 % of each other; the paired test cannot tell them apart."""
-    study = made_up.study_of([(64, 16)], heads=[1, 2, 4], seeds=3)
-    (cell,) = study.cells
-    scores = {(1, 22): [0.995, 0.991, 0.996], (2, 10): [0.993, 0.992, 0.994]}
-    runs = [
-        made_up.run_row(cell, h, d_k, seed, score)
-        for (h, d_k), own in scores.items()
-        for seed, score in enumerate(own)
-    ]
-    thresholds = [
-        made_up.threshold_row(cell, 1, 22, mean_score=0.994, n_seeds=3, D_K_low=21, D_K_high=25),
-        made_up.threshold_row(
-            cell,
-            2,
-            10,
-            mean_score=0.993,
-            n_seeds=3,
-            D_K_low=18,
-            D_K_high=26,
-            confirmed=True,
-            D_K_first=18,
-        ),
-        made_up.threshold_row(cell, 4, None, status="pruned", D_K_low=24, D_K_high=None),
-    ]
-    results = made_up.results_of(study, runs, thresholds)
-    expected = pd.DataFrame(
-        {
-            "cell_id": [cell.cell_id],
-            "model": ["max"],
-            "graph": ["permutation"],
-            "m": [64],
-            "d_model": [16],
-            "degree": [1],
-            "n_edges": [64],
-            "D_K": [20],
-            "D_K_low": [18],
-            "D_K_high": [25],
-            "h_star": [2],
-            "h_low": [1],
-            "h_high": [2],
-            "d_k": [10],
-            "status": ["found"],
-            "mean_score": [0.993],
-            "n_seeds": [3],
-            "certificate": [thresholds[1]["certificate"]],
-            "max_steps": [20_000],
-            "confirmed": [True],
-            "D_K_first": [18],
-        }
-    )
-    text = ["cell_id", "model", "graph", "status", "certificate", "confirmed"]
-    whole = [name for name in expected if name not in (*text, "mean_score")]
-    expected = expected.astype(dict.fromkeys(text, "object") | dict.fromkeys(whole, "Int64"))
-    pd.testing.assert_frame_equal(best(*_tables(results)), expected)
-    pd.testing.assert_frame_equal(best_of(results), expected)
-
-    same = {"cell_id": [cell.cell_id] * 2, "m": [64] * 2, "d_model": [16] * 2, "degree": [1] * 2}
-    p_value = stats.ttest_rel(scores[1, 22], scores[2, 10]).pvalue
-    pool = pd.DataFrame(
-        {
-            **same,
-            "h": [1, 2],
-            "d_k": [22, 10],
-            "D_K": [22, 20],
-            "mean_score": [0.994, 0.993],
-            "n_common": [3, 3],
-            "mean_difference": [0.001, 0.0],
-            "p_value": [p_value, np.nan],
-            "retained": [True, True],
-            "rule": ["paired t-test", "best"],
-        }
-    )
-    whole = ["m", "d_model", "degree", "h", "d_k", "D_K", "n_common"]
-    pool = pool.astype(dict.fromkeys(["cell_id", "rule"], "object") | dict.fromkeys(whole, "Int64"))
-    pd.testing.assert_frame_equal(head_pool(*_tables(results)), pool)
-
-
-def test_without_a_threshold_the_bounds_are_the_smallest_of_all_heads() -> None:
-    study = made_up.study_of([(64, 16)], heads=[1, 2, 4])
-    (cell,) = study.cells
-    bounds = {1: (30, 60), 2: (20, 80), 4: (None, 70)}
-    rows = [
-        made_up.threshold_row(cell, h, None, D_K_low=low, D_K_high=high)
-        for h, (low, high) in bounds.items()
-    ]
-    row = one_best(made_up.results_of(study, [], rows))
-    assert (row["D_K_high"], row["status"]) == (60, "open")
-    assert pd.isna(row["D_K_low"]), "h = 4 excludes nothing"
-    two = made_up.study_of([(64, 16)], heads=[1, 2])
-    assert one_best(made_up.results_of(two, [], rows))["D_K_low"] == 20
-    four = made_up.study_of([(64, 16)], heads=[1, 2, 8])
-    row = one_best(made_up.results_of(four, [], rows))
-    assert pd.isna(row["D_K_low"]), "h = 8 was not tried"
-
-
-def test_of_all_heads_those_that_were_tried_make_the_cell() -> None:
-    study = made_up.study_of([(64, 16)], heads="all")
-    (cell,) = study.cells
-    censored = {"status": "censored", "D_K_high": None}
-    rows = [made_up.threshold_row(cell, h, None, D_K_low=30 + h, **censored) for h in (3, 5)]
-    row = one_best(made_up.results_of(study, [], rows))
-    assert (row["status"], row["D_K_low"]) == ("censored", 33)
-    assert one_best(made_up.results_of(study, [], []))["status"] == "open"
-    found = [*rows, made_up.threshold_row(cell, 7, 3)]
-    assert one_best(made_up.results_of(study, [], found))["status"] == "found"
-
-
-@pytest.mark.parametrize(
-    ("low", "status"), [(19, "inconsistent"), (20, "found"), (None, "inconsistent")]
-)
-def test_an_inconsistent_head_is_doubtful_only_below_D_K(low: int | None, status: str) -> None:
-    study = made_up.study_of([(64, 16)], heads=[2, 4])
-    doubt = {"status": "inconsistent", "D_K_low": low, "D_K_high": 40}
-    cell = study.cells[0]
-    rows = [made_up.threshold_row(cell, 2, 10), made_up.threshold_row(cell, 4, None, **doubt)]
-    assert one_best(made_up.results_of(study, [], rows))["status"] == status
-
-
-def test_an_open_head_keeps_the_cell_open_whatever_the_others_are() -> None:
-    study = made_up.study_of([(64, 16)], heads=[1, 2, 4])
-    cell = study.cells[0]
-    doubt = made_up.threshold_row(cell, 2, None, status="inconsistent", D_K_low=1)
-    rows = [made_up.threshold_row(cell, 1, 20), doubt, made_up.threshold_row(cell, 4, None)]
-    assert one_best(made_up.results_of(study, [], rows))["status"] == "open"
-    assert one_best(made_up.results_of(study, [], rows[:2]))["status"] == "open", "h = 4 is missing"
-
-
-def test_two_common_seeds_are_enough_for_a_test() -> None:
-    ours, theirs = [0.993, 0.992, 0.991], [0.994, 0.995]
-    row = pool_of(cell_of({(4, 5): ours, (2, 11): theirs}))[2]
-    assert (row["n_common"], row["rule"]) == (2, "paired t-test")
-    assert row["p_value"] == pytest.approx(stats.ttest_rel(theirs, ours[:2]).pvalue)
-    assert row["mean_difference"] == pytest.approx(0.002)
-
-
-def _tables(results: Any) -> tuple[Any, Any, Any]:
-    return results.thresholds, results.runs, results.study
-
-
-def test_rows_of_other_studies_do_not_matter() -> None:
+def test_rows_of_other_studies_and_the_order_of_rows_do_not_matter() -> None:
     wide = made_up.study_of([(64, 16), (64, 32), (128, 64)])
     narrow = made_up.study_of([(64, 32)])
     everything, alone = made_up.search_all(wide), made_up.search_all(narrow)
-    from_all = best(everything.thresholds, everything.runs, narrow)
+    thresholds, runs = (
+        table.sample(frac=1, random_state=1) for table in (everything.thresholds, everything.runs)
+    )
+    from_all = best(thresholds, runs, narrow)
     pd.testing.assert_frame_equal(from_all, best(*_tables(alone)))
-
-
-@pytest.mark.parametrize("places", [[(64, 16), (64, 32)], []])
-def test_plain_rows_serve_as_well_as_stored_tables(places: list[tuple[int, int]]) -> None:
-    study = made_up.study_of([(64, 16), (64, 32)])
-    stored = made_up.search_all(study)
-    if not places:
-        stored = made_up.results_of(study, [], [])
-    runs, thresholds = (
-        pd.DataFrame(
-            table.astype("object").where(table.notna(), None).to_dict("records"),
-            columns=table.columns,
-            dtype="object",
-        )
-        for table in (stored.runs, stored.thresholds)
-    )
-    pd.testing.assert_frame_equal(best(thresholds, runs, study), best(*_tables(stored)))
-    untyped = replace(stored, thresholds=thresholds)
-    assert threshold_records(untyped) == threshold_records(stored)
-    plain = curves(runs, study).astype({"cell_id": "object"})
-    pd.testing.assert_frame_equal(
-        plain, curves(stored.runs, study).astype({"cell_id": "object"}), check_column_type=False
-    )
-
-
-def test_the_order_of_rows_does_not_matter() -> None:
-    results = made_up.search_all(made_up.study_of([(64, 16), (64, 32)]))
-    table = best(*_tables(results))
-    shuffled = best(
-        results.thresholds.sample(frac=1, random_state=1),
-        results.runs.sample(frac=1, random_state=2),
-        results.study,
-    )
-    pd.testing.assert_frame_equal(table, shuffled)
 
 
 THRESHOLD_KEYS = (

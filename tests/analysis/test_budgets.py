@@ -13,7 +13,6 @@ from scipy import optimize
 
 from rgr_dist.analysis.budgets.section import section
 from rgr_dist.analysis.budgets.step_limits import families, gains, limit_of, limits, verdict
-from rgr_dist.analysis.report.publish import report, write_report
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
 from tests.analysis import made_up
@@ -98,16 +97,6 @@ def test_what_limits_a_cell_and_what_an_endless_budget_would_need() -> None:
     assert "at 2 of 2 cells" in paragraphs(section(results))[0]
 
 
-def test_a_study_of_one_limit_says_that_it_does_not_ask() -> None:
-    study = study_of([(64, 16)], [1000])
-    results = made_up.results_of(study, [], [made_up.threshold_row(study.cells[0], 1, 20)])
-    table = limits(results)
-    assert table.empty
-    assert section(results) is None
-    page, _ = report(results)
-    assert "whether more training would lower it, this study does not ask." in page
-
-
 def curve(limit: float, a: float, b: float, n: int = 8) -> tuple[list[float], list[float]]:
     steps = [5000.0 * 2**i for i in range(n)]
     return steps, [limit + a * (step / 5000) ** -b for step in steps]
@@ -165,14 +154,3 @@ def test_thresholds_of_many_heads_are_rounded_up_and_the_limit_is_not_above_what
     limit = limit_of(steps, rounded, low, rounded, heads)
     assert limit.low <= 45.0 <= limit.high <= 48.0
     assert limit.low > 40
-
-
-def test_the_page_shows_the_budgets(tmp_path: Any) -> None:
-    study = study_of([(64, 16), (64, 32)])
-    d_k = {1: [None, 40, 30, 25, 24], 2: [20, 12, 9, 8, 8], 4: [9, 8, 6, 5, 4]}
-    page = write_report(results_of(study, d_k), tmp_path).read_text()
-    assert "Capacity or training time?" in page
-    for name in ("training-time.svg", "one-head.svg", "gains.csv", "limits.csv"):
-        assert (tmp_path / name).exists()
-    table = pd.read_csv(tmp_path / "gains.csv")
-    assert table["D_K_one"].isna().tolist() == ([True] + [False] * 4) * 2

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from rgr_dist import paper
-from rgr_dist.analysis.runs import cost
 from rgr_dist.analysis.thresholds.best import best
 from rgr_dist.analysis.thresholds.comparable import compare, is_papers, laws_for
 from rgr_dist.study.from_yaml import parse_study
@@ -28,33 +26,6 @@ def test_agreement_is_one_step_of_d_k(d_k: int, agrees: bool) -> None:
     assert row["agrees"] == agrees
 
 
-def test_cells_the_paper_lacks_are_left_out_and_open_ones_have_no_verdict() -> None:
-    study = made_up.study_of([(64, 16), (96, 24)], heads=[4])
-    results = made_up.results_of(study, [], [])
-    (row,) = compare(best(results.thresholds, results.runs, study), study).to_dict("records")
-    assert (row["m"], row["paper_D_K"], row["paper_d_k"]) == (64, 20, 5)
-    assert pd.isna(row["agrees"])
-    assert pd.isna(row["difference"])
-
-
-def test_wide_cells_are_held_against_the_fit_of_the_wide_ones() -> None:
-    def theirs(*places: tuple[int, int], **search: Any) -> dict[str, paper.PublishedLaw]:
-        return laws_for(made_up.study_of(list(places), **search))
-
-    assert theirs((64, 16), (128, 32))["D_K"].slope == 0.966
-    assert theirs((128, 16), (128, 32))["D_K"].slope == 1.19
-    assert theirs((64, 16), mode="grid", heads=[1], D_K=[8]) == {}
-
-
-def test_what_a_study_took_holds_the_seeds_of_its_retests() -> None:
-    study = made_up.study_of([(64, 16)], heads=[1], extra_seeds=5)
-    (cell,) = study.cells
-    rows = [made_up.run_row(cell, 1, 20, seed, 0.9) for seed in (0, 9, 14, 15)]
-    taken = cost(made_up.results_of(study, rows, []).runs, study).iloc[0]
-    assert (taken["runs"], taken["probes"], taken["spared"]) == (3, 1, 8)
-    assert taken["steps"] == sum(row["steps"] for row in rows[:3])
-
-
 def test_a_comparison_known_by_hand() -> None:
     study = made_up.study_of([(64, 16), (96, 16), (128, 16), (64, 64)], heads=[1, 4])
     one, _, two, three = study.cells
@@ -62,28 +33,15 @@ def test_a_comparison_known_by_hand() -> None:
     rows += [made_up.threshold_row(cell, 1, None) for cell in (one, two, three)]
     results = made_up.results_of(study, [], rows)
     table = compare(best(results.thresholds, results.runs, study), study)
-    expected = pd.DataFrame(
-        {
-            "cell_id": pd.Series([one.cell_id, two.cell_id, three.cell_id], dtype="object"),
-            "m": [64, 128, 64],
-            "d_model": [16, 16, 64],
-            "D_K": [24, 84, None],
-            "paper_D_K": [20, 88, 5],
-            "difference": [4, -4, None],
-            "step": [4, 8, None],
-            "h_star": [4, 4, None],
-            "paper_h": [4, 8, 1],
-            "d_k": [6, 21, None],
-            "paper_d_k": [5, 11, 5],
-        }
-    ).astype(dict.fromkeys(paper_columns(), "Int64"))
-    expected["agrees"] = pd.array([True, True, None], dtype="boolean")
-    pd.testing.assert_frame_equal(table, expected)
-
-
-def paper_columns() -> list[str]:
-    sizes = ["m", "d_model", "D_K", "paper_D_K", "difference", "step", "h_star", "paper_h"]
-    return [*sizes, "d_k", "paper_d_k"]
+    assert list(table["cell_id"]) == [one.cell_id, two.cell_id, three.cell_id]
+    columns = "m d_model D_K paper_D_K difference step h_star paper_h d_k paper_d_k agrees"
+    assert list(table) == ["cell_id", *columns.split()]
+    told = table.astype("object").where(table.notna(), None).drop(columns="cell_id")
+    assert told.values.tolist() == [
+        [64, 16, 24, 20, 4, 4, 4, 4, 6, 5, True],
+        [128, 16, 84, 88, -4, 8, 4, 8, 21, 11, True],
+        [64, 64, None, 5, None, None, None, 1, None, 5, None],
+    ]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +78,8 @@ def test_laws_are_compared_by_model_and_graph() -> None:
         return laws_for(parse_study({"name": "x", "model": model, "cells": cells} | graphs))
 
     assert theirs() == paper.LAWS | {"D_K": paper.LAWS["D_K_wide"]}
-    assert laws_for(made_up.study_of([(128, 16)])) == paper.LAWS
+    assert laws_for(made_up.study_of([(128, 16), (128, 32)])) == paper.LAWS, "narrow ones too"
+    assert laws_for(made_up.study_of([(64, 16)], mode="grid", heads=[1], D_K=[8])) == {}
     assert theirs("softmax") == {}
     assert theirs(family="regular", degree=[4, 16]) == {"D_K": paper.DENSE_LAW}
     assert theirs(family="regular", degree=[4, 17]) == {"D_K_sparse": paper.DENSE_LAW}

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from rgr_dist.analysis.report.publish import write_report
 from rgr_dist.analysis.thresholds.best import best
-from rgr_dist.analysis.thresholds.certificates import certificate_words
 from rgr_dist.analysis.transitions.probes import probes as curves
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
@@ -59,24 +55,6 @@ def test_a_tie_goes_to_the_smaller_error() -> None:
     results = some_results(study, {1: 0.49, 4: 0.42, 8: 0.45})
     (row,) = best(results.thresholds, results.runs, study).to_dict("records")
     assert (row["D_K"], row["h_star"], row["mean_score"]) == (32, 4, 0.42)
-
-
-@pytest.mark.parametrize(
-    ("fail", "words"),
-    [
-        (
-            {"d_k": 5, "D_K": 5, "mean_score": 0.7, "n_seeds": 8},
-            "passes at 6 (10 seeds, mean 0.4500), fails at 5 (mean ≥ 0.5600 after 8 seeds)",
-        ),
-        (
-            {"d_k": 5, "D_K": 5, "mean_score": None, "n_seeds": 2},
-            "passes at 6 (10 seeds, mean 0.4500), fails at 5 (2 seeds)",
-        ),
-    ],
-)
-def test_a_certificate_of_errors_in_words(fail: dict[str, Any], words: str) -> None:
-    passed = {"d_k": 6, "D_K": 6, "mean_score": 0.45, "n_seeds": 10}
-    assert certificate_words(json.dumps({"pass": passed, "fail": fail}), 10, True) == words
 
 
 def test_the_report_says_that_lower_is_better(tmp_path: Path) -> None:

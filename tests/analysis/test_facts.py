@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from rgr_dist.analysis.facts import tables as facts
-from rgr_dist.analysis.facts.statements import statements
 from rgr_dist.analysis.load import open_results
-from rgr_dist.analysis.report.publish import report
 from rgr_dist.analysis.thresholds.database_ranks import database_rank
-from rgr_dist.analysis.thresholds.listing import best_records, threshold_records
 from rgr_dist.engines.choose import make_engine
 from rgr_dist.open_study import OpenStudy
 from rgr_dist.planning.portfolio import Feed, open_portfolio, stored_runs
@@ -94,42 +89,6 @@ def test_the_bounds_on_a_database_hold_its_rank(trained: tuple[Study, Store]) ->
         assert np.linalg.matrix_rank(own.reshape(own.shape[0], -1)) <= 3
 
 
-def test_a_threshold_has_both_sides_of_its_certificate(trained: tuple[Study, Store]) -> None:
-    study, store = trained
-    results = open_results(study, store)
-    rows = facts.rows_of_facts(results)
-    assert [(row["facts"], row["d_qk"]) for row in rows] == [
-        (cell.m, d_qk) for cell in study.cells for d_qk in (1, 2)
-    ]
-    means = results.searched.groupby(["cell_id", "d_k", "d_vo"])["score"].mean()
-    for row in rows:
-        if row["status"] != "found":
-            continue
-        at = row["cell_id"], row["d_qk"]
-        assert means[(*at, row["d_vo"])] >= 0.8
-        if row["d_vo"] > 1:
-            assert means[(*at, row["d_vo"] - 1)] < 0.8
-            assert row["D_V_fails"] == row["D_V"] - 1
-        assert row["parameters"] == 2 * 6 * (row["d_qk"] + row["d_vo"])
-    for record in best_records(results):
-        own = [one["D_V"] for one in rows if one["cell"] == record["cell"] and one["D_V"]]
-        assert record["D_V"] == min(own, default=None)
-    json.dumps(threshold_records(results), allow_nan=False)
-
-
-def test_the_page_has_the_frontier_the_ranks_and_each_statement(
-    trained: tuple[Study, Store],
-) -> None:
-    page, files = report(open_results(*trained))
-    for text in ('id="settings"', "Threshold against rank bound", "What the summary states",
-                 "a full grid of every", "τ = 0.95 matches rank best",
-                 "trained for at most 30 steps"):  # fmt: skip
-        assert text in page
-    named = {"frontier.svg", "ranks.svg", "taus.svg", "thresholds.csv", "statements.csv"}
-    assert named <= set(files)
-    assert "None" not in page.partition("<script")[0]
-
-
 def test_a_study_of_facts_is_an_object_as_any_other(trained: tuple[Study, Store]) -> None:
     opened = OpenStudy(*trained)
     thresholds = opened.thresholds()
@@ -169,34 +128,3 @@ def test_the_law_recovers_the_exponent_that_the_thresholds_were_made_with() -> N
         assert law.exponent_low <= made <= law.exponent_high
         assert law.exponent == pytest.approx(made, rel=0.1)
     assert facts.laws(rows[:2], rows[0]["study"]) == [], "two sizes leave the exponent open"
-
-
-def frontier(widths: dict[int, int]) -> list[dict[str, Any]]:
-    return [{"cell_id": "one", "d_qk": d_qk, "d_vo": d_vo} for d_qk, d_vo in widths.items()]
-
-
-@pytest.mark.parametrize(
-    ("widths", "follows", "routes"),
-    [
-        ({1: 9, 2: 6, 4: 6, 8: 6}, "supported", "supported"),
-        ({1: 32, 2: 16, 4: 8, 8: 4}, "mixed", "mixed"),
-        ({8: 6}, "not asked by this study", "not asked by this study"),
-    ],
-)
-def test_a_verdict_follows_from_the_frontier(
-    widths: dict[int, int], follows: str, routes: str
-) -> None:
-    told = statements(frontier(widths), [], "d_qk")
-    assert [row["verdict"] for row in told[:2]] == [follows, routes]
-
-
-def test_inflation_is_claimed_only_where_a_lower_bound_exceeds_an_upper_one() -> None:
-    layer = {"rank_logits": 8, "rank_bound": 24, "by_tau": [[0.5, 1.0, 8], [0.95, 0.9, 9]]}
-    plain = statements([], [{**layer, "rank_argmax": 24}], "d_qk")[3]
-    inflated = statements([], [{**layer, "rank_argmax": 25}], "d_qk")[3]
-    assert (plain["verdict"], inflated["verdict"]) == ("not seen", "supported")
-    at = facts.by_tau([{**layer, "rank_argmax": 25}])
-    assert [(row["tau"], row["accuracy"], row["gap"]) for row in at] == [
-        (0.5, 1.0, 0.0), (0.95, 0.9, 1.0),
-    ]  # fmt: skip
-    assert isinstance(pd.DataFrame(at), pd.DataFrame)

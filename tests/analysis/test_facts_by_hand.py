@@ -9,26 +9,15 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from rgr_dist.analysis.drawing.panel import Panel
 from rgr_dist.analysis.facts import tables as facts
-from rgr_dist.analysis.facts.figures import draw_laws, draw_ranks, draw_taus
 from rgr_dist.analysis.facts.statements import statements
-from rgr_dist.analysis.heads.by_heads import heads_of
-from rgr_dist.analysis.heads.figures import draw_thresholds_by_head
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.thresholds.listing import best_records
-from rgr_dist.analysis.thresholds.rows import cells_of
 from rgr_dist.store.schema import RUNS, THRESHOLDS
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
 from tests.analysis.made_up import frame
 from tests.analysis.test_facts import TINY, rows_of
-
-EMPTY: dict[str, Any] = dict.fromkeys(
-    ("graph", "degree", "D_K", "D_K_low", "D_K_high", "because", "limited_by", "fresh_mean",
-     "fresh_seeds", "D_K_first", "D_V_first", "confirmed", "mean_score", "n_seeds", "certificate",
-     "d_vo", "D_V", "D_V_low", "D_V_high")
-)  # fmt: skip
 
 
 def made_up() -> tuple[Study, StudyResults]:
@@ -47,8 +36,7 @@ def made_up() -> tuple[Study, StudyResults]:
         (2, 1): {"status": "open"},
     }  # fmt: skip
     rows = [
-        EMPTY
-        | {"cell_id": cell.cell_id, "model": "facts", "m": cell.m, "d_model": cell.d_model}
+        {"cell_id": cell.cell_id, "model": "facts", "m": cell.m, "d_model": cell.d_model}
         | {"n_edges": cell.m, "max_steps": cell.training.max_steps, "h": 1, "d_k": d_qk}
         | told[at, d_qk]
         for at, cell in enumerate(study.cells)
@@ -119,93 +107,6 @@ def test_means_at_each_tau() -> None:
         {"tau": 0.5, "accuracy": 0.75, "rank": 6.0, "above_bound": 1, "gap": 1.0, "n": 2},
         {"tau": 0.9, "accuracy": 0.375, "rank": 4.0, "above_bound": 0, "gap": 2.0, "n": 2},
     ]
-    figure = draw_taus(facts.by_tau(rows), 6.0)
-    accuracy, ranks = figure.panels
-    assert [(point.x, point.y) for point in accuracy.points] == [(0.5, 0.75), (0.9, 0.375)]
-    assert [point.text for point in ranks.points] == ["τ = 0.5\nrank 6.000", "τ = 0.9\nrank 4.000"]
-    assert [line.look for line in accuracy.lines] == ["series"]
-    level, series = ranks.lines
-    assert (level.look, {y for _, y in level.points}) == ("target", {6.0})
-    assert series.points == ((0.5, 6.0), (0.9, 4.0))
-
-
-def row_of(anchor: str, d_qk: int, D_V: int | None, ends: tuple, **more: Any) -> dict[str, Any]:
-    return {
-        "anchor": anchor, "text": f"{anchor} {d_qk}", "d_qk": d_qk, "h": 2, "D_V": D_V,
-        "d_vo": None if D_V is None else D_V // 2, "D_V_low": ends[0], "D_V_high": ends[1],
-        "status": "found" if D_V else "censored", "facts": 64, "rank_high": 16.0,
-        "layer_rank_bound": 32.0, "database": "partial", **more,
-    }  # fmt: skip
-
-
-ROWS = [
-    row_of("b", 4, 8, (6, None)),
-    row_of("a", 4, 10, (8, 14), status="open", facts=128, database="low-rank", rank_high=4.0),
-    row_of("a", 1, None, (20, None), facts=128, database="low-rank"),
-    row_of("a", 2, None, (None, None)),
-]
-
-
-def marks(panel: Panel) -> list[tuple]:
-    return [(p.cell, p.x, p.y, p.low, p.high, p.arrow, p.hollow, p.h, p.text) for p in panel.points]
-
-
-def test_the_frontier_is_drawn_as_it_is_tabled() -> None:
-    study, results = made_up()
-    figure = draw_thresholds_by_head(cells_of(results), heads_of(results), study.search.sizes)
-    assert figure.name == "frontier"
-    open_, found = figure.panels  # by size; a cell of which nothing is known has none
-    assert (open_.title[1], found.title[1]) == ("open", "D_V* = 3 at d_qk* = 2")
-    assert [(p.x, p.y, p.low, p.high, p.arrow, p.hollow, p.h) for p in found.points] == [
-        (1, 3, 2, 4, False, False, 1),
-        (2, 3, 3, 3, False, False, 2),
-    ]
-    assert [(p.x, p.y, p.arrow, p.hollow) for p in open_.points] == [
-        (1, 5, True, False),  # censored: wider than every width allowed
-        (2, 2, True, True),
-    ]
-    *equal, best = [line for line in found.lines if line.look == "guide"]
-    totals = [{round(x + y, 9) for x, y in line.points} for line in equal]
-    assert totals == [{4.0 * 2**i} for i in range(len(totals))], "each of one number of parameters"
-    assert {y for _, y in best.points} == {3}
-    assert [line.points for line in found.lines if line.look == "series"] == [((1, 3), (2, 3))]
-
-
-def test_ranks_and_laws_are_drawn_as_they_are_tabled() -> None:
-    figure = draw_ranks(ROWS, "d_qk")
-    (panel,) = figure.panels
-    assert [(p.cell, p.x, p.y, p.h) for p in panel.points] == [
-        ("b", 16.0, 32.0, 4),
-        ("a", 4.0, 32.0, 4),
-    ]
-    (equal,) = panel.lines
-    assert all(x == y for x, y in equal.points)
-    assert [key.text for key in figure.legend] == ["d_qk = 4", "equality"]
-    on_facts, on_rank = draw_laws(ROWS[:3], []).panels
-    assert marks(on_facts) == [
-        ("b", 64.0, 8.0, 6.0, 8.0, False, False, 1, "b 4"),
-        ("a", 128.0, 10.0, 8.0, 14.0, False, True, 2, "a 4"),
-        ("a", 128.0, 20.0, None, None, True, False, 2, "a 1"),
-    ]
-    assert [p.x for p in on_rank.points] == [16.0, 4.0, 16.0]
-    assert on_facts.lines == on_rank.lines == ()
-
-
-def test_a_law_is_drawn_in_the_panel_of_its_predictor() -> None:
-    rows = rows_of(lambda n: math.ceil(n**0.75 / 4))
-    study = rows[0]["study"]
-    shown = [
-        {"anchor": row["cell_id"], "text": "", "D_V_low": None, "D_V_high": None, **row}
-        for row in rows
-    ]
-    fitted = facts.laws(rows, study)
-    for law, panel in zip(fitted, draw_laws(shown, fitted).panels, strict=True):
-        (line,) = panel.lines
-        assert law.factor is not None
-        assert law.exponent is not None
-        for x, y in line.points:
-            assert y == pytest.approx(law.factor * x**law.exponent)
-        assert (line.points[0][0], line.points[-1][0]) == pytest.approx((panel.x.low, panel.x.high))
 
 
 def frontier(cell: str, widths: dict[int, int | None]) -> list[dict[str, Any]]:

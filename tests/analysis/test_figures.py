@@ -6,7 +6,6 @@ import re
 import xml.etree.ElementTree as ET
 from typing import Any
 
-import numpy as np
 import pytest
 
 from rgr_dist.analysis.budgets import section as training_time
@@ -15,10 +14,7 @@ from rgr_dist.analysis.drawing.panel import Figure, Panel, Point
 from rgr_dist.analysis.drawing.scales import log2_axis
 from rgr_dist.analysis.heads import section as heads
 from rgr_dist.analysis.laws import section as laws
-from rgr_dist.analysis.laws.fits import fits_of
 from rgr_dist.analysis.load import StudyResults
-from rgr_dist.analysis.splits import section as accuracy
-from rgr_dist.analysis.splits.accuracy import splits_of
 from rgr_dist.analysis.transitions import section as transitions
 from rgr_dist.analysis.transitions.probes import probes_of
 from rgr_dist.study.from_yaml import parse_study
@@ -48,31 +44,25 @@ def cells_of(panel: Panel) -> dict[str | None, Point]:
 
 
 FOUR = ((64, 16, 6), (64, 32, 2), (128, 16, 21), (128, 32, 5))
-SCALES = {"m64-d16": 24, "m64-d32": 12, "m128-d16": 56, "m128-d32": 28}
 
 
-def test_the_main_figure_has_the_cells_their_ratios_and_the_papers() -> None:
-    figure = figure_of(laws.law(searched(*FOUR)), "law")
-    width, ratio = figure.panels
-    D_K = {"m64-d16": 24, "m64-d32": 8, "m128-d16": 84, "m128-d32": 20}
-    for panel, by in ((width, dict.fromkeys(SCALES, 1)), (ratio, SCALES)):
-        points = cells_of(panel)
-        assert set(points) == set(SCALES)
-        for cell, point in points.items():
-            assert point.x == SCALES[str(cell)]
-            values = np.array([D_K[str(cell)] + off for off in (0, -4, 8)]) / by[str(cell)]
-            assert (point.y, point.low, point.high) == pytest.approx(tuple(values))
-            assert point.h == 4
-        papers = {point.cell: point.y for point in panel.points if point.look == "paper"}
-        implied = {"m64-d16": 20, "m64-d32": 6, "m128-d16": 88, "m128-d32": 21}
-        assert papers == pytest.approx({cell: D / by[cell] for cell, D in implied.items()})
-    series = {line.label: line.points for line in width.lines if line.look == "series"}
-    assert series == {
-        "d_model = 16": ((24, 24), (56, 84)),
-        "d_model = 32": ((12, 8), (28, 20)),
-    }
-    assert width.x == ratio.x
-    assert width.x.label == "m′ log₂ m / d_model"
+def test_the_figures_of_laws_have_the_cells_their_ratios_and_the_papers() -> None:
+    results = searched(*FOUR)
+    law, best = figure_of(laws.law(results), "law"), figure_of(heads.section(results), "heads")
+    (width, ratio), (h_star,) = law.panels, best.panels
+    cells = {"m64-d16": (24, 24), "m64-d32": (12, 8), "m128-d16": (56, 84), "m128-d32": (28, 20)}
+    implied = {"m64-d16": 20, "m64-d32": 6, "m128-d16": 88, "m128-d32": 21}
+    for panel, is_ratio in ((width, False), (ratio, True)):
+        papers = {point.cell: point for point in panel.points if point.look == "paper"}
+        for cell, point in cells_of(panel).items():
+            scale, D_K = cells[str(cell)]
+            by = scale if is_ratio else 1
+            told = (point.x, point.y, point.low, point.high, papers[cell].y)
+            ends = (D_K, D_K - 4, D_K + 8, implied[str(cell)])
+            assert told == pytest.approx((scale, *(end / by for end in ends)))
+    assert cells_of(width).keys() == cells_of(ratio).keys() == cells.keys()
+    loads = {cell: (point.x, point.y) for cell, point in cells_of(h_star).items()}
+    assert loads == {"m64-d16": (4, 4), "m64-d32": (2, 4), "m128-d16": (8, 4), "m128-d32": (4, 4)}
 
 
 def test_a_label_stands_where_no_cell_is_in_its_way() -> None:
@@ -80,17 +70,6 @@ def test_a_label_stands_where_no_cell_is_in_its_way() -> None:
     figure = figure_of(laws.law(searched(*cells)), "law")
     before = {line.label: line.before for line in figure.panels[0].lines if line.label}
     assert before == {"d_model = 16": True, "d_model = 32": False, "d_model = 64": False}
-
-
-def test_a_law_is_drawn_as_it_is_fitted() -> None:
-    results = searched(*FOUR)
-    figure = figure_of(laws.law(results), "law")
-    (fit,) = [fit for fit in fits_of(results).laws if fit.name == "D_K"]
-    assert fit.slope is not None
-    for panel, each in ((figure.panels[0], False), (figure.panels[1], True)):
-        (paper,) = [line for line in panel.lines if line.look == "paper"]
-        for x, y in paper.points:
-            assert y == pytest.approx(1.19 if each else 1.19 * x)
 
 
 def test_a_cell_without_a_threshold_is_an_arrow_from_its_bound() -> None:
@@ -119,45 +98,6 @@ def test_an_open_cell_is_hollow() -> None:
         "m64-d16": True,
         "m64-d32": False,
     }
-
-
-def test_the_figure_of_heads_sets_cells_of_one_compression_side_by_side() -> None:
-    (panel,) = figure_of(heads.section(searched(*FOUR)), "heads").panels
-    points = cells_of(panel)
-    assert {cell: point.x for cell, point in points.items()} == {
-        "m64-d16": 4,
-        "m64-d32": 2,
-        "m128-d16": 8,
-        "m128-d32": 4,
-    }
-    assert points["m64-d16"].dodge == -points["m128-d32"].dodge != 0
-    assert points["m64-d32"].dodge == 0
-    assert {point.y for point in points.values()} == {4}
-    (paper,) = [line for line in panel.lines if line.look == "paper"]
-    assert all(y == pytest.approx(1.65 * x - 6.64) for x, y in paper.points)
-    assert min(y for _, y in paper.points) > 0, "a logarithmic axis has no room for less"
-
-
-def test_thresholds_by_head_show_what_is_known_of_each() -> None:
-    study = made_up.study_of([(64, 16)], heads=[1, 2, 4, 8])
-    (cell,) = study.cells
-    rows = [
-        made_up.threshold_row(cell, 1, None, status="censored", D_K_low=97, D_K_high=None),
-        made_up.threshold_row(cell, 2, 12, D_K_low=22, D_K_high=26),
-        made_up.threshold_row(cell, 4, 5),
-        made_up.threshold_row(cell, 8, None, status="pruned", D_K_low=24, D_K_high=None),
-    ]
-    section = heads.section(made_up.results_of(study, [], rows))
-    (panel,) = figure_of(section, "splits").panels
-    assert [(p.h, p.y, p.arrow, p.low, p.high) for p in panel.points] == [
-        (1, 97, True, None, None),
-        (2, 24, False, 22, 26),
-        (4, 20, False, 20, 20),
-        (8, 24, True, None, None),
-    ]
-    (joined,) = [line for line in panel.lines if line.look == "series"]
-    assert joined.points == ((2, 24), (4, 20))
-    assert panel.title == ("(64, 16)", "D_K* = 20 at h* = 4")
 
 
 def test_a_panel_of_curves_shows_each_probe_the_target_and_D_K() -> None:
@@ -202,34 +142,6 @@ def test_a_grid_of_cells_is_laid_out_as_one(sizes: list[tuple[int, int]], column
     assert figure.columns == columns
     assert {panel.title[1] for panel in figure.panels} == {"no run yet"}
     assert not figure.legend
-
-
-def test_the_figure_of_accuracy_shows_means_runs_and_the_guess() -> None:
-    study = parse_study(
-        {"name": "made-up", "model": "transformer", "cells": [{"m": 64, "d_model": 16}]}
-        | {"context": {"length": 8}}
-        | {"search": {"mode": "grid", "D_K": [8, 16], "heads": [1, 2], "seeds": 2}}
-    )
-    (cell,) = study.cells
-    scores = {(1, 8): [0.5, 0.6], (1, 16): [0.7, 0.8], (2, 8): [0.65, 0.75]}
-    rows = [
-        made_up.run_row(cell, h, D_K // h, seed, score, null_rate=0.1 * seed)
-        for (h, D_K), own in scores.items()
-        for seed, score in enumerate(own)
-    ]
-    results = made_up.results_of(study, rows, [])
-    left, right = figure_of(accuracy.section(results), "accuracy").panels
-    runs = [(p.h, p.x, p.y) for p in left.points if p.faint]
-    assert runs == [(h, D_K, s) for (h, D_K), own in scores.items() for s in own]
-    means = {(p.h, p.x): (p.y, p.low, p.high) for p in left.points if not p.faint}
-    for row in splits_of(results).to_dict("records"):
-        values = (row["accuracy"], row["low"], row["high"])
-        assert means[row["h"], row["D_K"]] == pytest.approx(values)
-    assert [p.y for p in right.points] == [0, 0.1] * 3
-    assert {p.dodge for p in left.points if p.h == 1} == {-4.5}
-    (target,) = [line for line in left.lines if line.look == "target"]
-    assert {y for _, y in target.points} == {1 / 16}
-    assert [tick.text for tick in left.x.ticks] == ["8", "16"]
 
 
 def test_training_time_shows_every_limit_of_a_cell_and_the_others_the_largest() -> None:

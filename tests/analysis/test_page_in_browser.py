@@ -13,12 +13,11 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
 from rgr_dist.analysis.report.publish import comparison, write_page, write_report
-from rgr_dist.study.from_yaml import parse_study
 from tests.analysis import made_up
+from tests.analysis.odd_studies import GRID, ODD
 from tests.chromium import chromium, needs_chromium
 
 WIDTHS = (400, 1000, 1600)
-GRID = [(m, d_model) for m in (64, 128) for d_model in (16, 32, 64)]
 
 pytestmark = needs_chromium
 
@@ -106,58 +105,6 @@ def finished(six_cells: Any) -> Path:
     return path
 
 
-def odd_study(kind: str, folder: Path) -> Any:
-    """Results that a page must tell of though there is little or nothing to show."""
-    if kind == "empty":
-        return made_up.results_of(made_up.study_of(GRID), [], [])
-    if kind == "half done":
-        study = made_up.study_of(GRID[:4], heads=[1, 2])
-        first = study.cells[0]
-        rows = [
-            made_up.threshold_row(first, 1, 21),
-            made_up.threshold_row(first, 2, None, D_K_low=14, D_K_high=24),
-        ]
-        runs = [made_up.run_row(first, 2, 7, seed, 0.8) for seed in range(2)]
-        return made_up.results_of(study, runs, rows)
-    if kind == "all censored":
-        study = made_up.study_of(GRID[:4], heads=[1])
-        rows = [
-            made_up.threshold_row(c, 1, None, status="censored", D_K_low=97, D_K_high=None)
-            for c in study.cells
-        ]
-        runs = [made_up.run_row(c, 1, 96, seed, 0.9) for c in study.cells for seed in range(2)]
-        return made_up.results_of(study, runs, rows)
-    if kind == "one cell":
-        return made_up.search_all(made_up.study_of([(64, 16)]))
-    if kind == "one seed":
-        return made_up.search_all(made_up.study_of(GRID[:4], seeds=1))
-    if kind == "diverged":
-        study = made_up.study_of([(64, 16)], heads=[1])
-        lost = {"stop_reason": "diverged"}
-        runs = [made_up.run_row(study.cells[0], 1, 8, seed, None, **lost) for seed in range(3)]
-        failed = {"stop_reason": "failed", "error": "out of <b>memory</b>"}
-        runs.append(made_up.run_row(study.cells[0], 1, 8, 3, None, **failed))
-        return made_up.results_of(study, runs, [])
-    assert kind == "HTML in names"
-    graphs = []
-    for i in range(2):
-        file = folder / f"<img src=x onerror=alert({i})><b>&\"'.csv"
-        file.write_text(f"0,1\n1,{i + 2}\n")
-        graphs.append({"family": "edges", "file": str(file)})
-    study = parse_study(
-        {
-            "name": "made-up",
-            "cells": [{"m": 16, "d_model": 8, "graph": graph} for graph in graphs],
-            "search": {"heads": [1], "seeds": 2},
-        },
-        folder,
-    )
-    rows = [made_up.threshold_row(c, 1, 3) for c in study.cells]
-    markup = {"engine": "<script>alert(2)</script>", "device": "<img src=y onerror=alert(3)>"}
-    runs = [made_up.run_row(c, 1, 3, 0, 0.999, **markup) for c in study.cells]
-    return made_up.results_of(study, runs, rows)
-
-
 def fits(page: Page, width: int) -> bool:
     """Whether a page of that width neither scrolls sideways nor has parts that overlap."""
     page.set_viewport_size({"width": width, "height": 900})
@@ -194,24 +141,12 @@ KINDS = [
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_page_with_little_to_show_says_so(kind: str, tmp_path: Path, visit: Visit) -> None:
-    path = write_report(odd_study(kind, tmp_path), tmp_path / "report")
-    page = visit(path)
+def test_a_page_with_little_to_show_is_laid_out(kind: str, tmp_path: Path, visit: Visit) -> None:
+    page = visit(write_report(ODD[kind](tmp_path), tmp_path / "report"))
     assert fits(page, 400)
     assert fits(page, 1600)
-    said = {
-        "empty": "The study is not finished: 6 of 6 cells are open",
-        "half done": "The study is not finished: 4 of 4 cells are open",
-        "all censored": "No threshold in 4 cells: no head count passes at any width allowed.",
-        "one cell": "too few finished cells for a law",
-        "one seed": "With one seed nothing says how far another would move a threshold.",
-        "diverged": "1 run failed",
-        "HTML in names": "<script>alert(2)</script>",
-    }
-    text = page.inner_text("main")
-    assert said[kind] in text
-    assert (kind != "one seed") or "where seeds and the resolution" not in text
     if kind == "HTML in names":
+        assert "<script>alert(2)</script>" in page.inner_text("main")
         assert "<img src=x onerror=alert(0)>" in page.inner_text("#table-cells")
         assert page.locator("img").count() == 0
     sizes = page.evaluate(

@@ -30,42 +30,22 @@ def test_the_cost_in_words() -> None:
     )
 
 
-def test_settings_name_the_cells_that_differ() -> None:
-    study = parse_study(
-        {
-            "name": "made-up",
-            "cells": [
-                {"m": 64, "d_model": 16},
-                {"m": 128, "d_model": 16, "training": {"max_steps": 30_000}},
-                {"m": 256, "d_model": 16},
-            ],
-            "search": {"heads": [1, 2], "seeds": 3, "keep_within": None},
-        }
-    )
-    rows = settings(study)
+def test_settings_name_the_cells_that_differ_after_the_most_common_value() -> None:
+    steps = {(32, 16): 9, (64, 16): 7, (128, 16): 7, (256, 16): 7, (512, 16): 9, (512, 32): 8}
+    cells = [
+        {"m": m, "d_model": d_model, "training": {"max_steps": limit}}
+        for (m, d_model), limit in steps.items()
+    ]
+    search = {"heads": [1, 2], "seeds": 3, "keep_within": None}
+    rows = settings(parse_study({"name": "made-up", "cells": cells, "search": search}))
     told = dict(rows)
     assert rows[0] == ("training protocol version", str(PROTOCOL))
-    assert told["training.max_steps"] == "20,000, but 30,000 (m=128,d_model=16)"
-    assert told["model"] == "max"
-    assert told["graph.family"] == "permutation"
-    assert told["training.learning_rate"] == "0.001"
-    assert told["search.heads"] == "1, 2"
-    assert told["search.keep_within"] == "none"
-    assert told["search.intervals"] == "yes"
-    assert not {"m", "d_model", "training.tolerance", "training.batch_size"} & set(told)
-    order = [name for name, _ in rows]
-    assert order.index("search.mode") > order.index("training.max_steps")
-
-
-def test_the_most_common_value_stands_first() -> None:
-    cells = [{"m": 2**k, "d_model": 16, "training": {"max_steps": 7}} for k in (6, 7, 8)]
-    cells.insert(0, {"m": 32, "d_model": 16, "training": {"max_steps": 9}})
-    cells.append({"m": 512, "d_model": 16, "training": {"max_steps": 9}})
-    cells.append({"m": 512, "d_model": 32, "training": {"max_steps": 8}})
-    told = dict(settings(parse_study({"name": "made-up", "cells": cells})))
     assert told["training.max_steps"] == (
         "7, but 9 (m=32,d_model=16; m=512,d_model=16), 8 (m=512,d_model=32)"
     )
+    shown = {"graph.family": "permutation", "search.heads": "1, 2", "search.keep_within": "none"}
+    assert told | shown == told
+    assert not {"m", "d_model", "training.tolerance", "training.batch_size"} & set(told)
 
 
 def test_origins_count_what_trained_the_runs() -> None:
@@ -96,31 +76,12 @@ def test_origins_count_what_trained_the_runs() -> None:
 
 
 def test_rows_are_plain_and_sorted_by_size() -> None:
-    table = pd.DataFrame(
-        {
-            "m": pd.array([128, 64, 64, 64], dtype="Int64"),
-            "d_model": [16, 32, 16, 16],
-            "degree": [1, 1, 4, 1],
-            "d_k": [5.0, None, 3.0, 2.0],
-            "mean_score": [0.5, None, 1.0, 0.25],
-            "status": ["found", None, "open", "x"],
-        }
-    )
-    rows = by_size(table)
-    assert [(row["m"], row["d_model"], row["degree"]) for row in rows] == [
-        (64, 16, 1),
-        (64, 16, 4),
-        (64, 32, 1),
-        (128, 16, 1),
-    ]
-    assert rows[2] == {
-        "m": 64,
-        "d_model": 32,
-        "degree": 1,
-        "d_k": None,
-        "mean_score": None,
-        "status": None,
-    }
+    values = [(128, 16, 1, 5.0, 0.5, "found"), (64, 32, 1, None, None, None),
+              (64, 16, 4, 3.0, 1.0, "open"), (64, 16, 1, 2.0, 0.25, "x")]  # fmt: skip
+    names = ["m", "d_model", "degree", "d_k", "mean_score", "status"]
+    table = pd.DataFrame(values, columns=names).astype({"m": "Int64"})
+    rows = [tuple(row.values()) for row in by_size(table)]
+    assert rows == [values[3], values[2], values[1], values[0]]
     assert [type(value) for value in rows_of(table)[0].values()] == [int, int, int, int, float, str]
 
 

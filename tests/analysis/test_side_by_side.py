@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -58,18 +57,6 @@ def test_cells_of_both_are_paired_and_the_others_named(
     assert rows["(128, 32)"]["words_b"] == "≥ 99"
 
 
-def test_two_cells_make_no_law() -> None:
-    two, three = (
-        found({(64, 16): 10, (64, 32): 5}),
-        found({(64, 16): 10, (64, 32): 5, (128, 32): 9}),
-    )
-    section = side_by_side.laws((two, three), NAMES)
-    assert section is not None
-    line = next(row for row in section.shown[0].rows if row["name"] == "D_K*, all cells")
-    assert line["a"] == "no fit: 2 cells with a threshold; a fit needs 3 cells"
-    assert line["b"].startswith("D_K* ≈ ")
-
-
 def test_the_mean_ratio_is_geometric_with_its_interval_over_cells(
     pair: tuple[StudyResults, StudyResults],
 ) -> None:
@@ -83,32 +70,27 @@ def test_the_mean_ratio_is_geometric_with_its_interval_over_cells(
     assert section.words[1].startswith("The ratio goes from 1.00 at (m, d_model) = ")
 
 
-def test_equal_thresholds_are_told_as_such(pair: tuple[StudyResults, StudyResults]) -> None:
-    section = side_by_side.summary((pair[0], pair[0]), NAMES)
-    assert section.words == ["D_K* is the same in 5 cells."]
-
-
-def test_without_two_thresholds_there_is_no_ratio() -> None:
-    one, censored = found({(64, 16): 10}), found({(64, 16): 0})
-    for pair in ((one, censored), (censored, one)):
-        section = side_by_side.cells(pair, NAMES)
-        assert section is not None
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        ({(64, 16): 10, (64, 32): 5}, {(64, 16): 10, (64, 32): 5}, "D_K* is the same in 2 cells."),
+        ({(64, 16): 10}, {(64, 16): 20}, "other needs 2.00 times the D_K* of one, in 1 cell."),
+        ({(64, 16): 10}, {(64, 16): 0}, "No cell has a threshold in both."),
+        ({(64, 16): 0}, {(64, 16): 10}, "No cell has a threshold in both."),
+    ],
+)
+def test_without_several_ratios_no_mean_is_told(
+    first: dict[tuple[int, int], int], second: dict[tuple[int, int], int], said: str
+) -> None:
+    pair = found(first), found(second)
+    assert side_by_side.summary(pair, NAMES).words == [said]
+    section = side_by_side.cells(pair, NAMES)
+    assert section is not None
+    (table,) = section.shown
+    if said.startswith("No cell"):
         assert section.figures == []
-        (table,) = section.shown
-        (row,) = table.rows
-        assert [row[name] for name in ("ratio", "ratio_low", "ratio_high", "ratio_words")] == [
-            None
-        ] * 4
-        assert not table.apart(row)
-        summary = side_by_side.summary(pair, NAMES)
-        assert summary.words == ["No cell has a threshold in both."]
-
-
-def test_one_ratio_has_no_interval() -> None:
-    pair = found({(64, 16): 10}), found({(64, 16): 20})
-    assert side_by_side.summary(pair, NAMES).words == [
-        "other needs 2.00 times the D_K* of one, in 1 cell."
-    ]
+        assert {table.rows[0][name] for name in ("ratio", "ratio_low", "ratio_words")} == {None}
+        assert not table.apart(table.rows[0])
 
 
 def test_only_what_differs_is_told(pair: tuple[StudyResults, StudyResults]) -> None:
@@ -154,10 +136,3 @@ def test_accuracies_are_compared_split_by_split() -> None:
         "The accuracy of other less that of one is +0.125 on average over 1 split."
     )
     assert side_by_side.cells(pair, NAMES) is None
-
-
-def test_the_page_is_whole(pair: tuple[StudyResults, StudyResults], tmp_path: Path) -> None:
-    page, files = comparison(pair[0], pair[1], NAMES)
-    ids = re.findall(r' id="([^"]+)"', page)
-    assert len(ids) == len(set(ids))
-    assert {"side-by-side.svg", "best-a.csv", "best-b.csv"} <= set(files)

@@ -95,16 +95,6 @@ def test_a_row_is_what_arithmetic_gives(curves: pd.DataFrame) -> None:
     assert pd.isna(last["constructed_over_trained"])
 
 
-def test_growth_recovers_a_power_law() -> None:
-    x = np.array([2.0, 4, 8, 16, 32])
-    made = {"compression": x, "trivial_over_trained": 3 * x**-0.7}
-    frame = pd.DataFrame(made | dict.fromkeys(("trained_over_bound", "constructed_over_trained")))
-    (fit,) = growths(frame).to_dict("records")
-    assert fit["gap"] == "trivial over trained"
-    assert [fit[name] for name in ("power", "low", "high")] == pytest.approx([-0.7] * 3)
-    assert fit["cells"] == 5
-
-
 def test_growth_has_the_interval_of_students_t() -> None:
     """Four points about a line of slope 1 in logarithms, by hand."""
     x, off = np.array([1.0, 2, 4, 8]), np.array([1, -1, -1, 1]) * 0.1

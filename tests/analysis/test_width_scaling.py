@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import optimize
 from scipy.special import expit, log_expit
@@ -14,7 +13,6 @@ from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.runs import scored
 from rgr_dist.analysis.thresholds.best import best
 from rgr_dist.analysis.transitions.probes import probes
-from rgr_dist.analysis.transitions.section import width_words
 from rgr_dist.analysis.transitions.transition_fits import transitions
 from rgr_dist.analysis.transitions.width_scaling import WidthScaling, width_scaling
 from rgr_dist.study.from_yaml import parse_study
@@ -128,15 +126,3 @@ def test_the_seeds_of_a_transition_count_in_its_curves_and_in_no_verdict() -> No
     assert table["complete"].all()
     assert (table["mean_low"] == table["mean_score"]).all()
     assert len(scored(results.runs, study)) == 50
-
-
-def test_the_words_of_a_power() -> None:
-    cells = pd.DataFrame({"m": [256, 64, 64]})
-    found = WidthScaling(
-        cells=cells, exponent=-0.3, exponent_low=-0.5, exponent_high=-0.1, width=0.3, excess=12.0,
-        degrees=2,
-    )  # fmt: skip
-    assert width_words(found) == (
-        "Their width at h*, in doublings of D_K, goes as m^−0.30 [−0.50 to −0.10] over 3 cells of "
-        "m = 64 to 256; one power describes all widths with p = 0.0025."
-    )

@@ -1,9 +1,10 @@
-"""The sentences, word for word."""
+"""Words that no approved page has: of values, times, certificates, names, and studies at odds."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -12,6 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rgr_dist.analysis.cell_names import cell_names
+from rgr_dist.analysis.laws.conclusions import headline
+from rgr_dist.analysis.laws.fits import fits_of
+from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.report.sections import summary
+from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.analysis.thresholds.certificates import certificate_words
 from rgr_dist.analysis.wording import (
     cell_name,
@@ -26,116 +32,62 @@ from rgr_dist.analysis.wording import (
 )
 from rgr_dist.study.axis import CAPACITY, SizeAxis
 from rgr_dist.study.from_yaml import parse_study
+from tests.analysis import made_up
+from tests.analysis.page_numbers.reading import paragraphs
 
-PASS = {"d_k": 6, "D_K": 6, "mean_score": 0.9961, "n_seeds": 10}
-
-
-@pytest.mark.parametrize(
-    ("fail", "words"),
-    [
-        (
-            {"d_k": 5, "D_K": 5, "mean_score": 0.912, "n_seeds": 2},
-            "passes at 6 (10 seeds, mean 0.9961), fails at 5 (mean ≤ 0.9824 after 2 seeds)",
-        ),
-        (
-            {"d_k": 5, "D_K": 5, "mean_score": 0.9824, "n_seeds": 10},
-            "passes at 6 (10 seeds, mean 0.9961), fails at 5 (10 seeds, mean 0.9824)",
-        ),
-        (
-            {"d_k": 9, "D_K": 9, "mean_score": 0.9, "n_seeds": 10},
-            "passes at 6 (10 seeds, mean 0.9961) yet fails at 9 (10 seeds, mean 0.9000)",
-        ),
-        (
-            {"d_k": 7, "D_K": 4, "mean_score": 0.9, "n_seeds": 10},
-            "passes at 6 (10 seeds, mean 0.9961) yet fails at 7 (10 seeds, mean 0.9000)",
-        ),
-        (
-            {"d_vo": 1, "d_k": 9, "mean_score": 0.9, "n_seeds": 1},
-            "passes at 2 (10 seeds, mean 0.9961), fails at 1 (mean ≤ 0.9900 after 1 seed)",
-        ),
-        (None, "passes at 6 (10 seeds, mean 0.9961), no failing probe below"),
-    ],
-)
-def test_a_certificate_in_words(fail: dict | None, words: str) -> None:
-    """Widths are d_k; of facts, whose probes have a d_vo, that."""
-    of_facts = fail is not None and "d_vo" in fail
-    passed = PASS | ({"d_vo": 2} if of_facts else {})
-    axis = SizeAxis(arm="d_k", value="d_vo", fixed=(("h", 1),)) if of_facts else CAPACITY
-    text = json.dumps({"pass": passed, "fail": fail})
-    assert certificate_words(text, 10, axis=axis) == words
-
-
-def test_of_errors_the_seeds_that_are_missing_could_have_had_none() -> None:
-    fail = {"d_k": 5, "mean_score": 0.03, "n_seeds": 2}
-    words = certificate_words(json.dumps({"fail": fail}), 10, minimised=True)
-    assert words == "fails at 5 (mean ≥ 0.0060 after 2 seeds)"
-
-
-def test_a_mean_that_fails_is_told_from_the_target() -> None:
-    fail = {"d_k": 5, "D_K": 5, "mean_score": 0.98998, "n_seeds": 10}
-    words = certificate_words(json.dumps({"fail": fail}), 10, target=0.99)
-    assert words == "fails at 5 (10 seeds, mean 0.98998)"
-
-
-def test_a_threshold_of_one_has_nothing_below() -> None:
-    text = json.dumps({"pass": {**PASS, "d_k": 1}, "fail": None})
-    assert certificate_words(text, 10).endswith(", nothing is narrower")
-
-
-@pytest.mark.parametrize("missing", [None, float("nan"), pd.NA, "", "null", "{}"])
-def test_no_certificate_is_a_dash(missing: object) -> None:
-    assert certificate_words(missing, 10) == "–"
+NAN = float("nan")
 
 
 @pytest.mark.parametrize(
-    ("values", "words"),
+    ("words", "values", "expected"),
     [
-        ((20, 18, 24), "20 [18–24]"),
-        ((20, None, 24), "20 [?–24]"),
-        ((20, None, None), "20"),
-        ((None, 18, None), "≥ 18"),
-        ((None, 18, 24), "[18–24]"),
-        ((None, None, None), "–"),
-        ((pd.NA, float("nan"), None), "–"),
+        (with_range, (20, 18, 24), "20 [18–24]"),
+        (with_range, (20, None, 24), "20 [?–24]"),
+        (with_range, (20, None, None), "20"),
+        (with_range, (None, 18, None), "≥ 18"),
+        (with_range, (None, 18, 24), "[18–24]"),
+        (with_range, (pd.NA, NAN, None), "–"),
+        (real_range, (0.8464, 0.831, 0.861), "0.846 [0.831 to 0.861]"),
+        (real_range, (-0.084, -0.1, 0.0, True), "−0.084 [−0.100 to +0.000]"),
+        (real_range, (0.5, None, None), "0.500"),
+        (real_range, (0.5, NAN, NAN), "0.500"),
+        (real_range, (None, None, None), "–"),
+        (real_range, (NAN, None, None), "–"),
+        (duration, (0.04,), "0 seconds"),
+        (duration, (12.34,), "12.3 seconds"),
+        (duration, (59.96,), "1 minute"),
+        (duration, (60,), "1 minute"),
+        (duration, (200,), "3 minutes and 20 seconds"),
+        (duration, (3599.7,), "1 hour"),
+        (duration, (11_220,), "3 hours and 7 minutes"),
+        (duration, (86_400,), "1 day"),
+        (rough_time, (0.4,), "10 seconds"),
+        (rough_time, (26,), "30 seconds"),
+        (rough_time, (89.9,), "1 minute"),
+        (rough_time, (90,), "2 minutes"),
+        (rough_time, (4800,), "1 hour and 20 minutes"),
+        (rough_time, (3_600_000,), "1 month, 10 days and 16 hours"),
+        (clock, (89.9,), "90 s"),
+        (clock, (90,), "2 min"),
+        (clock, (5399,), "90 min"),
+        (clock, (5400,), "1.5 h"),
+        (clock, (3_600_000,), "1,000.0 h"),
+        (fixed, (-0.214, 2), "−0.21"),
+        (fixed, (-0.004, 2), "0.00"),
+        (fixed, (-12.6, 0), "−13"),
+        (three_digits, (1.4,), "1.40"),
+        (three_digits, (-6.505,), "−6.50"),
+        (three_digits, (288.0,), "288"),
+        (three_digits, (None,), "–"),
+        (plural, (0, "step"), "0 steps"),
+        (plural, (1, "step"), "1 step"),
+        (plural, (20_000, "step"), "20,000 steps"),
     ],
 )
-def test_a_value_with_its_range(values: tuple, words: str) -> None:
-    assert with_range(*values) == words
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (0.04, "0 seconds"),
-        (12.34, "12.3 seconds"),
-        (59.96, "1 minute"),
-        (60, "1 minute"),
-        (200, "3 minutes and 20 seconds"),
-        (3599.7, "1 hour"),
-        (11_220, "3 hours and 7 minutes"),
-        (86_400, "1 day"),
-    ],
-)
-def test_durations(seconds: float, words: str) -> None:
-    assert duration(seconds) == words
-
-
-@pytest.mark.parametrize(
-    ("seconds", "rough", "short"),
-    [
-        (0.4, "10 seconds", "0 s"),
-        (26, "30 seconds", "26 s"),
-        (60, "1 minute", "60 s"),
-        (89.9, "1 minute", "90 s"),
-        (90, "2 minutes", "2 min"),
-        (200, "3 minutes", "3 min"),
-        (4800, "1 hour and 20 minutes", "80 min"),
-        (5400, "1 hour and 30 minutes", "1.5 h"),
-        (3_600_000, "1 month, 10 days and 16 hours", "1,000.0 h"),
-    ],
-)
-def test_times_that_are_estimates(seconds: float, rough: str, short: str) -> None:
-    assert (rough_time(seconds), clock(seconds)) == (rough, short)
+def test_a_value_in_words(
+    words: Callable[..., str], values: tuple[Any, ...], expected: str
+) -> None:
+    assert words(*values) == expected
 
 
 @given(st.floats(0, 28 * 86_400) | st.integers(0, 7300).map(float))
@@ -148,20 +100,42 @@ def test_a_time_that_is_an_estimate_keeps_to_its_units_and_is_near(seconds: floa
     assert abs(told - seconds) <= (31 if told >= 60 else 10)
 
 
-def test_so_many_digits_and_no_sign_of_zero() -> None:
-    values = {-0.214: "−0.21", -0.004: "0.00", 0.006: "0.01", 1.0: "1.00", -3.456: "−3.46"}
-    assert [fixed(value, 2) for value in values] == list(values.values())
-    assert fixed(-12.6, 0) == "−13"
+PASS = {"d_k": 6, "d_vo": 2, "mean_score": 0.9961, "n_seeds": 10}
+PASSES = "passes at 6 (10 seeds, mean 0.9961)"
+OF_FACTS = SizeAxis(arm="d_k", value="d_vo", fixed=(("h", 1),))
 
 
-def test_three_digits_keep_their_zeros() -> None:
-    assert [three_digits(v) for v in (1.4, 0.9661, -6.505, 288.0, None)] == [
-        "1.40",
-        "0.966",
-        "−6.50",
-        "288",
-        "–",
-    ]
+@pytest.mark.parametrize(
+    ("passed", "fail", "more", "words"),
+    [
+        (PASS, (5, 0.912, 2), {}, f"{PASSES}, fails at 5 (mean ≤ 0.9824 after 2 seeds)"),
+        (PASS, (5, 0.912, 1), {}, f"{PASSES}, fails at 5 (mean ≤ 0.9912 after 1 seed)"),
+        (PASS, (5, 0.9824, 10), {}, f"{PASSES}, fails at 5 (10 seeds, mean 0.9824)"),
+        (PASS, (9, 0.9, 10), {}, f"{PASSES} yet fails at 9 (10 seeds, mean 0.9000)"),
+        (PASS, None, {}, f"{PASSES}, no failing probe below"),
+        (PASS | {"d_k": 1}, None, {}, "passes at 1 (10 seeds, mean 0.9961), nothing is narrower"),
+        (PASS, (1, 0.9, 1), {"axis": OF_FACTS},
+         "passes at 2 (10 seeds, mean 0.9961), fails at 1 (mean ≤ 0.9900 after 1 seed)"),
+        (None, (5, 0.9, 10), {}, "fails at 5 (10 seeds, mean 0.9000)"),
+        # a mean that fails is told from the target
+        (None, (5, 0.98998, 10), {"target": 0.99}, "fails at 5 (10 seeds, mean 0.98998)"),
+        # of errors the seeds that are missing could have had none
+        (None, (5, 0.7, 8), {"minimised": True}, "fails at 5 (mean ≥ 0.5600 after 8 seeds)"),
+        (None, (5, None, 2), {"minimised": True}, "fails at 5 (2 seeds)"),
+    ],
+)  # fmt: skip
+def test_a_certificate_in_words(
+    passed: dict[str, Any] | None, fail: tuple[Any, ...] | None, more: dict[str, Any], words: str
+) -> None:
+    """A failing probe by its width, its mean and its seeds. Widths are d_k, of facts d_vo."""
+    value = more.get("axis", CAPACITY).value
+    failed = fail and dict(zip((value, "mean_score", "n_seeds"), fail, strict=True))
+    assert certificate_words(json.dumps({"pass": passed, "fail": failed}), 10, **more) == words
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), pd.NA, "", "null", "{}"])
+def test_no_certificate_is_a_dash(missing: object) -> None:
+    assert certificate_words(missing, 10) == "–"
 
 
 @pytest.mark.parametrize(
@@ -179,31 +153,6 @@ def test_three_digits_keep_their_zeros() -> None:
 def test_a_cell_is_named_by_its_sizes(row: dict, words: str) -> None:
     sizes = {"m": 64, "d_model": 16}
     assert cell_name(sizes | row) == words
-
-
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [
-        ((0.8464, 0.831, 0.861), "0.846 [0.831 to 0.861]"),
-        ((0.084, 0.071, 0.097, True), "+0.084 [+0.071 to +0.097]"),
-        ((-0.084, -0.1, 0.0, True), "−0.084 [−0.100 to +0.000]"),
-        ((0.5, None, None), "0.500"),
-        ((0.5, float("nan"), float("nan")), "0.500"),
-        ((None, None, None), "–"),
-        ((float("nan"), None, None), "–"),
-    ],
-)
-def test_a_real_value_with_its_range(values: tuple, words: str) -> None:
-    assert real_range(*values) == words
-
-
-def test_numbers_of_things() -> None:
-    assert [plural(n, "step") for n in (0, 1, 2, 20_000)] == [
-        "0 steps",
-        "1 step",
-        "2 steps",
-        "20,000 steps",
-    ]
 
 
 def names_of(**keys: Any) -> list[tuple[str, str, str]]:
@@ -230,3 +179,69 @@ def test_every_cell_has_a_name_of_its_own() -> None:
          "(m, d_model, r) = (64, 16, 4) with max_steps=500"),
         ("m65-d16-r4", "(65, 16, r = 4)", "(m, d_model, r) = (65, 16, 4)"),
     ]  # fmt: skip
+
+
+FIRST = "At m = 64, d_model = 16, D_K* = 20 at 2 heads of width 10"
+TOO_FEW = "too few finished cells for a law."
+
+
+@pytest.mark.parametrize(
+    ("widths", "status", "words"),
+    [
+        ([10, 44, None], "open", f"{FIRST} so far; 1 more cell in the table; {TOO_FEW}"),
+        ([10], "found", f"{FIRST}; {TOO_FEW}"),
+        ([None, None], "censored",
+         "No threshold in 2 cells: no head count passes at any width allowed."),
+        ([None], "open", "No threshold yet: the search of 1 cell is not finished."),
+    ],
+)  # fmt: skip
+def test_the_headline_where_there_is_no_law(
+    widths: list[int | None], status: str, words: str
+) -> None:
+    study = made_up.study_of([(64 << i, 16) for i in range(len(widths))], heads=[2])
+    rows = [
+        made_up.threshold_row(cell, 2, d_k, status=status)
+        for cell, d_k in zip(study.cells, widths, strict=True)
+    ]
+    results = made_up.results_of(study, [], rows)
+    assert headline(fits_of(results), best_of(results)) == words
+
+
+def summary_of(results: StudyResults) -> list[str]:
+    """The paragraphs at the head of a page."""
+    return paragraphs(summary.section(results))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "limits", "words"),
+    [
+        ([(64, 16)], 20_000, "At (m, dmodel) = (64, 16), m items in dmodel dimensions, we asked"),
+        ([(64, 16)], [5000, 20_000], "For (m, dmodel) = (64, 16), m items in dmodel dimensions"),
+        ([(128, 16), (64, 32), (64, 16)], [5000, 20_000],
+         "For (m, dmodel) = (64, 16) to (128, 16), m items"),
+    ],
+)  # fmt: skip
+def test_what_was_asked(sizes: list[tuple[int, int]], limits: Any, words: str) -> None:
+    cells = [{"m": m, "d_model": d_model} for m, d_model in sizes]
+    study = parse_study({"name": "x", "cells": cells, "training": {"max_steps": limits}})
+    said = summary_of(made_up.results_of(study, [], []))[0]
+    assert said.startswith(words)
+    assert ("at step limits from 5,000 to 20,000, we asked" in said) == (limits != 20_000)
+
+
+@pytest.mark.parametrize(
+    ("widths", "words"),
+    [
+        ((5, 5), []),
+        ((5, None), ["The study is not finished: 1 of 2 cells is open, and what"]),
+        ((None, None), ["The study is not finished: 2 of 2 cells are open, and what"]),
+    ],
+)
+def test_what_is_not_finished(widths: tuple[int | None, ...], words: list[str]) -> None:
+    study = made_up.study_of([(64, 16), (64, 32)], heads=[1])
+    rows = [
+        made_up.threshold_row(cell, 1, d_k) for cell, d_k in zip(study.cells, widths, strict=True)
+    ]
+    said = summary_of(made_up.results_of(study, [], rows))
+    told = [line.partition(" this page")[0] for line in said if line.startswith("The study is")]
+    assert told == words

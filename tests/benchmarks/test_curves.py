@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,14 +40,6 @@ def test_what_was_not_measured_lies_between_its_neighbours(
     assert ends[0] - 1e-9 <= run.score <= ends[-1] + 1e-9
     assert 8 <= run.seconds <= 9
     assert 0 <= run.steps <= 900
-
-
-@given(measured)
-def test_rising_measurements_give_a_rising_curve(by_value: dict[int, float]) -> None:
-    rising = dict(zip(sorted(by_value), sorted(by_value.values()), strict=True))
-    curve = recorded(rising)
-    values = [curve.run(ProbeKey(2, value), 0).score for value in range(1, 70)]
-    assert all(a <= b + 1e-9 for a, b in pairwise(values))
 
 
 def test_seeds_and_arms_that_were_not_measured_take_the_runs_of_others() -> None:

@@ -1,4 +1,4 @@
-"""The throughput benchmark runs, and its peers train what the reference trains."""
+"""The throughput benchmarks run, and their peers train what the reference trains."""
 
 from __future__ import annotations
 
@@ -16,53 +16,77 @@ import torch
 
 from rgr_dist.engines.reference.engine import ReferenceEngine
 from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.database import Function
+
+pytestmark = pytest.mark.slow  # compiles: half a minute
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 RUNS = [Run(cell=Cell(m=64, d_model=16), h=4, d_k=5, seed=seed) for seed in range(2)]
+DATABASE = Function(family="function", keys=20, queries=4, values=18)
+FACTS = Cell(model="facts", m=80, d_model=8, database=DATABASE, training={"schedule": "constant"})
+FACTS_RUNS = [Run(cell=FACTS, h=2, d_k=3, d_vo=2, seed=seed) for seed in range(2)]
 
 
-@pytest.mark.slow  # compiles: half a minute
-def test_it_prints_a_row_for_each_engine_as_json_alone() -> None:
+@pytest.mark.parametrize(
+    ("script", "engines", "share"),
+    [
+        ("throughput.py", {("reference", 1), ("fused", 1), ("lanes", 10), ("lanes", 40)},
+         "vs_reference"),
+        ("facts_throughput.py", {("reference", 1), ("fused", 10)}, "share_of_peak"),
+    ],
+)  # fmt: skip
+def test_it_prints_a_row_for_each_engine_as_json_alone(
+    script: str, engines: set[tuple[str, int]], share: str
+) -> None:
     options = ["--shapes", "1", "--rounds", "1", "--seconds", "0.01", "--format", "json"]
     done = subprocess.run(
-        [sys.executable, str(BENCHMARKS / "throughput.py"), *options],
+        [sys.executable, str(BENCHMARKS / script), *options],
         capture_output=True,
         text=True,
         check=True,
     )
     rows = json.loads(done.stdout)["rows"]
-    ours = {("reference", 1), ("fused", 1), ("lanes", 10), ("lanes", 40)}
-    assert ours <= {(row["engine"], row["lanes"]) for row in rows}
-    assert all(row["steps_per_second"] > 0 and row["vs_reference"] > 0 for row in rows)
+    assert engines <= {(row["engine"], row["lanes"]) for row in rows}
+    assert all(row["steps_per_second"] > 0 and row[share] > 0 for row in rows)
+    assert share != "share_of_peak" or all(row[share] < 1 for row in rows)
 
 
 PEER = """
 import sys
 import numpy as np
-from tests.benchmarks.test_throughput import RUNS
+from tests.benchmarks.test_throughput import FACTS_RUNS, RUNS
 from throughput import PEERS
 
-lanes = PEERS[sys.argv[1]](RUNS)
+peer, file = sys.argv[1:]
+of_facts = {"tokens": False, "factored": True}
+if peer in of_facts:
+    from jax_facts_peer import JaxFacts
+    lanes = JaxFacts(FACTS_RUNS, 50, factored=of_facts[peer])
+else:
+    lanes = PEERS[peer](RUNS)
 lanes.advance(100)
-np.save(sys.argv[2], [lanes.weights(lane) for lane in range(len(RUNS))])
+np.save(file, [lanes.weights(lane) for lane in range(len(RUNS))])
 """
 
 
-@pytest.mark.slow  # compiles
-@pytest.mark.parametrize("peer", ["compiled", "jax"])
+@pytest.mark.parametrize("peer", ["compiled", "jax", "tokens", "factored"])
 def test_a_peer_trains_what_the_reference_trains(peer: str, tmp_path: Path) -> None:
-    if peer == "jax":
-        if importlib.util.find_spec("jax") is None:
-            pytest.skip("JAX is not installed")
-    elif not shutil.which("g++"):
+    if peer == "compiled" and not shutil.which("g++"):
         pytest.skip("torch.compile needs a C++ compiler")
+    if peer != "compiled" and importlib.util.find_spec("jax") is None:
+        pytest.skip("JAX is not installed")
     paths = os.pathsep.join(map(str, (BENCHMARKS, BENCHMARKS.parent)))
     subprocess.run(
         [sys.executable, "-c", PEER, peer, str(tmp_path / "weights.npy")],
         env={**os.environ, "PYTHONPATH": paths},
         check=True,
     )
-    ours = np.load(tmp_path / "weights.npy")
-    for lane, theirs in enumerate(ReferenceEngine(torch.float32).weights_after(RUNS, 100)):
-        both = np.concatenate([theirs["W_Q"], theirs["W_K"]], axis=1)
-        np.testing.assert_allclose(ours[lane], both, rtol=1e-4, atol=1e-6)
+    given = np.load(tmp_path / "weights.npy")
+    if peer in ("compiled", "jax"):
+        for lane, theirs in enumerate(ReferenceEngine(torch.float32).weights_after(RUNS, 100)):
+            both = np.concatenate([theirs["W_Q"], theirs["W_K"]], axis=1)
+            np.testing.assert_allclose(given[lane], both, rtol=1e-4, atol=1e-6)
+    else:
+        reference = ReferenceEngine(torch.float64).weights_after(FACTS_RUNS, 100)
+        for U, weights in zip(given, reference, strict=True):
+            assert np.abs(U - weights["U"]).max() <= 1e-4 * np.abs(weights["U"]).max()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -116,18 +115,3 @@ def test_what_it_cannot_do_is_told_in_one_line(
     assert line in told.err
     assert (told.err.count("\n"), told.out) == (1, "")
     assert sorted(Path().rglob("*")) == before
-
-
-def test_a_file_that_is_no_database_is_told_in_one_line(
-    here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    rows = ["key,query,value", "a,x,1", "a,y,2", "b,x,1"]
-    for wrong, line in (("a,x,1", "listed twice"), ("a,x,2", "is listed twice"), ("b,y", "line 5"),
-                        ("b,,2", "query is missing")):  # fmt: skip
-        shutil.copy("mine.yaml", tmp_path / "mine.yaml")
-        (tmp_path / "facts.csv").write_text("\n".join([*rows, wrong]))
-        asked = "cells=[{database: {family: file, file: facts.csv}, d_model: 8}]"
-        assert call(["plan", str(tmp_path / "mine.yaml"), "--set", asked]) == 2
-        told = capsys.readouterr().err
-        assert line in told
-        assert told.count("\n") == 1

@@ -70,29 +70,10 @@ def test_it_loads_nothing_that_trains_fits_or_draws() -> None:
 
 
 @pytest.mark.usefixtures("_here")
-def test_a_report_that_is_not_whole_is_written_again() -> None:
-    whole = {name: (HOME / name).read_bytes() for name in FILES}
-    for name, content in whole.items():
-        for change in (content + b"\xff", None):
-            if change is None:
-                (HOME / name).unlink()
-            else:
-                (HOME / name).write_bytes(change)
-            assert not is_current(), name
-        (HOME / name).write_bytes(content)
-        assert is_current()
-    for name in FILES:
-        (HOME / name).unlink()
-    assert run()
-    assert {name: (HOME / name).read_bytes() for name in FILES} == whole
-
-
-@pytest.mark.usefixtures("_here")
-def test_what_the_report_follows_from_has_it_written_again(
+def test_a_report_that_is_not_there_or_would_change_is_written_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert not is_current("search.keep_heads=[1]"), "another search"
-    assert not is_current("cells=[{m: 16, d_model: 8}]"), "other cells"
     with monkeypatch.context() as edited:
         edited.setattr("rgr_dist.analysis.report.report_cache._sources", lambda: "edited")
         assert not is_current(), "another version of ours"
@@ -103,8 +84,9 @@ def test_what_the_report_follows_from_has_it_written_again(
         assert not is_current(), "no one knows what it was written from"
         stamp.write_text(kept)
     assert is_current()
-    runs = Store("results").runs().head(1).assign(run_id="another")
-    Store("results").append(runs.astype("object").where(runs.notna(), None).to_dict("records"))
-    assert not is_current(), "another row"
+    whole = {name: (HOME / name).read_bytes() for name in FILES}
+    for name in FILES:
+        (HOME / name).unlink()
     assert run()
+    assert {name: (HOME / name).read_bytes() for name in FILES} == whole
     assert is_current()

@@ -8,26 +8,20 @@ import math
 import os
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
 
 from rgr_dist.cli import call
+from tests.analysis.test_best import BEST_KEYS, THRESHOLD_KEYS
 from tests.small_study import RGR, Refused, Rgr, rgr, write_study
 
 
 def test_run_finds_thresholds_with_certificates_and_writes_a_report(finished: Path) -> None:
     listing = json.loads(rgr("thresholds", "small.yaml", "--format", "json", cwd=finished).stdout)
     assert set(listing) == {"thresholds", "best"}
-    expected = "model graph degree m d_model h d_k D_K D_K_low D_K_high status mean_score n_seeds"
-    assert set(listing["thresholds"][0]) == {
-        *expected.split(),
-        *("certificate", "bits_per_parameter", "max_steps", "confirmed", "D_K_first"),
-    }
-    best_keys = "m d_model degree D_K D_K_low D_K_high h_star h_low h_high d_k bits_per_parameter"
-    best_keys += " max_steps confirmed D_K_first"
-    assert set(listing["best"][0]) == set(best_keys.split())
+    assert set(listing["thresholds"][0]) == set(THRESHOLD_KEYS)
+    assert set(listing["best"][0]) == set(BEST_KEYS)
     assert len(listing["thresholds"]) == 6
     found = [row for row in listing["thresholds"] if row["status"] == "found"]
     assert {row["d_model"] for row in found} == {8, 16}
@@ -49,14 +43,6 @@ def test_the_runs_folder_is_the_export(finished: Path) -> None:
     assert runs["score"].between(0, 1).all()
     assert (runs["D_K"] == runs["h"] * runs["d_k"]).all()
     assert set(runs["stop_reason"]) <= {"converged", "max_steps"}
-
-
-def test_running_again_trains_nothing(finished: Path, rgr_here: Rgr) -> None:
-    before = sorted((finished / "results/runs").iterdir())
-    again = rgr_here("run", "small.yaml", cwd=finished)
-    assert again.returncode == 0
-    assert "nothing was left to train" in again.stdout
-    assert sorted((finished / "results/runs").iterdir()) == before
 
 
 def test_adding_a_cell_trains_only_that_cell(finished: Path, rgr_here: Rgr) -> None:
@@ -136,31 +122,14 @@ def test_two_studies_are_set_side_by_side(
         assert "one study, or two to compare" in capsys.readouterr().err
 
 
-BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "an unknown key": ({"trainig": {}}, "training"),
-    "an unknown inner key": ({"training": {"max_step": 5}}, "training.max_step: unknown key"),
-    "a misspelt model": ({"model": "maxx"}, "model: 'maxx'"),
-    "no items": ({"cells": [{"m": 0, "d_model": 8}]}, "cells[0].m"),
-    "a broken head": ({"search": {"heads": [1, 2.5]}}, "search.heads[1]"),
-    "too many heads": ({"search": {"heads": [1, 64], "max_D_K": 32}}, "1 to 32"),
-    "a long context": ({"context": {"length": 20}}, "items of m = 16"),
-    "a target above one": ({"search": {"target": 1.5}}, "search.target"),
-}
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_bad_studies_end_in_one_line_and_write_nothing(
-    case: str, tmp_path: Path, refused: Refused
-) -> None:
-    changes, said = BAD[case]
-    write_study(tmp_path, **changes)
-    refused(said, "run", "small.yaml")
-
-
 def test_bad_arguments_end_in_one_line_and_write_nothing(tmp_path: Path, refused: Refused) -> None:
     (tmp_path / "file").write_text("in the way")
     (tmp_path / "torn.yaml").write_bytes(b"\xff\xfe\x00")
     write_study(tmp_path)
+    write_study(tmp_path, "unknown.yaml", training={"max_step": 5})
+    write_study(tmp_path, "heads.yaml", search={"heads": [1, 64], "max_D_K": 32})
+    refused("training.max_step: unknown key", "run", "unknown.yaml")
+    refused("1 to 32", "run", "heads.yaml")
     refused("--out file/below", "run", "small.yaml", "--out", "file/below")
     refused("--out no://where", "run", "small.yaml", "--out", "no://where")
     refused("--out s3://: cannot be opened", "run", "small.yaml", "--out", "s3://")
@@ -174,12 +143,6 @@ def test_bad_arguments_end_in_one_line_and_write_nothing(tmp_path: Path, refused
     refused("No such command 'fly'", "fly")
     refused("--out: empty", "run", "small.yaml", "--out", "")
     refused("not of the form HOST:PORT", "run", "small.yaml", "--address", "nowhere")
-
-
-def test_bad_input_leaves_the_process_with_status_2(tmp_path: Path) -> None:
-    done = rgr("run", "quickstrat", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert len(done.stderr.splitlines()) == 1
 
 
 def test_fit_lists_the_power_law_beside_the_others(

@@ -227,7 +227,7 @@ def safetensors(name: str, dtype: str, shape: tuple[int, ...], data: bytes) -> b
     return struct.pack("<Q", len(header)) + header + data
 
 
-SPOILT_COLUMNS: list[dict[str, list[Any]]] = [
+SPOILT_EDGES: list[dict[str, list[Any]]] = [
     {"a": [1.5], "b": [1]},
     {"a": [1]},
     {"a": [1, None], "b": [1, 2]},
@@ -239,41 +239,6 @@ SPOILT_COLUMNS: list[dict[str, list[Any]]] = [
     {"a": [16], "b": [0]},
 ]
 """Columns of no edge list of 16 items."""
-
-
-def edge_list(rng: random.Random, folder: Path) -> list[str]:
-    """A list of edges that is none."""
-    document = copy()
-    name = rng.choice(["e.txt", "e.csv", "e.parquet"])
-    document["graph"] = {"family": "edges", "file": name}
-    path = folder / name
-    kind = rng.randrange(8)
-    if kind == 0:
-        os.mkfifo(path)
-    elif kind == 1:
-        path.mkdir()
-    elif kind == 2:
-        document["graph"]["file"] = rng.choice([
-            "/dev/zero", "/dev/full", "", text(rng), printable(rng), 5, None, "x" * 5000,
-        ])  # fmt: skip
-    elif kind == 3:
-        path.write_bytes(b"\xff\xfe" + rng.randbytes(rng.randint(1, 500)))
-    elif kind == 4 or name == "e.parquet":
-        columns = rng.choice(SPOILT_COLUMNS)
-        path = path.with_suffix(".parquet")
-        document["graph"]["file"] = path.name
-        pq.write_table(pa.table(columns), path)
-        if rng.random() < 0.3:
-            path.write_bytes(path.read_bytes()[: rng.randint(0, 50)])
-    else:
-        bad = rng.choice([
-            "0", "0 1 2", "0,1", "x y", "0 -1", f"0 {'9' * 30}", f"0 {text(rng)}", "1 2\n1 2",
-            f"0 {rng.randint(16, 10**6)}", "\x1b[2J 1", "0 1.5",
-        ])  # fmt: skip
-        path.write_text(f"0 1\n2 3\n{bad}\n4 x\n" if rng.random() < 0.9 else "# nothing\n")
-    return ["plan", written(folder, document)]
-
-
 SPOILT_TRIPLES: list[dict[str, list[Any]]] = [
     {"key": [1.5], "query": [1], "value": [1]},
     {"key": [1], "query": [1]},
@@ -290,40 +255,57 @@ SPOILT_TRIPLES: list[dict[str, list[Any]]] = [
 """Columns of no database."""
 
 
-def triple_list(rng: random.Random, folder: Path) -> list[str]:
-    """A file of triples that is none."""
-    name = rng.choice(["f.csv", "f.txt", "f.parquet"])
-    path, named = folder / name, name
-    kind = rng.randrange(8)
+def list_file(
+    rng: random.Random, folder: Path, columns: list[dict[str, list[Any]]], lines: list[str]
+) -> str:
+    """No list: a pipe, a folder, no file, bytes, spoilt columns, a spoilt line; returns its name.
+
+    Args:
+        lines: the first, one that is good, then those that are not.
+    """
+    name = rng.choice(["e.txt", "e.csv", "e.parquet"])
+    path, kind = folder / name, rng.randrange(8)
     if kind == 0:
         os.mkfifo(path)
     elif kind == 1:
         path.mkdir()
     elif kind == 2:
-        named = rng.choice(["/dev/zero", "/dev/full", printable(rng), "x" * 5000])
+        return rng.choice(["/dev/zero", "/dev/full", printable(rng), "x" * 5000])
     elif kind == 3:
-        path.write_bytes(b"key,query,value\n\xff\xfe" + rng.randbytes(rng.randint(1, 500)))
-    elif kind == 4 or name == "f.parquet":
+        path.write_bytes(lines[0].encode() + b"\xff\xfe" + rng.randbytes(rng.randint(1, 500)))
+    elif kind == 4 or name == "e.parquet":
         path = path.with_suffix(".parquet")
-        named = path.name
-        pq.write_table(pa.table(rng.choice(SPOILT_TRIPLES)), path)
+        pq.write_table(pa.table(rng.choice(columns)), path)
         if rng.random() < 0.3:
             path.write_bytes(path.read_bytes()[: rng.randint(0, 50)])
     else:
-        bad = rng.choice([
-            "a,b", "a,b,c,d", "a,,c", "a,b,", "p,q,r", "p,q,z", " p , q , r ", text(rng), "\"a,b,c",
-            "\x1b[2J,b", "," * rng.randint(0, 9) + "x,x", "x" * 10**5,
-        ])  # fmt: skip
-        head = "key,query,value\n" if rng.random() < 0.9 else printable(rng) + "\n"
-        path.write_text(f"{head}p,q,r\n{bad}\np,q,s\n" if rng.random() < 0.9 else head)
+        head, good, *bad = lines
+        head = head if rng.random() < 0.9 else printable(rng) + "\n"
+        path.write_text(f"{head}{good}\n{rng.choice(bad)}\n" if rng.random() < 0.9 else head)
+    return path.name
+
+
+def edge_list(rng: random.Random, folder: Path) -> list[str]:
+    """A list of edges that is none."""
+    bad = ["0", "0 1 2", "0,1", "x y", "0 -1", f"0 {'9' * 30}", f"0 {text(rng)}", "1 2\n1 2",
+           f"0 {rng.randint(16, 10**6)}", "\x1b[2J 1", "0 1.5"]  # fmt: skip
+    file: Any = list_file(rng, folder, SPOILT_EDGES, ["# nothing\n", "0 1", *bad])
+    if rng.random() < 0.1:
+        file = rng.choice(["", text(rng), 5, None])
+    document = copy()
+    document["graph"] = {"family": "edges", "file": file}
+    return ["plan", written(folder, document)]
+
+
+def triple_list(rng: random.Random, folder: Path) -> list[str]:
+    """A file of triples that is none."""
+    bad = ["a,b", "a,b,c,d", "a,,c", "a,b,", "p,q,r", "p,q,z", " p , q , r ", text(rng), "\"a,b,c",
+           "\x1b[2J,b", "," * rng.randint(0, 9) + "x,x", "x" * 10**5]  # fmt: skip
+    named = list_file(rng, folder, SPOILT_TRIPLES, ["key,query,value\n", "p,q,r", *bad])
     if rng.random() < 0.5:
         return ["bounds", "--d-model", "8", "--database", named]
-    document = {
-        "name": "s",
-        "model": "facts",
-        "cells": [{"d_model": 8}],
-        "database": {"family": "file", "file": named},
-    }
+    database = {"family": "file", "file": named}
+    document = {"name": "s", "model": "facts", "cells": [{"d_model": 8}], "database": database}
     return ["plan", written(folder, document)]
 
 

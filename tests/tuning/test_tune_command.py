@@ -166,13 +166,3 @@ def test_what_cannot_be_tuned_is_refused(
 ) -> None:
     write_study(tmp_path)
     refused(said, "tune", "small.yaml", *options.split())
-
-
-def test_a_journal_that_is_none_is_refused(tmp_path: Path, refused: Refused) -> None:
-    write_study(tmp_path)
-    journal = tmp_path / "results/studies/small/tuning.journal"
-    journal.parent.mkdir(parents=True)
-    journal.write_text("nothing of\nthe kind\n")
-    said = "tuning.journal: not a readable journal"
-    refused(said, "tune", "small.yaml", "--trials", "1")
-    assert journal.read_text() == "nothing of\nthe kind\n"

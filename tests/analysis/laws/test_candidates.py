@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,34 +23,71 @@ def narrow(y: np.ndarray) -> pd.DataFrame:
     return table(y - 5e-5, y + 5e-5)
 
 
+def scattered(seed: int, power: float = 1.2) -> np.ndarray:
+    """log D_K* of cells that grow as a power of the scale."""
+    noise = np.random.default_rng(seed).normal(0, 0.2, len(SIZES))
+    return math.log(0.6) + power * LOG_SCALE + noise
+
+
 @pytest.fixture(scope="module")
 def noisy() -> tuple[np.ndarray, dict[str, Candidate]]:
-    y = math.log(0.6) + 1.2 * LOG_SCALE + np.random.default_rng(1).normal(0, 0.2, len(SIZES))
+    y = scattered(1)
     return y, {one.name: one for one in rank_candidates(narrow(y))}
 
 
-@pytest.mark.parametrize("name", ["m log m/d", "(m log m/d)^a"])
+LOAD, LOG_M = np.log([compression(*size) for size in SIZES]), np.log(np.log2([m for m, _ in SIZES]))
+FORMS: dict[str, tuple[Any, list[np.ndarray], tuple[str, ...]]] = {
+    "m/d": (LOAD, [], ()),
+    "m log m/d": (LOG_SCALE, [], ()),
+    "m log² m/d": (LOAD + 2 * LOG_M, [], ()),
+    "(m/d)^a": (0, [LOAD], ("m/d",)),
+    "(m log m/d)^a": (0, [LOG_SCALE], ("m log m/d",)),
+    "m log m/d (1 + k m/d)": (0, [], ("m log m/d",)),
+    "(m/d)^a (log m)^b": (
+        0, [LOAD, LOG_M], ("m/d", "m log m/d", "m log² m/d", "(m/d)^a", "(m log m/d)^a")),
+    "m^a d^b": (0, list(np.log(SIZES).T), ("m/d", "(m/d)^a")),
+}  # fmt: skip
+"""By name what has no unknown, the columns of unknown exponents, and the laws that it extends."""
+
+
+@pytest.mark.parametrize("name", [name for name in FORMS if "k" not in name])
 def test_a_candidate_is_least_squares_of_logarithms(
     noisy: tuple[np.ndarray, dict[str, Candidate]], name: str
 ) -> None:
     y, fitted = noisy
-    design = np.ones((len(y), 1))
-    target = y - LOG_SCALE
-    if name == "(m log m/d)^a":
-        design, target = sm.add_constant(LOG_SCALE), y
-    ols = sm.OLS(target, design).fit()
+    offset, columns, _ = FORMS[name]
+    ols = sm.OLS(y - offset, np.column_stack([np.ones(len(y)), *columns])).fit()
     one = fitted[name]
-    assert math.log(one.parameters["c"]) == pytest.approx(ols.params[0], abs=1e-4)
+    for unknown, value, ends in zip("cab", ols.params, ols.conf_int(), strict=False):
+        told = [float(part[unknown] or 0) for part in (one.parameters, one.low, one.high)]
+        told = list(np.log(told)) if unknown == "c" else told
+        assert told == pytest.approx([value, *ends], abs=2e-3)
     assert one.sigma == pytest.approx(math.sqrt(ols.mse_resid), rel=1e-3)
-    low, high = (math.log(ends["c"] or math.nan) for ends in (one.low, one.high))
-    assert [low, high] == pytest.approx(list(ols.conf_int()[0]), abs=1e-3)
     # the likelihood of an interval is the density times its width
     expected = ols.llf + len(y) * math.log(1e-4)
     assert one.log_likelihood == pytest.approx(expected, abs=1e-3)
     n, k = len(y), one.n_parameters
+    assert k == len(columns) + 2
     assert one.aicc == pytest.approx(2 * k - 2 * expected + 2 * k * (k + 1) / (n - k - 1), abs=1e-2)
     press = ols.get_influence().resid_press
     assert one.loo_error == pytest.approx(math.sqrt((press**2).mean()), rel=1e-3)
+
+
+@pytest.mark.parametrize(("seed", "power"), [(0, 1.2), (1, 1.1), (3, 1.1)])
+def test_a_law_is_kept_near_the_best_unless_a_simpler_one_is_as_good(
+    seed: int, power: float
+) -> None:
+    cells = narrow(scattered(seed, power))
+    ranked = [one for one in rank_candidates(cells) if one.status == "fitted"]
+    aicc = {one.name: one.aicc or math.nan for one in ranked}
+    assert list(aicc.values()) == sorted(aicc.values())
+    gaps = {name: value - min(aicc.values()) for name, value in aicc.items()}
+    weights = {name: math.exp(-gap / 2) for name, gap in gaps.items()}
+    for one in ranked:
+        assert one.gap == pytest.approx(gaps[one.name])
+        assert one.weight == pytest.approx(weights[one.name] / sum(weights.values()))
+        simpler = any(aicc[law] <= aicc[one.name] + 2 for law in FORMS[one.name][2])
+        assert one.supported == (gaps[one.name] <= 6 and not simpler)
 
 
 def test_the_offset_law_is_the_best_over_a_grid_of_k() -> None:

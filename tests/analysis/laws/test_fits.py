@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
-from dataclasses import asdict
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,6 @@ import statsmodels.api as sm
 from scipy import optimize, stats
 
 from rgr_dist import paper
-from rgr_dist.analysis.agreement.published_figures import published_figures
 from rgr_dist.analysis.heads.by_heads import by_heads
 from rgr_dist.analysis.laws import conclusions
 from rgr_dist.analysis.laws.fits import Fits, fits_of
@@ -21,9 +20,6 @@ from rgr_dist.analysis.laws.predict import predict_sizes
 from rgr_dist.analysis.laws.scaling_laws import by_name
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.thresholds.best import best_of
-from rgr_dist.analysis.transitions.collapse import collapses
-from rgr_dist.analysis.transitions.probes import probes
-from rgr_dist.analysis.transitions.transition_fits import transitions
 from rgr_dist.paper import IMPLIED, capacity_scale, compression
 from rgr_dist.study.from_yaml import parse_study
 from tests.analysis import made_up
@@ -40,33 +36,9 @@ def fits(results: StudyResults) -> Fits:
     return fits_of(results)
 
 
-def everything(results: StudyResults) -> list[str]:
-    """All that can be asked of a study, none of which may raise; returns its sentences."""
-    fits = fits_of(results)
-    best = best_of(results)
-    table = probes(results.runs, results.study)
-    transitions(results.runs, results.study)
-    by_heads(results.thresholds, best, results.study)
-    published_figures(fits, best, results.study)
-    predict_sizes(fits, 128, 32)
-    json.dumps([asdict(law) for law in fits.laws], allow_nan=False)
-    json.dumps(fits.cell_records(), allow_nan=False)
-    collapses(table, fits)
-    return conclusions.sentences(fits)
-
-
 def scales(cells: pd.DataFrame) -> np.ndarray:
     pairs = zip(cells["m"], cells["d_model"], strict=True)
     return np.array([capacity_scale(int(m), int(d)) for m, d in pairs])
-
-
-def test_the_leverages_are_statsmodels(fits: Fits) -> None:
-    x, D_K = scales(fits.cells), fits.cells["D_K"].to_numpy()
-    theirs = sm.OLS(D_K, x[:, None]).fit().get_influence().hat_matrix_diag
-    ours = sm.OLS(D_K, sm.add_constant(np.log(x))).fit().get_influence().hat_matrix_diag
-    assert fits.cells["leverage_paper"].to_numpy() == pytest.approx(theirs)
-    assert fits.cells["leverage"].to_numpy() == pytest.approx(ours)
-    assert fits.cells["leverage_paper"].max() == pytest.approx(0.6133, abs=1e-4)
 
 
 def test_lack_of_fit_is_chi_square_of_a_weighted_fit(fits: Fits) -> None:
@@ -85,24 +57,17 @@ def test_lack_of_fit_is_chi_square_of_a_weighted_fit(fits: Fits) -> None:
     assert tests["D_K"].degrees == len(x) - 1
 
 
-def test_each_cells_ratio_residual_and_influence(fits: Fits) -> None:
-    power = by_name(fits.laws)["D_K_power"]
-    assert power.factor is not None
-    assert power.exponent is not None
-    cells, x = fits.cells, scales(fits.cells)
-    assert cells["ratio"].to_numpy() == pytest.approx(cells["D_K"] / x)
-    line = power.factor * x**power.exponent
-    middle = np.sqrt(cells["D_K_fails"] * cells["D_K_passes"])
-    assert cells["residual"].to_numpy() == pytest.approx(np.log(middle / line))
-    assert (cells["exponent_without"] - power.exponent).abs().max() < 0.3
-    assert power.exponent_low < power.exponent < power.exponent_high  # type: ignore[operator]
-    assert power.bootstrap_low < power.exponent < power.bootstrap_high  # type: ignore[operator]
-
-
-def test_the_sentences_name_what_they_rest_on(fits: Fits) -> None:
-    said = conclusions.sentences(fits)
-    assert "over 12 cells" in said[0]
-    assert all(line.endswith(".") for line in said)
+def test_a_law_that_its_lack_of_fit_test_rejects_is_told(results: StudyResults, fits: Fits) -> None:
+    by_law = {test.law: test for test in fits.lack_of_fit}
+    tests = [replace(by_law["D_K_power"], p_value=0.2), replace(by_law["D_K"], p_value=0.012)]
+    told = replace(fits, lack_of_fit=tests)
+    rejected = (
+        "The lack-of-fit test rejects m′ log₂ m / d_model itself (p = 0.012): seeds and the "
+        "resolution of d_k do not explain how far D_K* scatters about it."
+    )
+    assert conclusions.sentences(told)[1] == rejected
+    assert conclusions.headline(told, best_of(results)).endswith(f". {rejected}")
+    assert conclusions.lack_of_fit(replace(fits, lack_of_fit=tests[:1])) == ""
 
 
 def test_predictions_hold_the_fitted_cells_and_warn_outside(fits: Fits) -> None:
@@ -155,83 +120,42 @@ def test_the_predicted_heads_are_those_of_scipys_likelihood(
     assert theirs.formula == "1.19 · m′ log₂ m / d_model"
 
 
-def empty() -> StudyResults:
-    study = made_up.study_of([(64, 16), (64, 32)])
-    searched: StudyResults = made_up.results_of(study, [], [])
-    return searched
-
-
-def test_an_empty_store_is_told() -> None:
-    said = everything(empty())
-    assert said[0] == (
-        "No law of D_K*: no cell with a threshold; a fit needs 3 cells of 2 sizes whose D_K* lies "
-        "between two known ends."
-    )
-    assert "2 cells count in no law: 2 open." in said
-    prediction = predict_sizes(fits_of(empty()), 64, 16)
-    assert prediction.reason == "0 cells with a threshold, too few for a law"
-
-
-def test_cells_that_are_all_censored_give_no_law() -> None:
-    study = made_up.study_of(list(IMPLIED), heads=[1])
+def of_heads(*heads: dict[str, Any]) -> StudyResults:
+    """Cells of one head, with what is known of each."""
+    study = made_up.study_of(list(IMPLIED)[: len(heads)], heads=[1])
     rows = [
-        made_up.threshold_row(cell, 1, None, status="censored", D_K_low=97, D_K_high=None)
-        for cell in study.cells
+        made_up.threshold_row(cell, 1, None, **own)
+        for cell, own in zip(study.cells, heads, strict=True)
     ]
-    results = made_up.results_of(study, [], rows)
-    said = everything(results)
+    return made_up.results_of(study, [], rows)
+
+
+def test_without_a_threshold_there_is_no_law() -> None:
+    fits = fits_of(of_heads({}, {}))
+    growth, which, left_out = conclusions.sentences(fits)
+    assert growth.startswith("No law of D_K*: no cell with a threshold; a fit needs 3 cells of 2")
+    assert which.startswith("Which law it is cannot be asked: it takes 4 cells with a threshold")
+    assert left_out == "2 cells count in no law: 2 open."
+    assert predict_sizes(fits, 64, 16).reason == "0 cells with a threshold, too few for a law"
+    fits = fits_of(of_heads(*[{"status": "censored", "D_K_low": 97, "D_K_high": None}] * 12))
+    said = conclusions.sentences(fits)
     assert said[0].startswith("No law of D_K*: 0 cells; a fit needs 3 cells")
-    assert by_name(fits_of(results).laws)["D_K_power"].n_censored == 12
-
-
-@pytest.mark.parametrize("places", [[(64, 16)], [(64, 16), (64, 32)]])
-def test_one_or_two_cells_give_no_law(places: list[tuple[int, int]]) -> None:
-    results = made_up.search_all(made_up.study_of(places))
-    said = everything(results)
-    assert said[0].startswith("No law of D_K*:")
-    assert all(law.exponent is None for law in fits_of(results).laws)
+    assert by_name(fits.laws)["D_K_power"].n_censored == 12
 
 
 def test_one_seed_is_fitted_but_does_not_tell_its_noise() -> None:
-    results = made_up.search_all(made_up.study_of(list(IMPLIED)[:6], seeds=1))
-    everything(results)
-    assert fits_of(results).cells["seed_sd"].isna().all()
-    assert fits_of(results).lack_of_fit == []
+    fits = fits_of(made_up.search_all(made_up.study_of(list(IMPLIED)[:6], seeds=1)))
+    assert by_name(fits.laws)["D_K_power"].n == 6
+    assert fits.cells["seed_sd"].isna().all()
+    assert fits.lack_of_fit == []
 
 
-def test_a_half_done_study_counts_its_finished_cells() -> None:
-    results = made_up.search_all(made_up.study_of(list(IMPLIED)[:7]))
+def test_a_half_done_study_counts_its_finished_cells(results: StudyResults) -> None:
     cut = results.study.cells[0].cell_id
     rest = results.thresholds[results.thresholds["cell_id"] != cut]
-    part = StudyResults(results.study, results.runs, rest)
-    said = everything(part)
-    assert by_name(fits_of(part).laws)["D_K_power"].n == 6
-    assert "1 cell counts in no law: 1 open." in said
-
-
-def test_a_collapse_has_the_deviance_of_statsmodels(results: StudyResults, fits: Fits) -> None:
-    found = {one.law: one for one in collapses(probes(results.runs, results.study), fits)}
-    for one in (found["own D_K*"], found["m log m/d"]):
-        points = one.points
-        ends = np.column_stack([points["passing"], points["n_seeds"] - points["passing"]])
-        design = sm.add_constant(np.log2(points["scaled"].to_numpy()))
-        glm = sm.GLM(ends, design, sm.families.Binomial()).fit()
-        assert one.deviance == pytest.approx(glm.deviance, rel=1e-4)
-        assert one.reduced_chi2 == pytest.approx(glm.deviance / glm.df_resid, rel=1e-4)
-    assert found["own D_K*"].reduced_chi2 < found["m log m/d"].reduced_chi2
-
-
-def test_every_head_has_its_threshold_or_its_bound(results: StudyResults) -> None:
-    best = best_of(results)
-    table = by_heads(results.thresholds, best, results.study)
-    assert len(table) == len(results.thresholds)
-    found = table[table["D_K"].notna()]
-    assert found["at_least"].isna().all()
-    assert (found["D_K_fails"] == found["D_K"] - found["h"]).all()
-    assert table[table["arrow"]]["D_K"].isna().all()
-    stars = table[table["is_best"]]
-    assert list(stars["D_K"]) == list(best["D_K"])
-    assert (stars["times_best"] == 1).all()
+    fits = fits_of(StudyResults(results.study, results.runs, rest))
+    assert by_name(fits.laws)["D_K_power"].n == 11
+    assert "1 cell counts in no law: 1 open." in conclusions.sentences(fits)
 
 
 def test_heads_known_by_hand() -> None:
@@ -266,26 +190,6 @@ def test_heads_known_by_hand() -> None:
     assert rows == [dict.fromkeys(table.columns) | row for row in expected]
 
 
-def test_the_papers_numbers_stand_beside_ours(results: StudyResults, fits: Fits) -> None:
-    table = published_figures(fits, best_of(results), results.study)
-    told = {(row["place"], row["quantity"]): row for row in table.to_dict("records")}
-    d_k = told["Table 1", "d_k* at (m, d_model) = (64, 16)"]
-    assert (d_k["theirs"], d_k["difference"]) == ("5", float(d_k["ours"]) - 5)
-    slope = told["Sec. 6.1, Fig. 3", "slope of D_K* over m′ log₂ m / d_model, all cells"]
-    ours = by_name(fits.laws)["D_K"].slope
-    assert slope["difference"] == pytest.approx(ours - 1.19)
-    (power,) = (t for t in fits.published if (t.name, t.scale) == ("D_K", "log"))
-    grows = told["Sec. 6.1, Fig. 3", "power of D_K* over m′ log₂ m / d_model, all cells"]
-    assert (grows["theirs"], grows["difference"]) == ("1", pytest.approx(power.exponent - 1))
-    assert grows["verdict"] == ("agrees" if power.compatible else "differs")
-    assert set(table["verdict"]) <= {
-        "agrees", "differs", "as the paper", "not as the paper", "not measured here",
-    }  # fmt: skip
-    limits = table[table["place"] == "Table 2"].set_index("quantity")
-    assert limits.loc["step limit at (m, d_model) = (512, 16)", "verdict"] == "not as the paper"
-    assert limits.loc["step limit at (m, d_model) = (64, 16)", "verdict"] == "as the paper"
-
-
 def test_protocols_are_never_taken_together() -> None:
     """The laws are of the protocol that most cells have; the other has fits of its own."""
     places = [(64, 32), (64, 16), (128, 32), (128, 16)]
@@ -306,5 +210,5 @@ def test_protocols_are_never_taken_together() -> None:
     assert (other.n, other.cells) == (3, "learning_rate = 0.0001")
     assert other.slope == pytest.approx(6, rel=0.02)
     assert laws["D_K_power_learning_rate=0.0001"].factor == pytest.approx(6, rel=0.1)
-    said = " ".join(everything(results))
+    said = " ".join(conclusions.sentences(fits))
     assert "Cells of another protocol than most have laws of their own." in said

@@ -15,7 +15,6 @@ from rgr_dist.analysis.laws.scaling_laws import by_name, fit_laws
 from rgr_dist.paper import IMPLIED
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.search import Search
-from tests.analysis import made_up
 
 HEADS = Search().heads
 SIDES = json.dumps({"pass": {"d_k": 5}, "fail": {"d_k": 3}})
@@ -31,22 +30,21 @@ def one(**other: Any) -> Any:
     return points(pd.DataFrame([best(**other)]), HEADS).iloc[0]
 
 
-def test_a_found_cell_lies_between_the_sides_of_its_certificate() -> None:
-    row = one()
-    assert (row["D_K_fails"], row["D_K_passes"]) == (12, 20)
+@pytest.mark.parametrize(
+    ("cell", "fails", "passes"),
+    [
+        ({}, 12, 20),  # the sides of its certificate
+        ({"D_K": 4, "certificate": '{"pass": {"d_k": 1}, "fail": null}'}, 0, 4),
+        ({"D_K": None, "h_star": None, "D_K_low": 97, "status": "censored"}, 96, math.inf),
+    ],
+)
+def test_a_cell_lies_between_what_fails_and_what_passes(
+    cell: dict[str, Any], fails: float, passes: float
+) -> None:
+    row = one(**cell)
+    assert (row["D_K_fails"], row["D_K_passes"]) == (fails, passes)
     assert row["scale"] == 24
-    assert row["ratio"] == pytest.approx(20 / 24)
-
-
-def test_where_nothing_narrower_fails_the_interval_is_open_below() -> None:
-    row = one(D_K=4, certificate=json.dumps({"pass": {"d_k": 1}, "fail": None}))
-    assert (row["D_K_fails"], row["D_K_passes"]) == (0, 4)
-
-
-def test_a_censored_cell_is_open_above() -> None:
-    row = one(D_K=None, h_star=None, D_K_low=97, status="censored")
-    assert (row["D_K_fails"], row["D_K_passes"]) == (96, math.inf)
-    assert math.isnan(row["D_K"])
+    assert row["ratio"] == pytest.approx((cell.get("D_K", 20) or math.nan) / 24, nan_ok=True)
 
 
 @pytest.mark.parametrize("status", ["open", "inconsistent"])
@@ -95,23 +93,6 @@ def test_cells_that_differ_in_more_than_the_step_limit_are_several_problems() ->
     study = parse_study({"name": "s", "cells": alike})
     table = pd.DataFrame({"cell_id": [one.cell_id for one in study.cells]})
     assert list(with_protocols(table, study)["largest"]) == [False, True, True]
-
-
-def test_the_interval_of_a_cell_does_not_depend_on_what_was_pruned() -> None:
-    study = made_up.study_of([(64, 16)], heads=[1, 2, 4])
-    (cell,) = study.cells
-    own = made_up.threshold_row(cell, 2, 10, D_K_low=18, D_K_high=22)
-    kept = [own, made_up.threshold_row(cell, 4, 9, D_K_low=16, D_K_high=40)]
-    pruned = [own, made_up.threshold_row(cell, 4, None, status="pruned", D_K_low=24)]
-    from rgr_dist.analysis.thresholds.best import best as best_table
-
-    ends = []
-    for rows in (kept, pruned):
-        results = made_up.results_of(study, [], rows)
-        table = best_table(results.thresholds, results.runs, study).assign(status="found")
-        cells = points(table, study.search.heads)
-        ends.append(cells[["D_K_fails", "D_K_passes"]].iloc[0].to_list())
-    assert ends == [[18, 20], [18, 20]]
 
 
 def test_an_empty_table_has_every_column() -> None:

@@ -6,9 +6,8 @@ definition, in the plainest form. Only the paper's own constants come from the p
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -37,11 +36,6 @@ def rows_of(store: Path) -> pd.DataFrame:
 def shown(size: Size) -> str:
     """A cell's name."""
     return f"({size[0]}, {size[1]})"
-
-
-def anchor(size: Size) -> str:
-    """A cell's address."""
-    return f"m{size[0]}-d{size[1]}"
 
 
 @dataclass(frozen=True)
@@ -246,104 +240,46 @@ def cells_of(probes: Mapping[Size, Sequence[Probe]]) -> dict[Size, Cell]:
     return cells
 
 
-@dataclass(frozen=True)
-class Law:
-    """log y = offset + X β with scatter, of values known to lie between two ends.
+def fit_law(low: Array, high: Array, X: Array) -> tuple[Array, float]:
+    """β and log σ of y = X β with scatter, for each y between two ends; and the log-likelihood.
 
-    With ``load`` there is one unknown more: log(1 + k · load) is added.
+    By the simplex method, again from where it stopped.
     """
 
-    low: Array
-    high: Array
-    X: Array
-    offset: Array
-    load: Array | None = None
+    def lost(values: Array) -> float:
+        centre, sigma = X @ values[:-1], math.exp(values[-1])
+        a, b = (low - centre) / sigma, (high - centre) / sigma
+        share = np.where(a > 0, ndtr(-a) - ndtr(-b), ndtr(b) - ndtr(a))
+        return -float(np.log(np.maximum(share, 1e-300)).sum())
 
-    @cached_property
-    def n(self) -> int:
-        return int((np.isfinite(self.low) & np.isfinite(self.high)).sum())
-
-    def log_likelihood(self, values: Array) -> float:
-        """Of β, k if there is one, and log σ."""
-        p = self.X.shape[1]
-        centre = self.offset + self.X @ values[:p]
-        if self.load is not None:
-            centre = centre + np.log1p(max(values[p], 0.0) * self.load)
-        sigma = math.exp(values[-1])
-        a, b = (self.low - centre) / sigma, (self.high - centre) / sigma
-        upper, lower = ndtr(-a) - ndtr(-b), ndtr(b) - ndtr(a)
-        return float(np.log(np.maximum(np.where(a > 0, upper, lower), 1e-300)).sum())
-
-    def fit(self) -> tuple[Array, float]:
-        """The values of the largest likelihood, and its logarithm.
-
-        By the simplex method, in orthogonal columns and once more from where it first stopped.
-        """
-        n, p = self.X.shape
-        middle = np.where(np.isfinite(self.low), self.low, self.high)
-        middle = np.where(np.isfinite(self.high), (middle + self.high) / 2, middle)
-        Q, R = np.linalg.qr(self.X) if p else (self.X, np.empty((0, 0)))
-        Q, R = Q * math.sqrt(n), R / math.sqrt(n)
-        turned = dataclasses.replace(self, X=Q)
-        start = [*(Q.T @ (middle - self.offset) / n), *([] if self.load is None else [0.05])]
-        at = np.array([*start, math.log(0.2)])
-        for _ in range(2):
-            found = optimize.minimize(
-                lambda values: -turned.log_likelihood(values),
-                at,
-                method="Nelder-Mead",
-                options={
-                    "initial_simplex": np.vstack([at, at + 0.1 * np.eye(len(at))]),
-                    "xatol": 1e-8,
-                    "fatol": 1e-10,
-                    "maxfev": 5000,
-                },
-            )
-            at = found.x
-        beta = np.linalg.solve(R, at[:p]) if p else at[:0]
-        return np.concatenate([beta, at[p:]]), -float(found.fun)
-
-    def held(self, index: int, value: float) -> Law:
-        """The law with one coefficient held."""
-        rest = np.delete(self.X, index, axis=1)
-        moved = self.offset + value * self.X[:, index]
-        return Law(self.low, self.high, rest, moved, self.load)
-
-    def with_k(self, k: float) -> Law:
-        """The law with k held."""
-        assert self.load is not None
-        return Law(self.low, self.high, self.X, self.offset + np.log1p(k * self.load))
-
-    def without(self, i: int) -> Law:
-        """The law of the other cells."""
-        parts = (np.delete(part, i, axis=0) for part in (self.low, self.high, self.X, self.offset))
-        return Law(*parts, None if self.load is None else np.delete(self.load, i))
+    known = np.where(np.isfinite(low), low, high)
+    middle = np.where(np.isfinite(high), (known + high) / 2, known)
+    at = np.append(np.linalg.lstsq(X, middle, rcond=None)[0], math.log(0.2))
+    for _ in range(3):
+        options = {"xatol": 1e-8, "fatol": 1e-10, "maxfev": 5000}
+        found = optimize.minimize(lost, at, method="Nelder-Mead", options=options)
+        at = found.x
+    return at, -float(found.fun)
 
 
-def ends_of(
-    at: Callable[[float], float], best: float, step: float, top: float, n: int, p: int
-) -> tuple[float, float]:
-    """Where a profile of the log-likelihood has fallen as far as 95 % confidence allows.
+def limits(low: Array, high: Array, X: Array, index: int) -> tuple[float, float]:
+    """95 % limits of a coefficient: where the profile of the log-likelihood has fallen so far.
 
     Twice the fall is n log(1 + F / (n - p)), F the quantile at 1 and n - p degrees of freedom.
     """
+    values, top = fit_law(low, high, X)
+    n, p = int((np.isfinite(low) & np.isfinite(high)).sum()), X.shape[1]
     cut = n * math.log1p(stats.f.ppf(0.95, 1, n - p) / (n - p))
+    best, rest = values[index], np.delete(X, index, axis=1)
 
     def excess(value: float) -> float:
-        return 2 * (top - at(value)) - cut
+        held = value * X[:, index]
+        return 2 * (top - fit_law(low - held, high - held, rest)[1]) - cut
 
     ends = []
     for way in (-1, 1):
-        far = way * step
+        far = way * 2 * math.exp(values[-1])
         while excess(best + far) < 0:
             far *= 2
         ends.append(float(optimize.brentq(excess, best, best + far, xtol=1e-6, rtol=1e-6)))
     return ends[0], ends[1]
-
-
-def profile(law: Law, index: int) -> tuple[float, float]:
-    """95 % limits of a coefficient."""
-    values, top = law.fit()
-    p = law.X.shape[1]
-    step = 2 * math.exp(values[-1])
-    return ends_of(lambda b: law.held(index, b).fit()[1], values[index], step, top, law.n, p)

@@ -6,7 +6,6 @@ import html
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rgr_dist.analysis.page.render import body_of
 from rgr_dist.analysis.page.section import Section
@@ -33,69 +32,6 @@ def table(page: str, name: str) -> list[Record]:
     return [dict(zip(heads, ("".join(c.itertext()) for c in row), strict=True)) for row in rows]
 
 
-def points(page: str, figure: str) -> dict[str, str]:
-    """The text of every point of a figure, by its id without the figure's name."""
-    own = re.search(rf'<figure id="{figure}-figure".*?</figure>', page, flags=re.S)
-    assert own is not None, figure
-    found = re.findall(rf'id="{figure}-([^"]+)"[^>]*><title>([^<]*)</title>', own[0])
-    return {name: html.unescape(text) for name, text in found}
-
-
-def legend(page: str, figure: str) -> list[str]:
-    """The entries of a figure's legend."""
-    own = re.search(rf'<figure id="{figure}-figure".*?</figure>', page, flags=re.S)
-    assert own is not None, figure
-    found = re.findall(r'<span class="key"[^>]*><svg.*?</svg><span>(.*?)</span></span>', own[0])
-    return [html.unescape(re.sub(r"<[^>]+>", "", text)) for text in found]
-
-
-@dataclass(frozen=True)
-class Mark:
-    """Where a point stands: a share of the panel's width, and pixels from its top."""
-
-    x: float
-    y: float
-    ends: tuple[float, float] | None
-
-
-@dataclass(frozen=True)
-class Plot:
-    """One panel: where its ticks stand, by what they say, and its points by id."""
-
-    across: dict[float, float]
-    down: dict[float, float]
-    marks: dict[str, Mark]
-
-
-def plots(page: str, figure: str) -> list[Plot]:
-    """The panels of a figure as they are drawn."""
-    own = re.search(rf'<figure id="{figure}-figure".*?</figure>', page, flags=re.S)
-    assert own is not None, figure
-    root = ET.fromstring(own[0].replace(" data-zoom>", ">"))
-    return [_plot(node, figure) for node in root.iter("svg") if "plot" in node.get("class", "")]
-
-
-def _plot(svg: ET.Element, figure: str) -> Plot:
-    ticks: dict[str, dict[float, float]] = {"xt": {}, "yt": {}}
-    marks = {}
-    for node in svg:
-        kind = node.get("class", "").split()
-        name = node.get("id", "").removeprefix(f"{figure}-")
-        if kind and kind[0] in ticks:
-            value = float("".join(node.itertext()).replace(",", ""))
-            at = node.get("x", "0").rstrip("%") if kind[0] == "xt" else node.get("y", "0")
-            ticks[kind[0]][value] = float(at) / (100 if kind[0] == "xt" else 1)
-        elif name:
-            inner = node.find("svg") if node.tag == "a" else node
-            assert inner is not None
-            y = float(inner.get("y", "0"))
-            bar = inner.find(".//path[@class='bar']")
-            drawn = None if bar is None else re.fullmatch(r"M0 (\S+)V(\S+)", bar.get("d", ""))
-            ends = None if drawn is None else (y + float(drawn[1]), y + float(drawn[2]))
-            marks[name] = Mark(float(inner.get("x", "0").rstrip("%")) / 100, y, ends)
-    return Plot(ticks["xt"], ticks["yt"], marks)
-
-
 def words(page: str, section: str) -> str:
     """The paragraphs and lists of a section, a line each."""
     start = '<main id="main">' if section == "summary" else f'<section id="{section}"'
@@ -116,14 +52,6 @@ def tiles(page: str) -> dict[str, str]:
     """The numbers in large type, by what they are."""
     found = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", page)
     return {html.unescape(re.sub(r"<[^>]+>", "", name)): html.unescape(v) for name, v in found}
-
-
-def facts(page: str, section: str) -> dict[str, str]:
-    """The two columns of a section's plain tables."""
-    part = page[page.index(f'<section id="{section}"') :]
-    part = part[: part.index("</section>")]
-    found = re.findall(r'<th scope="row"[^>]*>(.*?)</th><td[^>]*>(.*?)</td>', part)
-    return {html.unescape(name): html.unescape(value) for name, value in found}
 
 
 def numbers(text: str) -> list[str]:

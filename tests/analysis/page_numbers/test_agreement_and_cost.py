@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
 import statistics
 from collections.abc import Mapping
 
 import numpy as np
-import pandas as pd
 
 from rgr_dist.paper import IMPLIED, TABLE_1_D_K_OF_A_HEAD
-from tests.analysis.page_numbers.by_hand import CELL, SEEDS, Cell, Size, shown
-from tests.analysis.page_numbers.reading import agree, facts, flat, numbers, table, tiles, words
+from tests.analysis.page_numbers.by_hand import Cell, Size, shown
+from tests.analysis.page_numbers.reading import agree, flat, numbers, table, words
 
 Cells = Mapping[Size, Cell]
 
@@ -98,78 +96,3 @@ def test_where_the_papers_numbers_do_not_fit_together(page: str) -> None:
         f"of the {len(sums)} ways to give these cells the paper's head counts, 1 to 64, none gives "
         f"that; the nearest is {nearest:,.0f}."
     ) in said
-
-
-def test_the_protocol_beside_the_papers(page: str, rows: pd.DataFrame) -> None:
-    told = {row["what"]: row for row in table(page, "table-others")}
-    configs = rows["config"].map(json.loads)
-    training = configs.map(
-        lambda config: config["cell"]["training"] if "cell" in config else config["training"]
-    )
-    for what, key in (
-        ("learning rate", "learning_rate"),
-        ("logit sharpness α", "sharpness"),
-        ("validation contexts", "validation_contexts"),
-        ("test contexts", "test_contexts"),
-        ("steps between checks", "check_every"),
-        ("checks in a row to stop", "patience"),
-        ("validation F1 to stop", "stop_score"),
-    ):
-        (value,) = set(training.map(lambda own, key=key: own[key]))
-        assert float(told[what]["here"].replace(",", "")) == value
-    (length,), (rate,) = set(rows["context_length"]), set(rows["positive_rate"])
-    assert told["items of a context, ℓ"]["here"] == str(length)
-    assert float(told["target-in-context rate ρ"]["here"]) == rate
-    for size, own in rows.groupby(CELL):
-        (limit,) = set(own["max_steps"])
-        assert told[f"step limit at (m, dmodel) = {shown(size)}"]["here"] == f"{limit:,}"
-
-
-def time_words(seconds: float) -> str:
-    if seconds < 60:
-        return f"{seconds:.1f} seconds"
-    minutes, rest = divmod(round(seconds), 60)
-    parts = [
-        f"{n} {unit}{'' if n == 1 else 's'}" for n, unit in ((minutes, "minute"), (rest, "second"))
-    ]
-    return " and ".join(parts) if rest else parts[0]
-
-
-def test_what_each_cell_cost(page: str, rows: pd.DataFrame) -> None:
-    told = {row["cell"]: row for row in table(page, "table-cost")}
-    probes = spared = 0
-    for size, own in rows.groupby(CELL):
-        plain = own[(own["seed"] < SEEDS) & ~own["lost"]]
-        each = plain.groupby(["h", "d_k"]).size()
-        row = told[shown(size)]
-        assert row["probes"] == f"{len(each):,}"
-        assert row["runs"] == f"{len(own):,}"
-        assert row["failed"] == f"{int(own['lost'].sum()):,}"
-        assert row["at the step limit"] == f"{int((own['stop_reason'] == 'max_steps').sum()):,}"
-        assert row["seeds spared"] == f"{SEEDS * len(each) - len(plain):,}"
-        assert row["training steps"] == f"{int(own['steps'].sum()):,}"
-        assert row["processor time"] == time_words(float(own["seconds"].sum()))
-        probes, spared = probes + len(each), spared + SEEDS * len(each) - len(plain)
-    steps, seconds = int(rows["steps"].sum()), float(rows["seconds"].sum())
-    assert (
-        f"{len(rows):,} runs of {probes:,} probes: {steps:,} training steps in "
-        f"{time_words(seconds)} of processor time, {steps / seconds:,.0f} steps per second. "
-        f"{spared:,} seeds of these probes were not run"
-    ) in words(page, "cost")
-    large = tiles(page)
-    assert large["training runs"] == f"{len(rows):,}"
-    assert large["training steps"] == f"{steps / 1e6:,.1f} M"
-    assert large["processor time"] == (
-        f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
-    )
-
-
-def test_where_the_runs_come_from(page: str, rows: pd.DataFrame) -> None:
-    told = facts(page, "provenance")
-    for name, column in (("engine", "engine"), ("stop reason", "stop_reason")):
-        counts = rows[column].value_counts()
-        expected = {f"{value} ({n:,} runs)" for value, n in counts.items()}
-        got = set(told[name].replace(" (1 run)", " (1 runs)").split("; "))
-        assert got == expected
-    assert told["seeds"] == f"0 to {rows['seed'].max()}"
-    assert told["versions"] == "rgr-dist=0.1.0"

@@ -10,11 +10,10 @@ from tests.analysis.page_numbers.by_hand import (
     SEEDS,
     Cell,
     Size,
-    anchor,
     certificate,
     shown,
 )
-from tests.analysis.page_numbers.reading import agree, points, table, tiles, words
+from tests.analysis.page_numbers.reading import agree, table, tiles, words
 
 Cells = dict[Size, Cell]
 
@@ -99,53 +98,6 @@ def test_the_heads_near_the_best(page: str, cells: Cells) -> None:
             assert row["p"] == ("–" if p is None else f"{p:.3f}")
             assert row["kept"] == ("yes" if h in cell.kept else "no")
             assert row["decided by"] == ("best" if p is None else "paired t-test")
-
-
-def test_the_points_of_cells_and_heads_say_the_same(page: str, cells: Cells) -> None:
-    law, best, splits = (points(page, name) for name in ("law", "heads", "splits"))
-    for size, cell in cells.items():
-        text = (
-            f"(m, d_model) = {shown(size)}\n"
-            f"D_K* = {with_ends(cell.D_K, cell.low, cell.high)}\n"
-            f"h* = {with_ends(cell.h, min(cell.kept), max(cell.kept))}, "
-            f"d_k = {cell.star.passed.d_k}\n{certificate(cell.star)}"
-        )
-        assert law[f"width-{anchor(size)}"] == text
-        assert law[f"ratio-{anchor(size)}"] == f"{text}\nratio {cell.D_K / cell.scale:.3f}"
-        assert best[anchor(size)] == text
-        for row in table(page, "table-heads"):
-            if row["cell"] != shown(size):
-                continue
-            told = splits[f"{anchor(size)}-h{row['h']}"]
-            is_ = "= " if row["status"] == "found" else ""
-            lines = [f"(m, d_model) = {shown(size)}, h = {row['h']}"]
-            lines.append(f"D_K {is_}{row['DK']}, {row['status']}")
-            lines += [own for own in (row["certificate, in dk"],) if own != "–"]
-            assert told == "\n".join(lines)
-
-
-def test_the_score_of_every_probe(page: str, cells: Cells) -> None:
-    told = points(page, "curves")
-    assert len(told) == sum(len(cell.probes) for cell in cells.values())
-    for size, cell in cells.items():
-        for probe in cell.probes:
-            n = len(probe.scores)
-            mean = f"mean {probe.mean:.4f}"
-            if probe.is_whole:
-                low, high = probe.interval
-                mean += f", of {n} seeds [{low:.4f} to {high:.4f}]"
-            else:
-                most = (probe.scores.sum() + SEEDS - n) / SEEDS
-                ran = "one seed" if n == 1 else f"{n} seeds"
-                mean += f", of the {ran} that ran; of all, at most {most:.4f}"
-            lost = [
-                f"{count} {what}"
-                for count, what in ((probe.collapsed, "collapsed"), (probe.diverged, "diverged"))
-                if count
-            ]
-            lines = [f"h = {probe.h}, d_k = {probe.d_k}, D_K = {probe.D_K}", mean]
-            lines += [", ".join(lost)] if lost else []
-            assert told[f"{anchor(size)}-h{probe.h}-k{probe.d_k}"] == "\n".join(lines)
 
 
 def test_the_findings_in_words(page: str, cells: Cells) -> None:

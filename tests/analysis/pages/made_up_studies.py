@@ -24,7 +24,6 @@ from rgr_dist.analysis.load import StudyResults, open_results
 from rgr_dist.analysis.page.render import render
 from rgr_dist.analysis.report.publish import comparison, report
 from rgr_dist.analysis.report.sections import state
-from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.analysis.thresholds.listing import best_records, threshold_records
 from rgr_dist.analysis.transitions.probes import probes
 from rgr_dist.paper import capacity_scale
@@ -34,7 +33,7 @@ from rgr_dist.study.cell import Run
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
 from tests.analysis.made_up import Row, Score, ended, trained
-from tests.store.made_up_runs import failed_row, run_row
+from tests.store.made_up_runs import failed_row
 
 Page = tuple[str, dict[str, bytes]]
 
@@ -187,14 +186,8 @@ def of_thresholds(folder: Path) -> Page:
 
 
 def unfinished(folder: Path) -> Page:
-    """The same while its search runs, and once a run of it has failed."""
-    study, store = study_of(SIZES), Store(folder)
-    page, files = page_of(searched(study, store, relations, probes=60))
-    head = head_of(study, store)
-    last = store.runs().iloc[-1]
-    cell = next(cell for cell in study.cells if cell.cell_id == last["cell_id"])
-    store.append([failed_row(h=int(last["h"]), d_k=int(last["d_k"]), seed=77, cell=cell)])
-    return page, files | {"state.html": head, "failed.html": head_of(study, store)}
+    """The same while its search runs."""
+    return page_of(searched(study_of(SIZES), Store(folder), relations, probes=60))
 
 
 def of_step_limits(folder: Path) -> Page:
@@ -204,53 +197,6 @@ def of_step_limits(folder: Path) -> Page:
     search = {"keep_heads": [1], "seeds": 3, "max_D_K": 160}
     study = study_of(cells, training={"max_steps": limits}, search=search)
     return page_of(searched(study, Store(folder), relations))
-
-
-def beside_theory(folder: Path) -> Page:
-    """Cells with constructed widths, runs of Algorithm 1 and rounded weights in their store."""
-    study, store = (
-        study_of([{"m": [32, 64, 128], "d_model": 16}], search={"seeds": 3}),
-        Store(folder),
-    )
-    results = searched(study, store, relations)
-    sizes = [{"m": [32, 64, 128], "d_model": 16}]
-    ours = parse_study(
-        {"name": "ours", "model": {"construction": "ours", "iterations": 400}, "cells": sizes}
-    )
-    made = []
-    for cell, h, d_k in zip(ours.cells, (2, 3, 10), (8, 12, 13), strict=True):
-        told = {"score": 1.0, "val_score": None, "threshold_tau": None}
-        store.append([run_row(h, d_k, seed, cell, **told) for seed in range(30)])
-        made.append(
-            {"cell_id": cell.cell_id, "model": cell.model, "graph": "permutation", "degree": 1}
-            | {"m": cell.m, "d_model": cell.d_model, "h": h, "d_k": d_k, "D_K": h * d_k}
-            | {"status": "found", "mean_score": 1.0, "n_seeds": 30, "n_edges": cell.m}
-        )
-    store.write_study_table("ours", "thresholds", made)
-    for signatures in ("rademacher", "orthogonal"):
-        model = {"construction": "1", "signatures": signatures}
-        printed = parse_study({"name": "printed", "model": model, "cells": sizes})
-        rows = []
-        for at, cell in enumerate(printed.cells):
-            for seed in range(10):
-                score = 1.0 if seed < 10 - 5 * at else 0.9 - 0.1 * at
-                told = {"score": score, "val_score": None, "threshold_tau": None}
-                rows.append(run_row(-(-cell.m // cell.d_model), 16, seed, cell, **told))
-        store.append(rows)
-    rounded = []
-    for row in best_of(results).to_dict("records"):
-        for precision, bits, score in (("float32", 32, 0.995), ("int8", 8, 0.994),
-                                       ("int6", 6, 0.991), ("int4", 4, 0.91)):  # fmt: skip
-            for seed in range(2):
-                sizes_of = {name: row[name] for name in ("cell_id", "m", "d_model", "d_k", "D_K")}
-                rounded.append(
-                    sizes_of
-                    | {"run_id": f"{row['cell_id']}-{seed}", "h": row["h_star"], "seed": seed}
-                    | {"precision": precision, "bits": bits, "score": score - 0.002 * seed}
-                    | {"f1": score, "failed_pairs": 9 * (32 - bits) + seed, "margin": -0.1 * seed}
-                )
-    store.write_study_table("made-up", "all_pairs", rounded)
-    return page_of(open_results(study, store))
 
 
 def of_a_grid(folder: Path) -> Page:
@@ -322,7 +268,6 @@ PAGES: dict[str, Callable[[Path], Page]] = {
     "thresholds": of_thresholds,
     "unfinished": unfinished,
     "step-limits": of_step_limits,
-    "theory": beside_theory,
     "grid": of_a_grid,
     "dense": of_dense_graphs,
     "messages": of_messages,

@@ -21,7 +21,6 @@ SECTIONS = {
         *["law", "training-time", "agreement", "cells", "heads", "transitions", "laws"],
         *END,
     ],
-    "theory": ["law", "agreement", "cells", "heads", "transitions", "laws", "theory", *END],
     "grid": ["transitions", "law", "cells", "heads", "laws", *END],
     "dense": ["law", "agreement", "cells", "heads", "transitions", "laws", *END],
     "messages": ["law", "agreement", "cells", "heads", "transitions", "laws", *END],
@@ -45,11 +44,6 @@ TABLES: dict[str, list[tuple[Any, ...]]] = {
         (128, 16, 1, 20_000, 68, 48, 76, 4, 2, 4, "found"),
         (128, 16, 1, 80_000, 60, 40, 64, 4, 2, 4, "found"),
         (128, 16, 1, 320_000, 56, 36, 60, 4, 2, 8, "found"),
-    ],
-    "theory": [
-        (32, 16, 1, 20_000, 13, 12, 14, 1, 1, 4, "found"),
-        (64, 16, 1, 20_000, 31, 20, 33, 1, 1, 2, "found"),
-        (128, 16, 1, 20_000, 68, 48, 76, 4, 2, 4, "found"),
     ],
     "grid": [
         (64, 16, 1, 80_000, 32, 24, 32, 1, 1, 2, "found"),

@@ -30,7 +30,7 @@ def profile(log_width: float) -> float:
     return float(found.fun)
 
 
-def test_the_limits_of_the_width_are_where_the_profile_has_risen_by_the_quantile() -> None:
+def test_the_limits_are_where_the_profile_has_risen_by_the_quantile() -> None:
     shares = Shares(X, GOOD, BAD)
     curve = shares.fit()
     best = optimize.minimize_scalar(profile, bounds=(-4, -1), method="bounded")
@@ -41,6 +41,16 @@ def test_the_limits_of_the_width_are_where_the_profile_has_risen_by_the_quantile
     ends = (best.x - 1, best.x), (best.x, best.x + 1)
     wanted = [math.exp(optimize.brentq(lambda at: profile(at) - cut, *end)) for end in ends]
     assert [low, high] == pytest.approx(wanted, rel=1e-3)
+
+    def at_middle(middle: float) -> float:
+        found = optimize.minimize_scalar(
+            lambda width: plain_deviance(middle, width), bounds=(-4, 0), method="bounded"
+        )
+        return float(found.fun) - cut
+
+    ends = (curve.middle - 0.2, curve.middle), (curve.middle, curve.middle + 0.2)
+    wanted = [optimize.brentq(at_middle, *end) for end in ends]
+    assert list(shares.middle_limits(curve)) == pytest.approx(wanted, abs=0.01)
 
 
 @pytest.mark.parametrize("widths", [(10.0, 20, 40), (16.0, 20, 24)])

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-import statsmodels.api as sm
 
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.transitions.probes import mean_words, probes
@@ -19,20 +17,15 @@ from tests.analysis import made_up
 def diverged() -> StudyResults:
     study = made_up.study_of([(64, 16)], heads=[2], seeds=4)
     (cell,) = study.cells
-    good = {9: [0.5, 0.55, 0.5, 0.52], 10: [0.999, 0.998, 0.999, None], 11: [1.0, 1.0, 1.0, 0.3]}
-    runs = [
-        made_up.run_row(cell, 2, d_k, seed, score, **_fate(score))
-        for d_k, own in good.items()
-        for seed, score in enumerate(own)
-    ]
+    scores = {
+        (2, 9): [0.5, 0.55, 0.5, 0.52],
+        (2, 10): [0.999, 0.998, 0.999, None],
+        (2, 11): [1.0, 1.0, 1.0, 0.3],
+    }
+    runs = made_up.probe_rows(cell, scores)
     runs.append(made_up.run_row(cell, 2, 12, 0, None, stop_reason="failed", error="lost"))
     runs.append(made_up.run_row(cell, 2, 12, 1, 1.0))
-    searched: StudyResults = made_up.results_of(study, runs, [made_up.threshold_row(cell, 2, None)])
-    return searched
-
-
-def _fate(score: float | None) -> dict[str, Any]:
-    return {} if score is not None else {"stop_reason": "diverged"}
+    return made_up.results_of(study, runs, [made_up.threshold_row(cell, 2, None)])
 
 
 def test_diverged_collapsed_and_failed_runs_are_counted() -> None:
@@ -52,37 +45,14 @@ def test_a_mean_says_of_how_many_seeds_it_is() -> None:
     assert not table.loc[12, "complete"]
 
 
-def test_the_transition_is_that_of_statsmodels() -> None:
-    study = made_up.study_of([(64, 16)], heads=[2])
-    (cell,) = study.cells
-    passing = dict(zip(range(5, 13), (0, 0, 1, 3, 6, 9, 10, 10), strict=True))
-    runs = [
-        made_up.run_row(cell, 2, d_k, seed, 0.999 if seed < good else 0.9)
-        for d_k, good in passing.items()
-        for seed in range(10)
-    ]
-    results = made_up.results_of(study, runs, [])
-    row = transitions(results.runs, study).iloc[0]
-    ends = np.array([[good, 10 - good] for good in passing.values()])
-    design = sm.add_constant(np.log2([2.0 * d_k for d_k in passing]))
-    constant, slope = sm.GLM(ends, design, sm.families.Binomial()).fit().params
-    assert row["share_status"] == "fitted"
-    assert row["share_width"] == pytest.approx(1 / slope, rel=1e-3)
-    assert np.log2(row["share_middle"]) == pytest.approx(-constant / slope, abs=1e-4)
-    assert row["share_low"] < row["share_middle"] < row["share_high"]
-    assert row["share_low"] > 16
-    assert row["share_high"] < 19
-    assert row["n_runs"] == 80
-
-
-def test_a_curve_of_scores_is_found_again() -> None:
-    study = made_up.study_of([(64, 16)], heads=[1])
-    (cell,) = study.cells
-    runs = [
-        made_up.run_row(cell, 1, d_k, seed, float(0.9 / (1 + 2 ** (-(math.log2(d_k) - 4) * 6))))
-        for d_k in range(6, 33, 2)
-        for seed in range(2)
-    ]
+def test_a_curve_of_scores_is_found_again_whatever_ran_astray() -> None:
+    study = made_up.study_of([(64, 16)], heads=[1], seeds=4)
+    scores: dict[tuple[int, int], list[float | None]] = {
+        (1, d_k): [0.9 / (1 + 2 ** (-(math.log2(d_k) - 4) * 6))] * 3 for d_k in range(6, 33, 2)
+    }
+    scores[1, 20] += [0.2]
+    scores[1, 24] += [None]
+    runs = made_up.probe_rows(study.cells[0], scores)
     row = transitions(made_up.results_of(study, runs, []).runs, study).iloc[0]
     assert (row["score_status"], row["share_status"]) == ("fitted", "never")
     assert row["top"] == pytest.approx(0.9, abs=1e-4)
