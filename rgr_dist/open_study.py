@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import cached_property
@@ -132,7 +133,7 @@ class OpenStudy:
         from rgr_dist.running.run_study import run_study
 
         execution = Execution(cpus, address, engine, gpus, retry_failed)
-        with LiveView(Console()) if show else nullcontext() as view:
+        with LiveView(Console(file=sys.stdout)) if show else nullcontext() as view:
             run_study(self.study, self.store, view, execution)
         self.refresh()
         return self

@@ -314,7 +314,7 @@ class Campaign:
         return self._turns[what] % 3 == 0
 
     def _count_rpc_faults(self) -> None:
-        for log in self.temporary.glob("ray/session_2*/logs/*"):
+        for log in self.temporary.glob("**/ray/session_2*/logs/*"):
             if log.is_file() and log.suffix in (".log", ".out", ".err"):
                 self.rpc_faults[log] = log.read_text(errors="replace").count(INJECTED)
 

@@ -92,8 +92,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except OSError as error:
         status = status or _unwritten(error)
         sys.stdout = nowhere()  # what waits in the other would fail again at the end
-    if status == EXIT_BROKEN:  # the end of Ray would wait for ever
-        os._exit(status)
     sys.exit(status)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -119,7 +120,7 @@ def run(
         from rgr_dist.planning.same_question import check_same_question
 
         check_same_question(resolved, store)
-    console = Console()
+    console = Console(file=sys.stdout)  # for good: Ray has another one meanwhile
     execution = Execution(cpus, address, engine, gpus, retry_failed)
     with store.held(f"rgr run {study}"):
         damaged = store.set_damaged_aside()

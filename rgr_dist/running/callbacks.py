@@ -11,7 +11,7 @@ from ray import tune
 class Heartbeat(tune.Callback):
     """Calls back about once a second while trials run, in the driver."""
 
-    def __init__(self, beat: Callable[[], None]) -> None:
+    def __init__(self, beat: Callable[[], object]) -> None:
         self.beat = beat
 
     def __getstate__(self) -> dict[str, Any]:

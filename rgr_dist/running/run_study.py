@@ -49,7 +49,7 @@ def run_study(
             was stopped.
         ClusterError: no Ray cluster answers at the address.
         MemoryFault: a run that is left would not fit in memory; nothing was written.
-        RunBroken: Ray broke half-way; the message names a log.
+        RunBroken: Ray broke half-way.
     """
     view = view or Silent()
     if execution.address.startswith("ray://"):  # a task on that cluster calls this function
@@ -92,7 +92,7 @@ def _connected(
     if is_here and not is_connected():
         count = len(study.cells)
         view.say(f"{study.name}: {count} cell{'s' if count > 1 else ''}; starting Ray")
-    with connect(address, execution.cpus, execution.gpus, log_to=store.log_folder) as workers:
+    with connect(address, execution.cpus, execution.gpus) as workers:
         if not is_here:
             check_memory(study, cells, node_memory(), "the largest node of the cluster")
         yield workers
@@ -121,44 +121,43 @@ def _train(
     recorder = Recorder(study, store, portfolio, summary, view)
     recorder.pace.learn_stored(search.runs)
     feed = recorder.feed
-    with RayHealth() as health:
+    health = RayHealth()
 
-        def config_of(probe: Probe) -> dict[str, Any]:
-            cell, sizes = feed.cell_of(probe), study.search.sizes.config(probe.arm, probe.value)
-            return probe_config(probe, cell, sizes, smaller_limits(study, cell), engine, device)
+    def config_of(probe: Probe) -> dict[str, Any]:
+        cell, sizes = feed.cell_of(probe), study.search.sizes.config(probe.arm, probe.value)
+        return probe_config(probe, cell, sizes, smaller_limits(study, cell), engine, device)
 
-        def lost(probe: Probe, cause: Cause) -> None:
-            health.check()  # a Ray that died takes every worker with it: that is no failed run
-            recorder.record_lost(probe, engine, device, WHY[cause])
+    def lost(probe: Probe, cause: Cause) -> None:
+        health.check()  # a Ray that died takes every worker with it: that is no failed run
+        recorder.record_lost(probe, engine, device, WHY[cause])
 
-        def beat(running: Mapping[str, Any]) -> None:
-            health.check()
-            limits.check(running)
-            for line in health.news():
-                view.say(line)
-            recorder.show()
+    def beat(running: Mapping[str, Any]) -> None:
+        for line in health.news():
+            view.say(line)
+        limits.check(running)
+        recorder.show()
 
-        def resize(workers: int) -> None:
-            summary.resize(workers)
-            portfolio.slots = 1 if gpus else workers  # on a GPU, lanes are fast side by side
+    def resize(workers: int) -> None:
+        summary.resize(workers)
+        portfolio.slots = 1 if gpus else workers  # on a GPU, lanes are fast side by side
 
-        resize(summary.workers)
-        is_here = execution.address == "local"
-        slots = ClusterSlots(execution.cpus, gpus, resize)
-        searcher = ProbeSearcher(
-            portfolio,
-            config_of,
-            recorder.record,
-            on_lost=lost,
-            slots=(lambda: summary.workers) if is_here else slots,
-        )
-        limits = TimeLimits(feed, recorder.pace, searcher, shortest_limit, view.say)
-        run_trials(
-            with_parameters(ProbeTrainable, arrays=assets.needed(study.cells)),
-            searcher,
-            {"cpu": 1, "gpu": gpus},
-            stop=WhileNeeded(searcher),
-            callbacks=[Watch(searcher, beat)],
-        )
+    resize(summary.workers)
+    is_here = execution.address == "local"
+    slots = ClusterSlots(execution.cpus, gpus, resize)
+    searcher = ProbeSearcher(
+        portfolio,
+        config_of,
+        recorder.record,
+        on_lost=lost,
+        slots=(lambda: summary.workers) if is_here else slots,
+    )
+    limits = TimeLimits(feed, recorder.pace, searcher, shortest_limit, view.say)
+    run_trials(
+        with_parameters(ProbeTrainable, arrays=assets.needed(study.cells)),
+        searcher,
+        {"cpu": 1, "gpu": gpus},
+        stop=WhileNeeded(searcher),
+        callbacks=[Watch(searcher, beat)],
+    )
     if searcher.fault is not None:
         raise searcher.fault

@@ -53,11 +53,6 @@ class Store(Storage):
         self._is_outdated = False
         self._lock: Lock | None = None
 
-    @property
-    def log_folder(self) -> Path | None:
-        """Where logs of runs that broke belong: beside the runs, if there is such a folder yet."""
-        return self.local_path / "logs" if self.local_path and self.local_path.is_dir() else None
-
     @contextmanager
     def held(self, does: str) -> Iterator[None]:
         """Be the one driver that writes runs here, where files can be written.

@@ -99,14 +99,13 @@ def _tune_here(tuning: Tuning, say: Callable[[str], None], execution: Execution)
     if execution.address == "local":
         say("starting Ray")
     # First: without a Ray, nothing is written.
-    with connect(execution.address, execution.cpus, log_to=store.log_folder) as slots:
+    with connect(execution.address, execution.cpus) as slots:
         search = open_search()
         trainable = with_parameters(
             ProtocolTrainable, arrays=assets.needed(probe.cell for probe in probes)
         )
-        with RayHealth() as health:
-            beat = Heartbeat(health.check)
-            run_trials(trainable, search, {"cpu": 1}, slots=slots, callbacks=[beat])
+        beat = Heartbeat(RayHealth().news)
+        run_trials(trainable, search, {"cpu": 1}, slots=slots, callbacks=[beat])
     if search.fault is not None:
         raise search.fault
     return tuned_by(search, tuning)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import tempfile
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -25,6 +24,7 @@ from ray.tune.experiment import Trial
 
 from rgr_dist.search.tune.connect import environment
 from rgr_dist.search.tune.lost_workers import LOW_ON_MEMORY, UNKNOWN
+from rgr_dist.search.tune.private_folder import private_folder
 from rgr_dist.search.tune.searcher import ProbeSearcher
 
 MOST_STARTING = "1000"
@@ -123,9 +123,9 @@ def run_trials(
         run_config: the user's. Not given, Tune's folder is a temporary one, no trial is
             checkpointed, and none is retried, since the searcher suggests a failed one again.
     """
-    with tempfile.TemporaryDirectory(prefix="rgr-", ignore_cleanup_errors=True) as folder:
+    with private_folder() as folder:
         run = copy.copy(run_config) or RunConfig(
-            storage_path=folder,
+            storage_path=str(folder),
             failure_config=FailureConfig(max_failures=0),
             checkpoint_config=CheckpointConfig(checkpoint_frequency=0, checkpoint_at_end=False),
         )

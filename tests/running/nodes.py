@@ -19,8 +19,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from rgr_dist.running.cluster import NO_IDLE_WORKERS
-
 ENVIRONMENT = {
     "RAY_AUTH_MODE": "disabled",
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -79,8 +77,7 @@ def _serve(cpus: list[int]) -> None:
     nodes: list[Any] = []
 
     def add(count: int) -> None:
-        of_all = {} if nodes else {"_system_config": NO_IDLE_WORKERS}
-        nodes.append(cluster.add_node(num_cpus=count, include_dashboard=False, **of_all))
+        nodes.append(cluster.add_node(num_cpus=count, include_dashboard=False))
 
     for count in cpus:
         add(count)

@@ -19,10 +19,7 @@ def test_a_file_uri_names_the_same_store_as_its_path(tmp_path: Path) -> None:
         assert list(Store(root).runs()["seed"]) == [0, 1]
     Store(tmp_path.as_uri()).check_writable()
     assert Store(tmp_path.as_uri()).local_path == tmp_path
-    assert Store(tmp_path).log_folder == tmp_path / "logs"
-    assert Store(tmp_path / "new").log_folder is None
-    in_memory = Store("mock://bucket/prefix")  # pyarrow's file system in memory
-    assert (in_memory.local_path, in_memory.log_folder) == (None, None)
+    assert Store("mock://bucket/prefix").local_path is None  # pyarrow's file system in memory
 
 
 def test_object_storage_that_refuses_is_told_in_one_line() -> None:

@@ -1,0 +1,116 @@
+"""The Ray that a run starts: on the loopback, with a token, its files for nobody else."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_faults import in_mid_study
+from tests.small_study import rgr, write_study
+
+NOBODY = 65534
+
+CONNECTED = """
+import sys
+if sys.argv[1] == "imported":
+    import ray
+from rgr_dist.search.tune.connect import connect
+with connect("local", 1):
+    import ray
+    ray.get(ray.remote(lambda: None).remote())
+    print("ready", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def everybodys(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A temporary folder as /tmp is: open to all."""
+    folder = Path(tempfile.mkdtemp(prefix="ray", dir="/tmp"))  # Ray's socket paths must be short
+    folder.chmod(0o1777)
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.delenv("RAY_TMPDIR", raising=False)
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def family(process: int) -> set[int]:
+    """A process and all that descend from it."""
+    listed = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True)
+    pairs = [tuple(map(int, line.split())) for line in listed.stdout.splitlines()]
+    found, count = {process}, 0
+    while len(found) > count:
+        count = len(found)
+        found |= {child for child, parent in pairs if parent in found}
+    return found
+
+
+@pytest.mark.skipif(not (shutil.which("ss") and shutil.which("ps")), reason="asks ss and ps")
+@pytest.mark.parametrize("when", ["imported", pytest.param("not yet", marks=pytest.mark.slow)])
+def test_every_socket_is_on_the_loopback_though_the_user_has_imported_ray(
+    when: str, everybodys: Path
+) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", CONNECTED, when],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as driver:
+        assert driver.stdout is not None
+        assert driver.stdout.readline() == "ready\n"
+        sockets = subprocess.run(["ss", "-Hltunp"], capture_output=True, text=True, check=True)
+        ours = family(driver.pid)
+        driver.communicate("")
+    assert driver.returncode == 0
+    assert not list(everybodys.iterdir())
+    lines = [
+        line
+        for line in sockets.stdout.splitlines()
+        if ours & set(map(int, re.findall(r"pid=(\d+)", line)))
+    ]
+    assert len(lines) >= 5, sockets.stdout  # gcs_server, two of the raylet, the driver, a worker
+    addresses = {line.split()[4].rpartition(":")[0] for line in lines}
+    assert addresses <= {"127.0.0.1", "[::ffff:127.0.0.1]"}, lines
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
+def test_another_user_can_neither_read_nor_write_what_a_run_puts_into_the_temporary_folder(
+    tmp_path: Path, everybodys: Path
+) -> None:
+    write_study(tmp_path)
+    search = ["find", str(everybodys), "-mindepth", "1"]
+    with in_mid_study(tmp_path) as driver:
+        known = subprocess.run(search, capture_output=True, text=True, check=False)
+        opened = subprocess.run(
+            [*search, "(", "-readable", "-o", "-writable", ")"],
+            user=NOBODY,
+            group=NOBODY,
+            extra_groups=[],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        driver.terminate()
+        driver.communicate()
+    assert "sockets/raylet" in known.stdout
+    assert opened.stdout == ""
+    assert "Permission denied" in opened.stderr
+
+
+def test_a_ray_that_would_ask_for_no_token_is_refused(tmp_path: Path) -> None:
+    write_study(tmp_path)
+    done = rgr("run", "small.yaml", cwd=tmp_path, environment={"RAY_AUTH_MODE": "disabled"})
+    assert done.returncode == 2
+    assert done.stderr == (
+        "rgr: RAY_AUTH_MODE=disabled: whoever can reach Ray on this machine could run code as "
+        "you; unset it, or give the --address of a cluster\n"
+    )
+    assert not (tmp_path / "results").exists()
