@@ -31,6 +31,7 @@ LONGEST = (
     "docs/test_blocks.py",
     "cli/test_facts.py",
     "search/test_ray_runner.py",
+    "search/test_ray_searcher.py",
     "engines/test_agreement.py",
     "tuning/test_tune_command.py",
     "engines/lanes/test_lanes.py",

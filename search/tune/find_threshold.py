@@ -216,6 +216,9 @@ def _check(trainable: Any, how: Mapping[str, Any]) -> None:
         raise ValueError(f"slots: give a positive integer, not {slots!r}")
     if keep not in (None, "threshold"):
         raise ValueError(f"keep: give 'threshold', or nothing, not {keep!r}")
-    for key, value in (how["stop"] or {}).items():
+    stop = how["stop"] or {}
+    if not isinstance(stop, Mapping):
+        raise ValueError(f"stop: give names and numbers, not {stop!r}")
+    for key, value in stop.items():
         if not isinstance(value, int | float) or not math.isfinite(value):
             raise ValueError(f"stop: {key}: give a finite number, not {value!r}")

@@ -21,8 +21,8 @@ class ProgressLine:
     In a terminal the line is written over; elsewhere there is a new one for each new bracket.
     """
 
-    def __init__(self, search: SettingSearch) -> None:
-        self.search = search
+    def __init__(self, search: SettingSearch, is_shown: bool = True) -> None:
+        self.search, self.is_shown = search, is_shown
         self._live = sys.stderr.isatty()
         self._shown, self._began, self._known = "", time.monotonic(), len(search.kept.scores)
 
@@ -30,13 +30,13 @@ class ProgressLine:
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._live:
+        if self._live and self.is_shown:
             print(CLEARED, end="", file=sys.stderr, flush=True)
 
     def show(self, running: dict[str, Any]) -> None:
         """Bring the line up to date."""
         brackets = self.search.open_brackets()
-        if not brackets:
+        if not brackets or not self.is_shown:
             return
         setting, bracket = brackets[0]
         known = [f"fails at {bracket.low}"] * bool(bracket.low)

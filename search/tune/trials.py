@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from typing import Any
 
 import ray
@@ -76,7 +76,7 @@ def run(
     if keep and run_config is None:
         run_config = RunConfig()  # in Tune's own folder
     asked, config, checkpoints = search.question, config or {}, Checkpoints()
-    line = ProgressLine(search)
+    line = ProgressLine(search, is_shown=run_config is None or run_config.verbose != 0)
     with connect(log_to_driver=True), environment(USERS if run_config else {}):
         of_its_own = _own_resources(trainable, {**config, asked.axis: asked.values[-1]})
         if resources is None and of_its_own is None:
@@ -84,8 +84,7 @@ def run(
         searcher = ThresholdSearch.of(search)
         searcher.set_max_concurrency(slots or _slots(resources or of_its_own or {}))
         search.portfolio.slots = searcher.slots()
-        shown = nullcontext() if run_config and run_config.verbose == 0 else line
-        with shown:
+        with line:
             run_trials(
                 trainable,
                 searcher,
@@ -109,9 +108,9 @@ def _stopper(searcher: ThresholdSearch, users: Any, at: Mapping[str, float]) -> 
 
     def has_ended(trial_id: str, result: dict[str, Any]) -> bool:
         def reached(key: str, limit: float) -> bool:
-            value: Any = result.get(key)
-            for part in key.split("/") if value is None else ():  # such as eval/loss
-                value = (result if value is None else value).get(part)
+            value: Any = result
+            for part in [key] if key in result else key.split("/"):  # such as eval/loss
+                value = value.get(part) if isinstance(value, Mapping) else None
             return value is not None and value >= limit
 
         return any(reached(*one) for one in limits.items()) or ends(trial_id, result)

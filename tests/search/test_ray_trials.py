@@ -228,6 +228,8 @@ def test_a_file_knows_what_tunes_wrappers_hold(tmp_path: Path) -> None:
         ({"epoch": 9}, {"epoch": 3}, {"epoch": 3}, True),
         ({"eval/loss": 1}, {}, {"eval": {"loss": 2}}, True),
         ({"eval/loss": 1}, {}, {"eval": {}}, False),
+        ({"eval/loss": 1}, {}, {"loss": 2}, False),
+        ({"eval/loss": 1}, {}, {"eval/loss": 2}, True),
         (lambda trial_id, result: result["epoch"] > 1, {}, {"epoch": 2}, True),
         (lambda trial_id, result: result["epoch"] > 1, {}, {"epoch": 1}, False),
         (MaximumIterationStopper(2), {}, {}, False),

@@ -350,6 +350,7 @@ REFUSED = [
     ({"scheduler": None}, "scheduler: pass rgr_dist.ThresholdSearch to a Tuner of your own"),
     ({"keep": "best"}, "keep: give 'threshold', or nothing, not 'best'"),
     ({"seed_key": "depth"}, "over: 'depth' is set by the search"),
+    ({"stop": 10}, "stop: give names and numbers, not 10"),
     ({"over": {}}, "over: give at least one name"),
     ({"over": {"depth": 3}}, "over: give a list of values for 'depth', not 3"),
     ({"over": {"depth": []}}, "over: 'depth' has no value"),
@@ -414,6 +415,12 @@ def test_one_line_in_a_terminal_with_the_time_left(
     assert "0 trained, 1 run\r" in text
     assert "3 trained, 1 run; about 1 min left" in text
     assert text.endswith(CLEARED)
+
+
+def test_a_line_that_is_not_wanted_is_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    with ProgressLine(SettingSearch(ask(), ScoreFile(None, {})), is_shown=False) as line:
+        line.show({})
+    assert capsys.readouterr().err == ""
 
 
 # ----- Figures
