@@ -56,6 +56,8 @@ def test_the_equitable_colouring_saves_heads_that_cutting_does_not() -> None:
     graph = graph_of([(hub, 4 * hub + leaf) for hub in range(3) for leaf in range(3)])
     assert len(batched(graph, 2)) == 6
     assert max(map(len, equitable(graph, 5))) == 2
+    cycle = graph_of([(i, (i + 1) % 12) for i in range(12)])
+    assert [len(batch) for batch in batched(cycle, 4)] == [4, 4, 4]
 
 
 def test_too_few_heads_are_refused() -> None:
