@@ -174,14 +174,13 @@ class OpenStudy:
 
     def fit(self) -> Laws:
         """The scaling laws fitted to the thresholds."""
-        if self.study.record.holds == "facts":
-            from rgr_dist.analysis.facts import tables as facts
-
-            laws = facts.laws_of_facts(self._results)
-            return Laws(laws, [], facts.growth(laws))
         from rgr_dist.analysis.laws import conclusions
+        from rgr_dist.analysis.laws.families import laws_of_facts
         from rgr_dist.analysis.laws.fits import fits_of
 
+        if self.study.record.holds == "facts":
+            laws = laws_of_facts(self._results)
+            return Laws(laws, [], conclusions.growths(laws))
         fits = fits_of(self._results)
         return Laws(fits.laws, fits.candidates, conclusions.sentences(fits))
 

@@ -1,16 +1,13 @@
-"""Figures of a study of facts: laws, ranks, tau."""
+"""Figures of a study of facts: ranks, tau."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Point
-from rgr_dist.analysis.drawing.points import head_keys, interval_point
+from rgr_dist.analysis.drawing.points import head_keys
 from rgr_dist.analysis.drawing.scales import Axis, Tick, log2_axis, ratio_axis, share_axis
-from rgr_dist.analysis.laws.scaling_laws import Law
 
 Row = Mapping[str, Any]
 
@@ -20,21 +17,12 @@ RANKS = (
     "2.1). Dotted: equality. A mark below it is a layer that holds a database of more rank than "
     "its logits can have, where the database’s bound is its rank."
 )
-LAW = (
-    "The smallest total value width D_V* = h d_vo of each cell; a line is the power law of a "
-    "family of databases, fitted to the intervals from the failing to the passing width. Bars "
-    "run from the optimistic to the conservative D_V; an arrow starts at the smallest width not "
-    "excluded."
-)
 TAU = (
     "Means over the trained layers of the search, each measured at every τ: the share of asked "
     "triples whose value has a probability of at least τ, and the largest rank of an unfolding of "
     "the 0/1 tensor softmax≥τ(L), which is a lower bound on its rank and cannot exceed its "
     "longest side. Dashed: the same rank of the logits L."
 )
-
-
-_ENDS = ("D_V", "D_V_low", "D_V_high")
 
 
 def draw_ranks(rows: Sequence[Row], arm: str) -> Figure:
@@ -69,54 +57,6 @@ def draw_ranks(rows: Sequence[Row], arm: str) -> Figure:
         caption=RANKS,
         panels=(panel,),
         legend=(*head_keys((row[arm] for row in found), arm), equality),
-    )
-
-
-def draw_laws(rows: Sequence[Row], laws: Sequence[Law]) -> Figure:
-    """D_V* against the number of facts and against the rank bound, with the power laws.
-
-    Args:
-        rows: of ``rgr_dist.analysis.facts.tables.rows_of_facts``.
-        laws: of ``rgr_dist.analysis.facts.tables.laws``; those of one family of databases are
-            drawn.
-    """
-    panels = []
-    families = list(dict.fromkeys(row["database"] for row in rows))
-    colours = {family: 2**i for i, family in enumerate(families)}
-    for key, label, column in (
-        ("facts", "number of facts", "facts"),
-        ("rank", "bound on the rank of the database", "rank_high"),
-    ):
-        x = log2_axis(label, [row[column] for row in rows] or [1, 1024], pad=1.3)
-        reach = [row[name] for row in rows for name in _ENDS if row[name]]
-        y = log2_axis("smallest D_V*", reach or [1, 64], pad=1.3)
-        lines = []
-        for law in laws:
-            if law.exponent is None or law.factor is None or f"D_V_{key}_" not in law.name:
-                continue
-            family = law.name.rpartition("_")[2]
-            if len(families) > 1 and family not in colours:
-                continue
-            across = np.geomspace(x.low, x.high, 30)
-            at = tuple((float(v), law.factor * float(v) ** law.exponent) for v in across)
-            lines.append(Line(points=at, look="head", h=colours.get(family, 1)))
-        points = tuple(
-            interval_point(
-                {**row, **{end: row[end] or row["D_V"] for end in _ENDS}}, row[column], *_ENDS,
-                key=f"{key}-{row['anchor']}-{row['h']}-{row['d_qk']}", h=colours[row["database"]],
-            )
-            for row in rows
-            if row["D_V"] or row["D_V_low"]
-        )  # fmt: skip
-        panels.append(Panel(x=x, y=y, lines=tuple(lines), points=points, height=300))
-    legend = [Key(text=family, h=colours[family]) for family in families]
-    return Figure(
-        name="facts-law",
-        title="D_V* against facts and against rank",
-        caption=LAW,
-        panels=tuple(panels),
-        legend=tuple(legend),
-        columns=2,
     )
 
 

@@ -2,60 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import asdict
-from typing import Any
-
 import pandas as pd
 
 from rgr_dist.analysis.facts import tables as facts
-from rgr_dist.analysis.facts.figures import draw_laws, draw_ranks, draw_taus
+from rgr_dist.analysis.facts.figures import draw_ranks, draw_taus
 from rgr_dist.analysis.facts.statements import statements
-from rgr_dist.analysis.facts.tables import laws_of_facts, rows_of_facts
+from rgr_dist.analysis.facts.tables import rows_of_facts
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.section import Column, Section, Table, cell_column
-from rgr_dist.analysis.wording import three_digits
-
-
-def law(results: StudyResults) -> Section | None:
-    """D_V* against the number of facts and the rank of the database."""
-    rows = rows_of_facts(results)
-    if len({row["facts"] for row in rows}) < 2:
-        return None
-    fitted = laws_of_facts(results)
-    figure = draw_laws(rows, fitted)
-
-    def ends(row: Mapping[str, Any]) -> str | None:
-        if row["exponent"] is None:
-            return None
-        low, high = (three_digits(row[f"exponent_{end}"]) for end in ("low", "high"))
-        return f"{three_digits(row['exponent'])} [{low} to {high}]"
-
-    table = Table(
-        name="table-facts-laws",
-        caption="Power laws of D_V* by the likelihood of each cell’s interval, from the failing "
-        "to the passing width; in brackets 95 % profile limits of the exponent. Few cells and "
-        "censored ones leave them wide.",
-        columns=[
-            Column("cells", "cells", text=True, names=True),
-            Column("predictor", "predictor", text=True),
-            Column("exponent", ends, "exponent"),
-            Column("scatter", lambda row: _share(row["scatter"])),
-            Column("cells fitted", "n"),
-            Column("censored", "n_censored"),
-        ],
-        rows=[asdict(one) for one in fitted],
-        cell=None,
-    )
-    return Section(
-        name="facts-law",
-        title="Capacity against facts and rank",
-        words=facts.growth(facts.pooled_laws(results)),
-        figures=(figure,),
-        shown=(table,) if fitted else (),
-        files={"facts-laws": pd.DataFrame(fitted)},
-    )
 
 
 def ranks(results: StudyResults) -> Section:
@@ -125,10 +79,6 @@ def said(results: StudyResults) -> Section:
         values={"statements": rows},
         files={"statements": pd.DataFrame(rows)},
     )
-
-
-def _share(scatter: float | None) -> str | None:
-    return None if scatter is None else f"{math.expm1(scatter):.0%}"
 
 
 def _arm(results: StudyResults) -> str:

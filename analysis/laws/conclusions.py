@@ -39,26 +39,46 @@ def headline(fits: Fits, best: pd.DataFrame) -> str:
 
 def growth(fits: Fits) -> str:
     """How D_K* grows: the exponent with its interval, and whether proportionality holds."""
-    power = by_name(fits.laws)["D_K_power"]
-    if power.exponent is None:
-        return f"No law of D_K*: {power.reason}."
-    censored = f", {power.n_censored} of them censored" if power.n_censored else ""
-    line = (
-        f"D_K* grows as (m′ log₂ m / d_model) to the power {three_digits(power.exponent)} "
-        f"({_interval(power)} over {plural(power.n, 'cell')}{censored}): "
-    )
+    laws = by_name(fits.laws)
+    power, wide = laws["D_K_power"], laws.get("D_K_power_wide")
     low, high = power.exponent_low, power.exponent_high
+    said = growth_of(power)
+    if power.exponent is None:
+        return f"{said}."
     if (low is not None and low > 1) or (high is not None and high < 1):
-        line += "the data reject proportionality"
+        said += ": the data reject proportionality"
     else:
-        line += "these cells leave open whether it is proportional"
-    wide = by_name(fits.laws).get("D_K_power_wide")
+        said += ": these cells leave open whether it is proportional"
     if wide is not None and wide.exponent is not None and wide.n < power.n:
-        line += (
-            f"; without the cells of d_model = 16, m > 64 the power is "
-            f"{three_digits(wide.exponent)} ({_interval(wide)} over {plural(wide.n, 'cell')})"
-        )
-    return f"{line}."
+        said += f"; without the cells of d_model = 16, m > 64 the power is {_exponent(wide)}"
+    return f"{said}."
+
+
+def growths(laws: Sequence[Law]) -> list[str]:
+    """How a width grows by each of several power laws."""
+    return [f"{growth_of(law)}." for law in laws]
+
+
+def growth_of(law: Law) -> str:
+    """How a width grows by a power law, without a full stop; or why there is none."""
+    is_part = law.cells != "all cells"
+    if law.exponent is None:
+        return f"No law of {law.response}{f' at {law.cells}' if is_part else ''}: {law.reason}"
+    where = f"At {law.cells}, " if is_part else ""
+    return f"{where}{law.response} grows as ({predictor(law)}) to the power {_exponent(law)}"
+
+
+def _exponent(law: Law) -> str:
+    ends = f"{three_digits(law.exponent_low)} to {three_digits(law.exponent_high)}"
+    censored = f", {law.n_censored} of them censored" if law.n_censored else ""
+    over = f"over {plural(law.n, 'cell')}{censored}"
+    return f"{three_digits(law.exponent)} (95 % interval {ends} {over})"
+
+
+def predictor(law: Law) -> str:
+    """What a width grows with, as a page writes it: ``m′ log₂ m / d_model``."""
+    words = law.predictor.replace("log2(m²/m')", "log₂(m²/m′)").replace("log2(m)", "log₂ m")
+    return words.replace("m'", "m′")
 
 
 FORMS = {
@@ -112,7 +132,3 @@ def left_out(fits: Fits) -> str:
     if any(law.protocol is not None for law in fits.laws):
         lines.append("Cells of another protocol than most have laws of their own.")
     return " ".join(lines)
-
-
-def _interval(law: Law) -> str:
-    return f"95 % interval {three_digits(law.exponent_low)} to {three_digits(law.exponent_high)}"

@@ -1,4 +1,4 @@
-"""The main figure: D_K* of each cell against the law's scale, and their ratio below it."""
+"""The main figure: the smallest width of each cell against what the laws say it grows with."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Place, Point
+from rgr_dist.analysis.drawing.points import head_keys, interval_point
 from rgr_dist.analysis.drawing.scales import Axis, log2_axis, ratio_axis
+from rgr_dist.analysis.laws.scaling_laws import Law
 
 CAPTION = (
     "Above: the smallest total key width D_K* of each cell against m′ log₂ m / d_model. Below: "
@@ -18,6 +20,12 @@ CAPTION = (
     "whose search is not finished; an arrow starts at the smallest width not excluded."
 )
 
+FAMILIES = (
+    "The smallest total value width D_V* = h d_vo of each cell; a line is the power law of a "
+    "family of databases, fitted to the intervals from the failing to the passing width. Bars "
+    "run from the optimistic to the conservative D_V; an arrow starts at the smallest width not "
+    "excluded."
+)
 WIDTHS = ("D_K", "D_K_low", "D_K_high")
 
 Row = Mapping[str, Any]
@@ -43,11 +51,10 @@ def draw_law(
     y = ratio_axis("D_K* · d_model / (m′ log₂ m)", _reach([*ratios, *others]) or [1.0], pad=1.25)
     each = [(look, words, _over_scale(curve)) for look, words, curve in curves]
     ratio = _panel("ratio", x, y, 170, ratios, each, others)
-    heads = sorted({int(row["h_star"]) for row in cells if row["h_star"]})
     legend = [Key(text=words, line=look) for look, words, _ in curves]
     if published:
         legend.append(Key(text="the paper, inferred from its Table 1", look="paper", hollow=True))
-    legend += [Key(text=f"h* = {h}", h=h) for h in heads]
+    legend += head_keys((int(row["h_star"]) for row in cells if row["h_star"]), "h*")
     return Figure(
         name="law",
         title="Smallest total key width D_K* against m′ log₂ m / d_model",
@@ -83,10 +90,7 @@ def _panel(
     curves: Sequence[tuple[str, str, Curve]],
     published: Sequence[Row],
 ) -> Panel:
-    lines = []
-    for look, _, curve in curves:
-        at = [(float(v), curve(float(v))) for v in np.geomspace(x.low, x.high, 60)]
-        lines.append(Line(points=tuple(p for p in at if p[1] > 0), look=look))
+    lines = [Line(points=_curve(curve, x, 60), look=look) for look, _, curve in curves]
     points = [
         Point(
             x=float(row["scale"]), y=row["D_K"], key=f"{key}-paper-{row['anchor']}",
@@ -95,7 +99,7 @@ def _panel(
         for row in published
     ]  # fmt: skip
     points += [
-        width_point(row, "D_K", float(row["scale"]), f"{key}-{row['anchor']}", row["h_star"])
+        _point(row, "D_K", float(row["scale"]), f"{key}-{row['anchor']}", row["h_star"])
         for row in cells
         if row["D_K"] is not None or row["D_K_low"] is not None
     ]
@@ -139,25 +143,63 @@ def _is_in_the_way(places: Sequence[Place], end: Place, side: int) -> bool:
     )
 
 
-def width_point(row: Row, total: str, x: float, key: str, h: int | None) -> Point:
-    """The threshold of a row with its interval, or an arrow from the smallest width not excluded.
+def _point(row: Row, total: str, x: float, key: str, h: int | None) -> Point:
+    """The threshold of a row with its interval, whose unknown ends are the threshold's own."""
+    ends = (f"{total}_low", f"{total}_high")
+    filled = {**row, **{end: row[end] or row[total] for end in ends}}
+    return interval_point(filled, x, total, *ends, key=key, h=h)
+
+
+def draw_families(rows: Sequence[Row], laws: Sequence[Law]) -> Figure:
+    """D_V* against the number of facts and against the rank bound, with the power laws.
 
     Args:
-        row: with ``text``, ``anchor``, ``status``, the total width and its ends.
-        total: ``D_K`` or ``D_V``.
-        h: what it is coloured by.
+        rows: of ``rgr_dist.analysis.facts.tables.rows_of_facts``.
+        laws: of ``rgr_dist.analysis.laws.families.laws``; those of one family of databases are
+            drawn.
     """
-    value = row[total]
-    low, high = (row[f"{total}_{end}"] for end in ("low", "high"))
-    return Point(
-        x=x,
-        y=low if value is None else value,
-        key=key,
-        text=row["text"],
-        cell=row["anchor"],
-        h=h,
-        low=None if value is None else low or value,
-        high=None if value is None else high or value,
-        hollow=row["status"] == "open",
-        arrow=value is None,
+    families = list(dict.fromkeys(row["database"] for row in rows))
+    colours = {family: 2**i for i, family in enumerate(families)}
+    known = [row for row in rows if row["D_V"] is not None or row["D_V_low"] is not None]
+    reach = [row[name] for row in rows for name in ("D_V", "D_V_low", "D_V_high") if row[name]]
+    y = log2_axis("smallest D_V*", reach or [1, 64], pad=1.3)
+    panels = []
+    for key, label, column in (
+        ("facts", "number of facts", "facts"),
+        ("rank", "bound on the rank of the database", "rank_high"),
+    ):
+        x = log2_axis(label, [row[column] for row in rows] or [1, 1024], pad=1.3)
+        points = [
+            _point(
+                row, "D_V", float(row[column]), f"{key}-{row['anchor']}-{row['h']}-{row['d_qk']}",
+                colours[row["database"]],
+            )
+            for row in known
+        ]  # fmt: skip
+        lines = []
+        for law in laws:
+            family = law.name.rpartition("_")[2]
+            drawn = f"D_V_{key}_" in law.name and (len(families) < 2 or family in colours)
+            if drawn and law.factor is not None and law.exponent is not None:
+                curve = _curve(power_curve(law.factor, law.exponent), x, 30)
+                lines.append(Line(points=curve, look="head", h=colours.get(family, 1)))
+        panels.append(Panel(x=x, y=y, lines=tuple(lines), points=tuple(points), height=300))
+    return Figure(
+        name="facts-law",
+        title="D_V* against facts and against rank",
+        caption=FAMILIES,
+        panels=tuple(panels),
+        legend=tuple(Key(text=family, h=colours[family]) for family in families),
+        columns=2,
     )
+
+
+def power_curve(factor: float, exponent: float) -> Curve:
+    """A power law as a function."""
+    return lambda x: factor * x**exponent
+
+
+def _curve(curve: Curve, across: Axis, n: int) -> tuple[Place, ...]:
+    """A law over the width of a panel, where it is positive."""
+    at = [(float(x), curve(float(x))) for x in np.geomspace(across.low, across.high, n)]
+    return tuple(place for place in at if place[1] > 0)

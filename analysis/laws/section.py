@@ -1,13 +1,18 @@
-"""The laws on the page: the main figure of D_K*, and which law its cells support."""
+"""The laws on the page: the main figure of D_K* or D_V*, and which law the cells support."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
+import pandas as pd
+
+from rgr_dist.analysis.facts.tables import rows_of_facts
 from rgr_dist.analysis.laws import conclusions
 from rgr_dist.analysis.laws.candidates import Candidate
-from rgr_dist.analysis.laws.figure import Curve, draw_law
+from rgr_dist.analysis.laws.families import laws_of_facts, pooled_laws
+from rgr_dist.analysis.laws.figure import Curve, draw_families, draw_law, power_curve
 from rgr_dist.analysis.laws.fits import fits_of
 from rgr_dist.analysis.laws.published import equation, p_words
 from rgr_dist.analysis.laws.scaling_laws import Law, by_name, distinct
@@ -20,14 +25,30 @@ from rgr_dist.analysis.wording import MISSING, three_digits
 from rgr_dist.paper import PublishedLaw, capacity_scale, compression
 
 
-def law(results: StudyResults) -> Section:
-    """The figure of D_K* and its ratio to the law's scale."""
-    figure = draw_law(drawn_cells_of(results), curves(results), published(results))
-    fits = fits_of(results)
-    words = [conclusions.which_law(fits.candidates)] if fits.candidates else []
-    if rejected := conclusions.lack_of_fit(fits):
-        words.insert(0, rejected)
-    return Section(name="law", title="The law of D_K*", words=words, figures=(figure,))
+def law(results: StudyResults) -> Section | None:
+    """How the smallest width grows: its figure, what is said of it, and of D_V* its fits."""
+    total = results.study.search.sizes.total
+    if total == "D_K":
+        fits = fits_of(results)
+        figure = draw_law(drawn_cells_of(results), curves(results), published(results))
+        which = conclusions.which_law(fits.candidates) if fits.candidates else ""
+        words, shown, files = [conclusions.lack_of_fit(fits), which], [], {}
+    else:
+        rows, laws = rows_of_facts(results), laws_of_facts(results)
+        if len({row["facts"] for row in rows}) < 2:
+            return None
+        figure = draw_families(rows, laws)
+        words = conclusions.growths(pooled_laws(results))
+        shown = [_fits(results, laws)] if laws else []
+        files = {"facts-laws": pd.DataFrame(laws)}
+    return Section(
+        name="law",
+        title=f"The law of {total}*",
+        words=[line for line in words if line],
+        figures=(figure,),
+        shown=shown,
+        files=files,
+    )
 
 
 def curves(results: StudyResults) -> list[tuple[str, str, Curve]]:
@@ -37,16 +58,16 @@ def curves(results: StudyResults) -> list[tuple[str, str, Curve]]:
     power = fitted.get("D_K_power")
     if power is not None and power.factor is not None and power.exponent is not None:
         words = f"power law: {three_digits(power.factor)} x^{three_digits(power.exponent)}"
-        drawn.append(("ours", words, _power(power.factor, power.exponent)))
+        drawn.append(("ours", words, power_curve(power.factor, power.exponent)))
     for name in ("D_K", "D_K_sparse"):
         line = fitted.get(name)
         if line is not None and line.slope is not None:
             of = "" if name == "D_K" else f", {line.cells}"
             words = f"our cells by the paper’s estimator{of}: {three_digits(line.slope)} x"
-            drawn.append(("also", words, _power(line.slope, 1.0)))
+            drawn.append(("also", words, power_curve(line.slope, 1.0)))
     theirs = laws_for(results.study).get("D_K") or laws_for(results.study).get("D_K_sparse")
     if theirs is not None:
-        drawn.append(("paper", f"the paper: {theirs.slope:g} x", _power(theirs.slope, 1.0)))
+        drawn.append(("paper", f"the paper: {theirs.slope:g} x", power_curve(theirs.slope, 1.0)))
     return drawn
 
 
@@ -68,10 +89,6 @@ def published(results: StudyResults) -> list[dict[str, Any]]:
     ]
 
 
-def _power(factor: float, exponent: float) -> Curve:
-    return lambda x: factor * x**exponent
-
-
 def which_law(results: StudyResults) -> Section:
     """The candidates by AICc and leave-one-out error, the fits, the cells' parts."""
     fits = fits_of(results)
@@ -82,7 +99,7 @@ def which_law(results: StudyResults) -> Section:
     shown = []
     if any(one.status == "fitted" for one in fits.candidates):
         shown.append(_candidates(fits.candidates))
-    shown.append(_fits(results))
+    shown.append(_fits(results, fits.laws))
     if len(fits.cells):
         shown.append(_cells(results))
     if fits.lack_of_fit:
@@ -132,42 +149,46 @@ def _unknowns(row: Any) -> str:
     )
 
 
-def _fits(results: StudyResults) -> Table:
-    theirs, fits = laws_for(results.study), fits_of(results)
-    rejected = {test.law: test.p_value for test in fits.lack_of_fit if test.rejects}
+def _fits(results: StudyResults, laws: Sequence[Law]) -> Table:
+    theirs, rejected = laws_for(results.study), {}
+    if results.study.search.sizes.total == "D_K":
+        tests = fits_of(results).lack_of_fit
+        rejected = {test.law: p_words(test.p_value) for test in tests if test.rejects}
     rows = [
         dataclasses.asdict(law)
         | {"fit": law_words(law), "paper": paper_law_words(theirs.get(law.name))}
-        | {"rejected": p_words(rejected[law.name]) if law.name in rejected else ""}
-        for law in sorted(distinct(fits.laws), key=lambda law: law.exponent is None)
+        | {"rejected": rejected.get(law.name, "")}
+        for law in sorted(distinct(laws), key=lambda law: law.exponent is None)
     ]
-
     columns = [
         Column("of", "response", text=True),
         Column("fit", "fit", text=True),
         Column("cells", "cells", text=True),
         Column("n", "n"),
+        Column("censored", "n_censored"),
         Column("by", "estimator", text=True),
-        Column("R²", "r2", form="z.3f"),
-        Column("R², centred", "r2_centred", form="z.3f"),
+        _percent("scatter", "scatter"),
     ]
+    caption = "Every fit, 95 % intervals in brackets."
+    if any(row["r2"] is not None for row in rows):
+        columns.append(Column("R²", "r2", form="z.3f"))
+        columns.append(Column("R², centred", "r2_centred", form="z.3f"))
+        caption += (
+            " R² of a line through the origin is the uncentred one, which the paper’s figures "
+            "point to (laws.json has every number)."
+        )
     if rejected:
         columns.append(Column("rejected by lack of fit", "rejected", text=True))
     if theirs:
         columns.append(Column("the paper", "paper", text=True))
-    caption = (
-        "Every fit, 95 % intervals in brackets. R² of a line through the origin is the uncentred "
-        "one, which the paper’s figures point to (laws.json has every number)"
-    )
     if not comparison_of(results).empty:
-        caption += "; the paper’s fits most likely hold more cells than its base grid"
-    return Table(name="table-laws", caption=f"{caption}.", columns=columns, rows=rows, cell=None)
+        caption += " The paper’s fits most likely hold more cells than its base grid."
+    return Table(name="table-laws", caption=caption, columns=columns, rows=rows, cell=None)
 
 
 def law_words(law: Law) -> str:
     """One fit with its intervals, or why there is none."""
-    x = law.predictor.replace("log2(m²/m')", "log₂(m²/m′)").replace("log2(m)", "log₂ m")
-    x = x.replace("m'", "m′")
+    x = conclusions.predictor(law)
     if law.exponent is not None:
         ends = f"[{three_digits(law.exponent_low)}, {three_digits(law.exponent_high)}]"
         factor = three_digits(law.factor)

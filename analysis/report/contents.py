@@ -25,7 +25,7 @@ D_K, D_V, ACCURACY = ("D_K",), ("D_V",), ("accuracy",)
 CONTENTS: tuple[tuple[Make, tuple[str, ...]], ...] = (
     (summary.section, D_K + D_V + ACCURACY),
     (accuracy.section, ACCURACY),
-    (laws.law, D_K),
+    (laws.law, D_K + D_V),
     (training_time.section, D_K),
     (agreement.section, D_K),
     (cells.section, D_K + D_V),
@@ -34,7 +34,6 @@ CONTENTS: tuple[tuple[Make, tuple[str, ...]], ...] = (
     (laws.which_law, D_K),
     (theory.section, D_K),
     (facts.ranks, D_V),
-    (facts.law, D_V),
     (facts.taus, D_V),
     (facts.said, D_V),
     (cost.section, D_K + D_V + ACCURACY),

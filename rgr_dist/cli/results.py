@@ -182,13 +182,15 @@ def _laws(results: StudyResults) -> tuple[Sections, Sections, list[str]]:
 
 def _laws_of_facts(results: StudyResults) -> tuple[Sections, Sections, list[str]]:
     """The laws of D_V*: for a script, for a table, and in sentences."""
-    from rgr_dist.analysis.facts import tables as facts
+    from rgr_dist.analysis.facts.tables import rows_of_facts
+    from rgr_dist.analysis.laws.conclusions import growths
+    from rgr_dist.analysis.laws.families import laws_of_facts
 
-    rows, fitted = facts.rows_of_facts(results), facts.laws_of_facts(results)
+    rows, fitted = rows_of_facts(results), laws_of_facts(results)
     laws = [asdict(law) for law in fitted]
     keys = ("cell", "facts", "rank_high", "d_model", "h", "d_qk", "D_V", "D_V_fails", "status")
     cells = [{key: row[key] for key in keys} for row in rows]
-    return {"laws": laws, "cells": cells}, {"laws": laws}, facts.growth(fitted)
+    return {"laws": laws, "cells": cells}, {"laws": laws}, growths(fitted)
 
 
 def _with_limits(candidate: Candidate) -> str:

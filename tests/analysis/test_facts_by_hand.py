@@ -11,6 +11,8 @@ import pytest
 
 from rgr_dist.analysis.facts import tables as facts
 from rgr_dist.analysis.facts.statements import statements
+from rgr_dist.analysis.laws.conclusions import growths
+from rgr_dist.analysis.laws.families import laws
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.thresholds.listing import best_records
 from rgr_dist.store.schema import RUNS, THRESHOLDS
@@ -87,14 +89,11 @@ def test_what_a_full_grid_takes() -> None:
 
 def test_growth_in_words() -> None:
     rows = rows_of(lambda n: math.ceil(n**0.75 / 4))
-    law = next(law for law in facts.laws(rows, rows[0]["study"]) if law.predictor.startswith("num"))
-    assert law.scatter is not None
-    (told,) = facts.growth([law])
-    ends = f"{law.exponent_low:.3f} to {law.exponent_high:.3f}"
+    law = next(law for law in laws(rows, rows[0]["study"]) if law.predictor.startswith("num"))
+    (told,) = growths([law])
     assert told == (
-        f"At d_qk = 8, D_V* grows as the number of facts to the power {law.exponent:.3f} (95 % "
-        f"profile limits {ends}, 4 cells); the cells scatter by {math.expm1(law.scatter):.0%} "
-        "about it."
+        f"At d_qk = 8, D_V* grows as (number of facts) to the power {law.exponent:.3f} (95 % "
+        f"interval {law.exponent_low:.3f} to {law.exponent_high:.3f} over 4 cells)."
     )
 
 

@@ -8,6 +8,7 @@ from rgr_dist.analysis.budgets.section import step_limit_values
 from rgr_dist.analysis.budgets.step_limits import limits
 from rgr_dist.analysis.facts import tables as facts
 from rgr_dist.analysis.laws import conclusions
+from rgr_dist.analysis.laws.families import pooled_laws
 from rgr_dist.analysis.laws.fits import fits_of
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.section import Section
@@ -27,7 +28,7 @@ def section(results: StudyResults) -> Section:
         words = [conclusions.headline(fits_of(results), best_of(results))]
         values |= {"one_limit": limits(results).empty, **step_limit_values(results)}
     elif study.record.finds == "D_V":
-        words = facts.growth(facts.pooled_laws(results))
+        words = conclusions.growths(pooled_laws(results))
         values["cost"] = {name: cost[name].sum() for name in ("runs", "seconds")}
         values["grid_runs"] = facts.grid_runs(study)
         values["grid_seconds"] = facts.grid_seconds(study, results.runs)

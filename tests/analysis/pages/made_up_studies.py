@@ -18,6 +18,7 @@ import numpy as np
 
 from rgr_dist.analysis.facts import tables as facts
 from rgr_dist.analysis.laws import conclusions
+from rgr_dist.analysis.laws.families import laws_of_facts
 from rgr_dist.analysis.laws.fits import fits_of
 from rgr_dist.analysis.laws.predict import predict_sizes
 from rgr_dist.analysis.load import StudyResults, open_results
@@ -129,8 +130,8 @@ def records(results: StudyResults) -> Row:
     """What ``rgr thresholds``, ``rgr fit`` and ``rgr predict`` print of it as JSON."""
     listed = {"thresholds": threshold_records(results), "best": best_records(results)}
     if results.study.search.axis == "d_vo":
-        laws = facts.laws_of_facts(results)
-        growth = {"laws": [asdict(law) for law in laws], "growth": facts.growth(laws)}
+        laws = laws_of_facts(results)
+        growth = {"laws": [asdict(law) for law in laws], "growth": conclusions.growths(laws)}
         return {**listed, **growth, "runs": facts.runs(results)[:9]}
     fitted = fits_of(results)
     sizes = [(64, 16, None), (512, 16, 700), (1024, 24, None)]

@@ -1,0 +1,78 @@
+"""The laws of D_V*: in each setting, of each family of databases and of all of them together."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pandas as pd
+
+from rgr_dist.analysis.facts.tables import Rows, rows_of_facts
+from rgr_dist.analysis.laws.scaling_laws import Law, power_law
+from rgr_dist.analysis.load import StudyResults, per_study
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.study import Study
+
+SIZES_OF_A_LAW = 3
+"""Fewest sizes whose thresholds are fitted: two would leave the exponent without an interval."""
+
+
+@per_study
+def laws_of_facts(results: StudyResults) -> list[Law]:
+    """The laws of D_V*."""
+    return laws(rows_of_facts(results), results.study)
+
+
+def pooled_laws(results: StudyResults) -> list[Law]:
+    """The laws of all families of databases together, where there is one setting."""
+    if len(results.study.search.arms) > 1:
+        return []
+    return [law for law in laws_of_facts(results) if ", " not in law.cells]
+
+
+def laws(rows: Rows, study: Study) -> list[Law]:
+    """Power laws of D_V* on the number of facts, and on the rank bound of their database.
+
+    One of each family of databases at each setting, and one of all families there.
+
+    Cells of the training, settings of facts and d_model that most have; each counts with the
+    interval from its failing to its passing D_V, open above where censored. Fewer than
+    ``SIZES_OF_A_LAW`` sizes with a threshold have no law.
+    """
+    sizes = study.search.sizes
+    arm = sizes.shown(sizes.arm)
+    frame = pd.DataFrame(rows)
+    usual = [cell.cell_id for cell in study.cells if _is_usual(cell, study)]
+    frame = frame[frame["cell_id"].isin(usual) & frame["status"].isin(["found", "censored"])]
+    frame = frame.assign(
+        D_V_passes=frame["D_V"].astype("float64").fillna(math.inf),
+        D_V_fails=frame["D_V_fails"].astype("float64"),
+    )
+    fitted = []
+    arms = () if study.search.arms == "all" else study.search.arms
+    families = list(dict.fromkeys(frame["database"]))
+    groups: list[str | None] = [None, *families] if len(families) > 1 else [None]
+    predictors = (
+        ("facts", "number of facts", "facts"),
+        ("rank", "rank bound of the database", "rank_high"),
+    )
+    for setting, family in itertools.product(arms, groups):
+        own = frame[frame[arm] == setting]
+        where, name_of = f"{arm} = {setting}", f"{arm}={setting}"
+        if family is not None:
+            own = own[own["database"] == family]
+            where, name_of = f"{where}, {family}", f"{name_of}_{family}"
+        for name, predictor, column in predictors:
+            if own.loc[own["status"] == "found", column].nunique() < SIZES_OF_A_LAW:
+                continue
+            ends = ("D_V_fails", "D_V_passes")
+            law = power_law(f"D_V_{name}_{name_of}", ("D_V*", predictor), where, own, column, ends)
+            fitted.append(law)
+    return fitted
+
+
+def _is_usual(cell: Cell, study: Study) -> bool:
+    """Whether a cell has the training, the settings of facts and the d_model of most cells."""
+    protocols = [(one.training, one.facts, one.d_model) for one in study.cells]
+    usual = max(protocols, key=protocols.count)
+    return (cell.training, cell.facts, cell.d_model) == usual
