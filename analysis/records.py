@@ -35,18 +35,26 @@ def real(value: Any) -> float | None:
     return None if pd.isna(value) else float(value)
 
 
-def graph_bits_per_parameter(row: Mapping[Any, Any]) -> float | None:
-    """Bits of the graph in each of the 2 d_model D_K + 1 parameters, at the threshold of a row.
+def bits_of_graph(row: Mapping[Any, Any]) -> float:
+    """Bits that single out the graph of a row's cell among those that its bound counts.
 
-    log₂ m! for a permutation, else log₂ C(m(m-1), m'); null without a threshold. It is what the
-    threshold implies, not what b a parameter has.
+    log₂ m! for a permutation, else log₂ C(m(m-1), m'): of regular graphs all of that many edges,
+    an overcount.
     """
-    if pd.isna(row["D_K"]):
-        return None
     m, edges = int(row["m"]), row["n_edges"]
     m_edges = m * int(row["degree"]) if pd.isna(edges) else int(edges)
     kind: Graphs = "permutations" if row["graph"] == "permutation" else "all"
-    return bits_per_parameter(graph_bits(m, m_edges, kind), int(row["d_model"]), int(row["D_K"]))
+    return graph_bits(m, m_edges, kind)
+
+
+def graph_bits_per_parameter(row: Mapping[Any, Any]) -> float | None:
+    """Bits of the graph in each of the 2 d_model D_K + 1 parameters, at the threshold of a row.
+
+    Null without a threshold. It is what the threshold implies, not what b a parameter has.
+    """
+    if pd.isna(row["D_K"]):
+        return None
+    return bits_per_parameter(bits_of_graph(row), int(row["d_model"]), int(row["D_K"]))
 
 
 def with_bits(table: pd.DataFrame) -> pd.DataFrame:

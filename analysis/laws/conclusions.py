@@ -121,12 +121,11 @@ def which_law(candidates: Sequence[Candidate], cells: str = "") -> str:
 
 def left_out(fits: Fits) -> str:
     """Which cells the laws of the study do not count."""
-    lines = []
-    if len(fits.left_out):
+    lines, n = [], len(fits.left_out)
+    if n:
         counts = fits.left_out["status"].value_counts().sort_index()
         each = ", ".join(f"{number} {status}" for status, number in counts.items())
-        verb = "counts" if len(fits.left_out) == 1 else "count"
-        lines.append(f"{plural(len(fits.left_out), 'cell')} {verb} in no law: {each}.")
+        lines.append(f"{plural(n, 'cell')} count{'s' * (n == 1)} in no law: {each}.")
     if any(law.max_steps is not None for law in fits.laws):
         lines.append("The laws are of each cell's largest step limit unless they name one.")
     if any(law.protocol is not None for law in fits.laws):

@@ -97,6 +97,11 @@ class Fits:
     lack_of_fit: list[LackOfFit]
     published: list[PublishedTest]
 
+    @property
+    def rejected(self) -> list[str]:
+        """The laws that their lack-of-fit tests reject, by name."""
+        return [test.law for test in self.lack_of_fit if test.rejects]
+
     def cell_records(self) -> list[dict[str, Any]]:
         """The cells as JSON-ready records; missing and infinite values are None."""
         return [

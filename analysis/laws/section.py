@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import pandas as pd
@@ -99,7 +99,7 @@ def which_law(results: StudyResults) -> Section:
     shown = []
     if any(one.status == "fitted" for one in fits.candidates):
         shown.append(_candidates(fits.candidates))
-    shown.append(_fits(results, fits.laws))
+    shown.append(_fits(results, fits.laws, fits.rejected))
     if len(fits.cells):
         shown.append(_cells(results))
     if fits.lack_of_fit:
@@ -149,15 +149,11 @@ def _unknowns(row: Any) -> str:
     )
 
 
-def _fits(results: StudyResults, laws: Sequence[Law]) -> Table:
-    theirs, rejected = laws_for(results.study), {}
-    if results.study.search.sizes.total == "D_K":
-        tests = fits_of(results).lack_of_fit
-        rejected = {test.law: p_words(test.p_value) for test in tests if test.rejects}
+def _fits(results: StudyResults, laws: Sequence[Law], rejected: Collection[str] = ()) -> Table:
+    theirs = laws_for(results.study)
     rows = [
         dataclasses.asdict(law)
-        | {"fit": law_words(law), "paper": paper_law_words(theirs.get(law.name))}
-        | {"rejected": rejected.get(law.name, "")}
+        | {"fit": law_words(law, rejected), "paper": paper_law_words(theirs.get(law.name))}
         for law in sorted(distinct(laws), key=lambda law: law.exponent is None)
     ]
     columns = [
@@ -177,8 +173,6 @@ def _fits(results: StudyResults, laws: Sequence[Law]) -> Table:
             " R² of a line through the origin is the uncentred one, which the paper’s figures "
             "point to (laws.json has every number)."
         )
-    if rejected:
-        columns.append(Column("rejected by lack of fit", "rejected", text=True))
     if theirs:
         columns.append(Column("the paper", "paper", text=True))
     if not comparison_of(results).empty:
@@ -186,21 +180,26 @@ def _fits(results: StudyResults, laws: Sequence[Law]) -> Table:
     return Table(name="table-laws", caption=caption, columns=columns, rows=rows, cell=None)
 
 
-def law_words(law: Law) -> str:
-    """One fit with its intervals, or why there is none."""
+def law_words(law: Law, rejected: Collection[str] = ()) -> str:
+    """One fit with its intervals, or why there is none.
+
+    Args:
+        rejected: names of laws that their lack-of-fit test rejects.
+    """
+
+    def known(name: str) -> str:
+        ends = (three_digits(getattr(law, f"{name}_{end}")) for end in ("low", "high"))
+        return f"{three_digits(getattr(law, name))} [{', '.join(ends)}]"
+
     x = conclusions.predictor(law)
     if law.exponent is not None:
-        ends = f"[{three_digits(law.exponent_low)}, {three_digits(law.exponent_high)}]"
-        factor = three_digits(law.factor)
-        return f"{law.response} ≈ {factor} · ({x}) ^ {three_digits(law.exponent)} {ends}"
-    if law.slope is None:
+        fit = f"{law.response} ≈ {three_digits(law.factor)} · ({x}) ^ {known('exponent')}"
+    elif law.slope is not None:
+        more = "" if law.through_origin else f", intercept {known('intercept')}"
+        fit = f"{law.response} ≈ {known('slope')} · ({x}){more}"
+    else:
         return f"no fit: {law.reason}"
-    ends = f"[{three_digits(law.slope_low)}, {three_digits(law.slope_high)}]"
-    line = f"{law.response} ≈ {three_digits(law.slope)} {ends} · ({x})"
-    if not law.through_origin and law.intercept is not None:
-        ends = f"[{three_digits(law.intercept_low)}, {three_digits(law.intercept_high)}]"
-        line += f", intercept {three_digits(law.intercept)} {ends}"
-    return line
+    return fit + ", rejected by its lack-of-fit test" * (law.name in rejected)
 
 
 def paper_law_words(law: PublishedLaw | None) -> str:

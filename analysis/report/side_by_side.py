@@ -120,10 +120,12 @@ def laws(pair: Pair, names: Names) -> Section | None:
     """The fits of both studies, by name."""
     if _by_accuracy(pair):
         return None
-    first, second = (by_name(fits_of(results).laws) for results in pair)
+    fits = [fits_of(results) for results in pair]
+    first, second = (by_name(own.laws) for own in fits)
     rows = [
         {"name": f"{law.response}, {law.cells}", "by": law.estimator}
-        | {side: law_words(own[name]) for side, own in (("a", first), ("b", second))}
+        | {"a": law_words(law, fits[0].rejected)}
+        | {"b": law_words(second[name], fits[1].rejected)}
         for name, law in first.items()
         if name in second and (law.n or second[name].n)
     ]

@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from rgr_dist.analysis.load import StudyResults, per_study
-from rgr_dist.analysis.records import integer
+from rgr_dist.analysis.records import bits_of_graph, graph_bits_per_parameter
+from rgr_dist.analysis.rows import rows_of
 from rgr_dist.analysis.theory.constructions import (
     Width,
     constructed_widths,
@@ -19,9 +20,8 @@ from rgr_dist.analysis.theory.constructions import (
 )
 from rgr_dist.analysis.theory.weight_precision import rounded_thresholds
 from rgr_dist.analysis.thresholds.best import best_of
-from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study
-from rgr_dist.theory.bounds import Graphs, bits_per_parameter, counting_bound, graph_bits
+from rgr_dist.theory.bounds import counting_bound
 
 BITS = (2.0, 1.0, 0.5, 0.25)
 """Bits per parameter of the bound's lines: around what trained layers hold."""
@@ -68,11 +68,6 @@ def theory(results: StudyResults) -> Theory | None:
     return Theory(curves_table(best, study, widths), rates_of_algorithm_1(study, runs), rounded)
 
 
-def family_of(cell: Cell) -> Graphs:
-    """Which count of graphs bounds a cell; of regular ones all of that many edges, an overcount."""
-    return "permutations" if cell.graph.family == "permutation" else "all"
-
-
 def curves_table(best: pd.DataFrame, study: Study, widths: Mapping[str, Width]) -> pd.DataFrame:
     """A row for each cell: its widths, the bounds of ``BITS``, and the gaps as factors.
 
@@ -89,34 +84,23 @@ def curves_table(best: pd.DataFrame, study: Study, widths: Mapping[str, Width]) 
     """
     cells = {family[-1].cell_id: family[-1] for family in study.budgets.values()}
     rows = []
-    for row in best[best["cell_id"].isin(cells)].to_dict("records"):
-        cell = cells[row["cell_id"]]
-        bits = graph_bits(cell.m, cell.n_edges, family_of(cell))
-        trained = integer(row["D_K"])
-        made = widths.get(cell.problem_json)
+    for row in rows_of(best[best["cell_id"].isin(cells)]):
+        bits, trained = bits_of_graph(row), row["D_K"]
+        made = widths.get(cells[row["cell_id"]].problem_json)
         D_K, h, draws = (made.D_K, made.h, made.draws) if made else (None, None, None)
-        bounds = {f"bound_{b:g}": counting_bound(bits, cell.d_model, b) for b in BITS}
+        bounds = {f"bound_{b:g}": counting_bound(bits, row["d_model"], b) for b in BITS}
         rows.append(
-            {
-                "cell_id": cell.cell_id,
-                "m": cell.m,
-                "d_model": cell.d_model,
-                "degree": cell.graph.degree,
-                "compression": cell.n_edges / cell.d_model,
-                "trained": trained,
-                "trained_low": integer(row["D_K_low"]),
-                "trained_high": integer(row["D_K_high"]),
-                "h_star": integer(row["h_star"]),
-                "status": row["status"],
-                "bits_per_parameter": trained and bits_per_parameter(bits, cell.d_model, trained),
-                "constructed": D_K,
-                "constructed_h": h,
-                "constructed_draws": draws,
-                "trivial": cell.n_edges,
-                **bounds,
+            {name: row[name] for name in ("cell_id", "m", "d_model", "degree")}
+            | {"compression": row["n_edges"] / row["d_model"], "trained": trained}
+            | {f"trained_{end}": row[f"D_K_{end}"] for end in ("low", "high")}
+            | {name: row[name] for name in ("h_star", "status")}
+            | {"bits_per_parameter": graph_bits_per_parameter(row)}
+            | {"constructed": D_K, "constructed_h": h, "constructed_draws": draws}
+            | {"trivial": row["n_edges"], **bounds}
+            | {
                 "trained_over_bound": _ratio(trained, bounds["bound_1"]),
                 "constructed_over_trained": _ratio(D_K, trained),
-                "trivial_over_trained": _ratio(cell.n_edges, trained),
+                "trivial_over_trained": _ratio(row["n_edges"], trained),
             }
         )
     return pd.DataFrame(rows).astype(dict.fromkeys(WHOLE, "Int64"))

@@ -18,6 +18,7 @@ from rgr_dist.analysis.laws import conclusions
 from rgr_dist.analysis.laws.fits import Fits, fits_of
 from rgr_dist.analysis.laws.predict import predict_sizes
 from rgr_dist.analysis.laws.scaling_laws import by_name
+from rgr_dist.analysis.laws.section import law_words
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.paper import IMPLIED, capacity_scale, compression
@@ -68,6 +69,8 @@ def test_a_law_that_its_lack_of_fit_test_rejects_is_told(results: StudyResults, 
     assert conclusions.sentences(told)[1] == rejected
     assert conclusions.headline(told, best_of(results)).endswith(f". {rejected}")
     assert conclusions.lack_of_fit(replace(fits, lack_of_fit=tests[:1])) == ""
+    listed = law_words(by_name(fits.laws)["D_K"], told.rejected)
+    assert listed == f"{law_words(by_name(fits.laws)['D_K'])}, rejected by its lack-of-fit test"
 
 
 def test_predictions_hold_the_fitted_cells_and_warn_outside(fits: Fits) -> None:
