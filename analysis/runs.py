@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -9,7 +11,7 @@ from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.planning.budgets import trained_steps
 from rgr_dist.study.study import Study
 
-COST_KINDS = {
+COST_KINDS: dict[str, Any] = {
     "cell_id": "object", "m": "Int64", "d_model": "Int64", "degree": "Int64", "probes": "int64",
     "runs": "int64", "failed": "int64", "at_limit": "int64", "spared": "int64", "steps": "int64",
     "seconds": "float64",
@@ -110,4 +112,4 @@ def cost(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
             }
         )
     frame = pd.DataFrame(rows, columns=list(COST_KINDS), dtype="object")
-    return frame.astype({name: kind for name, kind in COST_KINDS.items() if kind != "object"})
+    return frame.astype(COST_KINDS)

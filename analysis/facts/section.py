@@ -14,7 +14,7 @@ from rgr_dist.analysis.page.section import Column, Section, Table, cell_column
 
 def ranks(results: StudyResults) -> Section:
     """What a layer's logits can be, against what the database is."""
-    rows, arm = rows_of_facts(results), _arm(results)
+    rows, arm = rows_of_facts(results), results.study.search.sizes.shown_arm
     columns = [
         cell_column(),
         Column(arm, arm),
@@ -71,7 +71,8 @@ def taus(results: StudyResults) -> Section | None:
 
 def said(results: StudyResults) -> Section:
     """Each statement of the summary, what we measured, and a verdict."""
-    rows = statements(rows_of_facts(results), facts.runs(results), _arm(results))
+    arm = results.study.search.sizes.shown_arm
+    rows = statements(rows_of_facts(results), facts.runs(results), arm)
     return Section(
         name="statements",
         title="What the summary states",
@@ -79,8 +80,3 @@ def said(results: StudyResults) -> Section:
         values={"statements": rows},
         files={"statements": pd.DataFrame(rows)},
     )
-
-
-def _arm(results: StudyResults) -> str:
-    sizes = results.study.search.sizes
-    return sizes.shown(sizes.arm)

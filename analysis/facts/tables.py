@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from rgr_dist.analysis import wording
 from rgr_dist.analysis.load import StudyResults, per_study
-from rgr_dist.analysis.rows import Row, name_keys
+from rgr_dist.analysis.rows import Row, name_keys, rows_of
 from rgr_dist.analysis.runs import scored
 from rgr_dist.analysis.thresholds.best import largest_width
 from rgr_dist.analysis.thresholds.database_ranks import layer_bound
@@ -49,7 +48,7 @@ def headline(rows: Rows, study: Study) -> str:
     found = [row for row in rows if row["d_vo"] is not None]
     if not found:
         return "No threshold was found."
-    arm = study.search.sizes.shown(study.search.sizes.arm)
+    arm = study.search.sizes.shown_arm
     low, high = (choose(found, key=lambda row: row["D_V"]) for choose in (min, max))
     ends = [f"{row['D_V']} for {row['facts']:,} facts at {arm} = {row[arm]}" for row in (low, high)]
     return (
@@ -83,30 +82,16 @@ def runs(results: StudyResults) -> Rows:
         ``cell_id, h, d_qk, d_vo, D_V, seed, score, argmax_accuracy, softmax_accuracy, rank_logits,
         rank_argmax, rank_bound, by_tau``: the last a list of (tau, accuracy, rank).
     """
-    study = results.study
-    cells = {cell.cell_id: cell for cell in study.cells}
-    rows = []
-    for row in scored(results.searched, study).astype("object").to_dict("records"):
-        if pd.isna(row["rank_logits"]):
-            continue
-        h, d_vo = int(row["h"]), int(row["d_vo"])
-        rows.append(
-            {
-                "cell_id": row["cell_id"],
-                "h": h,
-                "d_qk": int(row["d_k"]),
-                "d_vo": d_vo,
-                "D_V": h * d_vo,
-                "seed": int(row["seed"]),
-                "score": float(row["score"]),
-                "argmax_accuracy": float(row["argmax_accuracy"]),
-                "softmax_accuracy": float(row["softmax_accuracy"]),
-                "rank_logits": int(row["rank_logits"]),
-                "rank_argmax": int(row["rank_argmax"]),
-                "rank_bound": layer_bound(cells[row["cell_id"]], h, d_vo),
-                "by_tau": json.loads(row["by_tau"]),
-            }
-        )
+    cells = {cell.cell_id: cell for cell in results.study.cells}
+    table = scored(results.searched, results.study).rename(columns={"d_k": "d_qk"})
+    table = table[table["rank_logits"].notna()]
+    whole = ["h", "d_qk", "d_vo", "seed", "rank_logits", "rank_argmax"]
+    kept = ["cell_id", *whole, "score", "argmax_accuracy", "softmax_accuracy", "by_tau"]
+    rows = rows_of(table[kept].astype(dict.fromkeys(whole, "int64")))
+    for row in rows:
+        row["D_V"] = row["h"] * row["d_vo"]
+        row["rank_bound"] = layer_bound(cells[row["cell_id"]], row["h"], row["d_vo"])
+        row["by_tau"] = json.loads(row["by_tau"])
     return rows
 
 
@@ -116,18 +101,17 @@ def by_tau(rows: Rows) -> Rows:
     Args:
         rows: of ``runs``.
     """
-    taus = sorted({tau for row in rows for tau, _, _ in row["by_tau"]})
-    told = []
-    for tau in taus:
-        at = [(row, a, r) for row in rows for t, a, r in row["by_tau"] if t == tau]
-        told.append(
-            {
-                "tau": tau,
-                "accuracy": float(np.mean([a for _, a, _ in at])),
-                "rank": float(np.mean([r for _, _, r in at])),
-                "above_bound": sum(r > row["rank_bound"] for row, _, r in at),
-                "gap": float(np.mean([abs(r - row["rank_logits"]) for row, _, r in at])),
-                "n": len(at),
-            }
-        )
-    return told
+    table = pd.DataFrame(
+        {
+            "tau": tau,
+            "accuracy": accuracy,
+            "rank": rank,
+            "above_bound": rank > row["rank_bound"],
+            "gap": abs(rank - row["rank_logits"]),
+            "n": 1,
+        }
+        for row in rows
+        for tau, accuracy, rank in row["by_tau"]
+    )
+    means = {"accuracy": "mean", "rank": "mean", "above_bound": "sum", "gap": "mean", "n": "sum"}
+    return rows_of(table.groupby("tau").agg(means).reset_index())

@@ -6,7 +6,7 @@ D_K reads D_V, and h reads d_qk where that tells the settings apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -112,12 +112,11 @@ def best(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataF
         ("m", "d_model", "degree", "n_edges", total, axis.low, axis.high, axis.best_arm,
          f"{arm}_low", f"{arm}_high", axis.value), "Int64"
     )  # fmt: skip
-    return _frame(
-        rows,
-        {"cell_id": "object", "model": "object", "graph": "object", **whole, "status": "object"}
-        | {"mean_score": "float64", "n_seeds": "Int64", "certificate": "object"}
-        | {"max_steps": "Int64", "confirmed": "object", first_total: "Int64"},
-    )
+    kinds: dict[str, Any] = {"cell_id": "object", "model": "object", "graph": "object", **whole}
+    kinds |= {"status": "object", "mean_score": "float64", "n_seeds": "Int64"}
+    kinds |= {"certificate": "object", "max_steps": "Int64", "confirmed": "object"}
+    kinds[first_total] = "Int64"
+    return pd.DataFrame(rows, columns=list(kinds), dtype="object").astype(kinds)
 
 
 def head_pool(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataFrame:
@@ -180,12 +179,10 @@ def head_pool(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.
                 }
             )
     whole = ("m", "d_model", "degree", *axis.columns, axis.total)
-    return _frame(
-        rows,
-        {"cell_id": "object"} | dict.fromkeys(whole, "Int64")
-        | {"mean_score": "float64", "n_common": "Int64", "mean_difference": "float64"}
-        | {"p_value": "float64", "retained": "bool", "rule": "object"},
-    )  # fmt: skip
+    kinds: dict[str, Any] = {"cell_id": "object", **dict.fromkeys(whole, "Int64")}
+    kinds |= {"mean_score": "float64", "n_common": "Int64", "mean_difference": "float64"}
+    kinds |= {"p_value": "float64", "retained": "bool", "rule": "object"}
+    return pd.DataFrame(rows, columns=list(kinds), dtype="object").astype(kinds)
 
 
 def _compare(gap: npt.NDArray[np.float64]) -> tuple[str, float | None, bool]:
@@ -290,8 +287,3 @@ def _status(heads: Sequence[Head], found: Sequence[Head], study: Study) -> str:
     least = min(head[axis.total] for head in found)
     undercut = axis.has_rivals and any(low is None or low < least for low in doubtful)
     return "inconsistent" if undercut else "found"
-
-
-def _frame(rows: Iterable[dict[str, Any]], kinds: dict[str, str]) -> pd.DataFrame:
-    frame = pd.DataFrame(list(rows), columns=list(kinds), dtype="object")
-    return frame.astype({name: kind for name, kind in kinds.items() if kind != "object"})

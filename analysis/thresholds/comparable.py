@@ -45,7 +45,7 @@ def laws_for(study: Study) -> dict[str, PublishedLaw]:
     return LAWS
 
 
-COMPARISON_KINDS = {
+COMPARISON_KINDS: dict[str, Any] = {
     "cell_id": "object", "m": "Int64", "d_model": "Int64", "D_K": "Int64", "paper_D_K": "Int64",
     "difference": "Int64", "step": "Int64", "h_star": "Int64", "paper_h": "Int64", "d_k": "Int64",
     "paper_d_k": "Int64", "agrees": "boolean",
@@ -104,7 +104,7 @@ def compare(best: pd.DataFrame, study: Study) -> pd.DataFrame:
             beside |= {"difference": D_K - paper_D_K, "agrees": abs(D_K - paper_D_K) <= step}
         rows.append(beside)
     frame = pd.DataFrame(rows, columns=list(COMPARISON_KINDS), dtype="object")
-    return frame.astype({name: kind for name, kind in COMPARISON_KINDS.items() if kind != "object"})
+    return frame.astype(COMPARISON_KINDS)
 
 
 @per_study

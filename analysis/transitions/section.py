@@ -13,19 +13,7 @@ from rgr_dist.analysis.transitions.curves_figure import draw_curves
 from rgr_dist.analysis.transitions.figures import draw_collapse, draw_shares
 from rgr_dist.analysis.transitions.probes import probe_rows_of, probes_of
 from rgr_dist.analysis.transitions.transition_fits import transitions_of
-from rgr_dist.analysis.transitions.width_scaling import WidthScaling, width_scaling_of
-from rgr_dist.analysis.wording import fixed
-
-COLLAPSE = "The transitions of {n} cells lie on one curve with a reduced χ² of {qualities}."
-WIDTH = (
-    "Their width at h*, in doublings of D_K, goes as m^{exponent} [{low} to {high}] over {n} cells "
-    "of m = {first} to {last}; one power describes all widths with p = {p:.2g}."
-)
-LOST = (
-    "{collapsed:,} of {ran:,} runs collapsed: they diverged ({diverged:,}) or score less than half "
-    "the median of their probe. They count in the means, and a cross marks their probes. "
-    "{failed:,} more could not be trained."
-)
+from rgr_dist.analysis.transitions.width_scaling import width_scaling_of
 
 
 def section(results: StudyResults) -> Section:
@@ -39,44 +27,28 @@ def section(results: StudyResults) -> Section:
         figures.append(shares)
     shown = [_table(fitted)] if fitted else []
     files = {"probes": probes, "transitions": transitions_of(results)}
-    words = []
+    values: dict[str, Any] = {"collapses": []}
     lost = {name: int(probes[name].sum()) for name in ("collapsed", "diverged", "failed")}
-    if any(lost.values()):
-        words.append(LOST.format(ran=int(probes["n_seeds"].sum()), **lost))
+    values["lost"] = lost if any(lost.values()) else None
+    values["ran"] = int(probes["n_seeds"].sum())
     if collapses:
         drawn = _of_interest(collapses)
         figures.append(draw_collapse([(one, _points(one, results)) for one in drawn]))
         shown.insert(0, _qualities(collapses))
         columns = {f"D_K over {one.law}": one.points["scaled"] for one in collapses}
         files["collapse"] = collapses[0].points.drop(columns="scaled").assign(**columns)
-        qualities = ", ".join(f"{one.reduced_chi2:.1f} over {one.formula}" for one in drawn)
-        words.append(COLLAPSE.format(n=collapses[0].n_cells, qualities=qualities))
-    widths = width_scaling_of(results)
+        values["collapses"] = drawn
+    values["widths"] = widths = width_scaling_of(results)
     if widths is not None:
-        words.append(width_words(widths))
         files["widths"] = widths.cells
     return Section(
         name="transitions",
         title="Transitions",
-        words=words,
+        template="transitions",
+        values=values,
         figures=figures,
         shown=shown,
         files=files,
-    )
-
-
-def width_words(found: WidthScaling) -> str:
-    """The power of m by which the transitions' width goes."""
-    ends = (fixed(end, 2) for end in (found.exponent, found.exponent_low, found.exponent_high))
-    exponent, low, high = ends
-    return WIDTH.format(
-        exponent=exponent,
-        low=low,
-        high=high,
-        n=len(found.cells),
-        first=found.cells["m"].min(),
-        last=found.cells["m"].max(),
-        p=found.p_value,
     )
 
 
