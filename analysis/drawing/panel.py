@@ -19,7 +19,6 @@ class Line:
     Attributes:
         look: ``ours``, ``also``, ``paper``, ``series``, ``target``, ``guide`` or ``head``.
         h: the head count that gives its colour.
-        cell: the cell that it belongs to.
         label: what stands at its end, if anything.
         width_to_label: the panel's width in pixels from which there is room for the label.
         level: whether the label stands level with the end, or below it, clear of a mark there.
@@ -30,22 +29,11 @@ class Line:
     points: tuple[Place, ...]
     look: str
     h: int | None = None
-    cell: str | None = None
     label: str | None = None
     width_to_label: int = 0
     level: bool = False
     before: bool = False
     dodge: float = 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Band:
-    """An area between two lines over the same x."""
-
-    x: tuple[float, ...]
-    low: tuple[float, ...]
-    high: tuple[float, ...]
-    look: str = "ours"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +85,6 @@ class Panel:
     y: Axis
     title: tuple[str, ...] = ()
     lines: tuple[Line, ...] = ()
-    bands: tuple[Band, ...] = ()
     points: tuple[Point, ...] = ()
     height: int = 200
     cell: str | None = None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
@@ -37,7 +38,6 @@ path.series { stroke: var(--soft); stroke-width: 1; opacity: .55; }
 path.target { stroke: var(--soft); stroke-width: 1; stroke-dasharray: 4 3; }
 path.guide { stroke-width: 1; stroke-dasharray: 1 3; }
 path.head { stroke: currentColor; stroke-width: 1.3; }
-path.band { fill: var(--ink); opacity: .1; stroke: none; }
 .pt, .mark { fill: currentColor; stroke: var(--page); stroke-width: .8; }
 .hollow, .hollow .mark { fill: var(--page); stroke: currentColor; stroke-width: 1.6; }
 .finer, .out, .zoomed .out { visibility: hidden; }
@@ -62,35 +62,31 @@ LEFT, RIGHT, TOP, BOTTOM = 48, 14, 28, 42
 """Room around the axes for their labels, in pixels."""
 
 
-class _Fluid:
-    """As wide as its place."""
+@dataclass(frozen=True)
+class _Place:
+    """Where a panel is drawn: so many pixels wide, or, without a width, as wide as its place."""
 
-    stretch: float = STRETCH
+    width: float | None = None
+
+    @property
+    def stretch(self) -> float:
+        """The width of the box that lines are drawn in."""
+        return self.width or STRETCH
 
     def x(self, share: float) -> str:
         """A place across the panel."""
-        return f"{100 * share:z.1f}".rstrip("0").rstrip(".") + "%"
+        if self.width is not None:
+            return f"{self.width * share:z.1f}"
+        return f"{100 * share:z.1f}".removesuffix(".0") + "%"
 
     def group(self, kind: str, inner: str, x: float = 0, y: float = 0) -> str:
         """A group with its origin at a share of the width and pixels from the top."""
+        if self.width is not None:
+            at = f"{self.x(x)} {_pixels(y)}"
+            return f'<g class="{kind}" transform="translate({at})">{inner}</g>'
         across = f' x="{self.x(x)}"' if x else ""
         down = f' y="{_pixels(y)}"' if y else ""
         return f'<svg class="{kind}"{across}{down}>{inner}</svg>'
-
-
-class _Fixed:
-    """So many pixels wide."""
-
-    def __init__(self, width: float) -> None:
-        self.width = self.stretch = width
-
-    def x(self, share: float) -> str:
-        """A place across the panel."""
-        return f"{self.width * share:z.1f}"
-
-    def group(self, kind: str, inner: str, x: float = 0, y: float = 0) -> str:
-        """A group with its origin at a share of the width and pixels from the top."""
-        return f'<g class="{kind}" transform="translate({self.x(x)} {_pixels(y)})">{inner}</g>'
 
 
 def words(text: str) -> Markup:
@@ -111,7 +107,7 @@ def page_panel(panel: Panel, figure: str) -> Markup:
     about = " ".join([*panel.title, f"{panel.y.label} against {panel.x.label}."])
     return Markup(
         f'<svg class="plot{_size(panel)}" width="100%" height="{panel.height}" role="group" '
-        f'aria-label="{escape(about)}">{_inside(panel, _Fluid(), figure)}</svg>'
+        f'aria-label="{escape(about)}">{_inside(panel, _Place(), figure)}</svg>'
     )
 
 
@@ -144,7 +140,7 @@ def file(figure: Figure) -> str:
                 f'<text x="0" y="{16 * n - above + 14}">{words(line)}</text>'
                 for n, line in enumerate(panel.title)
             )
-            inside = _inside(panel, _Fixed(width), None)
+            inside = _inside(panel, _Place(width), None)
             body += f'<g class="{_size(panel)}" transform="{place}">{title}{inside}</g>\n'
         y += above + max(panel.height for panel in row) + BOTTOM
     heads = figure.heads
@@ -185,7 +181,7 @@ def _size(panel: Panel) -> str:
     return "" if panel.links else " small"
 
 
-def _inside(panel: Panel, place: _Fluid | _Fixed, figure: str | None) -> str:
+def _inside(panel: Panel, place: _Place, figure: str | None) -> str:
     """What is drawn within the panel's axes and beside them."""
     height, right = panel.height, place.x(1)
     parts = []
@@ -207,21 +203,15 @@ def _inside(panel: Panel, place: _Fluid | _Fixed, figure: str | None) -> str:
     return "".join(parts + [_point(point, panel, place, figure) for point in panel.points])
 
 
-def _lines(panel: Panel, place: _Fluid | _Fixed) -> str:
-    """Bands and lines, in a box for each dodge, then what stands at their ends."""
+def _lines(panel: Panel, place: _Place) -> str:
+    """Lines, in a box for each dodge, then what stands at their ends."""
     size = f'width="{place.x(1)}" height="{panel.height}"'
     view = f'viewBox="0 0 {place.stretch:g} {panel.height}" preserveAspectRatio="none"'
     boxes: dict[float, list[str]] = {}
-    for band in panel.bands:
-        there = _path(zip(band.x, band.high, strict=True), panel, place.stretch)
-        back = _path(zip(band.x[::-1], band.low[::-1], strict=True), panel, place.stretch)
-        path = f'<path class="line band {band.look}" d="{there}L{back[1:]}z"/>'
-        boxes.setdefault(0, []).append(path)
     for line in panel.lines:
         head = "" if line.h is None else f" h{line.h}"
-        cell = "" if line.cell is None or line.cell == panel.cell else f' data-cell="{line.cell}"'
         d = _path(line.points, panel, place.stretch)
-        path = f'<path class="line {line.look}{head}"{cell} d="{d}"/>'
+        path = f'<path class="line {line.look}{head}" d="{d}"/>'
         boxes.setdefault(line.dodge, []).append(path)
     drawn = [
         f'<svg class="lines" x="{dodge:g}" {size} {view}>{"".join(paths)}</svg>'
@@ -244,7 +234,7 @@ def _path(points: Iterable[tuple[float, float]], panel: Panel, width: float) -> 
     return "".join(path)
 
 
-def _end(line: Line, panel: Panel, place: _Fluid | _Fixed) -> str:
+def _end(line: Line, panel: Panel, place: _Place) -> str:
     x, y = line.points[-1]
     kind = "end roomy" if line.width_to_label else "end"
     up = panel.height * (1 - panel.y.at(y))
@@ -253,7 +243,7 @@ def _end(line: Line, panel: Panel, place: _Fluid | _Fixed) -> str:
     return f'<text class="{kind}" {at}>{words(line.label or "")}</text>'
 
 
-def _point(point: Point, panel: Panel, place: _Fluid | _Fixed, figure: str | None) -> str:
+def _point(point: Point, panel: Panel, place: _Place, figure: str | None) -> str:
     """A point with its interval; in the page with an id and its text, in a file without."""
     height = panel.height
 

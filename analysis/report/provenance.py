@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from rgr_dist.analysis.runs import asked
-from rgr_dist.analysis.wording import MISSING, duration, plural
+from rgr_dist.analysis.wording import MISSING, plural
 from rgr_dist.paper import TABLE_2_MAX_STEPS
 from rgr_dist.study.cell import PROTOCOL, Cell
 from rgr_dist.study.construction import Construction
@@ -86,26 +86,6 @@ def _table_2(cell: Cell) -> dict[str, Any]:
     """The step limit of Table 2, for max over heads."""
     limit = TABLE_2_MAX_STEPS.get((cell.m, cell.d_model))
     return {"max_steps": limit} if limit is not None and cell.model == "max" else {}
-
-
-def cost_words(costs: pd.DataFrame) -> str:
-    """The cost of the whole study, in a sentence or two.
-
-    Args:
-        costs: the table of ``rgr_dist.analysis.runs.cost``.
-    """
-    total = costs[["probes", "runs", "failed", "spared", "steps", "seconds"]].sum()
-    if not total["runs"]:
-        return "Nothing has been trained yet."
-    steps, seconds = int(total["steps"]), float(total["seconds"])
-    rate = f", {steps / seconds:,.0f} steps per second" if seconds > 0 else ""
-    text = (
-        f"{plural(int(total['runs']), 'run')} of {plural(int(total['probes']), 'probe')}: "
-        f"{plural(steps, 'training step')} in {duration(seconds)} of processor time{rate}. "
-        f"{plural(int(total['spared']), 'seed')} of these probes were not run: "
-        "no verdict has needed them."
-    )
-    return text + (f" {plural(int(total['failed']), 'run')} failed." if total["failed"] else "")
 
 
 def origins(runs: pd.DataFrame, study: Study) -> list[tuple[str, str]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -15,12 +14,12 @@ from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.section import Column, Section, Table, cell_column
 from rgr_dist.analysis.report.provenance import origins, settings
 from rgr_dist.analysis.report.side_by_side_figure import draw_side_by_side
-from rgr_dist.analysis.rows import names_of, rows_of
+from rgr_dist.analysis.rows import Row, named
 from rgr_dist.analysis.runs import cost_of
 from rgr_dist.analysis.splits.accuracy import splits_of
 from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.analysis.thresholds.rows import cells_of
-from rgr_dist.analysis.wording import clock, plural, real_range, three_digits
+from rgr_dist.analysis.wording import clock, number, plural, real_range, three_digits
 from rgr_dist.search.confidence_interval import t_interval
 
 Pair = tuple[StudyResults, StudyResults]
@@ -178,6 +177,7 @@ def _by_accuracy(pair: Pair) -> bool:
 
 
 def _alone(pair: Pair) -> tuple[list[str], list[str]]:
+    """The names of the cells of each study that the other has not."""
     first, second = ({row["anchor"]: row["short"] for row in cells_of(results)} for results in pair)
     return (
         [short for anchor, short in first.items() if anchor not in second],
@@ -185,7 +185,14 @@ def _alone(pair: Pair) -> tuple[list[str], list[str]]:
     )
 
 
-def _pairs(pair: Pair, names: Names) -> list[dict[str, Any]]:
+COMPARED = {
+    "D_K": "D_K", "low": "D_K_low", "high": "D_K_high", "h": "h_star", "d_k": "d_k",
+    "words": "width_words", "h_words": "arm_words",
+}  # fmt: skip
+"""What a row of both cells has of each, and the key of it in ``cells_of``."""
+
+
+def _pairs(pair: Pair, names: Names) -> list[Row]:
     """A row for each cell of both studies."""
     others = {row["anchor"]: row for row in cells_of(pair[1])}
     rows = []
@@ -195,10 +202,7 @@ def _pairs(pair: Pair, names: Names) -> list[dict[str, Any]]:
             continue
         row = {name: one[name] for name in ("anchor", "short", "full", "scale")}
         for side, of in (("a", one), ("b", other)):
-            row |= {f"D_K_{side}": of["D_K"], f"low_{side}": of["D_K_low"]}
-            row |= {f"high_{side}": of["D_K_high"], f"h_{side}": of["h_star"]}
-            row |= {f"d_k_{side}": of["d_k"], f"words_{side}": of["width_words"]}
-            row |= {f"h_words_{side}": of["arm_words"]}
+            row |= {f"{name}_{side}": of[key] for name, key in COMPARED.items()}
         row |= _ratio(one, other)
         row["text"] = "\n".join(
             [
@@ -212,7 +216,7 @@ def _pairs(pair: Pair, names: Names) -> list[dict[str, Any]]:
     return rows
 
 
-def _ratio(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+def _ratio(one: Row, other: Row) -> Row:
     if one["D_K"] is None or other["D_K"] is None:
         return {"ratio": None, "ratio_low": None, "ratio_high": None, "ratio_words": None}
     ratio = other["D_K"] / one["D_K"]
@@ -222,7 +226,7 @@ def _ratio(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     return {"ratio": ratio, "ratio_low": low, "ratio_high": high, "ratio_words": words}
 
 
-def _ratio_words(rows: Sequence[dict[str, Any]], names: Names) -> list[str]:
+def _ratio_words(rows: Sequence[Row], names: Names) -> list[str]:
     """The geometric mean of the ratios, with its interval over cells, and their range."""
     known = [row for row in rows if row["ratio"] is not None]
     if not known:
@@ -244,21 +248,20 @@ def _ratio_words(rows: Sequence[dict[str, Any]], names: Names) -> list[str]:
     return [f"{line}: {over}.", reach]
 
 
-def _shared_splits(pair: Pair) -> list[dict[str, Any]]:
-    second = {}
-    for row in rows_of(splits_of(pair[1])):
-        second[names_of(pair[1])[row["cell_id"]].anchor, row["D_K"], row["h"]] = row
+def _shared_splits(pair: Pair) -> list[Row]:
+    """A row for each split of both studies."""
+    second = named(pair[1], splits_of(pair[1]))
+    others = {(row["anchor"], row["D_K"], row["h"]): row for row in second}
     rows = []
-    for row in rows_of(splits_of(pair[0])):
-        name = names_of(pair[0])[row["cell_id"]]
-        other = second.get((name.anchor, row["D_K"], row["h"]))
+    for one in named(pair[0], splits_of(pair[0])):
+        other = others.get((one["anchor"], one["D_K"], one["h"]))
         if other is None:
             continue
-        told = {"anchor": name.anchor, "short": name.short, "D_K": row["D_K"], "h": row["h"]}
-        for side, of in (("a", row), ("b", other)):
-            told |= {f"accuracy_{side}": of["accuracy"]}
-            told |= {f"words_{side}": real_range(of["accuracy"], of["low"], of["high"])}
-        rows.append(told | {"difference": other["accuracy"] - row["accuracy"]})
+        row = {name: one[name] for name in ("anchor", "short", "D_K", "h")}
+        for side, of in (("a", one), ("b", other)):
+            row[f"accuracy_{side}"] = of["accuracy"]
+            row[f"words_{side}"] = real_range(of["accuracy"], of["low"], of["high"])
+        rows.append(row | {"difference": other["accuracy"] - one["accuracy"]})
     return rows
 
 
@@ -267,6 +270,6 @@ def _accuracy_words(pair: Pair, names: Names) -> list[str]:
     if not rows:
         return ["No split among heads has runs in both."]
     gains = [row["difference"] for row in rows]
-    mean = f"{np.mean(gains):+.3f}".replace("-", "−")
+    mean = number(float(np.mean(gains)), "+.3f")
     over = plural(len(rows), "split")
     return [f"The accuracy of {names[1]} less that of {names[0]} is {mean} on average over {over}."]

@@ -4,27 +4,33 @@ from __future__ import annotations
 
 import pandas as pd
 
-from rgr_dist.analysis.report.provenance import cost_words, differences, origins, settings
+from rgr_dist.analysis.page.section import Section
+from rgr_dist.analysis.report.provenance import differences, origins, settings
 from rgr_dist.analysis.rows import by_size, rows_of
 from rgr_dist.study.cell import PROTOCOL
 from rgr_dist.study.from_yaml import parse_study
 from tests.analysis import made_up
+from tests.analysis.page_numbers.reading import paragraphs
 
 
-def costs(**values: float) -> pd.DataFrame:
+def cost_words(**values: float) -> str:
+    """What a page says of these totals."""
     none = dict.fromkeys(["probes", "runs", "failed", "spared", "steps", "seconds"], 0)
-    return pd.DataFrame([none | values, none])
+    total = pd.Series(none | values)
+    section = Section(name="cost", title="", template="cost", values={"total": total})
+    (said,) = paragraphs(section)
+    return said
 
 
 def test_the_cost_in_words() -> None:
-    assert cost_words(costs()) == "Nothing has been trained yet."
+    assert cost_words() == "Nothing has been trained yet."
     spent = {"probes": 2, "runs": 1, "steps": 30_000, "seconds": 200.0, "spared": 19}
-    assert cost_words(costs(**spent)) == (
+    assert cost_words(**spent) == (
         "1 run of 2 probes: 30,000 training steps in 3 minutes and 20 seconds of processor time, "
         "150 steps per second. 19 seeds of these probes were not run: no verdict has needed them."
     )
-    assert cost_words(costs(**spent, failed=2)).endswith("has needed them. 2 runs failed.")
-    assert cost_words(costs(runs=1)) == (
+    assert cost_words(**spent, failed=2).endswith("has needed them. 2 runs failed.")
+    assert cost_words(runs=1) == (
         "1 run of 0 probes: 0 training steps in 0 seconds of processor time. "
         "0 seeds of these probes were not run: no verdict has needed them."
     )

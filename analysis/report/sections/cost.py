@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.section import Column, Section, Table, cell_column
-from rgr_dist.analysis.report.provenance import cost_words
 from rgr_dist.analysis.rows import named
 from rgr_dist.analysis.runs import cost_of
 from rgr_dist.analysis.wording import duration
+
+TOTALS = ["probes", "runs", "failed", "spared", "steps", "seconds"]
 
 
 def section(results: StudyResults) -> Section:
@@ -33,7 +34,8 @@ def section(results: StudyResults) -> Section:
     return Section(
         name="cost",
         title="Cost",
-        words=[cost_words(cost_of(results))],
+        template="cost",
+        values={"total": cost_of(results)[TOTALS].sum()},
         shown=(table,),
         files={"cost": cost_of(results)},
     )
