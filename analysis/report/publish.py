@@ -15,7 +15,7 @@ from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.render import render
 from rgr_dist.analysis.page.section import Section
 from rgr_dist.analysis.report.contents import compared, sections
-from rgr_dist.analysis.report.report_cache import Written, origin_of, page_of, stamp
+from rgr_dist.analysis.report.report_cache import Written, digest_of, keep, origin_of
 from rgr_dist.analysis.splits import findings as accuracy
 from rgr_dist.analysis.splits.accuracy import splits_of
 from rgr_dist.analysis.thresholds.best import best_of
@@ -42,14 +42,14 @@ def publish(results: StudyResults, store: Store) -> Written:
     study, origin = results.study.name, origin_of(results, store)
     home = f"studies/{study}"
     page, files = report(results)
-    placed = {f"{home}/report/{name}": file for name, file in files.items()}
-    placed[f"{home}/report/index.html"] = page.encode()
+    placed = {f"{home}/report/{name}": digest_of(file) for name, file in files.items()}
+    placed[f"{home}/report/index.html"] = digest_of(page.encode())
     if "laws.json" in files:
-        placed[f"{home}/laws.json"] = files["laws.json"]
+        placed[f"{home}/laws.json"] = digest_of(files["laws.json"])
         store.write_text(f"{home}/laws.json", files["laws.json"].decode())
-    place(page, files, store, f"{home}/report")
-    written = Written(page_of(study, store), headline(results))
-    stamp(study, store, origin, written.headline, placed)
+    address = place(page, files, store, f"{home}/report")
+    written = Written(address, headline(results), origin, placed)
+    keep(study, store, written)
     return written
 
 

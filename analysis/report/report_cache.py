@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -23,48 +23,31 @@ FROM_OTHERS = ("thresholds", "all_pairs")
 
 @dataclass(frozen=True)
 class Written:
-    """A report that lies in a store.
+    """A report that lies in a store; kept beside it as ``written.json``.
 
     Attributes:
         address: of its page.
         headline: its finding, in a sentence or two.
+        origin: digest of what it was written from; None if that is not known.
+        files: digest of each of its files, by its path within the store.
     """
 
     address: str
     headline: str
-
-
-@dataclass(frozen=True)
-class _Stamp:
-    """What is kept of a report; the keys of ``written.json``.
-
-    Attributes:
-        origin: digest of what it was written from.
-        headline: its finding.
-        files: digest of each of its files, by its path within the store.
-    """
-
     origin: str | None
-    headline: str
-    files: dict[str, str]
+    files: Mapping[str, str]
 
 
-_AS_JSON = TypeAdapter(_Stamp)
+_AS_JSON = TypeAdapter(Written)
 
 
-def stamp(
-    study: str, store: Store, origin: str | None, headline: str, files: Mapping[str, bytes]
-) -> None:
+def keep(study: str, store: Store, written: Written) -> None:
     """Keep what a report was written from.
-
-    Args:
-        files: of the report, by their path within the store.
 
     Raises:
         StoreError: it could not be stored.
     """
-    kept = _Stamp(origin, headline, {name: _digest(file) for name, file in files.items()})
-    store.write_text(_path(study), _AS_JSON.dump_json(kept, indent=2).decode() + "\n")
+    store.write_text(_path(study), _AS_JSON.dump_json(written, indent=2).decode() + "\n")
 
 
 def written_before(results: StudyResults, store: Store) -> Written | None:
@@ -80,7 +63,7 @@ def written_before(results: StudyResults, store: Store) -> Written | None:
     is_whole = all(_stored(store, name) == digest for name, digest in kept.files.items())
     if kept.origin != origin or not is_whole:
         return None
-    return Written(page_of(study, store), kept.headline)
+    return replace(kept, address=page_of(study, store))
 
 
 def page_of(study: str, store: Store) -> str:
@@ -115,10 +98,11 @@ def _path(study: str) -> str:
 def _stored(store: Store, name: str) -> str | None:
     """The digest of a stored file; None if there is none."""
     content = store.read_bytes(name)
-    return None if content is None else _digest(content)
+    return None if content is None else digest_of(content)
 
 
-def _digest(content: bytes) -> str:
+def digest_of(content: bytes) -> str:
+    """SHA-256 of a file, in hexadecimal digits."""
     return hashlib.sha256(content).hexdigest()
 
 
