@@ -55,7 +55,8 @@ def _follows(frontiers: Sequence[Frontier]) -> Row:
         return {"verdict": OPEN}
     ends = float(np.mean(slopes)), min(slopes), max(slopes)
     changes = (2**slope - 1 for slope in ends)
-    verdict = "supported" if max(abs(slope) for slope in slopes) < 0.5 else "mixed"
+    steepest = round(max(abs(slope) for slope in slopes), 9)
+    verdict = "supported" if steepest < 0.5 else "mixed"
     return {
         "verdict": verdict,
         "cells": len(slopes),
