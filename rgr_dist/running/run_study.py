@@ -13,12 +13,11 @@ from rgr_dist.planning.memory import check_memory, machine_memory
 from rgr_dist.planning.portfolio import StoredSearch, left_by_failures, open_cells, stored_search
 from rgr_dist.planning.tables import write_tables
 from rgr_dist.running.client import drive_from_inside
-from rgr_dist.running.cluster import connect, is_connected, node_memory
+from rgr_dist.running.cluster import connect, is_connected, node_memory, slots_of
 from rgr_dist.running.execution import HERE, Execution
 from rgr_dist.running.overdue import TimeLimits, shortest_limit
 from rgr_dist.running.progress import Silent, Summary, View
 from rgr_dist.running.recorder import Recorder
-from rgr_dist.running.slots import ClusterSlots
 from rgr_dist.search.protocol import Probe
 from rgr_dist.store.row import LOST, OUT_OF_MEMORY, OVERDUE
 from rgr_dist.store.store import Store
@@ -141,15 +140,21 @@ def _train(
         summary.resize(workers)
         portfolio.slots = 1 if gpus else workers  # on a GPU, lanes are fast side by side
 
+    def slots() -> int:
+        """How many probes to hand out at once now: on a cluster one more, so that it can grow."""
+        if execution.address == "local":
+            return summary.workers
+        there = slots_of(execution.cpus, gpus)
+        resize(there)
+        return there if there == execution.cpus else there + 1
+
     resize(summary.workers)
-    is_here = execution.address == "local"
-    slots = ClusterSlots(execution.cpus, gpus, resize)
     searcher = ProbeSearcher(
         portfolio,
         config_of,
         recorder.record,
         on_lost=lost,
-        slots=(lambda: summary.workers) if is_here else slots,
+        slots=slots,
     )
     limits = TimeLimits(feed, recorder.pace, searcher, shortest_limit, view.say)
     run_trials(
