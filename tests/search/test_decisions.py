@@ -391,3 +391,11 @@ def test_only_closed_brackets_bound_the_others() -> None:
     assert state.best_cost == 14
     assert (state.bound, state.margin(2)) == (20, 11)
     assert (state.result(2).arm, state.result(2).status) == (2, "open")
+
+
+def test_a_failure_rules_out_smaller_arms_and_values_alone() -> None:
+    axes = {arm: range(1, 9) for arm in range(1, 5)}
+    plan = CellPlan("cell", axes, 6.0, 2.0, intervals=False, every_arm=True)
+    state = replay(plan, SeedTest(0.99, 2), {ProbeKey(2, 3): {0: 0.5, 1: 0.5}})
+    asked = [(2, 3), (1, 3), (2, 2), (3, 3), (2, 4)]
+    assert [key for key in asked if state.is_ruled_out(*key)] == asked[:3]

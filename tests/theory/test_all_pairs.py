@@ -75,9 +75,11 @@ def test_blocks_of_rows_do_not_change_the_result(monkeypatch: pytest.MonkeyPatch
     assert score_at_best_tau(layer, X, graph) == whole
 
 
-@given(st.integers(0, 10**6), st.integers(2, 10))
-def test_no_threshold_is_better_than_the_best_one(seed: int, m: int) -> None:
+@given(st.integers(0, 10**6), st.integers(2, 10), st.booleans())
+def test_no_threshold_is_better_than_the_best_one(seed: int, m: int, ties: bool) -> None:
     layer, X, graph = random_layer(seed, m, 4, 2, 2)
+    if ties:  # whole numbers
+        layer, X = replace(layer, W_Q=layer.W_Q.round(), W_K=layer.W_K.round()), X.round()
     scores, true = plain_scores(layer, X), graph.matrix
     best = score_at_best_tau(layer, X, graph).f1
     if not true.any():
@@ -102,3 +104,5 @@ def test_a_score_equal_to_tau_is_no_edge() -> None:
     found = score_all_pairs(layer, np.eye(2), graph)
     assert found.exact
     assert found.margin == 0
+    missed = score_all_pairs(replace(layer, tau=2.0), np.eye(2), graph)
+    assert (missed.tp, missed.predicted, missed.margin) == (0, 0, 0)
