@@ -162,7 +162,7 @@ def _train(
         searcher,
         {"cpu": 1, "gpu": gpus},
         stop=WhileNeeded(searcher),
-        callbacks=[Watch(searcher, beat)],
+        callbacks=[Watch(beat, searcher.explain)],
     )
     if searcher.fault is not None:
         raise searcher.fault

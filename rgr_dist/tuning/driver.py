@@ -13,12 +13,11 @@ from optuna.distributions import FloatDistribution
 from ray.tune import with_parameters
 
 from rgr_dist.planning.portfolio import seed_test
-from rgr_dist.running.callbacks import Heartbeat
 from rgr_dist.running.cluster import connect
 from rgr_dist.running.execution import HERE, Execution
 from rgr_dist.running.ray_health import RayHealth
 from rgr_dist.search.tune.optuna import OptunaTrials
-from rgr_dist.search.tune.runner import run_trials
+from rgr_dist.search.tune.runner import Watch, run_trials
 from rgr_dist.study import assets
 from rgr_dist.tuning.client import tune_from_inside
 from rgr_dist.tuning.journal import finished_trials, open_journal
@@ -104,8 +103,9 @@ def _tune_here(tuning: Tuning, say: Callable[[str], None], execution: Execution)
         trainable = with_parameters(
             ProtocolTrainable, arrays=assets.needed(probe.cell for probe in probes)
         )
-        beat = Heartbeat(RayHealth().news)
-        run_trials(trainable, search, {"cpu": 1}, slots=slots, callbacks=[beat])
+        health = RayHealth()
+        watch = Watch(lambda running: health.news())
+        run_trials(trainable, search, {"cpu": 1}, slots=slots, callbacks=[watch])
     if search.fault is not None:
         raise search.fault
     return tuned_by(search, tuning)

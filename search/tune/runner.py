@@ -33,14 +33,19 @@ Resources = dict[str, float] | PlacementGroupFactory
 
 
 class Watch(Callback):
-    """Tells a searcher what its trials raise, and calls ``beat`` about once a second.
+    """Looks at the trials as Tune's loop goes round.
 
     Args:
-        beat: is handed the trials that have a worker, by their id.
+        beat: called about once a second, with the trials that have a worker, by their id.
+        explain: told the id of each trial that ends in error, and the text of that.
     """
 
-    def __init__(self, searcher: ProbeSearcher, beat: Callable[[dict[str, Trial]], None]) -> None:
-        self.searcher, self.beat = searcher, beat
+    def __init__(
+        self,
+        beat: Callable[[dict[str, Trial]], object],
+        explain: Callable[[str, str], None] = lambda trial_id, error: None,
+    ) -> None:
+        self.beat, self.explain = beat, explain
         self.running: dict[str, Trial] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -61,7 +66,7 @@ class Watch(Callback):
         file = Path(trial.error_file or "")
         text = file.read_text(errors="replace") if file.is_file() else ""
         last = text.rpartition("Failure # ")[2].partition("\n")[2].strip()
-        self.searcher.explain(trial.trial_id, last or UNKNOWN)
+        self.explain(trial.trial_id, last or UNKNOWN)
 
     def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
         """Called as Tune's loop goes round."""

@@ -92,7 +92,7 @@ def run(
                 config=config,
                 reuse_actors=_can_be_reused(trainable),
                 stop=_stopper(searcher, run_config.stop if run_config else None, stop or {}),
-                callbacks=[*callbacks, checkpoints, Watch(searcher, line.show)],
+                callbacks=[*callbacks, checkpoints, Watch(line.show, searcher.explain)],
                 run_config=run_config,
             )
     found = searcher.thresholds()

@@ -55,7 +55,7 @@ def tuner(folder: Path, stop_after: int = -1, scheduler: Any = None) -> tune.Tun
         param_space={"rate": 0.1},
         tune_config=tune.TuneConfig(
             search_alg=SEARCH, num_samples=-1, max_concurrent_trials=2, reuse_actors=True,
-            scheduler=scheduler, **({} if scheduler else {"metric": "accuracy", "mode": "max"}),
+            scheduler=scheduler, metric="accuracy", mode="max",
         ),
         run_config=tune.RunConfig(
             name="mine", storage_path=str(folder), verbose=0,

@@ -282,7 +282,7 @@ def test_with_asha_the_answer_is_right_or_says_which_trials_were_stopped(tmp_pat
     from tests.search import own_tuner
 
     cloudpickle.register_pickle_by_value(own_tuner)
-    asha = ASHAScheduler(max_t=4, grace_period=1, metric="accuracy", mode="max")
+    asha = ASHAScheduler(max_t=4, grace_period=1)
     own_tuner.tuner(tmp_path, scheduler=asha).fit()
     found = own_tuner.SEARCH.threshold()
     assert found.status in ("found", "censored")
