@@ -120,6 +120,16 @@ def test_a_winner_that_was_lucky_is_a_fail_from_then_on() -> None:
     assert asked == ["confirm: does it pass on 3 fresh seeds?"] * 2
 
 
+def test_fresh_seeds_beyond_those_that_settle_it_are_no_evidence() -> None:
+    plan = CellPlan("cell", axes_to({1: 16}), 4.0, confirm_seeds=3)
+    evidence = {
+        ProbeKey(1, at): {seed: lucky(1, at, seed) for seed in range(9)} for at in range(17)
+    }
+    decisions = replay(plan, SeedTest(0.99, 2), evidence).decisions
+    fresh = [(d.value, d.n_seeds) for d in decisions if d.want == "fresh seeds"]
+    assert fresh == [(4, 2), (5, 3)]
+
+
 def test_a_winner_refuted_at_the_end_of_its_axis_is_censored() -> None:
     plan = CellPlan("cell", axes_to({1: 4}), 4.0, intervals=False, confirm_seeds=3)
     state, _ = search(SimulatedCell(plan, SeedTest(0.99, 2), lucky))
