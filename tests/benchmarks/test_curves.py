@@ -42,6 +42,11 @@ def test_what_was_not_measured_lies_between_its_neighbours(
     assert 0 <= run.steps <= 900
 
 
+def test_half_way_between_two_measured_values_a_run_is_half_way() -> None:
+    run = recorded({10: 0.2, 20: 0.6}).run(ProbeKey(2, 15), 0)
+    assert (run.score, run.seconds, run.steps) == pytest.approx((0.4, 8.6, 360))
+
+
 def test_seeds_and_arms_that_were_not_measured_take_the_runs_of_others() -> None:
     runs = {seed: SimulatedRun(0.1 * seed, 1.0) for seed in (0, 1, 4)}
     curve = RecordedCurve({(2, 6): runs, (16, 1): {0: SimulatedRun(0.9, 1.0)}})
