@@ -5,8 +5,8 @@ sees somebody who lives it takes its file away again. Of two that come at once t
 sees the earlier file, so that never both hold it. That needs no conditional write, only that
 a listing shows what was written before: true of local disks, NFS, S3, Google's and Azure's storage.
 
-A holder is given up once it has not renewed its file for ``SILENT_AFTER`` seconds, on the clock of
-the storage; one of this machine at once, if its process has gone.
+A holder on this machine is given up once its process has ended. One elsewhere is given up once it
+has not renewed its file for ``SILENT_AFTER`` seconds, on the clock of the storage.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rgr_dist.store.storage import Storage, StoreError
 RENEW_EVERY = 10.0
 """Seconds between renewals of a holder's file."""
 SILENT_AFTER = 60.0
-"""Seconds without a renewal after which a holder counts as dead."""
+"""Seconds without a renewal after which a holder on another machine counts as dead."""
 TRIES = 20
 """Times to try while others come and go, none of them holding the lock."""
 
@@ -40,7 +40,7 @@ class Driver:
     Attributes:
         does: the command.
         host: name of its machine.
-        machine, process: which process it is.
+        machine, process, born: which process it is; numbers of processes are given anew.
         since: when it came, UTC.
         holds: whether it found nobody else.
     """
@@ -49,6 +49,7 @@ class Driver:
     host: str
     machine: str
     process: int
+    born: str
     since: str
     holds: bool = False
 
@@ -56,7 +57,7 @@ class Driver:
     def here(does: str) -> Driver:
         """This process."""
         since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-        return Driver(does, platform.node(), machine(), os.getpid(), since)
+        return Driver(does, platform.node(), machine(), os.getpid(), born(os.getpid()), since)
 
     @staticmethod
     def of_json(text: str) -> Driver:
@@ -64,16 +65,17 @@ class Driver:
         try:
             return Driver(**json.loads(text))
         except (ValueError, TypeError):
-            return Driver("another rgr", "unknown", "", 0, "unknown", holds=True)
+            return Driver("another rgr", "unknown", "", 0, "", "unknown", holds=True)
 
     def to_json(self) -> str:
         """The text of its file."""
         return json.dumps(asdict(self), indent=2) + "\n"
 
     def has_gone(self, silent_for: float) -> bool:
-        """Whether its process has ended, or it gave no sign of life for too long."""
-        has_ended = self.machine == machine() and not is_running(self.process)
-        return has_ended or silent_for > SILENT_AFTER
+        """Whether its process has ended, or it is elsewhere and was silent for too long."""
+        if self.machine == machine():
+            return not is_running(self.process, self.born)
+        return silent_for > SILENT_AFTER
 
 
 def machine() -> str:
@@ -85,13 +87,25 @@ def machine() -> str:
         return f"{platform.node()} {uuid.getnode()}"
 
 
-def is_running(process: int) -> bool:
-    """Whether there is a process of that number on this machine."""
+def born(process: int) -> str:
+    """When a process started, in clock ticks since the machine did; empty where nothing tells."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return "ended" if fields[0] == "Z" else fields[19]
+
+
+def is_running(process: int, since: str) -> bool:
+    """Whether a process of this machine runs that started then."""
     try:
         os.kill(process, 0)
-    except OSError as error:
-        return not isinstance(error, ProcessLookupError)  # else it is another user's
-    return True
+    except ProcessLookupError:
+        return False
+    except OSError:  # it is another user's
+        pass
+    found = born(process)
+    return not (found and since) or found == since
 
 
 class Lock:

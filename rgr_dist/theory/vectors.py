@@ -25,7 +25,7 @@ def read_vectors(path: Path, tensor: str | None = None) -> npt.NDArray[np.float6
         if path.suffix == ".safetensors":
             table = _of_safetensors(path, tensor)
         elif path.suffix == ".npy":
-            table = np.load(path, allow_pickle=False)
+            table = np.load(path)
         else:
             comma = "," in path.read_text("utf-8")
             table = np.loadtxt(path, delimiter="," if comma else None, ndmin=2)

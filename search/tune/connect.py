@@ -108,9 +108,9 @@ def environment(values: Mapping[str, str]) -> Iterator[None]:
 @contextmanager
 def _silent() -> Iterator[None]:
     """Keep the loggers of Ray and Tune silent."""
-    import ray  # which sets their level
+    import_module("ray")  # which sets their level
 
-    logger = logging.getLogger(ray.__name__)
+    logger = logging.getLogger("ray")
     before = logger.level
     logger.setLevel(logging.CRITICAL)
     try:

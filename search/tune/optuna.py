@@ -132,7 +132,7 @@ class OptunaTrials(OptunaSearch):
         return self.fault is None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Nothing of a search is pickled: it goes on from its storage."""
+        """Nothing of a search is copied: it goes on from its storage."""
         return {}
 
     def save(self, checkpoint_path: str) -> None:

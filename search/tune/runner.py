@@ -49,7 +49,7 @@ class Watch(Callback):
         self.running: dict[str, Trial] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Nothing of a search is pickled: running it again resumes it."""
+        """Nothing of a search is copied: running it again resumes it."""
         return {}
 
     def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
@@ -90,7 +90,7 @@ class WhileNeeded(Stopper):
         self.searcher, self.ends, self.ends_all = searcher, ends, ends_all
 
     def __getstate__(self) -> dict[str, Any]:
-        """Nothing of a search is pickled: running it again resumes it."""
+        """Nothing of a search is copied: running it again resumes it."""
         return {}
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:

@@ -167,7 +167,7 @@ class ProbeSearcher(Searcher):
         self.probes.clear()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Nothing of a study is pickled: it is rebuilt from what was stored."""
+        """Nothing of a study is copied: it is rebuilt from what was stored."""
         return {}
 
     def save(self, checkpoint_path: str) -> None:

@@ -235,7 +235,7 @@ class ThresholdSearch(ProbeSearcher):
         self._go_on(state)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What the search knows: a Tuner is pickled with its searcher."""
+        """What the search knows: a Tuner is saved with its searcher."""
         asked = self.search.question.given
         return {"asked": asked, "given": self._given, "slots": self.slots, "state": self._state()}
 

@@ -28,7 +28,7 @@ class Checkpoints(Callback):
         self.all: list[tuple[dict[str, Any], Checkpoint]] = []
 
     def __getstate__(self) -> dict[str, Any]:
-        """Nothing of a search is pickled: running it again resumes it."""
+        """Nothing of a search is copied: running it again resumes it."""
         return {}
 
     def on_checkpoint(

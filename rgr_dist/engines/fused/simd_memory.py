@@ -43,7 +43,7 @@ def zeros(*shape: int) -> FloatArray:
     """
     size = int(np.prod(shape))
     raw = np.zeros(padded(size, LINES) + LINES, dtype=np.float32)
-    first = -raw.ctypes.data % (LINES * raw.itemsize) // raw.itemsize
+    first = -raw.__array_interface__["data"][0] % (LINES * raw.itemsize) // raw.itemsize
     return raw[first : first + size]
 
 
