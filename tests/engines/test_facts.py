@@ -121,6 +121,9 @@ def test_an_outcome_tells_what_its_weights_know() -> None:
     assert facts.argmax_accuracy == np.mean(logits.argmax(2)[k, q] == v)
     assert facts.softmax_accuracy == np.mean(chances[k, q, v] >= 0.95)
     assert outcome.score == facts.softmax_accuracy
+    by_argmax = {**shape, "facts": {"score": "argmax"}}
+    (other,) = FusedEngine().train([run_of(by_argmax, learning_rate=0.02, max_steps=120)])
+    assert other.score == facts.argmax_accuracy != facts.softmax_accuracy
     assert [tau for tau, _, _ in facts.by_tau] == list(TAUS)
     for tau, accuracy, rank in facts.by_tau:
         assert accuracy == np.mean(chances[k, q, v] >= tau)

@@ -48,7 +48,7 @@ def test_rounding_is_to_the_nearest_of_as_many_values_as_the_bits_allow(precisio
         steps = 2 ** (BITS[precision] - 1) - 1
         step = np.abs(W).max() / steps
         assert np.abs(held - W).max() <= step / 2 * (1 + 1e-5)
-        assert len(np.unique(np.round(held / step))) <= 2 * steps + 1
+        np.testing.assert_allclose(held / step, np.round(held / step), atol=1e-3)
 
 
 def test_zeros_stay_zeros() -> None:
