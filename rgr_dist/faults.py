@@ -11,3 +11,10 @@ class RunBroken(UserError, RuntimeError):
 
 EXIT_BROKEN = 4
 """Exit status of a process whose study ended so."""
+
+
+class RayDied(BaseException):
+    """Ray died; the message says which part of it.
+
+    It is no ``Exception``, at which Tune would ask the dead Ray to tidy up, and wait for ever.
+    """

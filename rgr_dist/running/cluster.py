@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from rgr_dist.faults import RunBroken, UserError
+from rgr_dist.faults import RayDied, RunBroken, UserError
 from rgr_dist.search.tune.connect import NoRay, fits, is_connected
 from rgr_dist.search.tune.connect import connect as connect_to_ray
 
@@ -83,6 +83,8 @@ def _told_in_one_line() -> Iterator[None]:
     """
     try:
         yield
+    except RayDied as died:
+        raise RunBroken(str(died)) from None
     except Exception as error:
         from ray.exceptions import RayError
         from ray.tune import TuneError
@@ -92,9 +94,7 @@ def _told_in_one_line() -> Iterator[None]:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
         # Tune gives the text of a traceback, whose last line says what was wrong.
         line = lines[-1] if lines[0].startswith("Traceback") else lines[0]
-        raised_by_us = line.partition(f"{RunBroken.__name__}: ")[2]
-        broken = raised_by_us or f"Ray failed: {type(error).__name__}: {line.rstrip('.')[:200]}"
-        raise RunBroken(broken) from error
+        raise RunBroken(f"Ray failed: {type(error).__name__}: {line.rstrip('.')[:200]}") from error
 
 
 def _no_ray(address: str, error: NoRay) -> UserError:

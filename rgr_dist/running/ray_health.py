@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import sys
+import threading
 import time
+from typing import NoReturn
 
 import ray
+from rich import get_console
 
-from rgr_dist.faults import RunBroken
+from rgr_dist.faults import EXIT_BROKEN, RayDied
 
 LOOK_EVERY = 1.0
 """Seconds between looks."""
+LEAVE_WITHIN = 5.0
+"""Seconds that a run has to end by itself once Ray died."""
 
 
 class RayHealth:
     """Looks at a Ray from outside: whether its processes listen, and which nodes it tells of.
+
+    A context manager. While it is entered a thread looks too: of a Ray whose control store died,
+    most calls never return, and Ray ends the process after a minute with status 1. So the thread
+    ends it sooner, in one line and with status 4; what is stored is stored.
 
     Attributes:
         nodes: its living nodes, by their id.
@@ -29,18 +40,35 @@ class RayHealth:
             if node["NodeID"] == context.get_node_id():
                 self._parts["raylet"] = node["NodeManagerAddress"], node["NodeManagerPort"]
         self._looked = time.monotonic()
+        self._ended = threading.Event()
+
+    def __enter__(self) -> RayHealth:
+        threading.Thread(target=self._watch, daemon=True).start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._ended.set()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(LOOK_EVERY):
+            try:
+                self.check()
+            except RayDied as died:
+                if not self._ended.wait(LEAVE_WITHIN):
+                    _leave(died)
+                return
 
     def check(self) -> None:
         """Make sure that Ray lives: it died where nothing listens any more.
 
         Raises:
-            RunBroken: it did; the message says which part of it.
+            RayDied: it did; the message says which part of it.
         """
         for part, place in self._parts.items():
             try:
                 socket.create_connection(place, timeout=LOOK_EVERY).close()
             except ConnectionRefusedError:
-                raise RunBroken(f"Ray died: its {part} gives no answer") from None
+                raise RayDied(f"Ray died: its {part} gives no answer") from None
             except OSError:  # a network that is slow
                 continue
 
@@ -48,7 +76,7 @@ class RayHealth:
         """What happened to its nodes since the last look, a line each.
 
         Raises:
-            RunBroken: Ray died.
+            RayDied: it did.
         """
         if time.monotonic() - self._looked < LOOK_EVERY:
             return []
@@ -60,6 +88,13 @@ class RayHealth:
             *(f"a node is lost ({node}); what it trained is trained elsewhere" for node in left),
             *(f"a node has joined ({node})" for node in came),
         ]
+
+
+def _leave(died: RayDied) -> NoReturn:
+    """End this process, whose main thread waits for a dead Ray."""
+    get_console().show_cursor()  # which a live table hides
+    print(f"rgr: {died}; run the same command again to go on", file=sys.stderr, flush=True)
+    os._exit(EXIT_BROKEN)
 
 
 def _nodes() -> dict[str, str]:

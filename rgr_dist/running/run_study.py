@@ -157,12 +157,13 @@ def _train(
         slots=slots,
     )
     limits = TimeLimits(feed, recorder.pace, searcher, shortest_limit, view.say)
-    run_trials(
-        with_parameters(ProbeTrainable, arrays=assets.needed(study.cells)),
-        searcher,
-        {"cpu": 1, "gpu": gpus},
-        stop=WhileNeeded(searcher),
-        callbacks=[Watch(beat, searcher.explain)],
-    )
+    with health:
+        run_trials(
+            with_parameters(ProbeTrainable, arrays=assets.needed(study.cells)),
+            searcher,
+            {"cpu": 1, "gpu": gpus},
+            stop=WhileNeeded(searcher),
+            callbacks=[Watch(beat, searcher.explain)],
+        )
     if searcher.fault is not None:
         raise searcher.fault

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from rgr_dist.store.schema import KEYS, RUNS, SCHEMA_VERSION
+from rgr_dist.store.schema import KEYS, RUNS, SCHEMA_VERSION, columns_of_version
 from rgr_dist.store.storage import StoreError
 from rgr_dist.study.models import MODELS
 
@@ -73,9 +73,10 @@ def parse(
             f"the store was written by a newer rgr-dist (schema {version}, here {SCHEMA_VERSION}); "
             "upgrade this one"
         )
-    found = pq.read_schema(pa.BufferReader(content)).names
-    if missing := [key for key in KEYS if found.count(key) != 1]:
-        raise ValueError(f"the column {missing[0]} is missing")
+    found = pq.read_schema(pa.BufferReader(content))
+    for field in columns_of_version(version):
+        if found.names.count(field.name) != 1 or found.field(field.name).type != field.type:
+            raise ValueError(f"the column {field.name} is missing, or of another type")
     wanted = None
     if cell_ids is not None:
         wanted = pc.field("cell_id").isin(pa.array(cell_ids, pa.string()))

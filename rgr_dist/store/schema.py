@@ -78,6 +78,14 @@ OF_FACTS = (
     "d_vo", "D_V", "argmax_accuracy", "softmax_accuracy", "rank_logits", "rank_argmax", "by_tau",
 )  # fmt: skip
 """Columns of ``RUNS`` that are null but for model facts."""
+SINCE_VERSION = {"null_rate": 2, "trained_to": 3} | dict.fromkeys(OF_FACTS, 4)
+"""The version that added a column to ``RUNS``; the others were in the first."""
+
+
+def columns_of_version(version: int) -> list[pa.Field]:
+    """The columns that a part of a schema version has."""
+    return [field for field in RUNS if SINCE_VERSION.get(field.name, 1) <= version]
+
 
 THRESHOLDS = _table(
     "thresholds",

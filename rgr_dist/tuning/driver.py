@@ -103,9 +103,9 @@ def _tune_here(tuning: Tuning, say: Callable[[str], None], execution: Execution)
         trainable = with_parameters(
             ProtocolTrainable, arrays=assets.needed(probe.cell for probe in probes)
         )
-        health = RayHealth()
-        watch = Watch(lambda running: health.news())
-        run_trials(trainable, search, {"cpu": 1}, slots=slots, callbacks=[watch])
+        with RayHealth() as health:
+            watch = Watch(lambda running: health.news())
+            run_trials(trainable, search, {"cpu": 1}, slots=slots, callbacks=[watch])
     if search.fault is not None:
         raise search.fault
     return tuned_by(search, tuning)

@@ -61,6 +61,8 @@ def connect(
     """
     is_local = address == "local"
     with environment(SETTINGS | ({LOOPBACK: "0"} if is_local else {})), _silent():
+        if not is_local and address != "auto":
+            _check_reachable(address)
         if is_connected():
             yield
         elif is_local:
@@ -159,8 +161,6 @@ def _join(address: str, log_to_driver: bool) -> None:
 
     is_client = address.startswith("ray://")
     options: dict[str, Any] = {"log_to_driver": log_to_driver, "configure_logging": False}
-    if address != "auto":
-        _check_reachable(address)
     for attempt in range(1, ATTEMPTS + 1):
         try:
             with _sigterm_kept():

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from rgr_dist.cli import call
-from rgr_dist.cli.watching import _Pages
+from rgr_dist.cli.watching import _page
 from rgr_dist.store.store import Store
 from rgr_dist.study.from_yaml import load_study
 from tests.run_here import search_here, thresholds_here
@@ -80,7 +80,7 @@ def test_every_verb_tells_of_it(here: Path, capsys: pytest.CaptureFixture[str]) 
     assert "too few" not in said("fit", "mine.yaml")
     page = Path(said("report", "mine.yaml").strip()).read_text("utf-8")
     assert 'id="settings"' in page
-    assert 'id="settings"' in _Pages(load_study("mine.yaml"), Store("results")).page()
+    assert 'id="settings"' in _page(load_study("mine.yaml"), Store("results"), "1")
     assert said("verify").count("problem") == 0
     assert list(Path("results").glob("studies/*/report/frontier.svg"))
 

@@ -52,8 +52,10 @@ def test_death_of_ray_is_one_line_and_nothing_stored_is_lost(
         _, errors = driver.communicate(timeout=60)
     assert driver.returncode == 4, errors
     (line,) = errors.splitlines()
-    part = "raylet" if program == "raylet" else "control store (GCS)"
-    resume = "resume with: rgr run small.yaml --cpus 2"
+    part, resume = {
+        "raylet": ("raylet", "resume with: rgr run small.yaml --cpus 2"),
+        "gcs_server": ("control store (GCS)", "run the same command again to go on"),
+    }[program]
     assert line == f"rgr: Ray died: its {part} gives no answer; {resume}"
     assert not processes(mark, "raylet") + processes(mark, "gcs_server")
 
