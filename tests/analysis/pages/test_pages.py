@@ -57,11 +57,12 @@ def test_a_page_is_as_approved(
 
 
 def markup(text: str, *left_out: str) -> str:
-    """A text without these parts, an element on each line, or a row of a table."""
+    """A text without these parts: on each line an element, a row of a table or a mark."""
     for part in left_out:
         text = re.sub(part, "", text, flags=re.DOTALL)
     text = re.sub(r"\s*\n\s*", "\n", text.replace("><", ">\n<"))
-    return re.sub(r"<tr.*?</tr>", lambda row: row[0].replace("\n", ""), text, flags=re.DOTALL)
+    together = r"<tr.*?</tr>|<g [^>]*>(?:(?!<g\b).)*?</g>"
+    return re.sub(together, lambda found: found[0].replace("\n", ""), text, flags=re.DOTALL)
 
 
 def same(obtained: Path, approved: Path) -> None:
