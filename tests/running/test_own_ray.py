@@ -81,6 +81,7 @@ def test_every_socket_is_on_the_loopback_though_the_user_has_imported_ray(
     assert addresses <= {"127.0.0.1", "[::ffff:127.0.0.1]"}, lines
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
 def test_another_user_can_neither_read_nor_write_what_a_run_puts_into_the_temporary_folder(
     tmp_path: Path, everybodys: Path

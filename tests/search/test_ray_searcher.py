@@ -245,6 +245,7 @@ def check(found: Threshold, folder: Path) -> None:
     assert len(set(trained)) >= len(trained) - 4, "what ran as it was stopped may run again"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_ray")
 def test_a_tuner_of_ones_own_that_stops_is_restored_to_the_answer_of_brute_force(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
