@@ -72,7 +72,8 @@ def missing_at_larger_limits(study: Study, runs: pd.DataFrame) -> list[Row]:
 def records(runs: pd.DataFrame) -> list[Row]:
     """Rows as a store takes them: None where a value is missing, plain numbers else."""
     objects = runs.astype(object)
-    return objects.where(objects.notna(), None).to_dict("records")  # type: ignore[return-value]
+    rows = objects.where(objects.notna(), None).to_dict("records")
+    return [{str(name): value for name, value in row.items()} for row in rows]
 
 
 def limited_by(
