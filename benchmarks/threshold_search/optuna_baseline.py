@@ -11,7 +11,7 @@ from ray.tune.search import Searcher
 from rgr_dist.search.bracket import Bracket
 from rgr_dist.search.probe_verdict import SeedTest
 from rgr_dist.search.protocol import ProbeKey
-from rgr_dist.search.tune.optuna import OptunaTrials
+from rgr_dist.tuning.optuna_trials import OptunaTrials
 from threshold_search.baselines import CountedRuns
 
 

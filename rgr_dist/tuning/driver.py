@@ -16,11 +16,11 @@ from rgr_dist.planning.portfolio import seed_test
 from rgr_dist.running.cluster import connect
 from rgr_dist.running.execution import HERE, Execution
 from rgr_dist.running.ray_health import RayHealth
-from rgr_dist.search.tune.optuna import OptunaTrials
 from rgr_dist.search.tune.runner import Watch, run_trials
 from rgr_dist.study import assets
 from rgr_dist.tuning.client import tune_from_inside
 from rgr_dist.tuning.journal import finished_trials, open_journal
+from rgr_dist.tuning.optuna_trials import OptunaTrials
 from rgr_dist.tuning.training_protocol import Tuning, bounds, described, rounded
 from rgr_dist.tuning.trial import ProtocolTrainable, score_of
 from rgr_dist.tuning.tuned import Tuned, ended, tuned_by

@@ -15,10 +15,10 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import BaseJournalBackend
 from optuna.trial import FrozenTrial
 
-from rgr_dist.search.tune.optuna import FINISHED
 from rgr_dist.store.storage import StoreError
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Study
+from rgr_dist.tuning.optuna_trials import FINISHED
 
 Log = dict[str, Any]
 

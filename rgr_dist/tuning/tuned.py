@@ -10,8 +10,8 @@ from optuna.trial import FrozenTrial, TrialState
 
 from rgr_dist.planning.portfolio import seed_test
 from rgr_dist.planning.tables import finite
-from rgr_dist.search.tune.optuna import OptunaTrials
 from rgr_dist.tuning.journal import journal_place
+from rgr_dist.tuning.optuna_trials import OptunaTrials
 from rgr_dist.tuning.training_protocol import Protocol, Tuning, probe_rows, rounded
 from rgr_dist.tuning.trial import score_of
 

@@ -11,7 +11,7 @@ from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState
 from ray.tune.search import Searcher
 
-from rgr_dist.search.tune.optuna import OptunaTrials
+from rgr_dist.tuning.optuna_trials import OptunaTrials
 
 SPACE = {"x": FloatDistribution(-1, 1), "y": FloatDistribution(0.1, 10, log=True)}
 

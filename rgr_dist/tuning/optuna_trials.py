@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
+import optuna
 from optuna.distributions import BaseDistribution
 from optuna.samplers import TPESampler
 from optuna.storages import BaseStorage
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import FrozenTrial, Trial, TrialState
 from ray.tune.search import Searcher
-from ray.tune.search.optuna import OptunaSearch
 
 Params = dict[str, Any]
 FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
 
 
-class OptunaTrials(OptunaSearch):
+class OptunaTrials(Searcher):
     """TPE until there are so many finished trials, those that the storage holds included.
 
     A result holds ``score``; one that also holds a true ``pruned`` ends its trial as pruned, and
-    one with a true ``failed`` as failed, which does not count as finished. Other than Ray's
-    adapter, this one goes on from a storage: a trial that a killed process left running is
-    marked as failed and run again, and the sampler is seeded by ``seed`` and the number of stored
-    trials, since the same seed again would draw the first trials' points a second time.
+    one with a true ``failed`` as failed, which does not count as finished. Unlike Ray's own
+    searcher, it goes on from a storage: a trial that a killed process left running is marked as
+    failed and run again, and the sampler is seeded by ``seed`` and the number of stored trials,
+    since the same seed again would draw the first trials' points a second time.
 
     Args:
         space: the distribution of each parameter.
@@ -34,6 +34,8 @@ class OptunaTrials(OptunaSearch):
         failures: failed trials after which the search gives up.
 
     Attributes:
+        study: Optuna's.
+        running: the trials that have not ended.
         loaded: finished trials that the storage held at the start.
         failed: trials that failed since.
     """
@@ -51,13 +53,19 @@ class OptunaTrials(OptunaSearch):
         record: Callable[[dict[str, Any]], None] = lambda result: None,
         failures: int = 3,
     ) -> None:
-        super().__init__(dict(space), "score", mode, storage=storage, study_name=study_name)
-        self.trials = trials
+        super().__init__("score", mode)
+        self.study = optuna.create_study(
+            storage=storage,
+            study_name=study_name,
+            direction="minimize" if mode == "min" else "maximize",
+            load_if_exists=True,
+        )
+        self.space, self.trials = dict(space), trials
         self.to_config = to_config
         self.record = record
         self.failures, self.failed = failures, 0
         self.fault: Exception | None = None
-        self.running: set[str] = set()
+        self.running: dict[str, Trial] = {}
         left_over = self.study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
         for trial in left_over:
             self.study.tell(trial.number, state=TrialState.FAIL)
@@ -67,11 +75,6 @@ class OptunaTrials(OptunaSearch):
         self.study.sampler = TPESampler(seed=seed + len(stored))
         if first is not None and not stored:
             self.study.enqueue_trial(first)
-
-    @property
-    def study(self) -> Any:
-        """Optuna's study."""
-        return self._ot_study
 
     @property
     def finished(self) -> list[FrozenTrial]:
@@ -93,29 +96,30 @@ class OptunaTrials(OptunaSearch):
             return Searcher.FINISHED
         if len(self.finished) + len(self.running) >= self.trials:
             return None  # one that runs may yet fail
-        self.running.add(trial_id)
-        best = self.best
-        return self.to_config(super().suggest(trial_id) or {}, best.value if best else None)
+        trial, best = self.study.ask(self.space), self.best
+        self.running[trial_id] = trial
+        return self.to_config(trial.params, best.value if best else None)
 
     def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
         """Record a result, then report it."""
         if self._recorded(result):
-            super().on_trial_result(trial_id, result)
+            self.running[trial_id].report(result["score"], result["training_iteration"])
 
     def on_trial_complete(
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
     ) -> None:
         """Record the last result, then tell Optuna how the trial ended."""
-        self.running.discard(trial_id)
-        kept = result is None or self._recorded(result)
-        failed = error or not kept or result is None or bool(result.get("failed"))
-        if failed:
+        trial = self.running.pop(trial_id, None)
+        if trial is None:
+            return
+        if error or result is None or not self._recorded(result) or result.get("failed"):
             self.failed += 1
-            result = None
-        elif result is not None and result.get("pruned"):
-            super().on_trial_result(trial_id, result)
-            result = None
-        super().on_trial_complete(trial_id, result, failed)
+            self.study.tell(trial, state=TrialState.FAIL)
+        elif result.get("pruned"):
+            trial.report(result["score"], result["training_iteration"])
+            self.study.tell(trial, state=TrialState.PRUNED)
+        else:
+            self.study.tell(trial, result["score"])
 
     def killed_for_memory(self) -> None:
         """Take every trial that ran for failed: Tune, which ended them all, does not say which."""
