@@ -28,6 +28,8 @@ HOME = Path(".range")
 MOST_MB = 20
 """Megabytes that the base may add to ``ray[tune]``, which takes some 600 itself."""
 TOOLS = ("filelock", "hypothesis", "pytest", "pytest-timeout", "pytest-xdist", "PyYAML")
+SEARCH_TESTS = ("-q", "-n", "2", "--dist", "loadfile", "-o", "filterwarnings=default", "tests/search")
+"""Warnings of old libraries about each other are no errors here."""
 FIND = """
 import json, search, analysis, rgr_dist
 from ray import tune
@@ -143,7 +145,7 @@ def check(name: str, environment: Environment, wheel: Path) -> dict[str, str]:
         run(*install, f"{wheel}[study,plot]", *TOOLS)
         shutil.copytree("tests", work / "tests", ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy("pyproject.toml", work)
-        run(python, "-m", "pytest", "-q", "-n", "2", "--dist", "loadfile", "tests/search", cwd=work)
+        run(python, "-m", "pytest", *SEARCH_TESTS, cwd=work)
         for kind in ("whole", "resumed"):
             results[kind] = study(home / "venv/bin/rgr", work / kind, is_killed=kind == "resumed")
     return results
