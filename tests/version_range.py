@@ -28,7 +28,7 @@ HOME = Path(".range")
 MOST_MB = 20
 """Megabytes that the base may add to ``ray[tune]``, which takes some 600 itself."""
 TOOLS = ("filelock", "hypothesis", "pytest", "pytest-timeout", "pytest-xdist", "PyYAML")
-SEARCH_TESTS = "-q -n 2 --dist loadfile -o filterwarnings=default tests/search".split()
+SEARCH_TESTS = ("-n", "2", "--dist", "loadfile", "-o", "filterwarnings=default", "tests/search")
 """Warnings of old libraries about each other are no errors here."""
 FIND = """
 import json, search, analysis, rgr_dist
