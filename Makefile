@@ -33,13 +33,14 @@ docs: $(DOCS)  ## the documentation as a site: site/index.html; to search it: py
 	$(BIN)/python docs/write.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-bench: $(JAX)  ## speed of the engines, overheads, cost of the search (some minutes)
+bench: $(JAX)  ## speed of the engines, overheads, cost of the search and its errors (some minutes)
 	$(BIN)/python benchmarks/throughput.py --threads 2
 	$(BIN)/python benchmarks/facts_throughput.py
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/search_cost.py
 	$(BIN)/python benchmarks/search_slots.py
+	$(BIN)/python benchmarks/search_statistics.py
 
 clean:  ## remove what the other targets made, except results/
 	rm -rf .venv .mutants .range build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

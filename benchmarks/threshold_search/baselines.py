@@ -26,6 +26,11 @@ class CountedRuns:
         self._made: dict[tuple[ProbeKey, int], SimulatedRun] = {}
 
     @property
+    def trainings(self) -> int:
+        """How many runs so far."""
+        return len(self._made)
+
+    @property
     def steps(self) -> int:
         """Training steps of every run so far."""
         return sum(run.steps for run in self._made.values())
@@ -36,10 +41,12 @@ class CountedRuns:
             self._made[key, seed] = self._run(key, seed)
         return self._made[key, seed].score
 
-    def verdict_scores(self, key: ProbeKey, test: SeedTest) -> dict[int, float]:
-        """Scores by seed, as many as the verdict of a probe takes."""
+    def verdict_scores(
+        self, key: ProbeKey, test: SeedTest, complete: bool = False
+    ) -> dict[int, float]:
+        """Scores by seed, as many as the verdict of a probe takes, or of all its seeds."""
         scores: dict[int, float] = {}
-        while wave := test.next_wave(scores):
+        while wave := test.next_wave(scores, complete):
             scores |= {seed: self.score(key, seed) for seed in wave}
         return scores
 
