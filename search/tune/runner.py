@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -153,7 +154,12 @@ def run_trials(
                 with environment({"TUNE_MAX_PENDING_TRIALS_PG": MOST_STARTING}):
                     tuner.fit()
                 return
-            except Exception as error:
-                if LOW_ON_MEMORY not in "".join(traceback.format_exception(error)):
+            except BaseException as error:
+                text = "".join(traceback.format_exception(error))
+                # What the frames hold keeps trials alive, and their CPUs from whoever runs next.
+                traceback.clear_frames(error.__traceback__)
+                del tuner
+                gc.collect()
+                if LOW_ON_MEMORY not in text:
                     raise
                 searcher.killed_for_memory()

@@ -45,6 +45,7 @@ def test_the_runs_folder_is_the_export(finished: Path) -> None:
     assert set(runs["stop_reason"]) <= {"converged", "max_steps"}
 
 
+@pytest.mark.slow
 def test_adding_a_cell_trains_only_that_cell(finished: Path, rgr_here: Rgr) -> None:
     before = pd.read_parquet(finished / "results/runs")
     cells = [{"m": 16, "d_model": [8, 16]}, {"m": 12, "d_model": 16}]

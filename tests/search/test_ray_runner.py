@@ -41,14 +41,15 @@ def answers() -> type:
 
 def study(cells: int) -> Portfolio:
     plans = [
-        CellPlan(f"{n}", {1: range(1, 33)}, guess_cost=8.0, intervals=False) for n in range(cells)
+        CellPlan(f"{n}", {1: range(1, 17)}, guess_cost=8.0, intervals=False) for n in range(cells)
     ]
     return Portfolio(plans, SeedTest(0.99, 1), slots=2)
 
 
+@pytest.mark.slow  # workers are killed under a whole study in tests/cli/test_faults.py
 @pytest.mark.usefixtures("_ray")
 def test_a_probe_whose_worker_dies_is_trained_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    portfolio, running = study(4), []
+    portfolio, running = study(2), []
     monkeypatch.setattr(searcher, "LOOK_EVERY", 0.0)
 
     def record(trial_id: str, probe: Probe, result: dict[str, Any]) -> None:
@@ -59,14 +60,14 @@ def test_a_probe_whose_worker_dies_is_trained_by_another(monkeypatch: pytest.Mon
     def config_of(probe: Probe) -> dict[str, Any]:
         return {"value": probe.value, "dies": probe.value == 8 and not trials.lost.count(probe)}
 
-    trials = ProbeSearcher(portfolio, config_of, record, slots=lambda: 1 if len(running) < 8 else 2)
+    trials = ProbeSearcher(portfolio, config_of, record, slots=lambda: 1 if len(running) < 4 else 2)
     watch = Watch(lambda running: None, trials.explain)
     run_trials(answers(), trials, {"cpu": 1}, stop=WhileNeeded(trials), callbacks=[watch])
     assert trials.fault is None
-    assert [portfolio.state(f"{n}").result(1).value for n in range(4)] == [7, 8, 9, 10]
-    assert sum(trials.lost.count(Probe(f"{n}", 1, 8, ())) for n in range(4)) >= 1
-    assert max(running[:8]) == 1
-    assert max(running[8:]) == 2
+    assert [portfolio.state(f"{n}").result(1).value for n in range(2)] == [7, 8]
+    assert sum(trials.lost.count(Probe(f"{n}", 1, 8, ())) for n in range(2)) >= 1
+    assert max(running[:4]) == 1
+    assert max(running[4:]) == 2
 
 
 def test_a_run_that_ends_for_its_memory_is_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:
