@@ -24,6 +24,9 @@ most one step of the winner's d_k from the truth; ``is_best``: the winner is one
 ``covers_heads``: the head counts whose interval begins no higher than the lowest end hold every
 h*, and ``heads``: how many those are; ``found``: something passed. Each has its Monte Carlo
 standard error, ``…_se``; the table writes it as ±.
+
+Eight curves of 200 repeats take five minutes on two cores, most of it Optuna's; today's search
+alone, one.
 """
 
 from __future__ import annotations
