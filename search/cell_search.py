@@ -109,17 +109,14 @@ def _search(state: CellState) -> Steps:
         else:
             for arm in order:
                 yield from _bound_arm(state, arm)
+        if (yield from _retest(state, order)):
+            continue
+        if plan.confirm_seeds and (yield from _confirm(state, order)):
+            continue
         if plan.intervals and state.test.seeds > 1:
             for arm in order:
                 yield from _intervals(state, arm)
-        before = len(state.retested), len(state.contradicted)
-        yield from _retest(state, order)
-        if (len(state.retested), len(state.contradicted)) != before:
-            continue
-        refuted = len(state.refuted)
-        if plan.confirm_seeds:
-            yield from _confirm(state, order)
-        if len(state.refuted) == refuted:
+        if not (yield from _retest(state, order)):
             break
     if plan.transition.seeds:
         yield from _transition(state, order)
@@ -362,11 +359,13 @@ def _edge(
     return before
 
 
-def _retest(state: CellState, order: list[int]) -> Steps:
-    """Where a pass lies below a fail, train the extra seeds of both, and search on from there."""
+def _retest(state: CellState, order: list[int]) -> Generator[Needs, None, bool]:
+    """Where a pass lies below a fail, train the extra seeds of both; whether there was one."""
     tried = set(state.tried)
-    for arm in (arm for arm in order if arm in tried):
+    found = False
+    for arm in (arm for arm in order if arm in tried and arm not in state.contradicted):
         while arm not in state.failed_arms and (contradiction := state.contradiction(arm)):
+            found = True
             low, high = contradiction
             both = (ProbeKey(arm, low), ProbeKey(arm, high))
             keys = [key for key in both if key not in state.retested]
@@ -375,8 +374,8 @@ def _retest(state: CellState, order: list[int]) -> Steps:
                 break
             reason = f"retest: passes at {low}, fails above it at {high}"
             yield tuple(Need(key, reason, "extra seeds") for key in keys)
-            state.confirmed.difference_update(keys)
             _reopen(state, arm)
+    return found
 
 
 def _reopen(state: CellState, arm: int) -> None:
@@ -396,18 +395,27 @@ def _rebuild(state: CellState, arm: int) -> None:
     state.set_bracket(arm, Bracket(axis, below, None if high is None else axis.index(high)))
 
 
-def _confirm(state: CellState, order: list[int]) -> Steps:
-    """Must the thresholds pass on fresh seeds too? One that does not is a fail from now on."""
-    found = [result for arm in order if (result := state.result(arm)).status == "found"]
-    keys = [ProbeKey(result.arm, result.value) for result in found if result.value is not None]
+def _confirm(state: CellState, order: list[int]) -> Generator[Needs, None, bool]:
+    """Must the threshold of the best arm pass on fresh seeds too, and of those kept for their own?
+
+    One that does not is a fail from now on; whether one did not. The best is tried alone, so that
+    the next best is tried only where it is refuted.
+    """
+    best, is_own = state.best, state.plan.is_kept
+    own = [result for arm in order if is_own(arm) and (result := state.result(arm)).value]
     reason = f"confirm: does it pass on {state.plan.confirm_seeds} fresh seeds?"
-    asked = [key for key in keys if key not in state.confirmed and key.arm not in state.failed_arms]
-    if not asked:
-        return
-    yield tuple(Need(key, reason, "fresh seeds") for key in asked)
-    for key in asked:
-        if key in state.refuted:
+    for results in ([best] if best else [], own):
+        keys = [ProbeKey(result.arm, result.value) for result in results if result.value]
+        asked = [key for key in keys if key not in state.confirmed]
+        asked = [key for key in asked if key.arm not in state.failed_arms]
+        if asked:
+            yield tuple(Need(key, reason, "fresh seeds") for key in asked)
+        refuted = [key for key in asked if key in state.refuted]
+        for key in refuted:
             _reopen(state, key.arm)
+        if refuted:
+            return True
+    return False
 
 
 def _transition(state: CellState, order: list[int]) -> Steps:

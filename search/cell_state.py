@@ -152,7 +152,7 @@ class CellState:
         The best counts only closed brackets, so that the margin never shrinks below where it must
         end.
         """
-        if self.bound is None or arm in self.plan.keep_arms:
+        if self.bound is None or self.plan.is_kept(arm):
             return None
         return self.plan.largest_kept(self.bound, arm)
 
@@ -314,8 +314,12 @@ class CellState:
         return min(found, key=rank_of, default=None)
 
     def contradiction(self, arm: int) -> tuple[int, int] | None:
-        """The lowest pass and the highest fail of this search, if the pass lies below."""
+        """The lowest pass and the highest fail of this search, if the pass lies below.
+
+        A pass that fresh seeds confirmed stands, whatever fails above it: means may dip.
+        """
         passes, fails = self.verdicts(arm)
+        passes = [value for value in passes if ProbeKey(arm, value) not in self.confirmed]
         if not passes or not fails or min(passes) > max(fails):
             return None
         return min(passes), max(fails)

@@ -132,7 +132,8 @@ class CellPlan:
         every_value: probe every value with every seed instead of searching: a grid.
         every_arm: the axes hold every arm from 1 on, and what fails at an arm and value also
             fails at smaller ones: few arms need to be tried.
-        confirm_seeds: fresh seeds on which the threshold of every arm that is kept must pass too.
+        confirm_seeds: fresh seeds on which the threshold of the best arm must pass too, and those
+            of the arms that are searched for their own sake (``is_kept``).
         transition: what is run beside the thresholds.
         budget: which plans of the same cell this one follows.
         words: what the texts call values, costs and arms.
@@ -172,6 +173,10 @@ class CellPlan:
     def guides(self) -> tuple[str, ...]:
         """The plans whose searches come before this one."""
         return tuple(plan for plan in self.budget[1:] if plan is not None)
+
+    def is_kept(self, arm: int) -> bool:
+        """Whether an arm is searched to the end however far from the best it is."""
+        return self.keep_within is None or arm in self.keep_arms
 
     def limit(self, arm: int) -> int:
         """Largest value allowed for an arm."""
