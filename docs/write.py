@@ -16,7 +16,17 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tables import columns, keys, notebook, pictures, results, startup, studies, training_time
+from tables import (
+    columns,
+    keys,
+    notebook,
+    pictures,
+    results,
+    search,
+    startup,
+    studies,
+    training_time,
+)
 
 ROOT = Path(__file__).parent.parent
 
@@ -25,6 +35,7 @@ PIECES: dict[str, Callable[[], str]] = {
     **columns.PIECES,
     **studies.PIECES,
     **results.PIECES,
+    **search.PIECES,
     **startup.PIECES,
     **training_time.PIECES,
 }

@@ -64,9 +64,9 @@ class Search(Spec):
             ``false`` for none.
         extra_seeds: where a pass lies below a fail, both are trained with so many more seeds before
             they are called ``inconsistent``.
-        confirm_seeds: fresh seeds on which the thresholds of the best head and of every head within
-            the margin must pass again; one that does not is a fail from then on. 0 is the paper's
-            protocol; 20 with ``heads: all``.
+        confirm_seeds: fresh seeds on which the threshold of the best head must pass too, and those
+            of ``keep_heads``, or of all with ``keep_within: none``; one that does not is a fail
+            from then on. 0 is the paper's protocol; 20 with ``heads: all``.
         keep_heads: heads that are searched to the end however far above the best they lie.
         transition_seeds: seeds to train at every width near a threshold, 0 for none.
         transition_window: how near: up to this share of the threshold away from it.

@@ -62,7 +62,8 @@ def test_the_base_grid_is_the_papers_with_table_2s_limits() -> None:
         written = cell.model_dump(exclude={"m", "d_model"})
         written["training"]["max_steps"] = 20_000
         assert written == PAPER
-    assert study.search == parse_study(document(search={"confirm_seeds": 20})).search
+    given = {"confirm_seeds": 20, "intervals": "best"}
+    assert study.search == parse_study(document(search=given)).search
 
 
 def test_quickstart_has_small_cells_of_the_base_grid() -> None:

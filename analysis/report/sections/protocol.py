@@ -7,8 +7,8 @@ from rgr_dist.analysis.page.section import Section
 from rgr_dist.analysis.report.provenance import differences, settings
 
 CONFIRMED = (
-    " The thresholds of the best head count and of those near it must pass once more, on {} fresh "
-    "seeds; the paper asks for no such thing."
+    " The threshold of the best head count must pass once more, on {} fresh seeds; the paper asks "
+    "for no such thing."
 )
 SEARCH = (
     "The paper trains a coarse grid of widths. Here the search trains every d_k next to a "

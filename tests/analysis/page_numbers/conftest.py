@@ -30,9 +30,16 @@ class Stored:
     page: str
 
 
-def stored(root: Path, more: Sequence[Row] = ()) -> Stored:
-    """A store with ``base-grid`` finished, a run of it tried twice, and these rows."""
-    store, study = Store(root), load_study("base-grid")
+def with_every_interval() -> Study:
+    """``base-grid``, with App. A.2's interval of every head near the best."""
+    study = load_study("base-grid")
+    search = study.search.model_copy(update={"intervals": True})
+    return study.model_copy(update={"search": search})
+
+
+def stored(root: Path, study: Study, more: Sequence[Row] = ()) -> Stored:
+    """A store with the study finished, a run of it tried twice, and these rows."""
+    store = Store(root)
     rows = trained(study, store, as_the_paper)
     first = next(row for row in rows if row["cell_id"] == study.cells[0].cell_id)
     store.append([failed_row(h=first["h"], d_k=first["d_k"], cell=study.cells[0]), *more, *rows])
@@ -53,8 +60,8 @@ def of_other_studies(study: Study) -> Iterator[Row]:
 
 @pytest.fixture(scope="session")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Stored:
-    """A store that holds ``base-grid`` and nothing else."""
-    return stored(tmp_path_factory.mktemp("alone"))
+    """A store that holds the study and nothing else."""
+    return stored(tmp_path_factory.mktemp("alone"), with_every_interval())
 
 
 @pytest.fixture(scope="session")
@@ -63,7 +70,7 @@ def shared(alone: Stored, tmp_path_factory: pytest.TempPathFactory) -> Stored:
     known = {row["run_id"] for row in alone.rows}
     others = of_other_studies(load_study("base-grid"))
     more = [row for row in others if row["run_id"] not in known]
-    return stored(tmp_path_factory.mktemp("shared"), more)
+    return stored(tmp_path_factory.mktemp("shared"), with_every_interval(), more)
 
 
 @pytest.fixture(scope="session")
