@@ -4,6 +4,7 @@ BIN := .venv/bin
 READY := .venv/.installed
 JAX := .venv/.installed-jax
 DOCS := .venv/.installed-docs
+CLUSTER := .venv/.installed-cluster
 
 .PHONY: quickstart test test-slow test-range mutants check docs bench clean
 
@@ -14,7 +15,7 @@ test: export PYTHONDONTWRITEBYTECODE = # an environment that forbids bytecode wo
 test: $(READY)  ## the fast tests
 	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-test-slow: $(DOCS)  ## the tests that take minutes
+test-slow: $(DOCS) $(CLUSTER)  ## the tests that take minutes
 	$(BIN)/pytest -m "slow and not gpu"
 
 mutants: $(READY)  ## what the tests would not notice, in one ROOM or all, of a SAMPLE (its DRAW) or all (hours)
@@ -57,4 +58,8 @@ $(JAX): $(READY)
 
 $(DOCS): $(READY)
 	$(BIN)/pip install -c constraints.txt -e ".[docs]"
+	touch $@
+
+$(CLUSTER): $(READY)
+	$(BIN)/pip install -c constraints.txt -e ".[cluster]"
 	touch $@

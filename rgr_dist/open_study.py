@@ -50,7 +50,7 @@ def run(
     overrides: Sequence[str] = (),
     out: str | Path = "results",
     cpus: int | None = None,
-    address: str = "local",
+    address: str | None = None,
     engine: str = "auto",
     gpus: float = 0.0,
     show: bool = True,
@@ -119,7 +119,7 @@ class OpenStudy:
     def run(
         self,
         cpus: int | None = None,
-        address: str = "local",
+        address: str | None = None,
         engine: str = "auto",
         gpus: float = 0.0,
         show: bool = True,
@@ -129,10 +129,10 @@ class OpenStudy:
         from rich.console import Console
 
         from rgr_dist.cli.live import LiveView
-        from rgr_dist.running.execution import Execution
+        from rgr_dist.running.execution import Execution, default_address
         from rgr_dist.running.run_study import run_study
 
-        execution = Execution(cpus, address, engine, gpus, retry_failed)
+        execution = Execution(cpus, address or default_address(), engine, gpus, retry_failed)
         with LiveView(Console(file=sys.stdout)) if show else nullcontext() as view:
             run_study(self.study, self.store, view, execution)
         self.refresh()

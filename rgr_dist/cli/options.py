@@ -32,7 +32,11 @@ How = Annotated[Format, typer.Option("--format", help="How to print.")]
 Heads = Annotated[list[int] | None, typer.Option("--heads", min=1, help="Head counts.")]
 Cpus = Annotated[int | None, typer.Option(min=1, help="Workers; one for each core by default.")]
 Address = Annotated[
-    str, typer.Option(help="local, auto, or a Ray cluster's address such as ray://host:10001.")
+    str,
+    typer.Option(
+        envvar="RAY_ADDRESS",
+        help="local, auto, or a Ray cluster's address such as ray://host:10001.",
+    ),
 ]
 EngineName = Annotated[str, typer.Option(help="auto, or an engine's name.")]
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from rgr_dist.search.tune.connect import default_address
+
+__all__ = ["HERE", "Execution", "default_address"]
 
 
 @dataclass(frozen=True)
@@ -12,18 +16,19 @@ class Execution:
     Attributes:
         cpus: workers on this machine; one for each core by default. On a cluster: at most so many.
         address: ``local`` for an embedded Ray; ``auto`` or HOST:PORT on a node of a cluster;
-            ray://HOST:PORT from outside it, where the store must be a URI both can open.
+            ray://HOST:PORT from outside it, where the store must be a URI both can open. By
+            default what RAY_ADDRESS says, else ``local``.
         engine: what trains the runs; ``auto`` takes the fastest that there is.
         gpus: share of a GPU that each worker trains on; 0 trains on CPUs.
         retry_failed: try runs again that are stored as failed; else their probes are left alone.
     """
 
     cpus: int | None = None
-    address: str = "local"
+    address: str = field(default_factory=default_address)
     engine: str = "auto"
     gpus: float = 0.0
     retry_failed: bool = False
 
 
-HERE = Execution()
+HERE = Execution(address="local")
 """On this machine alone, by the fastest engine."""

@@ -43,7 +43,7 @@ class NoRay(RuntimeError):
 
 @contextmanager
 def connect(
-    address: str = "local", cpus: int | None = None, log_to_driver: bool = False
+    address: str | None = None, cpus: int | None = None, log_to_driver: bool = False
 ) -> Iterator[None]:
     """Have a Ray to run on.
 
@@ -53,12 +53,14 @@ def connect(
 
     Args:
         address: ``local`` starts one; else that of a cluster: ``auto``, HOST:PORT, ray://HOST:PORT.
+            ``default_address()`` if not given.
         cpus: of a Ray that is started; all by default.
         log_to_driver: show what trials print.
 
     Raises:
         NoRay: no cluster answers at the address, or no Ray may or can be started.
     """
+    address = address or default_address()
     is_local = address == "local"
     with environment(SETTINGS | ({LOOPBACK: "0"} if is_local else {})), _silent():
         if not is_local and address != "auto":
@@ -73,6 +75,11 @@ def connect(
             with _shut_down():
                 _join(address, log_to_driver)
                 yield
+
+
+def default_address() -> str:
+    """The cluster that RAY_ADDRESS names, as in a job that was submitted to it; else ``local``."""
+    return os.environ.get("RAY_ADDRESS") or "local"
 
 
 def is_connected() -> bool:
@@ -133,7 +140,9 @@ def _start(folder: Path, cpus: int | None, log_to_driver: bool) -> None:
             f"RAY_AUTH_MODE={mode}: whoever can reach Ray on this machine could run code as you; "
             "unset it"
         )
-    os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))  # else it is kept in the home
+    # Else Ray keeps one in the home. It stays: Ray's compiled code has read it for good, and a Ray
+    # that is started later in this process has to ask for the same.
+    os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     with _on_the_loopback(), _sigterm_kept():
         import ray
 
@@ -183,8 +192,9 @@ def _check_reachable(address: str) -> None:
 
 
 def _nobody(address: str, reason: object) -> NoRay:
+    source = " (RAY_ADDRESS)" if address == os.environ.get("RAY_ADDRESS") else ""
     return NoRay(
-        f"{address}: no Ray cluster answers there ({reason}); valid: local, "
+        f"{address}{source}: no Ray cluster answers there ({reason}); valid: local, "
         "auto or HOST:6379 on a node of a running cluster, or ray://HOST:10001"
     )
 

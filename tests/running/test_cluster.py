@@ -3,52 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import socket
-import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from tests.running.head import ENVIRONMENT, free_port, head
 from tests.small_study import Refused, rgr, write_study
-
-ENVIRONMENT = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+from tests.store.object_storage import CREDENTIALS, s3_server, uri
 
 
 @pytest.fixture(scope="module")
 def ports() -> Iterator[tuple[int, int]]:
-    """A one-node cluster on this machine; the ports of its control store and of its client."""
-    folder = tempfile.mkdtemp(prefix="ray", dir="/tmp")  # Ray's socket paths must be short
+    """A one-node cluster; the ports of its control store and of its client."""
     control, client = free_port(), free_port()
-    command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block"]
-    command += ["--node-ip-address=127.0.0.1", f"--port={control}", "--num-cpus=2"]
-    command += [f"--ray-client-server-port={client}", "--include-dashboard=false"]
-    command += [f"--temp-dir={folder}"]
-    with subprocess.Popen(
-        command,
-        env={**os.environ, **ENVIRONMENT},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as cluster:
-        assert cluster.stdout is not None
-        started = any("Ray runtime started" in line for line in cluster.stdout)
-        assert started, "the cluster did not start"
+    with head({}, f"--port={control}", f"--ray-client-server-port={client}"):
         yield control, client
-        cluster.terminate()
-        cluster.stdout.read()
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.mark.slow
@@ -98,6 +69,40 @@ def test_a_protocol_is_tuned_on_a_cluster_and_from_outside_it(
         assert len(pd.read_parquet(tmp_path / folder / "runs")) == 3 * 3 * 2
 
 
+def user(name: str) -> dict[str, str]:
+    """Credentials; none for nobody."""
+    keys = {"AWS_ACCESS_KEY_ID": name, "AWS_SECRET_ACCESS_KEY": name and f"secret-of-{name}"}
+    return {**CREDENTIALS, **keys}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("there", ["there", ""])
+def test_from_outside_a_bucket_is_opened_by_the_credentials_of_each_side(
+    there: str, tmp_path: Path, finished: Path
+) -> None:
+    write_study(tmp_path)
+    port = free_port()
+    ports = f"--port={free_port()}", f"--ray-client-server-port={port}"
+    with s3_server() as (gate, bucket), head(user(there), *ports):
+        gate.is_private = True
+        outside = ("--address", f"ray://127.0.0.1:{port}", "--out", uri(bucket))
+        mine = {**ENVIRONMENT, **user("here")}
+        done = rgr("run", "small.yaml", *outside, cwd=tmp_path, environment=mine)
+        assert {user for user in gate.users if user != "test"} == {"here", there}
+        assert "secret-of" not in done.stderr + done.stdout
+        if not there:
+            assert done.returncode == 2, done.stderr
+            assert "driver there ended: StoreError" in done.stderr.splitlines()[-1]
+            return
+        assert done.returncode == 0, done.stderr
+        show = ("thresholds", "small.yaml", "--format", "json", "--out")
+        found = [
+            rgr(*show, place, cwd=tmp_path, environment=mine).stdout
+            for place in (uri(bucket), finished / "results")
+        ]
+    assert json.loads(found[0]) == json.loads(found[1])
+
+
 def test_a_driver_outside_needs_a_store_that_both_can_open(
     tmp_path: Path, refused: Refused
 ) -> None:
@@ -108,7 +113,10 @@ def test_a_driver_outside_needs_a_store_that_both_can_open(
 
 def test_an_address_without_a_cluster_is_told_in_one_line(tmp_path: Path) -> None:
     write_study(tmp_path)
-    done = rgr("run", "small.yaml", "--address", f"127.0.0.1:{free_port()}", cwd=tmp_path)
-    assert done.returncode == 2
-    assert len(done.stderr.splitlines()) == 1
-    assert "no Ray cluster answers there" in done.stderr
+    address = f"127.0.0.1:{free_port()}"
+    for options, environment in (("--address", address), {}), ((), {"RAY_ADDRESS": address}):
+        done = rgr("run", "small.yaml", *options, cwd=tmp_path, environment=environment)
+        assert done.returncode == 2
+        assert len(done.stderr.splitlines()) == 1
+        assert f"{address}{' (RAY_ADDRESS)' if environment else ''}: no Ray" in done.stderr
+        assert "no Ray cluster answers there" in done.stderr

@@ -31,6 +31,21 @@ with connect("local", 1):
 """
 
 
+AGAIN = """
+import os
+from rgr_dist.search.tune.connect import connect
+found = []
+for _ in range(2):
+    with connect("local", 1):
+        import ray
+        found.append(ray.get(ray.remote(lambda: os.environ["RAY_AUTH_TOKEN"]).remote()))
+ray.init(address="local", num_cpus=1, include_dashboard=False)
+found.append(ray.get(ray.remote(lambda: os.environ["RAY_AUTH_TOKEN"]).remote()))
+assert found == 3 * [os.environ["RAY_AUTH_TOKEN"]]
+"""
+"""A Ray of its own, another, and one that the user starts: all ask for one token."""
+
+
 @pytest.fixture
 def everybodys(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A temporary folder as /tmp is: open to all."""
@@ -79,6 +94,12 @@ def test_every_socket_is_on_the_loopback_though_the_user_has_imported_ray(
     assert len(lines) >= 5, sockets.stdout  # gcs_server, two of the raylet, the driver, a worker
     addresses = {line.split()[4].rpartition(":")[0] for line in lines}
     assert addresses <= {"127.0.0.1", "[::ffff:127.0.0.1]"}, lines
+
+
+@pytest.mark.slow
+def test_later_rays_of_the_process_start_and_ask_for_the_same_token() -> None:
+    done = subprocess.run([sys.executable, "-c", AGAIN], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import socket
 import threading
 import time
@@ -22,6 +23,7 @@ CREDENTIALS = {
     "AWS_CONFIG_FILE": "/dev/null",
     "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
 }
+DENIED = b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
 SLOW_DOWN = b"<Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>"
 
 
@@ -32,12 +34,15 @@ class Gate:
         latency: seconds that every request waits.
         refuses: share of the requests that are answered by 503, as S3 does under load.
         requests, refused: how many there were.
+        is_private: refuses requests that nobody has signed.
+        users: the access keys by which requests were signed; "" for none.
     """
 
     def __init__(self, application: Callable[..., Iterable[bytes]]) -> None:
         self.application = application
         self.latency = self.refuses = 0.0
         self.requests = self.refused = 0
+        self.is_private, self.users = False, set[str]()
         self._draw, self._lock = random.Random(0), threading.Lock()
 
     def __call__(self, environ: dict[str, Any], respond: Callable[..., Any]) -> Iterable[bytes]:
@@ -47,10 +52,14 @@ class Gate:
             self.requests += 1
             is_refused = self._draw.random() < self.refuses
             self.refused += is_refused
-        if is_refused:
+        signed = re.search(r"Credential=([^/]+)/", environ.get("HTTP_AUTHORIZATION", ""))
+        self.users.add(signed[1] if signed else "")
+        is_denied = self.is_private and not signed
+        if is_refused or is_denied:
             environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
-            respond("503 Slow Down", [("Content-Type", "application/xml")])
-            return [SLOW_DOWN]
+            status = "403 Forbidden" if is_denied else "503 Slow Down"
+            respond(status, [("Content-Type", "application/xml")])
+            return [DENIED if is_denied else SLOW_DOWN]
         return self.application(environ, respond)
 
 
