@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+import rgr_dist
 from tests.running.head import ENVIRONMENT, free_port, head
 from tests.small_study import Refused, rgr, write_study
 from tests.store.object_storage import CREDENTIALS, s3_server, uri
@@ -92,7 +93,8 @@ def test_from_outside_a_bucket_is_opened_by_the_credentials_of_each_side(
         assert "secret-of" not in done.stderr + done.stdout
         if not there:
             assert done.returncode == 2, done.stderr
-            assert "driver there ended: StoreError" in done.stderr.splitlines()[-1]
+            assert len(done.stderr.splitlines()) == 1
+            assert "driver there ended: StoreError" in done.stderr
             return
         assert done.returncode == 0, done.stderr
         show = ("thresholds", "small.yaml", "--format", "json", "--out")
@@ -120,3 +122,14 @@ def test_an_address_without_a_cluster_is_told_in_one_line(tmp_path: Path) -> Non
         assert len(done.stderr.splitlines()) == 1
         assert f"{address}{' (RAY_ADDRESS)' if environment else ''}: no Ray" in done.stderr
         assert "no Ray cluster answers there" in done.stderr
+
+
+def test_from_python_the_default_address_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", address := f"127.0.0.1:{free_port()}")
+    said = rf"{address} \(RAY_ADDRESS\): no Ray cluster answers there"
+    with pytest.raises(RuntimeError, match=said):
+        rgr_dist.run(write_study(tmp_path), out=tmp_path / "results", show=False)
+    with pytest.raises(RuntimeError, match=said):
+        rgr_dist.find_threshold(lambda config: None, "width", range(1, 9), "score", 0.5)
