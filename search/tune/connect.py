@@ -170,10 +170,12 @@ def _join(address: str, log_to_driver: bool) -> None:
 
     is_client = address.startswith("ray://")
     options: dict[str, Any] = {"log_to_driver": log_to_driver, "configure_logging": False}
+    if is_client:  # it sets the level of Ray's loggers by itself
+        options = {"log_to_driver": log_to_driver, "logging_level": logging.CRITICAL}
     for attempt in range(1, ATTEMPTS + 1):
         try:
             with _sigterm_kept():
-                ray.init(address=address, **({} if is_client else options))
+                ray.init(address=address, **options)
             return
         except (ConnectionError, RuntimeError, ValueError) as error:
             if attempt == ATTEMPTS or not is_client:
