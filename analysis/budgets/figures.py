@@ -119,14 +119,13 @@ def _heads(rows: Sequence[Row]) -> list[int]:
     return sorted({row["h_star"] for row in rows if row["h_star"]})
 
 
-def draw_one_head(curves: Sequence[Sequence[Row]], limits: Mapping[str, Row]) -> Figure:
+def draw_one_head(curves: Sequence[Sequence[Row]]) -> Figure:
     """D_K*(T) and that of one head, a panel for each cell.
 
     Args:
         curves: of each cell its rows of ``step_limits.gains``, by growing limit, with ``anchor``.
-        limits: the row of ``step_limits.limits`` of each cell, by the anchor of its last row.
     """
-    drawn = [_beside_one_head(rows, limits[rows[-1]["anchor"]]["D_K_limit"]) for rows in curves]
+    drawn = [_beside_one_head(rows) for rows in curves]
     heads = {1, *_heads([row for rows in curves for row in rows])}
     best = Key(text="best head count", line="ours")
     return Figure(
@@ -135,8 +134,7 @@ def draw_one_head(curves: Sequence[Sequence[Row]], limits: Mapping[str, Row]) ->
         caption=(
             "D_K* at each step limit, with the colour and shape of its h*, and below or beside it "
             "the threshold of one head. Bars: from optimistic to conservative, over seeds. Arrows: "
-            "no width up to there passes. Dotted: D_K* extrapolated to an endless budget, where "
-            "the curve allows it."
+            "no width up to there passes."
         ),
         panels=tuple(panel for panel in drawn if panel is not None),
         legend=(best, *head_keys(heads)),
@@ -144,7 +142,7 @@ def draw_one_head(curves: Sequence[Sequence[Row]], limits: Mapping[str, Row]) ->
     )
 
 
-def _beside_one_head(rows: Sequence[Row], limit: float | None) -> Panel | None:
+def _beside_one_head(rows: Sequence[Row]) -> Panel | None:
     """The panel of one cell; None where neither has a threshold or a bound."""
     shown = [row[name] for row in rows for name in ("D_K", "D_K_one", "one_low")]
     widths = [width for width in shown if width is not None]
@@ -157,9 +155,6 @@ def _beside_one_head(rows: Sequence[Row], limit: float | None) -> Panel | None:
         Line(points=_places(rows, "D_K"), look="ours"),
         Line(points=_places(rows, "D_K_one"), look="head", h=1),
     ]
-    if limit is not None:
-        lines.append(Line(points=((x.low, limit), (x.high, limit)), look="guide"))
-        widths.append(limit)
     found = [row for row in rows if row["D_K"] is not None]
     rivals = [{**row, "h_star": 1} for row in rows if row["h_star"] != 1]
     return Panel(

@@ -1,4 +1,4 @@
-"""Capacity or training time? Thresholds as the step limit grows."""
+"""The section of thresholds as the step limit grows."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from rgr_dist.analysis.budgets.figures import (
 )
 from rgr_dist.analysis.budgets.step_limits import families, gains, limits
 from rgr_dist.analysis.load import StudyResults
-from rgr_dist.analysis.page.section import Column, Row, Section, Table
+from rgr_dist.analysis.page.section import Column, Section, Table
 from rgr_dist.analysis.rows import named, rows_of
 from rgr_dist.analysis.wording import with_range
 
 GAINS = {
-    "survives": "survives",
+    "stays": "stays",
     "shrinks": "shrinks, but stays",
-    "vanishes": "vanishes",
+    "ends": "ends",
     "none": "no gain at any limit",
     "cannot tell": "cannot be told",
 }
@@ -40,10 +40,10 @@ def section(results: StudyResults) -> Section | None:
     ends = named(results, limits(results))
     return Section(
         name="training-time",
-        title="Capacity or training time?",
+        title="What longer training changes",
         template="training-time",
         values=step_limit_values(results),
-        figures=(draw_training_time(curves), draw_one_head(curves, {r["anchor"]: r for r in ends})),
+        figures=(draw_training_time(curves), draw_one_head(curves)),
         shown=(_limits(ends), _gains([row for curve in curves for row in curve])),
         files={"gains": gains(results), "limits": limits(results)},
     )
@@ -58,26 +58,18 @@ def step_limit_values(results: StudyResults) -> dict[str, Any]:
 
 
 def _limits(rows: list[dict[str, Any]]) -> Table:
-    def limit(row: Row) -> str | None:
-        if row["D_K_limit"] is None:
-            return None
-        return f"{row['D_K_limit']:.1f} [{row['limit_low']:.1f}–{row['limit_high']:.1f}]"
-
     return Table(
         name="table-limits",
         caption=(
-            "What each cell’s step limits say of an endless one. D_K(∞) is extrapolated by "
-            "D_K(T) = D_K(∞) + a T^−b; its interval is rough, since the limits share their "
-            "seeds. Gain: whether several heads still need less than one at the largest limit."
+            "Each cell at its largest step limit T. Limited by: the budget, where D_K* still fell "
+            "between the two largest limits; else unknown. Gain: whether training several heads "
+            "still needs less D_K than training one."
         ),
         columns=[
             Column("cell", cell_title, text=True),
             Column("D_K* at the largest T", "D_K"),
-            Column("D_K(∞)", limit, "D_K_limit"),
-            Column("limits with a D_K*", "n"),
             Column("limited by", lambda row: row["limited_by"] or "", text=True),
             Column("gain of several heads", lambda row: GAINS[row["gain"]], text=True),
-            Column("note", lambda row: row["reason"] or "", text=True),
         ],
         rows=rows,
     )

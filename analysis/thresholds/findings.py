@@ -8,12 +8,10 @@ from rgr_dist.analysis.wording import plural
 
 
 def limits(thresholds: pd.DataFrame) -> str:
-    """How many thresholds are known to be limited by training, and how many by capacity."""
-    capacity, budget = (
-        int((thresholds["limited_by"] == by).sum()) for by in ("capacity", "budget")
-    )
+    """How many thresholds longer training is seen to lower, and how many it is not."""
+    unknown, budget = ((thresholds["limited_by"] == by).sum() for by in ("unknown", "budget"))
     return (
-        f"Of {plural(capacity + budget, 'threshold')}, {budget} would be lower with a larger "
-        f"training budget: D_K still falls at larger step limits. The other {capacity} are the "
-        "same at the two largest."
+        f"Of {plural(unknown + budget, 'threshold')}, {budget} would be lower with a larger "
+        f"training budget: D_K still falls at larger step limits. The other {unknown} are the "
+        "same at the two largest; what limits those, training cannot tell."
     )

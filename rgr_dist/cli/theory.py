@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from rgr_dist.analysis.load import StudyResults
-    from rgr_dist.study.cell import Run
+    from rgr_dist.study.cell import Cell, Run
 
 
 PrecisionName = StrEnum("PrecisionName", "float32 float16 bfloat16 int8 int7 int6 int5 int4 int3")
@@ -51,15 +51,34 @@ def bounds(
             metavar="TOLERANCE", help="Fit the tensor's rank to this share of its norm; minutes."
         ),
     ] = None,
+    one_head: Annotated[
+        bool, typer.Option("--one-head", help="Decide whether one head can hold drawn graphs.")
+    ] = False,
+    draws: Annotated[
+        int | None, typer.Option(min=1, help="Of --one-head: draws of graph and embedding, or 10.")
+    ] = None,
+    degree: Annotated[
+        int | None, typer.Option(min=1, help="Of --one-head: r-regular graphs; permutations else.")
+    ] = None,
+    graph: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Of --one-head: an edge list.")
+    ] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.safetensors", help="Of --one-head: keep what proves draw 0."),
+    ] = None,
     how: How = Format.TABLE,
 ) -> None:
     """What theory requires: the D_K of a graph by counting, or the rank of a database of facts.
 
     With --m, the D_K that counting requires (Sec. 9), a line for each number of bits per parameter.
     None of the lines is the bound: how many bits a parameter holds is not known beforehand, and
-    trained layers hold 0.27 to 0.80. Permutations are listed where m' = m. With --database, the
-    sizes of a database of facts and bounds on its tensor's rank (arXiv:2502.05076, Prop. 2.1).
+    trained layers hold 0.27 to 0.80. Permutations are listed where m' = m. With --one-head, whether
+    one head of any width can hold a graph at all: with weights, or a proof that there are none.
+    With --database, the sizes of a database of facts and bounds on its tensor's rank
+    (arXiv:2502.05076, Prop. 2.1).
     """
+    of_one_head = {"draws": draws, "degree": degree, "graph": graph, "save": save}
     sizes = {
         "keys": keys, "queries": queries, "values": values, "share": share, "rank": rank,
         "per_query": per_query,
@@ -69,16 +88,46 @@ def bounds(
 
         if m is not None or edges is not None:
             raise UserError("--database: has no items or edges; leave --m and --edges out")
+        _refuse({**of_one_head, "one_head": one_head or None}, "is of a graph, not of a --database")
         print_listing({"rows": database_rows(database, sizes, d_model, seed, cp)}, how, facts=FACTS)
         return
     if m is None:
         raise UserError("--m: missing; give the items of a graph, or a --database of facts")
-    of_facts = next(
-        (name for name, given in {**sizes, "cp": cp}.items() if given is not None), None
-    )
-    if of_facts is not None:
-        raise UserError(f"--{of_facts.replace('_', '-')}: is of a --database, which is missing")
+    _refuse({**sizes, "cp": cp}, "is of a --database, which is missing")
+    if one_head:
+        from rgr_dist.cli.one_head_bounds import FACTS as MEANING
+        from rgr_dist.cli.one_head_bounds import one_head_rows, share_separable
+
+        _refuse({"edges": edges}, "is of the bound by counting; leave it out of --one-head")
+        rows = one_head_rows(_drawn(m, d_model, degree, graph), draws or 10, save)
+        facts = share_separable(rows)
+        print_listing({"rows": rows}, how, facts=facts | (MEANING if how is Format.TABLE else {}))
+        return
+    _refuse(of_one_head, "is of --one-head, which is missing")
     print_listing({"rows": _counting_rows(m, d_model, edges)}, how)
+
+
+def _refuse(options: dict[str, Any], why: str) -> None:
+    """Refuse the first option that is given."""
+    given = next((name for name, value in options.items() if value is not None), None)
+    if given is not None:
+        raise UserError(f"--{given.replace('_', '-')}: {why}")
+
+
+def _drawn(m: int, d_model: int, degree: int | None, graph: str | None) -> Cell:
+    """The cell whose graphs are drawn: permutations, r-regular graphs, or the edges of a file."""
+    from rgr_dist.study.cell import Cell
+    from rgr_dist.study.edge_list import load_edges
+    from rgr_dist.study.errors import validated, within
+
+    keys: dict[str, Any] = {"m": m, "d_model": d_model, "context": {"length": min(16, m)}}
+    if degree is not None:
+        _refuse({"graph": graph}, "lists its own edges; leave --degree out")
+        keys["graph"] = {"family": "regular", "degree": degree}
+    if graph is not None:
+        with within("--graph "):
+            keys["graph"] = load_edges(graph)
+    return validated(Cell, keys, "bounds: ")
 
 
 def _counting_rows(m: int, d_model: int, edges: int | None) -> list[dict[str, Any]]:

@@ -78,15 +78,15 @@ def records(runs: pd.DataFrame) -> list[Row]:
 
 def limited_by(
     total: float | None, at_each: Sequence[float | None]
-) -> Literal["capacity", "budget"] | None:
-    """What keeps a threshold from being lower: training budget, or capacity as far as it is seen.
+) -> Literal["budget", "unknown"] | None:
+    """Whether longer training is seen to lower a threshold; what else limits it, it cannot tell.
 
     Args:
         total: the threshold's total width, such as D_K; None if there is no threshold.
         at_each: the same at every step limit, increasing.
 
     Returns:
-        budget if the largest limit has a lower threshold, or the last two still differ; capacity
+        budget if the largest limit has a lower threshold, or the last two still differ; unknown
         if those two have the same; None where there is one limit, or a threshold is missing.
     """
     if len(at_each) < 2 or total is None:
@@ -94,7 +94,7 @@ def limited_by(
     before, last = at_each[-2:]
     if last is None:
         return None
-    return "budget" if last < total or before is None or last < before else "capacity"
+    return "budget" if last < total or before is None or last < before else "unknown"
 
 
 def trained_steps(runs: pd.DataFrame) -> pd.Series[Any]:

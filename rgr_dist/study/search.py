@@ -71,8 +71,8 @@ class Search(Spec):
         transition_seeds: seeds to train at every width near a threshold, 0 for none.
         transition_window: how near: up to this share of the threshold away from it.
         retest_steps: search every cell at so many times its step limit too: ``limited_by`` then
-            says whether a threshold is one of ``capacity``, or of the training ``budget``. A
-            loaded study has those cells, and no such key.
+            says ``budget`` where longer training lowers a threshold. A loaded study has those
+            cells, and no such key.
         D_K: total widths of mode grid.
     """
 

@@ -63,7 +63,7 @@ def limited(folder: Path) -> StudyResults:
     one, _, other, _ = study.cells
     rows = [
         threshold_row(one, 2, 10, limited_by="budget"),
-        threshold_row(one, 4, 6, limited_by="capacity"),
+        threshold_row(one, 4, 6, limited_by="unknown"),
         threshold_row(other, 2, 4, limited_by="budget"),
         threshold_row(other, 4, None, status="pruned"),
     ]

@@ -147,7 +147,7 @@ def test_a_threshold_on_a_coarse_grid_is_not_held_against_the_papers(tmp_path: P
         ("one seed", ["With one seed nothing says how far another would move a threshold."]),
         ("diverged", ["1 run failed"]),
         ("limited", ["Of 3 thresholds, 2 would be lower with a larger training budget: D_K still",
-                     "The other 1 are the same at", "<td>budget</td>", "<td>capacity</td>"]),
+                     "The other 1 are the same at", "<td>budget</td>", "<td>unknown</td>"]),
         ("dense", ["0.46 x (App. A.3",
                    *(f"(128, 32, r = {degree})" for degree in (4, 8, 32)),
                    *(f'id="m128-d32-r{degree}"' for degree in (4, 8, 32))]),

@@ -148,6 +148,44 @@ def test_bounds_of_a_database_are_its_sizes_and_ranks(
     assert (row["rank_lower"], row["rank_upper"]) == (2, 3)
 
 
+def test_bounds_of_one_head_are_proved_draw_by_draw(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    asked = ("bounds", "--one-head", "--d-model", 4, "--draws", 3)
+    proof = tmp_path / "proof.safetensors"
+    listing = listed(capsys, *asked, "--m", 20, "--save", proof)
+    keys = ["m", "d_model", "draw", "separable", "margin", "certificate_residual"]
+    assert [list(row) for row in listing["rows"]] == [keys] * 3
+    assert [row["separable"] for row in listing["rows"]] == [False] * 3
+    assert listing["share_separable"] == listing["share_low"] == 0
+    assert listing["share_high"] == pytest.approx(1 - 0.025 ** (1 / 3))
+    saved = load_file(proof)
+    y = np.full((20, 20), -1.0)
+    y[tuple(saved["edges"].T)] = 1
+    signed = y * saved["certificate"]
+    assert np.linalg.norm(saved["embedding"].T @ signed @ saved["embedding"]) < 1e-6
+    assert abs(signed.sum()) < 1e-6
+    listing = listed(capsys, *asked, "--m", 5, "--save", proof)
+    assert all(row["margin"] > 0 for row in listing["rows"])
+    saved = load_file(proof)
+    scores = (saved["embedding"] @ saved["W_Q"]) @ (saved["embedding"] @ saved["W_K"]).T
+    true = np.zeros((5, 5), dtype=bool)
+    true[tuple(saved["edges"].T)] = True
+    np.testing.assert_array_equal(scores > saved["tau"], true)
+
+
+def test_bounds_of_one_head_take_any_graph(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    asked = ("bounds", "--one-head", "--d-model", 4, "--draws", 2, "--m", 12)
+    ring = listed(capsys, *asked, "--degree", 1)["share_separable"]
+    assert listed(capsys, *asked, "--degree", 4)["share_separable"] == 0 <= ring
+    (tmp_path / "edges.txt").write_text("0 1\n0 2\n3 3\n")
+    wide = ("bounds", "--one-head", "--d-model", 11, "--draws", 2, "--m", 12)
+    found = listed(capsys, *wide, "--graph", tmp_path / "edges.txt")
+    assert found["share_separable"] == 1
+
+
 @pytest.mark.parametrize("kind", ["npy", "csv", "txt"])
 def test_geometry_reads_vectors_of_any_kind(
     kind: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
@@ -183,7 +221,16 @@ FEW = "bounds --d-model 2 --keys 3 --queries 2 --values 4"
         ("bounds --m 4 --d-model 2 --edges 13", "at most m (m - 1) = 12"),
         ("bounds --d-model 2", "--m: missing"),
         ("bounds --d-model 2 --m 4 --keys 3", "--keys: is of a --database"),
+        ("bounds --d-model 2 --m 4 --draws 3", "--draws: is of --one-head"),
+        ("bounds --one-head --d-model 2 --m 4 --edges 3", "--edges: is of the bound by counting"),
+        ("bounds --one-head --d-model 2 --m 4 --degree 4", "graph.degree: 4"),
+        (
+            "bounds --one-head --d-model 2 --m 4 --degree 1 --graph x.csv",
+            "--graph: lists its own edges",
+        ),
+        ("bounds --one-head --d-model 400 --m 400", "GB of memory, and this machine has"),
         ("bounds --d-model 2 --m 4 --database function", "leave --m and --edges out"),
+        ("bounds --one-head --d-model 2 --database function", "--one-head: is of a graph"),
         ("bounds --d-model 2 --database function --keys 3 --queries 2", "--values: missing"),
         (
             f"{FEW} --database low-rank --rank 5",

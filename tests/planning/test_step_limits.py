@@ -19,8 +19,8 @@ from tests.planning.made_up_runs import runs_of, study_of, trained
         (12, [20, 20, 12], "budget"),  # the last two still differ
         (12, [None, 12], "budget"),  # censored but at the largest limit
         (20, [20, 12, 12], "budget"),
-        (12, [20, 12, 12], "capacity"),
-        (12, [12, 16], "capacity"),
+        (12, [20, 12, 12], "unknown"),
+        (12, [12, 16], "unknown"),
         (None, [None, 12], None),
         (12, [12, None], None),  # open or censored at the largest limit
         (12, [12], None),
@@ -35,7 +35,7 @@ def test_what_limits_a_threshold(
 @pytest.mark.parametrize(
     ("widths", "by", "passes_from"),
     [
-        ((9, 9), ["capacity", "capacity"], [1000, 1000]),
+        ((9, 9), ["unknown", "unknown"], [1000, 1000]),
         ((9, 5), ["budget", "budget"], [1000, 2000]),
         ((99, 5), [None, "budget"], [None, 2000]),
         ((9, 99), [None, None], [1000, None]),

@@ -1,0 +1,223 @@
+"""Whether one head can hold a graph: weights that do, or a proof that no weights do.
+
+A head as wide as its embeddings scores a pair by x_iᵀ W x_j with any W. So it classifies pairs
+linearly, by the d_model² entries of W and tau. Of two statements exactly one is true (Gordan):
+
+- some W and tau score every edge above tau, and every other pair below it;
+- some weights lambda on the pairs, none negative and not all zero, have
+  sum lambda y (x_i x_jᵀ, -1) = 0, where y is 1 on an edge and -1 elsewhere.
+
+The squared hinge loss over all m² pairs decides between them. Where it falls to zero, its minimiser
+is the first. Where it does not, its gradient vanishes at the minimum, and what each pair lacks of
+its margin is the second. Neither is believed: weights are scored on every pair, and a certificate
+is verified in floating point with bounds on every rounding.
+
+A narrower head has fewer matrices W to choose from, so what is impossible here is impossible for
+one head at any width.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import LinAlgError, cholesky
+from scipy.optimize import minimize
+
+from rgr_dist.problem.graphs import Neighbours
+from rgr_dist.theory.all_pairs import score_all_pairs
+from rgr_dist.theory.layer import FloatArray, Layer
+
+Float64Array = npt.NDArray[np.float64]
+
+ROUNDS = 6
+"""How often the minimisation goes on from where it was."""
+OPTIONS = {"maxiter": 2000, "maxfun": 4000, "maxcor": 30, "ftol": 0.0, "gtol": 1e-9}
+"""Of each round, as scipy's L-BFGS-B takes them."""
+CLOSE = 1e-6
+"""Largest residual of a certificate, as a share of the sum of its weights."""
+FAINT = 1e-9
+"""Share of the largest weight below which one is taken for none."""
+PAIRS_AT_ONCE = 512
+"""Pairs whose products are held at once."""
+UNIT = 2.0**-53
+"""Largest relative error of one operation in double precision."""
+
+
+@dataclass(frozen=True)
+class OneHead:
+    """What was found of one graph and embedding; neither part where nothing was proved.
+
+    Attributes:
+        layer: one head of d_k = d_model that is right on every pair; |W_Q W_Kᵀ| = 1 (Frobenius).
+        margin: distance of the score nearest to tau; None without a layer.
+        certificate: lambda [m, m], which sums to 1; None if there is a layer or nothing was proved.
+        residual: an upper bound on |sum lambda y (x_i x_jᵀ, -1)|, small enough that the sum of some
+            weights near lambda, all positive, is zero exactly; None without a certificate.
+    """
+
+    layer: Layer | None = None
+    margin: float | None = None
+    certificate: Float64Array | None = None
+    residual: float | None = None
+
+    @property
+    def separable(self) -> bool | None:
+        """Whether one head can hold the graph; None where neither was proved."""
+        return None if self.layer is None and self.certificate is None else self.layer is not None
+
+
+def decide(embedding: FloatArray, graph: Neighbours) -> OneHead:
+    """Find weights of one head that hold a graph, or prove that there are none.
+
+    Args:
+        embedding: rows x_i, [m, d_model].
+
+    Returns:
+        Neither part where the loss has not settled, as it may not at the very edge between the two,
+        and where the certificate lies in fewer dimensions than its rows and columns: that of a few
+        items, or of rows in fewer than d_model dimensions.
+    """
+    X: Float64Array = embedding.astype(np.float64)
+    basis, scales, directions = np.linalg.svd(X, full_matrices=False)
+    y = np.where(graph.matrix, 1.0, -1.0)
+    rank = int((scales > scales[0] * len(X) * UNIT).sum())
+    basis, to_weights = basis[:, :rank], directions[:rank].T / scales[:rank]
+    found = np.zeros(rank * rank + 1)
+    for _ in range(ROUNDS):
+        result = minimize(
+            _squared_hinge,
+            found,
+            args=(basis, y),
+            jac=True,
+            method="L-BFGS-B",
+            options=OPTIONS,
+        )
+        found = result.x
+        W = to_weights @ found[:-1].reshape(rank, rank) @ to_weights.T
+        held = _held(W, float(found[-1]), X, graph)
+        if held is not None:
+            return held
+        lacks = np.maximum(0.0, 1.0 - y * _scores(found, basis))
+        lacks[lacks < FAINT * lacks.max()] = 0.0
+        residual = certificate_residual(X, graph, lacks)
+        if residual is not None:
+            certificate = lacks / lacks.sum()
+            return OneHead(certificate=certificate, residual=residual / float(lacks.sum()))
+    return OneHead()
+
+
+def certificate_residual(
+    X: Float64Array, graph: Neighbours, certificate: Float64Array
+) -> float | None:
+    """Verify that one head cannot hold a graph; knows nothing of how the certificate was found.
+
+    With A the matrix whose columns are y (x_i x_jᵀ, -1) and D = diag(lambda), let
+    r = A lambda. If the smallest singular value of A D exceeds |r|, some u with |u| < 1 has
+    A D u = -r, so that lambda (1 + u) is positive and its sum is zero exactly. Both sides are
+    bounded with all their rounding errors: |r| from above (Higham, Accuracy and Stability of
+    Numerical Algorithms, Sec. 3.5), the singular value from below by a Cholesky factorisation that
+    runs to its end (Rump, Verification of positive definiteness, 2006). The largest
+    weights alone serve as columns, twice as many as there are rows.
+
+    Args:
+        X: embeddings [m, d_model], taken as exact.
+        certificate: weights [m, m], of any positive sum.
+
+    Returns:
+        The bound on |r|; None if these weights prove nothing, or if it exceeds ``CLOSE``.
+    """
+    total = float(certificate.sum())
+    if not (np.isfinite(certificate).all() and certificate.min() >= 0 and total > 0):
+        return None
+    used = np.ix_(certificate.any(axis=1), certificate.any(axis=0))
+    left, right = (_coordinates(X[items.ravel()]) for items in used)
+    weights = certificate[used]
+    signed = np.where(graph.matrix[used], weights, -weights)
+    operations = _gamma(sum(weights.shape) + 4)
+    rounding = np.linalg.norm(np.abs(left).T @ weights @ np.abs(right)) * operations
+    gap = math.hypot(np.linalg.norm(left.T @ signed @ right), math.fsum(signed.ravel()))
+    bound = 1.001 * (gap + float(rounding))
+    if bound > CLOSE * total * max(1.0, np.abs(left).max() * np.abs(right).max()):
+        return None
+    return bound if _least_singular_value_exceeds(bound, left, right, weights) else None
+
+
+def _coordinates(rows: Float64Array) -> Float64Array:
+    """The rows, or as many unit vectors if they are fewer than their entries.
+
+    A sum over pairs that is zero in unit vectors is zero in any vectors.
+    """
+    return rows if len(rows) > rows.shape[1] else np.eye(len(rows))
+
+
+def _least_singular_value_exceeds(
+    bound: float, left: Float64Array, right: Float64Array, weights: Float64Array
+) -> bool:
+    """Whether that of A D surely does, by its largest columns: twice as many as it has rows."""
+    rows = left.shape[1] * right.shape[1] + 1
+    chosen = np.argsort(weights, axis=None)[::-1][: 2 * rows]
+    gram = np.zeros((rows, rows))
+    for first in range(0, len(chosen), PAIRS_AT_ONCE):
+        columns = _columns(left, right, weights, chosen[first : first + PAIRS_AT_ONCE])
+        gram += columns.T @ columns
+    slack = float(np.trace(gram)) * (_gamma(len(chosen) + 8) + 4 * _gamma(rows + 2))
+    gram.flat[:: rows + 1] -= 1.001 * (bound * bound + slack)
+    try:
+        cholesky(gram, overwrite_a=True, check_finite=False)
+    except LinAlgError:
+        return False
+    return True
+
+
+def memory(m: int, d_model: int) -> float:
+    """Bytes that ``decide`` takes at its peak: a matrix of all pairs several times, and A Aᵀ."""
+    rows = d_model**2 + 1
+    return 8.0 * (8 * m * m + rows * (2 * rows + PAIRS_AT_ONCE + 70))
+
+
+def _held(W: Float64Array, tau: float, X: Float64Array, graph: Neighbours) -> OneHead | None:
+    """The head of these weights if it is right on every pair by more than rounding can change."""
+    norm = float(np.linalg.norm(W))
+    if not 0 < norm < math.inf:
+        return None
+    layer = Layer(W / norm, np.eye(len(W)), 1, tau / norm)
+    scored = score_all_pairs(layer, X, graph)
+    lengths = np.linalg.norm(X, axis=1).max()
+    doubt = _gamma(4 * len(W)) * len(W) * float(lengths) ** 2
+    return OneHead(layer, scored.margin) if scored.exact and scored.margin > doubt else None
+
+
+def _squared_hinge(
+    values: Float64Array, basis: Float64Array, y: Float64Array
+) -> tuple[float, Float64Array]:
+    """Half the sum over pairs of max(0, 1 - y score)², and its gradient."""
+    lacks = np.maximum(0.0, 1.0 - y * _scores(values, basis))
+    pull = -y * lacks
+    gradient = np.append((basis.T @ pull @ basis).ravel(), -pull.sum())
+    return 0.5 * float(np.vdot(lacks, lacks)), gradient
+
+
+def _scores(values: Float64Array, basis: Float64Array) -> Float64Array:
+    """Scores less tau of all pairs, [m, m]; the values are W in the basis, then tau."""
+    rank = basis.shape[1]
+    scores: Float64Array = basis @ values[:-1].reshape(rank, rank) @ basis.T - values[-1]
+    return scores
+
+
+def _columns(
+    left: Float64Array, right: Float64Array, weights: Float64Array, pairs: npt.NDArray[np.intp]
+) -> Float64Array:
+    """lambda (x_i x_jᵀ, -1) of some pairs, a row each; the sign y does not change A Aᵀ."""
+    sources, targets = np.divmod(pairs, len(right))
+    products = np.einsum("pa,pb->pab", left[sources], right[targets]).reshape(len(pairs), -1)
+    ones = np.full((len(pairs), 1), -1.0)
+    columns: Float64Array = weights[sources, targets, None] * np.hstack([products, ones])
+    return columns
+
+
+def _gamma(operations: int) -> float:
+    """Relative error that so many roundings can add up to."""
+    return operations * UNIT / (1 - operations * UNIT)

@@ -1,0 +1,143 @@
+"""One head, exactly: against linear programmes by HiGHS, and proofs checked in fractions."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from rgr_dist.problem.graphs import Neighbours
+from rgr_dist.theory.all_pairs import score_all_pairs
+from rgr_dist.theory.layer import Layer
+from rgr_dist.theory.one_head import certificate_residual, decide
+
+
+def drawn(seed: int, m: int, d: int, degree: int = 1) -> tuple[np.ndarray, Neighbours]:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((m, d))
+    matchings = [np.column_stack([np.arange(m), rng.permutation(m)]) for _ in range(degree)]
+    edges = np.unique(np.concatenate(matchings), axis=0)
+    return X / np.linalg.norm(X, axis=1, keepdims=True), Neighbours.of_edges(m, edges)
+
+
+def signed_columns(X: np.ndarray, graph: Neighbours) -> np.ndarray:
+    """y (x_i x_jᵀ, -1) of every pair, [d² + 1, m²]."""
+    m, d = X.shape
+    y = np.where(graph.matrix, 1.0, -1.0).ravel()
+    products = np.einsum("ia,jb->ijab", X, X).reshape(m * m, d * d)
+    return (y[:, np.newaxis] * np.hstack([products, -np.ones((m * m, 1))])).T
+
+
+def test_what_is_decided_is_what_a_linear_programme_says() -> None:
+    answers = []
+    for seed, (m, d, degree) in enumerate([(8, 4, 1), (10, 5, 1), (14, 6, 1), (9, 6, 2)] * 10):
+        X, graph = drawn(seed, m, d, degree)
+        A = signed_columns(X, graph)
+        free = [(None, None)] * len(A)
+        programme = linprog(np.zeros(len(A)), -A.T, -np.ones(m * m), bounds=free, method="highs")
+        found = decide(X, graph)
+        assert found.separable == (programme.status == 0)
+        answers.append(found.separable)
+    assert 10 < sum(answers) < 30
+
+
+def test_weights_are_right_on_every_pair_by_the_margin_that_is_told() -> None:
+    X, graph = drawn(3, 24, 12)
+    found = decide(X, graph)
+    assert found.layer is not None
+    assert found.certificate is None
+    W = found.layer.W_Q @ found.layer.W_K.T
+    assert np.linalg.norm(W) == pytest.approx(1)
+    signed = np.where(graph.matrix, 1, -1) * (X @ W @ X.T - found.layer.tau)
+    assert signed.min() == pytest.approx(found.margin)
+    assert signed.min() > 0
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6))
+def test_of_weights_and_certificate_there_is_one(seed: int) -> None:
+    X, graph = drawn(seed, 14, 5)
+    found = decide(X, graph)
+    assert (found.layer is None) != (found.certificate is None)
+    if found.certificate is not None:
+        again = certificate_residual(X, graph, found.certificate)
+        assert again == pytest.approx(found.residual, rel=0.01)
+        direct = np.linalg.norm(signed_columns(X, graph) @ found.certificate.ravel())
+        assert direct <= again
+
+
+def exact_weights(X: np.ndarray, graph: Neighbours, near: np.ndarray) -> list[Fraction]:
+    """Weights next to ``near`` whose signed sum is zero in exact arithmetic, by least squares."""
+    A = [[Fraction(entry) for entry in row] for row in signed_columns(X, graph)]
+    weights = [Fraction(value) for value in near.ravel()]
+    gap = [sum(a * w for a, w in zip(row, weights, strict=True)) for row in A]
+    scaled = [[a * w for a, w in zip(row, weights, strict=True)] for row in A]
+    system = [
+        [sum(x * y for x, y in zip(one, other, strict=True)) for other in scaled] + [-right]
+        for one, right in zip(scaled, gap, strict=True)
+    ]
+    for at in range(len(system)):  # Gauss-Jordan, in fractions
+        pivot = next(row for row in range(at, len(system)) if system[row][at])
+        system[at], system[pivot] = system[pivot], system[at]
+        system[at] = [value / system[at][at] for value in system[at]]
+        for row in range(len(system)):
+            if row != at:
+                factor = system[row][at]
+                system[row] = [v - factor * s for v, s in zip(system[row], system[at], strict=True)]
+    shift = [row[-1] for row in system]
+    relative = [sum(shift[r] * scaled[r][p] for r in range(len(A))) for p in range(len(weights))]
+    return [w * (1 + u) for w, u in zip(weights, relative, strict=True)]
+
+
+def test_beside_a_certificate_there_is_a_contradiction_in_exact_arithmetic() -> None:
+    X, graph = drawn(1, 10, 2)
+    found = decide(X, graph)
+    assert found.certificate is not None
+    weights = exact_weights(X, graph, found.certificate)
+    assert min(weights) >= 0
+    assert sum(weights) > 0
+    for row in signed_columns(X, graph):
+        assert sum(Fraction(a) * w for a, w in zip(row, weights, strict=True)) == 0
+
+
+def test_a_corrupted_certificate_is_refused() -> None:
+    X, graph = drawn(0, 20, 5)
+    found = decide(X, graph)
+    assert found.certificate is not None
+    source, target = np.unravel_index(found.certificate.argmax(), found.certificate.shape)
+    for factor in (0.0, 0.9, 1.001, -1.0, np.nan):
+        changed = found.certificate.copy()
+        changed[source, target] *= factor
+        assert certificate_residual(X, graph, changed) is None
+    assert certificate_residual(X, graph, np.zeros_like(found.certificate)) is None
+    other = Neighbours.of_edges(20, np.column_stack([np.arange(20), np.roll(np.arange(20), 1)]))
+    assert certificate_residual(X, other, found.certificate) is None
+    assert certificate_residual(X[::-1].copy(), graph, found.certificate) is None
+
+
+def test_a_graph_that_one_head_holds_has_no_certificate() -> None:
+    X, graph = drawn(3, 24, 12)
+    uniform = np.where(graph.matrix, 23.0, 1.0)  # as much on edges as on the other pairs
+    assert certificate_residual(X, graph, uniform) is None
+
+
+def test_embeddings_in_fewer_dimensions_are_never_called_impossible_without_proof() -> None:
+    X, graph = drawn(0, 20, 5)
+    flat = np.hstack([X, X[:, :1]])  # d_model = 6, and five dimensions
+    assert decide(flat, graph).separable is None
+    wide = np.eye(8)[:, :8]
+    ring = Neighbours.of_edges(8, np.column_stack([np.arange(8), np.roll(np.arange(8), 1)]))
+    found = decide(np.hstack([wide, wide]), ring)
+    assert found.layer is not None
+    assert score_all_pairs(found.layer, np.hstack([wide, wide]), ring).exact
+
+
+def test_weights_of_one_head_are_a_layer_of_full_width() -> None:
+    X, graph = drawn(5, 15, 9)
+    layer = decide(X, graph).layer
+    assert isinstance(layer, Layer)
+    assert (layer.h, layer.d_k, layer.W_Q.shape) == (1, 9, (9, 9))
