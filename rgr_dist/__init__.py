@@ -10,45 +10,56 @@ The public names are imported as they are first used: importing the package star
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+import importlib as _importlib
+import typing as _typing
 
-if TYPE_CHECKING:
-    from rgr_dist.open_study import OpenStudy, load, run
+if _typing.TYPE_CHECKING:
+    from rgr_dist.open_study import Study, compare, load, run
     from rgr_dist.search.tune.find_threshold import find_threshold, find_thresholds
     from rgr_dist.search.tune.threshold_search import ThresholdSearch
     from rgr_dist.store.store import Store
-    from rgr_dist.study.study import Study
+    from rgr_dist.study.document import shipped_studies as studies
+
+    __version__: str
 
 __all__ = [
-    "OpenStudy",
     "Store",
     "Study",
     "ThresholdSearch",
+    "__version__",
+    "compare",
     "find_threshold",
     "find_thresholds",
     "load",
     "run",
+    "studies",
 ]
 
 _NAMES = {
-    "OpenStudy": ("rgr_dist.open_study", "OpenStudy"),
     "Store": ("rgr_dist.store.store", "Store"),
-    "Study": ("rgr_dist.study.study", "Study"),
+    "Study": ("rgr_dist.open_study", "Study"),
     "ThresholdSearch": ("rgr_dist.search.tune.threshold_search", "ThresholdSearch"),
+    "compare": ("rgr_dist.open_study", "compare"),
     "find_threshold": ("rgr_dist.search.tune.find_threshold", "find_threshold"),
     "find_thresholds": ("rgr_dist.search.tune.find_threshold", "find_thresholds"),
     "load": ("rgr_dist.open_study", "load"),
     "run": ("rgr_dist.open_study", "run"),
+    "studies": ("rgr_dist.study.document", "shipped_studies"),
 }
 
 
-def __getattr__(name: str) -> Any:
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+def __getattr__(name: str) -> _typing.Any:
+    if name == "__version__":
+        return _importlib.import_module("importlib.metadata").version("rgr-dist")
     if name not in _NAMES:
         raise AttributeError(f"module 'rgr_dist' has no attribute '{name}'")
     module, attribute = _NAMES[name]
     try:
-        return getattr(import_module(module), attribute)
+        return getattr(_importlib.import_module(module), attribute)
     except ModuleNotFoundError as error:
         why = f"rgr_dist.{name} needs {error.name}: pip install 'rgr-dist[study]'"
         raise ImportError(why) from None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
@@ -15,10 +16,10 @@ from rgr_dist.store.store import Store
 from rgr_dist.study.axis import SizeAxis
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.errors import StudyError
-from rgr_dist.study.from_yaml import load_study
+from rgr_dist.study.from_yaml import load_study, parse_study
 from rgr_dist.study.search import Search
-from rgr_dist.study.select import cell_named, heads_named
-from rgr_dist.study.study import Study
+from rgr_dist.study.select import CellName, cell_named, heads_named
+from rgr_dist.study.study import Study as Resolved
 
 if TYPE_CHECKING:
     from rgr_dist.analysis.drawing.panel import Figure
@@ -27,9 +28,7 @@ if TYPE_CHECKING:
     from rgr_dist.analysis.load import StudyResults
 
 
-def load(
-    source: str | Path, overrides: Sequence[str] = (), out: str | Path = "results"
-) -> OpenStudy:
+def load(source: str | Path, overrides: Sequence[str] = (), out: str | Path = "results") -> Study:
     """A shipped study by its name, or a study file by its path, with the store of its runs.
 
     Args:
@@ -40,11 +39,11 @@ def load(
         StudyError: the study is unknown, unreadable or not valid.
         StoreError: the store cannot be opened.
     """
-    return OpenStudy(load_study(str(source), overrides), Store(str(out)))
+    return Study.of(load_study(str(source), overrides), Store(str(out)))
 
 
 def run(
-    study: str | Path | Study | OpenStudy,
+    study: str | Path | Study,
     store: Store | None = None,
     *,
     overrides: Sequence[str] = (),
@@ -55,12 +54,12 @@ def run(
     gpus: float = 0.0,
     show: bool = True,
     retry_failed: bool = False,
-) -> OpenStudy:
+) -> Study:
     """Train what is missing of a study, then return it.
 
     Args:
-        study: a name, a path, or a study that is loaded.
-        store: where its runs are; by default that of a loaded study, else ``out``.
+        study: a name, a path, or a study.
+        store: where its runs are; by default the study's own, else ``out``.
         overrides, out: as in ``load``, for a name or a path.
         cpus, address, engine, gpus, retry_failed: as of ``rgr run``.
         show: draw the brackets as they close.
@@ -69,27 +68,65 @@ def run(
         StudyError, StoreError: the study or its store cannot be used.
         ClusterError: no Ray cluster answers at the address.
     """
-    if isinstance(study, OpenStudy):
-        opened = study
-    elif isinstance(study, Study):
-        opened = OpenStudy(study, store or Store(str(out)))
-    else:
-        opened = load(study, overrides, out)
+    opened = study if isinstance(study, Study) else load(study, overrides, out)
     if store is not None:
-        opened = OpenStudy(opened.study, store)
+        opened = Study.of(opened.study, store)
     return opened.run(cpus, address, engine, gpus, show, retry_failed)
 
 
-class OpenStudy:
+def compare(one: str | Path | Study, other: str | Path | Study) -> Comparison:
+    """How the second study differs from the first, cell by cell.
+
+    Args:
+        one, other: studies, or their names or paths, with their runs in ``results``.
+
+    Raises:
+        StudyError: the two measure different things.
+    """
+    from rgr_dist.analysis.report.side_by_side import answer
+
+    pair = [study if isinstance(study, Study) else load(study) for study in (one, other)]
+    kinds = {study.study.record.finds for study in pair}
+    if len(kinds) > 1 or kinds == {"D_V"}:
+        raise StudyError(f"{pair[0].name} and {pair[1].name} measure different things, or facts")
+    found, table = answer((pair[0]._results, pair[1]._results), (pair[0].name, pair[1].name))
+    return Comparison(found, table)
+
+
+class Study:
     """A study and the store of its runs. Tables are read when they are first asked for.
+
+        rgr.Study(name="mine", cells=[{"m": 100, "d_model": 20}], search={"heads": [1, 2, 4]})
 
     Attributes:
         study: the resolved study.
         store: its store.
+
+    Args:
+        document: the keys of a study file, which are checked as those of a file are.
+        out: the store: a folder, or a URI that pyarrow opens.
+        keys: more of them.
+
+    Raises:
+        StudyError: a key is unknown or not valid; the message says what would be.
     """
 
-    def __init__(self, study: Study, store: Store) -> None:
-        self.study, self.store = study, store
+    def __init__(
+        self,
+        document: Mapping[str, Any] | None = None,
+        /,
+        *,
+        out: str | Path = "results",
+        **keys: Any,
+    ) -> None:
+        self.study, self.store = parse_study({**(document or {}), **keys}), Store(str(out))
+
+    @classmethod
+    def of(cls, study: Resolved, store: Store) -> Self:
+        """A resolved study with a store."""
+        opened = cls.__new__(cls)
+        opened.study, opened.store = study, store
+        return opened
 
     @property
     def name(self) -> str:
@@ -112,9 +149,7 @@ class OpenStudy:
         return f"<study {self.name}: {cells}, stored in {self.store.root}>"
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        return f"<p>{escape(repr(self))}</p>" + str(self.best().to_html(index=False, na_rep="–"))
+        return _html([repr(self)], self.best())
 
     def run(
         self,
@@ -160,6 +195,51 @@ class OpenStudy:
 
         return _frame(best_records(self._results), self.search.sizes)
 
+    def to_yaml(self) -> str:
+        """The study file, with every default written out."""
+        return self.study.to_yaml()
+
+    def explain(self, cell: CellName | None = None, h: int | Sequence[int] = ()) -> Explanation:
+        """Every decision behind a cell's thresholds.
+
+        Args:
+            cell: as in ``curves``; may be left out where the study has one.
+            h: a head count or several; all if not given.
+
+        Raises:
+            StudyError: the study has no such head count or cell.
+        """
+        from rgr_dist.planning.explain import explain_cell
+
+        chosen = cell_named(self.study, cell)
+        return Explanation(*explain_cell(self.study, chosen, self.store, self._heads(h)))
+
+    def predict(self, m: int, d_model: int, edges: int | None = None) -> pd.DataFrame:
+        """D_K, h and d_k for sizes of your own: the rows of ``rgr predict --format json``.
+
+        Warns where the sizes lie outside the study's cells.
+
+        Args:
+            edges: relations m′; m if not given.
+
+        Raises:
+            StudyError: the study has too few thresholds for a law.
+        """
+        from rgr_dist.analysis.laws.fits import fits_of
+        from rgr_dist.analysis.laws.predict import predict_sizes
+
+        if self.study.record.finds != "D_K":
+            raise StudyError(f"{self.name}: only studies of thresholds D_K predict")
+        prediction = predict_sizes(fits_of(self._results), m, d_model, edges)
+        if prediction.reason is not None:
+            raise StudyError(f"{self.name} has no law: {prediction.reason}")
+        for warning in prediction.warnings:
+            warnings.warn(warning, stacklevel=2)
+        return pd.DataFrame(prediction.rows)
+
+    def _heads(self, h: int | Sequence[int]) -> tuple[int, ...]:
+        return heads_named(self.study, [h] if isinstance(h, int) else h)
+
     def runs(self) -> pd.DataFrame:
         """The study's runs, one row each: the columns of ``rgr runs --format json``.
 
@@ -184,19 +264,20 @@ class OpenStudy:
         fits = fits_of(self._results)
         return Laws(fits.laws, fits.candidates, conclusions.sentences(fits))
 
-    def curves(self, h: Sequence[int] = (), cell: str | None = None) -> Curves:
+    def curves(self, h: int | Sequence[int] = (), cell: CellName | None = None) -> Curves:
         """Mean score of every probe against D_K.
 
         Args:
-            h: head counts; all if not given.
-            cell: one cell by its name, such as ``m=64,d_model=16``; all if not given.
+            h: a head count or several; all if not given.
+            cell: one cell, as ``(64, 16)``, ``"m=64,d_model=16"`` or ``{"m": 64, "d_model": 16}``;
+                all if not given.
 
         Raises:
             StudyError: the study has no such head count or cell, or is one of facts.
         """
         if self.study.record.holds == "facts":
             raise StudyError(f"{self.name}: curves are of D_K; ask runs() of a study of facts")
-        heads = heads_named(self.study, h)
+        heads = self._heads(h)
         chosen = None if cell is None else cell_named(self.study, cell)
         from rgr_dist.analysis.thresholds.rows import cells_of, drawn_cells_of
         from rgr_dist.analysis.transitions.probes import probe_rows_of, probes_of
@@ -251,10 +332,56 @@ class Laws:
         return "\n".join(self.found)
 
     def _repr_html_(self) -> str:
-        from html import escape
+        return _html(self.found, self.table)
 
-        said = "".join(f"<p>{escape(line)}</p>" for line in self.found)
-        return said + str(self.table.to_html(index=False, na_rep="–"))
+
+class Comparison:
+    """Two studies side by side.
+
+    Attributes:
+        found: how the second differs from the first, in sentences.
+        table: a row for each cell of both: ``m, d_model``, ``D_K, h, d_k`` of each as ``_a`` and
+            ``_b``, and ``ratio`` with the ends that both intervals allow; or each one's accuracy.
+    """
+
+    def __init__(self, found: list[str], rows: list[dict[str, Any]]) -> None:
+        self.found, self.table = found, pd.DataFrame(rows)
+
+    def __repr__(self) -> str:
+        return "\n".join([*self.found, repr(self.table)])
+
+    def _repr_html_(self) -> str:
+        return _html(self.found, self.table)
+
+
+class Explanation:
+    """The decisions of one cell's search.
+
+    Attributes:
+        decisions: a row for each probe, in order, with why it was asked for and what it showed.
+        ends: where each head count ended, and what that rests on.
+        facts: the test, the start and the totals.
+    """
+
+    def __init__(self, sections: dict[str, list[dict[str, Any]]], facts: dict[str, Any]) -> None:
+        decisions, ends = sections.values()
+        self.decisions, self.ends = pd.DataFrame(decisions), pd.DataFrame(ends)
+        self.facts = facts
+
+    def __repr__(self) -> str:
+        said = [f"{fact}: {value}" for fact, value in self.facts.items()]
+        return "\n".join([repr(self.decisions), repr(self.ends), *said])
+
+    def _repr_html_(self) -> str:
+        said = [f"{fact}: {value}" for fact, value in self.facts.items()]
+        return _html(said, self.ends) + _html([], self.decisions)
+
+
+def _html(lines: Sequence[str], table: pd.DataFrame) -> str:
+    from html import escape
+
+    said = "".join(f"<p>{escape(line)}</p>" for line in lines)
+    return said + str(table.to_html(index=False, na_rep="–"))
 
 
 class Curves:
@@ -273,7 +400,7 @@ class Curves:
         return repr(self.table)
 
     def _repr_html_(self) -> str:
-        return str(self.table.to_html(index=False, na_rep="–"))
+        return _html([], self.table)
 
     def plot(self) -> Drawing:
         """The curves as a figure: a panel for each cell, a line for each head count."""
@@ -302,6 +429,9 @@ class Drawing:
         """Write the SVG.
 
         Raises:
+            StudyError: the name does not end in .svg.
             OSError: the path cannot be written to.
         """
+        if Path(path).suffix != ".svg":
+            raise StudyError(f"{path}: figures are saved as SVG; give a name that ends in .svg")
         Path(path).write_text(self.svg, encoding="utf-8")

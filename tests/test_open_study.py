@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -18,7 +19,7 @@ from rgr_dist.study.from_yaml import load_study
 
 
 @pytest.fixture(scope="module")
-def study(finished: Path) -> rgr.OpenStudy:
+def study(finished: Path) -> rgr.Study:
     return rgr.load(finished / "small.yaml", out=finished / "results")
 
 
@@ -29,7 +30,7 @@ def listed(finished: Path, capsys: pytest.CaptureFixture[str], verb: str) -> dic
 
 
 def test_its_tables_are_those_of_the_command_line(
-    study: rgr.OpenStudy, finished: Path, capsys: pytest.CaptureFixture[str]
+    study: rgr.Study, finished: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     told = listed(finished, capsys, "thresholds")
     for name, table in ("thresholds", study.thresholds()), ("best", study.best()):
@@ -47,7 +48,7 @@ def test_its_tables_are_those_of_the_command_line(
 
 
 def test_curves_are_of_the_heads_and_the_cell_that_are_asked_for(
-    study: rgr.OpenStudy, tmp_path: Path
+    study: rgr.Study, tmp_path: Path
 ) -> None:
     runs = study.runs()
     every = study.curves().table
@@ -61,20 +62,74 @@ def test_curves_are_of_the_heads_and_the_cell_that_are_asked_for(
     assert drawing._repr_svg_().startswith("<svg")
     assert "h = 1" in drawing.svg
     assert "h = 2" not in drawing.svg
+    with pytest.raises(StudyError, match=r"ends in \.svg"):
+        drawing.save(tmp_path / "curves.pdf")
     drawing.save(tmp_path / "curves.svg")
     assert (tmp_path / "curves.svg").read_text() == drawing.svg
-    with pytest.raises(StudyError, match="h = 3: not in small; it has"):
-        study.curves(h=[3])
+    for h in (3, [3]):
+        with pytest.raises(StudyError, match="h = 3: not in small; it has"):
+            study.curves(h=h)
+    for cell in ((16, 8), "16,8", "(16, 8)", {"m": 16, "d_model": 8}):
+        assert study.curves(h=4, cell=cell).table.equals(study.curves([4], "m=16,d_model=8").table)
     with pytest.raises(StudyError, match="m=99"):
         study.curves(cell="m=99,d_model=8")
 
 
-def test_it_shows_itself(study: rgr.OpenStudy) -> None:
+def test_it_shows_itself(study: rgr.Study) -> None:
     assert repr(study) == f"<study small: 2 cells, stored in {study.store.root}>"
     page = study._repr_html_()
     assert page.startswith("<p>&lt;study small")
     assert page.count("<tr") == 3
     assert (study.name, len(study.cells), study.search.seeds) == ("small", 2, 3)
+
+
+def test_a_study_from_keywords_is_checked_as_a_file_is(
+    study: rgr.Study, finished: Path, tmp_path: Path
+) -> None:
+    keys = {"name": "small", "cells": [{"m": 16, "d_model": 8}], "search": {"heads": [1, 2]}}
+    made = rgr.Study(keys, out=tmp_path, training={"max_steps": 2000})
+    assert made.cells[0].training.max_steps == 2000
+    assert rgr.Study(**keys).search.heads == (1, 2)
+    path = tmp_path / "again.yaml"
+    path.write_text(made.to_yaml())
+    assert rgr.load(path).study == made.study
+    with pytest.raises(StudyError, match=r"study: search\.head: unknown key.*heads"):
+        rgr.Study(keys, search={"head": [1]})
+    assert not (tmp_path / "runs").exists()
+
+
+def test_it_explains_and_predicts_as_the_command_line_does(
+    study: rgr.Study, finished: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ask = [str(finished / "small.yaml"), "--out", str(finished / "results"), "--format", "json"]
+    assert call(["explain", *ask, "--cell", "(16, 8)", "--heads", "2"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    found = study.explain((16, 8), h=2)
+    assert found.decisions["why"].tolist() == [row["why"] for row in told["decisions"]]
+    assert found.ends["D_K"].tolist() == [row["D_K"] for row in told["heads"]]
+    assert f"start: {told['start']}" in repr(found)
+    assert "<table" in found._repr_html_()
+    with pytest.raises(StudyError, match="too few for a law"):
+        study.predict(64, 16)
+
+
+def test_a_study_compared_with_itself_needs_the_same(
+    study: rgr.Study, finished: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    found = rgr.compare(study, study)
+    assert found.table["ratio"].tolist() == [1, 1]
+    assert found.table["D_K_a"].tolist() == study.best()["D_K"].tolist()
+    assert found.found == ["D_K* is the same in 2 cells."]
+    assert repr(found).startswith(found.found[0])
+    out = shutil.copytree(finished / "results", tmp_path / "other")
+    ask = ["compare", str(finished / "small.yaml"), "--out", str(out)]
+    assert call([*ask, "--out", str(out), "--format", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["found"] == found.found[0]
+    assert [row["D_K_b"] for row in told["cells"]] == found.table["D_K_b"].tolist()
+    assert Path(told["page"]).is_file()
+    assert call(ask) == 2
+    assert "two studies, or one and --out twice" in capsys.readouterr().err
 
 
 def test_a_finished_study_is_returned_without_training(finished: Path, tmp_path: Path) -> None:
@@ -84,7 +139,7 @@ def test_a_finished_study_is_returned_without_training(finished: Path, tmp_path:
         done = rgr.run(asked, out=out, show=False)
         assert done.best()["D_K"].notna().all()
     assert sorted((out / "runs").iterdir()) == before
-    elsewhere = rgr.run(done.study, rgr.Store(str(out)), show=False)
+    elsewhere = rgr.run(done, rgr.Store(str(out)), show=False)
     assert elsewhere.best().equals(done.best())
     assert Path(done.report()).is_file()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,9 @@ def python(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 def test_every_public_name_is_there_and_no_other() -> None:
     assert all(getattr(rgr_dist, name) is not None for name in rgr_dist.__all__)
+    assert dir(rgr_dist) == sorted(rgr_dist.__all__)
+    assert rgr_dist.__version__ == version("rgr-dist")
+    assert "quickstart" in rgr_dist.studies()
     with pytest.raises(AttributeError, match="has no attribute 'thresholds'"):
         rgr_dist.thresholds  # noqa: B018
 

@@ -172,6 +172,30 @@ def differences(pair: Pair, names: Names) -> Section:
     return Section(name="differences", title="What differs", shown=(table,))
 
 
+def answer(pair: Pair, names: Names) -> tuple[list[str], list[Row]]:
+    """How the second study differs from the first, in sentences, and a row for each cell of both.
+
+    Returns:
+        Rows of ``m, d_model, D_K_a, D_K_b, h_a, h_b, d_k_a, d_k_b, ratio, ratio_low, ratio_high``;
+        of studies of accuracy ``cell, D_K, h, accuracy_a, accuracy_b, difference``.
+    """
+    if _by_accuracy(pair):
+        splits_ = [{"cell": row["short"]} | row for row in _shared_splits(pair)]
+        keys = ["cell", "D_K", "h", "accuracy_a", "accuracy_b", "difference"]
+        return _accuracy_words(pair, names), [{key: row[key] for key in keys} for row in splits_]
+    rows = _pairs(pair, names)
+    sizes = {row["anchor"]: row for row in cells_of(pair[0])}
+    keys = [f"{name}_{side}" for name in ("D_K", "h", "d_k") for side in "ab"]
+    keys += ["ratio", "ratio_low", "ratio_high"]
+    table = [
+        {size: sizes[row["anchor"]][size] for size in ("m", "d_model")}
+        | {key: row[key] for key in keys}
+        for row in rows
+    ]
+    said = _ratio_words(rows, names) if rows else ["The two have no cell in common."]
+    return said, table
+
+
 def _by_accuracy(pair: Pair) -> bool:
     return pair[0].study.record.finds == "accuracy"
 

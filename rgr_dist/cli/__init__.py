@@ -34,29 +34,39 @@ EXIT_UNREAD = 1
 
 app = typer.Typer(name="rgr", pretty_exceptions_enable=False)
 
-EXAMPLES: dict[Callable[..., Any], str] = {
-    running.studies: "rgr studies",
-    running.plan: "rgr plan base-grid",
-    running.run: "rgr run quickstart   |   rgr run mine.yaml --out results --cpus 4",
-    running.status: "rgr status quickstart",
-    watching.watch: "rgr watch quickstart",
-    results.thresholds: "rgr thresholds base-grid --format json",
-    results.runs: "rgr runs base-grid --failed   |   rgr runs mine.yaml --format csv > runs.csv",
-    results.fit: "rgr fit base-grid",
-    results.predict: "rgr predict --m 300 --d-model 48",
-    results.report: "rgr report base-grid   |   rgr report base-grid softmax",
-    results.explain: "rgr explain base-grid --cell m=64,d_model=16 --heads 2",
-    checking.verify: "rgr verify --out results",
-    tuning.tune: "rgr tune quickstart --cell m=64,d_model=16 --trials 20",
-    construct.construct: "rgr construct --algorithm ours --m 64 --d-model 16 --find 0.99",
-    theory.bounds: "rgr bounds --m 256 --d-model 32",
-    theory.geometry: "rgr geometry vectors.npy",
-    theory.all_pairs: "rgr all-pairs quickstart --cell m=64,d_model=16",
+VERBS: dict[str, dict[Callable[..., Any], str]] = {
+    "Ask": {
+        running.studies: "rgr studies",
+        running.plan: "rgr plan base-grid",
+        results.predict: "rgr predict --m 300 --d-model 48",
+    },
+    "Run": {
+        running.run: "rgr run quickstart   |   rgr run mine.yaml --out results --cpus 4",
+        watching.watch: "rgr watch quickstart",
+        running.status: "rgr status quickstart",
+        tuning.tune: "rgr tune quickstart --cell 64,16 --trials 20",
+        checking.verify: "rgr verify --out results",
+    },
+    "Look at results": {
+        results.thresholds: "rgr thresholds base-grid --format json",
+        results.fit: "rgr fit base-grid",
+        results.report: "rgr report base-grid",
+        results.compare: "rgr compare base-grid softmax",
+        results.explain: "rgr explain base-grid --cell 64,16 --heads 2",
+        results.runs: "rgr runs base-grid --failed   |   rgr runs base-grid --format csv",
+    },
+    "Theory": {
+        theory.bounds: "rgr bounds --one-head --m 56 --d-model 16",
+        construct.construct: "rgr construct --algorithm ours --m 64 --d-model 16 --find 0.99",
+        theory.all_pairs: "rgr all-pairs quickstart --cell 64,16",
+        theory.geometry: "rgr geometry vectors.npy",
+    },
 }
-"""The verbs in the order in which they are listed, each with a command to begin with."""
+"""The verbs in the groups and the order of ``--help``, each with a command to begin with."""
 
-for verb, example in EXAMPLES.items():
-    app.command(epilog=f"Example: {example}")(verb)
+for group, examples in VERBS.items():
+    for verb, example in examples.items():
+        app.command(epilog=f"Example: {example}", rich_help_panel=group)(verb)
 
 
 def _version(asked: bool) -> None:

@@ -1,4 +1,4 @@
-"""The verbs that tell what a study found: thresholds, runs, fit, predict, report, explain."""
+"""The verbs that tell what was found: thresholds, runs, fit, predict, report, compare, explain."""
 
 from __future__ import annotations
 
@@ -250,32 +250,76 @@ def report(
     set_: Set = None,
 ) -> None:
     """Write a study's report, or set two studies or stores side by side: one page each."""
-    from rgr_dist.analysis.report.publish import publish, publish_comparison
+    from rgr_dist.analysis.report.publish import publish
     from rgr_dist.planning.same_question import check_same_question
 
     stores = out or ["results"]
     if len(studies) > 2 or len(stores) > 2:
         raise UserError("rgr report takes one study, or two to compare; and --out at most twice")
-    first, store = stored_results(studies[0], set_, stores[0], allow_none=False)
     if len(studies) == len(stores) == 1:
+        results, store = stored_results(studies[0], set_, stores[0], allow_none=False)
         if set_:
-            check_same_question(first.study, store)
+            check_same_question(results.study, store)
         store.check_writable()
-        print(publish(first, store).address)
+        print(publish(results, store).address)
         return
+    print(_side_by_side(studies, stores, set_)[2])
+
+
+def compare(
+    one: StudyName,
+    other: Annotated[
+        str | None, typer.Argument(metavar="[OTHER]", help="Left out: one study in two stores.")
+    ] = None,
+    out: Annotated[
+        list[str] | None,
+        typer.Option("--out", help="The store, results by default; twice to compare two stores."),
+    ] = None,
+    set_: Set = None,
+    how: How = Format.TABLE,
+) -> None:
+    """What one study needs over another, cell by cell; writes both side by side as a page."""
+    from rgr_dist.analysis.report.side_by_side import answer
+
+    stores = out or ["results"]
+    if len(stores) > 2:
+        raise UserError("rgr compare takes --out at most twice")
+    if other is None and len(stores) == 1:
+        raise UserError("rgr compare takes two studies, or one and --out twice")
+    pair, names, page = _side_by_side([one, other or one], stores, set_)
+    found, rows = answer(pair, names)
+    if how is not Format.TABLE:
+        print_listing({"cells": rows}, how, facts={"found": " ".join(found), "page": page})
+        return
+    print_listing({"cells": rows}, how)
+    for sentence in [*found, page]:
+        say(sentence)
+
+
+def _side_by_side(
+    studies: Sequence[str], stores: Sequence[str], set_: list[str] | None
+) -> tuple[tuple[StudyResults, StudyResults], tuple[str, str], str]:
+    """The results of two studies, their names, and the address of the page that compares them.
+
+    Raises:
+        UserError: a store holds nothing of a study, or the two measure different things.
+    """
+    from rgr_dist.analysis.report.publish import publish_comparison
+
+    first, store = stored_results(studies[0], set_, stores[0], allow_none=False)
     second, _ = stored_results(studies[-1], set_, stores[-1], allow_none=False)
     records = [results.study.record for results in (first, second)]
     kinds = {record.finds_thresholds for record in records}
     if len(kinds) > 1 or any(record.holds == "facts" for record in records):
         raise UserError(
-            f"{studies[0]} and {studies[-1]} cannot be compared: rgr report sets two studies of "
-            "thresholds D_K side by side, or two of accuracy"
+            f"{studies[0]} and {studies[-1]} cannot be compared: give two studies of thresholds "
+            "D_K, or two of accuracy"
         )
     store.check_writable()
     names = (first.study.name, second.study.name)
     if names[0] == names[1]:
         names = (f"{names[0]} in {stores[0]}", f"{names[1]} in {stores[-1]}")
-    print(publish_comparison(first, second, names, store))
+    return (first, second), names, publish_comparison(first, second, names, store)
 
 
 def explain(

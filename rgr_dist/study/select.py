@@ -1,12 +1,19 @@
-"""Cells and heads of a study, as the command line names them."""
+"""Cells and heads of a study, as people name them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.study import Study
+
+SIZES = re.compile(r"\(?\s*(\d+)\s*,\s*(\d+)\s*\)?")
+"""``64,16`` and ``(64, 16)``: m and d_model."""
+
+CellName = str | tuple[int, int] | Mapping[str, object]
+"""``"m=64,d_model=16"``, ``"64,16"``, ``(64, 16)`` or ``{"m": 64, "d_model": 16}``."""
 
 
 def cells_named(study: Study, text: str) -> list[Cell]:
@@ -25,19 +32,20 @@ def cells_named(study: Study, text: str) -> list[Cell]:
     return cells
 
 
-def cell_named(study: Study, text: str | None) -> Cell:
+def cell_named(study: Study, name: CellName | None) -> Cell:
     """The one cell with that name; an exact match wins over names that add a key.
 
     Args:
-        text: may be left out where the study has one cell.
+        name: may be left out where the study has one cell.
 
     Raises:
         StudyError: there is none, or more than one.
     """
-    if text is None:
+    if name is None:
         if len(study.cells) > 1:
             raise StudyError(f"--cell: missing; valid: {_names(study, study.cells)}")
         return study.cells[0]
+    text = _text(name)
     cells = cells_named(study, text)
     if len(cells) > 1:
         exact = [cell for cell in cells if _pairs(study.name_of(cell)) == _pairs(text)]
@@ -65,7 +73,16 @@ def heads_named(study: Study, heads: Sequence[int]) -> tuple[int, ...]:
     return tuple(h for h in listed if h in heads)
 
 
+def _text(name: CellName) -> str:
+    if isinstance(name, Mapping):
+        return ",".join(f"{key}={value}" for key, value in name.items())
+    return name if isinstance(name, str) else ",".join(map(str, name))
+
+
 def _pairs(name: str) -> set[tuple[str, str | float]]:
+    sizes = SIZES.fullmatch(name.strip())
+    if sizes:
+        return {("m", float(sizes[1])), ("d_model", float(sizes[2]))}
     return {_pair("".join(pair.split())) for pair in name.split(",") if pair.strip()}
 
 

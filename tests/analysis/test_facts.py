@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import rgr_dist as rgr
 from rgr_dist.analysis.facts import tables as facts
 from rgr_dist.analysis.laws.families import laws
 from rgr_dist.analysis.load import open_results
 from rgr_dist.analysis.thresholds.database_ranks import database_rank
 from rgr_dist.engines.choose import make_engine
-from rgr_dist.open_study import OpenStudy
 from rgr_dist.planning.portfolio import Feed, open_portfolio, stored_runs
 from rgr_dist.problem.databases import sample_triples, tensor
 from rgr_dist.running.worker import train_rows
@@ -91,7 +91,7 @@ def test_the_bounds_on_a_database_hold_its_rank(trained: tuple[Study, Store]) ->
 
 
 def test_a_study_of_facts_is_an_object_as_any_other(trained: tuple[Study, Store]) -> None:
-    opened = OpenStudy(*trained)
+    opened = rgr.Study.of(*trained)
     thresholds = opened.thresholds()
     assert list(thresholds["d_qk"]) == [1, 2] * 3
     assert len(opened.best()) == 3
