@@ -9,7 +9,7 @@ from rgr_dist.analysis.heads.figures import draw_best_heads, draw_thresholds_by_
 from rgr_dist.analysis.laws.figure import Curve
 from rgr_dist.analysis.laws.fits import fits_of
 from rgr_dist.analysis.laws.scaling_laws import Law, by_name
-from rgr_dist.analysis.laws.section import published
+from rgr_dist.analysis.laws.section import has_sizes_to_compare, published
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.section import Column, Section, Table, bits_column, cell_column
 from rgr_dist.analysis.records import with_bits
@@ -27,7 +27,7 @@ def section(results: StudyResults) -> Section:
     """What the number of heads, or the key width, does to the smallest width."""
     study, rows = results.study, heads_of(results)
     axis, cells, figures = study.search.sizes, drawn_cells_of(results), []
-    if study.record.finds == "D_K":
+    if study.record.finds == "D_K" and has_sizes_to_compare(results):
         figures.append(draw_best_heads(cells, _curves(results), published(results)))
     if any(row[axis.total] is not None or row["at_least"] is not None for row in rows):
         figures.append(draw_thresholds_by_head(cells, rows, axis))
@@ -94,11 +94,11 @@ def _thresholds(results: StudyResults) -> Table:
         Column(axis.value, axis.value),
         *of_graph,
         Column("mean", "mean_score", form="z.4f"),
-        Column(f"certificate, in {axis.value}", "certificate_words", text=True),
         Column("status", "status", text=True),
     ]
     if any(row["limited_by"] for row in rows):
         columns.append(Column("limited by", lambda row: row["limited_by"] or "", text=True))
+    columns.append(Column(f"certificate, in {axis.value}", "certificate_words", text=True))
     each = "every head count" if axis.arm == "h" else f"every {axis.shown_arm}"
     return Table(
         name=f"table-{axis.arms_key}",

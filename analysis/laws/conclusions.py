@@ -19,22 +19,23 @@ def sentences(fits: Fits) -> list[str]:
     return [line for line in said if line]
 
 
-def headline(fits: Fits, best: pd.DataFrame) -> str:
+def headline(fits: Fits, best: pd.DataFrame) -> list[str]:
     """The finding of the study: how D_K* grows, or what is known where no law can be fitted."""
     if by_name(fits.laws)["D_K_power"].exponent is not None:
-        return f"{growth(fits)} {lack_of_fit(fits)}".rstrip()
+        return [line for line in (growth(fits), lack_of_fit(fits)) if line]
     found = best[best["D_K"].notna()].astype("object").to_dict("records")
     if not found:
         cells = plural(len(best), "cell")
         if (best["status"] == "open").any():
-            return f"No threshold yet: the search of {cells} is not finished."
-        return f"No threshold in {cells}: no head count passes at any width allowed."
+            return [f"No threshold yet: the search of {cells} is not finished."]
+        return [f"No threshold in {cells}: no head count passes at any width allowed."]
     first = found[0]
     at = f"D_K* = {first['D_K']} at {plural(first['h_star'], 'head')} of width {first['d_k']}"
     so_far = " so far" if first["status"] == "open" else ""
     more = len(found) - 1
-    others = f"; {plural(more, 'more cell')} in the table" if more else ""
-    return f"At {cell_name(first)}, {at}{so_far}{others}; too few finished cells for a law."
+    others = [f"The table has {plural(more, 'more cell')}."] if more else []
+    few = "Too few cells are finished for a law."
+    return [f"At {cell_name(first)}, {at}{so_far}.", *others, few]
 
 
 def growth(fits: Fits) -> str:

@@ -25,10 +25,18 @@ from rgr_dist.analysis.wording import MISSING, three_digits
 from rgr_dist.paper import PublishedLaw, capacity_scale, compression
 
 
+def has_sizes_to_compare(results: StudyResults) -> bool:
+    """Whether two cells have a D_K* or a bound: a law has two parameters."""
+    rows = drawn_cells_of(results)
+    return sum(row["D_K"] is not None or row["D_K_low"] is not None for row in rows) >= 2
+
+
 def law(results: StudyResults) -> Section | None:
     """How the smallest width grows: its figure, what is said of it, and of D_V* its fits."""
     total = results.study.search.sizes.total
     if total == "D_K":
+        if not has_sizes_to_compare(results):
+            return None
         fits = fits_of(results)
         figure = draw_law(drawn_cells_of(results), curves(results), published(results))
         which = conclusions.which_law(fits.candidates) if fits.candidates else ""

@@ -27,12 +27,12 @@ CONTENTS: tuple[tuple[Make, tuple[str, ...]], ...] = (
     (accuracy.section, ACCURACY),
     (laws.law, D_K + D_V),
     (training_time.section, D_K),
-    (agreement.section, D_K),
     (cells.section, D_K + D_V),
     (heads.section, D_K + D_V),
     (transitions.section, D_K),
     (laws.which_law, D_K),
     (theory.section, D_K),
+    (agreement.section, D_K),
     (facts.ranks, D_V),
     (facts.taus, D_V),
     (facts.said, D_V),
@@ -50,9 +50,10 @@ One that a study has nothing of is None, and is left out.
 def sections(results: StudyResults) -> list[Section]:
     """The sections of the study's page, the head first."""
     makers = [make for make, finds in CONTENTS if results.study.record.finds in finds]
-    if results.study.search.mode == "grid" and transitions.section in makers:  # it is run for them
-        makers.remove(transitions.section)
-        makers.insert(1, transitions.section)
+    first = transitions.section if results.study.search.mode == "grid" else heads.section
+    if first in makers and (first is transitions.section or laws.law(results) is None):
+        makers.remove(first)  # what the study was run for
+        makers.insert(1, first)
     return [section for make in makers if (section := make(results)) is not None]
 
 

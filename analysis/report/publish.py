@@ -27,10 +27,10 @@ def headline(results: StudyResults) -> str:
     """The finding of the study in a sentence or two."""
     finds = results.study.record.finds
     if finds == "accuracy":
-        return accuracy.headline(splits_of(results))
+        return " ".join(accuracy.headline(splits_of(results)))
     if finds == "D_V":
         return facts.headline(facts.rows_of_facts(results), results.study)
-    return conclusions.headline(fits_of(results), best_of(results))
+    return " ".join(conclusions.headline(fits_of(results), best_of(results)))
 
 
 def publish(results: StudyResults, store: Store) -> Written:

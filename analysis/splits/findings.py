@@ -18,13 +18,13 @@ EMBEDDINGS = {
 """Where the items' vectors come from, by embedding family."""
 
 
-def headline(table: pd.DataFrame) -> str:
+def headline(table: pd.DataFrame) -> list[str]:
     """The finding of the study: what splitting D_K among heads gains, and which runs collapsed.
 
     Args:
         table: of ``rgr_dist.analysis.splits.accuracy.splits``.
     """
-    return gains(table) if table.empty else f"{gains(table)} {collapses(table)}"
+    return [gains(table)] if table.empty else [gains(table), collapses(table)]
 
 
 def gains(table: pd.DataFrame) -> str:

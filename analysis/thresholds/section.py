@@ -17,7 +17,7 @@ def section(results: StudyResults) -> Section:
     if best["max_steps"].nunique() > 1:
         columns.append(Column("step limit", "max_steps"))
     if of_D_K:
-        columns.append(Column("m′/d_model", "compression", form="g"))
+        columns.append(Column("m′/d_model", "compression", form=".3g"))
     columns += [
         Column(width, "width_words", axis.total),
         Column(arm, "arm_words", axis.best_arm),
@@ -29,8 +29,8 @@ def section(results: StudyResults) -> Section:
         said = {True: "yes", False: "no", None: None}
         columns.append(Column("confirmed", lambda row: said[row["confirmed"]], text=True))
     columns += [
-        Column(f"certificate, in {axis.value}", "certificate_words", text=True),
         Column("status", "status", text=True),
+        Column(f"certificate, in {axis.value}", "certificate_words", text=True),
     ]
     return Section(
         name="cells",

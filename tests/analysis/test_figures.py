@@ -73,12 +73,12 @@ def test_a_label_stands_where_no_cell_is_in_its_way() -> None:
 
 
 def test_a_cell_without_a_threshold_is_an_arrow_from_its_bound() -> None:
-    results = searched((64, 16, 0))
-    (point,) = cells_of(figure_of(laws.law(results), "law").panels[0]).values()
+    results = searched((64, 16, 0), (64, 32, 2))
+    point = cells_of(figure_of(laws.law(results), "law").panels[0])["m64-d16"]
     assert (point.arrow, point.x, point.y, point.h) == (True, 24, 44, None)
     best = figure_of(heads.section(results), "heads").panels[0]
-    assert not cells_of(best), "h* has no bound"
-    (panel,) = figure_of(heads.section(results), "splits").panels
+    assert [*cells_of(best)] == ["m64-d32"], "h* has no bound"
+    panel = figure_of(heads.section(results), "splits").panels[0]
     (point,) = panel.points
     assert (point.arrow, point.x, point.y, point.h) == (True, 4, 44, 4)
 
@@ -167,6 +167,7 @@ def test_training_time_shows_every_limit_of_a_cell_and_the_others_the_largest() 
     assert {p.y for p in shown.points if p.look == "cell"} == {14, 6}
     plain = searched((64, 16, 6))
     assert training_time.section(plain) is None
+    assert laws.law(plain) is None, "one point shows no law"
 
 
 def drawn(panel: Panel) -> ET.Element:

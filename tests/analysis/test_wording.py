@@ -182,14 +182,14 @@ def test_every_cell_has_a_name_of_its_own() -> None:
 
 
 FIRST = "At m = 64, d_model = 16, D_K* = 20 at 2 heads of width 10"
-TOO_FEW = "too few finished cells for a law."
+TOO_FEW = "Too few cells are finished for a law."
 
 
 @pytest.mark.parametrize(
     ("widths", "status", "words"),
     [
-        ([10, 44, None], "open", f"{FIRST} so far; 1 more cell in the table; {TOO_FEW}"),
-        ([10], "found", f"{FIRST}; {TOO_FEW}"),
+        ([10, 44, None], "open", f"{FIRST} so far. The table has 1 more cell. {TOO_FEW}"),
+        ([10], "found", f"{FIRST}. {TOO_FEW}"),
         ([None, None], "censored",
          "No threshold in 2 cells: no head count passes at any width allowed."),
         ([None], "open", "No threshold yet: the search of 1 cell is not finished."),
@@ -204,7 +204,7 @@ def test_the_headline_where_there_is_no_law(
         for cell, d_k in zip(study.cells, widths, strict=True)
     ]
     results = made_up.results_of(study, [], rows)
-    assert headline(fits_of(results), best_of(results)) == words
+    assert " ".join(headline(fits_of(results), best_of(results))) == words
 
 
 def summary_of(results: StudyResults) -> list[str]:

@@ -48,7 +48,7 @@ def test_a_report_lies_in_the_store_and_is_known_there(root: str, tmp_path: Path
     written = publish(results, store)
     home = f"{tmp_path}/store" if root == "store" else "mock://bucket/prefix"
     assert written.address == f"{home}/{HOME}/report/index.html"
-    assert written.headline.endswith("; too few finished cells for a law.")
+    assert written.headline.endswith("Too few cells are finished for a law.")
     page, files = report(results)
     assert store.read_text(f"{HOME}/report/index.html") == page
     for name, content in files.items():

@@ -25,15 +25,16 @@ def section(results: StudyResults) -> Section:
     study, cost = results.study, cost_of(results)
     values: dict[str, Any] = {"cells": cells_of(results)}
     if study.record.finds == "D_K":
-        words = [conclusions.headline(fits_of(results), best_of(results))]
+        words = conclusions.headline(fits_of(results), best_of(results))
         values |= {"one_limit": limits(results).empty, **step_limit_values(results)}
     elif study.record.finds == "D_V":
-        words = conclusions.growths(pooled_laws(results))
+        found = facts.headline(facts.rows_of_facts(results), study)
+        words = [found, *conclusions.growths(pooled_laws(results))]
         values["cost"] = {name: cost[name].sum() for name in ("runs", "seconds")}
         values["grid_runs"] = facts.grid_runs(study)
         values["grid_seconds"] = facts.grid_seconds(study, results.runs)
     else:
-        words = [accuracy.headline(splits_of(results))]
+        words = accuracy.headline(splits_of(results))
     return Section(
         name="summary",
         title=f"Study {study.name}",
@@ -44,7 +45,7 @@ def section(results: StudyResults) -> Section:
 
 
 def _tiles(results: StudyResults) -> list[tuple[str, str]]:
-    study, cells, cost = results.study, cells_of(results), cost_of(results)
+    study, cells = results.study, cells_of(results)
     axis, tiles = study.search.sizes, []
     if study.record.finds_thresholds:
         found = [row for row in cells if row["status"] == "found"]
@@ -57,7 +58,5 @@ def _tiles(results: StudyResults) -> list[tuple[str, str]]:
             tiles.append((span(arms, " – "), "h*, best number of heads"))
     else:
         tiles.append((plural(study.search.seeds, "seed"), "at each split"))
-    tiles.append((f"{int(cost['runs'].sum()):,}", "training runs"))
-    tiles.append((f"{int(cost['steps'].sum()) / 1e6:,.1f} M", "training steps"))
-    tiles.append((clock(float(cost["seconds"].sum())), "processor time"))
+    tiles.append((clock(float(cost_of(results)["seconds"].sum())), "processor time"))
     return tiles

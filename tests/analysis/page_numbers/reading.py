@@ -38,7 +38,7 @@ def words(page: str, section: str) -> str:
     part = page[page.index(start) :]
     part = part[: part.index("</header>" if section == "summary" else "</section>")]
     part = re.sub(r"<figure.*?</figure>|<table.*?</table>", "", part, flags=re.S)
-    lines = re.findall(r"<(?:p|li|summary)\b[^>]*>(.*?)</(?:p|li|summary)>", part, flags=re.S)
+    lines = re.findall(r"<(?:h1|p|li|summary)\b[^>]*>(.*?)</(?:h1|p|li|summary)>", part, flags=re.S)
     return "\n".join(html.unescape(re.sub(r"<[^>]+>", "", line)) for line in lines)
 
 

@@ -16,14 +16,14 @@ BEST = ["m", "d_model", "degree", "max_steps", "D_K", "D_K_low", "D_K_high"]
 BEST += ["h_star", "h_low", "h_high", "status"]
 
 SECTIONS = {
-    "unfinished": ["law", "agreement", "cells", "heads", "transitions", "laws", *END],
+    "unfinished": ["law", "cells", "heads", "transitions", "laws", "agreement", *END],
     "step-limits": [
-        *["law", "training-time", "agreement", "cells", "heads", "transitions", "laws"],
+        *["law", "training-time", "cells", "heads", "transitions", "laws", "agreement"],
         *END,
     ],
     "grid": ["transitions", "law", "cells", "heads", "laws", *END],
-    "dense": ["law", "agreement", "cells", "heads", "transitions", "laws", *END],
-    "messages": ["law", "agreement", "cells", "heads", "transitions", "laws", *END],
+    "dense": ["law", "cells", "heads", "transitions", "laws", "agreement", *END],
+    "messages": ["law", "cells", "heads", "transitions", "laws", "agreement", *END],
     "side-by-side": ["cells", "laws", "differences", "files"],
     "transformers-side-by-side": ["splits", "differences", "files"],
 }
