@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 MADE_BY = ["engine", "device", "versions"]
 ROUNDING = 1e-4
 """Relative difference of two engines' numbers that is rounding: what engines are held to."""
-COMPARED = [*RESULTS, *MADE_BY, "run_id", "finished_at"]
+ADDRESS = ["cell_id", "h", "d_k", "d_vo", "seed"]
+"""What tells runs apart, as ``run_id`` does; a wrong row may have made that up."""
+COMPARED = [*RESULTS, *MADE_BY, *ADDRESS, "run_id", "finished_at"]
 """Columns that tell rows of one run apart."""
 
 
@@ -31,15 +33,15 @@ def once_each(runs: pd.DataFrame) -> tuple[pd.DataFrame, set[str]]:
         runs: the columns ``COMPARED``, and any others of ``RUNS``.
 
     Returns:
-        The rows, with the index that they had, and the runs that have none, since their successes
-        contradict each other.
+        The rows, with the index that they had, and the run_id of those that have none, since
+        their successes contradict each other.
     """
     in_order = runs.assign(_failed=runs["stop_reason"] == "failed").sort_values(
         ["_failed", "finished_at"]
     )
-    again = in_order[in_order.duplicated("run_id", keep=False) & ~in_order["_failed"]]
+    again = in_order[in_order.duplicated(ADDRESS, keep=False) & ~in_order["_failed"]]
     conflicting = _contradicted(again) if len(again) else set()
-    kept = in_order.drop_duplicates("run_id").drop(columns="_failed")
+    kept = in_order.drop_duplicates(ADDRESS).drop(columns="_failed")
     return kept[~kept["run_id"].isin(conflicting)], conflicting
 
 
@@ -50,8 +52,9 @@ def agree(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 def _contradicted(rows: pd.DataFrame) -> set[str]:
     """The runs of which a row has another result than the run's first row."""
-    first = rows.drop_duplicates("run_id").set_index("run_id", drop=False).loc[rows["run_id"]]
-    first = first.set_axis(rows.index)
+    run = rows.groupby(ADDRESS, dropna=False).ngroup()
+    first = rows.groupby(run).nth(0).set_axis(run.drop_duplicates())
+    first = first.loc[run].set_axis(rows.index)
     elsewhere = (rows[MADE_BY] != first[MADE_BY]).any(axis=1)
     differs = elsewhere & False
     for name in RESULTS:
@@ -60,4 +63,4 @@ def _contradicted(rows: pd.DataFrame) -> set[str]:
         if pa.types.is_floating(RUNS.field(name).type):
             is_same |= elsewhere & ((one - other).abs() <= ROUNDING * other.abs())
         differs |= ~is_same
-    return set(rows.loc[differs, "run_id"])
+    return set(rows.loc[run.isin(run[differs]), "run_id"])

@@ -98,6 +98,13 @@ def test_every_run_with_one_result_comes_back_once_from_any_parts(
     assert n_parts <= max(above, 1)
 
 
+def test_a_row_with_an_address_made_up_contradicts_that_of_its_run(tmp_path: Path) -> None:
+    store = store_of(tmp_path, 0, 1)
+    store.append([run_row(seed=0, minute=-9) | {"run_id": "0" * 32, "score": 0.1}])
+    assert list(store.runs()["seed"]) == [1]
+    assert store.conflicting == {run_row(seed=0)["run_id"], "0" * 32}
+
+
 def test_runs_come_in_the_order_of_their_cells_and_widths(tmp_path: Path) -> None:
     keys = [(OTHER, 1, 2, 0), (CELL, 2, 1, 0), (CELL, 1, 10, 1), (CELL, 1, 10, 0), (CELL, 1, 9, 0)]
     rows = [run_row(h, d_k, seed, cell) for cell, h, d_k, seed in keys]
