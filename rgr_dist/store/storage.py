@@ -102,6 +102,8 @@ class Storage:
                     return bytes(file.read())
             except FileNotFoundError:
                 return None
+            except MemoryError:
+                raise OSError(f"{relative} does not fit in memory") from None
 
     def write_text(self, relative: str, text: str) -> None:
         """Store a text file, such as ``studies/<name>/study.yaml``.

@@ -108,6 +108,16 @@ def test_checking_leaves_nothing_that_was_not_there(tmp_path: Path, there: list[
     assert tree(tmp_path) == before
 
 
+def test_a_file_larger_than_any_memory_is_told_in_one_line(tmp_path: Path) -> None:
+    Store(tmp_path).append([run_row()])
+    with (tmp_path / "runs/part-9.parquet").open("wb") as part:
+        part.truncate(2**42)
+    with pytest.raises(StoreError) as caught:
+        Store(tmp_path).runs()
+    why = "runs/part-9.parquet does not fit in memory"
+    assert str(caught.value) == f"--out {tmp_path}: cannot be read: {why}"
+
+
 def test_where_a_file_lies_is_told_as_a_path_or_a_uri_with_its_options(tmp_path: Path) -> None:
     store, page = Store(f"{tmp_path}/store/"), "studies/s/report/index.html"
     store.write_bytes(page, b"\x00\xff", sync=False)
