@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import resource
 from pathlib import Path
 
 import pytest
@@ -112,8 +113,14 @@ def test_a_file_larger_than_any_memory_is_told_in_one_line(tmp_path: Path) -> No
     Store(tmp_path).append([run_row()])
     with (tmp_path / "runs/part-9.parquet").open("wb") as part:
         part.truncate(2**42)
-    with pytest.raises(StoreError) as caught:
-        Store(tmp_path).runs()
+    taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (taken + 2**31, before[1]))
+    try:
+        with pytest.raises(StoreError) as caught:
+            Store(tmp_path).runs()
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
     why = "runs/part-9.parquet does not fit in memory"
     assert str(caught.value) == f"--out {tmp_path}: cannot be read: {why}"
 
