@@ -35,12 +35,8 @@ class Kind:
 
 
 TEXT, YES_NO = Kind(pa.string()), Kind(pa.bool_())
-INT, LONG, SIZE, STEPS = (
-    Kind(pa.int32()),
-    Kind(pa.int64()),
-    Kind(pa.int32(), 1),
-    Kind(pa.int64(), 1),
-)
+INT, LONG = Kind(pa.int32()), Kind(pa.int64())
+SIZE, STEPS = Kind(pa.int32(), 1), Kind(pa.int64(), 1)
 REAL, SHARE = Kind(pa.float64(), -float_info.max, float_info.max), Kind(pa.float64(), 0, 1)
 SCORE, SECONDS = Kind(pa.float64(), 0, float_info.max), Kind(pa.float64(), 0, 1e9)
 TIME = Kind(pa.timestamp("us", tz="UTC"), 0, 253_402_300_799e6)
@@ -109,7 +105,6 @@ RESULTS = (
     "rank_logits", "rank_argmax", "by_tau", "steps", "stop_reason",
 )  # fmt: skip
 """Columns of ``RUNS`` that a run's training gives: the same whoever trains it, and when."""
-STOP_REASONS = ("converged", "max_steps", "diverged", "failed")
 SINCE_VERSION = {"null_rate": 2, "trained_to": 3} | dict.fromkeys(OF_FACTS, 4)
 """The version that added a column to ``RUNS``; the others were in the first."""
 
