@@ -65,6 +65,9 @@ class Silent:
     def say(self, text: str) -> None:
         """Nothing."""
 
+    def warn(self, text: str) -> None:
+        """Nothing."""
+
     def update(self, study: Study, portfolio: Portfolio, summary: Summary) -> None:
         """Nothing."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from rgr_dist.analysis.report.report_cache import Written, digest_of, keep, orig
 from rgr_dist.analysis.splits import findings as accuracy
 from rgr_dist.analysis.splits.accuracy import splits_of
 from rgr_dist.analysis.thresholds.best import best_of
-from rgr_dist.store.storage import StoreError, short, write_atomically
+from rgr_dist.store.storage import write_atomically
 from rgr_dist.store.store import Store
 
 
@@ -115,14 +114,9 @@ def place(page: str, files: dict[str, bytes], store: Store, folder: str) -> str:
     Raises:
         StoreError: the store cannot be written to.
     """
-    if store.local_path is not None:
-        try:
-            return str(write_page(page, files, store.local_path / folder))
-        except OSError as error:
-            raise StoreError(f"{store.root}: cannot store the report: {short(error)}") from None
-    with tempfile.TemporaryDirectory() as local:
-        write_page(page, files, Path(local))
-        return f"{store.upload(Path(local), folder)}/index.html"
+    for name, file in (files | {"index.html": page.encode()}).items():
+        store.write_bytes(f"{folder}/{name}", file, sync=False)
+    return store.address(f"{folder}/index.html")
 
 
 def files_of(content: list[Section]) -> dict[str, bytes]:

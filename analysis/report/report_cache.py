@@ -63,15 +63,7 @@ def written_before(results: StudyResults, store: Store) -> Written | None:
     is_whole = all(_stored(store, name) == digest for name, digest in kept.files.items())
     if kept.origin != origin or not is_whole:
         return None
-    return replace(kept, address=page_of(study, store))
-
-
-def page_of(study: str, store: Store) -> str:
-    """The address of a study's page."""
-    page = f"studies/{study}/report/index.html"
-    if store.local_path is not None:
-        return str(store.local_path / page)
-    return f"{store.root.rstrip('/')}/{page}"
+    return replace(kept, address=store.address(f"studies/{study}/report/index.html"))
 
 
 def origin_of(results: StudyResults, store: Store) -> str | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import nullcontext
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -24,11 +25,11 @@ def verify(
     from rgr_dist.store import verify as check
     from rgr_dist.store.store import Store
 
-    store = Store(out)
+    store, trained = Store(out), 0
     with store.held(f"rgr verify --out {out} --repair") if repair else nullcontext():
         found = check.verify(store)
         if repair:
-            check.repair(store, found)
+            trained = check.repair(store, found, _trained_again)
     if not (found.parts or found.problems or store.studies()):
         raise UserError(f"--out {out}: there is no store; give the folder or URI of one")
     rows = [vars(problem) for problem in found.problems]
@@ -44,9 +45,10 @@ def verify(
         return
     files = len({row["file"] for row in rows})
     if repair:
+        kept = f"; {plural(trained, 'run')} trained again, and what that confirms is kept"
         say_error(
-            f"{plural(files, 'file')} moved to damaged/ in {out}; rgr run trains or writes again "
-            "what was in them"
+            f"{plural(files, 'file')} moved to damaged/ in {out}{kept if trained else ''}; rgr run "
+            "trains or writes again what else was in them"
         )
         return
     say_error(
@@ -54,3 +56,10 @@ def verify(
         f"rgr verify --out {out} --repair"
     )
     raise typer.Exit(EXIT_FAILED_RUNS)
+
+
+def _trained_again(row: Mapping[str, Any]) -> dict[str, Any] | None:
+    from rgr_dist.running.worker import trained_again
+
+    say_error(f"training run {row['run_id']} again, which has several results")
+    return trained_again(row)

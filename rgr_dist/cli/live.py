@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rgr_dist.analysis.wording import duration, plural, rough_time
+from rgr_dist.cli.options import say_error
 from rgr_dist.planning.brackets import MEANINGS, Sign, accuracy_sign, bracket_sign
 from rgr_dist.planning.forecast import MULTIPLY_ADDS_PER_SECOND, Forecast, Played, forecast
 from rgr_dist.planning.portfolio import shown_arms
@@ -60,6 +61,10 @@ class LiveView:
     def say(self, text: str) -> None:
         """Print a line above the table."""
         self.console.print(text, highlight=False, soft_wrap=True)
+
+    def warn(self, text: str) -> None:
+        """Print a line on standard error."""
+        say_error(text)
 
     def update(self, study: Study, portfolio: Portfolio, summary: Summary) -> None:
         """Draw the state of the study, unless it was drawn a moment ago."""

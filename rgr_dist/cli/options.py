@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
 
@@ -43,7 +43,7 @@ EngineName = Annotated[str, typer.Option(help="auto, or an engine's name.")]
 
 @contextmanager
 def opened(study: str, overrides: Sequence[str] | None, out: str) -> Iterator[tuple[Study, Store]]:
-    """The study and its store; ends with a line for each part that could not be read.
+    """The study and its store; ends with a line for each part or run that was left out.
 
     Raises:
         StudyError: the study is unknown, unreadable or not valid.
@@ -54,8 +54,13 @@ def opened(study: str, overrides: Sequence[str] | None, out: str) -> Iterator[tu
 
     store = Store(out)
     yield load_study(study, overrides or ()), store
-    for path, why in store.damaged.items():
-        say_error(f"{Path(path).name} in {store.root} is damaged and was left out: {why}")
+    for line in store.left_out:
+        say_error(line)
+
+
+def held(store: Store, does: str, address: str) -> AbstractContextManager[None]:
+    """Have a command hold a store before it does anything else; at ray:// its driver there does."""
+    return nullcontext() if address.startswith("ray://") else store.held(does)
 
 
 def no_runs(study: str, out: str) -> str:

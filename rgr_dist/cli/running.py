@@ -19,6 +19,7 @@ from rgr_dist.cli.options import (
     Set,
     StudyName,
     as_typed,
+    held,
     no_runs,
     opened,
     say_error,
@@ -104,12 +105,8 @@ def run(
     ] = False,
 ) -> None:
     """Run what is missing of a study, then write its report. Run it again to resume or extend."""
-    from rich.console import Console
-
-    from rgr_dist.cli.live import LiveView
     from rgr_dist.engines.choose import check_engine
     from rgr_dist.running.execution import Execution
-    from rgr_dist.running.run_study import run_study
     from rgr_dist.store.store import Store
     from rgr_dist.study.from_yaml import load_study
 
@@ -120,16 +117,17 @@ def run(
         from rgr_dist.planning.same_question import check_same_question
 
         check_same_question(resolved, store)
-    console = Console(file=sys.stdout)  # for good: Ray has another one meanwhile
     execution = Execution(cpus, address, engine, gpus, retry_failed)
-    with store.held(f"rgr run {study}"):
-        damaged = store.set_damaged_aside()
-    for part, why in damaged.items():
-        say_error(f"{part}: {why}; moved to damaged/ in {out}, and its runs are trained again")
-    asked = as_typed(study, out, set_)
-    with LiveView(console) as view:
-        summary = run_study(resolved, store, view, execution)
-    _report(resolved, store, console, summary, asked)
+    with held(store, f"rgr run {study}", address):
+        from rich.console import Console
+
+        from rgr_dist.cli.live import LiveView
+        from rgr_dist.running.run_study import run_study
+
+        console = Console(file=sys.stdout)  # for good: Ray has another one meanwhile
+        with LiveView(console) as view:
+            summary = run_study(resolved, store, view, execution)
+        _report(resolved, store, console, summary, as_typed(study, out, set_))
 
 
 def _report(study: Study, store: Store, console: Console, summary: Summary, asked: str) -> None:

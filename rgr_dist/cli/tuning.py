@@ -19,6 +19,7 @@ from rgr_dist.cli.options import (
     Out,
     Set,
     StudyName,
+    held,
     opened,
     say_error,
 )
@@ -49,7 +50,6 @@ def tune(
     from rgr_dist.planning.portfolio import stored_search
     from rgr_dist.running.execution import Execution
     from rgr_dist.study.select import cells_named, heads_named
-    from rgr_dist.tuning.driver import tune_protocol
     from rgr_dist.tuning.training_protocol import Tuning, flags, probes_to_tune
 
     with opened(study, set_, out) as (resolved, store):
@@ -62,7 +62,10 @@ def tune(
         portfolio = stored_search(resolved, store).portfolio
     probes = probes_to_tune(portfolio, cells, listed, D_K)
     tuning = Tuning(resolved, store, probes, trials, seed)
-    tuned = tune_protocol(tuning, say_error, Execution(cpus, address, engine))
+    with held(store, f"rgr tune {study}", address):
+        from rgr_dist.tuning.driver import tune_protocol
+
+        tuned = tune_protocol(tuning, say_error, Execution(cpus, address, engine))
     facts = {
         "training": tuned.training,
         "score": tuned.score,

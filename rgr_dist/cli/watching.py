@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache, partial
+from socket import SHUT_RDWR, socket
 from threading import Lock
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from rgr_dist.study.study import Study
 
 HOST = "127.0.0.1"
+ASK_WITHIN = 5.0
+"""Seconds that a reader may be silent before it has asked."""
+MOST_READERS = 8
 REFRESH = """
 setInterval(async () => {
   try {
@@ -94,6 +98,22 @@ def make_server(study: Study, store: Store, port: int) -> ThreadingHTTPServer:
     """
     from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+    class Server(ThreadingHTTPServer):
+        """Serves so many readers at once; the first of them gives way to one more."""
+
+        readers: ClassVar[list[socket]] = []
+
+        def process_request(self, request: Any, client_address: Any) -> None:
+            self.readers.append(request)
+            for reader in self.readers[:-MOST_READERS]:
+                with suppress(OSError):  # it has just been served
+                    reader.shutdown(SHUT_RDWR)
+            super().process_request(request, client_address)
+
+        def shutdown_request(self, request: Any) -> None:
+            self.readers.remove(request)
+            super().shutdown_request(request)
+
     one_at_a_time = Lock()
     page_of = lru_cache(maxsize=1)(partial(_page, study, store))
 
@@ -102,6 +122,8 @@ def make_server(study: Study, store: Store, port: int) -> ThreadingHTTPServer:
             return page_of(store.version())
 
     class Handler(BaseHTTPRequestHandler):
+        timeout = ASK_WITHIN
+
         def do_GET(self) -> None:
             host = self.headers.get("Host", "").rpartition(":")[0]
             if host not in (HOST, "localhost"):  # a name that somebody points at this machine
@@ -132,4 +154,4 @@ def make_server(study: Study, store: Store, port: int) -> ThreadingHTTPServer:
         def log_message(self, *_: object) -> None:
             """Nothing: a line a request helps nobody."""
 
-    return ThreadingHTTPServer((HOST, port), Handler)
+    return Server((HOST, port), Handler)

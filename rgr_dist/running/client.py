@@ -41,6 +41,8 @@ def drive_from_inside(
     address = execution.address
     check_shared(store, address)
     search = stored_search(study, store, execution.retry_failed)
+    for line in store.left_out:
+        view.warn(line)
     before, work_before = search.runs, work_done(search.runs, study)
     summary = Summary()
     with connect(address, execution.cpus) as workers:

@@ -71,6 +71,9 @@ class View(Protocol):
     def say(self, text: str) -> None:
         """Show a line of its own."""
 
+    def warn(self, text: str) -> None:
+        """Show a line about what is wrong with the store."""
+
     def update(self, study: Study, portfolio: Portfolio, summary: Summary) -> None:
         """Called after every wave and about once a second."""
 
@@ -79,6 +82,9 @@ class Silent:
     """A view that shows nothing."""
 
     def say(self, text: str) -> None:
+        """Show nothing."""
+
+    def warn(self, text: str) -> None:
         """Show nothing."""
 
     def update(self, study: Study, portfolio: Portfolio, summary: Summary) -> None:

@@ -55,6 +55,8 @@ def run_study(
         return drive_from_inside(run_study, study, store, view, execution)
     shortest = shortest_limit()  # an invalid one is refused before anything starts
     with store.held(f"rgr run {study.name}"):
+        for line in store.set_damaged_aside():
+            view.warn(line)
         search = stored_search(study, store, execution.retry_failed)
         summary = Summary(started=time.monotonic())
         is_left = not search.portfolio.is_done

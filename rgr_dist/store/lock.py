@@ -1,27 +1,33 @@
 """A store's lock: one driver writes it at a time, and says in ``drivers/`` who it is.
 
-A driver writes its file, then lists the folder. If it sees nobody else it holds the lock; if it
-sees somebody who lives it takes its file away again. Of two that come at once the later listing
-sees the earlier file, so that never both hold it. That needs no conditional write, only that
-a listing shows what was written before: true of local disks, NFS, S3, Google's and Azure's storage.
+A driver writes its file, then lists the folder until it sees nobody else: then it holds the lock,
+and says so in its file. It gives up once it sees one that holds the lock, or one that came too and
+whose file sorts before its own; it waits for those that sort after it to hold the lock or give up.
+So of drivers that come at once one stays: the first by name, or one that had seen nobody before. Of
+any two the later listing sees the earlier file, so that never both hold it. That needs no
+conditional write, only that a listing shows what was written before: true of local disks, NFS, S3,
+Google's and Azure's storage.
 
 A holder on this machine is given up once its process has ended. One elsewhere is given up once it
-has not renewed its file for ``SILENT_AFTER`` seconds, on the clock of the storage.
+has not renewed its file for ``SILENT_AFTER`` seconds, on the clock of the storage. A file that says
+of nobody is waited for until a living driver would have renewed it, and what is no file is ignored.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import platform
-import random
 import threading
 import time
 import uuid
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated
+
+import pyarrow.fs as pafs
+from pydantic import Field, TypeAdapter
 
 from rgr_dist.store.storage import Storage, StoreError
 
@@ -29,8 +35,8 @@ RENEW_EVERY = 10.0
 """Seconds between renewals of a holder's file."""
 SILENT_AFTER = 60.0
 """Seconds without a renewal after which a holder on another machine counts as dead."""
-TRIES = 20
-"""Times to try while others come and go, none of them holding the lock."""
+LOOK_EVERY = 0.05
+"""Seconds between looks at drivers that came at the same time."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +54,7 @@ class Driver:
     does: str
     host: str
     machine: str
-    process: int
+    process: Annotated[int, Field(ge=0, lt=2**31)]
     born: str
     since: str
     holds: bool = False
@@ -61,21 +67,29 @@ class Driver:
 
     @staticmethod
     def of_json(text: str) -> Driver:
-        """Whom a file names; somebody unknown and elsewhere where it cannot be read."""
+        """Whom a file names; ``UNKNOWN`` where it is damaged."""
         try:
-            return Driver(**json.loads(text))
-        except (ValueError, TypeError):
-            return Driver("another rgr", "unknown", "", 0, "", "unknown", holds=True)
+            return AS_JSON.validate_json(text)
+        except ValueError:
+            return UNKNOWN
 
     def to_json(self) -> str:
         """The text of its file."""
-        return json.dumps(asdict(self), indent=2) + "\n"
+        return AS_JSON.dump_json(self, indent=2).decode() + "\n"
 
     def has_gone(self, silent_for: float) -> bool:
-        """Whether its process has ended, or it is elsewhere and was silent for too long."""
+        """Whether its process has ended, or it is elsewhere and was silent for too long.
+
+        Args:
+            silent_for: seconds since its file was written; far below 0, where a clock was wrong.
+        """
         if self.machine == machine():
             return not is_running(self.process, self.born)
-        return silent_for > SILENT_AFTER
+        return abs(silent_for) > (2 * RENEW_EVERY if self is UNKNOWN else SILENT_AFTER)
+
+
+AS_JSON = TypeAdapter(Driver)
+UNKNOWN = Driver("another rgr", "a machine that its file does not tell", "", 0, "", "unknown")
 
 
 def machine() -> str:
@@ -118,7 +132,8 @@ class Lock:
     def __init__(self, storage: Storage, does: str) -> None:
         self._storage, self._driver = storage, Driver.here(does)
         self._name = f"{uuid.uuid4().hex[:12]}.json"
-        self._is_lost = False
+        self._path = f"drivers/{self._name}"
+        self._lost = ""
         self._ended = threading.Event()
         self._renewing = threading.Thread(target=self._renew, daemon=True)
 
@@ -128,35 +143,32 @@ class Lock:
         Raises:
             StoreError: another driver holds it; the message says who, since when, and what to do.
         """
-        for _ in range(TRIES):
-            try:
-                self._say(holds=False)
-                others = self._living_others()
-                if not others:
-                    self._say(holds=True)
-                    self._renewing.start()
-                    return
-            except BaseException:
-                self._storage.remove(self._path)
-                raise
+        try:
+            self._say(holds=False)
+            came = time.monotonic()
+            # Twice: a listing may miss a file that is written anew meanwhile.
+            while others := self._living_others(came) or self._living_others(came):
+                known = {name: driver for name, driver in others.items() if driver is not UNKNOWN}
+                for name, driver in known.items():
+                    if driver.holds or name < self._name:
+                        raise self._taken_by(driver)
+                if time.monotonic() - came > 3 * RENEW_EVERY:
+                    raise self._taken_by(next(iter(known.values()), UNKNOWN))
+                time.sleep(LOOK_EVERY)
+            self._say(holds=True)
+            self._renewing.start()
+        except BaseException:
             self._storage.remove(self._path)
-            holder = next((other for other in others if other.holds), None)
-            if holder is not None:
-                raise self._taken_by(holder)
-            time.sleep(random.uniform(0.05, 0.5))  # two came at once: let one of them be first
-        raise self._taken_by(others[0])
+            raise
 
     def check(self) -> None:
-        """Make sure that no other driver has taken over since.
+        """Make sure that this driver holds the store still.
 
         Raises:
-            StoreError: one has, as this process was silent for too long.
+            StoreError: it does not; the message says why.
         """
-        if self._is_lost:
-            raise StoreError(
-                "another driver has taken the store over, since this one gave no sign of life for "
-                f"{SILENT_AFTER:.0f} s: asleep, or cut off from the store; run it again"
-            )
+        if self._lost:
+            raise StoreError(f"--out {self._storage.root}: {self._lost}; run it again")
 
     def release(self) -> None:
         """Give the lock up."""
@@ -165,32 +177,40 @@ class Lock:
         with suppress(StoreError):  # it will be known by its process, or by silence
             self._storage.remove(self._path)
 
-    @property
-    def _path(self) -> str:
-        return f"drivers/{self._name}"
-
     def _say(self, holds: bool) -> None:
         self._storage.write_text(self._path, replace(self._driver, holds=holds).to_json())
+        self._said = time.time()
 
     def _written(self) -> dict[str, datetime | None]:
         """When the file of each driver was last written, by its name."""
-        files = self._storage.files("drivers")
-        return {file.base_name: file.mtime for file in files if file.base_name.endswith(".json")}
+        return {
+            file.base_name: file.mtime
+            for file in self._storage.files("drivers")
+            if file.base_name.endswith(".json") and file.type == pafs.FileType.File
+        }
 
-    def _living_others(self) -> list[Driver]:
-        """The other drivers that live; the files of those that have gone are removed."""
-        written = self._written()
-        now, living = written.get(self._name), []
+    def _living_others(self, came: float) -> dict[str, Driver]:
+        """The other drivers that live, by file; the files of those that have gone are removed.
+
+        Args:
+            came: when this one wrote its file, on ``time.monotonic``'s clock.
+        """
+        written, living = self._written(), {}
+        began = written.pop(self._name, None)
         for name, at in written.items():
             path = f"drivers/{name}"
-            text = None if name == self._name else self._storage.read_text(path)
+            text = self._storage.read_text(path)
             if text is None:
                 continue
             driver = Driver.of_json(text)
-            if driver.has_gone((now - at).total_seconds() if now and at else 0.0):
-                self._storage.remove(path)
+            silent_for = 0.0
+            if began and at:
+                silent_for = (began - at).total_seconds() + time.monotonic() - came
+            if driver.has_gone(silent_for):
+                with suppress(StoreError):  # it is another user's
+                    self._storage.remove(path)
             else:
-                living.append(driver)
+                living[name] = driver
         return living
 
     def _taken_by(self, other: Driver) -> StoreError:
@@ -206,7 +226,17 @@ class Lock:
     def _renew(self) -> None:
         while not self._ended.wait(RENEW_EVERY):
             with suppress(StoreError):  # the next time may do
-                if self._name not in self._written():
-                    self._is_lost = True
-                    return
-                self._say(holds=True)
+                if self._name in self._written():
+                    self._say(holds=True)
+                    continue
+                self._lost = (
+                    f"{self._path} is gone, by which this command held it: the store was deleted "
+                    "or moved meanwhile"
+                )
+                silent_for = time.time() - self._said
+                if silent_for > SILENT_AFTER:
+                    self._lost = (
+                        "another driver has taken it over, since this one gave no sign of life for "
+                        f"{silent_for:.0f} s: asleep, or cut off from the store"
+                    )
+                return

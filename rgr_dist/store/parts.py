@@ -11,17 +11,22 @@ import io
 import re
 import time
 from collections.abc import Iterable
+from typing import Annotated
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pydantic import Field, TypeAdapter
 
-from rgr_dist.store.schema import KEYS, RUNS, SCHEMA_VERSION, columns_of_version
+from rgr_dist.store.schema import BOUNDS, KEYS, RESULTS, RUNS, SCHEMA_VERSION, columns_of_version
 from rgr_dist.store.storage import StoreError
 from rgr_dist.study.models import MODELS
+from rgr_dist.study.spec import Share
 
 DIGEST_IN_NAME = re.compile(r"-([0-9a-f]{32})\.parquet$")
 """The first 32 hex digits of the SHA-256 of a part, in its name."""
+BY_TAU = TypeAdapter(list[tuple[Share, Share, Annotated[int, Field(ge=0)]]])
+"""What the JSON of ``by_tau`` may be."""
 UNREADABLE = (pa.ArrowException, OSError, ValueError)
 """What ``parse`` raises of a damaged part; the message says how it is damaged."""
 
@@ -94,23 +99,40 @@ def version_of(content: bytes) -> int:
 
 
 def check_values(table: pa.Table) -> None:
-    """Make sure of a table of runs that keys are there and that scores are within bounds.
+    """Make sure of a table of runs that keys are there, and that every value may be what it is.
 
     Raises:
         ValueError: they are not.
     """
-    missing = [key for key in KEYS if key in table.column_names and table[key].null_count]
-    if missing:
-        raise ValueError(f"a row without {missing[0]}")
-    if not {"model", "score", "stop_reason"} <= set(table.column_names):
+    table.validate(full=True)  # text that is no UTF-8
+    for name in table.column_names:
+        values = table[name]
+        if name in KEYS and values.null_count:
+            raise ValueError(f"a row without {name}")
+        if (kind := BOUNDS.get(name)) is not None:
+            is_time = pa.types.is_timestamp(values.type)
+            values = values.cast(pa.int64()) if is_time else values
+            numbers = values.cast(pa.float64(), safe=False)
+            is_enough = pc.greater_equal(numbers, kind.least)
+            fits = pc.and_(is_enough, pc.less_equal(numbers, kind.most))
+            _check(fits, f"{name} is outside its bounds")
+    if not {"model", *RESULTS} <= set(table.column_names):
         return
-    score, minimised = pc.field("score"), [name for name in MODELS if MODELS[name].minimised]
-    too_large = (score > 1) & ~pc.field("model").isin(minimised)
-    if table.filter(~(score >= 0) | too_large).num_rows:
-        raise ValueError("a score is outside its bounds")
-    has_none = pc.field("stop_reason").isin(["diverged", "failed"])
-    if table.filter(score.is_null() & ~has_none).num_rows:
-        raise ValueError("a run that ended has no score")
+    is_error = pc.is_in(table["model"], pa.array(n for n in MODELS if MODELS[n].minimised))
+    for name in "score", "val_score":
+        is_share = pc.less_equal(table[name], 1.0)
+        _check(pc.or_(is_share, is_error), f"{name} is outside its bounds")
+    has_none = pc.is_in(table["stop_reason"], pa.array(["diverged", "failed"]))
+    has_ended = pc.is_in(table["stop_reason"], pa.array(["converged", "max_steps"]))
+    _check(pc.or_(has_none, has_ended), "a stop_reason that there is not")
+    _check(pc.or_(has_none, pc.is_valid(table["score"])), "a run that ended has no score")
+    for text in pc.unique(table["by_tau"]).drop_null().to_pylist():
+        BY_TAU.validate_json(text)
+
+
+def _check(holds: pa.ChunkedArray, fault: str) -> None:
+    if not pc.all(holds, min_count=0).as_py():  # null is no fault
+        raise ValueError(fault)
 
 
 def _digest(content: bytes) -> str:

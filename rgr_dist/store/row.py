@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from rgr_dist.store.schema import RUNS
+from rgr_dist.store.schema import RESULTS, RUNS
 from rgr_dist.study.cell import Cell, Run
 
 LOST = "the worker died on every attempt: killed, or it could not start"
@@ -22,10 +22,7 @@ OVERDUE = (
     "the worker gave no answer in time on every attempt, and was ended: stopped, cut off, or far "
     "slower than before; RGR_LEASE_SECONDS gives it longer"
 )
-ENDED = (
-    "score", "val_score", "threshold_tau", "null_rate", "argmax_accuracy", "softmax_accuracy",
-    "rank_logits", "rank_argmax", "by_tau", "steps", "stop_reason", "error", "seconds",
-)  # fmt: skip
+ENDED = (*RESULTS, "error", "seconds")
 """Columns that say how a run ended."""
 FAILED = dict.fromkeys(ENDED) | {"steps": 0, "stop_reason": "failed", "seconds": 0.0}
 """How a run ended that never trained."""
@@ -50,12 +47,7 @@ def run_row(
     row = {
         "run_id": run.run_id,
         **cell_columns(cell),
-        "h": run.h,
-        "d_k": run.d_k,
-        "D_K": run.D_K,
-        "d_vo": run.d_vo,
-        "D_V": run.D_V,
-        "seed": run.seed,
+        **{name: getattr(run, name) for name in ("h", "d_k", "D_K", "d_vo", "D_V", "seed")},
         "trained_to": trained_to or cell.training.max_steps,
         **{name: ended[name] for name in ENDED},
         "engine": engine,

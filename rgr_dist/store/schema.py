@@ -7,7 +7,12 @@ belong to one study and can be rebuilt from the runs and the study file alone. `
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from sys import float_info
+
 import pyarrow as pa
+
+from rgr_dist.study.spec import LARGEST_COUNT
 
 SCHEMA_VERSION = 4
 """Raise it whenever columns change, so that no older rgr-dist rewrites parts without the new ones.
@@ -20,40 +25,54 @@ of ``longer``. 4 added the columns of facts, which are null for every other mode
 """
 
 
-TEXT, INT, LONG, REAL, YES_NO = pa.string(), pa.int32(), pa.int64(), pa.float64(), pa.bool_()
+@dataclass(frozen=True)
+class Kind:
+    """What a column may hold: its type, and the least and the most of its numbers."""
+
+    type: pa.DataType
+    least: float = 0.0
+    most: float = LARGEST_COUNT
 
 
-def _table(name: str, *columns: tuple[str, pa.DataType, str]) -> pa.Schema:
-    fields = [pa.field(column, kind, metadata={"about": about}) for column, kind, about in columns]
+TEXT, YES_NO = Kind(pa.string()), Kind(pa.bool_())
+INT, LONG = Kind(pa.int32()), Kind(pa.int64())
+SIZE, STEPS = Kind(pa.int32(), 1), Kind(pa.int64(), 1)
+REAL, SHARE = Kind(pa.float64(), -float_info.max, float_info.max), Kind(pa.float64(), 0, 1)
+SCORE, SECONDS = Kind(pa.float64(), 0, float_info.max), Kind(pa.float64(), 0, 1e9)
+TIME = Kind(pa.timestamp("us", tz="UTC"), 0, 253_402_300_799e6)
+"""A time up to the end of the year 9999."""
+
+
+def _table(name: str, *columns: tuple[str, Kind, str]) -> pa.Schema:
+    fields = [pa.field(name, kind.type, metadata={"about": about}) for name, kind, about in columns]
     return pa.schema(fields, metadata={"table": name, "version": str(SCHEMA_VERSION)})
 
 
-RUNS = _table(
-    "runs",
+COLUMNS_OF_RUNS = (
     ("run_id", TEXT, "hash of config; the run's address"),
     ("cell_id", TEXT, "hash of the cell's part of config"),
     ("model", TEXT, "model variant"),
     ("graph", TEXT, "graph family; of facts the database's"),
     ("degree", INT, "largest out-degree; r in an r-regular graph"),
     ("embedding", TEXT, "embedding family"),
-    ("m", INT, "items; of facts the triples"),
-    ("d_model", INT, "embedding width"),
-    ("h", INT, "heads"),
-    ("d_k", INT, "key width of a head; d_qk of facts"),
-    ("D_K", INT, "total key width, h * d_k"),
-    ("d_vo", INT, "value width of a head of facts"),
-    ("D_V", INT, "total value width of facts, h * d_vo"),
+    ("m", SIZE, "items; of facts the triples"),
+    ("d_model", SIZE, "embedding width"),
+    ("h", SIZE, "heads"),
+    ("d_k", SIZE, "key width of a head; d_qk of facts"),
+    ("D_K", SIZE, "total key width, h * d_k"),
+    ("d_vo", SIZE, "value width of a head of facts"),
+    ("D_V", SIZE, "total value width of facts, h * d_vo"),
     ("seed", INT, "seed; pairs runs across h and d_k of a cell"),
-    ("context_length", INT, "items in a context, l; pairs of items for the transformer"),
-    ("positive_rate", REAL, "target-in-context rate, rho; unused by the transformer"),
-    ("max_steps", LONG, "step limit, contexts or batches"),
-    ("trained_to", LONG, "step limit of the training that it was read off; max_steps of its own"),
-    ("score", REAL, "test micro-F1; transformer, facts: accuracy; value: mean squared error"),
-    ("val_score", REAL, "the same on validation, at the last check; transformer: the best"),
+    ("context_length", SIZE, "items in a context, l; pairs of items for the transformer"),
+    ("positive_rate", SHARE, "target-in-context rate, rho; unused by the transformer"),
+    ("max_steps", STEPS, "step limit, contexts or batches"),
+    ("trained_to", STEPS, "step limit of the training that it was read off; max_steps of its own"),
+    ("score", SCORE, "test micro-F1; transformer, facts: accuracy; value: mean squared error"),
+    ("val_score", SCORE, "the same on validation, at the last check; transformer: the best"),
     ("threshold_tau", REAL, "learned decision threshold tau; null without one"),
-    ("null_rate", REAL, "share of the transformer's test queries answered with NULL"),
-    ("argmax_accuracy", REAL, "of facts: share of triples whose value has the top logit"),
-    ("softmax_accuracy", REAL, "of facts: share whose value has a probability of tau"),
+    ("null_rate", SHARE, "share of the transformer's test queries answered with NULL"),
+    ("argmax_accuracy", SHARE, "of facts: share of triples whose value has the top logit"),
+    ("softmax_accuracy", SHARE, "of facts: share whose value has a probability of tau"),
     ("rank_logits", INT, "of facts: largest rank of an unfolding of the logits L"),
     ("rank_argmax", INT, "of facts: the same of the 0/1 tensor argmax(L)"),
     ("by_tau", TEXT, "of facts, JSON: [tau, accuracy, the same of softmax>=tau(L)], each"),
@@ -62,12 +81,15 @@ RUNS = _table(
     ("error", TEXT, "what failed; null unless stop_reason is failed"),
     ("engine", TEXT, "engine that trained the run"),
     ("device", TEXT, "cpu or cuda, and the processor's name"),
-    ("seconds", REAL, "share of its program's wall time, s; 0 where read off another run"),
-    ("finished_at", pa.timestamp("us", tz="UTC"), "when the run ended"),
+    ("seconds", SECONDS, "share of its program's wall time, s; 0 where read off another run"),
+    ("finished_at", TIME, "when the run ended"),
     ("versions", TEXT, "rgr-dist, torch, numpy and numba versions"),
     ("git_revision", TEXT, "source revision, where known"),
     ("config", TEXT, "canonical JSON of everything the numbers depend on"),
 )
+RUNS = _table("runs", *COLUMNS_OF_RUNS)
+BOUNDS = {name: kind for name, kind, _ in COLUMNS_OF_RUNS if kind is not TEXT}
+"""Between what the numbers of ``RUNS`` are; scores that are shares are at most 1."""
 
 KEYS = (
     "run_id", "cell_id", "model", "graph", "degree", "embedding", "m", "d_model", "h", "d_k",
@@ -78,6 +100,11 @@ OF_FACTS = (
     "d_vo", "D_V", "argmax_accuracy", "softmax_accuracy", "rank_logits", "rank_argmax", "by_tau",
 )  # fmt: skip
 """Columns of ``RUNS`` that are null but for model facts."""
+RESULTS = (
+    "score", "val_score", "threshold_tau", "null_rate", "argmax_accuracy", "softmax_accuracy",
+    "rank_logits", "rank_argmax", "by_tau", "steps", "stop_reason",
+)  # fmt: skip
+"""Columns of ``RUNS`` that a run's training gives: the same whoever trains it, and when."""
 SINCE_VERSION = {"null_rate": 2, "trained_to": 3} | dict.fromkeys(OF_FACTS, 4)
 """The version that added a column to ``RUNS``; the others were in the first."""
 

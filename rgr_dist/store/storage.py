@@ -17,6 +17,9 @@ import pyarrow.fs as pafs
 
 from rgr_dist.faults import UserError
 
+TRIES = 20
+"""Times to make a folder that other commands remove as they end."""
+
 
 class StoreError(UserError, RuntimeError):
     """The store cannot be read or written; the message says where and why."""
@@ -85,18 +88,22 @@ class Storage:
             return list(self._fs.get_file_info(selector))
 
     def read_text(self, relative: str) -> str | None:
-        """A stored text file, or None if there is none."""
+        """A stored text file, or None if there is none; what is no UTF-8 in it reads as �."""
         content = self.read_bytes(relative)
-        return None if content is None else content.decode()
+        return None if content is None else content.decode(errors="replace")
 
     def read_bytes(self, relative: str) -> bytes | None:
-        """A stored file, or None if there is none."""
+        """A stored file, or None if there is none: a pipe or a device is none."""
         with self._reported("cannot be read"):
+            if self.local_path is not None and not (self.local_path / relative).is_file():
+                return None
             try:
                 with self._fs.open_input_file(relative) as file:
                     return bytes(file.read())
             except FileNotFoundError:
                 return None
+            except MemoryError:
+                raise OSError(f"{relative} does not fit in memory") from None
 
     def write_text(self, relative: str, text: str) -> None:
         """Store a text file, such as ``studies/<name>/study.yaml``.
@@ -106,23 +113,21 @@ class Storage:
         """
         self.write_bytes(relative, text.encode())
 
-    def write_bytes(self, relative: str, content: bytes) -> None:
-        """Store a file, durably.
+    def write_bytes(self, relative: str, content: bytes, sync: bool = True) -> None:
+        """Store a file; durably, unless a power cut may lose it.
 
         Raises:
             StoreError: it could not be stored.
         """
         with self._reported(f"cannot store {relative}"):
-            self._write(relative, content)
+            self._write(relative, content, sync)
 
-    def upload(self, folder: Path, destination: str) -> str:
-        """Copy a local folder's files into the store; returns their location."""
-        for path in sorted(folder.rglob("*")):
-            if path.is_file():
-                relative = path.relative_to(folder).as_posix()
-                self.write_bytes(f"{destination}/{relative}", path.read_bytes())
+    def address(self, relative: str) -> str:
+        """Where a stored file is: a path, or a URI."""
+        if self.local_path is not None:
+            return str(self.local_path / relative)
         root, mark, options = self.root.partition("?")
-        return f"{root.rstrip('/')}/{destination}{mark}{options}"
+        return f"{root.rstrip('/')}/{relative}{mark}{options}"
 
     def remove(self, relative: str) -> None:
         """Remove a file, if it is there."""
@@ -140,16 +145,20 @@ class Storage:
             self._fs.create_dir("damaged")
             self._fs.move(relative, f"damaged/{name}")
 
-    def _write(self, relative: str, content: bytes) -> None:
-        try:
-            self._put(relative, content)
-        except FileNotFoundError:
-            self._fs.create_dir(relative.rpartition("/")[0])
-            self._put(relative, content)
+    def _write(self, relative: str, content: bytes, sync: bool = True) -> None:
+        for last in (*[False] * TRIES, True):
+            try:
+                self._put(relative, content, sync)
+                return
+            except FileNotFoundError:  # its folder, which another command that ends may remove
+                if last:
+                    raise
+            with suppress(FileNotFoundError):
+                self._fs.create_dir(relative.rpartition("/")[0])
 
-    def _put(self, relative: str, content: bytes) -> None:
+    def _put(self, relative: str, content: bytes, sync: bool) -> None:
         if self.local_path is not None:
-            write_atomically(self.local_path / relative, content)
+            write_atomically(self.local_path / relative, content, sync)
             return
         with self._fs.open_output_stream(relative) as stream:
             stream.write(content)

@@ -5,7 +5,8 @@
     studies/<name>/<table>.parquet     decisions, thresholds, all_pairs
     studies/<name>/report/             the report
 
-A run found in two files counts once. How files are kept is ``storage``.
+A run found in two files counts once, and not at all where they contradict each other (``results``).
+How files are kept is ``storage``.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from rgr_dist.store.lock import Lock
 from rgr_dist.store.parts import UNREADABLE, check_values, is_outdated, parse, part_name, written
+from rgr_dist.store.results import COMPARED, once_each
 from rgr_dist.store.schema import ALL_PAIRS, DECISIONS, RUNS, THRESHOLDS
 from rgr_dist.store.storage import Storage, StoreError, short
 
@@ -39,6 +42,8 @@ class Store(Storage):
     Attributes:
         damaged: why each part was left out that could not be read, by its path in the store, when
             the parts were last read.
+        conflicting: the runs that were left out, when runs were last read: they have several
+            results.
 
     Args:
         root: such as ``results/`` or ``s3://bucket/prefix``.
@@ -50,6 +55,7 @@ class Store(Storage):
     def __init__(self, root: str | Path) -> None:
         super().__init__(root)
         self.damaged: dict[str, str] = {}
+        self.conflicting: set[str] = set()
         self._is_outdated = False
         self._lock: Lock | None = None
 
@@ -57,12 +63,17 @@ class Store(Storage):
     def held(self, does: str) -> Iterator[None]:
         """Be the one driver that writes runs here, where files can be written.
 
+        Within a block in which this object holds the store already, it does nothing.
+
         Args:
             does: the command, for whoever comes meanwhile: ``rgr run base-grid``.
 
         Raises:
             StoreError: another driver holds the store, or it cannot be written.
         """
+        if self._lock is not None:
+            yield
+            return
         self.check_writable()
         lock = Lock(self, does)
         with self.no_new_folders("drivers"):
@@ -74,16 +85,47 @@ class Store(Storage):
                 self._lock = None
                 lock.release()
 
-    def set_damaged_aside(self) -> dict[str, str]:
-        """Move unreadable parts to ``damaged/``, so that other tools can read the folder again.
+    @property
+    def left_out(self) -> list[str]:
+        """What was left out when runs were last read, and why, a line each."""
+        told = [
+            f"{Path(path).name} in {self.root} is damaged and was left out: {why}"
+            for path, why in self.damaged.items()
+        ]
+        if count := len(self.conflicting):
+            told.append(
+                f"{count} run{'s' * (count > 1)} in {self.root} with more than one result: none of "
+                f"them is used; rgr verify --out {self.root} names them"
+            )
+        return told
+
+    def set_damaged_aside(self) -> list[str]:
+        """Move to ``damaged/`` the parts that cannot be read, and rows that contradict each other.
+
+        So other tools can read the folder again, and what was in them is trained again.
 
         Returns:
-            Why each was unreadable, by the name of its file.
+            A line for each part, and one for the rows.
         """
-        self.parts()
+        tables = self.parts()
+        told = [f"{Path(path).name}: {why}; moved" for path, why in self.damaged.items()]
         for path in self.damaged:
             self.set_aside(path)
-        return {Path(path).name: why for path, why in self.damaged.items()}
+        rows = pa.concat_tables([RUNS.empty_table(), *tables.values()]).select(COMPARED)
+        _, conflicting = once_each(rows.to_pandas())
+        if count := len(conflicting):
+            told.append(f"{count} run{'s' * (count > 1)} with more than one result: all moved")
+        for path, table in tables.items():
+            is_sound = pc.invert(pc.is_in(table["run_id"], pa.array(conflicting, pa.string())))
+            if not pc.all(is_sound).as_py():
+                self.replace_part(path, table.filter(is_sound))
+        return [f"{line} to damaged/ in {self.root}, and trained again" for line in told]
+
+    def replace_part(self, path: str, sound: pa.Table) -> None:
+        """Keep these rows of a part in a new one, and move it to ``damaged/``."""
+        if sound.num_rows:
+            self.write_part(sound)
+        self.set_aside(path)
 
     def append(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Store runs durably, as one new part.
@@ -114,19 +156,22 @@ class Store(Storage):
     ) -> pd.DataFrame:
         """Every stored run, once each; a failed try is dropped if another one succeeded.
 
-        Unreadable parts are left out and listed in ``damaged``.
+        Unreadable parts are left out, and runs with several results: ``damaged``, ``conflicting``.
 
         Args:
             cell_ids: only the runs of these cells.
             columns: only these columns; all if not given.
         """
         wanted = None if cell_ids is None else set(cell_ids)
-        schema = RUNS if columns is None else pa.schema([RUNS.field(name) for name in columns])
+        columns = RUNS.names if columns is None else list(columns)
+        schema = pa.schema([field for field in RUNS if field.name in {*columns, *COMPARED}])
         tables = self.parts(wanted, schema).values()
-        frame: pd.DataFrame = pa.concat_tables([schema.empty_table(), *tables]).to_pandas()
-        widths = ["d_vo"] if "d_vo" in frame and frame["d_vo"].notna().any() else []
+        rows: pd.DataFrame = pa.concat_tables([schema.empty_table(), *tables]).to_pandas()
+        kept, self.conflicting = once_each(rows)
+        kept = kept[columns]
+        widths = ["d_vo"] if "d_vo" in kept and kept["d_vo"].notna().any() else []
         order = ["model", "graph", "degree", "m", "d_model", "h", "d_k", *widths, "seed"]
-        return _once_each(frame).sort_values(order, ignore_index=True)
+        return kept.sort_values(order, ignore_index=True)
 
     def parts(
         self, cell_ids: Collection[str] | None = None, schema: pa.Schema = RUNS
@@ -161,14 +206,16 @@ class Store(Storage):
         Tools that read the folder may take its columns from the first part, so all must have the
         same; and what an older rgr-dist wrote has no checksum over the whole file. A crash loses
         nothing: the merged part is complete before the first old one is deleted, and a run in
-        both counts once.
+        both counts once. Rows that contradict each other all stay.
         """
         parts = self.parts()
         if len(parts) <= above and not self._is_outdated:
             return
         merged = pa.concat_tables(parts.values())
-        kept = _once_each(merged.to_pandas()).index
-        self.write_part(merged.take(sorted(kept)))
+        rows = merged.to_pandas()
+        kept, conflicting = once_each(rows)
+        is_kept = rows.index.isin(kept.index) | rows["run_id"].isin(conflicting)
+        self.write_part(merged.filter(pa.array(is_kept)))
         for path in parts:
             self.remove(path)
 
@@ -205,7 +252,10 @@ class Store(Storage):
         """As ``parts``; None if one was gone when it was to be read."""
         self.damaged, self._is_outdated = {}, False
         found = {}
-        for path in self._list_parts():
+        for path, kind in self._list_parts().items():
+            if kind is not pafs.FileType.File:
+                self.damaged[path] = "it is no file"
+                continue
             content, name = self.read_bytes(path), Path(path).name
             if content is None:
                 return None
@@ -216,16 +266,8 @@ class Store(Storage):
                 self.damaged[path] = short(error)
         return found
 
-    def _list_parts(self) -> list[str]:
-        """Paths of the parts in the store, oldest first."""
-        names = [f.base_name for f in self.files("runs") if f.type == pafs.FileType.File]
-        parts = [name for name in names if name.endswith(".parquet") and name[0] not in "._"]
-        return sorted(f"runs/{name}" for name in parts)
-
-
-def _once_each(runs: pd.DataFrame) -> pd.DataFrame:
-    """One row for each run: its first success, or else its first failure; failures come last."""
-    in_order = runs.assign(_failed=runs["stop_reason"] == "failed").sort_values(
-        ["_failed", "finished_at"]
-    )
-    return in_order.drop_duplicates("run_id").drop(columns="_failed")
+    def _list_parts(self) -> dict[str, pafs.FileType]:
+        """Paths of the parts in the store, oldest first, and whether they are files."""
+        kinds = {f"runs/{file.base_name}": file.type for file in self.files("runs")}
+        names = (path for path in kinds if path.endswith(".parquet") and path[5] not in "._")
+        return {path: kinds[path] for path in sorted(names)}

@@ -1,23 +1,28 @@
 """Checks a store whole, and puts right what can be: the verb ``rgr verify``.
 
 Reading a store already leaves out each part that is damaged as a file. This looks at the rows: a
-row must be stored at the address of its own config, and its columns must say what its config does.
+row must be stored at the address of its own config, its columns must say what its config does, and
+no other row of its run may have another result.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import yaml
+from pyarrow.fs import FileType
 
 from rgr_dist.store.parts import has_digest
+from rgr_dist.store.results import COMPARED, agree, once_each
 from rgr_dist.store.row import cell_columns
+from rgr_dist.store.schema import RUNS
 from rgr_dist.store.store import STUDY_TABLES, Store
 from rgr_dist.study.cell import PROTOCOL, Cell, canonical_json
 
@@ -26,6 +31,7 @@ COLUMNS = (
     "positive_rate", "max_steps", "h", "d_k", "D_K", "d_vo", "seed",
 )  # fmt: skip
 """Columns that follow from a row's config."""
+Row = dict[str, Any]
 ROWS_AT_ONCE = 10_000
 """Rows that are checked at once; a bound on memory."""
 
@@ -55,6 +61,7 @@ class Verified:
         repeated: rows of runs that are stored already: harmless, since a run counts once.
         problems: what ``repair`` sets aside.
         sound: the rows that are left of a part some rows of which are wrong, by its path.
+        conflicting: the sound rows of runs with several results.
     """
 
     parts: int = 0
@@ -63,6 +70,7 @@ class Verified:
     repeated: int = 0
     problems: list[Problem] = field(default_factory=list)
     sound: dict[str, pa.Table] = field(default_factory=dict)
+    conflicting: list[Row] = field(default_factory=list)
 
 
 def verify(store: Store) -> Verified:
@@ -71,57 +79,84 @@ def verify(store: Store) -> Verified:
     Raises:
         StoreError: the store cannot be read, or a newer rgr-dist wrote it.
     """
-    found = Verified()
-    ids: set[str] = set()
-    for file, table in store.parts().items():
-        known = table["run_id"].to_pylist()
-        found.parts += 1
-        found.rows += len(known)
-        found.without_checksum += not has_digest(file)
-        found.repeated += len(known) - len(set(known) - ids)
-        ids.update(known)
+    parts = store.parts()
+    merged = pa.concat_tables([RUNS.empty_table(), *parts.values()])
+    kept, conflicting = once_each(merged.select(COMPARED).to_pandas())
+    found = Verified(len(parts), merged.num_rows, sum(not has_digest(file) for file in parts))
+    for file, table in parts.items():
         batches = table.select(["run_id", "config", *COLUMNS]).to_batches(ROWS_AT_ONCE)
         faults = [_fault(row) for batch in batches for row in batch.to_pylist()]
+        ended = zip(table["run_id"].to_pylist(), table["stop_reason"].to_pylist(), strict=True)
+        for i, (run_id, stop_reason) in enumerate(ended):
+            if run_id in conflicting and stop_reason != "failed" and not faults[i]:
+                (row,) = table.slice(i, 1).to_pylist()
+                faults[i] = _origin(row)
+                found.conflicting.append(row)
         for fault in sorted(set(faults) - {""}):
             found.problems.append(Problem(file, fault, faults.count(fault)))
         if any(faults):
             found.sound[file] = table.filter(pa.array([not fault for fault in faults]))
+    found.repeated = found.rows - len(kept) - len(found.conflicting)
     found.problems[:0] = [Problem(file, why) for file, why in store.damaged.items()]
     found.problems += _broken_of_studies(store)
     return found
 
 
-def repair(store: Store, found: Verified) -> None:
+def repair(store: Store, found: Verified, train: Callable[[Row], Row | None]) -> int:
     """Move what is wrong to ``damaged/``, and keep the sound rows of a part in a new one.
 
-    Rows that stand twice are merged. What was set aside is trained or written again by the next
-    run of its study.
+    Of a run with several results the row is kept that training it again confirms; if it confirms
+    none, the new row. Rows that stand twice are merged. What else was set aside is trained or
+    written again by the next run of its study.
+
+    Args:
+        train: trains the run of a row again; None where it cannot.
+
+    Returns:
+        How many runs were trained again.
 
     Raises:
         StoreError: a file could not be moved or written.
     """
-    for sound in found.sound.values():
-        if sound.num_rows:
-            store.write_part(sound)
+    trained = 0
+    for run_id in dict.fromkeys(row["run_id"] for row in found.conflicting):
+        rows = [row for row in found.conflicting if row["run_id"] == run_id]
+        again = train(rows[0])
+        if again is not None:
+            trained += 1
+            store.append([next((row for row in rows if agree(row, again)), again)])
     for file in dict.fromkeys(problem.file for problem in found.problems):
-        store.set_aside(file)
+        store.replace_part(file, found.sound.get(file, RUNS.empty_table()))
     if found.repeated:
-        store.compact(above=1)
+        store.compact(above=0)
+    return trained
 
 
-def _fault(row: dict[str, Any]) -> str:
+def _origin(row: Row) -> str:
+    """That a row's run has other results too, and where this one comes from."""
+    score = "no score" if row["score"] is None else f"score {row['score']}"
+    return (
+        f"run {row['run_id']} has other results too: here {score}, {row['stop_reason']} after "
+        f"{row['steps']} steps, by {row['engine']} on {row['device']}, {row['finished_at']:%F %T}"
+    )
+
+
+def _fault(row: Row) -> str:
     """What is wrong with a row; empty where nothing is."""
     text = row["config"]
     if hashlib.sha256(text.encode()).hexdigest()[:32] != row["run_id"]:
         return "its config does not hash to its run_id"
-    config = json.loads(text)
-    if config["protocol"] != PROTOCOL:
-        return ""  # no study asks for it, and its columns cannot be worked out
-    of_cell = _columns_of(canonical_json(config["cell"]))
+    try:
+        config = json.loads(text)
+        if config["protocol"] != PROTOCOL:
+            return ""  # no study asks for it, and its columns cannot be worked out
+        of_cell = _columns_of(canonical_json(config["cell"]))
+        expected = {"d_vo": None, **config, "D_K": config["h"] * config["d_k"]}
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return "its config is not that of a run"
     if of_cell is None:
         return "its config no longer hashes to its run_id: this rgr-dist writes it otherwise"
-    expected = {"d_vo": None, **config, **of_cell, "D_K": config["h"] * config["d_k"]}
-    wrong = [key for key in COLUMNS if row[key] != expected[key]]
+    wrong = [key for key in COLUMNS if row[key] != (expected | of_cell).get(key)]
     return f"its {wrong[0]} is not that of its config" if wrong else ""
 
 
@@ -138,14 +173,20 @@ def _columns_of(text: str) -> dict[str, Any] | None:
 
 def _broken_of_studies(store: Store) -> Iterator[Problem]:
     """What is kept of a study beside its runs and cannot be read."""
+    parse: dict[str, Callable[[str], Any]] = {
+        "study.yaml": yaml.safe_load,
+        "prior.json": json.loads,
+    }
     for name in store.studies():
-        there = {file.base_name for file in store.files(f"studies/{name}")}
-        for table in STUDY_TABLES:
-            file = f"{table}.parquet"
-            if file in there and store.read_study_table(name, table) is None:
-                yield Problem(f"studies/{name}/{file}", "cannot be read")
-        for file, parse in (("study.yaml", yaml.safe_load), ("prior.json", json.loads)):
+        for there in store.files(f"studies/{name}"):
+            path, table = f"studies/{name}/{there.base_name}", Path(there.base_name).stem
             try:
-                parse(store.read_text(f"studies/{name}/{file}") or "{}")
+                is_read = there.type in (FileType.File, FileType.Directory)
+                if f"{table}.parquet" == there.base_name and table in STUDY_TABLES:
+                    is_read = store.read_study_table(name, table) is not None
+                if there.base_name in parse:
+                    parse[there.base_name](store.read_text(path) or "{}")
             except (ValueError, yaml.YAMLError):
-                yield Problem(f"studies/{name}/{file}", "cannot be read")
+                is_read = False
+            if not is_read:
+                yield Problem(path, "cannot be read")

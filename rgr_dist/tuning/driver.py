@@ -51,6 +51,8 @@ def _tune_here(tuning: Tuning, say: Callable[[str], None], execution: Execution)
     """Run trials from this process, which holds the store."""
     study, store, probes = tuning.study, tuning.store, tuning.probes
     journal, test = open_journal(store, study), seed_test(study)
+    for line in store.set_damaged_aside():
+        say(line)
     rows = store.runs().query("stop_reason != 'failed'").to_dict("records")
     known = {row["run_id"]: score_of(row, test.worst) for row in rows}
     trained = [(probe.cell.model_dump_json(), probe.h, probe.d_k) for probe in probes]

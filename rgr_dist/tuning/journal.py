@@ -65,7 +65,7 @@ def open_journal(store: Store, study: Study) -> JournalStorage:
 
 def journal_place(store: Store, study: Study) -> str:
     """Where the journal is: a path, or a URI."""
-    return f"{store.local_path or store.root.rstrip('/')}/{_path(study)}"
+    return store.address(_path(study))
 
 
 def finished_trials(journal: JournalStorage, name: str) -> list[FrozenTrial]:

@@ -137,5 +137,5 @@ def test_a_folder_that_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> 
     with pytest.raises(StoreError) as caught:
         publish(results, store)
     told = str(caught.value)
-    assert told.startswith(f"{tmp_path}: cannot store the report: ")
+    assert told.startswith(f"--out {tmp_path}: cannot store {HOME}/report/")
     assert "None" not in told

@@ -9,6 +9,7 @@ import struct
 import threading
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
 from urllib.error import HTTPError
@@ -16,8 +17,8 @@ from urllib.error import HTTPError
 import pytest
 from playwright.sync_api import Browser, Page, Request
 
-from rgr_dist.cli import call
-from rgr_dist.cli.watching import make_server
+from rgr_dist.cli import call, watching
+from rgr_dist.cli.watching import MOST_READERS, make_server
 from rgr_dist.planning.brackets import MEANINGS
 from rgr_dist.store.store import Store
 from rgr_dist.study.from_yaml import load_study
@@ -30,10 +31,17 @@ def watched(finished: Path, tmp_path: Path) -> Iterator[tuple[str, Path]]:
     runs = Store(finished / "results").runs().head(9)
     rows = runs.astype("object").where(runs.notna(), None).to_dict("records")
     Store(tmp_path / "results").append(rows)
-    server = make_server(load_study(str(finished / "small.yaml")), Store(tmp_path / "results"), 0)
+    with served(finished, tmp_path / "results") as address:
+        yield address, tmp_path / "results"
+
+
+@contextmanager
+def served(finished: Path, store: Path) -> Iterator[str]:
+    """The address of the small study's page."""
+    server = make_server(load_study(str(finished / "small.yaml")), Store(store), 0)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
-    yield f"http://127.0.0.1:{server.server_port}", tmp_path / "results"
+    yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
     thread.join()
     server.server_close()
@@ -72,6 +80,20 @@ def test_a_reader_who_leaves_is_nothing_to_tell(
         assert read(f"{address}/version")
     assert read(f"{address}/")
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(("ask_within", "go"), [(0.1, 3 * MOST_READERS), (600, 2 * MOST_READERS)])
+def test_whoever_connects_and_asks_nothing_is_not_waited_for(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ask_within: float, go: int
+) -> None:
+    monkeypatch.setattr(watching, "ASK_WITHIN", ask_within)
+    with served(finished, tmp_path) as address:
+        place = ("127.0.0.1", int(address.rpartition(":")[2]))
+        silent = [socket.create_connection(place, timeout=30) for _ in range(3 * MOST_READERS)]
+        assert [reader.recv(1) for reader in silent[:go]] == [b""] * go
+        assert read(f"{address}/version")
+        for reader in silent:
+            reader.close()
 
 
 @needs_chromium

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import resource
 from pathlib import Path
 
 import pytest
@@ -108,18 +109,25 @@ def test_checking_leaves_nothing_that_was_not_there(tmp_path: Path, there: list[
     assert tree(tmp_path) == before
 
 
-def test_an_uploaded_folder_keeps_its_shape(tmp_path: Path) -> None:
-    report = tmp_path / "made"
-    (report / "figures").mkdir(parents=True)
-    (report / "index.html").write_text("<p>")
-    (report / "figures/one.svg").write_bytes(b"\x00\xff")
-    where = Store(f"{tmp_path}/store/").upload(report, "studies/s/report")
-    assert where == f"{tmp_path}/store/studies/s/report"
-    assert (Path(where) / "index.html").read_text() == "<p>"
-    assert (Path(where) / "figures/one.svg").read_bytes() == b"\x00\xff"
+def test_a_file_larger_than_any_memory_is_told_in_one_line(tmp_path: Path) -> None:
+    Store(tmp_path).append([run_row()])
+    with (tmp_path / "runs/part-9.parquet").open("wb") as part:
+        part.truncate(2**42)
+    taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (taken + 2**31, before[1]))
+    try:
+        with pytest.raises(StoreError) as caught:
+            Store(tmp_path).runs()
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+    why = "runs/part-9.parquet does not fit in memory"
+    assert str(caught.value) == f"--out {tmp_path}: cannot be read: {why}"
 
 
-def test_where_an_upload_lies_in_a_bucket_is_told_with_its_options(tmp_path: Path) -> None:
-    (tmp_path / "index.html").write_text("<p>")
-    where = Store("mock://bucket/prefix?now=0").upload(tmp_path, "studies/s/report")
-    assert where == "mock://bucket/prefix/studies/s/report?now=0"
+def test_where_a_file_lies_is_told_as_a_path_or_a_uri_with_its_options(tmp_path: Path) -> None:
+    store, page = Store(f"{tmp_path}/store/"), "studies/s/report/index.html"
+    store.write_bytes(page, b"\x00\xff", sync=False)
+    assert Path(store.address(page)).read_bytes() == b"\x00\xff"
+    assert store.address(page) == f"{tmp_path}/store/{page}"
+    assert Store("mock://bucket/prefix?now=0").address(page) == f"mock://bucket/prefix/{page}?now=0"

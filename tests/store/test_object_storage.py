@@ -7,7 +7,9 @@ import os
 import random
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pandas as pd
@@ -99,6 +101,24 @@ def test_one_driver_holds_a_bucket(root: str) -> None:
         pass
     with Store(root).held("rgr run second"):
         assert len(drivers(root)) == 1
+    assert drivers(root) == []
+
+
+def test_of_several_drivers_at_once_one_holds_a_bucket(gate: Gate, root: str) -> None:
+    gate.latency = 0.01
+    tried = threading.Barrier(4)
+
+    def holds(number: int) -> bool:
+        try:
+            with Store(root).held(f"rgr run {number}"):
+                tried.wait()  # nobody leaves before all have tried
+                return True
+        except StoreError:
+            tried.wait()
+            return False
+
+    with ThreadPoolExecutor(4) as drivers_at_once:
+        assert sorted(drivers_at_once.map(holds, range(4))) == [False, False, False, True]
     assert drivers(root) == []
 
 

@@ -48,23 +48,68 @@ def test_a_column_that_is_missing_or_of_another_type_is_damage(name: str) -> Non
             parse(content(table), OLDER)
 
 
+NOWHERE = (math.inf, -math.inf, math.nan)
+"""Where no number is."""
+OUTSIDE: dict[str, tuple[Any, ...]] = {
+    "seconds": (-1e-9, 1e300, *NOWHERE),
+    "threshold_tau": NOWHERE,
+    "null_rate": (-0.1, 1.1, *NOWHERE),
+    "argmax_accuracy": (1.1, math.nan),
+    "positive_rate": (1.5,),
+    "steps": (-1, 2**60),
+    "seed": (-1,),
+    "rank_logits": (-1,),
+    "finished_at": (-1, 300_000_000_000_000_000),
+    **dict.fromkeys(
+        ("m", "d_model", "h", "d_k", "D_K", "d_vo", "max_steps", "trained_to"), (0, -8)
+    ),
+}
+
+
+@pytest.mark.parametrize("text", ["", "7", "[[0.5, 1.0]]", "[[0.5, 1.5, 7]]", "[[0.5, NaN, 7]]"])
+def test_accuracies_by_tau_that_are_none_are_damage(text: str) -> None:
+    part = content(pa.Table.from_pylist([run_row() | {"by_tau": text}], RUNS))
+    with pytest.raises(ValueError, match=r"list|JSON|tuple|less than|finite|Invalid|valid|Field"):
+        parse(part, OLDER)
+
+
+def test_text_that_is_none_is_damage() -> None:
+    part = bytearray(content(pa.Table.from_pylist([run_row(engine="made up!")], RUNS)))
+    for at in (i for i in range(len(part)) if part.startswith(b"made up!", i)):
+        part[at] = 0xFF
+    with pytest.raises(UNREADABLE, match="UTF8"):
+        parse(bytes(part), OLDER)
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [
         ({"score": 1.0}, None),
         ({"score": 0.0}, None),
-        ({"score": 1.001}, "a score is outside its bounds"),
-        ({"score": -0.001}, "a score is outside its bounds"),
-        ({"score": math.nan}, "a score is outside its bounds"),
+        ({"score": 1.001}, "score is outside its bounds"),
+        ({"score": -0.001}, "score is outside its bounds"),
+        ({"score": math.nan}, "score is outside its bounds"),
         ({"score": 3.5, "model": "value"}, None),
-        ({"score": -0.1, "model": "value"}, "a score is outside its bounds"),
+        ({"score": -0.1, "model": "value"}, "score is outside its bounds"),
+        ({"score": math.inf, "model": "value"}, "score is outside its bounds"),
+        ({"val_score": 1.001}, "val_score is outside its bounds"),
+        ({"val_score": 3.5, "model": "value"}, None),
+        ({"val_score": None, "threshold_tau": None}, None),
+        ({"threshold_tau": -7.0}, None),
+        *(
+            ({name: value}, f"{name} is outside its bounds")
+            for name, values in OUTSIDE.items()
+            for value in values
+        ),
+        ({"stop_reason": "tired"}, "a stop_reason that there is not"),
+        ({"by_tau": "[[0.5, 1.0, 7]]"}, None),
         ({"score": None}, "a run that ended has no score"),
         ({"score": None, "stop_reason": "max_steps"}, "a run that ended has no score"),
         ({"score": None, "stop_reason": "diverged"}, None),
         ({"score": None, "stop_reason": "failed"}, None),
     ],
 )
-def test_a_score_out_of_bounds_is_damage(change: dict[str, Any], told: str | None) -> None:
+def test_a_value_that_may_not_be_is_damage(change: dict[str, Any], told: str | None) -> None:
     part = content(pa.Table.from_pylist([run_row(), {**run_row(seed=1), **change}], RUNS))
     if told is None:
         assert parse(part, OLDER).num_rows == 2

@@ -62,31 +62,47 @@ def tries(draw: st.DrawFn) -> dict[str, Any]:
     end = draw(st.sampled_from(["converged", "max_steps", "diverged", "failed"]))
     if end == "failed":
         return failed_row(**run)
-    score = None if end == "diverged" else draw(st.floats(0, 1))
+    score = None if end == "diverged" else draw(st.sampled_from([0.0, 0.1, 0.1 + 1e-9, 1.0]))
     return run_row(**run, stop_reason=end, score=score, seconds=draw(st.floats(0, 1e6)))
 
 
-@settings(max_examples=25)
+@settings(max_examples=50)
 @given(st.lists(st.lists(tries(), max_size=4), max_size=5), st.integers(0, 4))
-def test_every_run_comes_back_once_from_any_parts(
+def test_every_run_with_one_result_comes_back_once_from_any_parts(
     appended: list[list[dict[str, Any]]], above: int
 ) -> None:
     rows = [row for part in appended for row in part]
-    trained = {row["run_id"] for row in rows if row["stop_reason"] != "failed"}
+    results: dict[str, set[Any]] = {row["run_id"]: set() for row in rows}
+    for row in rows:
+        if row["stop_reason"] != "failed":
+            results[row["run_id"]].add((row["score"], row["stop_reason"]))
+    conflicting = {run for run, found in results.items() if len(found) > 1}
     with tempfile.TemporaryDirectory() as folder:
         store = Store(folder)
         for part in appended:
             store.append(part)
         before = content(store.runs())
+        assert store.conflicting == conflicting
         store.compact(above)
         n_parts = len(parts(Path(folder)))
         after = content(store.runs())
+        assert store.conflicting == conflicting
+        store.set_damaged_aside()
+        assert content(store.runs()) == before
+        assert store.conflicting == set()
     for row in by_run(before).values():
         assert row in rows
-        assert (row["stop_reason"] == "failed") == (row["run_id"] not in trained)
-    assert set(by_run(before)) == {row["run_id"] for row in rows}
+        assert (row["stop_reason"] == "failed") == (not results[row["run_id"]])
+    assert set(by_run(before)) == {*results} - conflicting
     assert after == before
     assert n_parts <= max(above, 1)
+
+
+def test_a_row_with_an_address_made_up_contradicts_that_of_its_run(tmp_path: Path) -> None:
+    store = store_of(tmp_path, 0, 1)
+    store.append([run_row(seed=0, minute=-9) | {"run_id": "0" * 32, "score": 0.1}])
+    assert list(store.runs()["seed"]) == [1]
+    assert store.conflicting == {run_row(seed=0)["run_id"], "0" * 32}
 
 
 def test_runs_come_in_the_order_of_their_cells_and_widths(tmp_path: Path) -> None:
@@ -195,13 +211,15 @@ def test_damaged_parts_are_set_aside_by_name_and_the_rest_is_an_export_again(
     tmp_path: Path,
 ) -> None:
     store = store_of(tmp_path, 0, 1, 2)
-    assert store.set_damaged_aside() == {}
+    assert store.set_damaged_aside() == []
     torn = parts(tmp_path)[1]
     torn.write_bytes(b"torn")
-    assert store.set_damaged_aside() == {torn.name: "its bytes are not those of its checksum"}
+    (told,) = store.set_damaged_aside()
+    why = "its bytes are not those of its checksum"
+    assert told == f"{torn.name}: {why}; moved to damaged/ in {tmp_path}, and trained again"
     assert (tmp_path / "damaged" / torn.name).read_bytes() == b"torn"
     assert sorted(pd.read_parquet(tmp_path / "runs")["seed"]) == [0, 2]
-    assert store.set_damaged_aside() == {}
+    assert store.set_damaged_aside() == []
     with pytest.raises(StoreError) as caught:
         store.set_aside("runs/gone.parquet")
     assert str(caught.value).startswith(f"--out {tmp_path}: cannot move runs/gone.parquet: ")

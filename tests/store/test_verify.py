@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ import pytest
 
 from rgr_dist.cli import call
 from rgr_dist.store.store import Store
-from rgr_dist.store.verify import Problem, repair, verify
+from rgr_dist.store.verify import Problem, Row, repair, verify
 from tests.store.made_up_runs import failed_row, run_row
 
 OLDER = next((Path(__file__).parent / "parts").glob("*.parquet"))
@@ -22,6 +24,11 @@ OLDER = next((Path(__file__).parent / "parts").glob("*.parquet"))
 def tree(root: Path) -> dict[str, bytes]:
     files = (path for path in root.rglob("*") if path.is_file())
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in files}
+
+
+def trained_nowhere(row: Row) -> Row | None:
+    """What trains nothing again."""
+    return None
 
 
 def test_a_sound_store_has_no_problem_and_is_left_as_it_is(tmp_path: Path) -> None:
@@ -33,7 +40,7 @@ def test_a_sound_store_has_no_problem_and_is_left_as_it_is(tmp_path: Path) -> No
     before = tree(tmp_path)
     found = verify(store)
     assert (found.parts, found.rows, found.repeated, found.problems) == (2, 4, 0, [])
-    repair(store, found)
+    repair(store, found, trained_nowhere)
     assert tree(tmp_path) == before
 
 
@@ -72,7 +79,7 @@ def test_a_row_that_is_not_at_its_address_is_set_aside_and_its_neighbours_stay(
     found = verify(store)
     assert found.problems == [Problem(part, told, 1)]
     before = tree(tmp_path)
-    repair(store, found)
+    repair(store, found, trained_nowhere)
     assert list(store.runs()["seed"]) == [0, 1, 3]
     after = tree(tmp_path)
     assert after[untouched] == before[untouched]
@@ -102,13 +109,110 @@ def test_a_config_that_today_is_written_otherwise_is_told(tmp_path: Path, change
     assert told(tmp_path / "other") == []
 
 
-def test_runs_that_stand_twice_are_counted_and_merged(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "text", ["7", "[]", "{}", '{"protocol":1}', '{"cell":[],"d_k":1,"h":1,"protocol":1}', "{"]
+)
+def test_a_config_that_is_none_is_told(tmp_path: Path, text: str) -> None:
+    run_id = hashlib.sha256(text.encode()).hexdigest()[:32]
+    Store(tmp_path).append([run_row() | {"config": text, "run_id": run_id}])
+    (problem,) = verify(Store(tmp_path)).problems
+    assert re.match("its config (is not that of a run|no longer hashes to)", problem.problem)
+
+
+def test_what_is_no_file_is_told_and_moved(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    for seeds in ((0, 1), (1, 2, 2), (3,)):
+    store.append([run_row()])
+    (tmp_path / "runs/folder.parquet").mkdir()
+    os.mkfifo(tmp_path / "runs/pipe.parquet")
+    (tmp_path / "runs/device.parquet").symlink_to("/dev/zero")
+    (tmp_path / "studies/s").mkdir(parents=True)
+    for name in ("thresholds.parquet", "study.yaml", "prior.json"):
+        os.mkfifo(tmp_path / "studies/s" / name)
+    assert len(store.runs()) == 1
+    found = verify(store)
+    names = ["device", "folder", "pipe"]
+    told = [Problem(f"runs/{name}.parquet", "it is no file") for name in names]
+    assert found.problems[:3] == told
+    assert len(found.problems) == 6
+    repair(store, found, trained_nowhere)
+    assert verify(store).problems == []
+    assert len(pd.read_parquet(tmp_path / "runs")) == 1
+
+
+def results_of(tmp_path: Path, *changes: dict[str, Any]) -> tuple[int, int]:
+    """How many rows count of a run that was trained with these changes, and how many conflict."""
+    store = Store(tmp_path)
+    for minute, change in enumerate(changes):
+        store.append([run_row(minute=minute, **change)])
+    return len(store.runs()), len(verify(store).conflicting)
+
+
+ELSEWHERE = [{"engine": "another"}, {"device": "cuda: made up"}, {"versions": "numba=2"}]
+BEYOND_ROUNDING: list[dict[str, Any]] = [
+    {"score": 0.9},
+    {"val_score": 0.9},
+    {"val_score": None},
+    {"threshold_tau": 0.2501},
+    {"null_rate": 0.0},
+    {"steps": 12_600},
+    {"stop_reason": "max_steps"},
+    {"argmax_accuracy": 0.5},
+    {"rank_logits": 3},
+    {"by_tau": "[]"},
+]
+
+
+@pytest.mark.parametrize("change", BEYOND_ROUNDING)
+@pytest.mark.parametrize("made", [{}, *ELSEWHERE])
+def test_another_result_is_a_conflict_whoever_made_it(
+    tmp_path: Path, change: dict[str, Any], made: dict[str, Any]
+) -> None:
+    assert results_of(tmp_path, {}, change | made) == (0, 2)
+
+
+@pytest.mark.parametrize("change", [{"score": 0.99 + 1e-9}, {"threshold_tau": 0.25 - 1e-9}])
+def test_rounding_is_a_conflict_only_between_those_who_should_round_alike(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
+    for number, made in enumerate(ELSEWHERE):
+        assert results_of(tmp_path / str(number), {}, change | made) == (1, 0)
+        assert list(Store(tmp_path / str(number)).runs()["score"]) == [0.99]
+    assert results_of(tmp_path / "same", {}, change) == (0, 2)
+
+
+@pytest.mark.parametrize(
+    "change", [{"seconds": 9.0}, {"git_revision": "abc"}, {"trained_to": 40_000}]
+)
+def test_how_and_when_it_was_made_is_no_result(tmp_path: Path, change: dict[str, Any]) -> None:
+    assert results_of(tmp_path, {}, change, failed_row(minute=5)) == (1, 0)
+
+
+def test_where_training_again_confirms_no_row_its_own_is_kept(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.append([run_row(score=score) for score in (0.1, 0.2)] + [run_row(seed=1)])
+    repair(store, verify(store), lambda row: run_row(score=0.3))
+    assert sorted(store.runs()["score"]) == [0.3, 0.99]
+    assert verify(store).problems == []
+
+
+def test_what_cannot_be_trained_again_is_left_to_the_next_run(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.append([run_row(score=0.1), run_row(score=0.2), run_row(seed=1)])
+    assert repair(store, verify(store), trained_nowhere) == 0
+    assert list(store.runs()["seed"]) == [1]
+    assert verify(store).problems == []
+
+
+@pytest.mark.parametrize("parts", [((0, 1), (1, 2, 2), (3,)), ((0, 1, 1, 2, 2, 3),)])
+def test_runs_that_stand_twice_are_counted_and_merged(
+    tmp_path: Path, parts: tuple[tuple[int, ...], ...]
+) -> None:
+    store = Store(tmp_path)
+    for seeds in parts:
         store.append([run_row(seed=seed) for seed in seeds])
     found = verify(store)
     assert (found.rows, found.repeated, found.problems) == (6, 2, [])
-    repair(store, found)
+    repair(store, found, trained_nowhere)
     assert sorted(pd.read_parquet(tmp_path / "runs")["seed"]) == [0, 1, 2, 3]
     assert verify(store).repeated == 0
 
