@@ -14,12 +14,12 @@ from functools import cache
 from typing import Any
 
 import pyarrow as pa
-import yaml
 
 from rgr_dist.store.parts import has_digest
 from rgr_dist.store.row import cell_columns
 from rgr_dist.store.store import STUDY_TABLES, Store
 from rgr_dist.study.cell import PROTOCOL, Cell, canonical_json
+from rgr_dist.study.document import load_yaml
 
 COLUMNS = (
     "cell_id", "model", "graph", "degree", "embedding", "m", "d_model", "context_length",
@@ -144,8 +144,8 @@ def _broken_of_studies(store: Store) -> Iterator[Problem]:
             file = f"{table}.parquet"
             if file in there and store.read_study_table(name, table) is None:
                 yield Problem(f"studies/{name}/{file}", "cannot be read")
-        for file, parse in (("study.yaml", yaml.safe_load), ("prior.json", json.loads)):
+        for file, parse in (("study.yaml", load_yaml), ("prior.json", json.loads)):
             try:
                 parse(store.read_text(f"studies/{name}/{file}") or "{}")
-            except (ValueError, yaml.YAMLError):
+            except ValueError:
                 yield Problem(f"studies/{name}/{file}", "cannot be read")
