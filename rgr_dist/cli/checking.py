@@ -25,7 +25,7 @@ def verify(
     from rgr_dist.store.store import Store
 
     store = Store(out)
-    with store.held(f"rgr verify --out {out} --repair") if repair else nullcontext():
+    with store.held(f"rgr verify --out {store.root} --repair") if repair else nullcontext():
         found = check.verify(store)
         if repair:
             check.repair(store, found)
