@@ -10,6 +10,9 @@ def main() -> None:
     except ModuleNotFoundError as error:
         print(f"rgr: no {error.name}; pip install 'rgr-dist[study]'", file=sys.stderr)
         sys.exit(2)
+    except KeyboardInterrupt:
+        print("rgr: interrupted", file=sys.stderr)
+        sys.exit(130)
     rgr()
 
 

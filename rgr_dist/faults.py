@@ -1,5 +1,7 @@
 """What all errors have in common that a user can put right."""
 
+import re
+
 
 class UserError(Exception):
     """Bad input, or a fault outside the program: the command line says it in one line."""
@@ -18,3 +20,9 @@ class RayDied(BaseException):
 
     It is no ``Exception``, at which Tune would ask the dead Ray to tidy up, and wait for ever.
     """
+
+
+def shown(text: str) -> str:
+    """A text that is safe to print: control characters escaped, passwords in URIs left out."""
+    text = re.sub(r"://[^\s@/:]*:(?:[^\s@]{0,300}@)+", "://***@", text)
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

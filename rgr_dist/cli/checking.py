@@ -26,7 +26,7 @@ def verify(
     from rgr_dist.store.store import Store
 
     store, trained = Store(out), 0
-    with store.held(f"rgr verify --out {out} --repair") if repair else nullcontext():
+    with store.held(f"rgr verify --out {store.root} --repair") if repair else nullcontext():
         found = check.verify(store)
         if repair:
             trained = check.repair(store, found, _trained_again)

@@ -14,6 +14,8 @@ from rich.cells import cell_len
 from rich.console import Console, JustifyMethod
 from rich.table import Table
 
+from rgr_dist.faults import shown
+
 Row = Mapping[str, Any]
 
 WIDE, NARROW = 2, 1
@@ -84,8 +86,12 @@ def _print_csv(sections: Mapping[str, Sequence[Row]]) -> None:
     writer = csv.DictWriter(sys.stdout, list(columns), restval="", extrasaction="ignore")
     writer.writeheader()
     for row in rows:
-        lists = {key: value for key, value in row.items() if isinstance(value, list | tuple)}
-        writer.writerow(row | {key: " ".join(map(str, value)) for key, value in lists.items()})
+        writer.writerow({key: _csv_cell(value) for key, value in row.items()})
+
+
+def _csv_cell(value: Any) -> Any:
+    value = " ".join(map(str, value)) if isinstance(value, list | tuple) else value
+    return shown(value) if isinstance(value, str) else value
 
 
 def _flat(row: Row, prefix: str = "") -> dict[str, Any]:
@@ -127,8 +133,8 @@ def _table(name: str, rows: Sequence[Row], show: Sequence[str], width: int) -> T
         fixed = least[column] if numeric[column] and whole > room else None
         justify: JustifyMethod = "right" if numeric[column] else "left"
         table.add_column(_header(column), justify=justify, overflow="fold", width=fixed)
-    for shown in zip(*cells.values(), strict=True):
-        table.add_row(*shown)
+    for line in zip(*cells.values(), strict=True):
+        table.add_row(*line)
     return table
 
 
@@ -156,9 +162,9 @@ def _cell(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list) and all(isinstance(one, str) for one in value):
-        return "; ".join(value)
+        return shown("; ".join(value))
     if isinstance(value, float):
         return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
     if isinstance(value, int):
         return f"{value:,}"
-    return json.dumps(value) if isinstance(value, dict | list) else str(value)
+    return json.dumps(value) if isinstance(value, dict | list) else shown(str(value))

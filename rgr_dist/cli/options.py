@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 
 from rgr_dist.cli.listing import Format
+from rgr_dist.faults import shown
 
 if TYPE_CHECKING:
     from rgr_dist.store.store import Store
@@ -71,7 +72,8 @@ def no_runs(study: str, out: str) -> str:
 def as_typed(study: str, out: str, set_: Sequence[str] | None = None) -> str:
     """A study with its options, as they are typed."""
     where = [] if out == "results" else ["--out", out]
-    return shlex.join([study, *(word for one in set_ or () for word in ("--set", one)), *where])
+    given = [word for one in set_ or () for word in ("--set", one)]
+    return shown(shlex.join([study, *given, *where]))
 
 
 def nowhere() -> TextIO:
@@ -88,8 +90,7 @@ def say_error(text: str) -> None:
 
     What could command a terminal is escaped, and what is long is cut.
     """
-    line = f"rgr: {' '.join(text.split())}"
-    line = "".join(char if char.isprintable() else repr(char)[1:-1] for char in line)
+    line = f"rgr: {shown(' '.join(text.split()))}"
     if len(line) > LONGEST_LINE:
         line = f"{line[: LONGEST_LINE // 2]} … {line[-LONGEST_LINE // 2 + 3 :]}"
     try:

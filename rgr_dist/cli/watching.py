@@ -53,7 +53,10 @@ def watch(
         raise UserError(
             f"--port {port}: cannot be used ({error.strerror}); valid: a free one, or 0"
         ) from None
-    print(f"http://{HOST}:{server.server_port}/ shows {study} of {out}; Ctrl-C ends it", flush=True)
+    print(
+        f"http://{HOST}:{server.server_port}/ shows {study} of {store.root}; Ctrl-C ends it",
+        flush=True,
+    )
     try:
         server.serve_forever()
     except KeyboardInterrupt:

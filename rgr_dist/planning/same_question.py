@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import yaml
-
 from rgr_dist.store.store import Store
+from rgr_dist.study.document import load_yaml
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
@@ -21,8 +20,8 @@ def check_same_question(study: Study, store: Store) -> None:
     if not text:
         return
     try:
-        stored = parse_study(yaml.safe_load(text), path)
-    except (StudyError, yaml.YAMLError):  # of another version, or on a file that is not here
+        stored = parse_study(load_yaml(text), path)
+    except StudyError:  # of another version, or on a file that is not here
         return
     changed = [
         name for name in ("cells", "search") if getattr(stored, name) != getattr(study, name)

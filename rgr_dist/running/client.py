@@ -54,7 +54,7 @@ def drive_from_inside(
             run_study,
             study.model_dump_json(),
             assets.needed(study.cells),
-            store.root,
+            store.uri,
             replace(execution, address="auto"),
         )
 

@@ -7,6 +7,8 @@ a hidden name, synced and renamed; on object storage a write is one PUT.
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,7 +17,15 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from rgr_dist.faults import UserError
+from rgr_dist.faults import UserError, shown
+
+ANSWER_WITHIN = 5.0
+"""Seconds that a storage has to answer, other than disks and S3, whose faults pyarrow reports."""
+TRY = (
+    "import sys; from pyarrow.fs import FileSystem; "
+    "system, path = FileSystem.from_uri(sys.stdin.read()); system.get_file_info(path)"
+)
+"""What opens a URI."""
 
 TRIES = 20
 """Times to make a folder that other commands remove as they end."""
@@ -28,6 +38,10 @@ class StoreError(UserError, RuntimeError):
 class Storage:
     """A folder at a local path or at any URI that pyarrow opens.
 
+    Attributes:
+        uri: where it is.
+        root: the same, to be shown: without a password.
+
     Args:
         root: such as ``results/`` or ``s3://bucket/prefix``.
 
@@ -36,17 +50,20 @@ class Storage:
     """
 
     def __init__(self, root: str | Path) -> None:
-        self.root = str(root)
+        self.uri = str(root)
+        self.root = shown(self.uri)
         if not self.root.strip():
             raise StoreError("--out: empty; give a folder or URI")
         try:
-            location = self.root if "://" in self.root else str(Path(self.root).absolute())
+            location = self.uri if "://" in self.uri else str(Path(self.uri).absolute())
+            if location.partition("://")[0] not in ("file", "s3", "mock", location):
+                _try(location)
             system, path = pafs.FileSystem.from_uri(location)
             if not path:
                 raise ValueError("it names no folder or bucket")
             system.get_file_info(path)  # refuses what is no path
             self._fs = pafs.SubTreeFileSystem(path, system)
-        except (OSError, ValueError) as error:
+        except Exception as error:  # a file system of fsspec raises of any kind
             raise StoreError(f"--out {self.root}: cannot be opened: {short(error)}") from None
 
     @property
@@ -174,6 +191,23 @@ class Storage:
             yield
         except (OSError, pa.ArrowException) as error:
             raise StoreError(f"--out {self.root}: {fault}: {short(error)}{advice}") from None
+
+
+def _try(uri: str) -> None:
+    """Make sure that pyarrow can open a URI: in another process, which that may end, or hold up.
+
+    Raises:
+        ValueError: it cannot.
+    """
+    command = [sys.executable, "-P", "-c", TRY]
+    try:
+        subprocess.run(
+            command, input=uri, capture_output=True, text=True, timeout=ANSWER_WITHIN, check=True
+        )
+    except subprocess.TimeoutExpired:
+        raise ValueError(f"no answer within {ANSWER_WITHIN:.0f} s") from None
+    except subprocess.CalledProcessError as error:
+        raise ValueError(" ".join(error.stderr.splitlines()[-2:])) from None
 
 
 def write_atomically(path: Path, data: bytes, sync: bool = True) -> None:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import yaml
 from pyarrow.fs import FileType
 
 from rgr_dist.store.parts import has_digest
@@ -25,6 +24,7 @@ from rgr_dist.store.row import cell_columns
 from rgr_dist.store.schema import RUNS
 from rgr_dist.store.store import STUDY_TABLES, Store
 from rgr_dist.study.cell import PROTOCOL, Cell, canonical_json
+from rgr_dist.study.document import load_yaml
 
 COLUMNS = (
     "cell_id", "model", "graph", "degree", "embedding", "m", "d_model", "context_length",
@@ -174,7 +174,7 @@ def _columns_of(text: str) -> dict[str, Any] | None:
 def _broken_of_studies(store: Store) -> Iterator[Problem]:
     """What is kept of a study beside its runs and cannot be read."""
     parse: dict[str, Callable[[str], Any]] = {
-        "study.yaml": yaml.safe_load,
+        "study.yaml": load_yaml,
         "prior.json": json.loads,
     }
     for name in store.studies():
@@ -186,7 +186,7 @@ def _broken_of_studies(store: Store) -> Iterator[Problem]:
                     is_read = store.read_study_table(name, table) is not None
                 if there.base_name in parse:
                     parse[there.base_name](store.read_text(path) or "{}")
-            except (ValueError, yaml.YAMLError):
+            except ValueError:
                 is_read = False
             if not is_read:
                 yield Problem(path, "cannot be read")

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from importlib import resources
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import yaml
+from yaml.resolver import Resolver
 
 from rgr_dist.study.errors import StudyError, within
-from rgr_dist.study.input_file import reading
+from rgr_dist.study.input_file import LONGEST, opened
 from rgr_dist.study.spec import nearest
 
-LARGEST = 10 * 2**20
-"""Bytes of the largest study file."""
-MOST_VALUES = 1_000_000
-"""Values of the largest study."""
+LARGEST = 1
+"""MiB of the largest study file."""
+MOST_VALUES = 100_000
+"""Keys and values of the largest study."""
+DEEPEST = 50
+"""Times that the values of a study may be nested."""
+DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]{0,99})?(\.[0-9]{0,99})?([eE][-+][0-9]{1,3})?")
 
 
 def shipped_studies() -> list[str]:
@@ -48,46 +54,107 @@ def read_document(source: str, overrides: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def load_yaml(text: str) -> Any:
-    """Parse YAML, refusing a key that is written twice.
+    """What YAML says, as JSON has it: mappings of text, lists, text, numbers, true, false, null.
+
+    Of plain scalars only decimal numbers, true, false and null are more than text; whatever else
+    YAML 1.1 would convert is refused, and so is every tag. A number such as 1e-3, which YAML 1.1
+    reads as text, stays text.
 
     Raises:
-        StudyError: it is not valid YAML, or too large once its aliases are written out.
+        StudyError: it is not valid YAML, says more than JSON, or is too large or too deep.
     """
     try:
-        document = yaml.load(text, _OneOfEachKey)
-        size = _expanded_size(document, {})
-    except RecursionError:
-        raise StudyError("not valid YAML: nested too deeply, or in itself") from None
-    except (yaml.YAMLError, ValueError, OverflowError) as error:
+        return _Document(text).value
+    except (yaml.YAMLError, UnicodeError) as error:
         mark, said = getattr(error, "problem_mark", None), str(error)
         if mark is not None:  # less the parser's excerpt
             said = f"line {mark.line + 1}: {getattr(error, 'problem', '')}"
         raise StudyError(f"not valid YAML: {' '.join(said.split())}") from None
-    if size > MOST_VALUES:
-        raise StudyError(f"it holds more than {MOST_VALUES:,} values, aliases written out")
-    return document
 
 
-class _OneOfEachKey(yaml.SafeLoader):
-    """Loads YAML, but refuses a key that is written twice, of which YAML keeps the last."""
+class _Document:
+    """The value of a YAML document, built from the parser's events as they come.
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        twice = next((key for i, key in enumerate(keys) if key in keys[:i]), None)
-        if twice is not None:
-            line = node.start_mark.line + 1
-            raise ValueError(f"the mapping at line {line} has '{twice}' twice; write it once")
-        return super().construct_mapping(node, deep)
+    Raises:
+        StudyError: it says more than JSON, or is too large.
+    """
 
+    def __init__(self, text: str) -> None:
+        self._events = yaml.parse(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        self._yaml_1_1: Any = Resolver()  # its types are not known
+        self._named: dict[str, Any] = {}
+        self._count = 0
+        starts = (one for one in self._events if isinstance(one, yaml.DocumentStartEvent))
+        values = [self._value(next(self._events), 0) for _ in starts]
+        if len(values) > 1:
+            raise StudyError("it holds several documents; give one")
+        self.value = values[0] if values else None
 
-def _expanded_size(value: Any, known: dict[int, int]) -> int:
-    """How many values a document holds once its aliases are written out."""
-    if not isinstance(value, dict | list):
-        return 1
-    if id(value) not in known:
-        inner = value.values() if isinstance(value, dict) else value
-        known[id(value)] = 1 + sum(_expanded_size(one, known) for one in inner)
-    return known[id(value)]
+    def _value(self, event: Any, depth: int) -> Any:
+        """The value that starts with an event."""
+        line = event.start_mark.line + 1
+        if isinstance(event, yaml.AliasEvent):
+            if event.anchor not in self._named:
+                raise StudyError(f"line {line}: *{event.anchor} names nothing that ends before it")
+            return self._copy(self._named[event.anchor], depth)
+        if event.tag is not None:
+            tag = event.tag.replace("tag:yaml.org,2002:", "!!")
+            raise StudyError(f"line {line}: the tag {tag} is not read here; leave it out")
+        self._count_one(depth)
+        value: Any
+        if isinstance(event, yaml.ScalarEvent):
+            value = self._plain(event.value, line) if event.implicit[0] else event.value
+        elif isinstance(event, yaml.SequenceStartEvent):
+            value = [self._value(one, depth + 1) for one in self._until(yaml.SequenceEndEvent)]
+        else:
+            value = self._mapping(line, depth + 1)
+        if event.anchor is not None:
+            self._named[event.anchor] = value
+        return value
+
+    def _mapping(self, line: int, depth: int) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for event in self._until(yaml.MappingEndEvent):
+            key = self._value(event, depth)
+            if not isinstance(key, str):
+                raise StudyError(f"line {event.start_mark.line + 1}: a key is no text; quote it")
+            if key in found:
+                raise StudyError(f"the mapping at line {line} has '{key}' twice; write it once")
+            found[key] = self._value(next(self._events), depth)
+        return found
+
+    def _plain(self, text: str, line: int) -> Any:
+        """The value of a scalar without quotes."""
+        kind = self._yaml_1_1.resolve(yaml.ScalarNode, text, (True, False)).rpartition(":")[2]
+        if kind in ("str", "null"):
+            return text if kind == "str" else None
+        if kind == "bool" and text.lower() in ("true", "false"):
+            return text.lower() == "true"
+        if kind in ("int", "float") and DECIMAL.fullmatch(text):
+            return int(text) if kind == "int" else float(text)
+        raise StudyError(
+            f"line {line}: {text[:LONGEST]!r} is not read here; give a decimal number of at most "
+            "100 digits, true, false or null, or text in quotes"
+        )
+
+    def _copy(self, value: Any, depth: int) -> Any:
+        """What an alias stands for."""
+        self._count_one(depth)
+        if isinstance(value, list):
+            return [self._copy(one, depth + 1) for one in value]
+        if isinstance(value, dict):
+            return {self._copy(key, depth): self._copy(value[key], depth + 1) for key in value}
+        return value
+
+    def _count_one(self, depth: int) -> None:
+        self._count += 1
+        if self._count > MOST_VALUES:
+            raise StudyError(f"it holds more than {MOST_VALUES:,} values, aliases written out")
+        if depth > DEEPEST:
+            raise StudyError(f"nested too deeply, more than {DEEPEST} times")
+
+    def _until(self, end: type[yaml.Event]) -> Iterator[Any]:
+        return takewhile(lambda event: not isinstance(event, end), self._events)
 
 
 def _text(source: str) -> str:
@@ -99,8 +166,8 @@ def _text(source: str) -> str:
         raise StudyError(
             f"study {source!r}: unknown; {nearest(source, names)}, or a YAML file's path"
         )
-    with reading(path, "give a readable YAML file", LARGEST):
-        return path.read_text("utf-8")
+    with opened(path, "give a readable YAML file", LARGEST) as file:
+        return file.read().decode()
 
 
 def _exists(path: Path) -> bool:
@@ -113,7 +180,7 @@ def _exists(path: Path) -> bool:
 def _override(document: dict[str, Any], override: str) -> None:
     key, equals, value = override.partition("=")
     *path, last = key.strip().split(".")
-    if not equals or not all((*path, last)):
+    if not equals or not all((*path, last)) or len(path) > DEEPEST:
         raise StudyError("not of the form key.subkey=value")
     items = document.get("cells")
     for item in items if isinstance(items, list) else ():

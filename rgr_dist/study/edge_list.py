@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rgr_dist.study import assets
-from rgr_dist.study.input_file import FileKeys, read_pairs, reading
+from rgr_dist.study.input_file import LIST, FileKeys, opened, read_pairs
 from rgr_dist.study.spec import LARGEST_COUNT
 
 COLUMNS = (
@@ -53,8 +53,8 @@ def read_edges(path: Path) -> npt.NDArray[np.int32]:
     Raises:
         StudyError: the file cannot be read or is not an edge list.
     """
-    with reading(path, COLUMNS):
-        edges, times = np.unique(read_pairs(path), axis=0, return_counts=True)
+    with opened(path, COLUMNS, LIST) as file:
+        edges, times = np.unique(read_pairs(file, path.suffix), axis=0, return_counts=True)
         if len(edges) == 0:
             raise ValueError("it holds no edges")
         for item in (int(edges.min()), int(edges.max())):

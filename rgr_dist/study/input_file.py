@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import csv
+import io
+import math
+import os
 import re
 import stat
+from array import array
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +26,12 @@ from rgr_dist.study.spec import Spec
 FileName = Annotated[StrictStr, Field(min_length=1)]
 LONGEST = 40
 """Characters shown of a line."""
+LIST, TABLE = 16, 1024
+"""Most MiB of a list of edges, triples or counts, and of a table of vectors or a text."""
+RAISED_BY = "RGR_LARGEST_FILE"
+"""What, in the environment, says another limit in MiB for every file."""
+NUMBERS = ("F16", "F32", "F64", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64")
+"""Formats of number of a safetensors file that numpy has."""
 
 
 class FileKeys(Spec):
@@ -39,36 +49,63 @@ class FileKeys(Spec):
 
 
 @contextmanager
-def reading(path: Path, wanted: str, largest: int | None = None) -> Iterator[None]:
-    """Refuse a path that is no regular file, then explain whatever fails as it is read.
+def opened(path: Path, wanted: str, largest: int | None) -> Iterator[BinaryIO]:
+    """A file that a user names, open to be read; explains whatever fails meanwhile.
 
-    A pipe or a device may never end.
+    It is a regular file, for a pipe or a device may never end.
 
     Args:
         wanted: what would be valid.
-        largest: most bytes it may have.
+        largest: most MiB that it may have (``check_size``); None for what is read only in part.
 
     Raises:
-        StudyError: it cannot be read, or a ValueError was raised over what it holds.
+        StudyError: it cannot be read, or is not what is read.
     """
     try:
-        found = path.stat()
-        if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
-            raise ValueError("cannot be read: a pipe or a device")
-        if largest is not None and found.st_size > largest:
-            raise ValueError(f"cannot be read: larger than {largest >> 20} MiB")
-        yield
+        with open(path, "rb", opener=_without_waiting) as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                raise ValueError("cannot be read: a pipe or a device")
+            if largest is not None:
+                check_size(found.st_size, largest)
+            yield file
         return
+    except (StudyError, ImportError):
+        raise
     except OSError as error:
         said = f"cannot be read: {error.strerror or error}"
     except UnicodeDecodeError:
         said = "not a text file in UTF-8"
     except (ValueError, csv.Error, pa.ArrowException) as error:
         said = str(error).split("\n")[0].rstrip(". ")
+    except Exception as error:  # a parser's own, of any kind
+        said = f"cannot be read: {str(error) or type(error).__name__}"
     raise StudyError(f"{path}: {said}; {wanted}")
 
 
-def read_pairs(path: Path) -> npt.NDArray[np.int64]:
+def _without_waiting(path: str, flags: int) -> int:
+    """Open a file, and a pipe that nobody writes too, which ``opened`` then refuses."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def check_size(size: int, largest: int) -> None:
+    """Make sure that a file, or what it holds once it is read, is not too large for memory.
+
+    Args:
+        size: in bytes.
+        largest: most MiB, where the environment does not say another (``RAISED_BY``).
+
+    Raises:
+        ValueError: it is too large.
+    """
+    said = os.environ.get(RAISED_BY) or str(largest)
+    if not (said.isascii() and said.isdigit() and len(said) < 10):
+        raise StudyError(f"{RAISED_BY}={said}: give the largest file in MiB, such as 4096")
+    if size > int(said) << 20:
+        raise ValueError(f"cannot be read: larger than {said} MiB, which {RAISED_BY} raises")
+
+
+def read_pairs(file: BinaryIO, suffix: str) -> npt.NDArray[np.int64]:
     """Two columns of whole numbers, int64 [rows, 2].
 
     A file that ends in ``.parquet`` has two integer columns. Any other is text, with columns
@@ -78,37 +115,61 @@ def read_pairs(path: Path) -> npt.NDArray[np.int64]:
     Raises:
         ValueError: it has other columns, or a line is not two whole numbers.
     """
-    if path.suffix == ".parquet":
+    if suffix == ".parquet":
         table = read_parquet(
-            path, lambda schema: len(schema) == 2 and all(map(pa.types.is_integer, schema.types))
+            file, lambda schema: len(schema) == 2 and all(map(pa.types.is_integer, schema.types))
         )
         columns = [column.to_numpy().astype(np.int64) for column in table.columns]
         return np.column_stack(columns)
-    with path.open(encoding="utf-8") as file:
-        lines = [(number, line.partition("#")[0].strip()) for number, line in enumerate(file, 1)]
-    lines = [(number, line) for number, line in lines if line]
-    if lines and not any(sign.isdigit() for sign in lines[0][1]):
-        del lines[0]
-    rows = []
-    for number, line in lines:
+    numbers, is_first = array("q"), True
+    for at, whole in enumerate(io.StringIO(file.read().decode(), newline=None), 1):
+        line = whole.partition("#")[0].strip()
         row = re.split(r"\s*[,\s]\s*", line)
-        if len(row) != 2 or not all(re.fullmatch(r"-?\d{1,18}", entry) for entry in row):
-            raise ValueError(f"line {number} is '{line[:LONGEST]}'")
-        rows.append([int(entry) for entry in row])
-    return np.array(rows, dtype=np.int64).reshape(-1, 2)
+        if len(row) == 2 and all(re.fullmatch(r"-?\d{1,18}", entry) for entry in row):
+            numbers.extend(map(int, row))
+        elif line and not (is_first and not any(map(str.isdigit, line))):
+            raise ValueError(f"line {at} is '{line[:LONGEST]}'")
+        is_first &= not line
+    return np.array(numbers, dtype=np.int64).reshape(-1, 2)
 
 
-def read_parquet(path: Path, is_valid: Callable[[pa.Schema], bool]) -> pa.Table:
-    """The table of a Parquet file.
+def read_parquet(file: BinaryIO, is_valid: Callable[[pa.Schema], bool]) -> pa.Table:
+    """The table of a Parquet file, whose texts are dictionaries: each is in memory once.
 
     Raises:
-        ValueError: its columns are not valid, or an entry is missing.
+        ValueError: its columns are not valid, it has too many rows, or an entry is missing.
     """
-    with path.open("rb") as file:
-        table = pq.read_table(file)
-    if not is_valid(table.schema):
-        shown = ", ".join(f"{field.name} ({field.type})" for field in table.schema)
+    schema = pq.read_schema(file)
+    if not is_valid(schema):
+        shown = ", ".join(f"{field.name} ({field.type})" for field in schema)
         raise ValueError(f"its columns are {shown[: 3 * LONGEST]}")
+    found = pq.ParquetFile(file, read_dictionary=schema.names)
+    about = found.metadata
+    groups = [about.row_group(i).total_byte_size for i in range(about.num_row_groups)]
+    check_size(max(sum(groups), 8 * about.num_rows * about.num_columns), LIST)
+    table = found.read()
     if any(column.null_count for column in table.columns):
         raise ValueError("an entry is missing")
     return table
+
+
+def read_tensor(path: Path, choose: Callable[[dict[str, int]], str]) -> npt.NDArray[Any]:
+    """A tensor of a safetensors file.
+
+    Args:
+        choose: the name of the tensor among those there are, each with its number of dimensions.
+
+    Raises:
+        ValueError: it is not of numbers that numpy has, or too large.
+        ImportError: safetensors is not installed.
+    """
+    from safetensors import safe_open
+
+    with safe_open(path, framework="numpy") as file:
+        parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+        name = choose({name: len(part.get_shape()) for name, part in parts.items()})
+        if parts[name].get_dtype() not in NUMBERS:
+            raise ValueError(f"{name} is not of type {', '.join(NUMBERS)}")
+        check_size(8 * math.prod(parts[name].get_shape()), TABLE)
+        values: npt.NDArray[Any] = file.get_tensor(name)
+        return values

@@ -7,10 +7,12 @@ model's name from the Hugging Face hub.
 
 from __future__ import annotations
 
+import io
 import itertools
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,21 +21,22 @@ import numpy.typing as npt
 from pydantic import model_validator
 
 from rgr_dist.study.errors import StudyError, within
-from rgr_dist.study.input_file import FileName, read_pairs, reading
+from rgr_dist.study.input_file import LIST, TABLE, FileName, opened, read_pairs, read_tensor
 from rgr_dist.study.spec import Count, Spec
 
 WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
+WANTED = "give the weights of a GPT-2 as a safetensors file"
 TENSORS = ("wte.weight", "transformer.wte.weight")
 HUB = "https://huggingface.co"
 GPT_2 = "openai-community/gpt2"
 INSTALL = "pip install 'rgr-dist[gpt2]'"
 
-FLOATS = ("F16", "F32", "F64")
-"""Formats of number that a table may have; numpy has no others."""
 HUB_WITHIN = 5.0
 """Seconds that the hub has to answer."""
 LINES_AT_ONCE = 10_000
 """Lines of text that are split into tokens at once; a bound on memory."""
+LONGEST_LINE = 2**20
+"""Characters of a line, so that a text without line ends is not split whole."""
 COUNTS = "give two columns of whole numbers, token and count, or a text to count them in as text"
 TEXT = (
     "the paper counts in WikiText-103, training part: fetch it from "
@@ -126,22 +129,17 @@ def read_table(path: Path) -> Table:
         StudyError: the file has no such table.
         ImportError: safetensors is not installed.
     """
-    from safetensors import SafetensorError, safe_open
 
-    with within("source: "), reading(path, "give the weights of a GPT-2 as a safetensors file"):
-        try:
-            with safe_open(path, framework="numpy") as file:
-                names = list(file.keys())
-                name = next((name for name in TENSORS if name in names), None)
-                if name is None:
-                    raise ValueError(f"has no tensor {' or '.join(TENSORS)}")
-                if file.get_slice(name).get_dtype() not in FLOATS:
-                    raise ValueError(f"{name} is not of type {', '.join(FLOATS)}")
-                values = np.asarray(file.get_tensor(name), dtype=np.float32)
-        except SafetensorError as error:
-            raise ValueError(f"cannot be read: {error}") from None
+    def choose(names: dict[str, int]) -> str:
+        name = next((name for name in TENSORS if name in names), None)
+        if name is None:
+            raise ValueError(f"has no tensor {' or '.join(TENSORS)}")
+        return name
+
+    with within("source: "), opened(path, WANTED, None):
+        values = np.asarray(read_tensor(path, choose), dtype=np.float32)
         if values.ndim != 2 or len(values) < 2 or not np.isfinite(values).all():
-            raise ValueError(f"{name} is not a table of numbers")
+            raise ValueError("its tensor is not a table of numbers")
     return values
 
 
@@ -188,8 +186,8 @@ def read_counts(path: Path, vocabulary: int) -> Counts:
         StudyError: the file is missing, or is not such a list.
     """
     counts = np.zeros(vocabulary, dtype=np.int64)
-    with within("counts: "), reading(path, COUNTS):
-        tokens, times = read_pairs(path).T
+    with within("counts: "), opened(path, COUNTS, LIST) as file:
+        tokens, times = read_pairs(file, path.suffix).T
         listed, first = np.unique(tokens, return_index=True)
         if len(listed) < len(tokens):
             twice = np.delete(tokens, first)[0]
@@ -211,13 +209,15 @@ def count_tokens(text: Path, tokenizer: Path, limit: int, vocabulary: int) -> Co
     """
     from tokenizers import Tokenizer
 
-    try:
-        split = Tokenizer.from_file(str(tokenizer))
-    except Exception as error:  # the library has no narrower one
-        raise StudyError(f"source: {tokenizer}: is not a tokenizer: {error}") from None
+    with within("source: "), opened(tokenizer, "give a model's tokenizer.json", TABLE) as file:
+        split = Tokenizer.from_buffer(file.read())
     counts, left = np.zeros(vocabulary, dtype=np.int64), limit
-    with within("text: "), reading(text, TEXT), text.open(encoding="utf-8") as lines:
-        while left and (block := list(itertools.islice(lines, LINES_AT_ONCE))):
+    with (
+        within("text: "),
+        opened(text, TEXT, TABLE) as file,
+        io.TextIOWrapper(file, "utf-8") as lines,
+    ):
+        while left and (block := [*_lines(lines, LINES_AT_ONCE)]):
             encoded = split.encode_batch(block, add_special_tokens=False)
             ids = itertools.chain.from_iterable(one.ids for one in encoded)
             taken = np.fromiter(ids, np.int64)[:left]
@@ -228,3 +228,18 @@ def count_tokens(text: Path, tokenizer: Path, limit: int, vocabulary: int) -> Co
                 )
             counts += np.bincount(taken, minlength=vocabulary)
     return counts
+
+
+def _lines(file: io.TextIOWrapper, most: int) -> Iterator[str]:
+    """The next lines of a text, so many at most.
+
+    Raises:
+        ValueError: one is too long to be split into tokens.
+    """
+    for line in iter(partial(file.readline, LONGEST_LINE), ""):
+        if len(line) == LONGEST_LINE:
+            raise ValueError(f"it has a line of {LONGEST_LINE:,} characters or more; break it")
+        yield line
+        most -= 1
+        if not most:
+            return

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import csv
+import io
+import itertools
 import re
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from rgr_dist.study import assets
-from rgr_dist.study.input_file import LONGEST, FileKeys, read_parquet, reading
+from rgr_dist.study.input_file import LIST, LONGEST, FileKeys, opened, read_parquet
 
 NAMES = ("key", "query", "value")
 COLUMNS = (
@@ -62,8 +64,8 @@ def read_triples(path: Path) -> npt.NDArray[np.int32]:
     Raises:
         StudyError: the file cannot be read or is not such a list.
     """
-    with reading(path, COLUMNS):
-        columns = _parquet(path) if path.suffix == ".parquet" else _csv(path)
+    with opened(path, COLUMNS, LIST) as file:
+        columns = _parquet(file) if path.suffix == ".parquet" else _csv(file)
         labels, numbers = zip(*(_numbered(name, columns[name]) for name in NAMES), strict=True)
         triples = np.unique(np.array(numbers, dtype=np.int32).T, axis=0)
         if not len(triples):
@@ -78,26 +80,33 @@ def read_triples(path: Path) -> npt.NDArray[np.int32]:
         return triples
 
 
-def _csv(path: Path) -> dict[str, list[Any]]:
+def _csv(file: BinaryIO) -> dict[str, list[Any]]:
     """Its columns as text."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        lines = csv.reader(file, strict=True)
-        head = [name.strip() for name in next(lines, [])]
-        if sorted(head) != sorted(NAMES):
-            raise ValueError(f"its first line is {','.join(head)[:LONGEST]!r}")
-        rows = []
-        for row in lines:
-            if row and len(row) != len(NAMES):
-                raise ValueError(f"line {lines.line_num} is {','.join(row)[:LONGEST]!r}")
-            rows += [row] if row else []
+    lines = csv.reader(io.StringIO(file.read().decode("utf-8-sig"), newline=""), strict=True)
+    head = [name.strip() for name in next(lines, [])]
+    if sorted(head) != sorted(NAMES):
+        raise ValueError(f"its first line is {','.join(head)[:LONGEST]!r}")
+    rows = []
+    for row in lines:
+        if row and len(row) != len(NAMES):
+            raise ValueError(f"line {lines.line_num} is {','.join(row)[:LONGEST]!r}")
+        rows += [row] if row else []
     return {name: [row[at] for row in rows] for at, name in enumerate(head)}
 
 
-def _parquet(path: Path) -> dict[str, list[Any]]:
+def _parquet(file: BinaryIO) -> dict[str, list[Any]]:
     table = read_parquet(
-        path, lambda schema: sorted(schema.names) == sorted(NAMES) and all(map(_is_entry, schema))
+        file, lambda schema: sorted(schema.names) == sorted(NAMES) and all(map(_is_entry, schema))
     )
-    return dict(table.to_pydict())
+    return {name: [*itertools.chain(*map(_entries, table[name].chunks))] for name in NAMES}
+
+
+def _entries(chunk: pa.Array) -> list[Any]:
+    """The entries of a part of a column; equal texts are one object."""
+    if not pa.types.is_dictionary(chunk.type):
+        return list(chunk.to_pylist())
+    labels = chunk.dictionary.to_pylist()
+    return [labels[number] for number in chunk.indices.to_pylist()]
 
 
 def _is_entry(field: pa.Field) -> bool:
@@ -114,7 +123,8 @@ def _numbered(name: str, entries: list[Any]) -> tuple[list[Any], list[int]]:
         ValueError: an entry is missing.
     """
     if any(isinstance(entry, str) for entry in entries):
-        entries = [entry.strip() for entry in entries]
+        stripped = {entry: entry.strip() for entry in set(entries)}
+        entries = [stripped[entry] for entry in entries]
         if "" in entries:
             raise ValueError(f"a {name} is missing")
         if all(re.fullmatch("-?[0-9]{1,18}", entry) for entry in entries):

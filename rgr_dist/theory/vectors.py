@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from rgr_dist.study.input_file import reading
+from rgr_dist.study.input_file import LIST, TABLE, check_size, opened, read_tensor
 
 KINDS = "give a .npy or .safetensors file with a table of numbers, or CSV or text"
 
@@ -21,31 +24,28 @@ def read_vectors(path: Path, tensor: str | None = None) -> npt.NDArray[np.float6
     Raises:
         StudyError: the file cannot be read, or holds no table of finite numbers.
     """
-    with reading(path, KINDS):
+    largest = {".npy": TABLE, ".safetensors": None}.get(path.suffix, LIST)
+    with opened(path, KINDS, largest) as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a text without numbers
         if path.suffix == ".safetensors":
-            table = _of_safetensors(path, tensor)
+            table = read_tensor(path, partial(_chosen, tensor))
         elif path.suffix == ".npy":
-            table = np.load(path)
+            table = np.lib.format.open_memmap(path, mode="r")
         else:
-            comma = "," in path.read_text("utf-8")
-            table = np.loadtxt(path, delimiter="," if comma else None, ndmin=2)
+            text = file.read().decode()
+            table = np.loadtxt(io.StringIO(text), delimiter="," if "," in text else None, ndmin=2)
+        check_size(8 * table.size, TABLE)
         is_table = table.ndim == 2 and table.size and table.dtype.kind in "fiu"
         if not is_table or not np.isfinite(table).all():
             raise ValueError("holds no table of finite numbers")
         return np.asarray(table, dtype=np.float64)
 
 
-def _of_safetensors(path: Path, tensor: str | None) -> npt.NDArray[np.floating]:
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, framework="numpy") as file:
-            tables = [name for name in file.keys() if len(file.get_slice(name).get_shape()) == 2]  # noqa: SIM118
-            name = tensor or (tables[0] if len(tables) == 1 else None)
-            if name not in tables:
-                valid = ", ".join(tables) or "none"
-                raise ValueError(f"--tensor {tensor or '(none)'}: valid are its tables: {valid}")
-            table: npt.NDArray[np.floating] = file.get_tensor(name)
-            return table
-    except SafetensorError as error:
-        raise ValueError(str(error)) from None
+def _chosen(asked: str | None, names: dict[str, int]) -> str:
+    """Which tensor is meant: the one asked for, or the only table."""
+    tables = [name for name, dimensions in names.items() if dimensions == 2]
+    name = asked or (tables[0] if len(tables) == 1 else None)
+    if name not in tables:
+        valid = ", ".join(tables) or "none"
+        raise ValueError(f"--tensor {asked or '(none)'}: valid are its tables: {valid}")
+    return name

@@ -51,7 +51,7 @@ def tune_from_inside(
             tune_protocol,
             study.model_dump_json(),
             assets.needed(study.cells),
-            store.root,
+            store.uri,
             [(probe.cell.model_dump_json(), probe.h, probe.d_k) for probe in tuning.probes],
             tuning.trials,
             tuning.seed,

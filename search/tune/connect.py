@@ -189,7 +189,7 @@ def _check_reachable(address: str) -> None:
         raise _nobody(address, "not of the form HOST:PORT")
     try:
         socket.create_connection((host, int(port)), timeout=ANSWER_WITHIN).close()
-    except (OSError, OverflowError) as error:
+    except (OSError, OverflowError, UnicodeError) as error:
         raise _nobody(address, error) from None
 
 
