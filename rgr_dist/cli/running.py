@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rgr_dist.cli.listing import Format, print_listing, say
+from rgr_dist.cli.listing import Format, print_listing, say, silent_output
 from rgr_dist.cli.options import (
     EXIT_FAILED_RUNS,
     Address,
@@ -120,14 +120,14 @@ def run(
         from rgr_dist.planning.same_question import check_same_question
 
         check_same_question(resolved, store)
-    console = Console(file=sys.stdout)  # for good: Ray has another one meanwhile
+    console = Console(file=sys.stdout)  # for good: what others print is not shown
     execution = Execution(cpus, address, engine, gpus, retry_failed)
     with store.held(f"rgr run {study}"):
         damaged = store.set_damaged_aside()
     for part, why in damaged.items():
         say_error(f"{part}: {why}; moved to damaged/ in {out}, and its runs are trained again")
     asked = as_typed(study, out, set_)
-    with LiveView(console) as view:
+    with LiveView(console) as view, silent_output():
         summary = run_study(resolved, store, view, execution)
     _report(resolved, store, console, summary, asked)
 

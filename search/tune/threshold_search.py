@@ -147,7 +147,7 @@ class ThresholdSearch(ProbeSearcher):
         if not self.search.question.metric:
             raise ValueError(
                 "metric: give it to ThresholdSearch; Tune passes that of TuneConfig on only where "
-                "param_space holds something"
+                "param_space holds something, and not where it restores what has no snapshot"
             )
         return super().suggest(trial_id)
 
