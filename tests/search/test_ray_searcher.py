@@ -206,11 +206,15 @@ def test_a_restored_search_goes_on_where_it_was(way: str, told: int, tmp_path: P
     assert other.thresholds() == one.thresholds()
 
 
-def test_a_trial_that_a_restored_tuner_does_not_know_is_taken_by_an_idle_worker() -> None:
+def test_a_trial_that_a_restored_tuner_does_not_know_is_taken_by_an_idle_worker(
+    tmp_path: Path,
+) -> None:
     one = search(seeds=1, max_concurrent=4)
     one.portfolio.look_ahead = 0
     lost = one.suggest("began as the Tuner was killed")
-    other = cloudpickle.loads(cloudpickle.dumps(one))
+    one.save(str(tmp_path / "state"))
+    other = search(seeds=1, max_concurrent=4)
+    other.restore(str(tmp_path / "state"))
     other.portfolio.look_ahead = 0
     drive(other, passing_from(11))
     assert (lost["width"], other.threshold().value) == (17, 11)

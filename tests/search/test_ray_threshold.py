@@ -55,10 +55,22 @@ class Loss(tune.Trainable):
         return tune.PlacementGroupFactory([{"CPU": 2}])
 
 
+class Together(tune.Callback):
+    """Counts the trials that wait or run at once."""
+
+    most = 0
+
+    def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
+        self.most = max(self.most, sum(not trial.is_finished() for trial in trials))
+
+
 def test_the_smallest_passing_value_with_its_certificate_and_resume(tmp_path: Path) -> None:
-    store = tmp_path / "scores.jsonl"
+    store, together = tmp_path / "scores.jsonl", Together()
     search = {"axis": "width", "metric": "accuracy", "target": 0.901, "store": store}
-    found = find_threshold(train, values=range(1, 65), bounds=(0, 1), **search)
+    found = find_threshold(
+        train, values=range(1, 65), bounds=(0, 1), callbacks=[together], **search
+    )
+    assert together.most == 2, "as many as Ray has room for"
     assert (found.status, found.value) == ("found", THRESHOLD)
     assert found.passed == ProbeResult(THRESHOLD, pytest.approx(0.901), 3)
     assert found.failed == ProbeResult(THRESHOLD - 1, pytest.approx(0.891), 3)
@@ -99,6 +111,7 @@ def test_settings_with_parameters_and_resources_of_which_large_values_raise(
         tune.report({"eval": {"accuracy": accuracy(width, config["seed"])}})
 
     trainable = tune.with_resources(tune.with_parameters(limited, offset=3), {"cpu": 2})
+    together = Together()
     found = find_thresholds(
         trainable,
         "width",
@@ -109,11 +122,12 @@ def test_settings_with_parameters_and_resources_of_which_large_values_raise(
         cost=lambda value, setting: value * setting["depth"],
         keep_within=0.1,
         guess=50,
-        slots=1,
         on_error="fail",
+        callbacks=[together],
     )
     assert (found.best.value, found.best.cost) == (THRESHOLD - 2, THRESHOLD - 2)
     assert found.at(depth=9).status == "pruned"
+    assert together.most == 1, "each takes both CPUs"
     raised = [error for one in found for error in one.errors]
     assert raised
     assert all(error.value > 40 for error in raised)

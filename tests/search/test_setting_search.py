@@ -391,8 +391,8 @@ def told(live: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
     with line:
         for _ in range(4):
             probe = search.portfolio.ask()
-            line.show({"a": probe})
-            line.show({"a": probe})
+            line.show(1)
+            line.show(1)
             search.take_in(probe, float(probe.value >= 20))
             search.portfolio.release(probe)
     return capsys.readouterr().err
@@ -419,7 +419,7 @@ def test_one_line_in_a_terminal_with_the_time_left(
 
 def test_a_line_that_is_not_wanted_is_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
     with ProgressLine(SettingSearch(ask(), ScoreFile(None, {})), is_shown=False) as line:
-        line.show({})
+        line.show(0)
     assert capsys.readouterr().err == ""
 
 
