@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -70,11 +69,3 @@ def go_on(folder: Path) -> Threshold:
     search = ThresholdSearch("width", VALUES, TARGET, seeds=SEEDS, bounds=(0, 1))
     search.restore_from_dir(str(folder / "mine"))
     return search.threshold()
-
-
-if __name__ == "__main__":
-    there = Path(sys.argv[1])
-    if sys.argv[2] == "begin":
-        tuner(there).fit()
-    else:
-        print(go_on(there))

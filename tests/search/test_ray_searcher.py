@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -228,8 +224,6 @@ def test_the_state_of_another_search_is_refused(tmp_path: Path) -> None:
 
 # ----- On a real Ray
 
-SCRIPT = Path(__file__).with_name("own_tuner.py")
-
 
 def brute_force() -> int:
     from tests.search.own_tuner import SEEDS, TARGET, VALUES, accuracy
@@ -264,21 +258,6 @@ def test_a_tuner_of_ones_own_that_stops_is_restored_to_the_answer_of_brute_force
     found = own_tuner.go_on(tmp_path)
     check(found, tmp_path)
     assert list((tmp_path / "mine").rglob("checkpoint_*/width")), "the user's checkpoints are kept"
-
-
-@pytest.mark.slow
-def test_a_tuner_that_is_killed_is_restored_to_the_answer_of_brute_force(tmp_path: Path) -> None:
-    ended, command = tmp_path / "ended", [sys.executable, str(SCRIPT), str(tmp_path)]
-    with subprocess.Popen(
-        [*command, "begin"], env=os.environ | {"TUNE_GLOBAL_CHECKPOINT_S": "0"}
-    ) as p:
-        while not (ended.exists() and len(ended.read_text().splitlines()) >= 4):
-            assert p.poll() is None
-            time.sleep(0.1)
-        p.send_signal(signal.SIGKILL)
-    done = subprocess.run([*command, "go on"], capture_output=True, text=True, timeout=280)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1].startswith(f"Threshold(width = {brute_force()}: ")
 
 
 @pytest.mark.slow

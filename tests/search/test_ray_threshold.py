@@ -13,7 +13,6 @@ from ray import cloudpickle, tune
 
 from rgr_dist.search.protocol import ProbeResult
 from rgr_dist.search.tune.find_threshold import find_threshold, find_thresholds
-from rgr_dist.search.tune.threshold_search import ThresholdSearch
 
 THRESHOLD = 23
 
@@ -216,49 +215,3 @@ def test_an_interrupt_says_how_to_go_on(tmp_path: Path) -> None:
     known = store.read_text()
     assert find_threshold(train, **search, store=store).value == 30
     assert store.read_text().startswith(known)
-
-
-@pytest.mark.slow
-def test_rays_own_basic_example_with_asha() -> None:
-    """``ray/tune/examples/tune_basic_example.py``, whose loss falls with its steps and width."""
-    from ray.tune.schedulers import ASHAScheduler
-
-    def objective(step: int, width: int, height: float) -> float:
-        return (0.1 + width * step / 100) ** -1 + height * 0.1
-
-    def easy_objective(config: dict[str, Any]) -> None:
-        for step in range(config["steps"]):
-            loss = objective(step, config["width"], config["height"])
-            tune.report({"iterations": step, "mean_loss": loss})
-
-    search = ThresholdSearch("width", range(1, 21), target=1.5, seeds=1)
-    tune.Tuner(
-        easy_objective,
-        tune_config=tune.TuneConfig(
-            metric="mean_loss", mode="min", search_alg=search, num_samples=-1,
-            scheduler=ASHAScheduler(max_t=50, grace_period=49), reuse_actors=True,
-        ),
-        run_config=tune.RunConfig(verbose=0),
-        param_space={"steps": 50, "height": 0},
-    ).fit()  # fmt: skip
-    assert search.threshold().value == next(w for w in range(1, 21) if objective(49, w, 0) <= 1.5)
-
-
-@pytest.mark.slow
-def test_how_many_trees_a_forest_of_scikit_learn_needs() -> None:
-    pytest.importorskip("sklearn")
-
-    def forest(config: dict[str, Any]) -> None:
-        from sklearn.datasets import load_digits
-        from sklearn.ensemble import RandomForestClassifier
-        from sklearn.model_selection import cross_val_score
-
-        scores = cross_val_score(RandomForestClassifier(**config), *load_digits(return_X_y=True))
-        tune.report({"accuracy": scores.mean()})
-
-    search = {"axis": "n_estimators", "values": [1, 2, 4, 8, 16], "metric": "accuracy"}
-    found = find_threshold(
-        forest, **search, target=0.85, bounds=(0, 1), seeds=2, seed_key="random_state"
-    )
-    assert found.status == "found"
-    assert found.passed.mean_score >= 0.85 > found.failed.mean_score
