@@ -80,11 +80,9 @@ class ThresholdSearch(ProbeSearcher):
         seed_key: str = "seed",
         max_concurrent: int | None = None,
     ) -> None:
-        question = Question.checked(
-            axis=axis, values=values, target=target, metric=metric, mode=mode, bounds=bounds,
-            seeds=seeds, confirm_seeds=confirm_seeds, over=over, cost=cost,
-            keep_within=keep_within, guess=guess, on_error=on_error, seed_key=seed_key,
-        )  # fmt: skip
+        given = locals()
+        asked = {name: given[name] for name in Question.model_fields}
+        question = Question.checked(**asked)
         self._given = {"metric": metric, "mode": mode}
         self._begin(SettingSearch(question, ScoreFile(None, {})))
         if max_concurrent is not None:

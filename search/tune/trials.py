@@ -46,10 +46,11 @@ def run(
     searcher.set_max_concurrency(slots or 1)
 
     def beat(trials: Sequence[Any]) -> None:
-        if trials and not slots:  # the first one tells what each of them takes
-            asked = trials[0].placement_group_factory
-            searcher.set_max_concurrency(fits(asked))
-            if not fits(asked):
+        if trials and not slots:  # a trial tells what each of them takes
+            asked = trials[-1].placement_group_factory
+            room = fits(asked)
+            searcher.set_max_concurrency(room or 1)
+            if not room and len(trials) == 1:
                 searcher.fault = _too_large(asked)
         search.portfolio.slots = searcher.slots()
         line.show(len(searcher.probes))
