@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from rgr_dist.running.cluster import connect
 from tests.cli.test_faults import in_mid_study
 from tests.running.head import free_port, head
 from tests.small_study import rgr, write_study
@@ -169,3 +170,12 @@ def test_a_ray_that_would_ask_for_no_token_is_refused(tmp_path: Path) -> None:
         "you; unset it, or give the --address of a cluster\n"
     )
     assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.usefixtures("_ray")
+def test_what_others_print_while_a_study_is_connected_is_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with connect("local"):
+        print("from a notebook's other thread")
+    assert capsys.readouterr().out == "from a notebook's other thread\n"

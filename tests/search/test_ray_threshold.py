@@ -156,7 +156,9 @@ def test_a_metric_that_is_never_reported_is_told_with_those_that_are() -> None:
 
 def test_a_trial_that_fits_nowhere_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^resources: a trial asks for 1 GPU, and Ray has 0; "):
-        find_threshold(train, "width", [60], "acc", 0.4, resources={"gpu": 1})
+        find_threshold(train, "width", [60], "accuracy", 0.4, resources={"gpu": 1})
+    found = find_threshold(train, "width", [60], "accuracy", 0.4, seeds=1)
+    assert found.value == 60, "the function itself asks for no GPU"
 
 
 # ----- As Tune users expect
