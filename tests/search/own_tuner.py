@@ -46,9 +46,13 @@ class Ended(tune.Callback):
             raise RuntimeError("power cut")
 
 
-def tuner(folder: Path, stop_after: int = -1, scheduler: Any = None) -> tune.Tuner:
+def tuner(
+    folder: Path, stop_after: int = -1, scheduler: Any = None, restored_from: Path | None = None
+) -> tune.Tuner:
     global SEARCH  # what a script has as a variable of its own
     SEARCH = ThresholdSearch("width", VALUES, TARGET, seeds=SEEDS, bounds=(0, 1))
+    if restored_from is not None:
+        SEARCH.restore_from_dir(str(restored_from))
     return tune.Tuner(
         train,
         param_space={"rate": 0.1},

@@ -262,6 +262,24 @@ def test_a_tuner_of_ones_own_that_stops_is_restored_to_the_answer_of_brute_force
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("_ray")
+def test_a_new_tuner_goes_on_with_a_search_that_was_restored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.search import own_tuner
+
+    cloudpickle.register_pickle_by_value(own_tuner)
+    monkeypatch.setenv("TUNE_GLOBAL_CHECKPOINT_S", "0")
+    with pytest.raises(Exception, match="power cut"):
+        own_tuner.tuner(tmp_path, stop_after=4).fit()
+    (tmp_path / "anew").mkdir()
+    own_tuner.tuner(tmp_path / "anew", restored_from=tmp_path / "mine").fit()
+    assert own_tuner.SEARCH.threshold().value == brute_force()
+    both = [(tmp_path / part / "ended").read_text().splitlines() for part in ("", "anew")]
+    assert len(set(both[0]) & set(both[1])) <= 1, "what was told is not trained again"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_ray")
 def test_with_asha_the_answer_is_right_or_says_which_trials_were_stopped(tmp_path: Path) -> None:
     from tests.search import own_tuner
 
