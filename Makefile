@@ -5,6 +5,7 @@ READY := .venv/.installed
 JAX := .venv/.installed-jax
 DOCS := .venv/.installed-docs
 CLUSTER := .venv/.installed-cluster
+CLIENTS := .venv/.installed-clients
 
 .PHONY: quickstart test test-slow test-range mutants check docs bench clean
 
@@ -15,7 +16,7 @@ test: export PYTHONDONTWRITEBYTECODE = # an environment that forbids bytecode wo
 test: $(READY)  ## the fast tests
 	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-test-slow: $(DOCS) $(CLUSTER)  ## the tests that take minutes
+test-slow: $(DOCS) $(CLUSTER) $(CLIENTS)  ## the tests that take minutes
 	$(BIN)/pytest -m "slow and not gpu"
 
 mutants: $(READY)  ## what the tests would not notice, in one ROOM or all, of a SAMPLE (its DRAW) or all (hours)
@@ -62,4 +63,8 @@ $(DOCS): $(READY)
 
 $(CLUSTER): $(READY)
 	$(BIN)/pip install -c constraints.txt -e ".[cluster]"
+	touch $@
+
+$(CLIENTS): $(READY)
+	$(BIN)/pip install -c constraints.txt -e ".[clients]"
 	touch $@

@@ -132,10 +132,16 @@ def run(probes: int, slots: int, temporary: Path) -> Watch:
             portfolio.tell(probe.cell, probe.arm, probe.value, seed, result["score"])
         watch.probe()
 
+    class UntilSoMany(WhileNeeded):
+        """Ends all trials after so many probes."""
+
+        def stop_all(self) -> bool:
+            """Whether there were so many."""
+            return len(watch.at) >= probes
+
     searcher = ProbeSearcher(portfolio, config_of, record, slots=lambda: slots)
-    stop = WhileNeeded(searcher, ends_all=lambda: len(watch.at) >= probes)
     with connect("local", slots):
-        run_trials(NoCost, searcher, {"cpu": 1}, stop=stop)
+        run_trials(NoCost, searcher, {"cpu": 1}, stop=UntilSoMany(searcher))
     if searcher.fault is not None:
         raise searcher.fault
     return watch

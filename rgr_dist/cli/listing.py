@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 from rich.cells import cell_len
@@ -67,6 +70,13 @@ def say(text: str) -> None:
     console = _console()
     whole = not console.is_terminal or "rgr " in text
     console.print(text, highlight=False, markup=False, soft_wrap=whole)
+
+
+@contextmanager
+def silent_output() -> Iterator[None]:
+    """Show nothing of what is printed meanwhile, as by Ray where a node dies."""
+    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
+        yield
 
 
 def _console() -> Console:

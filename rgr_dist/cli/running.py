@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rgr_dist.cli.listing import Format, print_listing, say
+from rgr_dist.cli.listing import Format, print_listing, say, silent_output
 from rgr_dist.cli.options import (
     EXIT_FAILED_RUNS,
     Address,
@@ -124,8 +124,8 @@ def run(
         from rgr_dist.cli.live import LiveView
         from rgr_dist.running.run_study import run_study
 
-        console = Console(file=sys.stdout)  # for good: Ray has another one meanwhile
-        with LiveView(console) as view:
+        console = Console(file=sys.stdout)  # for good: what others print is not shown
+        with LiveView(console) as view, silent_output():
             summary = run_study(resolved, store, view, execution)
         _report(resolved, store, console, summary, as_typed(study, out, set_))
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rgr_dist.cli.listing import Format, print_listing
+from rgr_dist.cli.listing import Format, print_listing, silent_output
 from rgr_dist.cli.options import (
     CELL,
     EXIT_FAILED_RUNS,
@@ -62,7 +62,7 @@ def tune(
         portfolio = stored_search(resolved, store).portfolio
     probes = probes_to_tune(portfolio, cells, listed, D_K)
     tuning = Tuning(resolved, store, probes, trials, seed)
-    with held(store, f"rgr tune {study}", address):
+    with held(store, f"rgr tune {study}", address), silent_output():
         from rgr_dist.tuning.driver import tune_protocol
 
         tuned = tune_protocol(tuning, say_error, Execution(cpus, address, engine))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -26,8 +25,6 @@ class ClusterError(UserError, RuntimeError):
 def connect(address: str, cpus: int | None = None, gpus: float = 0.0) -> Iterator[int]:
     """A Ray to run on, and how many probes it can run at once.
 
-    What Ray prints on standard output meanwhile is not shown.
-
     Args:
         address: ``local`` starts one; else that of a running cluster.
         cpus: at most so many slots; all by default.
@@ -38,8 +35,6 @@ def connect(address: str, cpus: int | None = None, gpus: float = 0.0) -> Iterato
         RunBroken: Ray did not start, died or failed.
     """
     with ExitStack() as stack:
-        nowhere = stack.enter_context(Path(os.devnull).open("w"))
-        stack.enter_context(contextlib.redirect_stdout(nowhere))
         stack.enter_context(_told_in_one_line())
         # Ray puts the working directory first on every worker's path, where a file of the user's
         # could hide a library.

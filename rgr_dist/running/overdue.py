@@ -109,30 +109,22 @@ class TimeLimits:
         self._waited: dict[str, float] = {}
         self._looked = time.monotonic()
 
-    def check(self, running: Mapping[str, Any]) -> None:
-        """End the worker of every trial that is overdue.
-
-        Args:
-            running: the trials that have a worker, by their id.
-        """
+    def check(self) -> None:
+        """End the worker of every trial that is overdue since it named its worker."""
         import ray
 
         now = time.monotonic()
         passed, self._looked = min(now - self._looked, LONGEST_LOOK_AWAY), now
         waited, self._waited = self._waited, {}
-        for trial_id, trial in running.items():
-            probe = self._searcher.probes.get(trial_id)
-            if probe is None:  # it is about to end
-                continue
+        for trial_id, worker in self._searcher.workers.items():
+            probe = self._searcher.probes[trial_id]
             self._waited[trial_id] = waited.get(trial_id, 0.0) + passed
             limit = self.limit(probe)
             if self._waited[trial_id] > limit:
                 self._waited[trial_id] = float("-inf")
-                worker = _worker_of(trial)
-                self._say(self._overdue(probe, limit, worker is not None))
-                if worker is not None:
-                    self._searcher.lost.note(probe, "overdue")
-                    ray.kill(worker)
+                self._say(self._overdue(probe, limit))
+                self._searcher.lost.note(probe, "overdue")
+                ray.kill(worker)
 
     def limit(self, probe: Probe) -> float:
         """Seconds that a probe is given, twice as many after each worker that it has lost."""
@@ -142,20 +134,10 @@ class TimeLimits:
         limit = max(self._shortest, limit_seconds(work, self._pace.of(probe.cell)))
         return float(limit * 2 ** self._searcher.lost.count(probe))
 
-    def _overdue(self, probe: Probe, limit: float, is_ended: bool) -> str:
+    def _overdue(self, probe: Probe, limit: float) -> str:
         name = self._feed.study.name_of(self._feed.cell_of(probe))
         seeds = ", ".join(map(str, probe.seeds))
-        then = "its worker is ended, and another one trains them"
-        then = then if is_ended else "Ray does not tell its worker, which is waited for"
         return (
             f"overdue: {name}, {self._feed.sizes.probe_name(*probe.key)}, seeds {seeds}: no answer "
-            f"for {limit:,.0f} s; {then}"
+            f"for {limit:,.0f} s; its worker is ended, and another one trains them"
         )
-
-
-def _worker_of(trial: Any) -> Any:
-    """The process that trains a trial; None if it has none, or if Ray does not tell.
-
-    Tune documents no way to it; this one is there in 2.44 to 2.60.
-    """
-    return getattr(getattr(trial, "temporary_state", None), "ray_actor", None)

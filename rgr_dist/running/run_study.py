@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -132,10 +132,10 @@ def _train(
         health.check()  # a Ray that died takes every worker with it: that is no failed run
         recorder.record_lost(probe, engine, device, WHY[cause])
 
-    def beat(running: Mapping[str, Any]) -> None:
+    def beat(trials: Sequence[Any]) -> None:
         for line in health.news():
             view.say(line)
-        limits.check(running)
+        limits.check()
         recorder.show()
 
     def resize(workers: int) -> None:

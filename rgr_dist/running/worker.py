@@ -11,11 +11,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import ray
 from ray import tune
 
 from rgr_dist.engines.api import Engine, Outcome
 from rgr_dist.engines.choose import make_engine
 from rgr_dist.search.protocol import Probe
+from rgr_dist.search.tune.searcher import WORKER
 from rgr_dist.store.row import run_row
 from rgr_dist.study import assets
 from rgr_dist.study.cell import Cell, Run
@@ -46,9 +48,10 @@ def probe_config(
 
 
 class ProbeTrainable(tune.Trainable):
-    """One trial trains the seeds it is given of one probe, together, in its only step.
+    """One trial trains the seeds it is given of one probe, together, in its second step.
 
-    Its result holds ``rows``, one stored run each. A step that raises is reported as failed
+    The first names the process that trains, so that it can be ended if it gives no answer. The
+    second one's result holds ``rows``, one stored run each. What raises in it is reported as failed
     rows, so that the study goes on and the reason is kept.
     """
 
@@ -64,6 +67,7 @@ class ProbeTrainable(tune.Trainable):
         self.budgets: list[int] = config["budgets"]
         self.engine = _engine(config["engine"], config["device"], cell.model)
         self.device = config["device"]
+        self.is_named = False
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         """Take another probe in the same process."""
@@ -71,7 +75,10 @@ class ProbeTrainable(tune.Trainable):
         return True
 
     def step(self) -> dict[str, Any]:
-        """Train the seeds."""
+        """Name the process, then train the seeds."""
+        if not self.is_named:
+            self.is_named = True
+            return {WORKER: ray.get_runtime_context().current_actor}
         rows = train_rows(self.engine, self.runs, self.device, self.budgets)
         return {"rows": rows, "done": True}
 

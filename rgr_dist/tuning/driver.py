@@ -106,7 +106,7 @@ def _tune_here(tuning: Tuning, say: Callable[[str], None], execution: Execution)
             ProtocolTrainable, arrays=assets.needed(probe.cell for probe in probes)
         )
         with RayHealth() as health:
-            watch = Watch(lambda running: health.news())
+            watch = Watch(lambda trials: health.news())
             run_trials(trainable, search, {"cpu": 1}, slots=slots, callbacks=[watch])
     if search.fault is not None:
         raise search.fault

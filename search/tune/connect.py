@@ -140,9 +140,10 @@ def _start(folder: Path, cpus: int | None, log_to_driver: bool) -> None:
             f"RAY_AUTH_MODE={mode}: whoever can reach Ray on this machine could run code as you; "
             "unset it"
         )
-    # Else Ray keeps one in the home. It stays: Ray's compiled code has read it for good, and a Ray
-    # that is started later in this process has to ask for the same.
-    os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+    if not _has_token():
+        # Else Ray keeps one in the home. It stays: Ray's compiled code has read it for good, and a
+        # Ray that is started later in this process has to ask for the same.
+        os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
     with _on_the_loopback(), _sigterm_kept():
         import ray
 
@@ -158,6 +159,16 @@ def _start(folder: Path, cpus: int | None, log_to_driver: bool) -> None:
             )
         except Exception as error:  # of any kind, also plain Exception
             raise NoRay(f"Ray did not start: {type(error).__name__}: {error}") from error
+
+
+def _has_token() -> bool:
+    """Whether the user has a token, in the places that Ray documents.
+
+    It is then asked for: a process shows one token to every Ray, and clusters know the user's.
+    """
+    in_the_home = Path.home() / ".ray/auth_token"
+    names = "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"
+    return any(os.environ.get(name) for name in names) or in_the_home.is_file()
 
 
 def _join(address: str, log_to_driver: bool) -> None:

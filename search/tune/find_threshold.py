@@ -106,13 +106,9 @@ def find_threshold(
         ValueError: bad arguments, a metric that is never reported or outside its bounds, a store
             of another search, or resources that Ray does not have.
     """
-    options = {
-        "mode": mode, "bounds": bounds, "seeds": seeds, "confirm_seeds": confirm_seeds,
-        "guess": guess, "on_error": on_error, "seed_key": seed_key, "config": config,
-        "store": store, "slots": slots, "resources": resources, "stop": stop,
-        "run_config": run_config, "callbacks": callbacks, "keep": keep,
-    }  # fmt: skip
-    return _search(trainable, axis, values, metric, target, options | others).thresholds[0]
+    given = locals()
+    others = given.pop("others")
+    return _search(**given, **others).thresholds[0]
 
 
 def find_thresholds(
@@ -146,23 +142,17 @@ def find_thresholds(
         ValueError: as for ``find_threshold``; a setting listed twice; a cost that falls or is not
             positive; ``keep_within`` without a cost.
     """
+    given = locals()
+    options = given.pop("options")
     if not over:
         raise ValueError("over: give at least one name, such as over={'depth': [1, 2]}")
-    options |= {"over": over, "cost": cost, "keep_within": keep_within}
-    return _search(trainable, axis, values, metric, target, options)
+    return _search(**given, **options)
 
 
-def _search(
-    trainable: Trainable,
-    axis: str,
-    values: Sequence[int],
-    metric: str,
-    target: float,
-    options: dict[str, Any],
-) -> Thresholds:
-    asked = {name: options[name] for name in options.keys() & Question.model_fields.keys()}
-    question = Question.checked(axis=axis, values=values, metric=metric, target=target, **asked)
-    how = OF_THE_RUN | {name: options[name] for name in options if name not in asked}
+def _search(trainable: Trainable, **given: Any) -> Thresholds:
+    asked = {name: given[name] for name in given.keys() & Question.model_fields.keys()}
+    how = OF_THE_RUN | {name: given[name] for name in given.keys() - asked.keys()}
+    question = Question.checked(**asked)
     _check(trainable, how)
     config, stop, store = how["config"] or {}, how["stop"] or {}, how.pop("store")
     question.check_config(config)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from typing import Any, Self
+from typing import Self
 
 from rgr_dist.search.bracket import Bracket
 from rgr_dist.search.tune.setting_search import SettingSearch
@@ -33,8 +33,12 @@ class ProgressLine:
         if self._live and self.is_shown:
             print(CLEARED, end="", file=sys.stderr, flush=True)
 
-    def show(self, running: dict[str, Any]) -> None:
-        """Bring the line up to date."""
+    def show(self, running: int) -> None:
+        """Bring the line up to date.
+
+        Args:
+            running: how many trials run.
+        """
         brackets = self.search.open_brackets()
         if not brackets or not self.is_shown:
             return
@@ -47,7 +51,7 @@ class ProgressLine:
         if len(brackets) > 1:
             text += f"; {len(brackets) - 1} more settings are open"
         if self._live:
-            text += f"; {len(self.search.kept.scores)} trained, {len(running)} run"
+            text += f"; {len(self.search.kept.scores)} trained, {running} run"
             text += self._left([one for _, one in brackets])
         if text != self._shown:
             ends = (CLEARED, "") if self._live else ("", "\n")

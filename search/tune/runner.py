@@ -6,6 +6,7 @@ import copy
 import gc
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from ray.tune import (
     CLIReporter,
     FailureConfig,
     PlacementGroupFactory,
+    ResultGrid,
     RunConfig,
     Stopper,
     TuneConfig,
@@ -37,33 +39,23 @@ class Watch(Callback):
     """Looks at the trials as Tune's loop goes round.
 
     Args:
-        beat: called about once a second, with the trials that have a worker, by their id.
+        beat: called about once a second, with all trials.
         explain: told the id of each trial that ends in error, and the text of that.
     """
 
     def __init__(
         self,
-        beat: Callable[[dict[str, Trial]], object],
+        beat: Callable[[list[Trial]], object],
         explain: Callable[[str, str], None] = lambda trial_id, error: None,
     ) -> None:
         self.beat, self.explain = beat, explain
-        self.running: dict[str, Trial] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Nothing of a search is copied: running it again resumes it."""
         return {}
 
-    def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        """Note a trial that has a worker."""
-        self.running[trial.trial_id] = trial
-
-    def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        """Note a trial that has ended."""
-        self.running.pop(trial.trial_id, None)
-
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         """Tell what a trial raised, or what became of its worker."""
-        self.running.pop(trial.trial_id, None)
         file = Path(trial.error_file or "")
         text = file.read_text(errors="replace") if file.is_file() else ""
         last = text.rpartition("Failure # ")[2].partition("\n")[2].strip()
@@ -71,24 +63,14 @@ class Watch(Callback):
 
     def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
         """Called as Tune's loop goes round."""
-        self.beat(self.running)
+        self.beat(trials)
 
 
 class WhileNeeded(Stopper):
-    """Ends a trial that can tell nothing more, and all of them once the search is done.
+    """Ends a trial that can tell nothing more, and all of them once the search is done."""
 
-    Args:
-        ends: whether the user ends a trial at this result.
-        ends_all: whether the user ends all of them.
-    """
-
-    def __init__(
-        self,
-        searcher: ProbeSearcher,
-        ends: Callable[[str, dict[str, Any]], bool] = lambda trial_id, result: False,
-        ends_all: Callable[[], bool] = lambda: False,
-    ) -> None:
-        self.searcher, self.ends, self.ends_all = searcher, ends, ends_all
+    def __init__(self, searcher: ProbeSearcher) -> None:
+        self.searcher = searcher
 
     def __getstate__(self) -> dict[str, Any]:
         """Nothing of a search is copied: running it again resumes it."""
@@ -96,12 +78,11 @@ class WhileNeeded(Stopper):
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
         """Whether this trial ends."""
-        is_last = self.ends(trial_id, result) or result.get("done")
-        return bool(is_last) or self.searcher.spare(trial_id)
+        return bool(result.get("done")) or self.searcher.spare(trial_id)
 
     def stop_all(self) -> bool:
         """Whether no trial is needed."""
-        return self.ends_all() or self.searcher.is_done
+        return self.searcher.is_done
 
 
 def run_trials(
@@ -114,8 +95,8 @@ def run_trials(
     stop: Stopper | None = None,
     callbacks: Sequence[Callback] = (),
     run_config: RunConfig | None = None,
-) -> None:
-    """Run the trials that a searcher suggests; returns when it says that it has finished.
+) -> ResultGrid:
+    """Run the trials that a searcher suggests, until it says that it has finished.
 
     If a worker is killed for its memory, Tune ends the whole run: the searcher is told by its
     ``killed_for_memory``, and another run goes on.
@@ -145,15 +126,17 @@ def run_trials(
             reuse_actors=reuse_actors,
             trial_dirname_creator=lambda trial: str(trial.trial_id),
         )
-        asked = trainable if resources is None else with_resources(trainable, resources)
+        asked = trainable
+        if resources is not None:  # which Tune would write on the user's own function
+            own = trainable if isinstance(trainable, type) else partial(trainable)
+            asked = with_resources(own, resources)
         while True:
             tuner = Tuner(
                 asked, param_space=dict(config or {}), tune_config=tune_config, run_config=run
             )
             try:
                 with environment({"TUNE_MAX_PENDING_TRIALS_PG": MOST_STARTING}):
-                    tuner.fit()
-                return
+                    return tuner.fit()
             except BaseException as error:
                 text = "".join(traceback.format_exception(error))
                 # What the frames hold keeps trials alive, and their CPUs from whoever runs next.

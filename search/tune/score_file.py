@@ -57,21 +57,17 @@ def _code(value: Any) -> str:
 
 
 def _unwrapped(trainable: Any) -> Any:
-    """What ``tune.with_parameters`` or ``tune.with_resources`` has wrapped: their source is Ray's.
+    """The class whose resources ``tune.with_resources`` has set: no score depends on those.
 
-    The resources are left out: no score depends on them.
+    Raises:
+        ValueError: ``tune.with_parameters`` has wrapped it, whose data only Ray can get at.
     """
-    is_class = isinstance(trainable, type)
-    inner = trainable.__bases__[0] if is_class else None
-    holder = vars(trainable).get("setup") if is_class else trainable
-    if holder is None:
-        return inner
-    held = inspect.getclosurevars(holder).nonlocals
-    inner = inner or held["trainable"]
-    if "parameter_registry" not in held:
-        return inner
-    registry, prefix = held["parameter_registry"], held["prefix"]
-    return {"trainable": inner, "with": {k: registry.get(prefix + k) for k in sorted(held["keys"])}}
+    if isinstance(trainable, type) and "setup" not in vars(trainable):
+        return trainable.__bases__[0]
+    raise ValueError(
+        "store: what tune.with_parameters holds cannot be named in a file; give it in config, or "
+        "by functools.partial"
+    )
 
 
 def _digest(content: bytes) -> str:

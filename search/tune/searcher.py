@@ -13,6 +13,8 @@ from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.search.protocol import Probe, Signal
 from rgr_dist.search.tune.lost_workers import LOW_ON_MEMORY, UNKNOWN, Cause, LostWorkers, is_final
 
+WORKER = "worker"
+"""What a trainable may report: the handle of its own actor."""
 LOOK_EVERY = 5.0
 """Seconds between looks at how many slots there are."""
 
@@ -39,6 +41,7 @@ class ProbeSearcher(Searcher):
 
     Attributes:
         probes: what each trial trains that has not ended.
+        workers: the process of each of them that has named it, as ``WORKER`` in a result.
         lost: which probes have lost trials, and why.
         fault: what ended the search, if anything did.
     """
@@ -58,6 +61,7 @@ class ProbeSearcher(Searcher):
         self.on_error, self.on_lost, self.slots = on_error, on_lost, slots
         self.lost = LostWorkers()
         self.probes: dict[str, Probe] = {}
+        self.workers: dict[str, Any] = {}
         self.fault: Exception | None = None
         self._spared: set[str] = set()
         self._unexplained: list[str] = []
@@ -99,6 +103,11 @@ class ProbeSearcher(Searcher):
             raise RuntimeError("the search waits although no probe is being run")
         return answer
 
+    def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
+        """Note which process trains a trial, if the result says it."""
+        if trial_id in self.probes and WORKER in result:
+            self.workers[trial_id] = result[WORKER]
+
     def on_trial_complete(
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
     ) -> None:
@@ -139,6 +148,7 @@ class ProbeSearcher(Searcher):
 
     def _end(self, trial_id: str, is_lost: bool, is_final: bool = False) -> None:
         probe = self.probes.pop(trial_id)
+        self.workers.pop(trial_id, None)
         self._spared.discard(trial_id)
         self.portfolio.release(probe)
         if is_lost and self.fault is None and (self.lost.add(probe) or is_final):
@@ -165,6 +175,7 @@ class ProbeSearcher(Searcher):
             self.explain(next(iter(self.probes)), LOW_ON_MEMORY)
         self._suspects += self.probes.values()
         self.probes.clear()
+        self.workers.clear()
 
     def __getstate__(self) -> dict[str, Any]:
         """Nothing of a study is copied: it is rebuilt from what was stored."""

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Mode = Literal["max", "min"]
-BLUE, RED = "tab:blue", "tab:red"
 Setting = Mapping[str, Any]
 
 
@@ -143,27 +142,8 @@ class Threshold:
         Raises:
             ImportError: matplotlib is not installed.
         """
-        ax = ax or _new_axes()
-        _draw(ax, self, BLUE)
-        whole = [len(scores) >= self.seeds for scores in self.scores.values()]
-        for marker, fill, label, is_there in (
-            (".", BLUE, "a seed", bool(whole)),
-            ("o", BLUE, f"mean of {self.seeds} seeds or more", any(whole)),
-            ("o", "white", "mean of fewer", not all(whole)),
-            ("x", RED, "raised", bool(self.errors)),
-        ):
-            if is_there:
-                colour = RED if marker == "x" else BLUE
-                ax.plot([], [], marker, color=colour, mfc=fill, label=label)
-        ax.legend(fontsize="small", loc="center right")
-        ax.axhline(self.target, color="0.4", linewidth=0.8, linestyle="--")
-        ax.annotate(
-            f"target {self.target:g}", (1, self.target), (-2, 3), fontsize="small", color="0.3",
-            xycoords=("axes fraction", "data"), textcoords="offset points", ha="right",
-        )  # fmt: skip
-        if self.value is not None:
-            ax.axvline(self.value, color=BLUE, linewidth=0.8, linestyle=":")
-        ax.set(xlabel=self.axis, ylabel=self.metric, title=self.because)
+        ax = _draw([self], ax)
+        ax.set_title(self.because)
         return ax
 
 
@@ -246,18 +226,7 @@ class Thresholds(Sequence[Threshold]):
         Raises:
             ImportError: matplotlib is not installed.
         """
-        ax = ax or _new_axes()
-        for number, one in enumerate(self.thresholds):
-            colour = f"C{number % 10}"
-            found = f"{one.axis} = {one.value}" if one.value is not None else one.status
-            _draw(ax, one, colour, f"{name(one.setting)}: {found}")
-            if one.value is not None:
-                ax.axvline(one.value, color=colour, linewidth=0.8, linestyle=":")
-        first = self.thresholds[0]
-        ax.axhline(first.target, color="0.4", linewidth=0.8, linestyle="--")
-        ax.set(xlabel=first.axis, ylabel=first.metric)
-        ax.legend(fontsize="small")
-        return ax
+        return _draw(self.thresholds, ax)
 
 
 def name(setting: Setting) -> str:
@@ -269,24 +238,34 @@ def _mean(probe: ProbeResult) -> str:
     return f"{probe.mean_score:.4g} ({probe.n_seeds} seed{'s' * (probe.n_seeds > 1)})"
 
 
-def _new_axes() -> Axes:
+def _draw(several: Sequence[Threshold], ax: Axes | None) -> Axes:
+    """Draw scores, means and values of thresholds of one search."""
     try:
         from matplotlib import pyplot
     except ImportError:
         raise ImportError("plot() needs matplotlib: pip install matplotlib") from None
-    return pyplot.subplots(figsize=(6, 3.6), layout="constrained")[1]
-
-
-def _draw(ax: Axes, found: Threshold, colour: str, label: str | None = None) -> None:
-    """Draw one threshold's scores and means."""
-    values = sorted(found.scores)
-    means = [sum(found.scores[v].values()) / len(found.scores[v]) for v in values]
-    for value in values:
-        scores = list(found.scores[value].values())
-        ax.plot([value] * len(scores), scores, ".", color=colour, alpha=0.35, markersize=4)
-    ax.plot(values, means, "-", color=colour, linewidth=1, label=label)
-    for value, mean in zip(values, means, strict=True):
-        whole = len(found.scores[value]) >= found.seeds
-        ax.plot(value, mean, "o", color=colour, markersize=5, mfc=colour if whole else "white")
-    for value in sorted({error.value for error in found.errors}):
-        ax.plot(value, 0.02, "x", color=RED, transform=ax.get_xaxis_transform())
+    ax = ax or pyplot.subplots(figsize=(6, 3.6), layout="constrained")[1]
+    for number, found in enumerate(several):
+        colour = f"C{number % 10}"
+        answer = f"{found.axis} = {found.value}" if found.value is not None else found.status
+        label = f"{name(found.setting)}: {answer}" if found.setting else answer
+        means = {value: sum(of.values()) / len(of) for value, of in sorted(found.scores.items())}
+        for value, of in found.scores.items():
+            fill = colour if len(of) >= found.seeds else "white"
+            ax.plot(
+                [value] * len(of), list(of.values()), ".", color=colour, alpha=0.35, markersize=4
+            )
+            ax.plot(value, means[value], "o", color=colour, markersize=5, mfc=fill)
+        ax.plot(list(means), list(means.values()), "-", color=colour, linewidth=1, label=label)
+        if found.value is not None:
+            ax.axvline(found.value, color=colour, linewidth=0.8, linestyle=":")
+        for value in {error.value for error in found.errors}:
+            ax.plot(value, 0.02, "x", color="tab:red", transform=ax.get_xaxis_transform())
+    first = several[0]
+    fewer = f"mean of fewer than {first.seeds} seeds"
+    ax.plot([], [], "o", color="0.4", markersize=5, mfc="white", label=fewer)
+    target = f"target {first.target:g}"
+    ax.axhline(first.target, color="0.4", linewidth=0.8, linestyle="--", label=target)
+    ax.set(xlabel=first.axis, ylabel=first.metric)
+    ax.legend(fontsize="small")
+    return ax

@@ -80,11 +80,9 @@ class ThresholdSearch(ProbeSearcher):
         seed_key: str = "seed",
         max_concurrent: int | None = None,
     ) -> None:
-        question = Question.checked(
-            axis=axis, values=values, target=target, metric=metric, mode=mode, bounds=bounds,
-            seeds=seeds, confirm_seeds=confirm_seeds, over=over, cost=cost,
-            keep_within=keep_within, guess=guess, on_error=on_error, seed_key=seed_key,
-        )  # fmt: skip
+        given = locals()
+        asked = {name: given[name] for name in Question.model_fields}
+        question = Question.checked(**asked)
         self._given = {"metric": metric, "mode": mode}
         self._begin(SettingSearch(question, ScoreFile(None, {})))
         if max_concurrent is not None:
@@ -198,29 +196,17 @@ class ThresholdSearch(ProbeSearcher):
 
     # ----- What Tuner.restore needs
 
-    def _state(self) -> dict[str, Any]:
-        asked = self.search.question
-        return {
+    def save(self, checkpoint_path: str) -> None:
+        """Write what the search knows, as JSON; Tune calls it every few seconds."""
+        state = {
             **self.search.state(),
-            "metric": asked.metric,
-            "mode": asked.mode,
+            "metric": self.search.question.metric,
+            "mode": self.search.question.mode,
             "probes": {trial_id: asdict(probe) for trial_id, probe in self.probes.items()},
             "last": self._last,
             "seen": self._seen,
         }
-
-    def _go_on(self, state: dict[str, Any]) -> None:
-        self.search.go_on(state)
-        self._last, self._seen = state["last"], state["seen"]
-        self._has_metric = bool(self._last or state["scores"])
-        for trial_id, probe in state["probes"].items():
-            self.probes[trial_id] = Probe(**probe | {"seeds": tuple(probe["seeds"])})
-            self.portfolio.hold(self.probes[trial_id])
-        self._inherited = set(self.probes)
-
-    def save(self, checkpoint_path: str) -> None:
-        """Write what the search knows, as JSON; Tune calls it every few seconds."""
-        Path(checkpoint_path).write_text(json.dumps(self._state(), default=str))
+        Path(checkpoint_path).write_text(json.dumps(state, default=str))
 
     def restore(self, checkpoint_path: str) -> None:
         """Go on from what was saved.
@@ -232,17 +218,17 @@ class ThresholdSearch(ProbeSearcher):
         its = {key: state[key] for key in ("metric", "mode") if self._given.get(key) is None}
         question = Question.checked(**asked.given | its) if state["metric"] else asked
         self._begin(SettingSearch(question, ScoreFile(None, {})))
-        self._go_on(state)
+        self.search.go_on(state)
+        self._last, self._seen = state["last"], state["seen"]
+        self._has_metric = bool(self._last or state["scores"])
+        for trial_id, probe in state["probes"].items():
+            self.probes[trial_id] = Probe(**probe | {"seeds": tuple(probe["seeds"])})
+            self.portfolio.hold(self.probes[trial_id])
+        self._inherited = set(self.probes)
 
     def __getstate__(self) -> dict[str, Any]:
         """What the search knows: a Tuner is saved with its searcher."""
-        asked = self.search.question.given
-        return {"asked": asked, "given": self._given, "slots": self.slots, "state": self._state()}
-
-    def __setstate__(self, kept: dict[str, Any]) -> None:
-        self._given, self.slots = kept["given"], kept["slots"]
-        self._begin(SettingSearch(Question.checked(**kept["asked"]), ScoreFile(None, {})))
-        self._go_on(kept["state"])
+        return self.__dict__
 
     # ----- The answer
 

@@ -12,13 +12,9 @@ import pandas as pd
 import pytest
 
 from rgr_dist.planning.forecast import LIMIT_TIMES, UNMEASURED_TIMES, limit_seconds, most_work
-from rgr_dist.planning.portfolio import Feed, open_portfolio
-from rgr_dist.running.overdue import Pace, TimeLimits, shortest_limit
-from rgr_dist.search.tune.searcher import ProbeSearcher
+from rgr_dist.running.overdue import shortest_limit
 from rgr_dist.study.cell import Cell
-from rgr_dist.study.from_yaml import load_study
 from tests.cli.test_faults import workers_marked
-from tests.planning.made_up_runs import runs_of
 from tests.small_study import RGR, Refused, runs_on, tables, write_study
 
 
@@ -56,24 +52,6 @@ def test_stopped_workers_are_told_and_their_probes_trained_by_others(
     assert (runs["stop_reason"] != "failed").all()
     for name, table in tables(finished).items():
         pd.testing.assert_frame_equal(table, tables(tmp_path)[name], check_exact=True)
-
-
-def test_where_ray_does_not_tell_a_worker_an_overdue_one_is_told_and_waited_for(
-    tmp_path: Path,
-) -> None:
-    path = write_study(tmp_path, training={"max_steps": 1, "check_every": 1})  # limits of ms
-    study = load_study(str(path))
-    feed = Feed(study, open_portfolio(study, runs_of([])))
-    searcher = ProbeSearcher(feed.portfolio, lambda probe: {}, lambda *told: None)
-    searcher.suggest("trial")
-    said: list[str] = []
-    limits = TimeLimits(feed, Pace(feed), searcher, 1e-9, said.append)
-    while not said:
-        limits.check({"trial": object()})
-    limits.check({"trial": object()})
-    assert len(said) == 1, "it is told once"
-    assert said[0].endswith("Ray does not tell its worker, which is waited for")
-    assert searcher.lost.cause(searcher.probes["trial"]) == "died", "none was ended"
 
 
 def test_a_time_limit_is_ten_times_what_a_probe_takes_at_most() -> None:

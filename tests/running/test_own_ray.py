@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from rgr_dist.running.cluster import connect
 from tests.cli.test_faults import in_mid_study
+from tests.running.head import free_port, head
 from tests.small_study import rgr, write_study
 
 NOBODY = 65534
@@ -44,6 +46,18 @@ found.append(ray.get(ray.remote(lambda: os.environ["RAY_AUTH_TOKEN"]).remote()))
 assert found == 3 * [os.environ["RAY_AUTH_TOKEN"]]
 """
 """A Ray of its own, another, and one that the user starts: all ask for one token."""
+
+THEN_A_CLUSTER = """
+import os, sys
+from rgr_dist.search.tune.connect import connect
+with connect("local", 1):
+    import ray
+    ray.get(ray.remote(lambda: None).remote())
+assert "RAY_AUTH_TOKEN" not in os.environ
+ray.init(address=sys.argv[1])
+ray.get(ray.remote(lambda: None).remote())
+"""
+"""A Ray of its own, then a cluster that asks for the user's token."""
 
 
 @pytest.fixture
@@ -97,8 +111,28 @@ def test_every_socket_is_on_the_loopback_though_the_user_has_imported_ray(
 
 
 @pytest.mark.slow
-def test_later_rays_of_the_process_start_and_ask_for_the_same_token() -> None:
-    done = subprocess.run([sys.executable, "-c", AGAIN], capture_output=True, text=True)
+def test_later_rays_of_the_process_start_and_ask_for_the_same_token(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", AGAIN],
+        env=os.environ | {"HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_a_cluster_that_is_joined_later_is_shown_the_users_token(tmp_path: Path) -> None:
+    (tmp_path / ".ray").mkdir()
+    (tmp_path / ".ray/auth_token").write_text("7" * 32)
+    address, home = f"127.0.0.1:{free_port()}", {"HOME": str(tmp_path)}
+    with head({"RAY_AUTH_MODE": "token", **home}, f"--port={address.rpartition(':')[2]}"):
+        done = subprocess.run(
+            [sys.executable, "-c", THEN_A_CLUSTER, address],
+            env=os.environ | home,
+            capture_output=True,
+            text=True,
+        )
     assert done.returncode == 0, done.stderr
 
 
@@ -136,3 +170,12 @@ def test_a_ray_that_would_ask_for_no_token_is_refused(tmp_path: Path) -> None:
         "you; unset it, or give the --address of a cluster\n"
     )
     assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.usefixtures("_ray")
+def test_what_others_print_while_a_study_is_connected_is_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with connect("local"):
+        print("from a notebook's other thread")
+    assert capsys.readouterr().out == "from a notebook's other thread\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -47,9 +46,13 @@ class Ended(tune.Callback):
             raise RuntimeError("power cut")
 
 
-def tuner(folder: Path, stop_after: int = -1, scheduler: Any = None) -> tune.Tuner:
+def tuner(
+    folder: Path, stop_after: int = -1, scheduler: Any = None, restored_from: Path | None = None
+) -> tune.Tuner:
     global SEARCH  # what a script has as a variable of its own
     SEARCH = ThresholdSearch("width", VALUES, TARGET, seeds=SEEDS, bounds=(0, 1))
+    if restored_from is not None:
+        SEARCH.restore_from_dir(str(restored_from))
     return tune.Tuner(
         train,
         param_space={"rate": 0.1},
@@ -70,11 +73,3 @@ def go_on(folder: Path) -> Threshold:
     search = ThresholdSearch("width", VALUES, TARGET, seeds=SEEDS, bounds=(0, 1))
     search.restore_from_dir(str(folder / "mine"))
     return search.threshold()
-
-
-if __name__ == "__main__":
-    there = Path(sys.argv[1])
-    if sys.argv[2] == "begin":
-        tuner(there).fit()
-    else:
-        print(go_on(there))

@@ -61,7 +61,7 @@ def test_a_probe_whose_worker_dies_is_trained_by_another(monkeypatch: pytest.Mon
         return {"value": probe.value, "dies": probe.value == 8 and not trials.lost.count(probe)}
 
     trials = ProbeSearcher(portfolio, config_of, record, slots=lambda: 1 if len(running) < 4 else 2)
-    watch = Watch(lambda running: None, trials.explain)
+    watch = Watch(lambda trials: None, trials.explain)
     run_trials(answers(), trials, {"cpu": 1}, stop=WhileNeeded(trials), callbacks=[watch])
     assert trials.fault is None
     assert [portfolio.state(f"{n}").result(1).value for n in range(2)] == [7, 8]

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -206,11 +202,15 @@ def test_a_restored_search_goes_on_where_it_was(way: str, told: int, tmp_path: P
     assert other.thresholds() == one.thresholds()
 
 
-def test_a_trial_that_a_restored_tuner_does_not_know_is_taken_by_an_idle_worker() -> None:
+def test_a_trial_that_a_restored_tuner_does_not_know_is_taken_by_an_idle_worker(
+    tmp_path: Path,
+) -> None:
     one = search(seeds=1, max_concurrent=4)
     one.portfolio.look_ahead = 0
     lost = one.suggest("began as the Tuner was killed")
-    other = cloudpickle.loads(cloudpickle.dumps(one))
+    one.save(str(tmp_path / "state"))
+    other = search(seeds=1, max_concurrent=4)
+    other.restore(str(tmp_path / "state"))
     other.portfolio.look_ahead = 0
     drive(other, passing_from(11))
     assert (lost["width"], other.threshold().value) == (17, 11)
@@ -223,8 +223,6 @@ def test_the_state_of_another_search_is_refused(tmp_path: Path) -> None:
 
 
 # ----- On a real Ray
-
-SCRIPT = Path(__file__).with_name("own_tuner.py")
 
 
 def brute_force() -> int:
@@ -263,18 +261,21 @@ def test_a_tuner_of_ones_own_that_stops_is_restored_to_the_answer_of_brute_force
 
 
 @pytest.mark.slow
-def test_a_tuner_that_is_killed_is_restored_to_the_answer_of_brute_force(tmp_path: Path) -> None:
-    ended, command = tmp_path / "ended", [sys.executable, str(SCRIPT), str(tmp_path)]
-    with subprocess.Popen(
-        [*command, "begin"], env=os.environ | {"TUNE_GLOBAL_CHECKPOINT_S": "0"}
-    ) as p:
-        while not (ended.exists() and len(ended.read_text().splitlines()) >= 4):
-            assert p.poll() is None
-            time.sleep(0.1)
-        p.send_signal(signal.SIGKILL)
-    done = subprocess.run([*command, "go on"], capture_output=True, text=True, timeout=280)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1].startswith(f"Threshold(width = {brute_force()}: ")
+@pytest.mark.usefixtures("_ray")
+def test_a_new_tuner_goes_on_with_a_search_that_was_restored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.search import own_tuner
+
+    cloudpickle.register_pickle_by_value(own_tuner)
+    monkeypatch.setenv("TUNE_GLOBAL_CHECKPOINT_S", "0")
+    with pytest.raises(Exception, match="power cut"):
+        own_tuner.tuner(tmp_path, stop_after=4).fit()
+    (tmp_path / "anew").mkdir()
+    own_tuner.tuner(tmp_path / "anew", restored_from=tmp_path / "mine").fit()
+    assert own_tuner.SEARCH.threshold().value == brute_force()
+    both = [(tmp_path / part / "ended").read_text().splitlines() for part in ("", "anew")]
+    assert len(set(both[0]) & set(both[1])) <= 1, "what was told is not trained again"
 
 
 @pytest.mark.slow

@@ -13,7 +13,6 @@ from ray import cloudpickle, tune
 
 from rgr_dist.search.protocol import ProbeResult
 from rgr_dist.search.tune.find_threshold import find_threshold, find_thresholds
-from rgr_dist.search.tune.threshold_search import ThresholdSearch
 
 THRESHOLD = 23
 
@@ -55,10 +54,22 @@ class Loss(tune.Trainable):
         return tune.PlacementGroupFactory([{"CPU": 2}])
 
 
+class Together(tune.Callback):
+    """Counts the trials that wait or run at once."""
+
+    most = 0
+
+    def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
+        self.most = max(self.most, sum(not trial.is_finished() for trial in trials))
+
+
 def test_the_smallest_passing_value_with_its_certificate_and_resume(tmp_path: Path) -> None:
-    store = tmp_path / "scores.jsonl"
+    store, together = tmp_path / "scores.jsonl", Together()
     search = {"axis": "width", "metric": "accuracy", "target": 0.901, "store": store}
-    found = find_threshold(train, values=range(1, 65), bounds=(0, 1), **search)
+    found = find_threshold(
+        train, values=range(1, 65), bounds=(0, 1), callbacks=[together], **search
+    )
+    assert together.most == 2, "as many as Ray has room for"
     assert (found.status, found.value) == ("found", THRESHOLD)
     assert found.passed == ProbeResult(THRESHOLD, pytest.approx(0.901), 3)
     assert found.failed == ProbeResult(THRESHOLD - 1, pytest.approx(0.891), 3)
@@ -99,6 +110,7 @@ def test_settings_with_parameters_and_resources_of_which_large_values_raise(
         tune.report({"eval": {"accuracy": accuracy(width, config["seed"])}})
 
     trainable = tune.with_resources(tune.with_parameters(limited, offset=3), {"cpu": 2})
+    together = Together()
     found = find_thresholds(
         trainable,
         "width",
@@ -109,11 +121,12 @@ def test_settings_with_parameters_and_resources_of_which_large_values_raise(
         cost=lambda value, setting: value * setting["depth"],
         keep_within=0.1,
         guess=50,
-        slots=1,
         on_error="fail",
+        callbacks=[together],
     )
     assert (found.best.value, found.best.cost) == (THRESHOLD - 2, THRESHOLD - 2)
     assert found.at(depth=9).status == "pruned"
+    assert together.most == 1, "each takes both CPUs"
     raised = [error for one in found for error in one.errors]
     assert raised
     assert all(error.value > 40 for error in raised)
@@ -143,7 +156,9 @@ def test_a_metric_that_is_never_reported_is_told_with_those_that_are() -> None:
 
 def test_a_trial_that_fits_nowhere_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^resources: a trial asks for 1 GPU, and Ray has 0; "):
-        find_threshold(train, "width", [60], "acc", 0.4, resources={"gpu": 1})
+        find_threshold(train, "width", [60], "accuracy", 0.4, resources={"gpu": 1})
+    found = find_threshold(train, "width", [60], "accuracy", 0.4, seeds=1)
+    assert found.value == 60, "the function itself asks for no GPU"
 
 
 # ----- As Tune users expect
@@ -202,49 +217,3 @@ def test_an_interrupt_says_how_to_go_on(tmp_path: Path) -> None:
     known = store.read_text()
     assert find_threshold(train, **search, store=store).value == 30
     assert store.read_text().startswith(known)
-
-
-@pytest.mark.slow
-def test_rays_own_basic_example_with_asha() -> None:
-    """``ray/tune/examples/tune_basic_example.py``, whose loss falls with its steps and width."""
-    from ray.tune.schedulers import ASHAScheduler
-
-    def objective(step: int, width: int, height: float) -> float:
-        return (0.1 + width * step / 100) ** -1 + height * 0.1
-
-    def easy_objective(config: dict[str, Any]) -> None:
-        for step in range(config["steps"]):
-            loss = objective(step, config["width"], config["height"])
-            tune.report({"iterations": step, "mean_loss": loss})
-
-    search = ThresholdSearch("width", range(1, 21), target=1.5, seeds=1)
-    tune.Tuner(
-        easy_objective,
-        tune_config=tune.TuneConfig(
-            metric="mean_loss", mode="min", search_alg=search, num_samples=-1,
-            scheduler=ASHAScheduler(max_t=50, grace_period=49), reuse_actors=True,
-        ),
-        run_config=tune.RunConfig(verbose=0),
-        param_space={"steps": 50, "height": 0},
-    ).fit()  # fmt: skip
-    assert search.threshold().value == next(w for w in range(1, 21) if objective(49, w, 0) <= 1.5)
-
-
-@pytest.mark.slow
-def test_how_many_trees_a_forest_of_scikit_learn_needs() -> None:
-    pytest.importorskip("sklearn")
-
-    def forest(config: dict[str, Any]) -> None:
-        from sklearn.datasets import load_digits
-        from sklearn.ensemble import RandomForestClassifier
-        from sklearn.model_selection import cross_val_score
-
-        scores = cross_val_score(RandomForestClassifier(**config), *load_digits(return_X_y=True))
-        tune.report({"accuracy": scores.mean()})
-
-    search = {"axis": "n_estimators", "values": [1, 2, 4, 8, 16], "metric": "accuracy"}
-    found = find_threshold(
-        forest, **search, target=0.85, bounds=(0, 1), seeds=2, seed_key="random_state"
-    )
-    assert found.status == "found"
-    assert found.passed.mean_score >= 0.85 > found.failed.mean_score

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from rgr_dist.search.tune.question import Question
 from rgr_dist.search.tune.score_file import ScoreFile
 from rgr_dist.search.tune.setting_search import SettingSearch
 from rgr_dist.search.tune.threshold_search import ThresholdSearch
-from rgr_dist.search.tune.trials import _can_be_reused, _own_resources, _stopper
+from rgr_dist.search.tune.trials import _stopper
 
 
 def train(config: dict[str, Any]) -> None:
@@ -161,60 +162,29 @@ def test_a_trial_that_is_stopped_as_needless_is_no_error() -> None:
 
 
 class Model(tune.Trainable):
-    """A class that says what it needs."""
-
-    @classmethod
-    def default_resource_request(cls, config: dict[str, Any]) -> tune.PlacementGroupFactory:
-        return tune.PlacementGroupFactory([{"CPU": config["width"]}])
+    """A class."""
 
 
-class Reset(Model):
-    """A class whose process can train another value."""
+class Loss(Model):
+    """Another one."""
 
-    def reset_config(self, new_config: dict[str, Any]) -> bool:
-        return True
-
-
-def test_resources_are_those_that_the_trainable_asks_for() -> None:
-    config = {"width": 3}
-
-    def copy(config: dict[str, Any]) -> None:
-        """Never called; ``with_resources`` writes on it."""
-
-    assert _own_resources(train, config) is None
-    assert _own_resources(Model, config).required_resources == {"CPU": 3}
-    assert _own_resources(tune.with_resources(Model, {"cpu": 2}), config).required_resources == {
-        "CPU": 2
-    }
-    assert _own_resources(tune.with_resources(copy, {"gpu": 2}), config).required_resources == {
-        "GPU": 2
-    }
-    by_config = tune.with_resources(
-        copy, lambda c: tune.PlacementGroupFactory([{"CPU": 2 * c["width"]}])
-    )
-    assert _own_resources(by_config, config).required_resources == {"CPU": 6}
+    def step(self) -> dict[str, Any]:
+        return {"loss": 0}
 
 
-def test_a_class_is_reused_if_it_says_how() -> None:
-    wrapped = tune.with_resources(Reset, {"cpu": 2})
-    reused = [_can_be_reused(one) for one in (train, Model, Reset, wrapped)]
-    assert reused == [True, False, True, True]
-
-
-def test_a_file_knows_what_tunes_wrappers_hold(tmp_path: Path) -> None:
+def test_a_file_knows_what_tunes_wrappers_hold_or_refuses_it(tmp_path: Path) -> None:
     def other(config: dict[str, Any], **data: Any) -> None:
         """Another function."""
 
     def about(trainable: Any) -> Any:
         return ScoreFile(tmp_path / "scores", {"trainable": trainable}).about
 
-    assert about(tune.with_parameters(other, n=1)) == about(tune.with_parameters(other, n=1))
-    assert about(tune.with_parameters(other, n=1)) != about(tune.with_parameters(other, n=2))
-    assert about(tune.with_parameters(other, n=1)) != about(tune.with_parameters(train, n=1))
-    assert about(tune.with_resources(other, {"cpu": 2})) == about(other)
-    assert about(tune.with_resources(Model, {"cpu": 2})) == about(Model) != about(Reset)
-    assert about(tune.with_parameters(Model, n=1)) != about(tune.with_parameters(Reset, n=1))
-    assert about(tune.with_parameters(Model, n=1)) != about(tune.with_parameters(Model, n=2))
+    assert about(tune.with_resources(other, {"cpu": 2})) == about(other) != about(train)
+    assert about(tune.with_resources(Model, {"cpu": 2})) == about(Model) != about(Loss)
+    assert about(partial(other, n=1)) == about(partial(other, n=1)) != about(partial(other, n=2))
+    for trainable in (other, Model):
+        with pytest.raises(ValueError, match=r"^store: what tune.with_parameters holds cannot be"):
+            about(tune.with_parameters(trainable, n=1))
 
 
 # ----- When a trial ends
