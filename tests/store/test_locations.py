@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from rgr_dist.faults import shown
 from rgr_dist.store.storage import StoreError
 from rgr_dist.store.store import Store
 from tests.store.made_up_runs import run_row, tree
@@ -60,7 +61,7 @@ def test_a_relative_path_stays_where_it_was_opened(
 
 @pytest.mark.parametrize("root", ["", " ", "s3://", "mock://", "://", "nowhere://b/c", "a\0b"])
 def test_a_uri_that_names_no_location_is_refused_in_one_line(root: str) -> None:
-    told = "--out: empty; give" if not root.strip() else f"--out {root}: cannot be opened: "
+    told = "--out: empty; give" if not root.strip() else f"--out {shown(root)}: cannot be opened: "
     with pytest.raises(StoreError, match=rf"^{re.escape(told)}.+$") as caught:
         Store(root)
     assert not str(caught.value).endswith("None")
