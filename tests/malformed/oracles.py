@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -57,17 +58,20 @@ def databases(home: Path) -> Iterator[str]:
             rows = pd.read_parquet(path)[["key", "query", "value"]].to_numpy().tolist()
         else:
             text = path.read_text("utf-8-sig")
-            lines = csv.DictReader(text.splitlines(keepends=True), skipinitialspace=False)
+            lines = csv.DictReader(io.StringIO(text, newline=""))
             named = [{key.strip(): line[key] for key in line} for line in lines]
             rows = [[line[name] for name in ("key", "query", "value")] for line in named]
-        counts = [len({_entry(entry) for entry in column}) for column in zip(*rows, strict=True)]
-        if len(ours) != len(rows) or (ours.max(axis=0) + 1).tolist() != counts:
-            yield f"read {len(ours)} triples {ours.max(axis=0)}, the file has {len(rows)} {counts}"
+        counts = [_distinct([*map(str, column)]) for column in zip(*rows, strict=True)]
+        read = [len(ours), *(ours.max(axis=0) + 1).tolist()]
+        if read != [len(rows), *counts]:
+            yield f"read {read} triples, keys, queries and values; the file has {counts}"
 
 
-def _entry(entry: Any) -> str:
-    text = str(entry).strip()
-    return str(int(text)) if re.fullmatch("-?[0-9]+", text) else text
+def _distinct(column: list[str]) -> int:
+    """How many entries a column has: numbers where all are, else text without spaces around it."""
+    texts = [entry.strip() for entry in column]
+    are_numbers = all(re.fullmatch("-?[0-9]{1,18}", text) for text in texts)
+    return len({int(text) if are_numbers else text for text in texts})
 
 
 def vectors(home: Path) -> Iterator[str]:
