@@ -119,6 +119,9 @@ ONE: dict[str, Past] = {
     "a .npy of a million by a million": functools.partial(geometry, "v.npy", _npy("(10**6,)*2")),
     "a .npy header that is large": functools.partial(geometry, "v.npy", _npy("(1000000, 1000000)")),
     "a .npy of objects": functools.partial(geometry, "v.npy", _pickled()),
+    "very many vectors": functools.partial(
+        geometry, "v.npy", _npy("(1000000, 1)", "|i1") + b"\1" * 10**6
+    ),
     "a pipe of vectors": functools.partial(geometry, "v.npy", None),
     "a sparse terabyte of vectors": functools.partial(geometry, "v.txt", SPARSE),
     "vectors of F8": functools.partial(
