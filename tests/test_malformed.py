@@ -1,11 +1,11 @@
-"""Malformed inputs are refused: a short form of ``python -m tests.malformed``."""
+"""Malformed inputs are refused, and what is read is right: ``python -m tests.malformed``, short."""
 
 from __future__ import annotations
 
 from tests.malformed.check import check_all
 
 
-def test_malformed_inputs_are_refused_in_one_line() -> None:
-    tally, faults = check_all(count=30, seed=1, processes=0)
+def test_every_input_is_read_as_other_readers_do_or_refused_in_one_line() -> None:
+    tally, faults = check_all(count=70, seed=1, processes=0)
     assert faults == []
-    assert set(tally.values()) == {(5, 5)}
+    assert min(map(sum, tally.values())) >= 10

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from rgr_dist.analysis.load import StudyResults
     from rgr_dist.study.cell import Cell, Run
 
+MOST_VECTORS = 10_000
+"""Vectors whose geometry is measured: memory grows with their square, time with their cube."""
 
 PrecisionName = StrEnum("PrecisionName", "float32 float16 bfloat16 int8 int7 int6 int5 int4 int3")
 """Formats that weights are rounded to."""
@@ -164,6 +166,8 @@ def geometry(
     from rgr_dist.theory.vectors import read_vectors
 
     X = read_vectors(file, tensor)[:items]
+    if len(X) > MOST_VECTORS:
+        raise UserError(f"{file}: {len(X):,} vectors; give --items of at most {MOST_VECTORS:,}")
     try:
         found = measure(X, track=tracked)
     except ValueError as error:

@@ -32,6 +32,9 @@ from rgr_dist.study.errors import StudyError
 from rgr_dist.study.search import Search
 from rgr_dist.study.study import Study
 
+MOST_HEADS = 10_000
+"""Heads that a cell's search lists where every one is asked for."""
+
 
 def plan_cell(
     cell: Cell,
@@ -90,6 +93,11 @@ def _axes(cell: Cell, search: Search) -> Mapping[int, Sequence[int]]:
     widest = float(cell.d_model) if cell.record.algorithm == "ours" else math.inf
     if search.heads == "all":
         largest = max(1, math.floor(default if search.max_D_K is None else search.max_D_K))
+        if largest > MOST_HEADS:
+            raise StudyError(
+                f"search.heads: all are {largest:,} of cell {cell.name}; list some, or give a "
+                f"max_D_K of at most {MOST_HEADS:,}"
+            )
         return {
             h: range(1, math.floor(min(largest / h, widest)) + 1) for h in range(1, largest + 1)
         }

@@ -64,7 +64,9 @@ class Storage:
             system.get_file_info(path)  # refuses what is no path
             self._fs = pafs.SubTreeFileSystem(path, system)
         except Exception as error:  # a file system of fsspec raises of any kind
-            raise StoreError(f"--out {self.root}: cannot be opened: {short(error)}") from None
+            raise StoreError(
+                f"--out {self.root}: cannot be opened: {shown(short(error))}"
+            ) from None
 
     @property
     def local_path(self) -> Path | None:

@@ -53,9 +53,9 @@ def validated(spec: type[AnySpec], value: Any, prefix: str | Mapping[str, str] =
     except ValidationError as error:
         faults = [_explain(fault, value) for fault in error.errors()]
     found: dict[str, str] = {}
+    lists = {path[: at.start()] for path, _ in faults for at in re.finditer(r"\[", path)}
     for path, said in faults:
-        is_of_items = any(other.startswith(f"{path}[") for other, _ in faults)
-        if not is_of_items:  # a list with a fault in an item is at fault for that alone
+        if path not in lists:  # a list with a fault in an item is at fault for that alone
             key = re.split(r"[.\[]", path)[0]
             place = prefix if isinstance(prefix, str) else prefix.get(key, "")
             found.setdefault(path, " ".join(f"{place}{path}: {said}".split()))

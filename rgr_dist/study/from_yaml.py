@@ -6,6 +6,7 @@ Every key that is left out takes the paper's value, and an unknown key is an err
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -33,6 +34,10 @@ Files = dict[str, dict[str, Any]]
 
 OVERRIDES = ("context", "training", "graph", "database", "facts")
 """Parts that an entry of ``cells`` may override key by key."""
+
+
+MOST_CELLS = 500
+"""Cells of the largest study."""
 
 
 class CellItem(Spec):
@@ -139,7 +144,10 @@ class _Expansion:
 
     def study(self) -> Study:
         """The study with all its cells."""
-        cells = [cell for index in range(len(self.written.cells)) for cell in self._cells_of(index)]
+        cells: list[Cell] = []
+        for index in range(len(self.written.cells)):
+            cells += self._cells_of(index)
+            _check_number(len(cells))
         twice = next((cell for cell, times in Counter(cells).items() if times > 1), None)
         if twice is not None:
             raise StudyError(f"cells: {twice.name} is listed twice; list each cell once")
@@ -168,6 +176,7 @@ class _Expansion:
             self._graphs(item, places),
             _each(training, ["max_steps"]),
         )
+        _check_number(math.prod(map(len, lists)))
         return [
             validated(
                 Cell,
@@ -252,8 +261,15 @@ def _each(keys: Keys, names: Sequence[str] | None = None) -> list[Keys]:
         for name, value in keys.items()
         if isinstance(value, list) and value and (names is None or name in names)
     }
+    _check_number(math.prod(map(len, lists.values())))
     combinations = itertools.product(*lists.values())
     return [{**keys, **dict(zip(lists, values, strict=True))} for values in combinations]
+
+
+def _check_number(cells: int) -> None:
+    """Make sure that a study does not have too many cells, before they are made."""
+    if cells > MOST_CELLS:
+        raise StudyError(f"cells: {cells:,} or more; list at most {MOST_CELLS:,} in one study")
 
 
 def _check_search(cell: Cell, search: Search) -> None:

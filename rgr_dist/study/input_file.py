@@ -85,7 +85,7 @@ def opened(path: Path, wanted: str, largest: int | None) -> Iterator[BinaryIO]:
 
 def _without_waiting(path: str, flags: int) -> int:
     """Open a file, and a pipe that nobody writes too, which ``opened`` then refuses."""
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def check_size(size: int, largest: int) -> None:

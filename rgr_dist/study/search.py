@@ -91,7 +91,7 @@ class Search(Spec):
     intervals: bool | Literal["best"] = True
     extra_seeds: Annotated[StrictInt, Field(ge=0)] = 10
     confirm_seeds: Annotated[StrictInt, Field(ge=0, le=10_000)] = 0
-    keep_heads: tuple[Count, ...] = ()
+    keep_heads: Annotated[tuple[Count, ...], Field(max_length=1000)] = ()
     transition_seeds: Annotated[StrictInt, Field(ge=0, le=10_000)] = 0
     transition_window: Annotated[Real, Field(ge=0, le=10)] = 0.5
     retest_steps: Annotated[StrictInt, Field(ge=2)] | None = None

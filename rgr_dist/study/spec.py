@@ -60,9 +60,10 @@ Real = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False)]
 Share = Annotated[Real, Field(ge=0, le=1), AfterValidator(lambda share: share + 0.0)]  # no -0.0
 NotEmpty = AfterValidator(_some)
 Listed = BeforeValidator(_listed)
-OneOrMore = Annotated[tuple[Count, ...], Listed, NotEmpty]
+Some = Annotated[tuple[Count, ...], Field(max_length=1000), NotEmpty]
+OneOrMore = Annotated[Some, Listed]
 """A size, or a list of them."""
-Sizes = Annotated[tuple[Count, ...], NotEmpty, AfterValidator(_distinct)]
+Sizes = Annotated[Some, AfterValidator(_distinct)]
 """Sizes to be tried, each once."""
 
 

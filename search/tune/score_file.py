@@ -99,10 +99,12 @@ class ScoreFile:
         if not self.path.exists():
             return
         try:
+            if not self.path.is_file():
+                raise ValueError("a folder, a pipe or a device")
             whole, _, torn = self.path.read_bytes().rpartition(b"\n")
             lines = [json.loads(line) for line in whole.splitlines()]
             scores = [Score(**line) for line in lines[1:]]
-        except (OSError, ValueError, TypeError) as error:
+        except (OSError, ValueError, TypeError, RecursionError) as error:
             raise ValueError(
                 f"{self.path} is no file of scores ({error}); give another file"
             ) from None

@@ -93,6 +93,21 @@ def test_runs_are_listed_and_why_some_failed(finished: Path, tmp_path: Path, cap
         assert "1 run failed: MemoryError: full" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("how", ["table", "json", "csv"])
+def test_what_a_stored_error_says_to_a_terminal_is_escaped(
+    how: str, finished: Path, tmp_path: Path, capsys: Shown
+) -> None:
+    study, store = finished / "small.yaml", with_a_failed_run(finished, tmp_path)
+    runs = Store(str(store)).runs()
+    (store / "runs").rename(tmp_path / "before")
+    runs.loc[runs["stop_reason"] == "failed", "error"] = "\x1b[2J\x9b2J\u202ered"
+    Store(str(store)).append(runs.astype("object").where(runs.notna(), None).to_dict("records"))
+    assert call(["runs", str(study), "--out", str(store), "--failed", "--format", how]) == 0
+    told = capsys.readouterr().out
+    assert all(char.isprintable() for line in told.splitlines() for char in line)
+    assert "red" in told
+
+
 def test_failed_runs_are_offered_again_only_where_they_leave_something_open(
     finished: Path, tmp_path: Path, capsys: Shown
 ) -> None:

@@ -144,6 +144,7 @@ def test_bad_arguments_end_in_one_line_and_write_nothing(tmp_path: Path, refused
     refused("No such command 'fly'", "fly")
     refused("--out: empty", "run", "small.yaml", "--out", "")
     refused("not of the form HOST:PORT", "run", "small.yaml", "--address", "nowhere")
+    refused("no Ray cluster answers there", "run", "small.yaml", "--address", "..:1")
 
 
 def test_fit_lists_the_power_law_beside_the_others(

@@ -1,356 +1,384 @@
-"""Makes malformed inputs: studies, flags, tables of vectors, edge lists, stores.
+"""Makes inputs for every reader: from valid ones that are damaged, and from each format's grammar.
 
-Each maker takes a random generator and an empty folder, writes what it needs there, and returns the
-arguments of ``rgr``, which is run in that folder. Nothing that a maker returns may be valid.
+A maker takes a random generator and an empty folder, writes what it needs there, and returns the
+arguments of ``rgr``, which is run in that folder. It knows nothing of what is refused.
 """
 
 from __future__ import annotations
 
+import io
 import json
-import os
 import random
 import struct
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import typer
 import yaml
 
-from rgr_dist.store.schema import RUNS, SCHEMA_VERSION
-from rgr_dist.store.store import Store
+from rgr_dist.cli import app
+from rgr_dist.store.parts import part_name, written
+from rgr_dist.store.schema import RUNS
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.document import shipped_studies, shipped_text
+from tests.malformed.mutations import ODD, of_bytes, of_structure, of_tokens, value, word
+from tests.small_study import SMALL
+from tests.store.made_up_runs import run_row
 
 Maker = Callable[[random.Random, Path], list[str]]
 
-VALID: dict[str, Any] = {
-    "name": "s",
-    "model": "max",
-    "cells": [{"m": 16, "d_model": 8}],
-    "graph": {"family": "permutation"},
-    "embedding": {"family": "gaussian"},
-    "context": {"length": 8, "positive_rate": 0.5},
-    "training": {"learning_rate": 0.01, "max_steps": 2000, "check_every": 100, "patience": 2},
-    "search": {"heads": [1, 2], "seeds": 3, "target": 0.99},
-}
-NUMBERS = (
-    "cells.0.m", "cells.0.d_model", "context.length", "context.positive_rate",
-    "training.learning_rate", "training.max_steps", "training.check_every", "training.patience",
-    "search.seeds", "search.target",
+FACTS = {
+    "name": "f", "model": "facts", "cells": [{"d_model": 8}],
+    "database": {"family": "function", "keys": 8, "queries": 4, "values": 8},
+    "search": {"axis": "d_vo", "per": {"d_qk": [1, 2]}},
+}  # fmt: skip
+GRID = {
+    "name": "g", "model": "transformer", "cells": [{"m": 16, "d_model": 8}],
+    "search": {"mode": "grid", "D_K": [8], "heads": [1, 2]}, "context": {"length": 4},
+}  # fmt: skip
+SMALL_STUDIES: list[dict[str, Any]] = [SMALL, FACTS, GRID]
+TAGS = (
+    "binary", "set", "omap", "pairs", "map", "seq", "str", "int", "float", "bool", "null",
+    "timestamp",
 )  # fmt: skip
-PARTS = ("graph", "embedding", "context", "training", "search", "cells.0")
-SIGNS = "\x00\x07\x1b[31m\x7f\u202e\u2028\ud7ff€ü\n\t\\'\"{}[]:,#&*!|>%@`-"
+READING = ("plan", "status", "runs", "thresholds", "fit")
+"""Verbs that read a study and write nothing."""
+NEVER_END = ("run", "tune", "watch")
+"""Verbs that train, or serve until they are interrupted, where their arguments are good."""
 
 
-HUGE = "a whole number of 5,000 digits"
+@cache
+def texts() -> list[bytes]:
+    """The shipped studies, and small ones of every kind."""
+    small = [yaml.safe_dump(one, sort_keys=False) for one in SMALL_STUDIES]
+    flow = [yaml.safe_dump(one, default_flow_style=True) for one in SMALL_STUDIES]
+    return [text.encode() for text in [*small, *flow, *map(shipped_text, shipped_studies())]]
 
 
-def text(rng: random.Random, longest: int = 30) -> str:
-    """Some text, control characters and all; sometimes very long."""
-    length = rng.choice([rng.randint(1, longest), rng.randint(1, longest), 100_000])
-    return "".join(rng.choices("abcxyz019" + SIGNS, k=length))
+def damaged(rng: random.Random, content: bytes, others: list[bytes]) -> bytes:
+    """A valid content, damaged."""
+    return of_bytes(rng, content) if rng.random() < 0.5 else of_tokens(rng, content, others)
 
 
-def printable(rng: random.Random) -> str:
-    """A word that no key, family or file has."""
-    return "q" + "".join(rng.choices("abcdefgh", k=rng.randint(3, 12)))
+def save(folder: Path, name: str, content: bytes) -> str:
+    """Write a file; returns its name."""
+    (folder / name).write_bytes(content)
+    return name
 
 
-def not_a_number(rng: random.Random) -> Any:
-    """What no number of a study may be."""
-    return rng.choice([
-        -rng.randint(1, 10**9), -rng.random(), float("nan"), float("inf"), -float("inf"), HUGE,
-        2**63, 2**31 + rng.randint(0, 99), 1e308 * 10, None, True, False, text(rng),
-        [], {}, [[rng.randint(1, 9)]], {printable(rng): 1}, "1" * 5000,
-    ])  # fmt: skip
+def study_text(rng: random.Random, folder: Path) -> list[str]:
+    """A study whose text is damaged, or has an odd sentence of YAML in it."""
+    text = damaged(rng, rng.choice(texts()), texts())
+    if rng.random() < 0.3:
+        text = rng.choice(texts()[:3]) + b"\n" + _yaml(rng, 0).encode()
+    return [rng.choice(READING), save(folder, "s.yaml", text)]
 
 
-def put(document: dict[str, Any], path: str, value: Any) -> None:
-    """Set a value at a dotted path."""
-    *parts, last = path.split(".")
-    at: Any = document
-    for part in parts:
-        at = at[int(part)] if isinstance(at, list) else at[part]
-    at[last] = value
+def _yaml(rng: random.Random, deep: int) -> str:
+    """A sentence of YAML's grammar: flow and block, tags, anchors, quotes, plain words."""
+    kind = rng.randrange(9 if deep < 5 else 4)
+    plain = rng.choice(ODD[:30]).decode() if rng.random() < 0.5 else word(rng)
+    if kind < 3:
+        return [plain, f"'{plain}'", json.dumps(plain)][kind]
+    if kind == 3:
+        return f"*{rng.choice('ab')}"
+    inner = [_yaml(rng, deep + 1) for _ in range(rng.randint(0, 3))]
+    if kind == 4:
+        return f"[{', '.join(inner)}]"
+    if kind == 5:
+        return "{" + ", ".join(f"{word(rng)}: {one}" for one in inner) + "}"
+    if kind == 6:
+        return f"&{rng.choice('ab')} {_yaml(rng, deep + 1)}"
+    if kind == 7:
+        tag = rng.choice(TAGS)
+        return f"!!{tag} {_yaml(rng, deep + 1)}"
+    blanks = "\n" + "  " * deep
+    return blanks + blanks.join(f"{word(rng)}: {one}" for one in inner)
 
 
-def written(folder: Path, document: Any) -> str:
-    """A study file of a document; returns its name."""
-    shown = yaml.safe_dump(document, sort_keys=False).replace(HUGE, "9" * 5000)
-    Path(folder, "s.yaml").write_text(shown, "utf-8")
-    return "s.yaml"
-
-
-def copy() -> dict[str, Any]:
-    """The valid study, to be spoilt."""
-    return json.loads(json.dumps(VALID))  # type: ignore[no-any-return]
-
-
-def study_value(rng: random.Random, folder: Path) -> list[str]:
-    """A number that is none."""
-    document, path, value = copy(), rng.choice(NUMBERS), not_a_number(rng)
-    if path == "training.learning_rate" and type(value) is int and value > 0:
-        value = 0  # any number above it is one
-    put(document, path, value)
-    return ["plan", written(folder, document)]
-
-
-def study_key(rng: random.Random, folder: Path) -> list[str]:
-    """A key that there is not, at any place."""
-    document, place = copy(), rng.choice([*PARTS, ""])
-    put(document, f"{place}.{printable(rng)}" if place else printable(rng), rng.random())
-    return ["plan", written(folder, document)]
-
-
-def study_part(rng: random.Random, folder: Path) -> list[str]:
-    """A part that is not a mapping, or a family that there is not."""
-    document, part = copy(), rng.choice([*PARTS[:5], "cells", "name", "model"])
-    bad: list[Any] = [rng.randint(-9, 0), 1.5, [text(rng)], [[]], True, {printable(rng): 1}]
-    if part in ("graph", "embedding"):
-        bad += [{"family": text(rng)}, {"family": printable(rng)}, {"family": None}]
-    put(document, part, rng.choice(bad))
-    return ["plan", written(folder, document)]
-
-
-def study_file(rng: random.Random, folder: Path) -> list[str]:
-    """No study at all: bytes, torn YAML, deep or endless YAML, a pipe, a folder, no file."""
-    path, deep = folder / "s.yaml", rng.randint(200, 2000)
-    whole = yaml.safe_dump(VALID).encode()
-    alias = "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 12))
-    kind = rng.randrange(11)
-    if kind == 0:
-        path.write_bytes(b"\xff" + rng.randbytes(rng.randint(1, 2000)))
-    elif kind == 1:
-        path.write_bytes(whole[: rng.randint(0, whole.index(b"cells"))] + b"\n{[")
-    elif kind == 2:
-        path.write_text("name: s\ncells: " + "[" * deep + "]" * deep)
-    elif kind == 3:
-        path.write_text("name: s\ncells: " + "{a: " * deep + "1" + "}" * deep)
-    elif kind == 4:
-        path.write_text("a0: &a0 [x]\n" + alias + f"cells: *a{rng.randint(6, 11)}\n")
-    elif kind == 5:
-        os.mkfifo(path)
-    elif kind == 6:
-        path.mkdir()
-    elif kind == 7:
-        return ["plan", rng.choice(["/dev/zero", "/dev/full", "/dev/tty", "/dev/stdin", "/"])]
-    elif kind == 8:
-        return ["plan", text(rng) + rng.choice([".yaml", "/s.yaml"])]
-    elif kind == 9:
-        path.write_text(f"name: s\nname: {printable(rng)}\ncells: [{{m: 16, d_model: 8}}]\n")
-    else:
-        path.write_text(f"name: s\ncells: &a [{{m: 16, d_model: 8}}, {{{printable(rng)}: *a}}]\n")
-    return ["plan", "s.yaml"]
+def study_structure(rng: random.Random, folder: Path) -> list[str]:
+    """A study some parts of which are left out, renamed, moved or replaced."""
+    document = of_structure(rng, rng.choice(SMALL_STUDIES))
+    text = yaml.safe_dump(document, sort_keys=False, default_flow_style=rng.choice([None, True]))
+    return [rng.choice(READING), save(folder, "s.yaml", text.encode())]
 
 
 def flag_set(rng: random.Random, folder: Path) -> list[str]:
-    """An override that is none."""
-    study = written(folder, VALID)
-    key = rng.choice(NUMBERS[2:])
-    value = rng.choice(
-        ["", "-1", "nan", "9" * 5000, "[", "{a", text(rng), "!!python/object:os.x 1"]
+    """An override, or several."""
+    document = rng.choice(SMALL_STUDIES)
+    parts = [f"{part}.{key}" for part, keys in SMALL.items() if type(keys) is dict for key in keys]
+    given = []
+    for _ in range(rng.randint(1, 3)):
+        key = rng.choice([*parts, *document, word(rng), ".".join(map(str, range(200)))])
+        whole = f"{key}={rng.choice([_yaml(rng, 2), json.dumps(value(rng))])}"
+        shown = (
+            whole
+            if rng.random() < 0.6
+            else damaged(rng, whole.encode(), texts()).decode("utf-8", "replace")
+        )
+        given += ["--set", shown[:90_000]]
+    return [rng.choice(READING), _good(folder, document), *given]
+
+
+def _good(folder: Path, document: dict[str, Any] = SMALL) -> str:
+    return save(folder, "s.yaml", yaml.safe_dump(document).encode())
+
+
+def flags(rng: random.Random, folder: Path) -> list[str]:
+    """Any verb with any of its options, as the command line lists them itself."""
+    verbs: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    verb = rng.choice(list(verbs))
+    study = "none.yaml" if verb in NEVER_END else _good(folder, rng.choice(SMALL_STUDIES))
+    given = [verb]
+    for parameter in verbs[verb].params:
+        if parameter.param_type_name == "argument":
+            given += [study if rng.random() < 0.95 else word(rng)]
+        elif parameter.required or rng.random() < 2 / len(verbs[verb].params):
+            name = rng.choice(parameter.opts)
+            is_flag = getattr(parameter, "is_flag", False)
+            given += [name] if is_flag else [name, _argument(rng, name)]
+    return given if rng.random() < 0.9 else [*given, word(rng)]
+
+
+def _argument(rng: random.Random, name: str) -> str:
+    """A value for an option."""
+    numbers = [str(rng.randint(1, 40)), str(value(rng, 4)), str(rng.random())]
+    cells = ["m=16", "m=16,d_model=8", f"{word(rng)}={word(rng)}", "m=16,m=16", ",,", "d_model=8"]
+    words = ["table", "json", "csv", "auto", "fused", "ours", "1", "function", "partial", "int8"]
+    places = [
+        "out", "../..", "/", "/proc/1/x", "s3://", "file://", "://", "a\0b", "\udcff", "x" * 5000,
+        "mock://x/y", "ray://", "..:1", "[::1]:x", "127.0.0.1:1", "abfs://x@y", "x://u:p@h/",
+    ]  # fmt: skip
+    of_names = {"--out": places, "--address": places, "--cell": cells, "--format": words}
+    likely = of_names.get(name, ["1", "2", "4", "8", "16"])
+    kinds = [likely, numbers, words, cells, places, [word(rng)]]
+    return rng.choice(rng.choices(kinds, [30, 6, 3, 1, 1, 1])[0])
+
+
+def edges(rng: random.Random, folder: Path) -> list[str]:
+    """A study of an edge list in a file."""
+    rows = [(rng.randrange(16), rng.randrange(16)) for _ in range(rng.randint(1, 30))]
+    name = rng.choice(["e.txt", "e.csv", "e.parquet"])
+    _list(rng, folder, name, {"source": [a for a, _ in rows], "target": [b for _, b in rows]})
+    graph = {"family": "edges", "file": name}
+    return [rng.choice(READING), _good(folder, SMALL | {"graph": graph})]
+
+
+def triples(rng: random.Random, folder: Path) -> list[str]:
+    """A file of triples: of a study, or for its bounds."""
+    name = rng.choice(["t.csv", "t.parquet"])
+    pairs = [(k, q) for k in range(rng.randint(1, 6)) for q in range(rng.randint(1, 5))]
+    kind = rng.choice(["{}", "name {}"]).format
+    columns = {"key": [kind(k) for k, _ in pairs], "query": [kind(q) for _, q in pairs]}
+    _list(rng, folder, name, columns | {"value": [kind(rng.randrange(4)) for _ in pairs]})
+    if rng.random() < 0.5:
+        return ["bounds", "--d-model", "8", "--database", name]
+    return [
+        rng.choice(READING),
+        _good(folder, FACTS | {"database": {"family": "file", "file": name}}),
+    ]
+
+
+def _list(rng: random.Random, folder: Path, name: str, columns: dict[str, list[Any]]) -> None:
+    """A list in columns, as text or Parquet, damaged in one of many ways or not at all."""
+    if rng.random() < 0.4:
+        for _ in range(rng.randint(1, 3)):
+            column = rng.choice(list(columns.values()))
+            column[rng.randrange(len(column))] = value(rng, 4)
+    if name.endswith(".parquet"):
+        content = _parquet(rng, columns)
+        save(folder, name, of_bytes(rng, content) if rng.random() < 0.5 else content)
+        return
+    between = rng.choice([",", ",", " ", "\t", ", ", ";"])
+    lines = [columns.keys(), *zip(*columns.values(), strict=True)]
+    text = "\n".join(between.join(map(str, line)) for line in lines).encode(errors="replace")
+    save(folder, name, damaged(rng, text, texts()) if rng.random() < 0.5 else text)
+
+
+def _parquet(rng: random.Random, columns: dict[str, list[Any]]) -> bytes:
+    """A Parquet file of columns of any types and encodings, sometimes of very many equal rows."""
+    kinds = [
+        pa.int64(), pa.int8(), pa.uint64(), pa.string(), pa.large_string(), pa.binary(),
+        pa.float64(), pa.bool_(), pa.date32(), pa.list_(pa.int32()), pa.timestamp("us"),
+        pa.decimal128(38), pa.dictionary(pa.int32(), pa.string()), pa.null(),
+    ]  # fmt: skip
+    arrays = {}
+    for name, entries in columns.items():
+        kind = None if rng.random() < 0.7 else rng.choice(kinds)
+        try:
+            arrays[name] = pa.array(entries, kind, from_pandas=True)
+        except (pa.ArrowException, OverflowError, TypeError, ValueError):
+            arrays[name] = pa.nulls(len(entries), kind)
+    table = pa.table(arrays)
+    if rng.random() < 0.1:
+        table = pa.concat_tables([table] * rng.choice([10, 3000]))
+    if rng.random() < 0.2:
+        table = table.rename_columns([word(rng) for _ in columns])
+    sink = io.BytesIO()
+    pq.write_table(
+        table,
+        sink,
+        compression=rng.choice(["zstd", "snappy", "gzip", "none"]),
+        use_dictionary=rng.random() < 0.5,
+        store_schema=rng.random() < 0.5,
+        version=rng.choice(["1.0", "2.6"]),
     )
-    given = rng.choice([
-        f"{key}={value}", f"{key}", f"={value}", f".={value}", f"{key}.{printable(rng)}=1",
-        f"{printable(rng)}={value}", f"training={{{printable(rng)}: 1}}", text(rng),
-        f"training={{patience: 2, patience: {rng.randint(1, 9)}}}",
-    ])  # fmt: skip
-    return ["plan", study, "--set", given]
+    return sink.getvalue()
 
 
-def flag_value(rng: random.Random, folder: Path) -> list[str]:
-    """A flag that there is not, or a value that it does not take."""
-    study, word = written(folder, VALID), printable(rng)
-    number = rng.choice(["-1", "0", "nan", "1e9", "", word, "9" * 400, text(rng).replace("\0", "")])
-    return rng.choice([
-        ["plan", study, f"--{word}"],
-        ["plan", study, "--format", word],
-        ["plan", study, word],
-        [word, study],
-        ["run", study, "--engine", word],
-        ["run", study, "--cpus", number if number != "9" * 400 else "0"],
-        ["run", study, "--gpus", rng.choice(["-1", word, ""])],
-        ["run", study, "--address", rng.choice([word, "ray://", "ray://x", f"127.0.0.1:{word}"])],
-        ["explain", study, "--cell", rng.choice([word, "m=1", "m=", f"{word}=1", "m=x", ""])],
-        ["runs", study, "--cell", rng.choice([word, "m=1", "m=", f"{word}=1", text(rng)])],
-        ["explain", study, "--cell", "m=16", "--heads", rng.choice(["3", "-1", "0", word])],
-        ["predict", "--m", number, "--d-model", "8"],
-        ["predict", "--m", "16", "--d-model", "8", "--edges", rng.choice(["0", "257", "-1", word])],
-        ["bounds", "--m", number, "--d-model", "16"],
-        ["construct", "--m", "16", "--d-model", "8", "--algorithm", word],
-        ["tune", study, "--cell", word],
-        ["geometry", f"{word}.npy"],
-    ])  # fmt: skip
+def vectors(rng: random.Random, folder: Path) -> list[str]:
+    """A table of vectors for its geometry."""
+    name = rng.choice(["v.npy", "v.safetensors", "v.txt", "v.csv"])
+    table = np.random.default_rng(rng.randrange(2**32)).normal(size=(6, 3))
+    if name == "v.npy":
+        content = _npy(rng, table)
+    elif name == "v.safetensors":
+        content = _safetensors(rng, "t", table.astype(np.float32))
+    else:
+        between = rng.choice([" ", ",", "\t"])
+        content = "\n".join(between.join(map(str, row)) for row in table).encode()
+    save(folder, name, damaged(rng, content, texts()) if rng.random() < 0.5 else content)
+    return ["geometry", name, *rng.choice([[], [], ["--tensor", word(rng)], ["--items", "4"]])]
 
 
-def table_file(rng: random.Random, folder: Path) -> list[str]:
-    """Vectors that are none: other formats of number, torn files, wrong shapes, no files."""
-    document = copy()
-    document["embedding"] = {"family": "table", "source": "t", "counts": "c.txt"}
-    home, counts = folder / "t", folder / "c.txt"
-    counts.write_text("".join(f"{token} {token + 1}\n" for token in range(40)))
-    kind = rng.randrange(7)
-    if kind != 0:
-        home.mkdir()
-    weights = home / "model.safetensors"
-    width = {"BF16": 2, "F8_E4M3": 1, "F8_E5M2": 1, "F16": 2, "F32": 4}
-    dtype = rng.choice(["BF16", "F8_E4M3", "F8_E5M2"]) if kind == 1 else "F32"
-    data = safetensors("wte.weight", dtype, (40, 8), bytes(40 * 8 * width[dtype]))
-    if kind == 2:
-        data = data[: rng.randint(0, len(data) - 1)]
-    elif kind == 3:
-        data = struct.pack("<Q", rng.choice([2**63, 10**9, 3])) + data[8:]
-    elif kind == 4:
-        data = safetensors(text(rng).replace("\0", ""), "F32", (40, 8), bytes(40 * 8 * 4))
-    elif kind == 5:
-        data = safetensors("wte.weight", "F32", (40, 8), struct.pack("<f", float("nan")) * 320)
-    if kind == 6:
-        rng.choice([os.mkfifo, os.mkdir])(weights)
-    elif kind != 0:
-        weights.write_bytes(data)
-    if rng.random() < 0.3:
-        counts.unlink()
-        spoilt = rng.randrange(4)
-        if spoilt == 0:
-            os.mkfifo(counts)
-        elif spoilt == 1:
-            counts.mkdir()
-        elif spoilt == 2:
-            counts.write_text(f"0 {text(rng)}\nx\n")
-    return ["plan", written(folder, document)]
+def _npy(rng: random.Random, table: np.ndarray[Any, Any]) -> bytes:
+    """A .npy file: of numpy, or with a header of its grammar."""
+    if rng.random() < 0.4:
+        kinds = ["f2", "f4", ">f8", "i1", "u8", "c16", "?", "S3", "U3", "M8[s]", "f4,f4", "O"]
+        sink = io.BytesIO()
+        np.save(sink, np.zeros((4, 3), rng.choice(kinds)), allow_pickle=True)
+        return sink.getvalue()
+    entry = {
+        "descr": rng.choice(["<f8", "<f4", "|O", "|V8", "<i1", [("a", "<f8")], value(rng)]),
+        "fortran_order": rng.choice([False, True, value(rng, 4)]),
+        "shape": rng.choice([table.shape, (10**6, 10**6), (), (0, 3), (-1, 3), value(rng)]),
+    }
+    header = (repr(of_structure(rng, entry) if rng.random() < 0.3 else entry) + "\n").encode()
+    size = struct.pack("<H", min(len(header), 65535))
+    return b"\x93NUMPY\x01\x00" + size + header + table.tobytes()
 
 
-def safetensors(name: str, dtype: str, shape: tuple[int, ...], data: bytes) -> bytes:
-    """A file of one tensor."""
-    entry = {"dtype": dtype, "shape": list(shape), "data_offsets": [0, len(data)]}
+def _safetensors(rng: random.Random, name: str, table: np.ndarray[Any, Any]) -> bytes:
+    """A safetensors file of one tensor, with a header of its grammar."""
+    entry = {
+        "dtype": rng.choice(
+            ["F32", "F32", "F16", "BF16", "F8_E4M3", "F4", "I64", "BOOL", word(rng)]
+        ),
+        "shape": rng.choice(
+            [[*table.shape], [*table.shape], [2**32, 2**32], [1, 9, 2], value(rng)]
+        ),
+        "data_offsets": rng.choice([[0, table.nbytes], [0, table.nbytes], [8, 4], value(rng)]),
+    }
+    document = {name: entry, **rng.choice([{}, {}, {"__metadata__": value(rng)}, {"u": entry}])}
+    header = json.dumps(of_structure(rng, document) if rng.random() < 0.2 else document).encode()
+    size = rng.choice([len(header)] * 9 + [2**63, 10**9, 3])
+    return struct.pack("<Q", size) + header + table.tobytes()
+
+
+def token_table(rng: random.Random, folder: Path) -> list[str]:
+    """A study of a model's token vectors, its counts, or a text and a tokenizer."""
+    table = np.random.default_rng(rng.randrange(2**32)).normal(size=(40, 8)).astype(np.float32)
+    weights = (
+        _safetensors(rng, "wte.weight", table)
+        if rng.random() < 0.5
+        else safetensors("wte.weight", "F32", [*table.shape], table.tobytes())
+    )
+    save(
+        folder,
+        "model.safetensors",
+        damaged(rng, weights, texts()) if rng.random() < 0.2 else weights,
+    )
+    keys = {"family": "table", "source": "."}
+    if rng.random() < 0.5:
+        tokens = {"token": list(range(40)), "count": [rng.randrange(99) for _ in range(40)]}
+        keys["counts"] = rng.choice(["c.txt", "c.parquet"])
+        _list(rng, folder, keys["counts"], tokens)
+    else:
+        words = {f"w{i}": i for i in range(40)}
+        split: dict[str, Any] = {
+            "version": "1.0", "truncation": None, "padding": None, "added_tokens": [],
+            "normalizer": None, "pre_tokenizer": {"type": "Whitespace"}, "post_processor": None,
+            "decoder": None, "model": {"type": "WordLevel", "vocab": words, "unk_token": "w0"},
+        }  # fmt: skip
+        split = of_structure(rng, split) if rng.random() < 0.4 else split
+        tokenizer = json.dumps(split).encode()
+        save(
+            folder, "tokenizer.json", of_bytes(rng, tokenizer) if rng.random() < 0.2 else tokenizer
+        )
+        text = " ".join(f"w{rng.randrange(40)}" for _ in range(200)).encode()
+        keys["text"] = save(folder, "x.txt", damaged(rng, text, texts()))
+    document = SMALL | {"cells": [{"m": 16, "d_model": 8}], "embedding": keys}
+    return [rng.choice(READING), _good(folder, document)]
+
+
+def safetensors(name: str, kind: str, shape: list[int], data: bytes) -> bytes:
+    """A safetensors file of one tensor."""
+    entry = {"dtype": kind, "shape": shape, "data_offsets": [0, len(data)]}
     header = json.dumps({name: entry}).encode()
     return struct.pack("<Q", len(header)) + header + data
 
 
-SPOILT_EDGES: list[dict[str, list[Any]]] = [
-    {"a": [1.5], "b": [1]},
-    {"a": [1]},
-    {"a": [1, None], "b": [1, 2]},
-    {"a": ["x"], "b": ["y"]},
-    {"a": [-1], "b": [0]},
-    {"a": [2**40], "b": [0]},
-    {"a": [1, 1], "b": [2, 2]},
-    {"a": [1], "b": [2], "c": [3]},
-    {"a": [16], "b": [0]},
-]
-"""Columns of no edge list of 16 items."""
-SPOILT_TRIPLES: list[dict[str, list[Any]]] = [
-    {"key": [1.5], "query": [1], "value": [1]},
-    {"key": [1], "query": [1]},
-    {"key": [1, None], "query": [1, 2], "value": [1, 2]},
-    {"key": [1], "query": [1], "values": [1]},
-    {"key": ["a", "a"], "query": [1, 1], "value": ["x", "y"]},
-    {"key": ["a", "a"], "query": [1, 1], "value": ["x", "x"]},
-    {"key": ["a", ""], "query": [1, 2], "value": ["x", "y"]},
-    {"key": ["a", "b"], "query": [1, 2], "value": ["x", "x"]},
-    {"key": [True, False], "query": [1, 2], "value": [1, 2]},
-    {"key": [1], "query": [1], "value": [1], "weight": [1]},
-    {"key": [], "query": [], "value": []},
-]
-"""Columns of no database."""
-
-
-def list_file(
-    rng: random.Random, folder: Path, columns: list[dict[str, list[Any]]], lines: list[str]
-) -> str:
-    """No list: a pipe, a folder, no file, bytes, spoilt columns, a spoilt line; returns its name.
-
-    Args:
-        lines: the first, one that is good, then those that are not.
-    """
-    name = rng.choice(["e.txt", "e.csv", "e.parquet"])
-    path, kind = folder / name, rng.randrange(8)
-    if kind == 0:
-        os.mkfifo(path)
-    elif kind == 1:
-        path.mkdir()
-    elif kind == 2:
-        return rng.choice(["/dev/zero", "/dev/full", printable(rng), "x" * 5000])
-    elif kind == 3:
-        path.write_bytes(lines[0].encode() + b"\xff\xfe" + rng.randbytes(rng.randint(1, 500)))
-    elif kind == 4 or name == "e.parquet":
-        path = path.with_suffix(".parquet")
-        pq.write_table(pa.table(rng.choice(columns)), path)
-        if rng.random() < 0.3:
-            path.write_bytes(path.read_bytes()[: rng.randint(0, 50)])
-    else:
-        head, good, *bad = lines
-        head = head if rng.random() < 0.9 else printable(rng) + "\n"
-        path.write_text(f"{head}{good}\n{rng.choice(bad)}\n" if rng.random() < 0.9 else head)
-    return path.name
-
-
-def edge_list(rng: random.Random, folder: Path) -> list[str]:
-    """A list of edges that is none."""
-    bad = ["0", "0 1 2", "0,1", "x y", "0 -1", f"0 {'9' * 30}", f"0 {text(rng)}", "1 2\n1 2",
-           f"0 {rng.randint(16, 10**6)}", "\x1b[2J 1", "0 1.5"]  # fmt: skip
-    file: Any = list_file(rng, folder, SPOILT_EDGES, ["# nothing\n", "0 1", *bad])
-    if rng.random() < 0.1:
-        file = rng.choice(["", text(rng), 5, None])
-    document = copy()
-    document["graph"] = {"family": "edges", "file": file}
-    return ["plan", written(folder, document)]
-
-
-def triple_list(rng: random.Random, folder: Path) -> list[str]:
-    """A file of triples that is none."""
-    bad = ["a,b", "a,b,c,d", "a,,c", "a,b,", "p,q,r", "p,q,z", " p , q , r ", text(rng), "\"a,b,c",
-           "\x1b[2J,b", "," * rng.randint(0, 9) + "x,x", "x" * 10**5]  # fmt: skip
-    named = list_file(rng, folder, SPOILT_TRIPLES, ["key,query,value\n", "p,q,r", *bad])
-    if rng.random() < 0.5:
-        return ["bounds", "--d-model", "8", "--database", named]
-    database = {"family": "file", "file": named}
-    document = {"name": "s", "model": "facts", "cells": [{"d_model": 8}], "database": database}
-    return ["plan", written(folder, document)]
-
-
 def store(rng: random.Random, folder: Path) -> list[str]:
-    """A store that is none, or of a newer rgr-dist."""
-    study, out = written(folder, VALID), "out"
-    kind = rng.randrange(6)
-    verb = rng.choice(["plan", "status", "thresholds", "runs", "report", "run"])
+    """A store some files of which are damaged."""
+    cell = Cell(m=16, d_model=8)
+    rows = [run_row(h=1, d_k=d_k, seed=seed, cell=cell) for d_k in (3, 4) for seed in range(3)]
+    if rng.random() < 0.3:
+        row, column = rng.choice(rows), rng.choice(RUNS.names)
+        row[column] = rng.choice([value(rng, 4), None, float("nan"), float("inf"), -1, 1e300, "{}"])
+    try:
+        content = written(pa.Table.from_pylist(rows, schema=RUNS))
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):  # no such column can be
+        content = written(RUNS.empty_table())
+    (folder / "out/runs").mkdir(parents=True)
+    name = part_name(content)
+    kind = rng.randrange(4)
     if kind == 0:
-        (folder / "out").write_text("a file")
-        out = rng.choice(["out", "out/x"]) if verb in ("report", "run") else "out/x"
-        verb = "run"
+        content = of_bytes(rng, content)
     elif kind == 1:
-        (folder / "out").mkdir()
-        (folder / "out/runs").write_text("a file where a folder should be")
-    elif kind == 2:
-        table = RUNS.empty_table().replace_schema_metadata(
-            {"version": str(SCHEMA_VERSION + rng.randint(1, 99))}
+        content = of_bytes(rng, content)
+        name = rng.choice(
+            [
+                part_name(content),
+                "part.parquet",
+                f"{word(rng).strip('/.') or 'x'}.parquet".replace("/", "").replace("\0", "")[:99],
+            ]
         )
-        Store(folder / "out").write_part(table)
-    elif kind == 3:
-        verb = "plan" if verb == "runs" else verb  # which reads no expectations
-        home = folder / "out/studies/s"
-        home.mkdir(parents=True)
-        bad = rng.choice(
-            ['{"x": 1}', "{", "[]", '{"c": {"D_K": -1}}', "\x00", f'"{printable(rng)}"']
+    save(folder / "out/runs", name, content)
+    if kind == 2:
+        other = folder / f"out/studies/{SMALL['name']}"
+        other.mkdir(parents=True)
+        file = rng.choice(["study.yaml", "prior.json", "thresholds.parquet", "decisions.parquet"])
+        save(
+            other,
+            file,
+            damaged(rng, rng.choice([*texts()[:3], b'{"a": {"D_K": 3}}', content]), texts()),
         )
-        (home / "prior.json").write_text(bad)
-    elif kind == 4:
-        out = rng.choice(["", " ", "s3://", "://", f"{printable(rng)}://x/y", "file://", "mock://",
-                          f"hdfs+{printable(rng)}://x"])  # fmt: skip
-    else:
-        out, verb = (
-            rng.choice(["\0", "a\0b", "x/" * 3000, "y" * 300 + "/z", "/dev/null/x", "/proc/x"]),
-            "run",
-        )
-    return [verb, study, "--out", out]
+    if kind == 3:
+        (folder / "out/drivers").mkdir()
+        driver = json.dumps(of_structure(rng, {
+            "does": "rgr run s", "host": "h", "machine": "m", "process": 1, "born": "1",
+            "since": "2026-01-02 03:04:05 UTC", "holds": True,
+        })).encode()  # fmt: skip
+        save(folder / "out/drivers", "0123456789ab.json", damaged(rng, driver, texts()))
+    changed = SMALL | {"cells": [{"m": 16, "d_model": 8}], "context": {}, "training": {}}
+    verb = rng.choice([*READING, "verify"])
+    study = [] if verb == "verify" else [_good(folder, changed)]
+    how = ["--format", rng.choice(["table", "json", "csv"])]
+    return [verb, *study, "--out", "out", *how]
 
 
 MAKERS: dict[str, tuple[Maker, ...]] = {
-    "studies": (study_value, study_key, study_part, study_file),
-    "flags": (flag_set, flag_value),
-    "tables": (table_file,),
-    "edge lists": (edge_list,),
-    "databases": (triple_list,),
+    "studies": (study_text, study_structure),
+    "flags": (flag_set, flags),
+    "edge lists": (edges,),
+    "databases": (triples,),
+    "vectors": (vectors,),
+    "token tables": (token_table,),
     "stores": (store,),
 }
 """What makes the inputs of each kind."""

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from rgr_dist.faults import shown
 from rgr_dist.store.storage import StoreError
 from rgr_dist.store.store import Store
 from tests.store.made_up_runs import run_row, tree
@@ -61,10 +60,19 @@ def test_a_relative_path_stays_where_it_was_opened(
 
 @pytest.mark.parametrize("root", ["", " ", "s3://", "mock://", "://", "nowhere://b/c", "a\0b"])
 def test_a_uri_that_names_no_location_is_refused_in_one_line(root: str) -> None:
-    told = "--out: empty; give" if not root.strip() else f"--out {shown(root)}: cannot be opened: "
+    told = f"--out {root}: cannot be opened: ".replace("\0", r"\x00")
+    told = told if root.strip() else "--out: empty; give"
     with pytest.raises(StoreError, match=rf"^{re.escape(told)}.+$") as caught:
         Store(root)
     assert not str(caught.value).endswith("None")
+
+
+@pytest.mark.parametrize("user", ["user:secret", ":secret"])
+def test_a_password_in_a_uri_is_shown_nowhere(user: str) -> None:
+    assert Store(f"mock://{user}@bucket/prefix").root == "mock://***@bucket/prefix"
+    with pytest.raises(StoreError, match=r"^--out nowhere://\*\*\*@b/c: ") as caught:
+        Store(f"nowhere://{user}@b/c")
+    assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize("below", ["", "x", "x/y/z"])
