@@ -65,14 +65,6 @@ class Driver:
         since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         return Driver(does, platform.node(), machine(), os.getpid(), born(os.getpid()), since)
 
-    @staticmethod
-    def of_json(text: str) -> Driver:
-        """Whom a file names; ``UNKNOWN`` where it is damaged."""
-        try:
-            return AS_JSON.validate_json(text)
-        except ValueError:
-            return UNKNOWN
-
     def to_json(self) -> str:
         """The text of its file."""
         return AS_JSON.dump_json(self, indent=2).decode() + "\n"
@@ -90,6 +82,7 @@ class Driver:
 
 AS_JSON = TypeAdapter(Driver)
 UNKNOWN = Driver("another rgr", "a machine that its file does not tell", "", 0, "", "unknown")
+"""Whom a damaged file names."""
 
 
 def machine() -> str:
@@ -198,12 +191,12 @@ class Lock:
         written, living = self._written(), {}
         began = written.pop(self._name, None)
         for name, at in written.items():
-            path = f"drivers/{name}"
-            text = self._storage.read_text(path)
-            if text is None:
-                continue
-            driver = Driver.of_json(text)
-            silent_for = 0.0
+            path, driver, silent_for = f"drivers/{name}", UNKNOWN, 0.0
+            with suppress(StoreError, ValueError):  # it cannot be read, or is damaged
+                text = self._storage.read_text(path)
+                if text is None:
+                    continue
+                driver = AS_JSON.validate_json(text)
             if began and at:
                 silent_for = (began - at).total_seconds() + time.monotonic() - came
             if driver.has_gone(silent_for):
@@ -229,14 +222,12 @@ class Lock:
                 if self._name in self._written():
                     self._say(holds=True)
                     continue
+                silent_for = time.time() - self._said
                 self._lost = (
                     f"{self._path} is gone, by which this command held it: the store was deleted "
                     "or moved meanwhile"
+                    if silent_for < SILENT_AFTER
+                    else "another driver has taken it over, since this one gave no sign of life "
+                    f"for {silent_for:.0f} s: asleep, or cut off from the store"
                 )
-                silent_for = time.time() - self._said
-                if silent_for > SILENT_AFTER:
-                    self._lost = (
-                        "another driver has taken it over, since this one gave no sign of life for "
-                        f"{silent_for:.0f} s: asleep, or cut off from the store"
-                    )
                 return
