@@ -36,7 +36,7 @@ OVERRIDES = ("context", "training", "graph", "database", "facts")
 """Parts that an entry of ``cells`` may override key by key."""
 
 
-MOST_CELLS = 500
+MOST_CELLS = 10_000
 """Cells of the largest study."""
 
 
