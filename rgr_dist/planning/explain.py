@@ -139,6 +139,13 @@ def _decision_rows(state: CellState, sizes: SizeAxis, stored: pd.DataFrame) -> R
     return rows
 
 
+NEXT = (
+    "; next: more seeds of both (search.extra_seeds), "
+    "or every width there with all seeds (search.mode: grid, its widths as D_K)"
+)
+"""What to try where a pass lies below a fail."""
+
+
 def _end_row(state: CellState, sizes: SizeAxis, arm: int) -> dict[str, Any]:
     """Where a setting ended and what that rests on, with the means of its certificate."""
     result = state.result(arm)
@@ -150,7 +157,7 @@ def _end_row(state: CellState, sizes: SizeAxis, arm: int) -> dict[str, Any]:
         sizes.total: result.cost,
         sizes.low: result.cost_low,
         sizes.high: result.cost_high,
-        "because": result.because,
+        "because": result.because + NEXT * (result.status == "inconsistent"),
         "pass_mean": finite(passed.mean_score) if passed else None,
         "fail_mean": finite(failed.mean_score) if failed else None,
         "confirmed": result.confirmed,

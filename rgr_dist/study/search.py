@@ -17,6 +17,11 @@ OF_THRESHOLDS = ("max_D_K", "max_d_vo", "confirm_seeds", "keep_heads", "transiti
 """Keys that mode grid has no use for."""
 CONFIRM_SEEDS = 20
 """Fresh seeds that confirm a winner where every head is searched."""
+RULES: dict[str, dict[str, Any]] = {
+    "paper": {"seeds": 10, "confirm_seeds": 0},
+    "confirmed": {"seeds": 10, "confirm_seeds": CONFIRM_SEEDS, "intervals": "best"},
+}
+"""What keys are by a rule where they are not written."""
 
 
 class Settings(Spec):
@@ -48,6 +53,9 @@ class Search(Spec):
         per: the settings in which d_vo is searched: a list of d_qk, or of h. For axis d_vo alone.
         max_d_vo: largest d_vo; by default d_model, for a head's values have no more dimensions.
         d_vo: widths of mode grid on axis d_vo.
+        rule: a name for several keys, which those that are written change. ``paper``: App. A.2's,
+            ten seeds and no confirmation. ``confirmed``: 20 fresh seeds too, and the interval of
+            the best head alone.
         mode: ``threshold`` finds the smallest passing d_k of each head count; ``grid`` trains every
             listed D_K that the head count divides: a threshold is then the smallest listed one that
             passes, and fails at the next listed one below.
@@ -76,10 +84,11 @@ class Search(Spec):
         D_K: total widths of mode grid.
     """
 
-    later: ClassVar[frozenset[str]] = frozenset({"axis", "per", "max_d_vo", "d_vo"})
+    later: ClassVar[frozenset[str]] = frozenset({"axis", "per", "max_d_vo", "d_vo", "rule"})
 
     mode: Literal["threshold", "grid"] = "threshold"
     axis: Literal["d_k", "d_vo"] = "d_k"
+    rule: Literal["paper", "confirmed"] | None = None
     per: Settings | None = None
     max_d_vo: Count | None = None
     d_vo: Sizes | None = None
@@ -140,8 +149,8 @@ class Search(Spec):
         """Of every head the winner is the least of very many, and confirmed; d_vo has no margin."""
         if not isinstance(keys, dict):
             return keys
-        own: dict[str, Any] = {}
-        if keys.get("heads") == "all":
+        own: dict[str, Any] = dict(RULES.get(str(keys.get("rule")), {}))
+        if keys.get("heads") == "all" and not own:
             own["confirm_seeds"] = CONFIRM_SEEDS
         if keys.get("axis") == "d_vo":
             own["keep_within"] = None

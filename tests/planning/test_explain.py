@@ -114,7 +114,10 @@ def test_a_contradiction_and_its_retest_are_told() -> None:
     sections, _ = explained(study, rows)
     (end,) = sections["heads"]
     assert end["status"] == "inconsistent"
-    assert end["because"] == "passes at d_k = 3, fails above it at 12"
+    assert end["because"] == (
+        "passes at d_k = 3, fails above it at 12; next: more seeds of both (search.extra_seeds), "
+        "or every width there with all seeds (search.mode: grid, its widths as D_K)"
+    )
     retests = [row for row in sections["decisions"] if row["why"].startswith("retest")]
     assert [(row["d_k"], row["ran"], row["spared"]) for row in retests] == [(3, 5, 0), (12, 5, 0)]
 

@@ -14,6 +14,7 @@ from rgr_dist import paper
 from rgr_dist.study.document import shipped_studies
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.from_yaml import load_study, parse_study
+from rgr_dist.study.search import Search
 from rgr_dist.study.select import cell_named, cells_named
 from rgr_dist.study.shipped import about
 from rgr_dist.study.study import Study
@@ -63,7 +64,19 @@ def test_the_base_grid_is_the_papers_with_table_2s_limits() -> None:
         written["training"]["max_steps"] = 20_000
         assert written == PAPER
     given = {"confirm_seeds": 20, "intervals": "best"}
-    assert study.search == parse_study(document(search=given)).search
+    assert study.search == parse_study(document(search={"rule": "confirmed"})).search
+    assert study.search.model_copy(update={"rule": None}) == Search(**given)
+
+
+@pytest.mark.parametrize(
+    ("rule", "keys"),
+    [("paper", (10, 0, True)), ("confirmed", (10, 20, "best"))],
+)
+def test_a_rule_is_one_key_away(rule: str, keys: tuple[int, int, bool | str]) -> None:
+    search = load_study("base-grid", [f"search.rule={rule}"]).search
+    assert (search.seeds, search.confirm_seeds, search.intervals) == keys
+    more = load_study("base-grid", [f"search.rule={rule}", "search.confirm_seeds=30"]).search
+    assert (more.seeds, more.confirm_seeds) == (keys[0], 30)
 
 
 def test_quickstart_has_small_cells_of_the_base_grid() -> None:
@@ -71,7 +84,7 @@ def test_quickstart_has_small_cells_of_the_base_grid() -> None:
     assert len(quickstart.cells) == 6
     assert set(quickstart.cells) <= set(base.cells)
     assert max(cell.m for cell in quickstart.cells) == 256
-    less = {"confirm_seeds": 0, "intervals": "best"}
+    less = {"confirm_seeds": 0, "intervals": "best", "rule": None}
     assert quickstart.search == base.search.model_copy(update=less)
 
 
