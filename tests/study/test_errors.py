@@ -242,6 +242,7 @@ BAD_FILES = [
     (b"a: &a [*a]", "line 1: *a names nothing that ends before it"),
     (b"m: " + b"1" * 101, f"line 1: '{'1' * 40}' is not read here; give a decimal number of at"),
     ("\n".join(ENDLESS).encode(), "it holds more than 100,000 values, aliases written out"),
+    (b"a: &a " + b"x" * 400_000 + b"\nb: [*a, *a, *a]", "its aliases stand for more than 1,048"),
     (b"{" + b"".join(b"k%d: 1, " % i for i in range(60_000)) + b"}", "it holds more than 100,000"),
     (b"#" * 2**20 + b"#", "cannot be read: larger than 1 MiB, which RGR_LARGEST_FILE raises"),
 ]
