@@ -183,7 +183,18 @@ def _exists(path: Path) -> bool:
         return False
 
 
+def _is_text(given: str) -> bool:
+    """Whether an argument was UTF-8; other bytes stand in it as half of a character."""
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _override(document: dict[str, Any], override: str) -> None:
+    if not _is_text(override):
+        raise StudyError("not text in UTF-8")
     key, equals, value = override.partition("=")
     *path, last = key.strip().split(".")
     if not equals or not all((*path, last)) or len(path) > DEEPEST:

@@ -397,3 +397,9 @@ def test_lists_of_too_many_keys_and_cells_are_refused_before_they_are_multiplied
         tracemalloc.stop()
         assert one_line(error).startswith(f"study: {said}")
         assert peak < 100 * 2**20
+
+
+def test_an_override_that_is_no_text_is_refused_in_one_line() -> None:
+    for override in ("search.\udcff=5", "name=\udcff"):
+        with pytest.raises(StudyError, match="not text in UTF-8"):
+            load_study("quickstart", [override])
