@@ -186,7 +186,7 @@ def _broken_of_studies(store: Store) -> Iterator[Problem]:
                     is_read = store.read_study_table(name, table) is not None
                 if there.base_name in parse:
                     parse[there.base_name](store.read_text(path) or "{}")
-            except ValueError:
+            except (ValueError, RecursionError):
                 is_read = False
             if not is_read:
                 yield Problem(path, "cannot be read")

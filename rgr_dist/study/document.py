@@ -20,6 +20,8 @@ LARGEST = 1
 """MiB of the largest study file."""
 MOST_VALUES = 100_000
 """Keys and values of the largest study."""
+MOST_COPIED = 2**20
+"""Characters of text that the aliases of a study may stand for, together."""
 DEEPEST = 50
 """Times that the values of a study may be nested."""
 DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]{0,99})?(\.[0-9]{0,99})?([eE][-+][0-9]{1,3})?")
@@ -83,7 +85,7 @@ class _Document:
         self._events = yaml.parse(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
         self._yaml_1_1: Any = Resolver()  # its types are not known
         self._named: dict[str, Any] = {}
-        self._count = 0
+        self._count = self._copied = 0
         starts = (one for one in self._events if isinstance(one, yaml.DocumentStartEvent))
         values = [self._value(next(self._events), 0) for _ in starts]
         if len(values) > 1:
@@ -144,6 +146,10 @@ class _Document:
             return [self._copy(one, depth + 1) for one in value]
         if isinstance(value, dict):
             return {self._copy(key, depth): self._copy(value[key], depth + 1) for key in value}
+        if isinstance(value, str):  # kept once, but written out each time
+            self._copied += len(value)
+            if self._copied > MOST_COPIED:
+                raise StudyError(f"its aliases stand for more than {MOST_COPIED:,} characters")
         return value
 
     def _count_one(self, depth: int) -> None:
@@ -177,7 +183,18 @@ def _exists(path: Path) -> bool:
         return False
 
 
+def _is_text(given: str) -> bool:
+    """Whether an argument was UTF-8; other bytes stand in it as half of a character."""
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _override(document: dict[str, Any], override: str) -> None:
+    if not _is_text(override):
+        raise StudyError("not text in UTF-8")
     key, equals, value = override.partition("=")
     *path, last = key.strip().split(".")
     if not equals or not all((*path, last)) or len(path) > DEEPEST:

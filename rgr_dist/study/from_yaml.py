@@ -36,6 +36,8 @@ OVERRIDES = ("context", "training", "graph", "database", "facts")
 """Parts that an entry of ``cells`` may override key by key."""
 
 
+MOST_KEYS = 100
+"""Keys of a part beyond which some are unknown, and it is refused before it is multiplied."""
 MOST_CELLS = 10_000
 """Cells of the largest study."""
 
@@ -202,8 +204,10 @@ class _Expansion:
             unused = {part: keys for part, keys in other.items() if keys}
             return [{"m": m, **unused} for m in item.m] or [unused]
         stored = self._databases(database, places.get("database", ""))
+        judged = _each(facts)
+        _check_number(len(stored) * max(1, len(item.m)) * len(judged))
         counted = [{**one, "m": m} for one in stored for m in item.m] if item.m else stored
-        return [{**one, "facts": keys} for one in counted for keys in _each(facts)]
+        return [{**one, "facts": keys} for one in counted for keys in judged]
 
     def _databases(self, keys: Keys, place: str) -> list[Keys]:
         """One ``m`` and ``database`` for each combination of listed keys."""
@@ -256,6 +260,8 @@ def _each(keys: Keys, names: Sequence[str] | None = None) -> list[Keys]:
     Args:
         names: the keys that may; all if not given.
     """
+    if len(keys) > MOST_KEYS:
+        return [keys]
     lists = {
         name: value
         for name, value in keys.items()

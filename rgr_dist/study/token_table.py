@@ -76,7 +76,7 @@ class TableFile(Spec):
         """Its keys, with paths that do not depend on where the study file lies."""
         keys = self.model_dump(mode="json", exclude={"family"}, exclude_none=True)
         paths = [name for name in ("source", "counts", "text") if name in keys]
-        here = [name for name in paths if name != "source" or (home / self.source).exists()]
+        here = [name for name in paths if name != "source" or _exists(home / self.source)]
         return keys | {name: str((home / keys[name]).absolute()) for name in here}
 
 
@@ -150,7 +150,7 @@ def _locate(source: str, home: Path, names: Sequence[str]) -> list[Path]:
         StudyError: some are in neither; each is named with where to fetch it.
     """
     local = home / source
-    if local.exists():
+    if _exists(local):
         folder = local.parent if local.is_file() else local
         paths = [local if name == WEIGHTS and local.is_file() else folder / name for name in names]
         missing = [path.name for path in paths if not path.is_file()]
@@ -172,6 +172,13 @@ def _locate(source: str, home: Path, names: Sequence[str]) -> list[Path]:
     except Exception as error:  # no network, no permission, no such name: the hub raises many
         place = f"source: {source}: no folder {local}, and the hub failed ({type(error).__name__})"
     raise StudyError(_to_fetch(place, source, names, local))
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # no file can have that name
+        return False
 
 
 def _to_fetch(place: str, model: str, names: Sequence[str], folder: Path) -> str:

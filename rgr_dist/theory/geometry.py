@@ -58,13 +58,17 @@ def geometry(X: FloatArray, mu: float | None = None, track: Progress = iter) -> 
         mu: common scale; the mean of |x_i|² if not given.
 
     Raises:
-        ValueError: fewer than two rows, or every row is zero.
+        ValueError: fewer than two rows, every row is zero, or squares overflow.
     """
     m, d_model = X.shape
-    squares = np.einsum("id,id->i", X, X, dtype=np.float64)
-    scale = float(squares.mean()) if mu is None else mu
-    if m < 2 or not scale > 0:
-        raise ValueError(f"{m} rows of mean square {scale:g}; give two rows or more, not all zero")
+    with np.errstate(over="ignore"):
+        squares = np.einsum("id,id->i", X, X, dtype=np.float64)
+        scale = float(squares.mean()) if mu is None else mu
+    if m < 2 or not 0 < scale < math.inf:
+        raise ValueError(
+            f"{m} rows of mean square {scale:g}; give two rows or more, not all zero, and no "
+            "numbers whose squares overflow"
+        )
     delta = X.astype(np.float64) @ X.T.astype(np.float64) / scale - np.eye(m)
     leaks = delta**2
     np.fill_diagonal(leaks, 0)

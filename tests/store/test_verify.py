@@ -139,6 +139,13 @@ def test_what_is_no_file_is_told_and_moved(tmp_path: Path) -> None:
     assert len(pd.read_parquet(tmp_path / "runs")) == 1
 
 
+def test_what_is_kept_of_a_study_and_is_nested_without_end_is_told(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.append([run_row()])
+    store.write_text("studies/s/prior.json", "[" * 100_000)
+    assert verify(store).problems == [Problem("studies/s/prior.json", "cannot be read")]
+
+
 def results_of(tmp_path: Path, *changes: dict[str, Any]) -> tuple[int, int]:
     """How many rows count of a run that was trained with these changes, and how many conflict."""
     store = Store(tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -242,6 +243,7 @@ BAD_FILES = [
     (b"a: &a [*a]", "line 1: *a names nothing that ends before it"),
     (b"m: " + b"1" * 101, f"line 1: '{'1' * 40}' is not read here; give a decimal number of at"),
     ("\n".join(ENDLESS).encode(), "it holds more than 100,000 values, aliases written out"),
+    (b"a: &a " + b"x" * 400_000 + b"\nb: [*a, *a, *a]", "its aliases stand for more than 1,048"),
     (b"{" + b"".join(b"k%d: 1, " % i for i in range(60_000)) + b"}", "it holds more than 100,000"),
     (b"#" * 2**20 + b"#", "cannot be read: larger than 1 MiB, which RGR_LARGEST_FILE raises"),
 ]
@@ -375,3 +377,29 @@ def test_a_list_with_a_fault_in_an_item_is_at_fault_for_that_alone() -> None:
     assert (
         str(told.value) == f"x.yaml: cells[0].m: 'sixty' {integer}; search.heads[1]: 2.5 {integer}"
     )
+
+
+def test_lists_of_too_many_keys_and_cells_are_refused_before_they_are_multiplied() -> None:
+    many = [*range(1, 1001)]
+    sizes = {"family": "function", "keys": many, "queries": [1, 2, 3], "values": 2}
+    facts = {"name": "x", "model": "facts", "search": {"axis": "d_vo"}, "database": sizes}
+    keys = {f"k{i}": 1 for i in range(50_000)}
+    training = {"max_steps": [*range(1, 10_001)], **keys}
+    for document, said in (
+        ({**facts, "cells": [{"m": many, "d_model": 8}]}, "cells: 3,000,000 or more"),
+        ({**facts, "cells": [{"d_model": 8}], "facts": {"tau": [0.5] * 9999}}, "cells: 29,997,000"),
+        ({"name": "x", "cells": [{"m": 9, "d_model": 8}], "training": training}, "training.k0: "),
+    ):
+        tracemalloc.start()
+        with pytest.raises(StudyError) as error:
+            parse_study(document)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert one_line(error).startswith(f"study: {said}")
+        assert peak < 100 * 2**20
+
+
+def test_an_override_that_is_no_text_is_refused_in_one_line() -> None:
+    for override in ("search.\udcff=5", "name=\udcff"):
+        with pytest.raises(StudyError, match="not text in UTF-8"):
+            load_study("quickstart", [override])

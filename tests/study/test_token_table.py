@@ -185,6 +185,7 @@ def test_absent_weights_are_told_with_what_to_fetch_and_where_to_put_it(home: Pa
     assert "has no model.safetensors" in message
     assert "fetch https://huggingface.co/openai-community/gpt2/resolve/main/model.saf" in message
     assert message.endswith(f"and put it into {home}/openai-community/gpt2/")
+    assert "has no model.safetensors" in refused(home, source="x" * 300)
     (home / "empty").mkdir()
     message = refused(home, source="empty")
     assert f"has no model.safetensors; fetch https://huggingface.co/{'openai-community/gpt2'}" in (

@@ -72,3 +72,5 @@ def test_rows_without_a_scale_are_refused() -> None:
         geometry(np.zeros((4, 2)))
     with pytest.raises(ValueError, match="two rows or more"):
         geometry(np.ones((1, 2)))
+    with pytest.raises(ValueError, match="whose squares overflow"):
+        geometry(np.full((3, 2), 1e200))
