@@ -9,6 +9,7 @@ runs, ``results`` those that tell what it found, ``tuning`` the one that tunes i
 from __future__ import annotations
 
 import errno
+import io
 import os
 import shlex
 import signal
@@ -91,6 +92,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for output in ("stdout", "stderr"):
         if getattr(sys, output) is None:  # it was closed before this process began
             setattr(sys, output, nowhere())
+        elif isinstance(stream := getattr(sys, output), io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # where it has no sign for ✓, a question mark
     arguments = sys.argv[1:] if arguments is None else arguments
     interrupt = _Interrupt(arguments)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

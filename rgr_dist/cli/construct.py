@@ -100,7 +100,13 @@ def construct(
         if algorithm == "ours":
             raise UserError("--d-k: missing; ours has no printed width: give --d-k, or --find 1")
         law = signatures_of(algorithm, made.options)
-        width = math.ceil((constant or law.union_bound_constant) * math.log(m))
+        wide = (law.union_bound_constant if constant is None else constant) * math.log(m)
+        if not 0 < wide <= LARGEST:
+            raise UserError(
+                f"--constant {constant:g}: makes d_k = {wide:g}; give a number that makes it 1 to "
+                f"{LARGEST}"
+            )
+        width = math.ceil(wide)
     row = made.measure(h, width, draws, tracked) if width else made.not_found(h, draws)
     if algorithm == "5":
         facts |= made.promised_heads()

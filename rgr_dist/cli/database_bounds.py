@@ -83,4 +83,5 @@ def _cell(database: str, sizes: dict[str, int | float | None], d_model: int) -> 
     else:
         with within(f"--database {database}: is none of {', '.join(families)}, and as a file "):
             found = validated(FactsFile, load_triples(database))
-    return Cell(model="facts", m=found.n_asked, d_model=d_model, database=found)
+    keys = {"model": "facts", "m": found.n_asked, "d_model": d_model, "database": found}
+    return validated(Cell, keys, "bounds: ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -165,6 +166,8 @@ def geometry(
     from rgr_dist.theory.geometry import geometry as measure
     from rgr_dist.theory.vectors import read_vectors
 
+    if not math.isfinite(constant):
+        raise UserError(f"--constant {constant:g}: not a number to multiply; give a finite one")
     X = read_vectors(file, tensor)[:items]
     if len(X) > MOST_VECTORS:
         raise UserError(f"{file}: {len(X):,} vectors; give --items of at most {MOST_VECTORS:,}")

@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyarrow.fs import FileType
+from pydantic import TypeAdapter
 
 from rgr_dist.store.parts import has_digest
 from rgr_dist.store.results import COMPARED, agree, once_each
@@ -175,7 +176,7 @@ def _broken_of_studies(store: Store) -> Iterator[Problem]:
     """What is kept of a study beside its runs and cannot be read."""
     parse: dict[str, Callable[[str], Any]] = {
         "study.yaml": load_yaml,
-        "prior.json": json.loads,
+        "prior.json": TypeAdapter(dict[str, dict[str, Any]]).validate_json,
     }
     for name in store.studies():
         for there in store.files(f"studies/{name}"):

@@ -38,7 +38,7 @@ OVERRIDES = ("context", "training", "graph", "database", "facts")
 
 MOST_KEYS = 100
 """Keys of a part beyond which some are unknown, and it is refused before it is multiplied."""
-MOST_CELLS = 10_000
+MOST_CELLS = 2_000
 """Cells of the largest study."""
 
 

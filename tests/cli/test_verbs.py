@@ -240,6 +240,17 @@ def test_a_command_that_fails_ends_with_its_status_though_it_cannot_say_why(
     assert (done.returncode, done.stdout) == (2, b"")
 
 
+def test_output_that_has_no_sign_for_a_letter_shows_a_question_mark(finished: Path) -> None:
+    done = subprocess.run(
+        [*RGR, "thresholds", "small.yaml"],
+        cwd=finished,
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b" ? 1.000 | " in done.stdout
+
+
 @pytest.mark.parametrize("call", [["studies"], ["studies", "--format", "json"]])
 def test_output_that_nobody_reads_on_ends_the_command_in_silence(call: list[str]) -> None:
     reader, writer = os.pipe()

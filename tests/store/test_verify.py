@@ -139,10 +139,11 @@ def test_what_is_no_file_is_told_and_moved(tmp_path: Path) -> None:
     assert len(pd.read_parquet(tmp_path / "runs")) == 1
 
 
-def test_what_is_kept_of_a_study_and_is_nested_without_end_is_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ["[" * 100_000, "null", "3", '{"a": 1}'])
+def test_what_is_kept_of_a_study_and_says_something_else_is_told(text: str, tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.append([run_row()])
-    store.write_text("studies/s/prior.json", "[" * 100_000)
+    store.write_text("studies/s/prior.json", text)
     assert verify(store).problems == [Problem("studies/s/prior.json", "cannot be read")]
 
 
