@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pandas as pd
 
+from rgr_dist.answers import Comparison, Curves, Explanation, Laws, as_html
 from rgr_dist.store.store import Store
 from rgr_dist.study.axis import SizeAxis
 from rgr_dist.study.cell import Cell
@@ -23,8 +24,6 @@ from rgr_dist.study.study import Study as Resolved
 
 if TYPE_CHECKING:
     from rgr_dist.analysis.drawing.panel import Figure
-    from rgr_dist.analysis.laws.candidates import Candidate
-    from rgr_dist.analysis.laws.scaling_laws import Law
     from rgr_dist.analysis.load import StudyResults
 
 
@@ -149,7 +148,7 @@ class Study:
         return f"<study {self.name}: {cells}, stored in {self.store.root}>"
 
     def _repr_html_(self) -> str:
-        return _html([repr(self)], self.best())
+        return as_html([repr(self)], self.best())
 
     def run(
         self,
@@ -310,128 +309,3 @@ def _frame(records: list[dict[str, Any]], sizes: SizeAxis) -> pd.DataFrame:
     frame, arm = pd.DataFrame(records), sizes.shown_arm
     whole = {*sizes.whole, "n_seeds", f"{arm}_star", f"{arm}_low", f"{arm}_high"}
     return frame.astype(dict.fromkeys(whole & {*frame}, "Int64"))
-
-
-class Laws:
-    """Scaling laws as tables.
-
-    Attributes:
-        table: a row for each law: ``name, slope, slope_low, slope_high, r2, exponent``, ….
-        candidates: the forms that were compared, with their AICc and leave-one-cell-out errors.
-        found: what the data support, in sentences.
-    """
-
-    def __init__(
-        self, laws: Sequence[Law], candidates: Sequence[Candidate], found: list[str]
-    ) -> None:
-        self.table = pd.DataFrame(laws)
-        self.candidates = pd.DataFrame(candidates)
-        self.found = found
-
-    def __repr__(self) -> str:
-        return "\n".join(self.found)
-
-    def _repr_html_(self) -> str:
-        return _html(self.found, self.table)
-
-
-class Comparison:
-    """Two studies side by side.
-
-    Attributes:
-        found: how the second differs from the first, in sentences.
-        table: a row for each cell of both: ``m, d_model``, ``D_K, h, d_k`` of each as ``_a`` and
-            ``_b``, and ``ratio`` with the ends that both intervals allow; or each one's accuracy.
-    """
-
-    def __init__(self, found: list[str], rows: list[dict[str, Any]]) -> None:
-        self.found, self.table = found, pd.DataFrame(rows)
-
-    def __repr__(self) -> str:
-        return "\n".join([*self.found, repr(self.table)])
-
-    def _repr_html_(self) -> str:
-        return _html(self.found, self.table)
-
-
-class Explanation:
-    """The decisions of one cell's search.
-
-    Attributes:
-        decisions: a row for each probe, in order, with why it was asked for and what it showed.
-        ends: where each head count ended, and what that rests on.
-        facts: the test, the start and the totals.
-    """
-
-    def __init__(self, sections: dict[str, list[dict[str, Any]]], facts: dict[str, Any]) -> None:
-        decisions, ends = sections.values()
-        self.decisions, self.ends = pd.DataFrame(decisions), pd.DataFrame(ends)
-        self.facts = facts
-
-    def __repr__(self) -> str:
-        said = [f"{fact}: {value}" for fact, value in self.facts.items()]
-        return "\n".join([repr(self.decisions), repr(self.ends), *said])
-
-    def _repr_html_(self) -> str:
-        said = [f"{fact}: {value}" for fact, value in self.facts.items()]
-        return _html(said, self.ends) + _html([], self.decisions)
-
-
-def _html(lines: Sequence[str], table: pd.DataFrame) -> str:
-    from html import escape
-
-    said = "".join(f"<p>{escape(line)}</p>" for line in lines)
-    return said + str(table.to_html(index=False, na_rep="–"))
-
-
-class Curves:
-    """Scores against D_K.
-
-    Attributes:
-        table: a row for each probe, with the columns of ``probes.probes`` in
-            ``analysis.transitions``; where not ``complete`` the mean is of the ``n_seeds`` that ran
-            alone.
-    """
-
-    def __init__(self, table: pd.DataFrame, draw: Callable[[], Figure]) -> None:
-        self.table, self._draw = table, draw
-
-    def __repr__(self) -> str:
-        return repr(self.table)
-
-    def _repr_html_(self) -> str:
-        return _html([], self.table)
-
-    def plot(self) -> Drawing:
-        """The curves as a figure: a panel for each cell, a line for each head count."""
-        return Drawing(self._draw())
-
-
-class Drawing:
-    """A figure that a notebook shows.
-
-    Attributes:
-        svg: the figure as an SVG file.
-    """
-
-    def __init__(self, figure: Figure) -> None:
-        from rgr_dist.analysis.drawing import svg
-
-        self.svg = svg.file(figure)
-
-    def __repr__(self) -> str:
-        return f"<figure: {len(self.svg):,} characters of SVG>"
-
-    def _repr_svg_(self) -> str:
-        return self.svg
-
-    def save(self, path: str | Path) -> None:
-        """Write the SVG.
-
-        Raises:
-            StudyError: the name does not end in .svg.
-            OSError: the path cannot be written to.
-        """
-        if Path(path).suffix != ".svg":
-            raise StudyError(f"{path}: figures are saved as SVG; give a name that ends in .svg")
-        Path(path).write_text(self.svg, encoding="utf-8")
