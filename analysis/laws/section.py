@@ -40,7 +40,7 @@ def law(results: StudyResults) -> Section | None:
         fits = fits_of(results)
         figure = draw_law(drawn_cells_of(results), curves(results), published(results))
         which = conclusions.which_law(fits.candidates) if fits.candidates else ""
-        words, shown, files = [conclusions.lack_of_fit(fits), which], [], {}
+        words, shown, files = [which], [], {}
     else:
         rows, laws = rows_of_facts(results), laws_of_facts(results)
         if len({row["facts"] for row in rows}) < 2:
