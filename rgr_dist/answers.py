@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from rgr_dist.study.errors import StudyError
-
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+
     from rgr_dist.analysis.drawing.panel import Figure
     from rgr_dist.analysis.laws.candidates import Candidate
     from rgr_dist.analysis.laws.scaling_laws import Law
@@ -107,36 +107,12 @@ class Curves:
     def _repr_html_(self) -> str:
         return as_html([], self.table)
 
-    def plot(self) -> Drawing:
-        """The curves as a figure: a panel for each cell, a line for each head count."""
-        return Drawing(self._draw())
+    def plot(self, ax: Axes | Sequence[Axes] | None = None) -> Canvas:
+        """The curves as a figure of matplotlib: a panel for each cell, a line for each head count.
 
-
-class Drawing:
-    """A figure that a notebook shows.
-
-    Attributes:
-        svg: the figure as an SVG file.
-    """
-
-    def __init__(self, figure: Figure) -> None:
-        from rgr_dist.analysis.drawing import svg
-
-        self.svg = svg.file(figure)
-
-    def __repr__(self) -> str:
-        return f"<figure: {len(self.svg):,} characters of SVG>"
-
-    def _repr_svg_(self) -> str:
-        return self.svg
-
-    def save(self, path: str | Path) -> None:
-        """Write the SVG.
-
-        Raises:
-            StudyError: the name does not end in .svg.
-            OSError: the path cannot be written to.
+        Args:
+            ax: axes to draw into, one for each panel.
         """
-        if Path(path).suffix != ".svg":
-            raise StudyError(f"{path}: figures are saved as SVG; give a name that ends in .svg")
-        Path(path).write_text(self.svg, encoding="utf-8")
+        from rgr_dist.analysis.drawing.plot import plot
+
+        return plot(self._draw(), ax)

@@ -23,6 +23,9 @@ from rgr_dist.study.select import CellName, cell_named, heads_named
 from rgr_dist.study.study import Study as Resolved
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+
     from rgr_dist.analysis.drawing.panel import Figure
     from rgr_dist.analysis.load import StudyResults
 
@@ -296,6 +299,30 @@ class Study:
             return draw_curves(cells, rows, self.search.target, self.study.record.minimised)
 
         return Curves(table.reset_index(drop=True), draw)
+
+    def figures(self) -> list[str]:
+        """The names of the figures of the study's report."""
+        from rgr_dist.analysis.report.contents import figures
+
+        return [figure.name for figure in figures(self._results)]
+
+    def figure(
+        self, name: str, ax: Axes | Sequence[Axes] | None = None, width: float | None = None
+    ) -> Canvas:
+        """A figure of the report, drawn by matplotlib; ``.savefig("law.pdf")`` saves it.
+
+        Args:
+            name: one of ``figures()``.
+            ax: axes to draw into, one for each panel; a figure of its own if none is given.
+            width: of that figure, in inches; by default a column or a page of a paper.
+
+        Raises:
+            StudyError: the report has no such figure, or ``ax`` are not one for each panel.
+        """
+        from rgr_dist.analysis.drawing.plot import plot
+        from rgr_dist.analysis.report.contents import figures
+
+        return plot(figures(self._results, [name])[0], ax, width)
 
     def report(self) -> str:
         """Write the report into the store; returns the address of its page."""

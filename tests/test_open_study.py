@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure as Canvas
 
 import rgr_dist as rgr
 from rgr_dist.analysis.load import open_results
@@ -60,12 +61,11 @@ def test_curves_are_of_the_heads_and_the_cell_that_are_asked_for(
     assert set(some.table["d_model"]) == {8}
     drawing = some.plot()
     assert drawing._repr_svg_().startswith("<svg")
-    assert "h = 1" in drawing.svg
-    assert "h = 2" not in drawing.svg
-    with pytest.raises(StudyError, match=r"ends in \.svg"):
-        drawing.save(tmp_path / "curves.pdf")
-    drawing.save(tmp_path / "curves.svg")
-    assert (tmp_path / "curves.svg").read_text() == drawing.svg
+    legend = [text.get_text() for text in drawing.legends[0].get_texts()]
+    assert "h = 1" in legend
+    assert "h = 2" not in legend
+    drawing.savefig(tmp_path / "curves.pdf")
+    assert (tmp_path / "curves.pdf").read_bytes().startswith(b"%PDF")
     for h in (3, [3]):
         with pytest.raises(StudyError, match="h = 3: not in small; it has"):
             study.curves(h=h)
@@ -73,6 +73,14 @@ def test_curves_are_of_the_heads_and_the_cell_that_are_asked_for(
         assert study.curves(h=4, cell=cell).table.equals(study.curves([4], "m=16,d_model=8").table)
     with pytest.raises(StudyError, match="m=99"):
         study.curves(cell="m=99,d_model=8")
+
+
+def test_figures_are_those_of_the_report(study: rgr.Study) -> None:
+    assert {"law", "heads", "curves"} <= {*study.figures()}
+    canvas = Canvas()
+    assert study.figure("curves", canvas.subplots(1, len(study.cells))) is canvas
+    with pytest.raises(StudyError, match="no figure 'laws'; its figures: law, "):
+        study.figure("laws")
 
 
 def test_it_shows_itself(study: rgr.Study) -> None:

@@ -1,21 +1,19 @@
-"""Panels as SVG: in the page, where they take its width and colours, and as files of their own.
+"""Panels as SVG for the page, where they take its width and colours.
 
-In the page a panel is as wide as its place, while type, marks and heights keep their size in
-pixels: x is given in percent, and lines are drawn in a box that is stretched without their strokes.
-A file has one width, and every colour is written out, for programs that know no CSS variables.
+A panel is as wide as its place, while type, marks and heights keep their size in pixels: x is given
+in percent, and lines are drawn in a box that is stretched without their strokes.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 from markupsafe import Markup, escape
 
-from rgr_dist.analysis.drawing.colours import SHAPES, head_shape, variables
-from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Point
+from rgr_dist.analysis.drawing.colours import SHAPES, head_shape
+from rgr_dist.analysis.drawing.panel import Key, Line, Panel, Point
 
 STRETCH = 1000
 """Width of the box that lines are drawn in, before it is stretched to the panel's."""
@@ -57,37 +55,6 @@ ARROW = '<path class="bar" d="M-5 0H5M0 0V-16M-4-11L0-16L4-11"/>'
 FLAW = '<path class="bar" d="M-3-13l6 6m0-6l-6 6"/>'
 """A cross above a point."""
 
-FILE_WIDTH = 720
-LEFT, RIGHT, TOP, BOTTOM = 48, 14, 28, 42
-"""Room around the axes for their labels, in pixels."""
-
-
-@dataclass(frozen=True)
-class _Place:
-    """Where a panel is drawn: so many pixels wide, or, without a width, as wide as its place."""
-
-    width: float | None = None
-
-    @property
-    def stretch(self) -> float:
-        """The width of the box that lines are drawn in."""
-        return self.width or STRETCH
-
-    def x(self, share: float) -> str:
-        """A place across the panel."""
-        if self.width is not None:
-            return f"{self.width * share:z.1f}"
-        return f"{100 * share:z.1f}".removesuffix(".0") + "%"
-
-    def group(self, kind: str, inner: str, x: float = 0, y: float = 0) -> str:
-        """A group with its origin at a share of the width and pixels from the top."""
-        if self.width is not None:
-            at = f"{self.x(x)} {_pixels(y)}"
-            return f'<g class="{kind}" transform="translate({at})">{inner}</g>'
-        across = f' x="{self.x(x)}"' if x else ""
-        down = f' y="{_pixels(y)}"' if y else ""
-        return f'<svg class="{kind}"{across}{down}>{inner}</svg>'
-
 
 def words(text: str) -> Markup:
     """Our own words for SVG: ``D_K``, ``d_k`` and ``d_model`` with subscripts, ``x^2`` raised."""
@@ -107,7 +74,7 @@ def page_panel(panel: Panel, figure: str) -> Markup:
     about = " ".join([*panel.title, f"{panel.y.label} against {panel.x.label}."])
     return Markup(
         f'<svg class="plot{_size(panel)}" width="100%" height="{panel.height}" role="group" '
-        f'aria-label="{escape(about)}">{_inside(panel, _Place(), figure)}</svg>'
+        f'aria-label="{escape(about)}">{_inside(panel, figure)}</svg>'
     )
 
 
@@ -124,33 +91,6 @@ def shapes() -> Markup:
     paths.append(ARROW.replace("<path", f'<path id="s{len(SHAPES)}"'))
     inner = f"<defs>{''.join(paths)}</defs>"
     return Markup(f'<svg width="0" height="0" aria-hidden="true" class="defs">{inner}</svg>')
-
-
-def file(figure: Figure) -> str:
-    """The figure as a file of its own, ``FILE_WIDTH`` pixels wide, with its legend."""
-    columns = max(1, min(figure.columns, len(figure.panels)))
-    width = FILE_WIDTH / columns - LEFT - RIGHT
-    body, y = _file_legend(figure.legend)
-    rows = [figure.panels[i : i + columns] for i in range(0, len(figure.panels), columns)]
-    for row in rows:
-        above = TOP + 16 * max(len(panel.title) for panel in row)
-        for i, panel in enumerate(row):
-            place = f"translate({i * FILE_WIDTH / columns + LEFT:g} {y + above})"
-            title = "".join(
-                f'<text x="0" y="{16 * n - above + 14}">{words(line)}</text>'
-                for n, line in enumerate(panel.title)
-            )
-            inside = _inside(panel, _Place(width), None)
-            body += f'<g class="{_size(panel)}" transform="{place}">{title}{inside}</g>\n'
-        y += above + max(panel.height for panel in row) + BOTTOM
-    heads = figure.heads
-    light, dark = (_written_out(variables(heads, theme), heads) for theme in ("light", "dark"))
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{FILE_WIDTH}" height="{y}" '
-        f'viewBox="0 0 {FILE_WIDTH} {y}"><title>{escape(figure.title)}</title>'
-        f"<style>{light}@media (prefers-color-scheme: dark) {{{dark}}}</style>"
-        f'<rect class="sheet" width="{FILE_WIDTH}" height="{y}"/>\n{body}</svg>\n'
-    )
 
 
 def legend_mark(key: Key) -> Markup:
@@ -181,50 +121,56 @@ def _size(panel: Panel) -> str:
     return "" if panel.links else " small"
 
 
-def _inside(panel: Panel, place: _Place, figure: str | None) -> str:
+def _inside(panel: Panel, figure: str) -> str:
     """What is drawn within the panel's axes and beside them."""
-    height, right = panel.height, place.x(1)
+    height = panel.height
     parts = []
     for tick in panel.x.ticks:
         inner = f'<path d="M0 0V{height}"/><text y="{height + 15}">{tick.text}</text>'
         kind = "xt finer" if tick.level else "xt"
-        parts.append(place.group(kind, inner, x=panel.x.at(tick.value)))
+        parts.append(f'<svg class="{kind}" x="{_across(panel.x.at(tick.value))}">{inner}</svg>')
     for tick in panel.y.ticks:
-        inner = f'<line x2="{right}"/><text x="-7" dy="4">{tick.text}</text>'
+        inner = f'<line x2="100%"/><text x="-7" dy="4">{tick.text}</text>'
         kind = "yt finer" if tick.level else "yt"
-        parts.append(place.group(kind, inner, y=height * (1 - panel.y.at(tick.value))))
-    below = f'x="{right}" y="{height + 33}" text-anchor="end"'
+        down = _pixels(height * (1 - panel.y.at(tick.value)))
+        parts.append(f'<svg class="{kind}" y="{down}">{inner}</svg>')
+    below = f'x="100%" y="{height + 33}" text-anchor="end"'
     parts += [
-        f'<line class="base" x2="{right}" y1="{height}" y2="{height}"/>',
+        f'<line class="base" x2="100%" y1="{height}" y2="{height}"/>',
         f'<text class="axis" x="-40" y="-13">{words(panel.y.label)}</text>',
         f'<text class="axis" {below}>{words(panel.x.label)}</text>',
-        _lines(panel, place),
+        _lines(panel),
     ]
-    return "".join(parts + [_point(point, panel, place, figure) for point in panel.points])
+    return "".join(parts + [_point(point, panel, figure) for point in panel.points])
 
 
-def _lines(panel: Panel, place: _Place) -> str:
+def _across(share: float) -> str:
+    """A place across the panel."""
+    return f"{100 * share:z.1f}".removesuffix(".0") + "%"
+
+
+def _lines(panel: Panel) -> str:
     """Lines, in a box for each dodge, then what stands at their ends."""
-    size = f'width="{place.x(1)}" height="{panel.height}"'
-    view = f'viewBox="0 0 {place.stretch:g} {panel.height}" preserveAspectRatio="none"'
+    size = f'width="100%" height="{panel.height}"'
+    view = f'viewBox="0 0 {STRETCH} {panel.height}" preserveAspectRatio="none"'
     boxes: dict[float, list[str]] = {}
     for line in panel.lines:
         head = "" if line.h is None else f" h{line.h}"
-        d = _path(line.points, panel, place.stretch)
+        d = _path(line.points, panel)
         path = f'<path class="line {line.look}{head}" d="{d}"/>'
         boxes.setdefault(line.dodge, []).append(path)
     drawn = [
         f'<svg class="lines" x="{dodge:g}" {size} {view}>{"".join(paths)}</svg>'
         for dodge, paths in boxes.items()
     ]
-    return "".join(drawn + [_end(line, panel, place) for line in panel.lines if line.label])
+    return "".join(drawn + [_end(line, panel) for line in panel.lines if line.label])
 
 
-def _path(points: Iterable[tuple[float, float]], panel: Panel, width: float) -> str:
+def _path(points: Iterable[tuple[float, float]], panel: Panel) -> str:
     """The line within 60 pixels of the panel; one that stays in no panel is empty."""
     path, pen = [], "M"
     for x, y in points:
-        across, up = panel.x.at(x) * width, panel.height * (1 - panel.y.at(y))
+        across, up = panel.x.at(x) * STRETCH, panel.height * (1 - panel.y.at(y))
         if not math.isfinite(across) or math.isnan(up):
             pen = "M"
             continue
@@ -234,17 +180,17 @@ def _path(points: Iterable[tuple[float, float]], panel: Panel, width: float) -> 
     return "".join(path)
 
 
-def _end(line: Line, panel: Panel, place: _Place) -> str:
+def _end(line: Line, panel: Panel) -> str:
     x, y = line.points[-1]
     kind = "end roomy" if line.width_to_label else "end"
     up = panel.height * (1 - panel.y.at(y))
     beside = 'dx="-9" style="text-anchor:end"' if line.before else 'dx="9"'
-    at = f'x="{place.x(panel.x.at(x))}" y="{_pixels(up)}" {beside} dy="{4 if line.level else 13}"'
+    at = f'x="{_across(panel.x.at(x))}" y="{_pixels(up)}" {beside} dy="{4 if line.level else 13}"'
     return f'<text class="{kind}" {at}>{words(line.label or "")}</text>'
 
 
-def _point(point: Point, panel: Panel, place: _Place, figure: str | None) -> str:
-    """A point with its interval; in the page with an id and its text, in a file without."""
+def _point(point: Point, panel: Panel, figure: str) -> str:
+    """A point with its interval, its id and its text."""
     height = panel.height
 
     def up(value: float) -> float:
@@ -260,11 +206,6 @@ def _point(point: Point, panel: Panel, place: _Place, figure: str | None) -> str
         inner += FLAW
     kind = " ".join(["pt", *_classes(point.h, point.hollow, point.look)])
     kind += " faint" if point.faint else ""
-    if figure is None:
-        inner += ARROW if point.arrow else f'<path class="mark" d="{_outline(point)}"/>'
-        if point.dodge:
-            inner = f'<g transform="translate({point.dodge:g} 0)">{inner}</g>'
-        return place.group(kind, inner, x, y)
     shape = len(SHAPES) if point.arrow else list(SHAPES.values()).index(_outline(point))
     mark = f'<use href="#s{shape}"'
     is_plain = not inner and not point.dodge and not point.arrow and not point.faint
@@ -274,7 +215,7 @@ def _point(point: Point, panel: Panel, place: _Place, figure: str | None) -> str
     cell = "" if point.cell is None or point.cell == panel.cell else f' data-cell="{point.cell}"'
     about = f'class="{kind}" id="{figure}-{escape(point.key)}"{cell}'
     title = f"<title>{escape(point.text)}</title>"
-    at = f'x="{place.x(x)}" y="{_pixels(y)}"'
+    at = f'x="{_across(x)}" y="{_pixels(y)}"'
     if panel.links and point.cell is not None:
         return f'<a href="#{point.cell}" {about}>{title}<svg {at}>{inner}</svg></a>'
     if is_plain:
@@ -291,26 +232,3 @@ def _outline(of: Point | Key) -> str:
     if of.look == "paper":
         return SHAPES["diamond"]
     return SHAPES["circle"] if of.h is None else head_shape(of.h)
-
-
-def _file_legend(legend: Sequence[Key]) -> tuple[str, int]:
-    """The entries in rows, and how high they are."""
-    x, y, parts = 12.0, 22, []
-    for key in legend:
-        room = 34 + 6.6 * len(key.text)
-        if x + room > FILE_WIDTH and x > 12:
-            x, y = 12.0, y + 20
-        mark = f'<g transform="translate({x:.0f} {y - 11})">{_bare(legend_mark(key))}</g>'
-        parts.append(f'{mark}<text x="{x + 31:.0f}" y="{y}">{words(key.text)}</text>')
-        x += room + 14
-    return "".join(parts) + "\n", (y + 12 if legend else 6)
-
-
-def _bare(svg: str) -> str:
-    return svg[svg.index(">") + 1 : svg.rindex("</svg>")]
-
-
-def _written_out(colours: dict[str, str], heads: Sequence[int]) -> str:
-    """The style with colours in place of variables."""
-    style = f".sheet {{ fill: var(--page); }} {STYLE} {head_rules(heads)}"
-    return re.sub(r"var\(--(\w+)\)", lambda name: colours[name[1]], re.sub(r"\s*\n", " ", style))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rgr_dist.analysis.agreement import section as agreement
 from rgr_dist.analysis.budgets import section as training_time
+from rgr_dist.analysis.drawing.panel import Figure
 from rgr_dist.analysis.facts import section as facts
 from rgr_dist.analysis.heads import section as heads
 from rgr_dist.analysis.laws import section as laws
@@ -17,6 +18,7 @@ from rgr_dist.analysis.splits import section as accuracy
 from rgr_dist.analysis.theory import section as theory
 from rgr_dist.analysis.thresholds import section as cells
 from rgr_dist.analysis.transitions import section as transitions
+from rgr_dist.study.errors import StudyError
 
 Make = Callable[[StudyResults], Section | None]
 
@@ -55,6 +57,23 @@ def sections(results: StudyResults) -> list[Section]:
         makers.remove(first)  # what the study was run for
         makers.insert(1, first)
     return [section for make in makers if (section := make(results)) is not None]
+
+
+def figures(results: StudyResults, names: Sequence[str] = ()) -> list[Figure]:
+    """The figures of the study's page, in order.
+
+    Args:
+        names: of those that are asked for; all if none is given.
+
+    Raises:
+        StudyError: the page has no figure of such a name.
+    """
+    every = {figure.name: figure for section in sections(results) for figure in section.figures}
+    for name in names:
+        if name not in every:
+            has = ", ".join(every) or "none: it has too few results"
+            raise StudyError(f"{results.study.name} has no figure {name!r}; its figures: {has}")
+    return [every[name] for name in names or every]
 
 
 def compared(pair: tuple[StudyResults, StudyResults], names: tuple[str, str]) -> list[Section]:

@@ -6,7 +6,6 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from rgr_dist.analysis.drawing import svg
 from rgr_dist.analysis.facts import tables as facts
 from rgr_dist.analysis.laws import conclusions
 from rgr_dist.analysis.laws.fits import fits_of
@@ -121,10 +120,12 @@ def place(page: str, files: dict[str, bytes], store: Store, folder: str) -> str:
 
 def files_of(content: list[Section]) -> dict[str, bytes]:
     """The figures and tables of sections as files, by name."""
+    from rgr_dist.analysis.drawing import plot  # matplotlib: half a second, for this alone
+
     files = {}
     for section in content:
         for figure in section.figures:
-            files[f"{figure.name}.svg"] = svg.file(figure).encode()
+            files[f"{figure.name}.svg"] = plot.as_file(figure, "svg")
         for name, table in section.files.items():
             files[f"{name}.csv"] = table.to_csv(index=False, float_format="%.8g").encode()
     return files

@@ -20,15 +20,18 @@ def take(store: str) -> None:
     Raises:
         StudyError, StoreError: there is no such study, or the store cannot be read.
     """
+    from rgr_dist.analysis.drawing.plot import as_file
     from rgr_dist.analysis.load import open_results
+    from rgr_dist.analysis.report.contents import figures
     from rgr_dist.analysis.report.publish import write_report
     from rgr_dist.store.store import Store
     from rgr_dist.study.from_yaml import load_study
 
     with tempfile.TemporaryDirectory() as folder:
-        page = write_report(open_results(load_study(STUDY), Store(store)), Path(folder))
-        shutil.copyfile(page.with_name(FIGURE.name), FIGURE)
-        SCREEN.write_bytes(screen(page))
+        results = open_results(load_study(STUDY), Store(store))
+        (law,) = figures(results, ["law"])
+        FIGURE.write_bytes(as_file(law, "svg", width=5))
+        SCREEN.write_bytes(screen(write_report(results, Path(folder))))
 
 
 def screen(page: Path) -> bytes:

@@ -1,9 +1,9 @@
 """The command line ``rgr``: arguments to calls.
 
 ``running`` has the verbs that plan and run a study, ``watching`` the page that shows one as it
-runs, ``results`` those that tell what it found, ``tuning`` the one that tunes its protocol,
-``checking`` the one that checks a store, ``construct`` the one that makes weights without training,
-``theory`` those that hold theory against data.
+runs, ``results`` those that tell what it found, ``figures`` the one that draws it, ``tuning`` the
+one that tunes its protocol, ``checking`` the one that checks a store, ``construct`` the one that
+makes weights without training, ``theory`` those that hold theory against data.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Annotated, Any
 import typer
 from rich import get_console
 
-from rgr_dist.cli import checking, construct, results, running, theory, tuning, watching
+from rgr_dist.cli import checking, construct, figures, results, running, theory, tuning, watching
 from rgr_dist.cli.options import EXIT_BAD_INPUT, EXIT_INTERRUPTED, nowhere, say_error
 from rgr_dist.faults import EXIT_BROKEN, RunBroken, UserError
 
@@ -52,6 +52,7 @@ VERBS: dict[str, dict[Callable[..., Any], str]] = {
         results.thresholds: "rgr thresholds base-grid --format json",
         results.fit: "rgr fit base-grid",
         results.report: "rgr report base-grid",
+        figures.figures: "rgr figures base-grid --figure law --format pdf",
         results.compare: "rgr compare base-grid softmax",
         results.explain: "rgr explain base-grid --cell 64,16 --heads 2",
         results.runs: "rgr runs base-grid --failed   |   rgr runs base-grid --format csv",

@@ -1,4 +1,4 @@
-"""What the figures draw of the tables."""
+"""What the figures draw of the tables, and what a page draws of the figures."""
 
 from __future__ import annotations
 
@@ -211,19 +211,6 @@ def test_text_cannot_become_markup() -> None:
     root = drawn(panel_of(point))
     assert [node.text for node in root.iter(f"{SVG}title")] == [text]
     assert not list(root.iter(f"{SVG}script"))
-
-
-def test_a_file_shows_the_figure_by_itself() -> None:
-    point = Point(x=8, y=16, key="a", text="<b>", h=4)
-    figure = Figure(name="f", title="A < B", caption="", panels=(panel_of(point),) * 4, columns=3)
-    root = ET.fromstring(svg.file(figure))
-    assert root.findtext(f"{SVG}title") == "A < B"
-    text = svg.file(figure)
-    assert "var(--" not in text
-    assert "%" not in re.sub(r"80%", "", text), "every place is in pixels"
-    rows = [node.get("transform") for node in root.findall(f"{SVG}g")]
-    assert len(rows) == 4
-    assert len({re.findall(r"[\d.]+", str(row))[1] for row in rows}) == 2
 
 
 def test_what_leaves_the_panel_is_cut_off() -> None:

@@ -37,6 +37,21 @@ def test_run_finds_thresholds_with_certificates_and_writes_a_report(finished: Pa
     assert json.loads((finished / "results/studies/small/laws.json").read_text())["laws"]
 
 
+def test_figures_are_written_as_files(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Refused
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    study, store = str(finished / "small.yaml"), str(finished / "results")
+    refused("small has no figure 'laws'; its figures: ", "figures", study, "--out", store,
+            "--figure", "laws")  # fmt: skip
+    refused("--to file", "figures", study, "--out", store, "--to", "file")
+    refused("no run of", "figures", study)
+    assert call(["figures", study, "--out", store, "--to", "drawn", "--figure", "heads"]) == 0
+    (drawn,) = (tmp_path / "drawn").iterdir()
+    assert drawn.name == "small-heads.pdf"
+    assert drawn.read_bytes().startswith(b"%PDF")
+
+
 def test_the_runs_folder_is_the_export(finished: Path) -> None:
     runs = pd.read_parquet(finished / "results/runs")
     assert runs["run_id"].is_unique

@@ -149,39 +149,20 @@
     plot.addEventListener("focusout", hide);
   }
 
-  // A figure as a file, as it is shown
-  const asSvg = (figure) => {
-    const frame = figure.getBoundingClientRect();
-    const place = (node, down = 0) => {
-      const box = node.getBoundingClientRect();
-      return `x="${box.left - frame.left}" y="${box.top - frame.top + down}" width="${box.width}" height="${box.height}"`;
-    };
-    const shifted = (dy) => `<tspan dy="${dy}" font-size="80%">$1</tspan><tspan dy="${-dy}">&#8203;</tspan>`;
-    const words = (node) => node.innerHTML.replace(/<.?i>/g, "")
-      .replace(/<sub>(.*?)<.sub>/g, shifted(3)).replace(/<sup>(.*?)<.sup>/g, shifted(-4));
-    const drawn = all(".key svg, svg.plot", figure).map((node) => {
-      const inner = node.innerHTML.replace(/<a href="[^"]*"/g, "<a"); // no row to lead to
-      return `<svg ${place(node)} class="${node.getAttribute("class")}">${inner}</svg>`;
-    });
-    const told = all(".key > span, .title span", figure).map((node) => `<text ${place(node, 14)}>${words(node)}</text>`);
-    const colours = getComputedStyle(root);
-    const style = `${document.getElementById("marks").textContent}svg{overflow:visible}.lines{overflow:hidden}.sheet{fill:var(--page)}`;
-    const plain = style.replace(/var\((--\w+)\)/g, (_, name) => colours.getPropertyValue(name));
-    const height = figure.querySelector("figcaption").getBoundingClientRect().top - frame.top;
-    return [
-      `<svg xmlns="http://www.w3.org/2000/svg" width="${frame.width}" height="${height}"><style>${plain}</style>`,
-      document.querySelector(".defs").innerHTML, '<rect class="sheet" width="100%" height="100%"/>', ...drawn, ...told, "</svg>",
-    ].join("");
-  };
-  for (const figure of all("figure[id]")) {
-    const name = figure.id.replace(/-figure$/, "");
-    const save = button("Save as SVG", `Save the figure ${name} as SVG`, () => {
-      const file = new Blob([asSvg(figure)], { type: "image/svg+xml" });
-      const link = make("a", { href: URL.createObjectURL(file), download: `${name}.svg` });
+  // Figures as files: the page holds them compressed
+  for (const packed of all("a.svgz")) {
+    packed.onclick = async (event) => {
+      event.preventDefault();
+      const content = (await fetch(packed.href)).body.pipeThrough(new DecompressionStream("gzip"));
+      const file = new Blob([await new Response(content).blob()], { type: "image/svg+xml" });
+      const link = make("a", { href: URL.createObjectURL(file), download: packed.textContent });
       link.click();
       setTimeout(() => URL.revokeObjectURL(link.href), 1e4);
-    });
-    figure.querySelector("figcaption").before(make("div", { className: "buttons save" }, save));
+    };
+    const name = packed.textContent.replace(/\.svg$/, "");
+    const save = button("Save as SVG", `Save the figure ${name} as SVG`, () => packed.click());
+    const caption = document.getElementById(`${name}-figure`).querySelector("figcaption");
+    caption.before(make("div", { className: "buttons save" }, save));
   }
 
   // Zoom: the part of the width that is shown, the same in all panels, and that of each height

@@ -1,0 +1,52 @@
+"""The verb that draws a study's figures as files, for a paper."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rgr_dist.cli.options import Out, Set, StudyName
+from rgr_dist.cli.results import stored_results
+from rgr_dist.faults import UserError
+
+
+class FileKind(StrEnum):
+    """What a figure is saved as."""
+
+    PDF = "pdf"
+    SVG = "svg"
+    PNG = "png"
+
+
+def figures(
+    study: StudyName,
+    figure: Annotated[
+        list[str] | None, typer.Option(help="One of the report's figures; all by default.")
+    ] = None,
+    kind: Annotated[FileKind, typer.Option("--format", help="What to draw.")] = FileKind.PDF,
+    width: Annotated[
+        float | None,
+        typer.Option(min=1, max=50, help="Inches; by default a column (3.4) or a page (7)."),
+    ] = None,
+    to: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write.")] = Path(),
+    out: Out = "results",
+    set_: Set = None,
+) -> None:
+    """Draw the figures of a study's report as files, with fonts embedded; prints their names."""
+    from rgr_dist.analysis.drawing.plot import as_file
+    from rgr_dist.analysis.report.contents import figures as figures_of
+    from rgr_dist.store.storage import write_atomically
+
+    results, _ = stored_results(study, set_, out, allow_none=False)
+    chosen = figures_of(results, figure or ())
+    for each in chosen:
+        path = to / f"{results.study.name}-{each.name}.{kind}"
+        try:
+            to.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, as_file(each, kind, width), sync=False)
+        except OSError as error:
+            raise UserError(f"--to {to}: cannot be written to: {error.strerror}") from None
+        print(path)
