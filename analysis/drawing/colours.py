@@ -69,8 +69,8 @@ def head_colour(h: int, theme: str) -> str:
 
 
 def head_shape(h: int) -> str:
-    """The outline of a head count: that of the largest power of two in it."""
-    return tuple(SHAPES.values())[min(int(math.log2(h)), len(SHAPES) - 1)]
+    """The name of a head count's outline: that of the largest power of two in it."""
+    return tuple(SHAPES)[min(int(math.log2(h)), len(SHAPES) - 1)]
 
 
 def variables(heads: Iterable[int], theme: str) -> dict[str, str]:

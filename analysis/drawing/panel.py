@@ -17,7 +17,8 @@ class Line:
     """A line through points given in the axes' units; what leaves the panel is cut off.
 
     Attributes:
-        look: ``ours``, ``also``, ``paper``, ``series``, ``target``, ``guide`` or ``head``.
+        look: ``ours``, ``also``, ``paper``, ``rest``, ``series``, ``target``, ``guide`` or
+            ``head``.
         h: the head count that gives its colour.
         label: what stands at its end, if anything.
         width_to_label: the panel's width in pixels from which there is room for the label.

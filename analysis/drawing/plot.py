@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib as mpl
 import numpy as np
@@ -19,7 +19,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 from matplotlib.transforms import Transform, offset_copy
 
-from rgr_dist.analysis.drawing.colours import INKS, SHAPES, head_colour, head_shape
+from rgr_dist.analysis.drawing.colours import INKS, head_colour, head_shape
 from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Point
 from rgr_dist.analysis.drawing.scales import NEAR_ONE, Axis
 from rgr_dist.study.errors import StudyError
@@ -66,6 +66,7 @@ LINES: dict[str, dict[str, Any]] = {
     "ours": {"color": INK["ink"], "linewidth": 1.2},
     "also": {"color": INK["ink"], "linewidth": 1.0, "linestyle": (0, (1, 2.5))},
     "paper": {"color": INK["soft"], "linewidth": 1.0, "linestyle": (0, (5, 3))},
+    "rest": {"color": INK["soft"], "linewidth": 1.0, "alpha": 0.6},
     "series": {"color": INK["soft"], "linewidth": 0.7, "alpha": 0.55},
     "target": {"color": INK["soft"], "linewidth": 0.7, "linestyle": (0, (4, 3))},
     "guide": {"color": INK["ink"], "linewidth": 0.7, "linestyle": (0, (1, 3))},
@@ -73,7 +74,18 @@ LINES: dict[str, dict[str, Any]] = {
 }
 """``Line.look`` as matplotlib draws it."""
 
-MARKERS = dict(zip(SHAPES.values(), "osHDP*_|", strict=True))
+MARKERS: dict[str, tuple[Any, float]] = {
+    "circle": ("o", 1.0),
+    "square": ("s", 0.95),
+    "hexagon": ("H", 1.15),
+    "diamond": ("D", 0.95),
+    "plus": ("P", 1.3),
+    "star": ("*", 1.7),
+    "bar": ([(-6, -2.4), (6, -2.4), (6, 2.4), (-6, 2.4)], 1.3),
+    "column": ([(-2.4, -6), (2.4, -6), (2.4, 6), (-2.4, 6)], 1.3),
+}
+"""The outlines of ``SHAPES`` as matplotlib has them, and how much larger each is drawn."""
+Corner = Literal["outside upper left", "outside lower left"]
 ARROW = r"$\uparrow$"
 
 
@@ -141,8 +153,8 @@ def _whole(figure: Figure, width: float | None) -> Canvas:
     width = width or (COLUMN if columns == 1 else PAGE)
     rows = [figure.panels[i : i + columns] for i in range(0, len(figure.panels), columns)]
     heights = [max(panel.height / PIXELS + 0.15 * len(panel.title) for panel in r) for r in rows]
-    across = _keys_across(figure.legend, width)
-    above = 0.17 * -(-len(figure.legend) // across)
+    legends = _legends(figure.legend, width)
+    above = sum(0.17 * -(-len(keys) // across) for _, keys, across in legends)
     size = (width, sum(heights) + 0.4 * len(rows) + above)
     canvas = Drawing(figsize=size, layout="constrained")
     axes = canvas.subplots(len(rows), columns, squeeze=False, height_ratios=heights).ravel()
@@ -152,17 +164,31 @@ def _whole(figure: Figure, width: float | None) -> Canvas:
             _spare_labels(ax, figure.panels, i, columns)
         else:
             ax.set_axis_off()
-    marks = [_mark(key) for key in figure.legend]
-    names = [mathtext(key.text) for key in figure.legend]
-    if marks:
-        canvas.legend(marks, names, loc="outside upper left", ncols=across)
+    for place, keys, across in legends:
+        marks, names = [_mark(key) for key in keys], [mathtext(key.text) for key in keys]
+        canvas.legend(marks, names, loc=place, ncols=across)
     return canvas
 
 
-def _keys_across(legend: Sequence[Key], width: float) -> int:
-    """How many entries of a legend stand side by side."""
-    longest = max((len(key.text) for key in legend), default=0)
-    return max(1, min(len(legend), int(width / (0.45 + 0.062 * longest))))
+def _legends(keys: Sequence[Key], width: float) -> list[tuple[Corner, Sequence[Key], int]]:
+    """Where entries stand, and how many side by side: those of heads below where others are long.
+
+    Args:
+        width: of the figure, in inches.
+    """
+    heads = [key for key in keys if key.h is not None]
+    others = [key for key in keys if key.h is None]
+    parted: list[tuple[Corner, Sequence[Key]]]
+    parted = [("outside upper left", others), ("outside lower left", heads)]
+    if _across(keys, width) >= min(3, len(keys)):
+        parted = [("outside upper left", keys)]
+    return [(place, some, _across(some, width)) for place, some in parted if some]
+
+
+def _across(keys: Sequence[Key], width: float) -> int:
+    """How many entries of a legend fit side by side."""
+    longest = max((len(key.text) for key in keys), default=0)
+    return max(1, min(len(keys), int(width / (0.45 + 0.062 * longest))))
 
 
 def _spare_labels(ax: Axes, panels: Sequence[Panel], i: int, columns: int) -> None:
@@ -247,13 +273,13 @@ def _marker(of: Point | Key, colour: str, size: float) -> dict[str, Any]:
     if isinstance(of, Point) and of.arrow:
         return {"marker": ARROW, "color": colour, "markersize": 2 * size}
     hollow = of.hollow or of.look == "paper"
-    shape = SHAPES["circle"] if of.h is None else head_shape(of.h)
-    marker = "D" if of.look == "paper" else MARKERS[shape]
+    shape = "diamond" if of.look == "paper" else "circle" if of.h is None else head_shape(of.h)
+    marker, larger = MARKERS[shape]
     return {
         "marker": marker,
         "color": colour,
         "linestyle": "none",
-        "markersize": size,
+        "markersize": larger * size,
         "markerfacecolor": INK["page"] if hollow else colour,
         "markeredgecolor": colour if hollow else INK["page"],
         "markeredgewidth": 1.0 if hollow else 0.5,

@@ -32,6 +32,7 @@ STYLE = (
 path.line { fill: none; stroke: var(--ink); stroke-width: 1.6; vector-effect: non-scaling-stroke; }
 path.also { stroke-width: 1.4; stroke-dasharray: 1.5 3.5; stroke-linecap: round; }
 path.paper { stroke: var(--soft); stroke-width: 1.4; stroke-dasharray: 7 4; }
+path.rest { stroke: var(--soft); stroke-width: 1.2; opacity: .6; }
 path.series { stroke: var(--soft); stroke-width: 1; opacity: .55; }
 path.target { stroke: var(--soft); stroke-width: 1; stroke-dasharray: 4 3; }
 path.guide { stroke-width: 1; stroke-dasharray: 1 3; }
@@ -231,4 +232,4 @@ def _classes(h: int | None, hollow: bool, look: str) -> list[str]:
 def _outline(of: Point | Key) -> str:
     if of.look == "paper":
         return SHAPES["diamond"]
-    return SHAPES["circle"] if of.h is None else head_shape(of.h)
+    return SHAPES["circle" if of.h is None else head_shape(of.h)]

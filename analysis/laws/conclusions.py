@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import pandas as pd
@@ -21,6 +22,9 @@ def sentences(fits: Fits) -> list[str]:
 
 def headline(fits: Fits, best: pd.DataFrame) -> list[str]:
     """The finding of the study: how D_K* grows, or what is known where no law can be fitted."""
+    law = better_law(fits)
+    if law is not None:
+        return [line for line in (best_law(law, fits.candidates), lack_of_fit(fits)) if line]
     if by_name(fits.laws)["D_K_power"].exponent is not None:
         return [line for line in (growth(fits), lack_of_fit(fits)) if line]
     found = best[best["D_K"].notna()].astype("object").to_dict("records")
@@ -36,6 +40,28 @@ def headline(fits: Fits, best: pd.DataFrame) -> list[str]:
     others = [f"The table has {plural(more, 'more cell')}."] if more else []
     few = "Too few cells are finished for a law."
     return [f"At {cell_name(first)}, {at}{so_far}.", *others, few]
+
+
+def better_law(fits: Fits) -> Candidate | None:
+    """The law that the data keep, if they rule out every power of m′ log₂ m / d_model."""
+    kept = [candidate for candidate in fits.candidates if candidate.supported]
+    return None if any(one.name in POWERS for one in kept) else next(iter(kept), None)
+
+
+def best_law(law: Candidate, candidates: Sequence[Candidate]) -> str:
+    """A law with its numbers, and how far the data single it out."""
+    kept = [one.formula for one in candidates if one.supported and one is not law]
+    fitted = plural(sum(one.status == "fitted" for one in candidates), "law")
+    others = f"the best of {fitted}, though the data keep {' and '.join(kept)} too"
+    how = others if kept else f"of {fitted} the data single this one out"
+    return f"D_K* ≈ {with_numbers(law)}: {how} ({plural(law.n, 'cell')})."
+
+
+def with_numbers(law: Candidate) -> str:
+    """A law's formula with the numbers fitted."""
+    return re.sub(
+        r"\b[cakb]\b", lambda unknown: three_digits(law.parameters[unknown[0]]), law.formula
+    )
 
 
 def growth(fits: Fits) -> str:
@@ -81,6 +107,9 @@ def predictor(law: Law) -> str:
     words = law.predictor.replace("log2(m²/m')", "log₂(m²/m′)").replace("log2(m)", "log₂ m")
     return words.replace("m'", "m′")
 
+
+POWERS = {"m log m/d", "(m log m/d)^a"}
+"""The candidates that are powers of m′ log₂ m / d_model."""
 
 FORMS = {
     "D_K_power": "a power of m′ log₂ m / d_model",

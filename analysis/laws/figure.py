@@ -33,7 +33,10 @@ Curve = Callable[[float], float]
 
 
 def draw_law(
-    cells: Sequence[Row], curves: Sequence[tuple[str, str, Curve]], published: Sequence[Row]
+    cells: Sequence[Row],
+    curves: Sequence[tuple[str, str, Curve]],
+    published: Sequence[Row],
+    law: tuple[str, Sequence[tuple[Place, ...]]] | None = None,
 ) -> Figure:
     """D_K* against m′ log₂ m / d_model, and D_K* divided by it.
 
@@ -41,17 +44,21 @@ def draw_law(
         cells: rows of ``thresholds.rows.cells_of``.
         curves: laws to draw: look, words for the legend, and D_K* as a function of the scale.
         published: rows with the scale and D_K* of cells as published, with ``text``.
+        law: one of other sizes too: words for the legend, and its places at each of them.
     """
     scales = [float(row["scale"]) for row in cells]
     x = log2_axis("m′ log₂ m / d_model", scales or [1, 1024], pad=1.3, above=1.6, finer=True)
     widths = _reach([*cells, *published]) or [1, 1024]
     y = log2_axis("smallest total key width D_K*", widths, pad=1.35, finer=True)
-    main = _panel("width", x, y, 340, cells, curves, published)
+    of_sizes = law[1] if law else ()
+    main = _panel("width", x, y, 340, cells, curves, published, of_sizes)
     ratios, others = ([_ratio(row) for row in rows] for rows in (cells, published))
     y = ratio_axis("D_K* · d_model / (m′ log₂ m)", _reach([*ratios, *others]) or [1.0], pad=1.25)
     each = [(look, words, _over_scale(curve)) for look, words, curve in curves]
-    ratio = _panel("ratio", x, y, 170, ratios, each, others)
-    legend = [Key(text=words, line=look) for look, words, _ in curves]
+    divided = [tuple((scale, D_K / scale) for scale, D_K in curve) for curve in of_sizes]
+    ratio = _panel("ratio", x, y, 170, ratios, each, others, divided)
+    legend = [Key(text=f"{law[0]}, at each d_model", line="ours")] if law else []
+    legend += [Key(text=words, line=look) for look, words, _ in curves]
     if published:
         legend.append(Key(text="the paper, inferred from its Table 1", look="paper", hollow=True))
     legend += head_keys((int(row["h_star"]) for row in cells if row["h_star"]), "h*")
@@ -89,8 +96,10 @@ def _panel(
     cells: Sequence[Row],
     curves: Sequence[tuple[str, str, Curve]],
     published: Sequence[Row],
+    of_sizes: Sequence[tuple[Place, ...]],
 ) -> Panel:
     lines = [Line(points=_curve(curve, x, 60), look=look) for look, _, curve in curves]
+    lines += [Line(points=places, look="ours") for places in of_sizes]
     points = [
         Point(
             x=float(row["scale"]), y=row["D_K"], key=f"{key}-paper-{row['anchor']}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import xml.etree.ElementTree as ET
 from typing import Any
@@ -13,8 +14,11 @@ from rgr_dist.analysis.drawing import svg
 from rgr_dist.analysis.drawing.panel import Figure, Panel, Point
 from rgr_dist.analysis.drawing.scales import log2_axis
 from rgr_dist.analysis.heads import section as heads
+from rgr_dist.analysis.laws import conclusions
 from rgr_dist.analysis.laws import section as laws
+from rgr_dist.analysis.laws.fits import fits_of
 from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.analysis.transitions import section as transitions
 from rgr_dist.analysis.transitions.probes import probes_of
 from rgr_dist.study.from_yaml import parse_study
@@ -63,6 +67,25 @@ def test_the_figures_of_laws_have_the_cells_their_ratios_and_the_papers() -> Non
     assert cells_of(width).keys() == cells_of(ratio).keys() == cells.keys()
     loads = {cell: (point.x, point.y) for cell, point in cells_of(h_star).items()}
     assert loads == {"m64-d16": (4, 4), "m64-d32": (2, 4), "m128-d16": (8, 4), "m128-d32": (4, 4)}
+
+
+def test_a_law_of_other_sizes_is_drawn_at_each_where_the_data_rule_out_the_power() -> None:
+    sizes = [(m, d, round(m**2 / d**0.5 / 4)) for m in (64, 128, 256) for d in (16, 36, 64)]
+    results = searched(*sizes)
+    fits = fits_of(results)
+    assert conclusions.better_law(fits) is fits.candidates[0]
+    (found, *_) = conclusions.headline(fits, best_of(results))
+    assert re.match(
+        r"D_K\* ≈ 0.9\d+ · m′\^(1\.99|2\.0)\d* d_model\^−0\.[45]\d+: of \d laws the data", found
+    )
+    figure = figure_of(laws.law(results), "law")
+    assert [key.line for key in figure.legend[:2]] == ["ours", "rest"]
+    of_sizes = [line for line in figure.panels[0].lines if line.look == "ours"]
+    assert len(of_sizes) == 3, "one for each d_model"
+    for line, d_model in zip(of_sizes, (16, 36, 64), strict=True):
+        for scale, D_K in line.points:
+            m = (D_K * d_model**0.5) ** 0.5
+            assert scale == pytest.approx(m * math.log2(m) / d_model, rel=0.05)
 
 
 def test_a_label_stands_where_no_cell_is_in_its_way() -> None:
