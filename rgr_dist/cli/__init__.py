@@ -38,6 +38,7 @@ app = typer.Typer(name="rgr", pretty_exceptions_enable=False)
 VERBS: dict[str, dict[Callable[..., Any], str]] = {
     "Ask": {
         running.studies: "rgr studies",
+        running.init: "rgr init mine",
         running.plan: "rgr plan base-grid",
         results.predict: "rgr predict --m 300 --d-model 48",
     },

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -24,6 +25,7 @@ from rgr_dist.cli.options import (
     opened,
     say_error,
 )
+from rgr_dist.faults import UserError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -49,6 +51,27 @@ def studies(how: How = Format.TABLE) -> None:
         for found in map(about, shipped_studies())
     ]
     print_listing({"studies": rows}, how)
+
+
+def init(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the study, and of its file.")],
+) -> None:
+    """Write NAME.yaml, a study with comments, to begin with."""
+    from importlib.resources import files
+
+    from rgr_dist.study.from_yaml import parse_study
+
+    parse_study({"name": name, "cells": [{"m": 64, "d_model": 16}]})  # refuses a name that none has
+    path = Path(f"{name}.yaml")
+    text = files("rgr_dist.cli").joinpath("first_study.yaml").read_text("utf-8")
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text.replace("{name}", name))
+    except FileExistsError:
+        raise UserError(f"{path} is there already; give another name") from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror}") from None
+    say(f"wrote {path}; rgr plan {path} says what it would train")
 
 
 def plan(study: StudyName, out: Out = "results", set_: Set = None, how: How = Format.TABLE) -> None:

@@ -6,6 +6,7 @@ import io
 import json
 import math
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -35,6 +36,20 @@ def test_run_finds_thresholds_with_certificates_and_writes_a_report(finished: Pa
     for row in found:
         assert f"passes at {row['d_k']} (3 seeds" in " ".join(page.read_text().split())
     assert json.loads((finished / "results/studies/small/laws.json").read_text())["laws"]
+
+
+def test_a_study_to_begin_with_is_valid_with_every_comment_taken_out(
+    tmp_path: Path, refused: Refused
+) -> None:
+    assert call(["init", "mine"]) == 0
+    text = (tmp_path / "mine.yaml").read_text()
+    assert call(["plan", "mine.yaml"]) == 0
+    for key in re.findall(r"^# (\w+: .*)$", text, flags=re.M):
+        (tmp_path / "other.yaml").write_text(text + key)
+        assert call(["plan", "other.yaml"]) == 0, key
+    (tmp_path / "other.yaml").unlink()
+    refused("mine.yaml is there already", "init", "mine")
+    refused("name: ", "init", "a/b")
 
 
 def test_figures_are_written_as_files(
