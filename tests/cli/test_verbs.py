@@ -44,7 +44,7 @@ def test_a_study_to_begin_with_is_valid_with_every_comment_taken_out(
     assert call(["init", "mine"]) == 0
     text = (tmp_path / "mine.yaml").read_text()
     assert call(["plan", "mine.yaml"]) == 0
-    for key in re.findall(r"^# (\w+: .*)$", text, flags=re.M):
+    for key in re.findall(r"^# (\w+: {.*})$", text, flags=re.M):
         (tmp_path / "other.yaml").write_text(text + key)
         assert call(["plan", "other.yaml"]) == 0, key
     (tmp_path / "other.yaml").unlink()
