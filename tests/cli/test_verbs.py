@@ -39,7 +39,7 @@ def test_run_finds_thresholds_with_certificates_and_writes_a_report(finished: Pa
 
 
 def test_a_study_to_begin_with_is_valid_with_every_comment_taken_out(
-    tmp_path: Path, refused: Refused
+    tmp_path: Path, refused: Refused, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert call(["init", "mine"]) == 0
     text = (tmp_path / "mine.yaml").read_text()
@@ -48,6 +48,7 @@ def test_a_study_to_begin_with_is_valid_with_every_comment_taken_out(
         (tmp_path / "other.yaml").write_text(text + key)
         assert call(["plan", "other.yaml"]) == 0, key
     (tmp_path / "other.yaml").unlink()
+    capsys.readouterr()
     refused("mine.yaml is there already", "init", "mine")
     refused("name: ", "init", "a/b")
 
