@@ -168,7 +168,7 @@ def geometry(
 
     if not math.isfinite(constant):
         raise UserError(f"--constant {constant:g}: not a number to multiply; give a finite one")
-    X = read_vectors(file, tensor)[:items]
+    X = read_vectors(file, tensor, items)
     if len(X) > MOST_VECTORS:
         raise UserError(f"{file}: {len(X):,} vectors; give --items of at most {MOST_VECTORS:,}")
     try:
