@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
@@ -17,6 +17,7 @@ from rgr_dist.faults import shown
 
 if TYPE_CHECKING:
     from rgr_dist.store.store import Store
+    from rgr_dist.study.cell import Cell
     from rgr_dist.study.study import Study
 
 EXIT_BAD_INPUT, EXIT_FAILED_RUNS, EXIT_INTERRUPTED = 2, 3, 130
@@ -62,6 +63,23 @@ def opened(study: str, overrides: Sequence[str] | None, out: str) -> Iterator[tu
 def held(store: Store, does: str, address: str) -> AbstractContextManager[None]:
     """Have a command hold a store before it does anything else; at ray:// its driver there does."""
     return nullcontext() if address.startswith("ray://") else store.held(does)
+
+
+def drawn_cell(m: int, d_model: int, file: str | None, **parts: Any) -> Cell:
+    """A cell whose graphs are drawn, or read from an edge list.
+
+    Raises:
+        StudyError: there is no such cell.
+    """
+    from rgr_dist.study.cell import Cell
+    from rgr_dist.study.edge_list import load_edges
+    from rgr_dist.study.errors import validated, within
+
+    keys = {"m": m, "d_model": d_model, "context": {"length": min(16, m)}, **parts}
+    if file is not None:
+        with within("--graph "):
+            keys["graph"] = load_edges(file)
+    return validated(Cell, keys, "--")
 
 
 def no_runs(study: str, out: str) -> str:

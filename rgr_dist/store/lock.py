@@ -151,7 +151,7 @@ class Lock:
             self._say(holds=True)
             self._renewing.start()
         except BaseException:
-            self._storage.remove(self._path)
+            self._remove(self._path)
             raise
 
     def check(self) -> None:
@@ -167,8 +167,12 @@ class Lock:
         """Give the lock up."""
         self._ended.set()
         self._renewing.join(RENEW_EVERY)
-        with suppress(StoreError):  # it will be known by its process, or by silence
-            self._storage.remove(self._path)
+        self._remove(self._path)
+
+    def _remove(self, path: str) -> None:
+        """Remove a file of a driver; one that stays is known by its process, or by silence."""
+        with suppress(StoreError):
+            self._storage.remove(path)
 
     def _say(self, holds: bool) -> None:
         self._storage.write_text(self._path, replace(self._driver, holds=holds).to_json())
@@ -200,8 +204,7 @@ class Lock:
             if began and at:
                 silent_for = (began - at).total_seconds() + time.monotonic() - came
             if driver.has_gone(silent_for):
-                with suppress(StoreError):  # it is another user's
-                    self._storage.remove(path)
+                self._remove(path)
             else:
                 living[name] = driver
         return living
