@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rgr_dist.cli.listing import Format
+from rgr_dist.cli.listing import Format, nowhere
 from rgr_dist.faults import shown
 
 if TYPE_CHECKING:
@@ -92,11 +90,6 @@ def as_typed(study: str, out: str, set_: Sequence[str] | None = None) -> str:
     where = [] if out == "results" else ["--out", out]
     given = [word for one in set_ or () for word in ("--set", one)]
     return shown(shlex.join([study, *given, *where]))
-
-
-def nowhere() -> TextIO:
-    """An output that keeps nothing."""
-    return Path(os.devnull).open("w")
 
 
 LONGEST_LINE = 500

@@ -176,7 +176,6 @@ class Lock:
 
     def _say(self, holds: bool) -> None:
         self._storage.write_text(self._path, replace(self._driver, holds=holds).to_json())
-        self._said = time.time()
 
     def _written(self) -> dict[str, datetime | None]:
         """When the file of each driver was last written, by its name."""
@@ -225,12 +224,8 @@ class Lock:
                 if self._name in self._written():
                     self._say(holds=True)
                     continue
-                silent_for = time.time() - self._said
                 self._lost = (
                     f"{self._path} is gone, by which this command held it: the store was deleted "
-                    "or moved meanwhile"
-                    if silent_for < SILENT_AFTER
-                    else "another driver has taken it over, since this one gave no sign of life "
-                    f"for {silent_for:.0f} s: asleep, or cut off from the store"
+                    "or moved, or another driver took it over, as this one was silent for so long"
                 )
                 return
