@@ -244,7 +244,7 @@ FEW = "bounds --d-model 2 --keys 3 --queries 2 --values 4"
             f"{FEW} --database low-rank --rank 5",
             "--rank: 5 is not valid with 3 keys, 2 queries and 4 values; give at most 4",
         ),
-        (f"{FEW} --database predicates --per-query 5", "--per-query: 5 exceeds values: 4"),
+        (f"{FEW} --database predicates --per-query 5", "--per-query: 5 is not valid with 4 values"),
         (
             "bounds --d-model 2 --database none.csv",
             "--database none.csv: is none of function, partial",
