@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.console import Console
 
+from rgr_dist.cli.drawn_cell import drawn_cell
 from rgr_dist.cli.listing import Format, print_listing
 from rgr_dist.cli.options import LARGEST, How
 from rgr_dist.faults import UserError
 
 if TYPE_CHECKING:
     from rgr_dist.store.store import Store
-    from rgr_dist.study.cell import Cell, Run
+    from rgr_dist.study.cell import Run
     from rgr_dist.study.construction import Construction
     from rgr_dist.theory.draws import Constructor
 
@@ -49,6 +50,9 @@ def construct(
     tau: Annotated[
         Literal["printed", "best"], typer.Option(help="Printed, or the best for F1.")
     ] = "printed",
+    length: Annotated[
+        int | None, typer.Option(min=2, help="Items of 2's contexts; 16, or m, if left out.")
+    ] = None,
     colouring: Annotated[
         Literal["batched", "equitable"], typer.Option(help="How 5 packs edges into heads.")
     ] = "batched",
@@ -82,7 +86,10 @@ def construct(
         raise UserError("--find: looks for d_k; leave --d-k and --constant out")
     if save is not None and not save.endswith(".safetensors"):
         raise UserError(f"--save {save}: give a name that ends in .safetensors")
-    cell = _cell(algorithm, m, d_model, graph, embedding)
+    if length is not None and algorithm != "2":
+        raise UserError("--length: is of algorithm 2; the others are tested on every pair")
+    family = embedding or ("onehot" if algorithm == "3" else "gaussian")
+    cell = drawn_cell("construct", m, d_model or m, graph, embedding=family, length=length)
     made = Constructor(cell, algorithm, _options(signatures, p, tau, colouring), block_size)
     store = None if out is None else _store_for(made, out)
     h, facts = made.heads(), dict[str, Any]()
@@ -148,26 +155,6 @@ def _keep(runs: list[Run], store: Store) -> None:
     held = store.runs({runs[0].cell.cell_id})
     known = set(held[held["stop_reason"] != "failed"]["run_id"])
     store.append(train_rows(ConstructionEngine(), [r for r in runs if r.run_id not in known]))
-
-
-def _cell(
-    algorithm: str, m: int, d_model: int | None, graph: str | None, embedding: str | None
-) -> Cell:
-    from rgr_dist.study.cell import Cell
-    from rgr_dist.study.edge_list import load_edges
-    from rgr_dist.study.errors import validated, within
-
-    family = embedding or ("onehot" if algorithm == "3" else "gaussian")
-    keys: dict[str, Any] = {
-        "m": m,
-        "d_model": m if d_model is None else d_model,
-        "embedding": {"family": family},
-        "context": {"length": min(16, m)},
-    }
-    if graph is not None:
-        with within("--graph "):
-            keys["graph"] = load_edges(graph)
-    return validated(Cell, keys, "construct: ")
 
 
 def _options(signatures: str | None, p: float | None, tau: str, colouring: str) -> Construction:
