@@ -49,6 +49,9 @@ def construct(
     tau: Annotated[
         Literal["printed", "best"], typer.Option(help="Printed, or the best for F1.")
     ] = "printed",
+    length: Annotated[
+        int | None, typer.Option(min=2, help="Items of 2's contexts; 16, or m, if left out.")
+    ] = None,
     colouring: Annotated[
         Literal["batched", "equitable"], typer.Option(help="How 5 packs edges into heads.")
     ] = "batched",
@@ -82,8 +85,14 @@ def construct(
         raise UserError("--find: looks for d_k; leave --d-k and --constant out")
     if save is not None and not save.endswith(".safetensors"):
         raise UserError(f"--save {save}: give a name that ends in .safetensors")
-    family = embedding or ("onehot" if algorithm == "3" else "gaussian")
-    cell = drawn_cell(m, m if d_model is None else d_model, graph, embedding={"family": family})
+    if length is not None and algorithm != "2":
+        raise UserError("--length: is of algorithm 2; the others are tested on every pair")
+    parts: dict[str, Any] = {
+        "embedding": {"family": embedding or ("onehot" if algorithm == "3" else "gaussian")}
+    }
+    if length is not None:
+        parts["context"] = {"length": length}
+    cell = drawn_cell(m, m if d_model is None else d_model, graph, **parts)
     made = Constructor(cell, algorithm, _options(signatures, p, tau, colouring), block_size)
     store = None if out is None else _store_for(made, out)
     h, facts = made.heads(), dict[str, Any]()

@@ -76,7 +76,8 @@ def bounds(
 
     With --m, the D_K that counting requires (Sec. 9), a line for each number of bits per parameter.
     None of the lines is the bound: how many bits a parameter holds is not known beforehand, and
-    trained layers hold 0.27 to 0.80. Permutations are listed where m' = m. With --one-head, whether
+    trained layers hold 0.27 to 0.80. A line holds at its margin too, of weights whose norms are 1
+    (Thm 9.2). Permutations are listed where m' = m. With --one-head, whether
     one head of any width can hold a graph at all: with weights, or a proof that there are none.
     With --database, the sizes of a database of facts and bounds on its tensor's rank
     (arXiv:2502.05076, Prop. 2.1).
@@ -122,7 +123,7 @@ def _refuse(options: dict[str, Any], why: str) -> None:
 
 
 def _counting_rows(m: int, d_model: int, edges: int | None) -> list[dict[str, Any]]:
-    from rgr_dist.theory.bounds import BITS, Graphs, counting_bound, graph_bits
+    from rgr_dist.theory.bounds import BITS, Graphs, counting_bound, graph_bits, margin_of
 
     relations = m if edges is None else edges
     if relations > m * (m - 1):
@@ -131,6 +132,7 @@ def _counting_rows(m: int, d_model: int, edges: int | None) -> list[dict[str, An
     return [
         {
             "bits_per_parameter": b,
+            "margin": margin_of(b),
             "graphs": kind,
             "D_K": counting_bound(graph_bits(m, relations, kind), d_model, b),
         }
