@@ -18,6 +18,7 @@ from pathlib import Path
 
 from tables import (
     columns,
+    coverage,
     keys,
     notebook,
     pictures,
@@ -38,6 +39,7 @@ PIECES: dict[str, Callable[[], str]] = {
     **search.PIECES,
     **startup.PIECES,
     **training_time.PIECES,
+    **coverage.PIECES,
 }
 """The text of each piece, by its name."""
 
@@ -73,6 +75,8 @@ def main(arguments: list[str]) -> None:
         _, store, study = arguments
         if study == training_time.STUDY:
             training_time.read(store)
+        elif study in coverage.STUDIES:
+            coverage.read(store, study)
         else:
             results.read(store, study)
         if study == pictures.STUDY:

@@ -179,11 +179,18 @@ class Study:
         """Forget the tables, so that runs stored since are read."""
         self.__dict__.pop("_results", None)
 
+    def _warn(self) -> None:
+        """Warn of parts and runs that were left out when the store was read."""
+        for line in self.store.left_out:
+            warnings.warn(line, stacklevel=3)
+
     @cached_property
     def _results(self) -> StudyResults:
         from rgr_dist.analysis.load import open_results
 
-        return open_results(self.study, self.store)
+        results = open_results(self.study, self.store)
+        self._warn()
+        return results
 
     def thresholds(self) -> pd.DataFrame:
         """The threshold of every (cell, h): the columns of ``rgr thresholds --format json``."""
@@ -251,6 +258,7 @@ class Study:
         from rgr_dist.planning.listing import run_keys, run_rows
 
         rows, _ = run_rows(self.study, self.store)
+        self._warn()
         keys = map(self.search.sizes.shown, run_keys(self.study))
         return pd.DataFrame(rows, columns=["study", "cell", *keys])
 

@@ -17,6 +17,7 @@ from rgr_dist.cli import call
 from rgr_dist.store.store import Store
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.from_yaml import load_study
+from tests.store.made_up_runs import run_row
 
 
 @pytest.fixture(scope="module")
@@ -159,3 +160,12 @@ def test_the_decisions_of_a_search_are_written(finished: Path, tmp_path: Path) -
     written = pd.read_csv(tmp_path / "decisions.csv")
     assert len(stored) > 10
     pd.testing.assert_frame_equal(written, stored, check_dtype=False)
+
+
+def test_runs_that_are_left_out_are_warned_of(tmp_path: Path) -> None:
+    study = rgr.Study({"name": "s", "cells": [{"m": 64, "d_model": 16}]}, out=tmp_path)
+    (cell,) = study.study.cells
+    study.store.append([run_row(h=1, d_k=5, cell=cell, score=score) for score in (0.1, 0.9)])
+    for read in (study.runs, study.thresholds):
+        with pytest.warns(UserWarning, match=f"^1 run in {tmp_path} with more than one result"):
+            assert read() is not None

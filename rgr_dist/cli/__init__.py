@@ -23,7 +23,8 @@ import typer
 from rich import get_console
 
 from rgr_dist.cli import checking, construct, figures, results, running, theory, tuning, watching
-from rgr_dist.cli.options import EXIT_BAD_INPUT, EXIT_INTERRUPTED, nowhere, say_error
+from rgr_dist.cli.listing import nowhere
+from rgr_dist.cli.options import EXIT_BAD_INPUT, EXIT_INTERRUPTED, say_error
 from rgr_dist.faults import EXIT_BROKEN, RunBroken, UserError
 
 TOGETHER = 1.0

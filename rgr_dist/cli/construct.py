@@ -10,12 +10,12 @@ import typer
 from rich.console import Console
 
 from rgr_dist.cli.listing import Format, print_listing
-from rgr_dist.cli.options import LARGEST, How
+from rgr_dist.cli.options import LARGEST, How, drawn_cell
 from rgr_dist.faults import UserError
 
 if TYPE_CHECKING:
     from rgr_dist.store.store import Store
-    from rgr_dist.study.cell import Cell, Run
+    from rgr_dist.study.cell import Run
     from rgr_dist.study.construction import Construction
     from rgr_dist.theory.draws import Constructor
 
@@ -49,6 +49,9 @@ def construct(
     tau: Annotated[
         Literal["printed", "best"], typer.Option(help="Printed, or the best for F1.")
     ] = "printed",
+    length: Annotated[
+        int | None, typer.Option(min=2, help="Items of 2's contexts; 16, or m, if left out.")
+    ] = None,
     colouring: Annotated[
         Literal["batched", "equitable"], typer.Option(help="How 5 packs edges into heads.")
     ] = "batched",
@@ -82,7 +85,14 @@ def construct(
         raise UserError("--find: looks for d_k; leave --d-k and --constant out")
     if save is not None and not save.endswith(".safetensors"):
         raise UserError(f"--save {save}: give a name that ends in .safetensors")
-    cell = _cell(algorithm, m, d_model, graph, embedding)
+    if length is not None and algorithm != "2":
+        raise UserError("--length: is of algorithm 2; the others are tested on every pair")
+    parts: dict[str, Any] = {
+        "embedding": {"family": embedding or ("onehot" if algorithm == "3" else "gaussian")}
+    }
+    if length is not None:
+        parts["context"] = {"length": length}
+    cell = drawn_cell(m, m if d_model is None else d_model, graph, **parts)
     made = Constructor(cell, algorithm, _options(signatures, p, tau, colouring), block_size)
     store = None if out is None else _store_for(made, out)
     h, facts = made.heads(), dict[str, Any]()
@@ -107,6 +117,8 @@ def construct(
                 f"{LARGEST}"
             )
         width = math.ceil(wide)
+    if store is not None and width:
+        _keep(made.runs(h, width, draws), store)
     row = made.measure(h, width, draws, tracked) if width else made.not_found(h, draws)
     if algorithm == "5":
         facts |= made.promised_heads()
@@ -115,8 +127,6 @@ def construct(
         facts["floor_of"] = "d_k of the template's scores alone (Lemma 8.2), not of softmax"
     if save is not None and width:
         made.save(Path(save), h, width)
-    if store is not None and width:
-        _keep(made.runs(h, width, draws), store)
     print_listing({"rows": [row]}, how, show=ROW_COLUMNS.split(), facts=facts)
 
 
@@ -135,9 +145,7 @@ def _store_for(made: Constructor, out: str) -> Store:
         )
     if made.algorithm == "5" and made.options.colouring == "batched":
         raise UserError("--out: runs of algorithm 5 take --colouring equitable")
-    store = Store(out)
-    store.check_writable()
-    return store
+    return Store(out)
 
 
 def _keep(runs: list[Run], store: Store) -> None:
@@ -145,29 +153,10 @@ def _keep(runs: list[Run], store: Store) -> None:
     from rgr_dist.engines.constructions import ConstructionEngine
     from rgr_dist.running.worker import train_rows
 
-    held = store.runs({runs[0].cell.cell_id})
-    known = set(held[held["stop_reason"] != "failed"]["run_id"])
-    store.append(train_rows(ConstructionEngine(), [r for r in runs if r.run_id not in known]))
-
-
-def _cell(
-    algorithm: str, m: int, d_model: int | None, graph: str | None, embedding: str | None
-) -> Cell:
-    from rgr_dist.study.cell import Cell
-    from rgr_dist.study.edge_list import load_edges
-    from rgr_dist.study.errors import validated, within
-
-    family = embedding or ("onehot" if algorithm == "3" else "gaussian")
-    keys: dict[str, Any] = {
-        "m": m,
-        "d_model": m if d_model is None else d_model,
-        "embedding": {"family": family},
-        "context": {"length": min(16, m)},
-    }
-    if graph is not None:
-        with within("--graph "):
-            keys["graph"] = load_edges(graph)
-    return validated(Cell, keys, "construct: ")
+    with store.held("rgr construct"):
+        there = store.runs({runs[0].cell.cell_id})
+        known = set(there[there["stop_reason"] != "failed"]["run_id"])
+        store.append(train_rows(ConstructionEngine(), [r for r in runs if r.run_id not in known]))
 
 
 def _options(signatures: str | None, p: float | None, tau: str, colouring: str) -> Construction:

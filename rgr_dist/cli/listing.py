@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from rich.cells import cell_len
 from rich.console import Console, JustifyMethod
@@ -75,8 +75,13 @@ def say(text: str) -> None:
 @contextmanager
 def silent_output() -> Iterator[None]:
     """Show nothing of what is printed meanwhile, as by Ray where a node dies."""
-    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
+    with nowhere() as output, redirect_stdout(output):
         yield
+
+
+def nowhere() -> TextIO:
+    """An output that keeps nothing."""
+    return Path(os.devnull).open("w")
 
 
 def _console() -> Console:

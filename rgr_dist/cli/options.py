@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rgr_dist.cli.listing import Format
+from rgr_dist.cli.listing import Format, nowhere
 from rgr_dist.faults import shown
 
 if TYPE_CHECKING:
     from rgr_dist.store.store import Store
+    from rgr_dist.study.cell import Cell
     from rgr_dist.study.study import Study
 
 EXIT_BAD_INPUT, EXIT_FAILED_RUNS, EXIT_INTERRUPTED = 2, 3, 130
@@ -64,6 +63,23 @@ def held(store: Store, does: str, address: str) -> AbstractContextManager[None]:
     return nullcontext() if address.startswith("ray://") else store.held(does)
 
 
+def drawn_cell(m: int, d_model: int, file: str | None, **parts: Any) -> Cell:
+    """A cell whose graphs are drawn, or read from an edge list.
+
+    Raises:
+        StudyError: there is no such cell.
+    """
+    from rgr_dist.study.cell import Cell
+    from rgr_dist.study.edge_list import load_edges
+    from rgr_dist.study.errors import validated, within
+
+    keys = {"m": m, "d_model": d_model, "context": {"length": min(16, m)}, **parts}
+    if file is not None:
+        with within("--graph "):
+            keys["graph"] = load_edges(file)
+    return validated(Cell, keys, "--")
+
+
 def no_runs(study: str, out: str) -> str:
     """That the store holds nothing of a study, and what to do: the same words in every verb."""
     return f"{out} holds no run of {study}; rgr run {as_typed(study, out)} trains them"
@@ -74,11 +90,6 @@ def as_typed(study: str, out: str, set_: Sequence[str] | None = None) -> str:
     where = [] if out == "results" else ["--out", out]
     given = [word for one in set_ or () for word in ("--set", one)]
     return shown(shlex.join([study, *given, *where]))
-
-
-def nowhere() -> TextIO:
-    """An output that keeps nothing."""
-    return Path(os.devnull).open("w")
 
 
 LONGEST_LINE = 500

@@ -260,7 +260,6 @@ def report(
         results, store = stored_results(studies[0], set_, stores[0], allow_none=False)
         if set_:
             check_same_question(results.study, store)
-        store.check_writable()
         print(publish(results, store).address)
         return
     print(_side_by_side(studies, stores, set_)[2])
@@ -315,7 +314,6 @@ def _side_by_side(
             f"{studies[0]} and {studies[-1]} cannot be compared: give two studies of thresholds "
             "D_K, or two of accuracy"
         )
-    store.check_writable()
     names = (first.study.name, second.study.name)
     if names[0] == names[1]:
         names = (f"{names[0]} in {stores[0]}", f"{names[1]} in {stores[-1]}")

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rgr_dist.cli.listing import Format, print_listing
-from rgr_dist.cli.options import CELL, LARGEST, How, Out, Set, StudyName, opened
+from rgr_dist.cli.options import CELL, LARGEST, How, Out, Set, StudyName, drawn_cell, opened
 from rgr_dist.faults import UserError
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from rgr_dist.analysis.load import StudyResults
-    from rgr_dist.study.cell import Cell, Run
+    from rgr_dist.study.cell import Run
 
 MOST_VECTORS = 10_000
 """Vectors whose geometry is measured: memory grows with their square, time with their cube."""
@@ -76,7 +76,8 @@ def bounds(
 
     With --m, the D_K that counting requires (Sec. 9), a line for each number of bits per parameter.
     None of the lines is the bound: how many bits a parameter holds is not known beforehand, and
-    trained layers hold 0.27 to 0.80. Permutations are listed where m' = m. With --one-head, whether
+    trained layers hold 0.27 to 0.80. A line holds at its margin too, of weights whose norms are 1
+    (Thm 9.2). Permutations are listed where m' = m. With --one-head, whether
     one head of any width can hold a graph at all: with weights, or a proof that there are none.
     With --database, the sizes of a database of facts and bounds on its tensor's rank
     (arXiv:2502.05076, Prop. 2.1).
@@ -102,7 +103,11 @@ def bounds(
         from rgr_dist.cli.one_head_bounds import one_head_rows, share_separable
 
         _refuse({"edges": edges}, "is of the bound by counting; leave it out of --one-head")
-        rows = one_head_rows(_drawn(m, d_model, degree, graph), draws or 10, save)
+        _refuse(
+            {"graph": None if degree is None else graph}, "lists its own edges; leave --degree out"
+        )
+        parts = {} if degree is None else {"graph": {"family": "regular", "degree": degree}}
+        rows = one_head_rows(drawn_cell(m, d_model, graph, **parts), draws or 10, save)
         facts = share_separable(rows)
         print_listing({"rows": rows}, how, facts=facts | (MEANING if how is Format.TABLE else {}))
         return
@@ -117,24 +122,8 @@ def _refuse(options: dict[str, Any], why: str) -> None:
         raise UserError(f"--{given.replace('_', '-')}: {why}")
 
 
-def _drawn(m: int, d_model: int, degree: int | None, graph: str | None) -> Cell:
-    """The cell whose graphs are drawn: permutations, r-regular graphs, or the edges of a file."""
-    from rgr_dist.study.cell import Cell
-    from rgr_dist.study.edge_list import load_edges
-    from rgr_dist.study.errors import validated, within
-
-    keys: dict[str, Any] = {"m": m, "d_model": d_model, "context": {"length": min(16, m)}}
-    if degree is not None:
-        _refuse({"graph": graph}, "lists its own edges; leave --degree out")
-        keys["graph"] = {"family": "regular", "degree": degree}
-    if graph is not None:
-        with within("--graph "):
-            keys["graph"] = load_edges(graph)
-    return validated(Cell, keys, "bounds: ")
-
-
 def _counting_rows(m: int, d_model: int, edges: int | None) -> list[dict[str, Any]]:
-    from rgr_dist.theory.bounds import BITS, Graphs, counting_bound, graph_bits
+    from rgr_dist.theory.bounds import BITS, Graphs, counting_bound, graph_bits, margin_of
 
     relations = m if edges is None else edges
     if relations > m * (m - 1):
@@ -143,6 +132,7 @@ def _counting_rows(m: int, d_model: int, edges: int | None) -> list[dict[str, An
     return [
         {
             "bits_per_parameter": b,
+            "margin": margin_of(b),
             "graphs": kind,
             "D_K": counting_bound(graph_bits(m, relations, kind), d_model, b),
         }
@@ -168,7 +158,7 @@ def geometry(
 
     if not math.isfinite(constant):
         raise UserError(f"--constant {constant:g}: not a number to multiply; give a finite one")
-    X = read_vectors(file, tensor)[:items]
+    X = read_vectors(file, tensor, items)
     if len(X) > MOST_VECTORS:
         raise UserError(f"{file}: {len(X):,} vectors; give --items of at most {MOST_VECTORS:,}")
     try:
@@ -239,21 +229,21 @@ def all_pairs(
     if not at:
         of = study if cell is None else f"{cell} of {study}"
         raise UserError(f"{out} holds no threshold of {of}; rgr run {study} finds them")
-    store.check_writable()
     standing = _runs_at(best, results)
     runs = [(run, steps) for run, steps in standing if run.cell.cell_id in at]
     asked = {one.value for one in precision or PrecisionName}
     wanted = [name for name in PRECISIONS if name in asked]
     engine, rows = make_engine("auto"), []
-    for i in tracked(range(len(runs))):
-        run, steps = runs[i]
-        rows += recovered(engine, run, steps, wanted)
-    kept = store.read_study_table(resolved.name, "all_pairs")
-    if kept is not None:  # what was measured before at thresholds that still stand
-        again = {(row["run_id"], row["precision"]) for row in rows}
-        kept = kept[kept["run_id"].isin([run.run_id for run, _ in standing])]
-        rows += [r for r in _records(kept) if (r["run_id"], r["precision"]) not in again]
-    store.write_study_table(resolved.name, "all_pairs", rows)
+    with store.held(f"rgr all-pairs {study}"):
+        for i in tracked(range(len(runs))):
+            run, steps = runs[i]
+            rows += recovered(engine, run, steps, wanted)
+        kept = store.read_study_table(resolved.name, "all_pairs")
+        if kept is not None:  # what was measured before at thresholds that still stand
+            again = {(row["run_id"], row["precision"]) for row in rows}
+            kept = kept[kept["run_id"].isin([run.run_id for run, _ in standing])]
+            rows += [r for r in _records(kept) if (r["run_id"], r["precision"]) not in again]
+        store.write_study_table(resolved.name, "all_pairs", rows)
     search, minimised = resolved.search, resolved.record.minimised
     means = rounded_means(pd.DataFrame(rows), search.target, minimised)
     means = means[means["precision"].isin(asked) & means["cell_id"].isin(at)]

@@ -19,6 +19,7 @@ from rgr_dist.cli.options import (
     Out,
     Set,
     StudyName,
+    as_typed,
     held,
     opened,
     say_error,
@@ -74,10 +75,8 @@ def tune(
         "journal": tuned.journal,
     }
     if tuned.training is not None:
-        settings = [word for one in (set_ or ()) for word in ("--set", one)]
-        settings += ["--set", f"name={resolved.name}-tuned", *flags(tuned.training)]
-        where = [] if out == "results" else ["--out", out]
-        facts["to_use_it"] = shlex.join(["rgr", "run", study, *settings, *where])
+        to_tuned = shlex.join(["--set", f"name={resolved.name}-tuned", *flags(tuned.training)])
+        facts["to_use_it"] = f"rgr run {as_typed(study, out, set_)} {to_tuned}"
     print_listing({"trials": tuned.trials, "tuned": tuned.probes}, how, facts=facts)
     if tuned.score is not None and portfolio.test.reaches(tuned.score):
         say_error("the best one passes there: a smaller --D_K tells good protocols apart")

@@ -21,6 +21,7 @@ from rgr_dist.running.recorder import Recorder
 from rgr_dist.search.protocol import Probe
 from rgr_dist.store.row import LOST, OUT_OF_MEMORY, OVERDUE
 from rgr_dist.store.store import Store
+from rgr_dist.store.verify import set_damage_aside
 from rgr_dist.study import assets
 from rgr_dist.study.study import Study
 
@@ -55,7 +56,7 @@ def run_study(
         return drive_from_inside(run_study, study, store, view, execution)
     shortest = shortest_limit()  # an invalid one is refused before anything starts
     with store.held(f"rgr run {study.name}"):
-        for line in store.set_damaged_aside():
+        for line in set_damage_aside(store):
             view.warn(line)
         search = stored_search(study, store, execution.retry_failed)
         summary = Summary(started=time.monotonic())

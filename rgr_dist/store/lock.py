@@ -151,7 +151,7 @@ class Lock:
             self._say(holds=True)
             self._renewing.start()
         except BaseException:
-            self._storage.remove(self._path)
+            self._remove(self._path)
             raise
 
     def check(self) -> None:
@@ -167,12 +167,15 @@ class Lock:
         """Give the lock up."""
         self._ended.set()
         self._renewing.join(RENEW_EVERY)
-        with suppress(StoreError):  # it will be known by its process, or by silence
-            self._storage.remove(self._path)
+        self._remove(self._path)
+
+    def _remove(self, path: str) -> None:
+        """Remove a file of a driver; one that stays is known by its process, or by silence."""
+        with suppress(StoreError):
+            self._storage.remove(path)
 
     def _say(self, holds: bool) -> None:
         self._storage.write_text(self._path, replace(self._driver, holds=holds).to_json())
-        self._said = time.time()
 
     def _written(self) -> dict[str, datetime | None]:
         """When the file of each driver was last written, by its name."""
@@ -200,8 +203,7 @@ class Lock:
             if began and at:
                 silent_for = (began - at).total_seconds() + time.monotonic() - came
             if driver.has_gone(silent_for):
-                with suppress(StoreError):  # it is another user's
-                    self._storage.remove(path)
+                self._remove(path)
             else:
                 living[name] = driver
         return living
@@ -222,12 +224,8 @@ class Lock:
                 if self._name in self._written():
                     self._say(holds=True)
                     continue
-                silent_for = time.time() - self._said
                 self._lost = (
                     f"{self._path} is gone, by which this command held it: the store was deleted "
-                    "or moved meanwhile"
-                    if silent_for < SILENT_AFTER
-                    else "another driver has taken it over, since this one gave no sign of life "
-                    f"for {silent_for:.0f} s: asleep, or cut off from the store"
+                    "or moved, or another driver took it over, as this one was silent for so long"
                 )
                 return

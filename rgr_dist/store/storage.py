@@ -74,18 +74,6 @@ class Storage:
         is_local = isinstance(self._fs.base_fs, pafs.LocalFileSystem)
         return Path(self._fs.base_path) if is_local else None
 
-    def check_writable(self) -> None:
-        """Check that files can be written here; leaves none behind.
-
-        Raises:
-            StoreError: they cannot.
-        """
-        probe = f"runs/.probe-{uuid.uuid4().hex[:8]}"
-        advice = "; give a folder or URI where files can be made"
-        with self.no_new_folders("runs"), self._reported("cannot be written", advice):
-            self._write(probe, b"")
-            self._fs.delete_file(probe)
-
     @contextmanager
     def no_new_folders(self, relative: str) -> Iterator[None]:
         """Remove again which of a local folder and its parents were made meanwhile, if empty."""
@@ -138,8 +126,17 @@ class Storage:
         Raises:
             StoreError: it could not be stored.
         """
-        with self._reported(f"cannot store {relative}"):
-            self._write(relative, content, sync)
+        advice = "; give a folder or URI where files can be made"
+        with self._reported(f"cannot store {relative}", advice):
+            for last in (*[False] * TRIES, True):
+                try:
+                    self._write(relative, content, sync)
+                    return
+                except FileNotFoundError:  # its folder, which another command that ends may remove
+                    if last:
+                        raise
+                with suppress(FileNotFoundError):
+                    self._fs.create_dir(relative.rpartition("/")[0])
 
     def address(self, relative: str) -> str:
         """Where a stored file is: a path, or a URI."""
@@ -164,18 +161,7 @@ class Storage:
             self._fs.create_dir("damaged")
             self._fs.move(relative, f"damaged/{name}")
 
-    def _write(self, relative: str, content: bytes, sync: bool = True) -> None:
-        for last in (*[False] * TRIES, True):
-            try:
-                self._put(relative, content, sync)
-                return
-            except FileNotFoundError:  # its folder, which another command that ends may remove
-                if last:
-                    raise
-            with suppress(FileNotFoundError):
-                self._fs.create_dir(relative.rpartition("/")[0])
-
-    def _put(self, relative: str, content: bytes, sync: bool) -> None:
+    def _write(self, relative: str, content: bytes, sync: bool) -> None:
         if self.local_path is not None:
             write_atomically(self.local_path / relative, content, sync)
             return

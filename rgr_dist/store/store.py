@@ -13,12 +13,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
@@ -74,7 +73,6 @@ class Store(Storage):
         if self._lock is not None:
             yield
             return
-        self.check_writable()
         lock = Lock(self, does)
         with self.no_new_folders("drivers"):
             lock.acquire()
@@ -98,34 +96,6 @@ class Store(Storage):
                 f"them is used; rgr verify --out {self.root} names them"
             )
         return told
-
-    def set_damaged_aside(self) -> list[str]:
-        """Move to ``damaged/`` the parts that cannot be read, and rows that contradict each other.
-
-        So other tools can read the folder again, and what was in them is trained again.
-
-        Returns:
-            A line for each part, and one for the rows.
-        """
-        tables = self.parts()
-        told = [f"{Path(path).name}: {why}; moved" for path, why in self.damaged.items()]
-        for path in self.damaged:
-            self.set_aside(path)
-        rows = pa.concat_tables([RUNS.empty_table(), *tables.values()]).select(COMPARED)
-        _, conflicting = once_each(rows.to_pandas())
-        if count := len(conflicting):
-            told.append(f"{count} run{'s' * (count > 1)} with more than one result: all moved")
-        for path, table in tables.items():
-            is_sound = pc.invert(pc.is_in(table["run_id"], pa.array(conflicting, pa.string())))
-            if not pc.all(is_sound).as_py():
-                self.replace_part(path, table.filter(is_sound))
-        return [f"{line} to damaged/ in {self.root}, and trained again" for line in told]
-
-    def replace_part(self, path: str, sound: pa.Table) -> None:
-        """Keep these rows of a part in a new one, and move it to ``damaged/``."""
-        if sound.num_rows:
-            self.write_part(sound)
-        self.set_aside(path)
 
     def append(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Store runs durably, as one new part.
@@ -185,9 +155,8 @@ class Store(Storage):
             schema: only these columns of ``RUNS``, run_id among them.
         """
         for _ in range(5):
-            found = self._read_parts(cell_ids, schema)
-            if found is not None:
-                return found
+            with suppress(FileNotFoundError):
+                return self._read_parts(cell_ids, schema)
         raise StoreError(
             f"--out {self.root}: its parts keep changing; is another study compacting it?"
         )
@@ -248,8 +217,12 @@ class Store(Storage):
 
     def _read_parts(
         self, cell_ids: Collection[str] | None, schema: pa.Schema
-    ) -> dict[str, pa.Table] | None:
-        """As ``parts``; None if one was gone when it was to be read."""
+    ) -> dict[str, pa.Table]:
+        """As ``parts``.
+
+        Raises:
+            FileNotFoundError: one was gone when it was to be read.
+        """
         self.damaged, self._is_outdated = {}, False
         found = {}
         for path, kind in self._list_parts().items():
@@ -258,7 +231,7 @@ class Store(Storage):
                 continue
             content, name = self.read_bytes(path), Path(path).name
             if content is None:
-                return None
+                raise FileNotFoundError
             try:
                 found[path] = parse(content, name, cell_ids, schema)
                 self._is_outdated |= is_outdated(name, content)

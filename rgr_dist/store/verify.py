@@ -8,6 +8,7 @@ no other row of its run may have another result.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -27,11 +28,6 @@ from rgr_dist.store.store import STUDY_TABLES, Store
 from rgr_dist.study.cell import PROTOCOL, Cell, canonical_json
 from rgr_dist.study.document import load_yaml
 
-COLUMNS = (
-    "cell_id", "model", "graph", "degree", "embedding", "m", "d_model", "context_length",
-    "positive_rate", "max_steps", "h", "d_k", "D_K", "d_vo", "seed",
-)  # fmt: skip
-"""Columns that follow from a row's config."""
 Row = dict[str, Any]
 ROWS_AT_ONCE = 10_000
 """Rows that are checked at once; a bound on memory."""
@@ -74,8 +70,11 @@ class Verified:
     conflicting: list[Row] = field(default_factory=list)
 
 
-def verify(store: Store) -> Verified:
+def verify(store: Store, deep: bool = True) -> Verified:
     """Check every part, every row, and what is kept of every study.
+
+    Args:
+        deep: whether what rows say is held against their config, and studies are looked at.
 
     Raises:
         StoreError: the store cannot be read, or a newer rgr-dist wrote it.
@@ -85,13 +84,13 @@ def verify(store: Store) -> Verified:
     kept, conflicting = once_each(merged.select(COMPARED).to_pandas())
     found = Verified(len(parts), merged.num_rows, sum(not has_digest(file) for file in parts))
     for file, table in parts.items():
-        batches = table.select(["run_id", "config", *COLUMNS]).to_batches(ROWS_AT_ONCE)
-        faults = [_fault(row) for batch in batches for row in batch.to_pylist()]
-        ended = zip(table["run_id"].to_pylist(), table["stop_reason"].to_pylist(), strict=True)
-        for i, (run_id, stop_reason) in enumerate(ended):
-            if run_id in conflicting and stop_reason != "failed" and not faults[i]:
-                (row,) = table.slice(i, 1).to_pylist()
-                faults[i] = _origin(row)
+        faults = []
+        batches = table.to_batches(ROWS_AT_ONCE) if deep or conflicting else ()
+        for row in itertools.chain.from_iterable(batch.to_pylist() for batch in batches):
+            faults.append(_fault(row) if deep else "")
+            is_conflicting = row["run_id"] in conflicting and row["stop_reason"] != "failed"
+            if is_conflicting and not faults[-1]:
+                faults[-1] = _origin(row)
                 found.conflicting.append(row)
         for fault in sorted(set(faults) - {""}):
             found.problems.append(Problem(file, fault, faults.count(fault)))
@@ -99,7 +98,7 @@ def verify(store: Store) -> Verified:
             found.sound[file] = table.filter(pa.array([not fault for fault in faults]))
     found.repeated = found.rows - len(kept) - len(found.conflicting)
     found.problems[:0] = [Problem(file, why) for file, why in store.damaged.items()]
-    found.problems += _broken_of_studies(store)
+    found.problems += _broken_of_studies(store) if deep else ()
     return found
 
 
@@ -127,10 +126,28 @@ def repair(store: Store, found: Verified, train: Callable[[Row], Row | None]) ->
             trained += 1
             store.append([next((row for row in rows if agree(row, again)), again)])
     for file in dict.fromkeys(problem.file for problem in found.problems):
-        store.replace_part(file, found.sound.get(file, RUNS.empty_table()))
+        if file in found.sound and found.sound[file].num_rows:
+            store.write_part(found.sound[file])
+        store.set_aside(file)
     if found.repeated:
         store.compact(above=0)
     return trained
+
+
+def set_damage_aside(store: Store) -> list[str]:
+    """Move to ``damaged/`` the parts that cannot be read, and rows that contradict each other.
+
+    So other tools can read the folder again, and what was in them is trained again.
+
+    Returns:
+        A line for each part, and one for the rows.
+    """
+    found = verify(store, deep=False)
+    repair(store, found, lambda row: None)
+    told = [f"{Path(one.file).name}: {one.problem}" for one in found.problems if one.rows is None]
+    if count := len({row["run_id"] for row in found.conflicting}):
+        told.append(f"{count} run{'s' * (count > 1)} with more than one result")
+    return [f"{line}; moved to damaged/ in {store.root}, and trained again" for line in told]
 
 
 def _origin(row: Row) -> str:
@@ -152,12 +169,13 @@ def _fault(row: Row) -> str:
         if config["protocol"] != PROTOCOL:
             return ""  # no study asks for it, and its columns cannot be worked out
         of_cell = _columns_of(canonical_json(config["cell"]))
-        expected = {"d_vo": None, **config, "D_K": config["h"] * config["d_k"]}
+        expected = {name: config[name] for name in ("h", "d_k", "seed")}
+        expected |= {"D_K": config["h"] * config["d_k"], "d_vo": config.get("d_vo")}
     except (ValueError, LookupError, TypeError, RecursionError):
         return "its config is not that of a run"
     if of_cell is None:
         return "its config no longer hashes to its run_id: this rgr-dist writes it otherwise"
-    wrong = [key for key in COLUMNS if row[key] != (expected | of_cell).get(key)]
+    wrong = [key for key, value in (expected | of_cell).items() if row[key] != value]
     return f"its {wrong[0]} is not that of its config" if wrong else ""
 
 

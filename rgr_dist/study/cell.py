@@ -18,7 +18,7 @@ from rgr_dist.study.database import Database
 from rgr_dist.study.facts import Facts
 from rgr_dist.study.families import Edges, Embedding, Gaussian, Graph, Permutation
 from rgr_dist.study.models import MODELS, Model, ModelName
-from rgr_dist.study.spec import Count, Spec
+from rgr_dist.study.spec import Count, Spec, at_most
 from rgr_dist.study.training import Context, Training
 
 PROTOCOL = 1
@@ -51,11 +51,8 @@ class Cell(Spec):
     @model_validator(mode="after")
     def _uses_its_keys(self) -> Self:
         record = self.record
-        for key in (*record.unused_parts, *record.unused_keys):
-            part, _, name = key.partition(".")
-            spec: Any = getattr(self, part) if name else self
-            if getattr(spec, name or part) != type(spec).model_fields[name or part].default:
-                raise ValueError(f"{key}: model {self.model} does not use it; leave it out")
+        unused = (*record.unused_parts, *record.unused_keys)
+        self.leaves_out(unused, f"model {self.model} does not use it")
         for name in record.required_keys:
             if getattr(self.training, name) is None:
                 raise ValueError(f"training.{name}: missing; model {self.model} needs a number")
@@ -96,12 +93,7 @@ class Cell(Spec):
                 f"m: {self.m} is not the {self.database.n_asked} triples of database, which are "
                 "counted; leave it out"
             )
-        batch = self.training.batch_size
-        if batch is not None and batch > self.m:
-            raise ValueError(
-                f"training.batch_size: {batch} exceeds the {self.m} triples of {self.name}; "
-                f"give at most {self.m}, or leave it out for full batches"
-            )
+        at_most("training.batch_size", self.training.batch_size or 0, self.m, f"for {self.name}")
 
     def with_limit(self, max_steps: int) -> Cell:
         """The cell with another step limit."""

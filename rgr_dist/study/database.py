@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from rgr_dist.study.families import Digest
-from rgr_dist.study.spec import LARGEST_COUNT, Count, Real, Spec
+from rgr_dist.study.spec import LARGEST_COUNT, Count, Real, Spec, at_most
 
 
 class DatabaseFamily(Spec):
@@ -34,12 +34,7 @@ class DatabaseFamily(Spec):
 
     @model_validator(mode="after")
     def _has_pairs(self) -> Self:
-        pairs = self.keys * self.queries
-        if pairs > LARGEST_COUNT:
-            raise ValueError(
-                f"keys: {self.keys} keys and {self.queries} queries make {pairs} pairs; "
-                f"valid are at most {LARGEST_COUNT}"
-            )
+        at_most("keys", self.keys, LARGEST_COUNT // self.queries, f"with {self.queries} queries")
         return self
 
 
@@ -77,12 +72,8 @@ class LowRank(DatabaseFamily):
 
     @model_validator(mode="after")
     def _has_a_value_for_each_block(self) -> Self:
-        most = min(self.values, self.keys * self.queries)
-        if self.rank > most:
-            raise ValueError(
-                f"rank: {self.rank} is not valid with {self.keys} keys, {self.queries} "
-                f"queries and {self.values} values; give at most {most}"
-            )
+        where = f"with {self.keys} keys, {self.queries} queries and {self.values} values"
+        at_most("rank", self.rank, min(self.values, self.keys * self.queries), where)
         return self
 
 
@@ -98,11 +89,7 @@ class Predicates(DatabaseFamily):
 
     @model_validator(mode="after")
     def _has_distinct_values(self) -> Self:
-        if self.per_query > self.values:
-            raise ValueError(
-                f"per_query: {self.per_query} exceeds values: {self.values}; "
-                f"give at most {self.values}"
-            )
+        at_most("per_query", self.per_query, self.values, f"with {self.values} values")
         return self
 
 

@@ -13,15 +13,13 @@ import yaml
 from yaml.resolver import Resolver
 
 from rgr_dist.study.errors import StudyError, within
-from rgr_dist.study.input_file import LONGEST, opened
+from rgr_dist.study.input_file import LONGEST, exists, opened
 from rgr_dist.study.spec import nearest
 
 LARGEST = 1
 """MiB of the largest study file."""
 MOST_VALUES = 100_000
 """Keys and values of the largest study."""
-MOST_COPIED = 2**20
-"""Characters of text that the aliases of a study may stand for, together."""
 DEEPEST = 50
 """Times that the values of a study may be nested."""
 DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]{0,99})?(\.[0-9]{0,99})?([eE][-+][0-9]{1,3})?")
@@ -59,108 +57,84 @@ def load_yaml(text: str) -> Any:
     """What YAML says, as JSON has it: mappings of text, lists, text, numbers, true, false, null.
 
     Of plain scalars only decimal numbers, true, false and null are more than text; whatever else
-    YAML 1.1 would convert is refused, and so is every tag. A number such as 1e-3, which YAML 1.1
-    reads as text, stays text.
+    YAML 1.1 would convert is refused, and so are tags, anchors and aliases. A number such as 1e-3,
+    which YAML 1.1 reads as text, stays text.
 
     Raises:
         StudyError: it is not valid YAML, says more than JSON, or is too large or too deep.
     """
     try:
-        return _Document(text).value
+        events = _checked(text)
+        values = [_value(event, events) for event in events]
     except (yaml.YAMLError, UnicodeError) as error:
         mark, said = getattr(error, "problem_mark", None), str(error)
         if mark is not None:  # less the parser's excerpt
             said = f"line {mark.line + 1}: {getattr(error, 'problem', '')}"
         raise StudyError(f"not valid YAML: {' '.join(said.split())}") from None
+    return values[0] if values else None
 
 
-class _Document:
-    """The value of a YAML document, built from the parser's events as they come.
+def _checked(text: str) -> Iterator[Any]:
+    """The parser's events of a document's values, as they come.
 
     Raises:
-        StudyError: it says more than JSON, or is too large.
+        StudyError: they say more than JSON, or are too many or too deep.
     """
-
-    def __init__(self, text: str) -> None:
-        self._events = yaml.parse(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-        self._yaml_1_1: Any = Resolver()  # its types are not known
-        self._named: dict[str, Any] = {}
-        self._count = self._copied = 0
-        starts = (one for one in self._events if isinstance(one, yaml.DocumentStartEvent))
-        values = [self._value(next(self._events), 0) for _ in starts]
-        if len(values) > 1:
+    documents = values = depth = 0
+    event: Any  # of one of their kinds
+    for event in yaml.parse(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+        documents += isinstance(event, yaml.DocumentStartEvent)
+        values += isinstance(event, yaml.NodeEvent)
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if documents > 1:
             raise StudyError("it holds several documents; give one")
-        self.value = values[0] if values else None
-
-    def _value(self, event: Any, depth: int) -> Any:
-        """The value that starts with an event."""
-        line = event.start_mark.line + 1
-        if isinstance(event, yaml.AliasEvent):
-            if event.anchor not in self._named:
-                raise StudyError(f"line {line}: *{event.anchor} names nothing that ends before it")
-            return self._copy(self._named[event.anchor], depth)
-        if event.tag is not None:
-            tag = event.tag.replace("tag:yaml.org,2002:", "!!")
-            raise StudyError(f"line {line}: the tag {tag} is not read here; leave it out")
-        self._count_one(depth)
-        value: Any
-        if isinstance(event, yaml.ScalarEvent):
-            value = self._plain(event.value, line) if event.implicit[0] else event.value
-        elif isinstance(event, yaml.SequenceStartEvent):
-            value = [self._value(one, depth + 1) for one in self._until(yaml.SequenceEndEvent)]
-        else:
-            value = self._mapping(line, depth + 1)
-        if event.anchor is not None:
-            self._named[event.anchor] = value
-        return value
-
-    def _mapping(self, line: int, depth: int) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for event in self._until(yaml.MappingEndEvent):
-            key = self._value(event, depth)
-            if not isinstance(key, str):
-                raise StudyError(f"line {event.start_mark.line + 1}: a key is no text; quote it")
-            if key in found:
-                raise StudyError(f"the mapping at line {line} has '{key}' twice; write it once")
-            found[key] = self._value(next(self._events), depth)
-        return found
-
-    def _plain(self, text: str, line: int) -> Any:
-        """The value of a scalar without quotes."""
-        kind = self._yaml_1_1.resolve(yaml.ScalarNode, text, (True, False)).rpartition(":")[2]
-        if kind in ("str", "null"):
-            return text if kind == "str" else None
-        if kind == "bool" and text.lower() in ("true", "false"):
-            return text.lower() == "true"
-        if kind in ("int", "float") and DECIMAL.fullmatch(text):
-            return int(text) if kind == "int" else float(text)
-        raise StudyError(
-            f"line {line}: {text[:LONGEST]!r} is not read here; give a decimal number of at most "
-            "100 digits, true, false or null, or text in quotes"
-        )
-
-    def _copy(self, value: Any, depth: int) -> Any:
-        """What an alias stands for."""
-        self._count_one(depth)
-        if isinstance(value, list):
-            return [self._copy(one, depth + 1) for one in value]
-        if isinstance(value, dict):
-            return {self._copy(key, depth): self._copy(value[key], depth + 1) for key in value}
-        if isinstance(value, str):  # kept once, but written out each time
-            self._copied += len(value)
-            if self._copied > MOST_COPIED:
-                raise StudyError(f"its aliases stand for more than {MOST_COPIED:,} characters")
-        return value
-
-    def _count_one(self, depth: int) -> None:
-        self._count += 1
-        if self._count > MOST_VALUES:
-            raise StudyError(f"it holds more than {MOST_VALUES:,} values, aliases written out")
+        if values > MOST_VALUES:
+            raise StudyError(f"it holds more than {MOST_VALUES:,} values")
         if depth > DEEPEST:
             raise StudyError(f"nested too deeply, more than {DEEPEST} times")
+        for kind in ("tag", "anchor"):  # an alias names its anchor
+            if (name := getattr(event, kind, None)) is not None:
+                name = name.replace("tag:yaml.org,2002:", "!!")
+                line = event.start_mark.line + 1
+                raise StudyError(f"line {line}: the {kind} {name} is not read here; leave it out")
+        if isinstance(event, yaml.NodeEvent | yaml.CollectionEndEvent):
+            yield event
 
-    def _until(self, end: type[yaml.Event]) -> Iterator[Any]:
-        return takewhile(lambda event: not isinstance(event, end), self._events)
+
+def _value(event: Any, events: Iterator[Any]) -> Any:
+    """The value that starts with an event; takes those that it is made of."""
+    line = event.start_mark.line + 1
+    if isinstance(event, yaml.ScalarEvent):
+        return _plain(event.value, line) if event.implicit[0] else event.value
+    inner = takewhile(lambda one: not isinstance(one, yaml.CollectionEndEvent), events)
+    if isinstance(event, yaml.SequenceStartEvent):
+        return [_value(one, events) for one in inner]
+    found: dict[str, Any] = {}
+    for one in inner:
+        key = _value(one, events)
+        if not isinstance(key, str):
+            raise StudyError(f"line {one.start_mark.line + 1}: a key is no text; quote it")
+        if key in found:
+            raise StudyError(f"the mapping at line {line} has '{key}' twice; write it once")
+        found[key] = _value(next(events), events)
+    return found
+
+
+def _plain(text: str, line: int) -> Any:
+    """The value of a scalar without quotes."""
+    yaml_1_1: Any = Resolver()  # its types are not known
+    kind = yaml_1_1.resolve(yaml.ScalarNode, text, (True, False)).rpartition(":")[2]
+    if kind in ("str", "null"):
+        return text if kind == "str" else None
+    if kind == "bool" and text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if kind in ("int", "float") and DECIMAL.fullmatch(text):
+        return int(text) if kind == "int" else float(text)
+    raise StudyError(
+        f"line {line}: {text[:LONGEST]!r} is not read here; give a decimal number of at most "
+        "100 digits, true, false or null, or text in quotes"
+    )
 
 
 def _text(source: str) -> str:
@@ -168,7 +142,7 @@ def _text(source: str) -> str:
     names, path = shipped_studies(), Path(source)
     if source in names:
         return shipped_text(source)
-    if len(path.parts) == 1 and path.suffix not in {".yaml", ".yml"} and not _exists(path):
+    if len(path.parts) == 1 and path.suffix not in {".yaml", ".yml"} and not exists(path):
         raise StudyError(
             f"study {source!r}: unknown; {nearest(source, names)}, or a YAML file's path"
         )
@@ -176,28 +150,10 @@ def _text(source: str) -> str:
         return file.read().decode()
 
 
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except (OSError, ValueError):  # no file can have that name
-        return False
-
-
-def _is_text(given: str) -> bool:
-    """Whether an argument was UTF-8; other bytes stand in it as half of a character."""
-    try:
-        given.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def _override(document: dict[str, Any], override: str) -> None:
-    if not _is_text(override):
-        raise StudyError("not text in UTF-8")
     key, equals, value = override.partition("=")
     *path, last = key.strip().split(".")
-    if not equals or not all((*path, last)) or len(path) > DEEPEST:
+    if not (equals and key.isprintable() and all((*path, last))) or len(path) > DEEPEST:
         raise StudyError("not of the form key.subkey=value")
     items = document.get("cells")
     for item in items if isinstance(items, list) else ():

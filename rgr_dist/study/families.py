@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from rgr_dist.study.spec import Count, Real, Spec
+from rgr_dist.study.spec import Count, Real, Spec, at_most
 
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
@@ -87,11 +87,7 @@ class Regular(GraphFamily):
 
     def check(self, m: int) -> None:
         """An item has only the others for neighbours."""
-        if self.degree >= m:
-            raise ValueError(
-                f"graph.degree: {self.degree} is not valid where m = {m}, for a regular graph has "
-                f"no self-loops; give at most {m - 1}"
-            )
+        at_most("graph.degree", self.degree, m - 1, f"where m = {m}, for there are no self-loops")
 
 
 class Edges(GraphFamily):

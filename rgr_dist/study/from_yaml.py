@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,6 +21,7 @@ from rgr_dist.study.database import Database
 from rgr_dist.study.document import read_document, shipped_studies
 from rgr_dist.study.edge_list import EdgesFile, load_edges
 from rgr_dist.study.errors import StudyError, validated, within
+from rgr_dist.study.input_file import FileKeys
 from rgr_dist.study.models import MODELS, Model, construction_name
 from rgr_dist.study.search import Search
 from rgr_dist.study.spec import LARGEST_COUNT, NotEmpty, OneOrMore, Spec
@@ -29,6 +30,7 @@ from rgr_dist.study.token_table import TableFile, Vocabulary
 from rgr_dist.study.triple_list import TriplesFile, load_triples
 
 Keys = dict[Any, Any]
+Load = Callable[[str], Keys]
 Files = dict[str, dict[str, Any]]
 """The keys that named an array's files, by its digest."""
 
@@ -38,7 +40,7 @@ OVERRIDES = ("context", "training", "graph", "database", "facts")
 
 MOST_KEYS = 100
 """Keys of a part beyond which some are unknown, and it is refused before it is multiplied."""
-MOST_CELLS = 2_000
+MOST_CELLS = 1_000
 """Cells of the largest study."""
 
 
@@ -214,10 +216,7 @@ class _Expansion:
         if not keys:
             raise StudyError(f"{place}database: missing; model {self.record.name} {NEEDS_DATABASE}")
         if keys.get("family") == "file":
-            path = validated(TriplesFile, keys, f"{place}database.").located(self.home)
-            with within(f"{place}database.file: "):
-                listed = [load_triples(path)]
-            self.files[listed[0]["digest"]] = {"file": path}
+            listed = [self._loaded(TriplesFile, load_triples, keys, f"{place}database.")]
         else:
             listed = _each(keys)
         found = [validated(_OneDatabase, {"database": one}, place).database for one in listed]
@@ -228,11 +227,15 @@ class _Expansion:
         keys, place = self.written.merged("graph", item), places.get("graph", "")
         if keys.get("family") != "edges":
             return _each(keys, ["degree"])
-        path = validated(EdgesFile, keys, f"{place}graph.").located(self.home)
-        with within(f"{place}graph.file: "):
-            loaded = load_edges(path)
+        return [self._loaded(EdgesFile, load_edges, keys, f"{place}graph.")]
+
+    def _loaded(self, spec: type[FileKeys], load: Load, keys: Keys, place: str) -> Keys:
+        """A graph or a database whose file is loaded."""
+        path = validated(spec, keys, place).located(self.home)
+        with within(f"{place}file: "):
+            loaded = load(path)
         self.files[loaded["digest"]] = {"file": path}
-        return [loaded]
+        return loaded
 
     def _embedding(self, m: int, d_model: int) -> Keys:
         """The embedding of a cell; of a table with its rows loaded."""

@@ -9,7 +9,7 @@ import os
 import re
 import stat
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
@@ -28,6 +28,8 @@ LONGEST = 40
 """Characters shown of a line."""
 LIST, TABLE = 16, 1024
 """Most MiB of a list of edges, triples or counts, and of a table of vectors or a text."""
+LARGEST_HEADER = 2**22
+"""Bytes of what a safetensors file says of its tensors: GPT-2 has 15,000."""
 RAISED_BY = "RGR_LARGEST_FILE"
 """What, in the environment, says another limit in MiB for every file."""
 NUMBERS = ("F16", "F32", "F64", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64")
@@ -46,6 +48,11 @@ class FileKeys(Spec):
     def located(self, home: Path) -> str:
         """Where the file is; a path that is not absolute is relative to ``home``."""
         return str((home / self.file).absolute())
+
+
+def exists(path: Path) -> bool:
+    """Whether there is something of a name, which may be one that nothing can have."""
+    return os.path.exists(path)  # noqa: PTH110  # Path's own raises of a name that is too long
 
 
 @contextmanager
@@ -70,7 +77,7 @@ def opened(path: Path, wanted: str, largest: int | None) -> Iterator[BinaryIO]:
                 check_size(found.st_size, largest)
             yield file
         return
-    except (StudyError, ImportError):
+    except StudyError:
         raise
     except OSError as error:
         said = f"cannot be read: {error.strerror or error}"
@@ -103,6 +110,11 @@ def check_size(size: int, largest: int) -> None:
         raise StudyError(f"{RAISED_BY}={said}: give the largest file in MiB, such as 4096")
     if size > int(said) << 20:
         raise ValueError(f"cannot be read: larger than {said} MiB, which {RAISED_BY} raises")
+
+
+def as_path(file: BinaryIO) -> str:
+    """A path of an open file, for libraries that open what they read."""
+    return f"/dev/fd/{file.fileno()}"
 
 
 def read_pairs(file: BinaryIO, suffix: str) -> npt.NDArray[np.int64]:
@@ -153,23 +165,24 @@ def read_parquet(file: BinaryIO, is_valid: Callable[[pa.Schema], bool]) -> pa.Ta
     return table
 
 
-def read_tensor(path: Path, choose: Callable[[dict[str, int]], str]) -> npt.NDArray[Any]:
-    """A tensor of a safetensors file.
-
-    Args:
-        choose: the name of the tensor among those there are, each with its number of dimensions.
+def read_tensor(file: BinaryIO, names: Sequence[str] = ()) -> npt.NDArray[Any]:
+    """A table of a safetensors file: the first of these names that there is, or the only one.
 
     Raises:
-        ValueError: it is not of numbers that numpy has, or too large.
-        ImportError: safetensors is not installed.
+        ValueError: there is none, or it is not of numbers that numpy has, or too large.
     """
     from safetensors import safe_open
 
-    with safe_open(path, framework="numpy") as file:
-        parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
-        name = choose({name: len(part.get_shape()) for name, part in parts.items()})
-        if parts[name].get_dtype() not in NUMBERS:
-            raise ValueError(f"{name} is not of type {', '.join(NUMBERS)}")
-        check_size(8 * math.prod(parts[name].get_shape()), TABLE)
-        values: npt.NDArray[Any] = file.get_tensor(name)
+    if int.from_bytes(file.read(8), "little") > LARGEST_HEADER:
+        raise ValueError(f"cannot be read: its header is larger than {LARGEST_HEADER:,} bytes")
+    with safe_open(as_path(file), framework="numpy") as parts:
+        slices = {name: parts.get_slice(name) for name in parts.keys()}  # noqa: SIM118
+        tables = [name for name in slices if len(slices[name].get_shape()) == 2]
+        found = [name for name in names or tables if name in tables]
+        if not found or (len(found) > 1 and not names):
+            raise ValueError(f"its tables are {', '.join(tables) or 'none'}")
+        if slices[found[0]].get_dtype() not in NUMBERS:
+            raise ValueError(f"{found[0]} is not of type {', '.join(NUMBERS)}")
+        check_size(8 * math.prod(slices[found[0]].get_shape()), TABLE)
+        values: npt.NDArray[Any] = parts.get_tensor(found[0])
         return values

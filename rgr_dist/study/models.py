@@ -105,15 +105,22 @@ class Model:
         return self.loss == "edges"
 
 
-BATCHES = ("training.batch_size", "training.weight_decay")
+def _of_training(keys: str) -> tuple[str, ...]:
+    return tuple(f"training.{key}" for key in keys.split())
+
+
+BATCHES = _of_training("batch_size weight_decay")
 """Keys of a model that is trained on batches."""
+STOPPING = _of_training("patience stop_score tolerance")
+"""Keys of a model that stops before its last step where it learns no more."""
 OF_CPU = ("fused", "lanes", "reference")
 """Engines of a model that has compiled kernels."""
-
 TRAINING = (
-    "learning_rate", "sharpness", "initial_scale", "max_steps", "check_every", "patience",
-    "stop_score", "validation_contexts", "batch_size", "weight_decay", "tolerance",
-)  # fmt: skip
+    *_of_training("learning_rate sharpness initial_scale max_steps check_every"),
+    *_of_training("validation_contexts"),
+    *STOPPING,
+    *BATCHES,
+)
 """Keys of ``training`` that weights which are made have no use for: all but the test's."""
 
 
@@ -131,7 +138,7 @@ def _construction(algorithm: Algorithm, section: str) -> Model:
         algorithm=algorithm,
         heads="softmax" if algorithm == "2" else "max",
         engines=("construction",),
-        unused_keys=tuple(f"training.{key}" for key in TRAINING),
+        unused_keys=TRAINING,
         target=1.0,
         one_target=algorithm in ("1", "2", "3", "4"),
         embedding="onehot" if algorithm == "3" else None,
@@ -186,13 +193,7 @@ RECORDS = (
         loss="answers",
         engines=("lanes", "reference"),
         finds_thresholds=False,
-        unused_keys=(
-            "context.positive_rate",
-            "training.sharpness",
-            "training.patience",
-            "training.stop_score",
-            "training.tolerance",
-        ),
+        unused_keys=("context.positive_rate", "training.sharpness", *STOPPING),
         required_keys=("batch_size", "weight_decay"),
         # The paper does not give the batch size: 128 is our choice.
         training={"max_steps": 100_000, "batch_size": 128, "weight_decay": 0.01},
@@ -211,13 +212,8 @@ RECORDS = (
         unused_keys=(
             "context.length",
             "context.positive_rate",
-            "training.sharpness",
-            "training.initial",
-            "training.patience",
-            "training.stop_score",
-            "training.validation_contexts",
-            "training.test_contexts",
-            "training.tolerance",
+            *_of_training("sharpness initial validation_contexts test_contexts"),
+            *STOPPING,
         ),
         # 2,000 epochs are the paper's; the optimiser's numbers are ours.
         training={

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, StrictInt, field_validator, model_validator
 
 from rgr_dist.study.axis import CAPACITY, SizeAxis
-from rgr_dist.study.spec import Count, Listed, Real, Sizes, Spec
+from rgr_dist.study.spec import Count, Listed, Real, Sizes, Spec, at_most
 
 OF_D_K = ("heads", "max_D_K", "D_K", "keep_heads")
 """Keys of a search on axis d_k alone."""
@@ -89,7 +89,7 @@ class Search(Spec):
     mode: Literal["threshold", "grid"] = "threshold"
     axis: Literal["d_k", "d_vo"] = "d_k"
     rule: Literal["paper", "confirmed"] | None = None
-    per: Settings | None = None
+    per: Settings = Settings()
     max_d_vo: Count | None = None
     d_vo: Sizes | None = None
     heads: Sizes | Literal["all"] = (1, 2, 4, 8, 16, 32, 64)
@@ -111,18 +111,16 @@ class Search(Spec):
         """The settings to search: head counts, or what ``per`` lists."""
         if self.axis == "d_k":
             return self.heads
-        per = self.per or Settings()
-        return per.h if self.sizes.arm == "h" else per.d_qk
+        return self.per.h if self.sizes.arm == "h" else self.per.d_qk
 
     @property
     def sizes(self) -> SizeAxis:
         """Which sizes are the arms and the values of the search."""
         if self.axis == "d_k":
             return CAPACITY
-        per = self.per or Settings()
-        if len(per.h) > 1:
-            return SizeAxis("h", "d_vo", (("d_k", per.d_qk[0]),))
-        return SizeAxis("d_k", "d_vo", (("h", per.h[0]),))
+        if len(self.per.h) > 1:
+            return SizeAxis("h", "d_vo", (("d_k", self.per.d_qk[0]),))
+        return SizeAxis("d_k", "d_vo", (("h", self.per.h[0]),))
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -157,30 +155,13 @@ class Search(Spec):
         return {**own, **keys}
 
     @model_validator(mode="after")
-    def _suits_its_axis(self) -> Self:
-        for name in OF_D_VO if self.axis == "d_k" else OF_D_K:
-            if getattr(self, name) != type(self).model_fields[name].default:
-                instead = "axis: d_vo" if self.axis == "d_k" else "the sizes under per"
-                raise ValueError(
-                    f"{name}: not for axis {self.axis}; leave it out, or give {instead}"
-                )
-        return self
-
-    @model_validator(mode="after")
-    def _suits_its_mode(self) -> Self:
-        name, limit = ("D_K", "max_D_K") if self.axis == "d_k" else ("d_vo", "max_d_vo")
-        widths = getattr(self, name)
-        if self.mode == "threshold":
-            if widths is not None:
-                raise ValueError(
-                    f"{name}: only for mode grid; for a threshold give {limit}, or neither"
-                )
-            return self
-        if not widths:
-            raise ValueError(f"{name}: missing; mode grid needs a list of widths")
-        for other in OF_THRESHOLDS:
-            if getattr(self, other):
-                raise ValueError(f"{other}: only for mode threshold; leave it out of a grid")
+    def _suits_its_axis_and_mode(self) -> Self:
+        others, widths = (OF_D_VO, "D_K") if self.axis == "d_k" else (OF_D_K, "d_vo")
+        self.leaves_out(others, f"not for axis {self.axis}")
+        of_other_mode = [widths] if self.mode == "threshold" else OF_THRESHOLDS
+        self.leaves_out(of_other_mode, f"not for mode {self.mode}")
+        if self.mode == "grid" and not self.widths:
+            raise ValueError(f"{widths}: missing; mode grid needs a list of widths")
         return self
 
     @model_validator(mode="after")
@@ -195,11 +176,7 @@ class Search(Spec):
         widths = self.D_K or ()
         largest = max(widths, default=self.max_D_K)
         for h in self.heads:
-            if largest is not None and h > largest:
-                raise ValueError(
-                    f"heads: {h} exceeds the largest D_K, {largest}; every head needs a width of "
-                    f"at least 1, so valid are 1 to {largest}"
-                )
+            at_most("heads", h, largest or h, "with these D_K, as each needs a width of 1")
             if widths and all(width % h for width in widths):
                 raise ValueError(
                     f"heads: {h} divides none of D_K {list(widths)}; list a multiple of {h}, or "

@@ -54,6 +54,12 @@ def nearest(name: Any, valid: Iterable[str]) -> str:
     return f"{hint}valid: {', '.join(valid)}"
 
 
+def at_most(key: str, value: float, most: float, where: str) -> None:
+    """Raise ValueError if a key is above the most that others allow it."""
+    if value > most:
+        raise ValueError(f"{key}: {value} is not valid {where}; give at most {most}")
+
+
 LARGEST_COUNT = 2**31 - 1
 Count = Annotated[StrictInt, Field(ge=1, le=LARGEST_COUNT)]
 Real = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False)]
@@ -86,6 +92,14 @@ class Spec(BaseModel):
         for name in copied.__dict__.keys() - type(self).model_fields.keys():
             del copied.__dict__[name]
         return copied
+
+    def leaves_out(self, keys: Iterable[str], why: str) -> None:
+        """Raise ValueError if one of some keys, ``part.key`` or ``key``, has not its default."""
+        for key in keys:
+            part, _, name = key.rpartition(".")
+            spec = getattr(self, part) if part else self
+            if getattr(spec, name) != type(spec).model_fields[name].default:
+                raise ValueError(f"{key}: {why}; leave it out")
 
     @model_validator(mode="before")
     @classmethod

@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import itertools
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -21,19 +21,19 @@ import numpy.typing as npt
 from pydantic import model_validator
 
 from rgr_dist.study.errors import StudyError, within
-from rgr_dist.study.input_file import LIST, TABLE, FileName, opened, read_pairs, read_tensor
+from rgr_dist.study.input_file import LIST, TABLE, FileName, exists, opened, read_pairs, read_tensor
 from rgr_dist.study.spec import Count, Spec
 
 WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
-WANTED = "give the weights of a GPT-2 as a safetensors file"
 TENSORS = ("wte.weight", "transformer.wte.weight")
+WANTED = f"give the weights of a GPT-2 as a safetensors file, with the table {TENSORS[0]}"
 HUB = "https://huggingface.co"
 GPT_2 = "openai-community/gpt2"
 INSTALL = "pip install 'rgr-dist[gpt2]'"
 
 HUB_WITHIN = 5.0
 """Seconds that the hub has to answer."""
-LINES_AT_ONCE = 10_000
+LINES_AT_ONCE = 500
 """Lines of text that are split into tokens at once; a bound on memory."""
 LONGEST_LINE = 2**20
 """Characters of a line, so that a text without line ends is not split whole."""
@@ -76,7 +76,7 @@ class TableFile(Spec):
         """Its keys, with paths that do not depend on where the study file lies."""
         keys = self.model_dump(mode="json", exclude={"family"}, exclude_none=True)
         paths = [name for name in ("source", "counts", "text") if name in keys]
-        here = [name for name in paths if name != "source" or _exists(home / self.source)]
+        here = [name for name in paths if name != "source" or exists(home / self.source)]
         return keys | {name: str((home / keys[name]).absolute()) for name in here}
 
 
@@ -127,19 +127,11 @@ def read_table(path: Path) -> Table:
 
     Raises:
         StudyError: the file has no such table.
-        ImportError: safetensors is not installed.
     """
-
-    def choose(names: dict[str, int]) -> str:
-        name = next((name for name in TENSORS if name in names), None)
-        if name is None:
-            raise ValueError(f"has no tensor {' or '.join(TENSORS)}")
-        return name
-
-    with within("source: "), opened(path, WANTED, None):
-        values = np.asarray(read_tensor(path, choose), dtype=np.float32)
-        if values.ndim != 2 or len(values) < 2 or not np.isfinite(values).all():
-            raise ValueError("its tensor is not a table of numbers")
+    with within("source: "), opened(path, WANTED, None) as file:
+        values = np.asarray(read_tensor(file, TENSORS), dtype=np.float32)
+        if len(values) < 2 or not np.isfinite(values).all():
+            raise ValueError("its table is not one of numbers, or has one row")
     return values
 
 
@@ -150,7 +142,7 @@ def _locate(source: str, home: Path, names: Sequence[str]) -> list[Path]:
         StudyError: some are in neither; each is named with where to fetch it.
     """
     local = home / source
-    if _exists(local):
+    if exists(local):
         folder = local.parent if local.is_file() else local
         paths = [local if name == WEIGHTS and local.is_file() else folder / name for name in names]
         missing = [path.name for path in paths if not path.is_file()]
@@ -172,13 +164,6 @@ def _locate(source: str, home: Path, names: Sequence[str]) -> list[Path]:
     except Exception as error:  # no network, no permission, no such name: the hub raises many
         place = f"source: {source}: no folder {local}, and the hub failed ({type(error).__name__})"
     raise StudyError(_to_fetch(place, source, names, local))
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except OSError:  # no file can have that name
-        return False
 
 
 def _to_fetch(place: str, model: str, names: Sequence[str], folder: Path) -> str:
@@ -224,7 +209,10 @@ def count_tokens(text: Path, tokenizer: Path, limit: int, vocabulary: int) -> Co
         opened(text, TEXT, TABLE) as file,
         io.TextIOWrapper(file, "utf-8") as lines,
     ):
-        while left and (block := [*_lines(lines, LINES_AT_ONCE)]):
+        pieces = iter(partial(lines.readline, LONGEST_LINE), "")
+        while left and (block := [*itertools.islice(pieces, LINES_AT_ONCE)]):
+            if max(map(len, block)) == LONGEST_LINE:
+                raise ValueError(f"it has a line of {LONGEST_LINE:,} characters or more; break it")
             encoded = split.encode_batch(block, add_special_tokens=False)
             ids = itertools.chain.from_iterable(one.ids for one in encoded)
             taken = np.fromiter(ids, np.int64)[:left]
@@ -235,18 +223,3 @@ def count_tokens(text: Path, tokenizer: Path, limit: int, vocabulary: int) -> Co
                 )
             counts += np.bincount(taken, minlength=vocabulary)
     return counts
-
-
-def _lines(file: io.TextIOWrapper, most: int) -> Iterator[str]:
-    """The next lines of a text, so many at most.
-
-    Raises:
-        ValueError: one is too long to be split into tokens.
-    """
-    for line in iter(partial(file.readline, LONGEST_LINE), ""):
-        if len(line) == LONGEST_LINE:
-            raise ValueError(f"it has a line of {LONGEST_LINE:,} characters or more; break it")
-        yield line
-        most -= 1
-        if not most:
-            return

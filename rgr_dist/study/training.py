@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, StrictInt, model_validator
 
-from rgr_dist.study.spec import Count, Real, Share, Spec
+from rgr_dist.study.spec import Count, Real, Share, Spec, at_most
 
 
 class Context(Spec):
@@ -94,14 +94,8 @@ class Training(Spec):
     @model_validator(mode="after")
     def _warms_up(self) -> Self:
         if self.schedule == "warmup":
-            if self.warmup_steps > self.max_steps:
-                raise ValueError(
-                    f"warmup_steps: {self.warmup_steps} exceeds max_steps = {self.max_steps}; "
-                    f"valid are 1 to {self.max_steps}"
-                )
-        elif self.warmup_steps != type(self).model_fields["warmup_steps"].default:
-            raise ValueError(
-                f"warmup_steps: schedule {self.schedule} does not use it; leave it out, or give "
-                "schedule: warmup"
-            )
+            where = f"with max_steps = {self.max_steps}"
+            at_most("warmup_steps", self.warmup_steps, self.max_steps, where)
+        else:
+            self.leaves_out(["warmup_steps"], f"schedule {self.schedule} does not use it")
         return self

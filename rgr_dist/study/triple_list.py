@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import itertools
 import re
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
@@ -17,6 +16,7 @@ from rgr_dist.study import assets
 from rgr_dist.study.input_file import LIST, LONGEST, FileKeys, opened, read_parquet
 
 NAMES = ("key", "query", "value")
+TEXTS = (pa.string(), pa.large_string())
 COLUMNS = (
     "a database has three columns of integers or text, named key, query and value in the first "
     "line of a CSV file; a pair of a key and a query is listed once"
@@ -65,9 +65,10 @@ def read_triples(path: Path) -> npt.NDArray[np.int32]:
         StudyError: the file cannot be read or is not such a list.
     """
     with opened(path, COLUMNS, LIST) as file:
-        columns = _parquet(file) if path.suffix == ".parquet" else _csv(file)
-        labels, numbers = zip(*(_numbered(name, columns[name]) for name in NAMES), strict=True)
-        triples = np.unique(np.array(numbers, dtype=np.int32).T, axis=0)
+        is_csv = path.suffix != ".parquet"
+        table = _csv(file) if is_csv else read_parquet(file, _has_triples)
+        labels, numbers = zip(*(_numbered(name, table[name]) for name in NAMES), strict=True)
+        triples = np.unique(np.column_stack(numbers), axis=0)
         if not len(triples):
             raise ValueError("it holds no triples")
         pairs, times = np.unique(np.array(numbers[:2]), axis=1, return_counts=True)
@@ -80,55 +81,41 @@ def read_triples(path: Path) -> npt.NDArray[np.int32]:
         return triples
 
 
-def _csv(file: BinaryIO) -> dict[str, list[Any]]:
-    """Its columns as text."""
+def _csv(file: BinaryIO) -> pa.Table:
     lines = csv.reader(io.StringIO(file.read().decode("utf-8-sig"), newline=""), strict=True)
     head = [name.strip() for name in next(lines, [])]
     if sorted(head) != sorted(NAMES):
         raise ValueError(f"its first line is {','.join(head)[:LONGEST]!r}")
     rows = []
-    for row in lines:
-        if row and len(row) != len(NAMES):
+    for row in filter(None, lines):
+        if len(row) != len(NAMES):
             raise ValueError(f"line {lines.line_num} is {','.join(row)[:LONGEST]!r}")
-        rows += [row] if row else []
-    return {name: [row[at] for row in rows] for at, name in enumerate(head)}
+        rows.append(dict(zip(head, row, strict=True)))
+    return pa.Table.from_pylist(rows, pa.schema(dict.fromkeys(NAMES, pa.string())))
 
 
-def _parquet(file: BinaryIO) -> dict[str, list[Any]]:
-    table = read_parquet(
-        file, lambda schema: sorted(schema.names) == sorted(NAMES) and all(map(_is_entry, schema))
-    )
-    return {name: [*itertools.chain(*map(_entries, table[name].chunks))] for name in NAMES}
+def _has_triples(schema: pa.Schema) -> bool:
+    """Whether its columns are those of triples: integers, or text, each of them once."""
+    kinds = [kind.value_type if pa.types.is_dictionary(kind) else kind for kind in schema.types]
+    are_entries = (pa.types.is_integer(kind) or kind in TEXTS for kind in kinds)
+    return sorted(schema.names) == sorted(NAMES) and all(are_entries)
 
 
-def _entries(chunk: pa.Array) -> list[Any]:
-    """The entries of a part of a column; equal texts are one object."""
-    if not pa.types.is_dictionary(chunk.type):
-        return list(chunk.to_pylist())
-    labels = chunk.dictionary.to_pylist()
-    return [labels[number] for number in chunk.indices.to_pylist()]
-
-
-def _is_entry(field: pa.Field) -> bool:
-    """Whether a column has integers or text."""
-    kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-    tests = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string)
-    return any(test(kind) for test in tests)
-
-
-def _numbered(name: str, entries: list[Any]) -> tuple[list[Any], list[int]]:
+def _numbered(name: str, column: pa.ChunkedArray) -> tuple[list[Any], npt.NDArray[np.int32]]:
     """The distinct entries of a column in order, and the number of each entry.
 
     Raises:
         ValueError: an entry is missing.
     """
+    coded = column.dictionary_encode().combine_chunks()
+    entries = coded.dictionary.to_pylist()  # each once, for texts may be long
     if any(isinstance(entry, str) for entry in entries):
-        stripped = {entry: entry.strip() for entry in set(entries)}
-        entries = [stripped[entry] for entry in entries]
+        entries = [entry.strip() for entry in entries]
         if "" in entries:
             raise ValueError(f"a {name} is missing")
         if all(re.fullmatch("-?[0-9]{1,18}", entry) for entry in entries):
             entries = [int(entry) for entry in entries]
     labels = sorted(set(entries))
     number = {label: at for at, label in enumerate(labels)}
-    return labels, [number[entry] for entry in entries]
+    numbers = np.array([number[entry] for entry in entries], dtype=np.int32)
+    return labels, numbers[coded.indices.to_numpy()]

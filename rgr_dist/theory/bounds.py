@@ -43,6 +43,23 @@ def counting_bound(bits: float, d_model: int, bits_per_parameter: float) -> floa
     return max(0.0, (bits / bits_per_parameter - 1) / (2 * d_model))
 
 
+def margin_bits(margin: float) -> float:
+    """b of ``counting_bound`` at a margin γ instead of a precision: log₂(1 + 3/γ) (Theorem 9.2).
+
+    The margin is of weights with ‖U‖, ‖V‖ and |tau| at most 1 (26). Layers that recover different
+    graphs lie 2γ apart in ‖U - U'‖ + ‖V - V'‖ + |tau - tau'| (Lemma 9.3), so 2γ/3 in the largest of
+    the three. Balls of radius γ/3 about them are disjoint and within 1 + γ/3 of zero: by volume
+    there are at most (1 + 3/γ)^(2 d_model D_K + 1). The paper's net at γ/4 has (C/γ)^… for an
+    unnamed C, which is the same with a larger b.
+    """
+    return math.log2(1 + 3 / margin)
+
+
+def margin_of(bits: float) -> float | None:
+    """The margin γ whose ``margin_bits`` are b; None where it is not below 1."""
+    return 3 / (2**bits - 1) if bits > 2 else None
+
+
 def bits_per_parameter(bits: float, d_model: int, D_K: int) -> float:
     """Bits of the graph that each of the 2 d_model D_K + 1 parameters would have to hold."""
     return bits / (2 * d_model * D_K + 1)

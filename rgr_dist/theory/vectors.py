@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import io
 import warnings
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from rgr_dist.study.input_file import LIST, TABLE, check_size, opened, read_tensor
+from rgr_dist.study.input_file import LIST, TABLE, as_path, check_size, opened, read_tensor
 
-KINDS = "give a .npy or .safetensors file with a table of numbers, or CSV or text"
+KINDS = (
+    "give a .npy or .safetensors file with a table of numbers (which of several, --tensor says), "
+    "or CSV or text"
+)
 
 
-def read_vectors(path: Path, tensor: str | None = None) -> npt.NDArray[np.float64]:
+def read_vectors(
+    path: Path, tensor: str | None = None, items: int | None = None
+) -> npt.NDArray[np.float64]:
     """The vectors of a file, [m, d_model].
 
     Args:
         tensor: which tensor of a safetensors file; not needed where only one is a table.
+        items: only the first so many.
 
     Raises:
         StudyError: the file cannot be read, or holds no table of finite numbers.
@@ -28,24 +33,15 @@ def read_vectors(path: Path, tensor: str | None = None) -> npt.NDArray[np.float6
     with opened(path, KINDS, largest) as file, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a text without numbers
         if path.suffix == ".safetensors":
-            table = read_tensor(path, partial(_chosen, tensor))
+            table = read_tensor(file, [tensor] if tensor else [])
         elif path.suffix == ".npy":
-            table = np.lib.format.open_memmap(path, mode="r")
+            table = np.lib.format.open_memmap(as_path(file), mode="r")
         else:
             text = file.read().decode()
             table = np.loadtxt(io.StringIO(text), delimiter="," if "," in text else None, ndmin=2)
+        table = table[:items]
         check_size(8 * table.size, TABLE)
         is_table = table.ndim == 2 and table.size and table.dtype.kind in "fiu"
         if not is_table or not np.isfinite(table).all():
             raise ValueError("holds no table of finite numbers")
         return np.asarray(table, dtype=np.float64)
-
-
-def _chosen(asked: str | None, names: dict[str, int]) -> str:
-    """Which tensor is meant: the one asked for, or the only table."""
-    tables = [name for name, dimensions in names.items() if dimensions == 2]
-    name = asked or (tables[0] if len(tables) == 1 else None)
-    if name not in tables:
-        valid = ", ".join(tables) or "none"
-        raise ValueError(f"--tensor {asked or '(none)'}: valid are its tables: {valid}")
-    return name

@@ -17,6 +17,7 @@ from rgr_dist.running.cluster import connect
 from rgr_dist.running.execution import HERE, Execution
 from rgr_dist.running.ray_health import RayHealth
 from rgr_dist.search.tune.runner import Watch, run_trials
+from rgr_dist.store.verify import set_damage_aside
 from rgr_dist.study import assets
 from rgr_dist.tuning.client import tune_from_inside
 from rgr_dist.tuning.journal import finished_trials, open_journal
@@ -51,7 +52,7 @@ def _tune_here(tuning: Tuning, say: Callable[[str], None], execution: Execution)
     """Run trials from this process, which holds the store."""
     study, store, probes = tuning.study, tuning.store, tuning.probes
     journal, test = open_journal(store, study), seed_test(study)
-    for line in store.set_damaged_aside():
+    for line in set_damage_aside(store):
         say(line)
     rows = store.runs().query("stop_reason != 'failed'").to_dict("records")
     known = {row["run_id"]: score_of(row, test.worst) for row in rows}

@@ -82,7 +82,7 @@ def test_the_next_run_trains_it_again(
 ) -> None:
     done = rgr_here("run", "small.yaml", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    moved = "1 run with more than one result: all moved to damaged/ in results, and trained again"
+    moved = "1 run with more than one result; moved to damaged/ in results, and trained again"
     assert moved in done.stderr
     for name in ("thresholds", "decisions"):
         pd.testing.assert_frame_equal(tables(finished)[name], tables(tmp_path)[name])

@@ -109,6 +109,20 @@ def test_algorithm_2_names_the_floor_of_its_template(capsys: pytest.CaptureFixtu
     assert 0 <= listing["rows"][0]["present_right"] <= 1
 
 
+def test_algorithm_2_takes_contexts_longer_than_twice_its_heads(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Of one-hot items the other heads are uniform: (h - 1) / l, and tau = 1/2 must exceed it."""
+    made = ("construct", "--algorithm", 2, "--m", 64, "--embedding", "onehot", "--block-size", 16)
+    right = {}
+    for length in (8, 48):
+        (row,) = listed(capsys, *made, "--d-k", 400, "--draws", 1, "--length", length)["rows"]
+        right[length] = row["absent_right"]
+    assert row["h"] == 4
+    assert right[8] < 0.2
+    assert right[48] == row["present_right"] == 1
+
+
 def test_a_width_that_does_not_exist_is_null(capsys: pytest.CaptureFixture[str]) -> None:
     made = ("construct", "--algorithm", 1, "--m", 32, "--d-model", 8, "--find", 0.99, "--draws", 3)
     listing = listed(capsys, *made)
@@ -121,7 +135,9 @@ def test_a_width_that_does_not_exist_is_null(capsys: pytest.CaptureFixture[str])
 
 def test_bounds_are_rows_of_bits(capsys: pytest.CaptureFixture[str]) -> None:
     rows = listed(capsys, "bounds", "--m", 64, "--d-model", 16)["rows"]
-    assert {tuple(row) for row in rows} == {("bits_per_parameter", "graphs", "D_K")}
+    assert {tuple(row) for row in rows} == {("bits_per_parameter", "margin", "graphs", "D_K")}
+    margins = {row["bits_per_parameter"]: row["margin"] for row in rows}
+    assert (margins[2.0], margins[4.0]) == (None, pytest.approx(0.2))
     by_kind = {(row["graphs"], row["bits_per_parameter"]): row["D_K"] for row in rows}
     bits = math.log2(math.comb(64 * 63, 64))
     assert by_kind["all", 1.0] == pytest.approx((bits - 1) / 32)
@@ -224,6 +240,8 @@ FEW = "bounds --d-model 2 --keys 3 --queries 2 --values 4"
         ("construct --algorithm limit --m 16 --out x", "--out: limit has no d_k"),
         ("construct --algorithm 5 --m 16 --d-k 3 --out x", "take --colouring equitable"),
         ("construct --algorithm 1 --m 16 --find 2", "--find 2: not a share"),
+        ("construct --algorithm 1 --m 16 --length 4", "--length: is of algorithm 2"),
+        ("construct --algorithm 2 --m 16 --length 17", "context.length: 17"),
         ("construct --algorithm 1 --m 16 --graph none.csv", "--graph none.csv: cannot be read"),
         ("construct --algorithm 1 --m 16 --d-k 3 --save w.npz", "ends in .safetensors"),
         ("bounds --m 4 --d-model 2 --edges 13", "at most m (m - 1) = 12"),
@@ -244,7 +262,7 @@ FEW = "bounds --d-model 2 --keys 3 --queries 2 --values 4"
             f"{FEW} --database low-rank --rank 5",
             "--rank: 5 is not valid with 3 keys, 2 queries and 4 values; give at most 4",
         ),
-        (f"{FEW} --database predicates --per-query 5", "--per-query: 5 exceeds values: 4"),
+        (f"{FEW} --database predicates --per-query 5", "--per-query: 5 is not valid with 4 values"),
         (
             "bounds --d-model 2 --database none.csv",
             "--database none.csv: is none of function, partial",

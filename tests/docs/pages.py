@@ -7,6 +7,8 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
+from rgr_dist.cli import app
+
 ROOT = Path(__file__).parent.parent.parent
 README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
@@ -58,3 +60,12 @@ def anchors(page: Path) -> set[str]:
     headings = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
     words = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings)
     return {heading.strip().replace(" ", "-") for heading in words}
+
+
+def verbs() -> set[str]:
+    """What the command line can do."""
+    return {
+        (command.name or command.callback.__name__).replace("_", "-")
+        for command in app.registered_commands
+        if command.callback is not None
+    }

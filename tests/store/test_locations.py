@@ -18,7 +18,8 @@ def test_a_file_uri_names_the_same_store_as_its_path(tmp_path: Path) -> None:
     Store(str(tmp_path)).append([run_row(seed=1)])
     for root in (tmp_path.as_uri(), str(tmp_path), tmp_path, f"{tmp_path}/"):
         assert list(Store(root).runs()["seed"]) == [0, 1]
-    Store(tmp_path.as_uri()).check_writable()
+    with Store(tmp_path.as_uri()).held("rgr run x"):
+        pass
     assert Store(tmp_path.as_uri()).local_path == tmp_path
     assert Store("mock://bucket/prefix").local_path is None  # pyarrow's file system in memory
 
@@ -26,11 +27,11 @@ def test_a_file_uri_names_the_same_store_as_its_path(tmp_path: Path) -> None:
 def test_object_storage_that_refuses_is_told_in_one_line() -> None:
     store = Store("mock://bucket/prefix")
     store.write_text("studies/s", "")
-    store.write_text("runs", "a file where a folder should be")
-    with pytest.raises(StoreError) as caught:
-        store.check_writable()
+    store.write_text("drivers", "a file where a folder should be")
+    with pytest.raises(StoreError) as caught, store.held("rgr run x"):
+        pass
     told = str(caught.value)
-    assert told.startswith("--out mock://bucket/prefix: cannot be written: ")
+    assert told.startswith("--out mock://bucket/prefix: cannot store drivers/")
     assert told.endswith("; give a folder or URI where files can be made")
     assert "None" not in told
 
@@ -80,7 +81,7 @@ def test_a_root_at_or_below_a_file_is_refused_in_one_line(tmp_path: Path, below:
     (tmp_path / "file").write_text("mine")
     root = tmp_path / "file" / below
     for attempt in (
-        lambda store: store.check_writable(),
+        lambda store: store.held("rgr run x").__enter__(),
         lambda store: store.append([run_row()]),
         lambda store: store.write_text("studies/s/study.yaml", "name: s"),
         lambda store: store.write_study_table("s", "thresholds", []),
@@ -89,17 +90,15 @@ def test_a_root_at_or_below_a_file_is_refused_in_one_line(tmp_path: Path, below:
             attempt(Store(root))
         told = str(caught.value)
         assert "\n" not in told
-        assert re.match(rf"--out {root}: (cannot be written|cannot store \S+): .*Not a dir", told)
+        assert re.match(rf"--out {root}: cannot store \S+: .*Not a dir", told)
     assert tree(tmp_path) == ["file"]
     assert (tmp_path / "file").read_text() == "mine"
 
 
 def test_a_folder_that_is_no_folder_is_refused_when_read(tmp_path: Path) -> None:
     (tmp_path / "runs").write_text("mine")
-    for attempt in (Store.check_writable, Store.runs):
-        with pytest.raises(StoreError) as caught:
-            attempt(Store(tmp_path))
-        assert "\n" not in str(caught.value)
+    with pytest.raises(StoreError) as caught:
+        Store(tmp_path).runs()
     told = str(caught.value)
     assert told.startswith(f"--out {tmp_path}: cannot be read: Cannot list directory")
     assert told.endswith("Not a directory")
@@ -114,7 +113,8 @@ def test_checking_leaves_nothing_that_was_not_there(tmp_path: Path, there: list[
     if "a/b/runs" in there:
         store.append([run_row()])
     before = tree(tmp_path)
-    store.check_writable()
+    with store.held("rgr run x"):
+        pass
     assert tree(tmp_path) == before
 
 

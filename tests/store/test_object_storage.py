@@ -49,7 +49,6 @@ def root(gate: Gate, server: tuple[Gate, int], request: pytest.FixtureRequest) -
 def test_a_bucket_holds_what_a_disk_would(root: str) -> None:
     store = Store(root)
     assert store.runs().empty
-    store.check_writable()
     for seed in range(3):
         store.append([run_row(seed=seed)])
     before = store.runs()
@@ -76,11 +75,7 @@ def test_a_bucket_that_refuses_everything_is_told_in_one_line(gate: Gate, root: 
     store = Store(root)
     store.append([run_row()])
     gate.refuses = 1.0
-    for fault, attempt in (
-        ("opened", lambda: Store(root)),
-        ("read", store.runs),
-        ("written", store.check_writable),
-    ):
+    for fault, attempt in (("opened", lambda: Store(root)), ("read", store.runs)):
         with pytest.raises(StoreError, match=f"^--out .*: cannot be {fault}: .*$"):
             attempt()
     with pytest.raises(StoreError, match=r"^--out .*: cannot store .*$"):

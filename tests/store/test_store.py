@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from rgr_dist.store.schema import RUNS, SCHEMA_VERSION
 from rgr_dist.store.storage import StoreError
 from rgr_dist.store.store import Store
+from rgr_dist.store.verify import set_damage_aside
 from rgr_dist.study.cell import Cell
 from tests.store.made_up_runs import CELL, failed_row, run_row, tree
 
@@ -87,7 +88,7 @@ def test_every_run_with_one_result_comes_back_once_from_any_parts(
         n_parts = len(parts(Path(folder)))
         after = content(store.runs())
         assert store.conflicting == conflicting
-        store.set_damaged_aside()
+        set_damage_aside(store)
         assert content(store.runs()) == before
         assert store.conflicting == set()
     for row in by_run(before).values():
@@ -211,15 +212,15 @@ def test_damaged_parts_are_set_aside_by_name_and_the_rest_is_an_export_again(
     tmp_path: Path,
 ) -> None:
     store = store_of(tmp_path, 0, 1, 2)
-    assert store.set_damaged_aside() == []
+    assert set_damage_aside(store) == []
     torn = parts(tmp_path)[1]
     torn.write_bytes(b"torn")
-    (told,) = store.set_damaged_aside()
+    (told,) = set_damage_aside(store)
     why = "its bytes are not those of its checksum"
     assert told == f"{torn.name}: {why}; moved to damaged/ in {tmp_path}, and trained again"
     assert (tmp_path / "damaged" / torn.name).read_bytes() == b"torn"
     assert sorted(pd.read_parquet(tmp_path / "runs")["seed"]) == [0, 2]
-    assert store.set_damaged_aside() == []
+    assert set_damage_aside(store) == []
     with pytest.raises(StoreError) as caught:
         store.set_aside("runs/gone.parquet")
     assert str(caught.value).startswith(f"--out {tmp_path}: cannot move runs/gone.parquet: ")

@@ -107,22 +107,25 @@ REFUSED = [  # what is written into a valid study, and what its one line must sa
     ("search: {heads: [1, 2.5]}", "search.heads[1]: 2.5"),
     ("search: {heads: [1, 1]}", "search.heads: [1, 1] is not valid: list each"),
     ("search: {heads: []}", "search.heads: [] is not valid: give at least one"),
-    ("search: {heads: [1, 8], max_D_K: 4}", "search.heads: 8 exceeds the largest D_K, 4"),
-    ("search: {mode: grid, heads: [8], D_K: [4, 6]}", "search.heads: 8 exceeds the largest D_K, 6"),
+    (
+        "search: {heads: [1, 8], max_D_K: 4}",
+        "search.heads: 8 is not valid with these D_K, as each needs a width of 1; give at most 4",
+    ),
+    ("search: {mode: grid, heads: [8], D_K: [4, 6]}", "as each needs a width of 1; give at most 6"),
     ("search: {mode: grid, heads: [2], D_K: [3]}", "search.heads: 2 divides none of D_K [3]"),
     (
         "search: {mode: grid, D_K: [64, 64]}",
         "search.D_K: [64, 64] is not valid: list each size once",
     ),
     ("search: {mode: grid}", "search.D_K: missing"),
-    ("search: {mode: grid, D_K: [8], heads: [1], confirm_seeds: 5}", "only for mode threshold"),
+    ("search: {mode: grid, D_K: [8], heads: [1], confirm_seeds: 5}", "not for mode grid"),
     (
         "search: {mode: grid, D_K: [8], heads: all, confirm_seeds: 0}",
         "search.heads: all; mode",
     ),
-    ("search: {D_K: [4]}", "search.D_K: only for mode grid; for a threshold give max_D_K"),
+    ("search: {D_K: [4]}", "search.D_K: not for mode threshold; leave it out"),
     ("search: {keep_heads: [3]}", "search.keep_heads: 3 is not one of heads; list it there too"),
-    ("search: {d_vo: [3]}", "search.d_vo: not for axis d_k; leave it out, or give axis: d_vo"),
+    ("search: {d_vo: [3]}", "search.d_vo: not for axis d_k; leave it out"),
     ("search: {target: 1.1}", "search.target: 1.1"),
     ("search: {target: 0}", "search.target: 0 is not valid: input should be greater than 0"),
     ("search: {target: .nan}", "search.target: NaN"),
@@ -146,7 +149,10 @@ REFUSED = [  # what is written into a valid study, and what its one line must sa
     ("training: {max_steps: [700, 700]}", "cells: m=64,d_model=16 is listed twice"),
     ("training: {schedule: warmup, warmup_steps: 0}", "training.warmup_steps: 0"),
     ("training: {warmup_steps: 500}", "training.warmup_steps: schedule constant does not use it"),
-    ("training: {schedule: warmup, max_steps: 900}", "warmup_steps: 2000 exceeds max_steps = 900"),
+    (
+        "training: {schedule: warmup, max_steps: 900}",
+        "2000 is not valid with max_steps = 900; give at most",
+    ),
     # constructions
     ("model: {construction: 6}", "model.construction: '6' is not known"),
     ("model: {construction: 6}", "valid: 1, 2, 3, 4, 5, ours"),
@@ -190,7 +196,10 @@ REFUSED = [  # what is written into a valid study, and what its one line must sa
     ("model: facts\ngraph: {family: regular, degree: 2}", f"graph: model facts {UNUSED}"),
     ("model: facts\ncontext: {length: 4}", f"context.length: model facts {UNUSED}"),
     ("model: facts\ntraining: {patience: 2}", f"training.patience: model facts {UNUSED}"),
-    ("model: facts\ntraining: {batch_size: 33}", "batch_size: 33 exceeds the 32 triples"),
+    (
+        "model: facts\ntraining: {batch_size: 33}",
+        "batch_size: 33 is not valid for facts=32,d_model=16; give at most 32",
+    ),
     ("model: facts\nsearch: {}", "search.axis: d_k is not valid for model facts; give d_vo"),
     ("model: facts\nsearch: {axis: d_vo, heads: [1, 2]}", "search.heads: not for axis d_vo"),
     (
@@ -223,8 +232,6 @@ def test_bad_studies_are_refused_in_one_line(written: str, said: str) -> None:
     assert said in message
 
 
-ENDLESS = ["a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
-ENDLESS += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 9)]
 BAD_FILES = [
     (b"name: x\ncells: [\n", "not valid YAML"),
     (b"", "a study is a mapping"),
@@ -239,11 +246,9 @@ BAD_FILES = [
     (b"name: x\nsearch: {}\nsearch: {}", "the mapping at line 1 has 'search' twice; write it once"),
     (b"a: 1\n--- \na: 1", "it holds several documents"),
     (b"cells: " + b"[" * 3000 + b"]" * 3000, "nested too deeply, more than 50 times"),
-    (b"a: &a " + b"[" * 40 + b"]" * 40 + b"\nb: " + b"[" * 40 + b"*a" + b"]" * 40, "nested too d"),
-    (b"a: &a [*a]", "line 1: *a names nothing that ends before it"),
+    (b"a: &a [1]", "line 1: the anchor a is not read here; leave it out"),
+    (b"a: [\n*a]", "line 2: the anchor a is not read here"),
     (b"m: " + b"1" * 101, f"line 1: '{'1' * 40}' is not read here; give a decimal number of at"),
-    ("\n".join(ENDLESS).encode(), "it holds more than 100,000 values, aliases written out"),
-    (b"a: &a " + b"x" * 400_000 + b"\nb: [*a, *a, *a]", "its aliases stand for more than 1,048"),
     (b"{" + b"".join(b"k%d: 1, " % i for i in range(60_000)) + b"}", "it holds more than 100,000"),
     (b"#" * 2**20 + b"#", "cannot be read: larger than 1 MiB, which RGR_LARGEST_FILE raises"),
 ]
@@ -402,7 +407,7 @@ def test_lists_of_too_many_keys_and_cells_are_refused_before_they_are_multiplied
         assert peak < 100 * 2**20
 
 
-def test_an_override_that_is_no_text_is_refused_in_one_line() -> None:
-    for override in ("search.\udcff=5", "name=\udcff"):
-        with pytest.raises(StudyError, match="not text in UTF-8"):
-            load_study("quickstart", [override])
+@pytest.mark.parametrize("override", ["search.\udcff=5", "name=\udcff"])
+def test_an_override_that_is_no_text_is_refused(override: str) -> None:
+    with pytest.raises(StudyError, match=r"^--set [^ ]+: not (valid YAML: 'utf-8'|of the form)"):
+        load_study("quickstart", [override])
