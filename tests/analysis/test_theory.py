@@ -219,6 +219,7 @@ def test_the_section_is_in_the_report_of_a_study_with_something_to_compare(
     assert "none of them is the bound" in page
     needed = page[page.index('<table id="table-all-pairs"') :]
     assert re.findall(r">([^<]+)</td></tr>", needed)[0] == "8"
+    assert ">0.9950</td>" in needed and ">0.0050</td>" in needed  # the mean, and its slack
     assert 'id="table-theory"' in page
     for name in ("theory.csv", "all-pairs.csv"):
         assert (tmp_path / "report" / name).exists()
