@@ -84,6 +84,7 @@ def _growths(rows: Sequence[Row]) -> Table:
             Column("gap", "gap", text=True),
             Column("power", "power", form="z.2f"),
             Column("95 % interval", _interval("low", "high"), "low"),
+            Column("with a cell left out", _interval("least", "most"), "least"),
             Column("cells", "cells"),
         ],
         rows=rows,

@@ -67,7 +67,7 @@ def width_scaling(fits: pd.DataFrame, best: pd.DataFrame) -> WidthScaling | None
     if cells["m"].nunique() < CELLS_OF_A_POWER:
         return None
     log_m, log_width = np.log(cells[["m", "width"]].to_numpy(dtype=np.float64)).T
-    (exponent, level), (missed, *_) = np.polyfit(log_m, log_width, 1, full=True)[:2]
+    (exponent, _), (missed, *_) = np.polyfit(log_m, log_width, 1, full=True)[:2]
     degrees = len(cells) - 2
     scatter = math.sqrt(missed / degrees)
     off = t_quantile(degrees) * scatter / (log_m.std() * math.sqrt(len(cells)))
