@@ -17,6 +17,10 @@ RANKS = (
     "2.1). Dotted: equality. A mark below it is a layer that holds a database of more rank than "
     "its logits can have, where the database’s bound is its rank."
 )
+SPLITS = (
+    "The mean over seeds of the share of facts held, with its 95 % t-interval, at every way to "
+    "split the same d_qk + d_vo. Dashed: the target."
+)
 TAU = (
     "Means over the trained layers of the search, each measured at every τ: the share of asked "
     "triples whose value has a probability of at least τ, and the largest rank of an unfolding of "
@@ -57,6 +61,41 @@ def draw_ranks(rows: Sequence[Row], arm: str) -> Figure:
         caption=RANKS,
         panels=(panel,),
         legend=(*head_keys((row[arm] for row in found), arm), equality),
+    )
+
+
+def draw_splits(cells: Mapping[str, Sequence[Row]], total: int, target: float) -> Figure:
+    """The mean score at every split of a total, a panel for each cell.
+
+    Args:
+        cells: rows of ``rgr_dist.analysis.facts.tables.by_split`` with the names of their cell.
+    """
+    ticks = tuple(Tick(d_vo, str(d_vo)) for d_vo in range(1, total, max(1, round(total / 6))))
+    x = Axis(f"d_vo, of d_qk + d_vo = {total}", 0, total, ticks, "linear")
+    panels = []
+    for rows in cells.values():
+        points = tuple(
+            Point(
+                x=row["d_vo"], y=row["mean_score"], low=row["low"], high=row["high"],
+                key=f"{row['anchor']}-{row['d_vo']}", cell=row["anchor"],
+                text=f"{row['full']}, d_qk = {row['d_qk']}, d_vo = {row['d_vo']}\n"
+                f"mean {row['mean_score']:.4f} over {row['n_seeds']} seeds",
+            )
+            for row in rows
+        )  # fmt: skip
+        joined = Line(points=tuple((point.x, point.y) for point in points), look="series")
+        level = Line(points=((0, target), (total, target)), look="target")
+        panel = Panel(
+            title=(rows[0]["short"],), x=x, y=share_axis("mean score"), lines=(level, joined),
+            points=points, height=200, cell=rows[0]["anchor"],
+        )  # fmt: skip
+        panels.append(panel)
+    return Figure(
+        name="totals",
+        title="Score against the split of a fixed total",
+        caption=SPLITS,
+        panels=tuple(panels),
+        columns=2,
     )
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from operator import itemgetter
+
 import pandas as pd
 
 from rgr_dist.analysis.facts import tables as facts
-from rgr_dist.analysis.facts.figures import draw_ranks, draw_taus
+from rgr_dist.analysis.facts.figures import draw_ranks, draw_splits, draw_taus
 from rgr_dist.analysis.facts.statements import statements
 from rgr_dist.analysis.facts.tables import rows_of_facts
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.section import Column, Section, Table, cell_column
+from rgr_dist.analysis.rows import Row, named
+from rgr_dist.theory.ranks import summed_rank_bound
 
 
 def ranks(results: StudyResults) -> Section:
@@ -20,12 +25,14 @@ def ranks(results: StudyResults) -> Section:
         Column(arm, arm),
         Column("rank of database", "rank_words", "rank_high"),
         Column("rank of logits, at most", "layer_rank_bound"),
+        Column("as a sum", _summed_bound),
         Column("D_V", "D_V"),
     ]
     table = Table(
         name="table-ranks",
         caption="The database’s rank from its unfoldings to Prop. 2.1, means over seeds; the "
-        "bound of Prop. 3.5 on the rank of the logits of a layer at the threshold.",
+        "bound of Prop. 3.5 on the rank of the logits of a layer at the threshold, as we prove it "
+        "and as the sum d_model + h d_vo |Q| that it most likely is.",
         columns=columns,
         rows=[row for row in rows if row["D_V"]],
     )
@@ -35,6 +42,44 @@ def ranks(results: StudyResults) -> Section:
         figures=(draw_ranks(rows, arm),),
         shown=(table,),
     )
+
+
+def _summed_bound(row: Row) -> int:
+    return summed_rank_bound(row["queries"], row["h"], row["d_vo"], row["d_model"])
+
+
+def splits(results: StudyResults) -> Section | None:
+    """What each way to split a fixed d_qk + d_vo holds; None for a study of no total."""
+    total, table = results.study.search.total, facts.by_split(results)
+    if total is None or table.empty:
+        return None
+    rows = named(results, table)
+    best = [max(own, key=itemgetter("mean_score")) for own in _by_cell(rows).values()]
+    told = Table(
+        name="table-totals",
+        caption=f"The split of d_qk + d_vo = {total} with the largest mean score in each cell.",
+        columns=[
+            cell_column(),
+            Column("d_qk", "d_qk"),
+            Column("d_vo", "d_vo"),
+            Column("mean", "mean_score", form=".4f"),
+        ],
+        rows=best,
+    )
+    return Section(
+        name="totals",
+        title=f"A fixed total of d_qk + d_vo = {total}",
+        figures=(draw_splits(_by_cell(rows), total, results.study.search.target),),
+        shown=(told,),
+        files={"totals": table},
+    )
+
+
+def _by_cell(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    cells: dict[str, list[Row]] = {}
+    for row in rows:
+        cells.setdefault(row["cell_id"], []).append(row)
+    return cells
 
 
 def taus(results: StudyResults) -> Section | None:
