@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Point
-from rgr_dist.analysis.drawing.points import head_keys
+from rgr_dist.analysis.drawing.points import head_keys, interval_point
 from rgr_dist.analysis.drawing.scales import Axis, Tick, log2_axis, ratio_axis, share_axis
 
 Row = Mapping[str, Any]
@@ -64,39 +64,32 @@ def draw_ranks(rows: Sequence[Row], arm: str) -> Figure:
     )
 
 
-def draw_splits(cells: Mapping[str, Sequence[Row]], total: int, target: float) -> Figure:
+def draw_splits(rows: Sequence[Row], total: int, target: float) -> Figure:
     """The mean score at every split of a total, a panel for each cell.
 
     Args:
-        cells: rows of ``rgr_dist.analysis.facts.tables.by_split`` with the names of their cell.
+        rows: of ``rgr_dist.analysis.facts.tables.by_split``, with the names of their cells.
     """
     ticks = tuple(Tick(d_vo, str(d_vo)) for d_vo in range(1, total, max(1, round(total / 6))))
     x = Axis(f"d_vo, of d_qk + d_vo = {total}", 0, total, ticks, "linear")
-    panels = []
-    for rows in cells.values():
-        points = tuple(
-            Point(
-                x=row["d_vo"], y=row["mean_score"], low=row["low"], high=row["high"],
-                key=f"{row['anchor']}-{row['d_vo']}", cell=row["anchor"],
-                text=f"{row['full']}, d_qk = {row['d_qk']}, d_vo = {row['d_vo']}\n"
-                f"mean {row['mean_score']:.4f} over {row['n_seeds']} seeds",
-            )
-            for row in rows
-        )  # fmt: skip
-        joined = Line(points=tuple((point.x, point.y) for point in points), look="series")
-        level = Line(points=((0, target), (total, target)), look="target")
-        panel = Panel(
-            title=(rows[0]["short"],), x=x, y=share_axis("mean score"), lines=(level, joined),
-            points=points, height=200, cell=rows[0]["anchor"],
-        )  # fmt: skip
-        panels.append(panel)
-    return Figure(
-        name="totals",
-        title="Score against the split of a fixed total",
-        caption=SPLITS,
-        panels=tuple(panels),
-        columns=2,
-    )
+    level = Line(points=((0, target), (total, target)), look="target")
+    points: dict[tuple[str, str], list[Point]] = {}
+    for row in rows:
+        at = f"d_qk = {row['d_qk']}, d_vo = {row['d_vo']}"
+        told = f"{row['full']}, {at}\nmean {row['mean_score']:.4f} over {row['n_seeds']} seeds"
+        key = f"{row['anchor']}-{row['d_vo']}"
+        named = row | {"text": told}
+        point = interval_point(named, row["d_vo"], "mean_score", "low", "high", key=key)
+        points.setdefault((row["anchor"], row["short"]), []).append(point)
+    panels = tuple(
+        Panel(
+            title=(name,), x=x, y=share_axis("mean score"), points=tuple(own), cell=cell,
+            lines=(level, Line(points=tuple((point.x, point.y) for point in own), look="series")),
+        )
+        for (cell, name), own in points.items()
+    )  # fmt: skip
+    title = "Score against the split of a fixed total"
+    return Figure(name="totals", title=title, caption=SPLITS, panels=panels, columns=2)
 
 
 def draw_taus(rows: Sequence[Row], rank_of_logits: float) -> Figure:

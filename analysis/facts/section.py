@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from operator import itemgetter
-
 import pandas as pd
 
 from rgr_dist.analysis.facts import tables as facts
@@ -13,8 +10,11 @@ from rgr_dist.analysis.facts.statements import statements
 from rgr_dist.analysis.facts.tables import rows_of_facts
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.section import Column, Section, Table, cell_column
-from rgr_dist.analysis.rows import Row, named
+from rgr_dist.analysis.rows import named
 from rgr_dist.theory.ranks import summed_rank_bound
+
+SIZES = ("queries", "h", "d_vo", "d_model")
+"""Keys of the sizes that Prop. 3.5 as a sum is made of."""
 
 
 def ranks(results: StudyResults) -> Section:
@@ -25,7 +25,7 @@ def ranks(results: StudyResults) -> Section:
         Column(arm, arm),
         Column("rank of database", "rank_words", "rank_high"),
         Column("rank of logits, at most", "layer_rank_bound"),
-        Column("as a sum", _summed_bound),
+        Column("as a sum", lambda row: summed_rank_bound(*(row[size] for size in SIZES))),
         Column("D_V", "D_V"),
     ]
     table = Table(
@@ -44,42 +44,14 @@ def ranks(results: StudyResults) -> Section:
     )
 
 
-def _summed_bound(row: Row) -> int:
-    return summed_rank_bound(row["queries"], row["h"], row["d_vo"], row["d_model"])
-
-
 def splits(results: StudyResults) -> Section | None:
     """What each way to split a fixed d_qk + d_vo holds; None for a study of no total."""
-    total, table = results.study.search.total, facts.by_split(results)
+    total, table = results.study.search.per.total, facts.by_split(results)
     if total is None or table.empty:
         return None
-    rows = named(results, table)
-    best = [max(own, key=itemgetter("mean_score")) for own in _by_cell(rows).values()]
-    told = Table(
-        name="table-totals",
-        caption=f"The split of d_qk + d_vo = {total} with the largest mean score in each cell.",
-        columns=[
-            cell_column(),
-            Column("d_qk", "d_qk"),
-            Column("d_vo", "d_vo"),
-            Column("mean", "mean_score", form=".4f"),
-        ],
-        rows=best,
-    )
-    return Section(
-        name="totals",
-        title=f"A fixed total of d_qk + d_vo = {total}",
-        figures=(draw_splits(_by_cell(rows), total, results.study.search.target),),
-        shown=(told,),
-        files={"totals": table},
-    )
-
-
-def _by_cell(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    cells: dict[str, list[Row]] = {}
-    for row in rows:
-        cells.setdefault(row["cell_id"], []).append(row)
-    return cells
+    figure = draw_splits(named(results, table), total, results.study.search.target)
+    title = f"A fixed total of d_qk + d_vo = {total}"
+    return Section(name="totals", title=title, figures=(figure,), files={"totals": table})
 
 
 def taus(results: StudyResults) -> Section | None:

@@ -42,7 +42,7 @@ def read(store: str, study: str) -> None:
     results = open_results(loaded, Store(store))
     cells = {cell.cell_id: cell for cell in loaded.cells}
     rows = rows_of_facts(results)
-    splits = by_split(results) if loaded.search.total else None
+    splits = by_split(results) if loaded.search.per.total else None
     kept = {
         "study": study,
         "runs": len(results.runs),
@@ -73,14 +73,12 @@ RANKS = FOLDER / "facts.ranks.json"
 """What ``rgr bounds --database … --cp 0.01`` printed of databases of 200 facts, and of more."""
 ASKED = (
     "function --keys 50 --queries 4 --values 32",
-    "function --keys 25 --queries 8 --values 32",
-    "partial --share 0.5 --keys 50 --queries 8 --values 32",
     "predicates --per-query 4 --keys 25 --queries 8 --values 32",
     "low-rank --rank 16 --keys 25 --queries 8 --values 32",
     *(
         f"predicates --per-query {each} --keys {keys} --queries 4 --values 16"
-        for each in (2, 4, 8)
         for keys in (50, 500, 5000)
+        for each in (2, 4, 8)
     ),
 )
 
@@ -143,7 +141,8 @@ def _named(row: Record) -> str:
         "predicates": f"{row.get('per_query')} values to a query",
         "low-rank": f"tensor rank {row.get('rank')}",
     }[row["family"]]
-    return f"{row['facts']:,} facts, {row['queries']} queries, {how}"
+    queries = "1 query" if row["queries"] == 1 else f"{row['queries']} queries"
+    return f"{row['facts']:,} facts, {queries}, {how}"
 
 
 def _width(row: Record) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from rgr_dist.study.from_yaml import load_study
 from rgr_dist.study.study import Study
 from tables.markdown import table
-from tables.results import FOLDER
+from tables.results import FOLDER, printed
 
 STUDY = "winners"
 CHANGES = ("name=winners", "search.transition_seeds=100", "search.transition_window=0")
@@ -27,34 +27,34 @@ def study() -> Study:
 
 
 def read(store: str) -> None:
-    """Keep the mean scores at each threshold that has more seeds than chose and confirmed it.
+    """Keep the mean scores at each threshold of ``base-grid`` that has seeds beside its own.
 
     Raises:
         StudyError, StoreError: the store cannot be read.
     """
-    from rgr_dist.analysis.load import open_results
-    from rgr_dist.analysis.thresholds.best import best_of
+    from rgr_dist.planning.portfolio import stored_runs
     from rgr_dist.store.store import Store
 
-    results = open_results(study(), Store(store))
-    stars = best_of(results).set_index("cell_id")["h_star"].to_dict()
-    by_probe = dict(list(results.runs.groupby(["cell_id", "h", "d_k"])))
+    runs = stored_runs(study(), Store(store))
+    by_probe = dict(list(runs.groupby(["m", "d_model", "h", "d_k"])))
+    found = printed("base-grid", "thresholds")
+    stars = {(row["m"], row["d_model"]): row["h_star"] for row in found["best"]}
     rows = []
-    for row in results.thresholds.query("status == 'found'").to_dict("records"):
-        runs = by_probe[row["cell_id"], row["h"], row["d_k"]]
-        scores = runs.set_index("seed")["score"].sort_index()
-        fresh = scores[scores.index >= CONFIRMED]
-        if fresh.empty:
+    for row in found["thresholds"]:
+        sizes = {name: row[name] for name in ("m", "d_model", "h", "d_k")}
+        own = by_probe.get(tuple(sizes.values()))
+        if row["status"] != "found" or own is None or own["seed"].max() < CONFIRMED:
             continue
+        scores = own.set_index("seed")["score"].sort_index()
+        fresh = scores[scores.index >= CONFIRMED]
         means = {
             "chosen_on": scores[scores.index < CHOSEN].mean(),
             "next": scores[(scores.index >= CHOSEN) & (scores.index < CONFIRMED)].mean(),
             "fresh": fresh.mean(),
             "error": fresh.std() / len(fresh) ** 0.5,
         }
-        sizes = {name: int(row[name]) for name in ("m", "d_model", "h", "d_k")}
-        best = stars[row["cell_id"]] == row["h"]
-        rows.append({**sizes, "best": bool(best), "n_fresh": len(fresh), **means})
+        best = stars[row["m"], row["d_model"]] == row["h"]
+        rows.append({**sizes, "best": best, "n_fresh": len(fresh), **means})
     kept = {"command": f"rgr run base-grid --set {' --set '.join(CHANGES)}", "rows": rows}
     PATH.write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
 

@@ -117,7 +117,7 @@ class Search(Spec):
         """The settings to search: head counts, or what ``per`` lists."""
         if self.axis == "d_k":
             return self.heads
-        if self.total:
+        if self.per.total:
             return self.widths
         return self.per.h if self.sizes.arm == "h" else self.per.d_qk
 
@@ -133,16 +133,11 @@ class Search(Spec):
     @property
     def widths(self) -> tuple[int, ...]:
         """The listed widths of mode grid: D_K, or d_vo, which may be every way to split a total."""
-        return self.D_K or self.d_vo or (tuple(range(1, self.total)) if self.total else ())
-
-    @property
-    def total(self) -> int | None:
-        """The d_qk + d_vo that mode grid splits, if it does."""
-        return self.per.total
+        return self.D_K or self.d_vo or tuple(range(1, self.per.total or 1))
 
     def listed(self, d_qk: int) -> tuple[int, ...]:
         """The listed d_vo of a d_qk in mode grid."""
-        return (self.total - d_qk,) if self.total else self.widths
+        return (self.per.total - d_qk,) if self.per.total else self.widths
 
     def written(self) -> dict[str, Any]:
         """Its keys as a study file has them: those of its axis, with every default."""
@@ -177,7 +172,7 @@ class Search(Spec):
         self.leaves_out(others, f"not for axis {self.axis}")
         of_other_mode = [widths] if self.mode == "threshold" else OF_THRESHOLDS
         self.leaves_out(of_other_mode, f"not for mode {self.mode}")
-        if self.total and (self.mode == "threshold" or self.d_vo):
+        if self.per.total and (self.mode == "threshold" or self.d_vo):
             raise ValueError("per.total: only for mode grid, and d_vo follows from it")
         if self.mode == "grid" and not self.widths:
             raise ValueError(f"{widths}: missing; mode grid needs a list of widths")

@@ -203,4 +203,3 @@ def test_every_split_of_a_total_has_its_mean() -> None:
     (panel,) = section.figures[0].panels
     assert [point.x for point in panel.points] == [1, 2, 3]
     assert [point.y for point in panel.points] == pytest.approx([0.6, 0.9, 0.2])
-    assert [row["d_vo"] for row in section.shown[0].rows] == [2]
