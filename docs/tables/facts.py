@@ -149,7 +149,7 @@ def _width(row: Record) -> str:
     return str(row["d_vo"]) if row["status"] == "found" else STATUS[row["status"]]
 
 
-STATUS = {"censored": "none", "inconsistent": "unclear"}
+STATUS = {"censored": "none", "inconsistent": "unclear", "open": "not finished"}
 
 
 def _rank(rows: Sequence[Record]) -> str:
