@@ -78,7 +78,7 @@ def draw_splits(rows: Sequence[Row], total: int, target: float) -> Figure:
         at = f"d_qk = {row['d_qk']}, d_vo = {row['d_vo']}"
         told = f"{row['full']}, {at}\nmean {row['mean_score']:.4f} over {row['n_seeds']} seeds"
         key = f"{row['anchor']}-{row['d_vo']}"
-        named = row | {"text": told}
+        named = {**row, "text": told}
         point = interval_point(named, row["d_vo"], "mean_score", "low", "high", key=key)
         points.setdefault((row["anchor"], row["short"]), []).append(point)
     panels = tuple(
