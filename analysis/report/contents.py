@@ -35,6 +35,7 @@ CONTENTS: tuple[tuple[Make, tuple[str, ...]], ...] = (
     (laws.which_law, D_K),
     (theory.section, D_K),
     (agreement.section, D_K),
+    (facts.splits, D_V),
     (facts.ranks, D_V),
     (facts.taus, D_V),
     (facts.said, D_V),

@@ -84,6 +84,7 @@ def _growths(rows: Sequence[Row]) -> Table:
             Column("gap", "gap", text=True),
             Column("power", "power", form="z.2f"),
             Column("95 % interval", _interval("low", "high"), "low"),
+            Column("with a cell left out", _interval("least", "most"), "least"),
             Column("cells", "cells"),
         ],
         rows=rows,
@@ -172,6 +173,7 @@ def _rounded(results: StudyResults, means: pd.DataFrame) -> Table:
     integers = means[means["precision"] != UNROUNDED].sort_values("bits", ascending=False)
     scores = means.pivot(index="cell_id", columns="precision", values="mean_score")
     needed = bits_needed(means).merge(scores.reset_index(), on="cell_id")
+    needed["slack"] = needed["mean_score"] - results.study.search.target
 
     def bits(row: Row) -> str | None:
         at_most = "" if row["tried_below"] is not None else "≤ "
@@ -183,7 +185,8 @@ def _rounded(results: StudyResults, means: pd.DataFrame) -> Table:
             "The runs at each threshold, trained again: how many are right on all pairs, and the "
             "mean test F1 with W_Q and W_K rounded before the test. Bits: the fewest of an integer "
             "parameter with which the mean still reaches the target, and does with every larger "
-            "number that was tried."
+            "number that was tried. They depend on the slack, by which the mean is above the "
+            "target before rounding."
         ),
         columns=[
             cell_column(),
@@ -192,6 +195,7 @@ def _rounded(results: StudyResults, means: pd.DataFrame) -> Table:
             Column("exact", _exact("seeds"), _share("seeds")),
             Column("F1 on all pairs", "mean_f1", form="z.3f"),
             Column("mean test F1", "mean_score", form="z.4f"),
+            Column("slack", "slack", form="z.4f"),
             *(Column(name, name, form=".4f") for name in integers["precision"].unique()),
             Column("bits needed", bits, "bits"),
         ],

@@ -22,6 +22,8 @@ PATH = Path(__file__).parent.parent / "results" / f"{STUDY}.training-time.json"
 """The tables ``gains`` and ``limits`` of the study's report, and what it trained."""
 TABLE_2 = 20_000
 """Step limit of the paper's Table 2, but for m = 256 and 512 at d_model = 16."""
+ELSEWHERE = (512, 16)
+"""Where an independent program finds the largest limit's D_K* within Table 2's limit already."""
 ADVANTAGE = {
     "stays": "stays",
     "shrinks": "shrinks",
@@ -149,8 +151,12 @@ def _ends() -> list[tuple[Record, Record]]:
 
 
 def falls() -> str:
-    """``14 to 46 %``: by how much D_K* is lower at the largest limit, each over ten seeds."""
-    shares = [100 * (1 - last["D_K"] / first["D_K_first"]) for first, last in _ends()]
+    """``14 to 46 %``: by how much D_K* is lower at the largest limit, each over ten seeds.
+
+    Without ``ELSEWHERE``.
+    """
+    ends = [(first, last) for first, last in _ends() if (last["m"], last["d_model"]) != ELSEWHERE]
+    shares = [100 * (1 - last["D_K"] / first["D_K_first"]) for first, last in ends]
     return f"{min(shares):.0f} to {max(shares):.0f} %"
 
 

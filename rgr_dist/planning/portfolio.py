@@ -86,7 +86,7 @@ def _axes(cell: Cell, search: Search) -> Mapping[int, Sequence[int]]:
     listed = () if search.arms == "all" else search.arms
     if search.axis == "d_vo":
         every = range(1, (search.max_d_vo or cell.d_model) + 1)
-        return dict.fromkeys(listed, sorted(search.widths) or every)
+        return {arm: sorted(search.listed(arm)) or every for arm in listed}
     if search.mode == "grid":
         return {h: sorted(D // h for D in search.widths if D % h == 0) for h in listed}
     default = 4 * capacity_scale(cell.m, cell.d_model, cell.n_edges)

@@ -30,10 +30,14 @@ class Settings(Spec):
     Attributes:
         d_qk: key width of a head, d_head,qk.
         h: heads.
+        total: d_qk + d_vo of a head: mode grid then tries every way to split it. For one h.
     """
+
+    later: ClassVar[frozenset[str]] = frozenset({"total"})
 
     d_qk: Annotated[Sizes, Listed] = (8,)
     h: Annotated[Sizes, Listed] = (1,)
+    total: Annotated[Count, Field(ge=2, le=1000)] | None = None
 
     @model_validator(mode="after")
     def _one_list(self) -> Self:
@@ -41,6 +45,8 @@ class Settings(Spec):
             raise ValueError(
                 "h: a list beside that of d_qk; list the sizes of one, and give the other a number"
             )
+        if self.total and (len(self.h) > 1 or self.d_qk != (8,)):
+            raise ValueError("total: with one h, and without d_qk, which is what d_vo leaves of it")
         return self
 
 
@@ -111,6 +117,8 @@ class Search(Spec):
         """The settings to search: head counts, or what ``per`` lists."""
         if self.axis == "d_k":
             return self.heads
+        if self.per.total:
+            return self.widths
         return self.per.h if self.sizes.arm == "h" else self.per.d_qk
 
     @property
@@ -124,8 +132,12 @@ class Search(Spec):
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """The listed widths of mode grid: D_K, or d_vo."""
-        return self.D_K or self.d_vo or ()
+        """The listed widths of mode grid: D_K, or d_vo, which may be every way to split a total."""
+        return self.D_K or self.d_vo or tuple(range(1, self.per.total or 1))
+
+    def listed(self, d_qk: int) -> tuple[int, ...]:
+        """The listed d_vo of a d_qk in mode grid."""
+        return (self.per.total - d_qk,) if self.per.total else self.widths
 
     def written(self) -> dict[str, Any]:
         """Its keys as a study file has them: those of its axis, with every default."""
@@ -160,6 +172,8 @@ class Search(Spec):
         self.leaves_out(others, f"not for axis {self.axis}")
         of_other_mode = [widths] if self.mode == "threshold" else OF_THRESHOLDS
         self.leaves_out(of_other_mode, f"not for mode {self.mode}")
+        if self.per.total and (self.mode == "threshold" or self.d_vo):
+            raise ValueError("per.total: only for mode grid, and d_vo follows from it")
         if self.mode == "grid" and not self.widths:
             raise ValueError(f"{widths}: missing; mode grid needs a list of widths")
         return self

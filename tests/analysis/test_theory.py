@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.report.publish import report, write_report
@@ -106,6 +107,10 @@ def test_growth_has_the_interval_of_students_t() -> None:
     assert [fit[name] for name in ("power", "low", "high")] == pytest.approx(
         [1, 1 - half, 1 + half]
     )
+    logs = np.log(x), np.log(x) + off
+    without = ([np.delete(log, i) for log in logs] for i in range(4))
+    powers = [stats.linregress(*three).slope for three in without]
+    assert (fit["least"], fit["most"]) == pytest.approx((min(powers), max(powers)))
     assert growths(frame.assign(compression=2.0, **empty)).empty
     assert growths(frame.assign(**empty).head(2)).empty
 
@@ -219,6 +224,7 @@ def test_the_section_is_in_the_report_of_a_study_with_something_to_compare(
     assert "none of them is the bound" in page
     needed = page[page.index('<table id="table-all-pairs"') :]
     assert re.findall(r">([^<]+)</td></tr>", needed)[0] == "8"
+    assert {"0.9950", "0.0050"} <= set(re.findall(r">([^<]+)</td>", needed))  # mean and slack
     assert 'id="table-theory"' in page
     for name in ("theory.csv", "all-pairs.csv"):
         assert (tmp_path / "report" / name).exists()
