@@ -21,6 +21,7 @@ from tables import (
     coverage,
     keys,
     notebook,
+    phases,
     pictures,
     results,
     search,
@@ -40,6 +41,7 @@ PIECES: dict[str, Callable[[], str]] = {
     **startup.PIECES,
     **training_time.PIECES,
     **coverage.PIECES,
+    **phases.PIECES,
 }
 """The text of each piece, by its name."""
 
@@ -77,6 +79,8 @@ def main(arguments: list[str]) -> None:
             training_time.read(store)
         elif study in coverage.STUDIES:
             coverage.read(store, study)
+        elif study == phases.STUDY:
+            phases.read(store)
         else:
             results.read(store, study)
         if study == pictures.STUDY:
@@ -85,6 +89,7 @@ def main(arguments: list[str]) -> None:
         notebook.write()
     elif arguments:
         raise SystemExit(__doc__)
+    phases.FIGURE.write_bytes(phases.figure())
     for page in pages():
         page.write_text(rewritten(page.read_text("utf-8")), "utf-8")
 

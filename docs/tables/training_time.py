@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from itertools import groupby
@@ -11,11 +12,12 @@ from typing import Any
 
 import pandas as pd
 
+from rgr_dist.analysis.laws.fits import lack_of_fit
 from rgr_dist.analysis.laws.scaling_laws import power_law
 from rgr_dist.analysis.wording import MISSING, with_range
 from rgr_dist.paper import capacity_scale, is_narrow
 from tables.markdown import table
-from tables.results import printed
+from tables.results import printed, unexplained
 
 STUDY = "budget"
 PATH = Path(__file__).parent.parent / "results" / f"{STUDY}.training-time.json"
@@ -159,25 +161,41 @@ def apart() -> str:
     return NUMBERS[sum(last["D_K_high"] < first["D_K_low"] for first, last in _ends())]
 
 
-def power(wide: bool) -> str:
-    """``1.16 [0.97 to 1.34]``: the power of m log₂ m / d_model by which D_K* grows at the end.
+def _at_the_end(wide: bool) -> pd.DataFrame:
+    """The cells at the largest limit, as laws are fitted to them.
+
+    ``seed_sd`` is of App. A.2's interval, read as 1.96 standard deviations to both sides.
 
     Args:
         wide: leave out d_model = 16 with m > 64, which the theorems exclude.
     """
     last = [rows[-1] for _, rows in _cells()]
-    cells = pd.DataFrame(
+    return pd.DataFrame(
         {
             "status": "found",
             "scale": capacity_scale(row["m"], row["d_model"]),
             "D_K_fails": row["D_K"] - row["h_star"],
             "D_K_passes": row["D_K"],
+            "resolution": math.log(row["D_K"] / (row["D_K"] - row["h_star"])) / math.sqrt(12),
+            "seed_sd": math.log(row["D_K_high"] / row["D_K_low"]) / (2 * 1.96),
+            "residual": 0.0,  # known: the test makes its own
         }
         for row in last
         if not (wide and is_narrow(row["m"], row["d_model"]))
     )
-    law = power_law("", ("D_K*", "scale"), "", cells, "scale", ("D_K_fails", "D_K_passes"))
+
+
+def power(wide: bool) -> str:
+    """``1.16 [0.97 to 1.34]``: the power of m log₂ m / d_model by which D_K* grows at the end."""
+    ends = ("D_K_fails", "D_K_passes")
+    law = power_law("", ("D_K*", "scale"), "", _at_the_end(wide), "scale", ends)
     return f"{law.exponent:.2f} [{law.exponent_low:.2f} to {law.exponent_high:.2f}]"
+
+
+def misfit(wide: bool) -> str:
+    """How far the cells lie from their power law at the end, and what of it is explained."""
+    test = next(one for one in lack_of_fit(_at_the_end(wide)) if one.law == "D_K_power")
+    return unexplained(test.scatter, test.noise, test.p_value)
 
 
 def number(name: str, per: int = 1) -> str:
@@ -192,6 +210,8 @@ PIECES: dict[str, Callable[[], str]] = {
     "budget apart": apart,
     "budget power": partial(power, wide=False),
     "budget power-wide": partial(power, wide=True),
+    "budget misfit": partial(misfit, wide=False),
+    "budget misfit-wide": partial(misfit, wide=True),
     "budget runs": partial(number, "runs"),
     "budget rows": partial(number, "rows"),
     "budget steps": partial(number, "steps", 1_000_000),
