@@ -63,7 +63,7 @@ def one_head() -> str:
         f"{_kept()['limits'][0]:,} steps and at {count['slow']} more within "
         f"{_kept()['limits'][-1]:,}, all with $m \\ln m / d_\\text{{model}}^2$ of at most "
         f"{trained:.2f}; at {count['impossible']}, from {proved:.2f} on, no weights of one head "
-        "are right on all pairs, which is proved for each of five draws"
+        f"are right on all pairs, proved for each of {found['impossible'][0]['draws']} draws"
     )
 
 

@@ -89,17 +89,18 @@ def power(study: str) -> str:
 
 def powers(study: str) -> str:
     """The power of the capacity scale by which D_K* grows, of each protocol and step limit."""
+    laws = [law for law in printed(study, "fit")["laws"] if law["name"].startswith("D_K_power")]
+    laws = [law for law in laws if not law["name"].endswith("_wide")]
+    limited = [law for law in laws if law["max_steps"]]
     rows = []
-    for law in printed(study, "fit")["laws"]:
-        if law["name"].startswith("D_K_power_") and law["max_steps"]:
-            rate = (law["protocol"] or "learning_rate = 0.001").partition(" = ")[2]
-            low, high = law["exponent_low"], law["exponent_high"]
-            power = f"{law['exponent']:.2f} [{low:.2f} to {high:.2f}]"
-            cells = f"{law['n']}" + f", {law['n_censored']} censored" * (law["n_censored"] > 0)
-            rows.append([rate, law["max_steps"], power, f"{law['scatter']:.2f}", cells])
-    rows.sort(key=lambda row: (row[1], float(row[0])))
-    header = ["learning rate", "step limit", "power of m log₂ m / d_model", "scatter", "cells"]
-    return table(header, [[rate, f"{steps:,}", *more] for rate, steps, *more in rows])
+    for law in limited or laws:
+        rate = (law["protocol"] or "learning_rate = 0.001").partition(" = ")[2]
+        power = f"{law['exponent']:.2f} [{law['exponent_low']:.2f} to {law['exponent_high']:.2f}]"
+        rows.append(
+            [float(rate), law["max_steps"] or 20_000, power, f"{100 * law['scatter']:.0f} %"]
+        )
+    header = ["learning rate", "step limit", "power", "scatter about it"]
+    return table(header, [[f"{rate:g}", f"{T:,}", *more] for rate, T, *more in sorted(rows)])
 
 
 def every_head(study: str) -> str:
@@ -114,7 +115,7 @@ def every_head(study: str) -> str:
                 f"{with_range(row['D_K'], row['D_K_low'], row['D_K_high'])}",
                 with_range(row["h_star"], row["h_low"], row["h_high"]),
                 f"{with_range(two['D_K'], two['D_K_low'], two['D_K_high'])}, h = {two['h_star']}",
-                f"{1 - row['D_K'] / two['D_K']:.0%}",
+                f"{100 * (1 - row['D_K'] / two['D_K']):.0f} %",
             ]
         )
     header = ["cell", "D_K* over every head count", "h*, and those not told apart from it"]
@@ -124,16 +125,13 @@ def every_head(study: str) -> str:
 def misfit(study: str) -> str:
     """How far the cells lie from their power law, and what of it is explained."""
     test = next(one for one in printed(study, "fit")["lack_of_fit"] if one["law"] == "D_K_power")
-    return unexplained(test["scatter"], test["noise"], test["p_value"])
+    far = unexplained(test["scatter"], test["p_value"])
+    return f"{far}, of which seeds and the resolution of $d_k$ explain {100 * test['noise']:.0f} %"
 
 
-def unexplained(scatter: float, noise: float, p_value: float) -> str:
-    """``23 %, of which seeds and the resolution of $d_k$ explain 6 % ($p \\approx 10^{-31}$)``."""
-    power = round(math.log10(p_value))
-    return (
-        f"{100 * scatter:.0f} %, of which seeds and the resolution of $d_k$ explain "
-        f"{100 * noise:.0f} % ($p \\approx 10^{{{power}}}$)"
-    )
+def unexplained(scatter: float, p_value: float) -> str:
+    """``23 % ($p \\approx 10^{-31}$)``: a scatter, and how likely no more than noise gives it."""
+    return f"{100 * scatter:.0f} % ($p \\approx 10^{{{round(math.log10(p_value))}}}$)"
 
 
 def slope(study: str, name: str) -> str:
