@@ -124,8 +124,8 @@ def headline(results: StudyResults) -> str:
     """How many sizes are of each phase, for every head count."""
     table = phases(results)
     found = [
-        f"for {plural(int(h), 'head')} {_counts(own['phase'].tolist())}"
-        for h, own in table.groupby("h")
+        f"for {plural(h, 'head')} {_counts(table.loc[table['h'] == h, 'phase'].tolist())}"
+        for h in sorted(set(table["h"].tolist()))
     ]
     sizes = plural(len(table) // len(found), "size")
     return f"Of {sizes} of graph, and heads as wide as d_model: {'; '.join(found)}."

@@ -196,8 +196,8 @@ def misfits() -> str:
     """How far the wide cells, and all of them, lie from their power laws at the end."""
     tests = [lack_of_fit(_at(-1, wide))[0] for wide in (True, False)]
     ours, every = (unexplained(test.scatter, test.p_value) for test in tests)
-    noise = max(test.noise for test in tests)
-    return f"{ours} and {every}, of which seeds and the resolution of $d_k$ explain {100 * noise:.0f} %"
+    noise = 100 * max(test.noise for test in tests)
+    return f"{ours} and {every}, of which seeds and the resolution of $d_k$ explain {noise:.0f} %"
 
 
 def powers() -> str:

@@ -159,8 +159,8 @@ class Search(Spec):
     def _suits_its_axis_and_mode(self) -> Self:
         others, widths = (OF_D_VO, "D_K") if self.axis == "d_k" else (OF_D_K, "d_vo")
         self.leaves_out(others, f"not for axis {self.axis}")
-        of_other_mode = () if self.mode == "threshold" else OF_THRESHOLDS
-        of_other_mode += () if self.mode == "grid" else (widths,)
+        of_other_mode = [] if self.mode == "threshold" else [*OF_THRESHOLDS]
+        of_other_mode += [] if self.mode == "grid" else [widths]
         self.leaves_out(of_other_mode, f"not for mode {self.mode}")
         if self.mode == "grid" and not self.widths:
             raise ValueError(f"{widths}: missing; mode grid needs a list of widths")
