@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from rgr_dist.analysis.laws.fits import lack_of_fit
-from rgr_dist.analysis.laws.scaling_laws import power_law
+from rgr_dist.analysis.laws.scaling_laws import Law, power_law
 from rgr_dist.analysis.wording import MISSING, with_range
 from rgr_dist.paper import capacity_scale, is_narrow
 from tables.markdown import table
@@ -185,10 +185,14 @@ def _at(limit: int, wide: bool) -> pd.DataFrame:
     )
 
 
+def _law(limit: int, wide: bool) -> Law:
+    ends = ("D_K_fails", "D_K_passes")
+    return power_law("", ("D_K*", "scale"), "", _at(limit, wide), "scale", ends)
+
+
 def power(wide: bool, limit: int = -1) -> str:
     """``1.16 [0.97 to 1.34]``: the power of m log₂ m / d_model by which D_K* grows at the end."""
-    ends = ("D_K_fails", "D_K_passes")
-    law = power_law("", ("D_K*", "scale"), "", _at(limit, wide), "scale", ends)
+    law = _law(limit, wide)
     return f"{law.exponent:.2f} [{law.exponent_low:.2f} to {law.exponent_high:.2f}]"
 
 
@@ -207,10 +211,9 @@ def powers() -> str:
     for i, limit in enumerate(limits):
         own = _at(i, wide=True)
         if len(own) == cells:
-            test = lack_of_fit(own)[0]
-            far = unexplained(test.scatter, test.p_value)
+            far = unexplained(_law(i, wide=True).scatter or 0.0, lack_of_fit(own)[0].p_value)
             rows.append([f"{limit:,}", power(True, i), far])
-    return table(["step limit", "power", "scatter about it"], rows)
+    return table(["step limit", "power", "scatter about it (lack of fit)"], rows)
 
 
 def number(name: str, per: int = 1) -> str:
