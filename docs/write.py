@@ -23,6 +23,7 @@ from tables import (
     facts,
     keys,
     notebook,
+    phases,
     pictures,
     results,
     search,
@@ -45,6 +46,7 @@ PIECES: dict[str, Callable[[], str]] = {
     **coverage.PIECES,
     **facts.PIECES,
     **winners.PIECES,
+    **phases.PIECES,
 }
 """The text of each piece, by its name."""
 
@@ -88,6 +90,8 @@ def main(arguments: list[str]) -> None:
             facts.read(store, study)
         elif study == winners.STUDY:
             winners.read(store)
+        elif study == phases.STUDY:
+            phases.read(store)
         else:
             results.read(store, study)
         if study == pictures.STUDY:
@@ -96,6 +100,7 @@ def main(arguments: list[str]) -> None:
         notebook.write()
     elif arguments:
         raise SystemExit(__doc__)
+    phases.FIGURE.write_bytes(phases.figure())
     for page in pages():
         page.write_text(rewritten(page.read_text("utf-8")), "utf-8")
 

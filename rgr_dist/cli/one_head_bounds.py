@@ -29,7 +29,8 @@ def one_head_rows(cell: Cell, draws: int, save: Path | None) -> list[dict[str, A
         UserError: it would not fit in memory, or the file cannot be written.
     """
     from rgr_dist.planning.memory import machine_memory
-    from rgr_dist.theory.draws import problem_of, tracked
+    from rgr_dist.theory.construct import problem_of
+    from rgr_dist.theory.draws import tracked
     from rgr_dist.theory.one_head import decide, memory
 
     needed, available = memory(cell.m, cell.d_model), machine_memory()

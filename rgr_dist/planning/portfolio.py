@@ -66,7 +66,7 @@ def plan_cell(
         guess_arm=guess.h,
         cost=None if search.sizes.arm == "h" else search.sizes.width,  # None: arm × value
         spread=guess.spread,
-        keep_within=None if grid else search.keep_within,  # a grid is measured, not pruned
+        keep_within=search.keep_within if search.mode == "threshold" else None,  # else measured
         intervals=search.intervals,
         every_value=grid,
         every_arm=search.arms == "all",
@@ -84,6 +84,8 @@ def _axes(cell: Cell, search: Search) -> Mapping[int, Sequence[int]]:
     Alternating projections give heads wider than d_model nothing but zeros, so none is tried.
     """
     listed = () if search.arms == "all" else search.arms
+    if search.mode == "widest":
+        return {arm: [cell.d_model] for arm in listed}
     if search.axis == "d_vo":
         every = range(1, (search.max_d_vo or cell.d_model) + 1)
         return {arm: sorted(search.listed(arm)) or every for arm in listed}

@@ -178,7 +178,7 @@ class _Expansion:
             self._problems(item, places),
             item.d_model,
             self._graphs(item, places),
-            _each(training, ["max_steps"]),
+            _each(training, ["learning_rate", "max_steps"]),
         )
         _check_number(math.prod(map(len, lists)))
         return [

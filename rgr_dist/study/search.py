@@ -14,7 +14,7 @@ OF_D_K = ("heads", "max_D_K", "D_K", "keep_heads")
 OF_D_VO = ("per", "max_d_vo", "d_vo")
 """Keys of a search on axis d_vo alone."""
 OF_THRESHOLDS = ("max_D_K", "max_d_vo", "confirm_seeds", "keep_heads", "transition_seeds")
-"""Keys that mode grid has no use for."""
+"""Keys that the other modes have no use for."""
 CONFIRM_SEEDS = 20
 """Fresh seeds that confirm a winner where every head is searched."""
 RULES: dict[str, dict[str, Any]] = {
@@ -64,7 +64,8 @@ class Search(Spec):
             the best head alone.
         mode: ``threshold`` finds the smallest passing d_k of each head count; ``grid`` trains every
             listed D_K that the head count divides: a threshold is then the smallest listed one that
-            passes, and fails at the next listed one below.
+            passes, and fails at the next listed one below. ``widest`` tries one width of each head
+            count, d_k = d_model, beyond which a head gains nothing: whether it passes at all.
         heads: head counts to search. ``all`` searches every integer and confirms its winners; heads
             that may be equally wide go by their largest: if that fails, so do fewer heads of its
             width, which are a part of it.
@@ -92,7 +93,7 @@ class Search(Spec):
 
     later: ClassVar[frozenset[str]] = frozenset({"axis", "per", "max_d_vo", "d_vo", "rule"})
 
-    mode: Literal["threshold", "grid"] = "threshold"
+    mode: Literal["threshold", "grid", "widest"] = "threshold"
     axis: Literal["d_k", "d_vo"] = "d_k"
     rule: Literal["paper", "confirmed"] | None = None
     per: Settings = Settings()
@@ -170,7 +171,8 @@ class Search(Spec):
     def _suits_its_axis_and_mode(self) -> Self:
         others, widths = (OF_D_VO, "D_K") if self.axis == "d_k" else (OF_D_K, "d_vo")
         self.leaves_out(others, f"not for axis {self.axis}")
-        of_other_mode = [widths] if self.mode == "threshold" else OF_THRESHOLDS
+        of_other_mode = [] if self.mode == "threshold" else [*OF_THRESHOLDS]
+        of_other_mode += [] if self.mode == "grid" else [widths]
         self.leaves_out(of_other_mode, f"not for mode {self.mode}")
         if self.per.total and (self.mode == "threshold" or self.d_vo):
             raise ValueError("per.total: only for mode grid, and d_vo follows from it")
@@ -184,8 +186,10 @@ class Search(Spec):
         if unknown:
             raise ValueError(f"keep_heads: {unknown[0]} is not one of heads; list it there too")
         if self.heads == "all":
-            if self.mode == "grid":
-                raise ValueError("heads: all; mode grid needs a list of heads, such as [1, 2, 4]")
+            if self.mode != "threshold":
+                raise ValueError(
+                    f"heads: all; mode {self.mode} needs a list of heads, such as [1, 2, 4]"
+                )
             return self
         widths = self.D_K or ()
         largest = max(widths, default=self.max_D_K)

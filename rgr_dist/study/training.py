@@ -28,7 +28,7 @@ class Training(Spec):
     The transformer (Sec. 7.3) takes a batch a step, decays its weights and does not stop early.
 
     Attributes:
-        learning_rate: of AdamW; the highest that a schedule reaches.
+        learning_rate: of AdamW; the highest that a schedule reaches. A list asks for each.
         sharpness: alpha of the logits alpha (S - tau).
         initial_scale: multiplies the standard deviation of the first W_Q and W_K, in either
             reading of ``initial``; in model facts of W_V and W_O too.

@@ -16,9 +16,7 @@ from safetensors import SafetensorError
 from scipy import stats
 
 from rgr_dist.problem.contexts import draw_contexts
-from rgr_dist.problem.embeddings import sample_embedding
 from rgr_dist.problem.graphs import sample_graph
-from rgr_dist.problem.streams import Stream
 from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.construction import Algorithm, Construction
 from rgr_dist.study.errors import StudyError
@@ -30,6 +28,7 @@ from rgr_dist.theory.construct import (
     build,
     head_count,
     printed_block,
+    problem_of,
 )
 from rgr_dist.theory.layer import Built
 from rgr_dist.theory.matchings import edges_of, max_degree
@@ -47,15 +46,6 @@ PRINTED = Construction()
 """Free parameters as the paper prints them."""
 
 Progress = Callable[[Sequence[int]], Iterable[int]]
-
-
-def problem_of(cell: Cell, seed: int) -> Problem:
-    """The graph, embedding and streams of a cell's seed: those that a trained run of it has."""
-    return Problem(
-        X=sample_embedding(cell, seed),
-        graph=sample_graph(cell, seed),
-        stream=lambda role: Stream.of(cell.problem_json, role, seed),
-    )
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from rgr_dist.problem.streams import Stream
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.construction import Construction
 from rgr_dist.theory.all_pairs import score_all_pairs
-from rgr_dist.theory.construct import Problem, build, signatures_of
-from rgr_dist.theory.draws import Constructor, problem_of
+from rgr_dist.theory.construct import Problem, build, problem_of, signatures_of
+from rgr_dist.theory.draws import Constructor
 from rgr_dist.theory.layer import ConstructionError
 from rgr_dist.theory.matchings import batched, edges_of, max_degree
 from rgr_dist.theory.template import Signatures, limit_layer, template_layer, trivial_layer
