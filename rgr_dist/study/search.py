@@ -89,7 +89,7 @@ class Search(Spec):
     mode: Literal["threshold", "grid"] = "threshold"
     axis: Literal["d_k", "d_vo"] = "d_k"
     rule: Literal["paper", "confirmed"] | None = None
-    per: Settings = Settings()
+    per: Settings | None = None
     max_d_vo: Count | None = None
     d_vo: Sizes | None = None
     heads: Sizes | Literal["all"] = (1, 2, 4, 8, 16, 32, 64)
@@ -111,16 +111,18 @@ class Search(Spec):
         """The settings to search: head counts, or what ``per`` lists."""
         if self.axis == "d_k":
             return self.heads
-        return self.per.h if self.sizes.arm == "h" else self.per.d_qk
+        per = self.per or Settings()
+        return per.h if self.sizes.arm == "h" else per.d_qk
 
     @property
     def sizes(self) -> SizeAxis:
         """Which sizes are the arms and the values of the search."""
         if self.axis == "d_k":
             return CAPACITY
-        if len(self.per.h) > 1:
-            return SizeAxis("h", "d_vo", (("d_k", self.per.d_qk[0]),))
-        return SizeAxis("d_k", "d_vo", (("h", self.per.h[0]),))
+        per = self.per or Settings()
+        if len(per.h) > 1:
+            return SizeAxis("h", "d_vo", (("d_k", per.d_qk[0]),))
+        return SizeAxis("d_k", "d_vo", (("h", per.h[0]),))
 
     @property
     def widths(self) -> tuple[int, ...]:
