@@ -46,7 +46,7 @@ def ranks(results: StudyResults) -> Section:
 
 def splits(results: StudyResults) -> Section | None:
     """What each way to split a fixed d_qk + d_vo holds; None for a study of no total."""
-    total, table = results.study.search.per.total, facts.by_split(results)
+    total, table = results.study.search.total, facts.by_split(results)
     if total is None or table.empty:
         return None
     figure = draw_splits(named(results, table), total, results.study.search.target)

@@ -42,10 +42,10 @@ def publish(results: StudyResults, store: Store) -> Written:
     page, files = report(results)
     placed = {f"{home}/report/{name}": digest_of(file) for name, file in files.items()}
     placed[f"{home}/report/index.html"] = digest_of(page.encode())
+    address = place(page, files, store, f"{home}/report")
     if "laws.json" in files:
         placed[f"{home}/laws.json"] = digest_of(files["laws.json"])
         store.write_text(f"{home}/laws.json", files["laws.json"].decode())
-    address = place(page, files, store, f"{home}/report")
     written = Written(address, headline(results), origin, placed)
     keep(study, store, written)
     return written

@@ -55,7 +55,9 @@ def constructed_widths(store: Store, runs: pd.DataFrame) -> dict[str, Width]:
         if table is None:
             continue
         is_exact = (table["status"] == "found") & (table["mean_score"] == 1)
-        own = table[(table["model"] == OURS) & is_exact][["cell_id", "D_K", "h", "n_seeds"]]
+        own = table[(table["model"] == OURS) & is_exact][
+            ["cell_id", "D_K", "h", "n_seeds"]
+        ].dropna()
         for cell_id, D_K, h, draws in own.itertuples(index=False):
             width, problem = Width(int(D_K), int(h), int(draws)), problem_of.get(cell_id)
             if problem is not None:

@@ -44,7 +44,7 @@ def rounded_thresholds(store: Store, study: Study, best: pd.DataFrame) -> pd.Dat
     held = [table for table in tables if table is not None and len(table)]
     if not held:
         return pd.DataFrame()
-    at = best[best["D_K"].notna()].assign(h=best["h_star"])[["cell_id", "h", "d_k"]]
+    at = best.assign(h=best["h_star"])[["cell_id", "h", "d_k"]].dropna()
     rows = pd.concat(held).merge(at.astype({"h": "int64", "d_k": "int64"}))
     rows = rows.drop_duplicates(["run_id", "precision"])
     return rounded_means(rows, study.search.target, study.record.minimised)

@@ -79,9 +79,8 @@ def share_separable(rows: list[dict[str, Any]]) -> dict[str, Any]:
 def _save(path: Path, problem: Problem, found: OneHead) -> None:
     """Write what proves draw 0: its embedding, its edges, and the weights or the certificate."""
     import numpy as np
-    from safetensors import SafetensorError
-    from safetensors.numpy import save_file
 
+    from rgr_dist.theory.draws import save_tensors
     from rgr_dist.theory.matchings import edges_of
 
     tensors = {"embedding": np.ascontiguousarray(problem.X), "edges": edges_of(problem.graph)}
@@ -90,7 +89,4 @@ def _save(path: Path, problem: Problem, found: OneHead) -> None:
         tensors["tau"] = np.array([found.layer.tau])
     if found.certificate is not None:
         tensors["certificate"] = found.certificate
-    try:
-        save_file(tensors, path)
-    except (OSError, SafetensorError) as error:
-        raise UserError(f"--save {path}: cannot be written: {error}") from None
+    save_tensors(path, tensors)

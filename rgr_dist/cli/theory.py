@@ -269,8 +269,8 @@ def _runs_at(best: pd.DataFrame, results: StudyResults) -> list[tuple[Run, int]]
 
     cells = {cell.cell_id: cell for cell in results.study.cells}
     counted = scored(results.runs, results.study).query("stop_reason != 'diverged'")
-    at = best.assign(h=best["h_star"])[["cell_id", "h", "d_k"]].astype({"h": int, "d_k": int})
-    rows = at.merge(counted, on=["cell_id", "h", "d_k"])
+    at = best.assign(h=best["h_star"])[["cell_id", "h", "d_k"]].dropna()
+    rows = at.astype({"h": int, "d_k": int}).merge(counted, on=["cell_id", "h", "d_k"])
     return [
         (
             Run(cell=cells[row["cell_id"]], h=row["h"], d_k=row["d_k"], seed=row["seed"]),

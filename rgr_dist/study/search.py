@@ -96,7 +96,7 @@ class Search(Spec):
     mode: Literal["threshold", "grid", "widest"] = "threshold"
     axis: Literal["d_k", "d_vo"] = "d_k"
     rule: Literal["paper", "confirmed"] | None = None
-    per: Settings = Settings()
+    per: Settings | None = None
     max_d_vo: Count | None = None
     d_vo: Sizes | None = None
     heads: Sizes | Literal["all"] = (1, 2, 4, 8, 16, 32, 64)
@@ -118,27 +118,34 @@ class Search(Spec):
         """The settings to search: head counts, or what ``per`` lists."""
         if self.axis == "d_k":
             return self.heads
-        if self.per.total:
+        per = self.per or Settings()
+        if per.total:
             return self.widths
-        return self.per.h if self.sizes.arm == "h" else self.per.d_qk
+        return per.h if self.sizes.arm == "h" else per.d_qk
 
     @property
     def sizes(self) -> SizeAxis:
         """Which sizes are the arms and the values of the search."""
         if self.axis == "d_k":
             return CAPACITY
-        if len(self.per.h) > 1:
-            return SizeAxis("h", "d_vo", (("d_k", self.per.d_qk[0]),))
-        return SizeAxis("d_k", "d_vo", (("h", self.per.h[0]),))
+        per = self.per or Settings()
+        if len(per.h) > 1:
+            return SizeAxis("h", "d_vo", (("d_k", per.d_qk[0]),))
+        return SizeAxis("d_k", "d_vo", (("h", per.h[0]),))
 
     @property
     def widths(self) -> tuple[int, ...]:
         """The listed widths of mode grid: D_K, or d_vo, which may be every way to split a total."""
-        return self.D_K or self.d_vo or tuple(range(1, self.per.total or 1))
+        return self.D_K or self.d_vo or tuple(range(1, self.total or 1))
+
+    @property
+    def total(self) -> int | None:
+        """The d_qk + d_vo that mode grid splits, if it does."""
+        return self.per.total if self.per else None
 
     def listed(self, d_qk: int) -> tuple[int, ...]:
         """The listed d_vo of a d_qk in mode grid."""
-        return (self.per.total - d_qk,) if self.per.total else self.widths
+        return (self.total - d_qk,) if self.total else self.widths
 
     def written(self) -> dict[str, Any]:
         """Its keys as a study file has them: those of its axis, with every default."""
@@ -174,7 +181,7 @@ class Search(Spec):
         of_other_mode = [] if self.mode == "threshold" else [*OF_THRESHOLDS]
         of_other_mode += [] if self.mode == "grid" else [widths]
         self.leaves_out(of_other_mode, f"not for mode {self.mode}")
-        if self.per.total and (self.mode == "threshold" or self.d_vo):
+        if self.total and (self.mode == "threshold" or self.d_vo):
             raise ValueError("per.total: only for mode grid, and d_vo follows from it")
         if self.mode == "grid" and not self.widths:
             raise ValueError(f"{widths}: missing; mode grid needs a list of widths")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from rich.console import Console
 from rich.progress import track
 from safetensors import SafetensorError
@@ -224,8 +225,6 @@ class Constructor:
         Raises:
             StudyError: the file cannot be written.
         """
-        from safetensors.numpy import save_file
-
         problem, built = self.build(0, h, d_k)
         layer = built.layer
         tensors = {
@@ -236,10 +235,23 @@ class Constructor:
             "edges": edges_of(problem.graph),
         }
         about = {"algorithm": self.algorithm, "heads": str(layer.h), "d_k": str(layer.d_k)}
-        try:
-            save_file(tensors, path, metadata=about)
-        except (OSError, SafetensorError) as error:
-            raise StudyError(f"--save {path}: cannot be written: {error}") from None
+        save_tensors(path, tensors, about)
+
+
+def save_tensors(
+    path: Path, tensors: dict[str, npt.NDArray[Any]], about: dict[str, str] | None = None
+) -> None:
+    """Write tensors, and what they are about, as a safetensors file.
+
+    Raises:
+        StudyError: the file cannot be written.
+    """
+    from safetensors.numpy import save_file
+
+    try:
+        save_file(tensors, path, metadata=about)
+    except (OSError, SafetensorError) as error:
+        raise StudyError(f"--save {path}: cannot be written: {error}") from None
 
 
 def tracked(steps: Sequence[int]) -> Iterable[int]:

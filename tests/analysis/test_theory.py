@@ -23,10 +23,10 @@ from rgr_dist.analysis.theory.constructions import (
 )
 from rgr_dist.analysis.theory.figure import draw_three_curves
 from rgr_dist.analysis.theory.section import section
-from rgr_dist.analysis.theory.weight_precision import bits_needed, rounded_means
+from rgr_dist.analysis.theory.weight_precision import bits_needed, rounded_means, rounded_thresholds
 from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.store.store import Store
-from rgr_dist.study.from_yaml import parse_study
+from rgr_dist.study.from_yaml import load_study, parse_study
 from rgr_dist.study.study import Study
 from tests.analysis import made_up
 
@@ -242,3 +242,10 @@ def test_without_anything_to_compare_there_is_no_section(
         told = StudyResults(study, results.runs, results.thresholds, store=held)
         assert theory(told) is None
         assert section(told) is None
+
+
+def test_a_cell_without_a_best_head_has_no_rounded_weights(tmp_path: Path) -> None:
+    store, study = Store(tmp_path), load_study("quickstart")
+    store.write_study_table("s", "all_pairs", [{"run_id": "a", "cell_id": "c", "h": 1, "d_k": 2}])
+    best = pd.DataFrame({"cell_id": ["c"], "D_K": [2], "h_star": [None], "d_k": [None]})
+    assert rounded_thresholds(store, study, best.convert_dtypes()).empty

@@ -65,6 +65,16 @@ def test_construct_saves_weights_that_recover_the_graph(
     np.testing.assert_array_equal(scores > saved["tau"], true)
 
 
+def test_construct_keeps_nothing_in_a_store_that_another_driver_holds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = ("construct", "--algorithm", "1", "--m", "8", "--d-k", "2", "--draws", "1", "--out")
+    with Store(tmp_path).held("rgr run first"):
+        assert call([*made, str(tmp_path)]) == 2
+        assert "rgr run first writes it" in capsys.readouterr().err
+    assert Store(tmp_path).runs().empty
+
+
 def test_construct_keeps_its_draws_as_the_runs_of_a_study(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
