@@ -32,7 +32,7 @@ def section(results: StudyResults) -> Section | None:
         words.append("No cell has a threshold to set beside the paper's.")
     else:
         words.append("The paper gives no number for cells of this model, size and protocol.")
-    if thresholds_of(results)["limited_by"].notna().any():
+    if not {*thresholds_of(results)["limited_by"].dropna()} <= {"unknown"}:
         words.append(findings.limits(thresholds_of(results)))
     whole = [row for row in measured if " at (m, d_model) = " not in row["quantity"]]
     shown = [_table("table-agreement", RESULTS, whole)] if whole else []

@@ -51,12 +51,15 @@ class Protocol:
         problem: ``Cell.problem_json`` of what they were made for.
         path: canonical JSON of the cell without its step limit.
         max_steps: that limit.
+        is_made: whether they are not trained.
+        source: where they come from, in words.
     """
 
     problem: str
     path: str
     max_steps: int
     is_made: bool
+    source: str
 
     @classmethod
     def of(cls, cell: Mapping[str, Any]) -> Protocol:
@@ -64,13 +67,12 @@ class Protocol:
         steps = int(cell["training"]["max_steps"])
         training = {key: cell["training"][key] for key in cell["training"] if key != "max_steps"}
         problem = canonical_json({key: cell[key] for key in PROBLEM if key in cell})
-        is_made = MODELS[cell["model"]].task == "construction"
-        return cls(problem, canonical_json({**cell, "training": training}), steps, is_made)
-
-    @property
-    def source(self) -> str:
-        """Where its weights come from, in words."""
-        return "construction" if self.is_made else f"training at {self.max_steps:,} steps"
+        source = f"training at {steps:,} steps"
+        if is_made := MODELS[cell["model"]].task == "construction":
+            source = "construction"
+        elif training.get("start") == "constructed":
+            source = "constructed start"
+        return cls(problem, canonical_json({**cell, "training": training}), steps, is_made, source)
 
     def is_longer(self, other: Protocol) -> bool:
         """Whether it is the other one with a larger step limit."""
@@ -119,12 +121,13 @@ def best_with_known(results: StudyResults) -> pd.DataFrame:
 
 
 def _with_known(results: StudyResults, table: pd.DataFrame) -> pd.DataFrame:
+    cells = {cell.cell_id: cell for cell in results.study.cells}
+    table = table[table["cell_id"].isin(list(cells))]
     stored = table.get("limited_by", pd.Series(None, table.index, "object"))
     ended = table["status"].isin(["found", "censored"])
     table = table.assign(limited_by=stored.fillna("unknown").where(ended, None))
     if results.study.record.finds != "D_K":
         return table
-    cells = {cell.cell_id: cell for cell in results.study.cells}
     weights, draws = known_weights(results), _one_head(results)
     heads = results.study.search.heads
     rows = []
@@ -227,8 +230,8 @@ def _runs(results: StudyResults) -> tuple[pd.DataFrame, dict[str, Protocol]]:
             protocol = Protocol.of(json.loads(config)["cell"])
             if protocol.problem in problems:
                 protocols[cell_id] = protocol
-        runs = pd.concat([runs, others[others["cell_id"].isin(list(protocols))]])
-    runs = runs[(runs["stop_reason"] != "failed")]
+        runs = pd.concat([runs, others])
+    runs = runs[(runs["stop_reason"] != "failed") & runs["cell_id"].isin(list(protocols))]
     worst = math.inf if record.minimised else 0.0
     return runs.fillna({"score": worst, "val_score": worst}), protocols
 

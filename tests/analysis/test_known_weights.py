@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.theory.section import section
 from rgr_dist.analysis.thresholds.known_weights import best_with_known, thresholds_with_known
 from rgr_dist.store.store import Store
 from rgr_dist.study.from_yaml import parse_study
@@ -101,6 +102,13 @@ def test_a_longer_run_of_the_same_protocol_is_one_of_budget_and_another_rate_is_
     assert told(limits(store, at(2, 9)), *WIDTHS) == [(12, source, None, "optimisation")]
 
 
+def test_training_from_constructed_weights_is_a_source_of_its_own(store: Store) -> None:
+    keep(store, study_of(training={"start": "constructed"}), 2, 6, 1.0, 1.0, 1.0)
+    assert told(limits(store, at(2, 9)), *WIDTHS) == [
+        (12, "constructed start", None, "optimisation")
+    ]
+
+
 def test_what_passes_on_the_first_seeds_and_fails_on_others_is_not_known_to_pass(
     store: Store,
 ) -> None:
@@ -141,3 +149,25 @@ def test_the_best_of_a_cell_competes_with_every_head_count_of_the_store(store: S
     results = StudyResults(study, made.runs, made.thresholds, store=store)
     names = ("D_K", "h_star", "possible_D_K", "possible_h", "limited_by")
     assert told(best_with_known(results), *names) == [(18, 2, 15, 3, "optimisation")]
+
+
+def test_the_page_sets_three_widths_side_by_side(store: Store) -> None:
+    study = study_of()
+    made = made_up.results_of(study, [], [at(2, 9), at(1, None, **CENSORED), at(4, None)])
+    results = StudyResults(study, made.runs, made.thresholds, store=store)
+    assert section(results) is None
+    keep(store, study_of(OURS), 2, 7, 1.0, 1.0, 1.0)
+    keep(store, study_of(ONE_HEAD, search={"heads": [1]}), 1, 16, 0.3, 0.2, 0.1, **SETTLED)
+    shown = section(StudyResults(study, made.runs, made.thresholds, store=store))
+    assert shown is not None
+    (table,), (figure,) = shown.shown, shown.figures
+    words = [[column.shown(row) for column in table.columns] for row in table.rows]
+    assert words == [
+        ["(64, 16)", "1", "3 of 3", "–", "–", "–", "proved"],
+        ["(64, 16)", "2", "–", "14 (construction)", "14 (construction)", "18 [18–18]",
+         "optimisation"],
+    ]  # fmt: skip
+    (panel,) = figure.panels
+    marks = {(point.h, point.y, point.hollow, point.arrow) for point in panel.points}
+    assert {(2, 18, False, False), (2, 14, True, False)} < marks
+    assert [point.h for point in panel.points if point.arrow] == [1]

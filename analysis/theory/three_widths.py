@@ -1,0 +1,134 @@
+"""Proved impossible, known to be possible, and trained: three answers for every (cell, h)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rgr_dist.analysis.drawing.panel import Figure, Key, Panel, Point
+from rgr_dist.analysis.drawing.points import head_keys
+from rgr_dist.analysis.drawing.scales import log2_axis
+from rgr_dist.analysis.heads.figures import columns_of
+from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.page.section import Column, Row, Table, cell_column
+from rgr_dist.analysis.rows import named
+from rgr_dist.analysis.thresholds.rows import drawn_cells_of, thresholds_of
+from rgr_dist.analysis.wording import with_range
+
+NOT_TRAINED = ("construction", "constructed start")
+CAPTION = (
+    "Total key width D_K by the number of heads, a panel for each cell. Filled marks: the trained "
+    "threshold. Hollow marks: the smallest width at which weights are known that pass, where that "
+    "is less, or training passes at none. An arrow: no weights of one head are right on all pairs "
+    "at any width, proved draw by draw."
+)
+
+
+def three_widths(results: StudyResults) -> Sequence[Row]:
+    """The (cell, h) of which something is known, at their largest step limit.
+
+    Returns:
+        Rows of ``thresholds_of`` with the names of their cells; none where all that is known comes
+        from training.
+    """
+    largest = {row["cell_id"] for row in drawn_cells_of(results)}
+    rows = [row for row in named(results, thresholds_of(results)) if row["cell_id"] in largest]
+    known = [row for row in rows if row["limited_by"] is not None or row["possible_D_K"]]
+    other = any(row["possible_source"] in NOT_TRAINED or row["proved_draws"] for row in known)
+    return known if other else []
+
+
+def widths_table(rows: Sequence[Row]) -> Table:
+    """The three widths of each row, and what limits the trained one."""
+
+    def width(kind: str) -> Column:
+        def shown(row: Row) -> str | None:
+            source = row[f"{kind}_source"]
+            return None if source is None else f"{row[f'{kind}_D_K']} ({source})"
+
+        return Column("passes from" if kind == "possible" else "exact from", shown, f"{kind}_D_K")
+
+    return Table(
+        name="table-three-widths",
+        caption=(
+            "One head impossible: in how many of the study’s draws a certificate proves that no "
+            "weights of one head, however wide, are right on all pairs. Passes from: the smallest "
+            "D_K at which weights are known that pass the study’s test; exact from: at which they "
+            "are known to be right on all pairs of every draw; in brackets how they were found. "
+            "Limited by: optimisation, if weights that pass are known at a smaller D_K; budget, if "
+            "the least of them are of longer training; proved, if none can be right; else unknown."
+        ),
+        columns=[
+            cell_column(),
+            Column("h", "h"),
+            Column("one head impossible", _proved, "proved_draws"),
+            width("possible"),
+            width("exact"),
+            Column("trained", _trained, "D_K"),
+            Column("limited by", lambda row: row["limited_by"] or "", text=True),
+        ],
+        rows=rows,
+    )
+
+
+def _proved(row: Row) -> str | None:
+    decided = row["decided_draws"]
+    return None if decided is None else f"{row['proved_draws']} of {decided}"
+
+
+def _trained(row: Row) -> str:
+    return with_range(row["D_K"], row["D_K_low"], row["D_K_high"])
+
+
+def draw_three_widths(rows: Sequence[Row]) -> Figure:
+    """A panel for each cell: trained and possible widths by heads, and what is proved.
+
+    Args:
+        rows: of ``three_widths``.
+    """
+    anchors = dict.fromkeys(row["anchor"] for row in rows)
+    own = [[row for row in rows if row["anchor"] == anchor] for anchor in anchors]
+    panels = [panel for of_cell in own if (panel := _panel(of_cell)) is not None]
+    return Figure(
+        name="three-widths",
+        title="Impossible, possible and trained widths",
+        caption=CAPTION,
+        panels=tuple(panels),
+        legend=(
+            Key(text="hollow: possible", hollow=True, look="paper"),
+            *head_keys(row["h"] for row in rows),
+        ),
+        columns=columns_of([of_cell[0] for of_cell in own]),
+    )
+
+
+def _panel(rows: Sequence[Row]) -> Panel | None:
+    """The widths of one cell; None where nothing has a width."""
+    widths = [row[name] for row in rows for name in ("D_K", "possible_D_K") if row[name]]
+    if not widths:
+        return None
+    y = log2_axis("D_K", widths, pad=1.5, above=2.2)
+    points = []
+    for row in rows:
+        at, name = (
+            {"x": row["h"], "h": row["h"], "cell": row["anchor"]},
+            f"{row['full']}, h = {row['h']}",
+        )
+        key, D_K, possible = f"{row['anchor']}-h{row['h']}", row["D_K"], row["possible_D_K"]
+        if D_K is not None:
+            text = f"{name}\ntrained: D_K = {D_K}, limited by {row['limited_by']}"
+            ends = {"low": row["D_K_low"], "high": row["D_K_high"]}
+            points.append(Point(y=D_K, key=f"trained-{key}", text=text, **ends, **at))
+        if possible is not None and (D_K is None or possible < D_K):
+            text = f"{name}\npossible: D_K = {possible}, {row['possible_source']}"
+            points.append(Point(y=possible, key=f"possible-{key}", text=text, hollow=True, **at))
+        if row["proved_draws"]:
+            text = f"{name}\nproved impossible at any width in {_proved(row)} draws"
+            points.append(Point(y=y.high / 1.3, key=f"proved-{key}", text=text, arrow=True, **at))
+    return Panel(
+        title=(rows[0]["short"],),
+        x=log2_axis("heads h", [row["h"] for row in rows], pad=1.35),
+        y=y,
+        points=tuple(points),
+        height=150,
+        cell=rows[0]["anchor"],
+    )
