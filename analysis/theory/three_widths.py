@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from rgr_dist.analysis.drawing.panel import Figure, Key, Panel, Point
 from rgr_dist.analysis.drawing.points import head_keys
@@ -63,7 +64,7 @@ def widths_table(rows: Sequence[Row]) -> Table:
             Column("one head impossible", _proved, "proved_draws"),
             width("possible"),
             width("exact"),
-            Column("trained", _trained, "D_K"),
+            Column("trained", lambda row: with_range(row["D_K"], row["D_K_low"], row["D_K_high"])),
             Column("limited by", lambda row: row["limited_by"] or "", text=True),
         ],
         rows=rows,
@@ -75,10 +76,6 @@ def _proved(row: Row) -> str | None:
     return None if decided is None else f"{row['proved_draws']} of {decided}"
 
 
-def _trained(row: Row) -> str:
-    return with_range(row["D_K"], row["D_K_low"], row["D_K_high"])
-
-
 def draw_three_widths(rows: Sequence[Row]) -> Figure:
     """A panel for each cell: trained and possible widths by heads, and what is proved.
 
@@ -86,49 +83,47 @@ def draw_three_widths(rows: Sequence[Row]) -> Figure:
         rows: of ``three_widths``.
     """
     anchors = dict.fromkeys(row["anchor"] for row in rows)
-    own = [[row for row in rows if row["anchor"] == anchor] for anchor in anchors]
-    panels = [panel for of_cell in own if (panel := _panel(of_cell)) is not None]
+    cells = [[row for row in rows if row["anchor"] == anchor] for anchor in anchors]
     return Figure(
         name="three-widths",
         title="Impossible, possible and trained widths",
         caption=CAPTION,
-        panels=tuple(panels),
+        panels=tuple(_panel(own) for own in cells),
         legend=(
             Key(text="hollow: possible", hollow=True, look="paper"),
             *head_keys(row["h"] for row in rows),
         ),
-        columns=columns_of([of_cell[0] for of_cell in own]),
+        columns=columns_of([own[0] for own in cells]),
     )
 
 
-def _panel(rows: Sequence[Row]) -> Panel | None:
-    """The widths of one cell; None where nothing has a width."""
+def _panel(rows: Sequence[Row]) -> Panel:
     widths = [row[name] for row in rows for name in ("D_K", "possible_D_K") if row[name]]
-    if not widths:
-        return None
-    y = log2_axis("D_K", widths, pad=1.5, above=2.2)
-    points = []
-    for row in rows:
-        at, name = (
-            {"x": row["h"], "h": row["h"], "cell": row["anchor"]},
-            f"{row['full']}, h = {row['h']}",
-        )
-        key, D_K, possible = f"{row['anchor']}-h{row['h']}", row["D_K"], row["possible_D_K"]
-        if D_K is not None:
-            text = f"{name}\ntrained: D_K = {D_K}, limited by {row['limited_by']}"
-            ends = {"low": row["D_K_low"], "high": row["D_K_high"]}
-            points.append(Point(y=D_K, key=f"trained-{key}", text=text, **ends, **at))
-        if possible is not None and (D_K is None or possible < D_K):
-            text = f"{name}\npossible: D_K = {possible}, {row['possible_source']}"
-            points.append(Point(y=possible, key=f"possible-{key}", text=text, hollow=True, **at))
-        if row["proved_draws"]:
-            text = f"{name}\nproved impossible at any width in {_proved(row)} draws"
-            points.append(Point(y=y.high / 1.3, key=f"proved-{key}", text=text, arrow=True, **at))
+    y = log2_axis("D_K", widths or [row["d_model"] for row in rows], pad=1.5, above=2.2)
     return Panel(
         title=(rows[0]["short"],),
         x=log2_axis("heads h", [row["h"] for row in rows], pad=1.35),
         y=y,
-        points=tuple(points),
+        points=tuple(point for row in rows for point in _points(row, y.high / 1.3)),
         height=150,
         cell=rows[0]["anchor"],
     )
+
+
+def _points(row: Row, top: float) -> Iterator[Point]:
+    """The marks of one (cell, h); an arrow stands at the top."""
+
+    def point(kind: str, y: float, words: str, **more: Any) -> Point:
+        key, text = f"{kind}-{row['anchor']}-h{row['h']}", f"{row['full']}, h = {row['h']}\n{words}"
+        return Point(x=row["h"], y=y, h=row["h"], cell=row["anchor"], key=key, text=text, **more)
+
+    D_K, possible = row["D_K"], row["possible_D_K"]
+    if D_K is not None:
+        words, ends = f"trained: D_K = {D_K}, limited by {row['limited_by']}", ("low", "high")
+        yield point("trained", D_K, words, **{end: row[f"D_K_{end}"] for end in ends})
+    if possible is not None and possible != D_K:
+        words = f"possible: D_K = {possible}, {row['possible_source']}"
+        yield point("possible", possible, words, hollow=True)
+    if row["proved_draws"]:
+        words = f"proved impossible at any width in {_proved(row)} draws"
+        yield point("proved", top, words, arrow=True)

@@ -17,8 +17,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -30,66 +29,57 @@ from rgr_dist.store.row import cell_columns
 from rgr_dist.study.cell import PROBLEM, Cell, canonical_json
 from rgr_dist.study.models import MODELS
 
-ONE_HEAD = "one-head"
 UNROUNDED = "float32"
 """The precision of weights as they were trained."""
+CONSTRUCTION = "construction"
 SHAPE = ["graph", "degree", "embedding", "m", "d_model", "context_length", "positive_rate"]
 """Columns of a run that are the same in every cell of a problem."""
-READ = ("cell_id", "h", "D_K", "run_id", "seed", "score", "val_score")
-KNOWN = ("proved_draws", "decided_draws", "possible_D_K", "possible_h", "possible_source",
-         "exact_D_K", "exact_source", "limited_by")  # fmt: skip
+READ = ["cell_id", "h", "D_K", "run_id", "seed", "score", "val_score", "model", "stop_reason"]
 WHOLE = ("proved_draws", "decided_draws", "possible_D_K", "possible_h", "exact_D_K")
+KNOWN = (*WHOLE[:4], "possible_source", "exact_D_K", "exact_source", "limited_by")
 
 Row = Mapping[Any, Any]
+Draws = list[bool | None]
+"""Of each draw whether one head is proved impossible; None where that is not decided."""
 
 
-@dataclass(frozen=True)
-class Protocol:
-    """What made weights.
+class Origin(NamedTuple):
+    """What made weights: for which problem, by what but for the step limit, that limit, in words.
 
-    Attributes:
-        problem: ``Cell.problem_json`` of what they were made for.
-        path: canonical JSON of the cell without its step limit.
-        max_steps: that limit.
-        is_made: whether they are not trained.
-        source: where they come from, in words.
+    The first is ``Cell.problem_json``, the second canonical JSON too.
     """
 
     problem: str
-    path: str
+    protocol: str
     max_steps: int
-    is_made: bool
     source: str
 
     @classmethod
-    def of(cls, cell: Mapping[str, Any]) -> Protocol:
-        """The protocol of a cell, as JSON has it."""
-        steps = int(cell["training"]["max_steps"])
-        training = {key: cell["training"][key] for key in cell["training"] if key != "max_steps"}
-        problem = canonical_json({key: cell[key] for key in PROBLEM if key in cell})
+    def of(cls, cell: Mapping[str, Any]) -> Origin:
+        """That of a cell, as JSON has it."""
+        training = dict(cell["training"])
+        steps = int(training.pop("max_steps"))
         source = f"training at {steps:,} steps"
-        if is_made := MODELS[cell["model"]].task == "construction":
-            source = "construction"
+        if MODELS[cell["model"]].task == "construction":
+            source = CONSTRUCTION
         elif training.get("start") == "constructed":
             source = "constructed start"
-        return cls(problem, canonical_json({**cell, "training": training}), steps, is_made, source)
+        problem = canonical_json({key: cell[key] for key in PROBLEM if key in cell})
+        return cls(problem, canonical_json({**cell, "training": training}), steps, source)
 
-    def is_longer(self, other: Protocol) -> bool:
+    def is_longer(self, other: Origin) -> bool:
         """Whether it is the other one with a larger step limit."""
-        return self.path == other.path and self.max_steps > other.max_steps
+        return self.protocol == other.protocol and self.max_steps > other.max_steps
 
 
-@dataclass(frozen=True)
-class Weights:
-    """A layer for each draw of a problem.
+class Weights(NamedTuple):
+    """A layer for each of a study's draws, and whether they pass its test, and are known exact.
 
-    Attributes:
-        passes: whether they pass the study's test, on its seeds and on all others that are stored.
-        exact: whether they are known to be right on all pairs of each of the study's draws.
+    They pass on its seeds and on all others that are stored; exact is right on all pairs.
     """
 
     cell_id: str
-    protocol: Protocol
+    origin: Origin
     h: int
     D_K: int
     passes: bool
@@ -128,9 +118,8 @@ def _with_known(results: StudyResults, table: pd.DataFrame) -> pd.DataFrame:
     table = table.assign(limited_by=stored.fillna("unknown").where(ended, None))
     if results.study.record.finds != "D_K":
         return table
-    weights, draws = known_weights(results), _one_head(results)
-    heads = results.study.search.heads
-    rows = []
+    weights, draws = known_weights(results)
+    heads, rows = results.study.search.heads, []
     for row in table.astype("object").to_dict("records"):
         cell, h = cells[row["cell_id"]], row.get("h", heads[0] if len(heads) == 1 else None)
         alike = [one for one in weights.get(cell.problem_json, ()) if h in (None, one.h)]
@@ -139,101 +128,93 @@ def _with_known(results: StudyResults, table: pd.DataFrame) -> pd.DataFrame:
     return table.drop(columns="limited_by").join(known)
 
 
-def _known(
-    cell: Cell, row: Row, weights: Sequence[Weights], draws: Sequence[bool | None] | None
-) -> Row:
-    """``KNOWN`` of one threshold, or of the best of one cell.
-
-    Args:
-        draws: of one head, as ``_one_head`` has them.
-    """
-    protocol, D_K, limit = _protocol(cell), integer(row["D_K"]), row["limited_by"]
+def _known(cell: Cell, row: Row, weights: Sequence[Weights], draws: Draws | None) -> dict[str, Any]:
+    """``KNOWN`` of one threshold, or of the best of one cell."""
+    origin, D_K, limit = _origin(cell), integer(row["D_K"]), row["limited_by"]
 
     def rank(one: Weights) -> tuple[int, bool, bool]:
-        return one.D_K, one.cell_id != cell.cell_id, not one.protocol.is_longer(protocol)
+        return one.D_K, one.cell_id != cell.cell_id, not one.origin.is_longer(origin)
 
     usable = [one for one in weights if one.cell_id != cell.cell_id or one.D_K == D_K]
     possible = min((one for one in usable if one.passes), key=rank, default=None)
     exact = min((one for one in usable if one.exact), key=rank, default=None)
     if D_K is not None and (possible is None or possible.D_K >= D_K):  # its own, which passed
         own = int(row["h"] if "h" in row else row["h_star"])
-        possible = Weights(cell.cell_id, protocol, own, D_K, True, False)
+        possible = Weights(cell.cell_id, origin, own, D_K, passes=True, exact=False)
     elif possible is not None and limit is not None:
-        limit = "budget" if possible.protocol.is_longer(protocol) else "optimisation"
+        limit = "budget" if possible.origin.is_longer(origin) else "optimisation"
     elif possible is None and draws is not None and all(draws):
         limit = "proved"
     return {
-        "proved_draws": None if draws is None else draws.count(True),
-        "decided_draws": None if draws is None else len(draws) - draws.count(None),
+        "proved_draws": draws and draws.count(True),
+        "decided_draws": draws and len(draws) - draws.count(None),
         "possible_D_K": possible and possible.D_K,
         "possible_h": possible and possible.h,
-        "possible_source": possible and possible.protocol.source,
+        "possible_source": possible and possible.origin.source,
         "exact_D_K": exact and exact.D_K,
-        "exact_source": exact and exact.protocol.source,
+        "exact_source": exact and exact.origin.source,
         "limited_by": limit,
     }
 
 
 @per_study
-def known_weights(results: StudyResults) -> dict[str, list[Weights]]:
-    """Weights that the store has of a study's problems, by ``Cell.problem_json``.
+def known_weights(results: StudyResults) -> tuple[dict[str, list[Weights]], dict[str, Draws]]:
+    """What the store has of a study's problems, by ``Cell.problem_json``.
 
-    Of constructions, of the study's model in any protocol, and of the study itself.
+    Returns:
+        Weights of constructions, and of the study's model in any protocol, its own too; and of one
+        head its draws.
     """
-    search, record, (runs, protocols) = results.study.search, results.study.record, _runs(results)
-    exact = _exact_runs(results)
-    probes: dict[tuple[str, int, int], list[tuple[int, float, bool]]] = {}
-    for cell_id, h, D_K, run_id, seed, score, on_contexts in zip(
+    search, record, (runs, origins) = results.study.search, results.study.record, _runs(results)
+    exact, draws = _exact_runs(results), dict[str, Draws]()
+    probes: dict[tuple[str, int, int], list[tuple[bool, float, bool]]] = {}
+    for cell_id, h, D_K, run_id, seed, score, on_contexts, model, reason in zip(
         *(runs[name] for name in READ), strict=True
     ):
-        is_made = protocols[cell_id].is_made
+        origin, is_first = origins[cell_id], seed < search.seeds
+        is_made = origin.source == CONSTRUCTION
         judged = on_contexts if is_made and record.algorithm is None else score
-        scored = seed, judged, score == 1 if is_made else run_id in exact
-        probes.setdefault((cell_id, h, D_K), []).append(scored)
+        is_exact = score == 1 if is_made else run_id in exact
+        probes.setdefault((cell_id, h, D_K), []).append((is_first, judged, is_exact))
+        if model == "one-head" and is_first:
+            known = draws.setdefault(origin.problem, [None] * search.seeds)
+            known[seed] = not is_exact if is_exact or reason == "converged" else None
     found: dict[str, list[Weights]] = {}
-    for (cell_id, h, D_K), runs_of in probes.items():
-        first = [one for one in runs_of if one[0] < search.seeds]
+    for (cell_id, h, D_K), own in probes.items():
+        first, rest = ([one for one in own if one[0] is which] for which in (True, False))
         if len(first) == search.seeds:
-            rest = [one for one in runs_of if one[0] >= search.seeds]
             passing = all(
                 passes([score for _, score, _ in some], search.target, record.minimised)
                 for some in (first, rest)
-                if some
             )
-            one = Weights(cell_id, protocols[cell_id], h, D_K, passing, all(e for *_, e in first))
-            found.setdefault(one.protocol.problem, []).append(one)
-    return found
+            one = Weights(cell_id, origins[cell_id], h, D_K, passing, all(one[2] for one in first))
+            found.setdefault(one.origin.problem, []).append(one)
+    return found, draws
 
 
-@per_study
-def _runs(results: StudyResults) -> tuple[pd.DataFrame, dict[str, Protocol]]:
-    """Stored runs on a study's problems, with ``READ``, and the protocol of each cell.
+def _runs(results: StudyResults) -> tuple[pd.DataFrame, dict[str, Origin]]:
+    """Stored runs on a study's problems, with ``READ``, and the origin of each cell.
 
     A run that diverged has the worst score.
     """
     study, store, record = results.study, results.store, results.study.record
-    protocols = {cell.cell_id: _protocol(cell) for cell in study.cells}
-    runs = results.runs
+    origins = {cell.cell_id: _origin(cell) for cell in study.cells}
+    problems, runs = {one.problem for one in origins.values()}, results.runs
     if store is not None:
-        alike = [
-            one.name
-            for one in MODELS.values()
-            if (one.heads, one.loss) == (record.heads, record.loss)
-        ]
+        kind = record.heads, record.loss
+        alike = [one.name for one in MODELS.values() if (one.heads, one.loss) == kind]
         shapes = pd.DataFrame(map(cell_columns, study.cells))[SHAPE].drop_duplicates()
-        others = store.runs(columns=[*READ, *SHAPE, "model", "stop_reason"])
-        others = others[others["model"].isin(alike) & ~others["cell_id"].isin(list(protocols))]
-        others = others.merge(shapes)
+        others = store.runs(columns=[*READ, *SHAPE]).merge(shapes)
+        others = others[others["model"].isin(alike) & ~others["cell_id"].isin(list(origins))]
         configs = store.runs(set(others["cell_id"]), ["cell_id", "config"])
-        problems = {one.problem for one in protocols.values()}
         for cell_id, config in configs.drop_duplicates("cell_id").itertuples(index=False):
-            protocol = Protocol.of(json.loads(config)["cell"])
-            if protocol.problem in problems:
-                protocols[cell_id] = protocol
+            origin = Origin.of(json.loads(config)["cell"])
+            if origin.problem in problems:
+                origins[cell_id] = origin
         runs = pd.concat([runs, others])
-    runs = runs[(runs["stop_reason"] != "failed") & runs["cell_id"].isin(list(protocols))]
+    runs = runs[(runs["stop_reason"] != "failed") & runs["cell_id"].isin(list(origins))]
     worst = math.inf if record.minimised else 0.0
-    return runs.fillna({"score": worst, "val_score": worst}), protocols
+    return runs.fillna({"score": worst, "val_score": worst}), origins
 
 
 def _exact_runs(results: StudyResults) -> set[str]:
@@ -249,18 +230,5 @@ def _exact_runs(results: StudyResults) -> set[str]:
     return exact
 
 
-@per_study
-def _one_head(results: StudyResults) -> dict[str, list[bool | None]]:
-    """Of each problem whether one head is proved impossible: of each draw, None if undecided."""
-    runs, protocols = _runs(results)
-    runs = runs[(runs["model"] == ONE_HEAD) & (runs["seed"] < results.study.search.seeds)]
-    draws: dict[str, list[bool | None]] = {}
-    names = ("cell_id", "seed", "score", "stop_reason")
-    for cell_id, seed, score, reason in zip(*(runs[name] for name in names), strict=True):
-        known = draws.setdefault(protocols[cell_id].problem, [None] * results.study.search.seeds)
-        known[seed] = score < 1 if score == 1 or reason == "converged" else None
-    return draws
-
-
-def _protocol(cell: Cell) -> Protocol:
-    return Protocol.of(cell.model_dump(mode="json"))
+def _origin(cell: Cell) -> Origin:
+    return Origin.of(cell.model_dump(mode="json"))
