@@ -18,6 +18,8 @@ WORDS = {"proved", "optimisation", "budget", "unknown", None}
 OTHER = re.compile(r"capacity[ _]scale|capacity-based|`capacity`", re.IGNORECASE)
 """The law's abscissa, the paper's title, and a word that ``limited_by`` used to have."""
 DENIED = re.compile(r"\b(not|nor|never|cannot)\b.*capacity", re.IGNORECASE | re.DOTALL)
+SUBJECT = re.compile(r"threshold|D_K\^?\*|limit|\bpass|\(\d+, \d+\)", re.IGNORECASE)
+"""What a claim about thresholds names; a definition does not."""
 CELL = re.compile(r"\((\d+), (\d+)\)")
 CONSTRUCTED = re.compile(r"^\| (\d+) \| (\d+) \| (\d+) \(\d+\) \|", re.MULTILINE)
 
@@ -66,10 +68,11 @@ def known() -> dict[tuple[Cell, int | None], int]:
 def refuted(text: str) -> list[Cell]:
     """The cells whose threshold a text calls one of capacity, though less is known to pass."""
     sentences = re.split(r"(?<=[.;!?])\s|\n\n|\|\n", OTHER.sub("", text))
-    claims = [one for one in sentences if "capacity" in one.lower() and not DENIED.search(one)]
+    named = [one for one in sentences if "capacity" in one.lower() and SUBJECT.search(one)]
+    claims = [one for one in named if not DENIED.search(one)]
     widths, least = trained(), known()
-    named = [[(int(m), int(d)) for m, d in CELL.findall(claim)] or [*widths] for claim in claims]
-    return [cell for cells in named for cell in cells if least[cell, None] < widths[cell]]
+    cells_of = [[(int(m), int(d)) for m, d in CELL.findall(one)] or [*widths] for one in claims]
+    return [cell for cells in cells_of for cell in cells if least[cell, None] < widths[cell]]
 
 
 @pytest.mark.parametrize("path", [*PAGES, *TEMPLATES, *RESULTS], ids=lambda path: path.name)
