@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pandas as pd
 
+from rgr_dist.analysis.thresholds.known_weights import UNROUNDED
 from rgr_dist.search.probe_verdict import passes
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Study
 
 KEYS = ["cell_id", "m", "d_model", "h", "d_k", "D_K", "precision", "bits"]
-UNROUNDED = "float32"
 
 
 def rounded_means(rows: pd.DataFrame, target: float, minimise: bool = False) -> pd.DataFrame:

@@ -125,7 +125,7 @@ def gain() -> str:
                 *map(_alone, ends),
                 *map(_gain, ends),
                 ADVANTAGE[limit["gain"]],
-                "yes" if limit["limited_by"] == "budget" else "no",
+                "yes" if limit["falls"] else "no",
             ]
         )
     last = f"{next(_cells())[1][-1]['max_steps']:,}"

@@ -43,7 +43,7 @@ def one_head_rows(cell: Cell, draws: int, save: Path | None) -> list[dict[str, A
     rows = []
     for draw in tracked(range(draws)):
         problem = problem_of(cell, draw)
-        found = decide(problem.X, problem.graph)
+        found = decide(problem.X, problem.graph, available)
         if save is not None and draw == 0:
             _save(save, problem, found)
         rows.append(

@@ -52,7 +52,7 @@ def plan_cell(
         budgets: the cell at each of its step limits, increasing.
     """
     guess = expected or papers_expectation(cell)
-    grid = search.mode == "grid"
+    grid = search.mode == "grid" or cell.record.algorithm == "one-head"
     at = budgets.index(cell) if cell in budgets else 0
     shorter = longer = None
     if at + 1 < len(budgets) and (at or grid):
@@ -81,8 +81,11 @@ def plan_cell(
 def _axes(cell: Cell, search: Search) -> Mapping[int, Sequence[int]]:
     """The widths to search of each setting.
 
-    Alternating projections give heads wider than d_model nothing but zeros, so none is tried.
+    Alternating projections give heads wider than d_model nothing but zeros, so none is tried. One
+    head is decided at d_model, which stands for every width.
     """
+    if cell.record.algorithm == "one-head":
+        return {1: [cell.d_model]}
     listed = () if search.arms == "all" else search.arms
     if search.mode == "widest":
         return {arm: [cell.d_model] for arm in listed}

@@ -293,6 +293,8 @@ def _check_search(cell: Cell, search: Search) -> None:
         raise StudyError(
             f"search.axis: {search.axis} is not valid for model {cell.model}; give {record.axis}"
         )
+    if record.algorithm == "one-head" and search.heads != (1,):
+        raise StudyError("search.heads: construction one-head has one; give [1]")
     uneven = search.heads == "all" or any(cell.d_model % h for h in search.heads)
     if record.splits_values and uneven:
         raise StudyError(

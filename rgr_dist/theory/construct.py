@@ -16,6 +16,7 @@ from rgr_dist.study.construction import Algorithm, Construction, orthogonal_faul
 from rgr_dist.theory.all_pairs import find_tau
 from rgr_dist.theory.layer import Built, ConstructionError, FloatArray, Layer
 from rgr_dist.theory.matchings import Matching, batched, blocks, edges_of, equitable, max_degree
+from rgr_dist.theory.one_head import decide
 from rgr_dist.theory.projections import project
 from rgr_dist.theory.template import (
     Signatures,
@@ -146,6 +147,9 @@ def build(
     X, graph = problem.X, problem.graph
     if algorithm == "ours":
         built = project(X, graph, h, d_k, problem.stream("heads"), options.iterations)
+    elif algorithm == "one-head":
+        found = decide(X, graph)
+        built = Built(found.nearest, settled=found.separable is not None)
     else:
         built = Built(_closed_form(algorithm, options, problem, h, d_k, block_size))
     if options.tau == "best" and algorithm != "2":

@@ -273,7 +273,7 @@ FEW = "bounds --d-model 2 --keys 3 --queries 2 --values 4"
             "bounds --one-head --d-model 2 --m 4 --degree 1 --graph x.csv",
             "--graph: lists its own edges",
         ),
-        ("bounds --one-head --d-model 400 --m 400", "GB of memory, and this machine has"),
+        ("bounds --one-head --d-model 400 --m 100000", "GB of memory, and this machine has"),
         ("bounds --d-model 2 --m 4 --database function", "leave --m and --edges out"),
         ("bounds --one-head --d-model 2 --database function", "--one-head: is of a graph"),
         ("bounds --d-model 2 --database function --keys 3 --queries 2", "--values: missing"),
