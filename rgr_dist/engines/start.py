@@ -30,8 +30,7 @@ def initial_weights(run: Run) -> tuple[Float64Array, Float64Array, float]:
     training = run.cell.training
     if training.start == "random":
         return (*initial_projections(run), 0.0)
-    from rgr_dist.theory.construct import build  # a second, and few runs need it
-    from rgr_dist.theory.draws import problem_of
+    from rgr_dist.theory.construct import build, problem_of  # a second, and few runs need it
     from rgr_dist.theory.projections import CEILING
 
     problem = problem_of(run.cell, run.seed)
