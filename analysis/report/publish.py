@@ -16,6 +16,7 @@ from rgr_dist.analysis.report.contents import compared, sections
 from rgr_dist.analysis.report.report_cache import Written, digest_of, keep, origin_of
 from rgr_dist.analysis.splits import findings as accuracy
 from rgr_dist.analysis.splits.accuracy import splits_of
+from rgr_dist.analysis.theory import phases
 from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.store.storage import write_atomically
 from rgr_dist.store.store import Store
@@ -28,6 +29,8 @@ def headline(results: StudyResults) -> str:
         return " ".join(accuracy.headline(splits_of(results)))
     if finds == "D_V":
         return facts.headline(facts.rows_of_facts(results), results.study)
+    if phases.is_of_phases(results.study):
+        return phases.headline(results)
     return " ".join(conclusions.headline(fits_of(results), best_of(results)))
 
 

@@ -146,4 +146,6 @@ def reach(study: Study) -> list[str]:
         parts.append(f"thresholds within {span} training steps")
     if study.search.mode == "grid":
         parts.append("of a grid: the smallest of its listed widths")
+    if study.search.mode == "widest":
+        parts.append("d_k = d_model alone was tried: the fewest heads that pass")
     return parts
