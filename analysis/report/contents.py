@@ -83,7 +83,8 @@ def figures(results: StudyResults, names: Sequence[str] = ()) -> list[Figure]:
     Raises:
         StudyError: the page has no figure of such a name.
     """
-    every = {figure.name: figure for section in sections(results) for figure in section.figures}
+    drawn = (figure for section in sections(results) for figure in section.figures)
+    every = {figure.name: figure for figure in drawn if figure.panels}
     for name in names:
         if name not in every:
             has = ", ".join(every) or "none: it has too few results"

@@ -127,7 +127,7 @@ def files_of(content: list[Section]) -> dict[str, bytes]:
 
     files = {}
     for section in content:
-        for figure in section.figures:
+        for figure in (one for one in section.figures if one.panels):
             files[f"{figure.name}.svg"] = plot.as_file(figure, "svg")
         for name, table in section.files.items():
             files[f"{name}.csv"] = table.to_csv(index=False, float_format="%.8g").encode()
