@@ -149,14 +149,6 @@
     plot.addEventListener("focusout", hide);
   }
 
-  // Figures as files, which lie beside the page
-  for (const file of all("a.svg")) {
-    const name = file.textContent.replace(/\.svg$/, "");
-    const save = button("Save as SVG", `Save the figure ${name} as SVG`, () => file.click());
-    const caption = document.getElementById(`${name}-figure`).querySelector("figcaption");
-    caption.before(make("div", { className: "buttons save" }, save));
-  }
-
   // Zoom: the part of the width that is shown, the same in all panels, and that of each height
   for (const figure of all("figure[data-zoom]")) {
     const plots = all("svg.plot", figure).map((plot) => {
