@@ -12,7 +12,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
-from rgr_dist.analysis.drawing.colours import SHAPES
+from rgr_dist.analysis.drawing.svg import OUTLINES
 from rgr_dist.analysis.report.publish import comparison, write_page, write_report
 from tests.analysis import made_up
 from tests.analysis.odd_studies import GRID, ODD
@@ -58,7 +58,7 @@ MISPLACED = """() => [...document.querySelectorAll("svg.plot")].flatMap((plot) =
     return Math.hypot(box.x + box.width / 2 - x, box.y + box.height / 2 - y) > 2;
   }).map((node) => node.id || node.parentNode.id);
 })"""
-MISPLACED = MISPLACED.replace("ARROW", str(len(SHAPES)))
+MISPLACED = MISPLACED.replace("ARROW", str(len(OUTLINES)))
 """Points whose mark does not stand where they are; arrows and dodged ones aside."""
 
 

@@ -17,7 +17,7 @@ TEMPLATES = sorted((ROOT / "analysis").rglob("*.j2"))
 WORDS = {"proved", "optimisation", "budget", "unknown", None}
 OTHER = re.compile(r"capacity[ _]scale|capacity-based|`capacity`|capacity follows d_", re.I)
 """The law's abscissa, titles and a statement of others, a word that ``limited_by`` used to have."""
-DENIED = re.compile(r"\b(no|not|nor|never|cannot)\b.*capacity", re.IGNORECASE | re.DOTALL)
+DENIED = re.compile(r"\b(no threshold|not|nor|never|cannot)\b.*capacity", re.IGNORECASE | re.DOTALL)
 SUBJECT = re.compile(r"threshold|D_K\^?\*|limit|\bpass|\(\d+, \d+\)", re.IGNORECASE)
 """What a claim about thresholds names; a definition does not."""
 CELL = re.compile(r"\((\d+), (\d+)\)")
