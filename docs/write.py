@@ -3,6 +3,7 @@
     python docs/write.py                        # write them anew
     python docs/write.py --plans                # first ask rgr plan of every shipped study again
     python docs/write.py --results STORE STUDY  # first read a study's again from a store
+    python docs/write.py --ranks                # first ask rgr bounds --cp again; minutes
     python docs/write.py --notebook             # first execute notebook.ipynb anew
 
 A block stands between ``<!-- written: NAME -->`` and ``<!-- / -->``, a number within a sentence
@@ -19,14 +20,17 @@ from pathlib import Path
 from tables import (
     columns,
     coverage,
+    facts,
     keys,
     notebook,
+    phases,
     pictures,
     results,
     search,
     startup,
     studies,
     training_time,
+    winners,
 )
 
 ROOT = Path(__file__).parent.parent
@@ -40,6 +44,9 @@ PIECES: dict[str, Callable[[], str]] = {
     **startup.PIECES,
     **training_time.PIECES,
     **coverage.PIECES,
+    **facts.PIECES,
+    **winners.PIECES,
+    **phases.PIECES,
 }
 """The text of each piece, by its name."""
 
@@ -71,12 +78,20 @@ def main(arguments: list[str]) -> None:
     """Write the pages."""
     if arguments == ["--plans"]:
         studies.PLANS.write_text(studies.planned(), "utf-8")
+    elif arguments == ["--ranks"]:
+        facts.read_ranks()
     elif len(arguments) == 3 and arguments[0] == "--results":
         _, store, study = arguments
         if study == training_time.STUDY:
             training_time.read(store)
         elif study in coverage.STUDIES:
             coverage.read(store, study)
+        elif study in facts.STUDIES:
+            facts.read(store, study)
+        elif study == winners.STUDY:
+            winners.read(store)
+        elif study == phases.STUDY:
+            phases.read(store)
         else:
             results.read(store, study)
         if study == pictures.STUDY:
@@ -85,6 +100,7 @@ def main(arguments: list[str]) -> None:
         notebook.write()
     elif arguments:
         raise SystemExit(__doc__)
+    phases.FIGURE.write_bytes(phases.figure())
     for page in pages():
         page.write_text(rewritten(page.read_text("utf-8")), "utf-8")
 

@@ -341,6 +341,8 @@ class Study:
 
 def _frame(records: list[dict[str, Any]], sizes: SizeAxis) -> pd.DataFrame:
     """Records as a table, in which whole numbers may be missing."""
+    from rgr_dist.analysis.thresholds.known_weights import WHOLE
+
     frame, arm = pd.DataFrame(records), sizes.shown_arm
-    whole = {*sizes.whole, "n_seeds", f"{arm}_star", f"{arm}_low", f"{arm}_high"}
+    whole = {*sizes.whole, *WHOLE, "n_seeds", f"{arm}_star", f"{arm}_low", f"{arm}_high"}
     return frame.astype(dict.fromkeys(whole & {*frame}, "Int64"))

@@ -8,10 +8,8 @@ from rgr_dist.analysis.agreement.published_figures import published_figures_of
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.section import Column, Row, Section, Table, cell_column
 from rgr_dist.analysis.rows import named, rows_of
-from rgr_dist.analysis.thresholds import findings
 from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.analysis.thresholds.comparable import comparison_of
-from rgr_dist.analysis.thresholds.rows import thresholds_of
 from rgr_dist.analysis.wording import number, plural
 
 
@@ -32,8 +30,6 @@ def section(results: StudyResults) -> Section | None:
         words.append("No cell has a threshold to set beside the paper's.")
     else:
         words.append("The paper gives no number for cells of this model, size and protocol.")
-    if thresholds_of(results)["limited_by"].notna().any():
-        words.append(findings.limits(thresholds_of(results)))
     whole = [row for row in measured if " at (m, d_model) = " not in row["quantity"]]
     shown = [_table("table-agreement", RESULTS, whole)] if whole else []
     if len(whole) < len(measured):

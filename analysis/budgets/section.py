@@ -24,6 +24,7 @@ GAINS = {
     "none": "no gain at any limit",
     "cannot tell": "cannot be told",
 }
+FALLS = {True: "yes", False: "no", None: ""}
 
 
 def section(results: StudyResults) -> Section | None:
@@ -61,13 +62,13 @@ def _limits(rows: list[dict[str, Any]]) -> Table:
     return Table(
         name="table-limits",
         caption=(
-            "Each cell at its largest step limit T. Limited by: the budget, where D_K* still fell "
-            "between the two largest limits; else unknown. Gain: whether training several heads "
-            "still needs less D_K than training one."
+            "Each cell at its largest step limit T, and whether D_K* still fell between the two "
+            "largest. Gain: whether training several heads still needs less D_K than training one."
         ),
         columns=[
             Column("cell", cell_title, text=True),
             Column("D_K* at the largest T", "D_K"),
+            Column("still falls", lambda row: FALLS[row["falls"]], text=True),
             Column("limited by", lambda row: row["limited_by"] or "", text=True),
             Column("gain of several heads", lambda row: GAINS[row["gain"]], text=True),
         ],

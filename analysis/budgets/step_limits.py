@@ -13,6 +13,7 @@ import pandas as pd
 from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.records import integer
 from rgr_dist.analysis.thresholds.best import best_of
+from rgr_dist.analysis.thresholds.known_weights import best_with_known
 from rgr_dist.planning.budgets import limited_by
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study
@@ -82,19 +83,24 @@ def limits(results: StudyResults) -> pd.DataFrame:
 
     Returns:
         One row per cell but for its limits: ``cell_id`` of the largest, ``m, d_model, degree, D_K``
-        there, ``limited_by`` (budget where D_K* still falls between the last two, else unknown),
-        and ``gain``: what becomes of the gain of several heads (``verdict``).
+        and ``limited_by`` there (``known_weights``), ``falls``: whether D_K* still does between the
+        last two, null without a threshold; and ``gain``: what becomes of the gain of several heads
+        (``verdict``).
     """
+    by = best_with_known(results).set_index("cell_id")["limited_by"]
     rows = [_row(gains(results), family) for family in families(results.study)]
-    frame = pd.DataFrame(rows, columns=[*SIZES, "D_K", "limited_by", "gain"], dtype="object")
+    columns = [*SIZES, "D_K", "falls", "gain"]
+    frame = pd.DataFrame(rows, columns=columns, dtype="object")
+    frame.insert(5, "limited_by", frame["cell_id"].map(by))
     return frame.astype(dict.fromkeys([*SIZES[1:], "D_K"], "Int64"))
 
 
 def _row(table: pd.DataFrame, family: Sequence[Cell]) -> dict[Hashable, object]:
     own = table[table["cell_id"].isin([cell.cell_id for cell in family])].sort_values("max_steps")
     totals = [integer(D_K) for D_K in own["D_K"]]
+    limit = limited_by(totals[-1], totals)
     return own.iloc[-1][[*SIZES, "D_K"]].to_dict() | {
-        "limited_by": limited_by(totals[-1], totals),
+        "falls": None if limit is None else limit == "budget",
         "gain": verdict(own),
     }
 

@@ -54,6 +54,22 @@ SHAPES = {
 could be taken for an arrow."""
 
 
+PHASES = {
+    "light": {"easy": "#3f9a8b", "slow": "#0b544c", "hard": "#b97700", "impossible": "#8a1538"},
+    "dark": {"easy": "#3f9a8b", "slow": "#a5efe2", "hard": "#f0b040", "impossible": "#ff7d97"},
+}
+"""Colours of what heads of one width can do: training finds it, finds it late, or does not find
+what exists; and what is proved not to exist."""
+
+TILES = {
+    "easy": "M-13-13h26v26h-26z",
+    "slow": "M-13-13h26v26h-26zM-4.5-4.5v9h9v-9z",
+    "hard": "M0-13L13 0L0 13L-13 0z",
+    "impossible": "M-13-9L-9-13L0-4L9-13L13-9L4 0L13 9L9 13L0 4L-9 13L-13 9L-4 0z",
+}
+"""Outlines that say the same without colour."""
+
+
 def head_colour(h: int, theme: str) -> str:
     """The colour of a head count as ``#rrggbb``; between powers of two a mixture of both."""
     colours = HEADS[theme]
@@ -75,7 +91,8 @@ def head_shape(h: int) -> str:
 
 def variables(heads: Iterable[int], theme: str) -> dict[str, str]:
     """Every colour of a page by its name in CSS: ``ink``, …, ``h1``, ``h2``, …"""
-    return INKS[theme] | {f"h{h}": head_colour(h, theme) for h in sorted(set(heads))}
+    of_heads = {f"h{h}": head_colour(h, theme) for h in sorted(set(heads))}
+    return INKS[theme] | PHASES[theme] | of_heads
 
 
 def _rgb(colour: str) -> tuple[int, int, int]:

@@ -51,7 +51,7 @@ class Point:
         arrow: y is a lower bound.
         faint: one of many, such as a single run.
         flawed: some of its runs collapsed, diverged or failed.
-        look: ``cell``, or ``paper`` for a published value.
+        look: ``cell``, ``paper`` for a published value, or one of ``colours.TILES``.
         dodge: pixels to the right, to tell points of one place apart.
     """
 

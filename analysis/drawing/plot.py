@@ -19,7 +19,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 from matplotlib.transforms import Transform, offset_copy
 
-from rgr_dist.analysis.drawing.colours import INKS, head_colour, head_shape
+from rgr_dist.analysis.drawing.colours import INKS, PHASES, TILES, head_colour, head_shape
 from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Point
 from rgr_dist.analysis.drawing.scales import NEAR_ONE, Axis
 from rgr_dist.study.errors import StudyError
@@ -74,6 +74,8 @@ LINES: dict[str, dict[str, Any]] = {
 }
 """``Line.look`` as matplotlib draws it."""
 
+FRAME = [(-3, -3), (3, -3), (3, 3), (-3, 3)]
+HOLE = [(-1, -1), (-1, 1), (1, 1), (1, -1)]
 MARKERS: dict[str, tuple[Any, float]] = {
     "circle": ("o", 1.0),
     "square": ("s", 0.95),
@@ -83,8 +85,12 @@ MARKERS: dict[str, tuple[Any, float]] = {
     "star": ("*", 1.7),
     "bar": ([(-6, -2.4), (6, -2.4), (6, 2.4), (-6, 2.4)], 1.3),
     "column": ([(-2.4, -6), (2.4, -6), (2.4, 6), (-2.4, 6)], 1.3),
+    "easy": ("s", 2.8),
+    "slow": ([*FRAME, FRAME[0], *HOLE, HOLE[0], FRAME[0]], 2.8),
+    "hard": ("D", 2.1),
+    "impossible": ("X", 2.8),
 }
-"""The outlines of ``SHAPES`` as matplotlib has them, and how much larger each is drawn."""
+"""The outlines of ``SHAPES`` and ``TILES`` as matplotlib has them, and how much larger."""
 Corner = Literal["outside upper left", "outside lower left"]
 ARROW = r"$\uparrow$"
 
@@ -248,7 +254,7 @@ def _line(ax: Axes, line: Line) -> None:
 
 
 def _point(ax: Axes, point: Point, panel: Panel) -> None:
-    colour = INK["soft"] if point.h is None else head_colour(point.h, "light")
+    colour = _colour(point)
     at = _beside(ax, point.dodge)
     size = (5.0 if panel.links else 3.6) * (0.6 if point.faint else 1)
     inside = 0 <= panel.x.at(point.x) <= 1 and 0 <= panel.y.at(point.y) <= 1
@@ -274,6 +280,7 @@ def _marker(of: Point | Key, colour: str, size: float) -> dict[str, Any]:
         return {"marker": ARROW, "color": colour, "markersize": 2 * size}
     hollow = of.hollow or of.look == "paper"
     shape = "diamond" if of.look == "paper" else "circle" if of.h is None else head_shape(of.h)
+    shape = of.look if of.look in TILES else shape
     marker, larger = MARKERS[shape]
     return {
         "marker": marker,
@@ -282,7 +289,7 @@ def _marker(of: Point | Key, colour: str, size: float) -> dict[str, Any]:
         "markersize": larger * size,
         "markerfacecolor": INK["page"] if hollow else colour,
         "markeredgecolor": colour if hollow else INK["page"],
-        "markeredgewidth": 1.0 if hollow else 0.5,
+        "markeredgewidth": 1.0 if hollow else 0.0 if of.look in TILES else 0.5,
     }
 
 
@@ -294,8 +301,15 @@ def _mark(key: Key) -> Line2D:
     """What stands beside an entry of the legend."""
     if key.line is not None:
         return Line2D([], [], **{"color": INK["ink"]} | LINES[key.line])
-    colour = INK["soft"] if key.h is None else head_colour(key.h, "light")
-    return Line2D([], [], **(_cross(colour) if key.flawed else _marker(key, colour, 5.0)))
+    size = 2.4 if key.look in TILES else 5.0
+    colour = _colour(key)
+    return Line2D([], [], **(_cross(colour) if key.flawed else _marker(key, colour, size)))
+
+
+def _colour(of: Point | Key) -> str:
+    if of.look in TILES:
+        return PHASES["light"][of.look]
+    return INK["soft"] if of.h is None else head_colour(of.h, "light")
 
 
 def mathtext(text: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from markupsafe import Markup, escape
 
-from rgr_dist.analysis.drawing.colours import SHAPES, head_shape
+from rgr_dist.analysis.drawing.colours import SHAPES, TILES, head_shape
 from rgr_dist.analysis.drawing.panel import Key, Line, Panel, Point
 
 STRETCH = 1000
@@ -44,11 +44,18 @@ path.head { stroke: currentColor; stroke-width: 1.3; }
 .bar { fill: none; stroke: currentColor; stroke-width: 1.8; }
 .pt { color: var(--soft); }
 .small .pt use, .small .mark { transform: scale(.72); }
+.easy { color: var(--easy); }
+.slow { color: var(--slow); }
+.hard { color: var(--hard); }
+.impossible { color: var(--impossible); }
 .pt.faint { opacity: .4; }
 .small .faint use, .faint use, .faint .mark { transform: scale(.5); }
 """
 )
 """How marks look, in terms of ``rgr_dist.analysis.drawing.colours.variables``."""
+
+OUTLINES = (*SHAPES.values(), *TILES.values())
+"""Of every mark but the arrow, which comes after them in the page."""
 
 ARROW = '<path class="bar" d="M-5 0H5M0 0V-16M-4-11L0-16L4-11"/>'
 """A lower bound."""
@@ -85,11 +92,11 @@ def shapes() -> Markup:
     ``s0``, … have their full size; ``t0``, … are for panels of small marks, where a point is a
     ``use`` alone, which has no place of its own to be scaled about.
     """
-    paths = [f'<path id="s{i}" d="{d}"/>' for i, d in enumerate(SHAPES.values())]
+    paths = [f'<path id="s{i}" d="{d}"/>' for i, d in enumerate(OUTLINES)]
     paths += [
         f'<path id="t{i}" transform="scale(.72)" d="{d}"/>' for i, d in enumerate(SHAPES.values())
     ]
-    paths.append(ARROW.replace("<path", f'<path id="s{len(SHAPES)}"'))
+    paths.append(ARROW.replace("<path", f'<path id="s{len(OUTLINES)}"'))
     inner = f"<defs>{''.join(paths)}</defs>"
     return Markup(f'<svg width="0" height="0" aria-hidden="true" class="defs">{inner}</svg>')
 
@@ -103,7 +110,8 @@ def legend_mark(key: Key) -> Markup:
         mark = f'<path class="mark" d="{_outline(key)}"/>'
         if key.flawed:
             mark = f'<g transform="translate(0 10)">{FLAW}</g>'
-        inner = f'<g class="pt {kind}" transform="translate(13 7)">{mark}</g>'
+        size = " scale(.5)" if key.look in TILES else ""
+        inner = f'<g class="pt {kind}" transform="translate(13 7){size}">{mark}</g>'
     return Markup(f'<svg width="26" height="14" aria-hidden="true">{inner}</svg>')
 
 
@@ -207,7 +215,7 @@ def _point(point: Point, panel: Panel, figure: str) -> str:
         inner += FLAW
     kind = " ".join(["pt", *_classes(point.h, point.hollow, point.look)])
     kind += " faint" if point.faint else ""
-    shape = len(SHAPES) if point.arrow else list(SHAPES.values()).index(_outline(point))
+    shape = len(OUTLINES) if point.arrow else OUTLINES.index(_outline(point))
     mark = f'<use href="#s{shape}"'
     is_plain = not inner and not point.dodge and not point.arrow and not point.faint
     inner += f"{mark}/>"
@@ -225,11 +233,13 @@ def _point(point: Point, panel: Panel, figure: str) -> str:
 
 
 def _classes(h: int | None, hollow: bool, look: str) -> list[str]:
-    kind = [] if h is None else [f"h{h}"]
+    kind = [look] if look in TILES else [] if h is None else [f"h{h}"]
     return kind + (["hollow"] if hollow or look == "paper" else [])
 
 
 def _outline(of: Point | Key) -> str:
+    if of.look in TILES:
+        return TILES[of.look]
     if of.look == "paper":
         return SHAPES["diamond"]
     return SHAPES["circle" if of.h is None else head_shape(of.h)]

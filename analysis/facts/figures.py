@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Point
-from rgr_dist.analysis.drawing.points import head_keys
+from rgr_dist.analysis.drawing.points import head_keys, interval_point
 from rgr_dist.analysis.drawing.scales import Axis, Tick, log2_axis, ratio_axis, share_axis
 
 Row = Mapping[str, Any]
@@ -16,6 +16,10 @@ RANKS = (
     "smallest D_V that holds the database, against the bound on the database’s own rank (Prop. "
     "2.1). Dotted: equality. A mark below it is a layer that holds a database of more rank than "
     "its logits can have, where the database’s bound is its rank."
+)
+SPLITS = (
+    "The mean over seeds of the share of facts held, with its 95 % t-interval, at every way to "
+    "split the same d_qk + d_vo. Dashed: the target."
 )
 TAU = (
     "Means over the trained layers of the search, each measured at every τ: the share of asked "
@@ -58,6 +62,34 @@ def draw_ranks(rows: Sequence[Row], arm: str) -> Figure:
         panels=(panel,),
         legend=(*head_keys((row[arm] for row in found), arm), equality),
     )
+
+
+def draw_splits(rows: Sequence[Row], total: int, target: float) -> Figure:
+    """The mean score at every split of a total, a panel for each cell.
+
+    Args:
+        rows: of ``rgr_dist.analysis.facts.tables.by_split``, with the names of their cells.
+    """
+    ticks = tuple(Tick(d_vo, str(d_vo)) for d_vo in range(1, total, max(1, round(total / 6))))
+    x = Axis(f"d_vo, of d_qk + d_vo = {total}", 0, total, ticks, "linear")
+    level = Line(points=((0, target), (total, target)), look="target")
+    points: dict[tuple[str, str], list[Point]] = {}
+    for row in rows:
+        at = f"d_qk = {row['d_qk']}, d_vo = {row['d_vo']}"
+        told = f"{row['full']}, {at}\nmean {row['mean_score']:.4f} over {row['n_seeds']} seeds"
+        key = f"{row['anchor']}-{row['d_vo']}"
+        named = {**row, "text": told}
+        point = interval_point(named, row["d_vo"], "mean_score", "low", "high", key=key)
+        points.setdefault((row["anchor"], row["short"]), []).append(point)
+    panels = tuple(
+        Panel(
+            title=(name,), x=x, y=share_axis("mean score"), points=tuple(own), cell=cell,
+            lines=(level, Line(points=tuple((point.x, point.y) for point in own), look="series")),
+        )
+        for (cell, name), own in points.items()
+    )  # fmt: skip
+    title = "Score against the split of a fixed total"
+    return Figure(name="totals", title=title, caption=SPLITS, panels=panels, columns=2)
 
 
 def draw_taus(rows: Sequence[Row], rank_of_logits: float) -> Figure:

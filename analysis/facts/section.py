@@ -5,11 +5,16 @@ from __future__ import annotations
 import pandas as pd
 
 from rgr_dist.analysis.facts import tables as facts
-from rgr_dist.analysis.facts.figures import draw_ranks, draw_taus
+from rgr_dist.analysis.facts.figures import draw_ranks, draw_splits, draw_taus
 from rgr_dist.analysis.facts.statements import statements
 from rgr_dist.analysis.facts.tables import rows_of_facts
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.section import Column, Section, Table, cell_column
+from rgr_dist.analysis.rows import named
+from rgr_dist.theory.ranks import summed_rank_bound
+
+SIZES = ("queries", "h", "d_vo", "d_model")
+"""Keys of the sizes that Prop. 3.5 as a sum is made of."""
 
 
 def ranks(results: StudyResults) -> Section:
@@ -20,12 +25,14 @@ def ranks(results: StudyResults) -> Section:
         Column(arm, arm),
         Column("rank of database", "rank_words", "rank_high"),
         Column("rank of logits, at most", "layer_rank_bound"),
+        Column("as a sum", lambda row: summed_rank_bound(*(row[size] for size in SIZES))),
         Column("D_V", "D_V"),
     ]
     table = Table(
         name="table-ranks",
         caption="The database’s rank from its unfoldings to Prop. 2.1, means over seeds; the "
-        "bound of Prop. 3.5 on the rank of the logits of a layer at the threshold.",
+        "bound of Prop. 3.5 on the rank of the logits of a layer at the threshold, as we prove it "
+        "and as the sum d_model + h d_vo |Q| that it most likely is.",
         columns=columns,
         rows=[row for row in rows if row["D_V"]],
     )
@@ -35,6 +42,16 @@ def ranks(results: StudyResults) -> Section:
         figures=(draw_ranks(rows, arm),),
         shown=(table,),
     )
+
+
+def splits(results: StudyResults) -> Section | None:
+    """What each way to split a fixed d_qk + d_vo holds; None for a study of no total."""
+    total, table = results.study.search.total, facts.by_split(results)
+    if total is None or table.empty:
+        return None
+    figure = draw_splits(named(results, table), total, results.study.search.target)
+    title = f"A fixed total of d_qk + d_vo = {total}"
+    return Section(name="totals", title=title, figures=(figure,), files={"totals": table})
 
 
 def taus(results: StudyResults) -> Section | None:

@@ -15,6 +15,7 @@ from rgr_dist.analysis.thresholds.best import largest_width
 from rgr_dist.analysis.thresholds.database_ranks import layer_bound
 from rgr_dist.analysis.thresholds.listing import threshold_records
 from rgr_dist.analysis.wording import plural
+from rgr_dist.search.confidence_interval import t_interval
 from rgr_dist.study.study import Study
 
 Rows = list[dict[str, Any]]
@@ -93,6 +94,22 @@ def runs(results: StudyResults) -> Rows:
         row["rank_bound"] = layer_bound(cells[row["cell_id"]], row["h"], row["d_vo"])
         row["by_tau"] = json.loads(row["by_tau"])
     return rows
+
+
+def by_split(results: StudyResults) -> pd.DataFrame:
+    """The mean score of every probe of a study, with its 95 % t-interval.
+
+    Returns:
+        ``cell_id, m, d_model, d_qk, d_vo, n_seeds, mean_score, low, high``.
+    """
+    table = scored(results.searched, results.study).rename(columns={"d_k": "d_qk"})
+    keys = ["cell_id", "m", "d_model", "d_qk", "d_vo"]
+    rows = []
+    for probe, scores in table.groupby(keys, sort=False)["score"]:
+        low, high = t_interval(scores.tolist()) or (None, None)
+        rows.append((*probe, len(scores), scores.mean(), low, high))
+    told = pd.DataFrame(rows, columns=[*keys, "n_seeds", "mean_score", "low", "high"])
+    return told.sort_values(["cell_id", "d_vo"], ignore_index=True)
 
 
 def by_tau(rows: Rows) -> Rows:

@@ -96,7 +96,7 @@ def _thresholds(results: StudyResults) -> Table:
         Column("mean", "mean_score", form="z.4f"),
         Column("status", "status", text=True),
     ]
-    if any(row["limited_by"] for row in rows):
+    if {row["limited_by"] for row in rows} - {None, "unknown"}:
         columns.append(Column("limited by", lambda row: row["limited_by"] or "", text=True))
     columns.append(Column(f"certificate, in {axis.value}", "certificate_words", text=True))
     each = "every head count" if axis.arm == "h" else f"every {axis.shown_arm}"

@@ -144,7 +144,7 @@ def fits(best: pd.DataFrame, runs: pd.DataFrame, study: Study) -> Fits:
         laws=laws,
         candidates=rank_candidates(cells),
         candidates_wide=rank_candidates(wide) if len(wide) < len(cells) else [],
-        lack_of_fit=_lack_of_fit(told),
+        lack_of_fit=lack_of_fit(told),
         published=published_tests(cells, study),
     )
 
@@ -215,8 +215,12 @@ def _exponents_without(lower: Array, upper: Array, design: Array, bounded: Any) 
     return found
 
 
-def _lack_of_fit(cells: pd.DataFrame) -> list[LackOfFit]:
-    """Of the power law and of proportionality, over the cells with two known ends."""
+def lack_of_fit(cells: pd.DataFrame) -> list[LackOfFit]:
+    """Of the power law and of proportionality, over the cells with two known ends.
+
+    Args:
+        cells: ``D_K_fails, D_K_passes, scale, seed_sd, resolution, residual`` of ``Fits.cells``.
+    """
     own = cells[cells["residual"].notna() & cells["seed_sd"].notna()]
     lower, upper = log_ends(own["D_K_fails"], own["D_K_passes"])
     y, x = middles(lower, upper), np.log(own["scale"].to_numpy(dtype=np.float64))

@@ -143,21 +143,29 @@ def fit_laws(best: pd.DataFrame, heads: Heads, draws: Draws | None = None) -> li
     """
     usual, largest = best[best["protocol"] == ""], best[best["largest"]]
     laws = _laws(points(usual[usual["largest"]], heads), draws)
-    limits = [] if usual["largest"].all() else sorted({int(steps) for steps in usual["max_steps"]})
-    for steps in limits:
-        own = by_name(_laws(points(usual[usual["max_steps"] == steps], heads)))
-        laws += [
-            dataclasses.replace(own[name], name=f"{name}_{steps}_steps", max_steps=steps)
-            for name in ("D_K", "D_K_power")
-        ]
-    for protocol in filter(None, largest["protocol"].unique()):
-        own = by_name(_laws(points(largest[largest["protocol"] == protocol], heads)))
-        key = protocol.replace(" ", "")
-        laws += [
-            dataclasses.replace(own[name], name=f"{name}_{key}", cells=protocol, protocol=protocol)
-            for name in ("D_K", "D_K_power")
-        ]
+    for protocol in ["", *filter(None, largest["protocol"].unique())]:
+        own = best[best["protocol"] == protocol]
+        laws += _of_protocol(own[own["largest"]], protocol, heads) if protocol else []
+        limits = [] if own["largest"].all() else sorted({int(steps) for steps in own["max_steps"]})
+        for steps in limits:
+            laws += [
+                dataclasses.replace(law, name=f"{law.name}_{steps}_steps", max_steps=steps)
+                for law in _of_protocol(own[own["max_steps"] == steps], protocol, heads)
+            ]
     return laws
+
+
+def _of_protocol(best: pd.DataFrame, protocol: str, heads: Heads) -> list[Law]:
+    """The laws of D_K* over cells of one protocol, named by it if it is not the usual one."""
+    own = by_name(_laws(points(best, heads)))
+    laws = [own[name] for name in ("D_K", "D_K_power")]
+    if not protocol:
+        return laws
+    key = protocol.replace(" ", "")
+    return [
+        dataclasses.replace(law, name=f"{law.name}_{key}", cells=protocol, protocol=protocol)
+        for law in laws
+    ]
 
 
 def _laws(cells: pd.DataFrame, draws: Draws | None = None) -> list[Law]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import gzip
 import io
 import re
 import zipfile
@@ -26,14 +25,13 @@ def render(title: str, sections: Sequence[Section], files: Mapping[str, bytes]) 
     Args:
         title: of the document.
         sections: in order; the first is the head, without a heading of its own in the contents.
-        files: what lies beside the page, by name; the page holds them once more, the figures each
-            by itself and the rest in an archive.
+        files: what lies beside the page, by name; the page links to its figures, and holds the rest
+            once more in an archive.
     """
     environment = _environment()
     heads = sorted({h for each in sections for figure in each.figures for h in figure.heads})
     bodies = [body_of(section) for section in sections]
-    drawn = {name: content for name, content in files.items() if name.endswith(".svg")}
-    rest = {name: content for name, content in files.items() if name not in drawn}
+    rest = {name: content for name, content in files.items() if not name.endswith(".svg")}
     return environment.get_template("page.html.j2").render(
         title=title,
         head=bodies[0],
@@ -43,7 +41,7 @@ def render(title: str, sections: Sequence[Section], files: Mapping[str, bytes]) 
         colours={theme: colours.variables(heads, theme) for theme in ("light", "dark")},
         shapes=svg.shapes(),
         script=Markup(_source("page.js")),
-        figures={name: _data("gzip", gzip.compress(drawn[name], mtime=0)) for name in drawn},
+        figures=[name for name in files if name not in rest],
         tables=[*rest],
         archive=_archive(rest),
     )
@@ -94,15 +92,10 @@ def _source(name: str) -> str:
 
 
 def _archive(files: Mapping[str, bytes]) -> str:
-    """The files as a zip archive."""
+    """The files as a zip archive in a data address, so that a page that was sent on has them."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name, content in files.items():
             entry = zipfile.ZipInfo(name)  # of no date: the same tables give the same bytes
             archive.writestr(entry, content, zipfile.ZIP_DEFLATED, 9)
-    return _data("zip", packed.getvalue())
-
-
-def _data(kind: str, content: bytes) -> str:
-    """A file as an address, so that a page that was sent on has it."""
-    return f"data:application/{kind};base64,{base64.b64encode(content).decode()}"
+    return f"data:application/zip;base64,{base64.b64encode(packed.getvalue()).decode()}"

@@ -15,6 +15,7 @@ from rgr_dist.analysis.page.section import Section
 from rgr_dist.analysis.report import side_by_side
 from rgr_dist.analysis.report.sections import cost, protocol, provenance, repeat, summary
 from rgr_dist.analysis.splits import section as accuracy
+from rgr_dist.analysis.theory import phases
 from rgr_dist.analysis.theory import section as theory
 from rgr_dist.analysis.thresholds import section as cells
 from rgr_dist.analysis.transitions import section as transitions
@@ -26,6 +27,7 @@ D_K, D_V, ACCURACY = ("D_K",), ("D_V",), ("accuracy",)
 
 CONTENTS: tuple[tuple[Make, tuple[str, ...]], ...] = (
     (summary.section, D_K + D_V + ACCURACY),
+    (phases.section, D_K),
     (accuracy.section, ACCURACY),
     (laws.law, D_K + D_V),
     (training_time.section, D_K),
@@ -35,6 +37,7 @@ CONTENTS: tuple[tuple[Make, tuple[str, ...]], ...] = (
     (laws.which_law, D_K),
     (theory.section, D_K),
     (agreement.section, D_K),
+    (facts.splits, D_V),
     (facts.ranks, D_V),
     (facts.taus, D_V),
     (facts.said, D_V),
@@ -48,10 +51,22 @@ CONTENTS: tuple[tuple[Make, tuple[str, ...]], ...] = (
 One that a study has nothing of is None, and is left out.
 """
 
+OF_THRESHOLDS = (
+    laws.law,
+    training_time.section,
+    cells.section,
+    heads.section,
+    laws.which_law,
+    agreement.section,
+)
+"""Sections that a study of mode widest, which finds no smallest width, has nothing of."""
+
 
 def sections(results: StudyResults) -> list[Section]:
     """The sections of the study's page, the head first."""
     makers = [make for make, finds in CONTENTS if results.study.record.finds in finds]
+    if phases.is_of_phases(results.study):  # its widths are no thresholds
+        makers = [make for make in makers if make not in OF_THRESHOLDS]
     first = transitions.section if results.study.search.mode == "grid" else heads.section
     if first in makers and (first is transitions.section or laws.law(results) is None):
         makers.remove(first)  # what the study was run for
@@ -68,7 +83,8 @@ def figures(results: StudyResults, names: Sequence[str] = ()) -> list[Figure]:
     Raises:
         StudyError: the page has no figure of such a name.
     """
-    every = {figure.name: figure for section in sections(results) for figure in section.figures}
+    drawn = (figure for section in sections(results) for figure in section.figures)
+    every = {figure.name: figure for figure in drawn if figure.panels}
     for name in names:
         if name not in every:
             has = ", ".join(every) or "none: it has too few results"

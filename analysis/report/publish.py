@@ -16,6 +16,7 @@ from rgr_dist.analysis.report.contents import compared, sections
 from rgr_dist.analysis.report.report_cache import Written, digest_of, keep, origin_of
 from rgr_dist.analysis.splits import findings as accuracy
 from rgr_dist.analysis.splits.accuracy import splits_of
+from rgr_dist.analysis.theory import phases
 from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.store.storage import write_atomically
 from rgr_dist.store.store import Store
@@ -28,6 +29,8 @@ def headline(results: StudyResults) -> str:
         return " ".join(accuracy.headline(splits_of(results)))
     if finds == "D_V":
         return facts.headline(facts.rows_of_facts(results), results.study)
+    if phases.is_of_phases(results.study):
+        return phases.headline(results)
     return " ".join(conclusions.headline(fits_of(results), best_of(results)))
 
 
@@ -42,10 +45,10 @@ def publish(results: StudyResults, store: Store) -> Written:
     page, files = report(results)
     placed = {f"{home}/report/{name}": digest_of(file) for name, file in files.items()}
     placed[f"{home}/report/index.html"] = digest_of(page.encode())
+    address = place(page, files, store, f"{home}/report")
     if "laws.json" in files:
         placed[f"{home}/laws.json"] = digest_of(files["laws.json"])
         store.write_text(f"{home}/laws.json", files["laws.json"].decode())
-    address = place(page, files, store, f"{home}/report")
     written = Written(address, headline(results), origin, placed)
     keep(study, store, written)
     return written
@@ -124,7 +127,7 @@ def files_of(content: list[Section]) -> dict[str, bytes]:
 
     files = {}
     for section in content:
-        for figure in section.figures:
+        for figure in (one for one in section.figures if one.panels):
             files[f"{figure.name}.svg"] = plot.as_file(figure, "svg")
         for name, table in section.files.items():
             files[f"{name}.csv"] = table.to_csv(index=False, float_format="%.8g").encode()

@@ -125,8 +125,11 @@ def growths(curves: pd.DataFrame) -> pd.DataFrame:
         if len(known) >= LEAST_CELLS and known["compression"].nunique() > 1:
             x, y = np.log(known["compression"].to_numpy()), np.log(known[name].to_numpy())
             fit = OLS(y, np.column_stack([np.ones_like(x), x])).fit()
-            rows.append((gap, fit.params[1], *fit.conf_int()[1], len(known)))
-    return pd.DataFrame(rows, columns=["gap", "power", "low", "high", "cells"])
+            kept = [np.arange(len(x)) != i for i in range(len(x))]
+            others = [np.polyfit(x[at], y[at], 1)[0] for at in kept if np.ptp(x[at])]
+            ends = min(others), max(others)
+            rows.append((gap, fit.params[1], *fit.conf_int()[1], *ends, len(known)))
+    return pd.DataFrame(rows, columns=["gap", "power", "low", "high", "least", "most", "cells"])
 
 
 def families(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from rgr_dist.analysis.thresholds.known_weights import Origin
 from rgr_dist.store.store import Store
-from rgr_dist.study.cell import PROBLEM, canonical_json
+from rgr_dist.study.cell import canonical_json
 from rgr_dist.study.models import MODELS
 from rgr_dist.study.study import Study
 
@@ -55,7 +56,9 @@ def constructed_widths(store: Store, runs: pd.DataFrame) -> dict[str, Width]:
         if table is None:
             continue
         is_exact = (table["status"] == "found") & (table["mean_score"] == 1)
-        own = table[(table["model"] == OURS) & is_exact][["cell_id", "D_K", "h", "n_seeds"]]
+        own = table[(table["model"] == OURS) & is_exact][
+            ["cell_id", "D_K", "h", "n_seeds"]
+        ].dropna()
         for cell_id, D_K, h, draws in own.itertuples(index=False):
             width, problem = Width(int(D_K), int(h), int(draws)), problem_of.get(cell_id)
             if problem is not None:
@@ -112,12 +115,8 @@ def rates_of_algorithm_1(study: Study, runs: pd.DataFrame) -> pd.DataFrame:
 
 def _problems(runs: pd.DataFrame) -> dict[str, str]:
     """The problem of each cell by its cell_id."""
-    firsts = runs.drop_duplicates("cell_id")
-    cells = [json.loads(config)["cell"] for config in firsts["config"]]
-    return {
-        cell_id: canonical_json({key: cell[key] for key in PROBLEM if key in cell})
-        for cell_id, cell in zip(firsts["cell_id"], cells, strict=True)
-    }
+    firsts = runs.drop_duplicates("cell_id")[["cell_id", "config"]]
+    return {cell_id: Origin.of(json.loads(c)["cell"]).problem for cell_id, c in firsts.to_numpy()}
 
 
 def _kind(problem: str) -> str:

@@ -13,20 +13,30 @@ from rgr_dist.analysis.rows import named, rows_of
 from rgr_dist.analysis.theory.beside_training import BITS, families, growths, theory
 from rgr_dist.analysis.theory.constructions import LIMIT
 from rgr_dist.analysis.theory.figure import draw_three_curves
-from rgr_dist.analysis.theory.weight_precision import UNROUNDED, bits_needed
+from rgr_dist.analysis.theory.three_widths import (
+    draw_three_widths,
+    three_widths,
+    widths_table,
+)
+from rgr_dist.analysis.theory.weight_precision import bits_needed
+from rgr_dist.analysis.thresholds.known_weights import UNROUNDED
 from rgr_dist.analysis.wording import fixed, plural, with_range
 
+TITLE = "Theory beside training"
 LINES = {2.0: "2 bits", 1.0: "1 bit", 0.5: "½ bit", 0.25: "¼ bit"}
 """What stands at the end of the bound's lines."""
 
 
 def section(results: StudyResults) -> Section | None:
     """Bounds, trained, constructed and trivial widths; None if the store has none to compare."""
-    found = theory(results)
-    if found is None:
+    found, known = theory(results), three_widths(results)
+    if found is None and not known:
         return None
+    joined = ([widths_table(known)], [draw_three_widths(known)]) if known else ([], [])
+    if found is None:
+        return Section(name="theory", title=TITLE, figures=joined[1], shown=joined[0])
     rows = named(results, found.curves)
-    shown, files = [_widths(rows)], {"theory": found.curves}
+    shown, files = [*joined[0], _widths(rows)], {"theory": found.curves}
     growing = rows_of(growths(found.curves))
     if growing:
         shown.append(_growths(growing))
@@ -38,9 +48,9 @@ def section(results: StudyResults) -> Section | None:
         files["all-pairs"] = found.rounded
     return Section(
         name="theory",
-        title="Theory beside training",
+        title=TITLE,
         words=_words(found.curves),
-        figures=_figures(rows, results.study.search.target),
+        figures=(*joined[1], *_figures(rows, results.study.search.target)),
         shown=shown,
         files=files,
     )
@@ -66,8 +76,7 @@ def _words(curves: pd.DataFrame) -> list[str]:
         lines.append(
             f"Alternating projections are exact on all pairs at {factor.min():.2f} to "
             f"{factor.max():.2f} times the trained width ({plural(len(factor), 'cell')}). They "
-            f"need less than training at {int((factor < 1).sum())} of them; a trained threshold "
-            "above theirs is one of training, not of what a layer of that width can hold."
+            f"need less than training at {int((factor < 1).sum())} of them."
         )
     return lines
 
@@ -84,6 +93,7 @@ def _growths(rows: Sequence[Row]) -> Table:
             Column("gap", "gap", text=True),
             Column("power", "power", form="z.2f"),
             Column("95 % interval", _interval("low", "high"), "low"),
+            Column("with a cell left out", _interval("least", "most"), "least"),
             Column("cells", "cells"),
         ],
         rows=rows,
@@ -172,6 +182,7 @@ def _rounded(results: StudyResults, means: pd.DataFrame) -> Table:
     integers = means[means["precision"] != UNROUNDED].sort_values("bits", ascending=False)
     scores = means.pivot(index="cell_id", columns="precision", values="mean_score")
     needed = bits_needed(means).merge(scores.reset_index(), on="cell_id")
+    needed["slack"] = needed["mean_score"] - results.study.search.target
 
     def bits(row: Row) -> str | None:
         at_most = "" if row["tried_below"] is not None else "≤ "
@@ -183,7 +194,8 @@ def _rounded(results: StudyResults, means: pd.DataFrame) -> Table:
             "The runs at each threshold, trained again: how many are right on all pairs, and the "
             "mean test F1 with W_Q and W_K rounded before the test. Bits: the fewest of an integer "
             "parameter with which the mean still reaches the target, and does with every larger "
-            "number that was tried."
+            "number that was tried. They depend on the slack, by which the mean is above the "
+            "target before rounding."
         ),
         columns=[
             cell_column(),
@@ -192,6 +204,7 @@ def _rounded(results: StudyResults, means: pd.DataFrame) -> Table:
             Column("exact", _exact("seeds"), _share("seeds")),
             Column("F1 on all pairs", "mean_f1", form="z.3f"),
             Column("mean test F1", "mean_score", form="z.4f"),
+            Column("slack", "slack", form="z.4f"),
             *(Column(name, name, form=".4f") for name in integers["precision"].unique()),
             Column("bits needed", bits, "bits"),
         ],

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pandas as pd
 
+from rgr_dist.analysis.thresholds.known_weights import UNROUNDED
 from rgr_dist.search.probe_verdict import passes
 from rgr_dist.store.store import Store
 from rgr_dist.study.study import Study
 
 KEYS = ["cell_id", "m", "d_model", "h", "d_k", "D_K", "precision", "bits"]
-UNROUNDED = "float32"
 
 
 def rounded_means(rows: pd.DataFrame, target: float, minimise: bool = False) -> pd.DataFrame:
@@ -44,7 +44,7 @@ def rounded_thresholds(store: Store, study: Study, best: pd.DataFrame) -> pd.Dat
     held = [table for table in tables if table is not None and len(table)]
     if not held:
         return pd.DataFrame()
-    at = best[best["D_K"].notna()].assign(h=best["h_star"])[["cell_id", "h", "d_k"]]
+    at = best.assign(h=best["h_star"])[["cell_id", "h", "d_k"]].dropna()
     rows = pd.concat(held).merge(at.astype({"h": "int64", "d_k": "int64"}))
     rows = rows.drop_duplicates(["run_id", "precision"])
     return rounded_means(rows, study.search.target, study.record.minimised)

@@ -205,10 +205,10 @@ def _is_near(head: Head, first: Head, axis: SizeAxis) -> bool:
     return bool(head[axis.value] <= largest_kept(first[axis.total], head["h"], POOL_MARGIN))
 
 
-def largest_width(study: Study, cell: Cell) -> int:
-    """The largest d_vo that a study searches in a cell."""
+def largest_width(study: Study, cell: Cell, d_qk: int = 1) -> int:
+    """The largest d_vo that a study searches in a cell at a d_qk."""
     search = study.search
-    return max(search.d_vo) if search.d_vo else search.max_d_vo or cell.d_model
+    return max(search.listed(d_qk), default=search.max_d_vo or cell.d_model)
 
 
 def with_bounds(thresholds: pd.DataFrame, study: Study) -> pd.DataFrame:
@@ -219,8 +219,10 @@ def with_bounds(thresholds: pd.DataFrame, study: Study) -> pd.DataFrame:
     axis = study.search.sizes
     if axis.value != "d_vo":
         return thresholds
-    largest = {cell.cell_id: largest_width(study, cell) for cell in study.cells}
-    beyond = thresholds["h"] * (thresholds["cell_id"].map(largest) + 1)
+    cells = {cell.cell_id: cell for cell in study.cells}
+    asked = zip(thresholds["cell_id"], thresholds["d_k"], strict=True)
+    largest = np.array([largest_width(study, cells[one], d_qk) for one, d_qk in asked])
+    beyond = thresholds["h"] * (largest + 1)
     is_censored = thresholds["status"] == "censored"
     return thresholds.assign(**{axis.low: thresholds[axis.low].mask(is_censored, beyond)})
 

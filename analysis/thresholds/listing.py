@@ -10,10 +10,15 @@ import pandas as pd
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.records import graph_bits_per_parameter, integer, parse_certificate, real
 from rgr_dist.analysis.thresholds.best import best_of, with_bounds
+from rgr_dist.analysis.thresholds.known_weights import (
+    KNOWN,
+    best_with_known,
+    thresholds_with_known,
+)
 
 Record = dict[str, Any]
 
-TEXT = {"model", "graph", "status", "limited_by"}
+TEXT = {"model", "graph", "status", "limited_by", "possible_source", "exact_source"}
 SINCE = ("status", "mean_score", "n_seeds", "certificate", "max_steps", "confirmed")
 
 
@@ -22,20 +27,19 @@ def threshold_records(results: StudyResults) -> list[Record]:
 
     Of relations: ``model, graph, degree, m, d_model``; the sizes ``h, d_k, D_K, D_K_low,
     D_K_high``; ``status, mean_score, n_seeds, certificate, max_steps, confirmed, D_K_first,
-    bits_per_parameter``; where cells have several step limits, ``limited_by``, which says what
-    keeps a threshold from being lower. Of facts those of ``database_ranks.problem_of`` stand in
-    place of the graph, and its bounds on ranks with the ``parameters`` of the heads in place of the
-    bits.
+    bits_per_parameter`` and ``known_weights.KNOWN``, which ends with ``limited_by``. Of facts those
+    of ``database_ranks.problem_of`` stand in place of the graph, and its bounds on ranks with the
+    ``parameters`` of the heads and ``limited_by`` in place of the rest.
     """
-    axis, table = results.study.search.sizes, with_bounds(results.thresholds, results.study)
+    axis, table = results.study.search.sizes, thresholds_with_known(results)
     shared = (*axis.keys, *SINCE, axis.first)
     if axis.value == "d_k":
-        limited = "limited_by" in table and table["limited_by"].notna().any()
         graph = ("graph", "degree", "m", "d_model")
-        keys = ("model", *graph, *shared, "bits_per_parameter", *["limited_by"] * bool(limited))
+        keys = ("model", *graph, *shared, "bits_per_parameter", *KNOWN)
     else:
         ranks = ("rank_low", "rank_high", "layer_rank_bound", "parameters")
-        keys = ("model", *OF_FACTS, *shared, *ranks)
+        keys = ("model", *OF_FACTS, *shared, *ranks, "limited_by")
+        table = with_bounds(table, results.study)
     return _records(results, table, keys)
 
 
@@ -46,16 +50,16 @@ def best_records(results: StudyResults) -> list[Record]:
     """One record per cell, with ``cell``, its name; missing values are None.
 
     Of relations: ``m, d_model, degree, D_K, D_K_low, D_K_high, h_star, h_low, h_high, d_k,
-    max_steps, confirmed, D_K_first, bits_per_parameter``. Of facts the problem, the sizes of the
-    best setting, ``status, rank_low, rank_high, max_steps``.
+    max_steps, confirmed, D_K_first, bits_per_parameter`` and ``known_weights.KNOWN``. Of facts the
+    problem, the sizes of the best setting, ``status, rank_low, rank_high, max_steps``.
     """
     axis = results.study.search.sizes
     if axis.value == "d_k":
         keys: tuple[str, ...] = (
             "m", "d_model", "degree", axis.total, axis.low, axis.high, "h_star", "h_low", "h_high",
-            "d_k", "max_steps", "confirmed", axis.first, "bits_per_parameter",
+            "d_k", "max_steps", "confirmed", axis.first, "bits_per_parameter", *KNOWN,
         )  # fmt: skip
-        return _records(results, best_of(results), keys)
+        return _records(results, best_with_known(results), keys)
     best = best_of(results).rename(columns={axis.best_arm: axis.arm})
     for size, width in axis.fixed:
         best[size] = pd.Series(width, best.index).where(best[axis.arm].notna())

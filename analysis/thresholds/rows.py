@@ -10,8 +10,9 @@ import pandas as pd
 from rgr_dist.analysis import wording
 from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.rows import Row, by_size, name_keys
-from rgr_dist.analysis.thresholds.best import best_of, with_bounds
+from rgr_dist.analysis.thresholds.best import with_bounds
 from rgr_dist.analysis.thresholds.certificates import certificate_words
+from rgr_dist.analysis.thresholds.known_weights import best_with_known, thresholds_with_known
 from rgr_dist.paper import capacity_scale, compression
 
 STATUS = {
@@ -25,9 +26,9 @@ STATUS = {
 
 @per_study
 def thresholds_of(results: StudyResults) -> pd.DataFrame:
-    """The threshold of every (cell, setting), or its bound, in the study's order."""
+    """``thresholds_with_known``, or bounds, in the study's order."""
     order = {cell.cell_id: i for i, cell in enumerate(results.study.cells)}
-    table = with_bounds(results.thresholds, results.study)
+    table = with_bounds(thresholds_with_known(results), results.study)
     ours = table[table["cell_id"].isin(order)]
     ours = ours.assign(_order=ours["cell_id"].map(order))
     ours = ours.sort_values(["_order", results.study.search.sizes.arm])
@@ -36,14 +37,14 @@ def thresholds_of(results: StudyResults) -> pd.DataFrame:
 
 @per_study
 def cells_of(results: StudyResults) -> list[Row]:
-    """The rows of ``best`` by size, with the law's scales, names and words.
+    """The rows of ``best_with_known`` by size, with the law's scales, names and words.
 
     ``largest`` says which have the largest step limit of their family.
     """
     axis = results.study.search.sizes
     largest = {family[-1].cell_id for family in results.study.budgets.values()}
     rows = []
-    for row in by_size(best_of(results)):
+    for row in by_size(best_with_known(results)):
         sizes = (row["m"], row["d_model"], row["n_edges"])
         row |= name_keys(results, row)
         row["largest"] = row["cell_id"] in largest

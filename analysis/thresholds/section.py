@@ -29,6 +29,7 @@ def section(results: StudyResults) -> Section:
         said = {True: "yes", False: "no", None: None}
         columns.append(Column("confirmed", lambda row: said[row["confirmed"]], text=True))
     columns += [
+        Column("limited by", lambda row: row["limited_by"] or "", text=True),
         Column("status", "status", text=True),
         Column(f"certificate, in {axis.value}", "certificate_words", text=True),
     ]
@@ -41,7 +42,9 @@ def section(results: StudyResults) -> Section:
                 name="table-cells",
                 caption=f"In brackets: {width} from optimistic to conservative, {arm} from the "
                 f"least to the most of the {axis.arms} not told apart."
-                + (f" Bits: of the graph, per parameter at {width}." if of_D_K else ""),
+                + (f" Bits: of the graph, per parameter at {width}." if of_D_K else "")
+                + f" Limited by: optimisation or budget, where weights that pass are known at a "
+                f"smaller {axis.total}; proved, where none can be right; unknown else.",
                 columns=columns,
                 rows=cells,
                 anchored=True,

@@ -19,7 +19,7 @@ from tables.markdown import table
 from tables.results import FOLDER, Record
 from tables.results import printed as printed_by_verbs
 
-STUDIES = ("contexts", "binary")
+STUDIES = ("contexts", "softmax-contexts", "binary")
 """``STUDY.best.json`` has the best of each cell, as ``rgr thresholds STUDY`` prints it."""
 PROTOCOL = {"length": 16.0, "positive_rate": 0.5, "max_steps": 20_000.0}
 """Where the paper's protocol stands among the cells of ``contexts``."""
@@ -54,10 +54,10 @@ def printed(name: str) -> Record:
     return result
 
 
-def _contexts(size: tuple[int, int], **keys: float) -> str:
-    """``18 [14–20]`` of a cell of ``contexts``, with its keys beside the protocol's."""
+def _contexts(size: tuple[int, int], study: str = "contexts", **keys: float) -> str:
+    """``18 [14–20] (2)`` of a cell of a study, with its keys beside the protocol's."""
     wanted = {**PROTOCOL, **keys}
-    for row in printed("contexts.best")["best"]:
+    for row in printed(f"{study}.best")["best"]:
         named = {key: float(value) for key, value in re.findall(r"(\w+)=([\d.]+)", row["cell"])}
         own = {**PROTOCOL, **named}
         if (row["m"], row["d_model"]) == size and all(own[key] == wanted[key] for key in wanted):
@@ -81,6 +81,15 @@ def lengths() -> str:
         alike = (_contexts(size, length=one, max_steps=EDGES_SEEN / one) for one in LENGTHS)
         rows.append([size, "as many edges", *alike])
     return table(["cell", "trained on", *(f"ℓ = {length}" for length in LENGTHS)], rows)
+
+
+def softmax_lengths() -> str:
+    """D_K* under softmax at every length."""
+    rows = [
+        [size, *(_contexts(size, "softmax-contexts", length=one) for one in LENGTHS)]
+        for size in SIZES[:2]
+    ]
+    return table(["cell", *(f"ℓ = {length}" for length in LENGTHS)], rows)
 
 
 def rates() -> str:
@@ -175,6 +184,7 @@ def _at_margins(m: int, d_model: int, at: Sequence[float]) -> list[str]:
 PIECES: dict[str, Callable[[], str]] = {
     "contexts lengths": lengths,
     "contexts rates": rates,
+    "softmax-contexts": softmax_lengths,
     "binary thresholds": binary,
     "algorithm-2 present": partial(context_lengths, "present_right"),
     "algorithm-2 absent": partial(context_lengths, "absent_right"),

@@ -5,18 +5,20 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import math
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from rgr_dist.analysis.wording import with_range
 from rgr_dist.paper import IMPLIED
 from tables.markdown import table
 
 FOLDER = Path(__file__).parent.parent / "results"
 
-VERBS = ("thresholds", "fit")
-"""``STUDY.VERB.json`` is what ``rgr VERB STUDY`` printed."""
+VERBS = {"exponent": ("fit",), "every-head": ("thresholds",)}
+"""``STUDY.VERB.json`` is what ``rgr VERB STUDY`` printed; of other studies both are kept."""
 
 Record = dict[str, Any]
 
@@ -37,7 +39,7 @@ def read(store: str, study: str) -> None:
     """
     from rgr_dist.cli import call
 
-    for verb in VERBS:
+    for verb in VERBS.get(study, ("thresholds", "fit")):
         command = [verb, study, "--format", "json"]
         with contextlib.redirect_stdout(io.StringIO()) as out:
             status = call([*command, "--out", store])
@@ -85,6 +87,53 @@ def power(study: str) -> str:
     )
 
 
+def powers(study: str) -> str:
+    """The power of the capacity scale by which D_K* grows, of each protocol and step limit."""
+    laws = [law for law in printed(study, "fit")["laws"] if law["name"].startswith("D_K_power")]
+    laws = [law for law in laws if not law["name"].endswith("_wide")]
+    limited = [law for law in laws if law["max_steps"]]
+    rows = []
+    for law in limited or laws:
+        rate = (law["protocol"] or "learning_rate = 0.001").partition(" = ")[2]
+        power = f"{law['exponent']:.2f} [{law['exponent_low']:.2f} to {law['exponent_high']:.2f}]"
+        rows.append(
+            [float(rate), law["max_steps"] or 20_000, power, f"{100 * law['scatter']:.0f} %"]
+        )
+    header = ["learning rate", "step limit", "power", "scatter about it"]
+    return table(header, [[f"{rate:g}", f"{T:,}", *more] for rate, T, *more in sorted(rows)])
+
+
+def every_head(study: str) -> str:
+    """D_K* over every head count, beside that over powers of two."""
+    rows = []
+    twos = {(row["m"], row["d_model"]): row for row in printed("base-grid", "thresholds")["best"]}
+    for row in sorted(printed(study, "thresholds")["best"], key=lambda r: (r["m"], r["d_model"])):
+        two = twos[row["m"], row["d_model"]]
+        rows.append(
+            [
+                f"({row['m']}, {row['d_model']})",
+                f"{with_range(row['D_K'], row['D_K_low'], row['D_K_high'])}",
+                with_range(row["h_star"], row["h_low"], row["h_high"]),
+                f"{with_range(two['D_K'], two['D_K_low'], two['D_K_high'])}, h = {two['h_star']}",
+                f"{100 * (1 - row['D_K'] / two['D_K']):.0f} %",
+            ]
+        )
+    header = ["cell", "D_K* over every head count", "h*, and those not told apart from it"]
+    return table([*header, "over powers of two (base-grid)", "less by"], rows)
+
+
+def misfit(study: str) -> str:
+    """How far the cells lie from their power law, and what of it is explained."""
+    test = next(one for one in printed(study, "fit")["lack_of_fit"] if one["law"] == "D_K_power")
+    far = unexplained(test["scatter"], test["p_value"])
+    return f"{far}, of which seeds and the resolution of $d_k$ explain {100 * test['noise']:.0f} %"
+
+
+def unexplained(scatter: float, p_value: float) -> str:
+    """``23 % ($p \\approx 10^{-31}$)``: a scatter, and how likely no more than noise gives it."""
+    return f"{100 * scatter:.0f} % ($p \\approx 10^{{{round(math.log10(p_value))}}}$)"
+
+
 def slope(study: str, name: str) -> str:
     """``1.40 [1.22, 1.57]``, by the paper's own estimator."""
     law = _law(study, name)
@@ -96,6 +145,9 @@ def slope(study: str, name: str) -> str:
 PIECES: dict[str, Callable[[], str]] = {
     "base-grid best": partial(best, "base-grid"),
     "base-grid power": partial(power, "base-grid"),
+    "base-grid misfit": partial(misfit, "base-grid"),
+    "exponent powers": partial(powers, "exponent"),
+    "every-head best": partial(every_head, "every-head"),
     "base-grid slope": partial(slope, "base-grid", "D_K"),
     "base-grid slope-wide": partial(slope, "base-grid", "D_K_wide"),
     "base-grid slope-h": partial(slope, "base-grid", "h"),

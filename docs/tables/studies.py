@@ -49,6 +49,8 @@ def cost(name: str) -> str:
     plan = json.loads(PLANS.read_text("utf-8"))["studies"][name]
     least = "at least " if plan["at_least"] else ""
     unit = "projections" if loaded(name).cells[0].record.task == "construction" else "steps"
+    if loaded(name).cells[0].record.algorithm == "one-head":
+        return f"{plan['runs_left']:,} runs"
     unit = "batches" if loaded(name).cells[0].record.task == "matching" else unit
     return f"{least}{plan['runs_left']:,} runs, {_rounded(plan['steps_left'])} {unit}"
 

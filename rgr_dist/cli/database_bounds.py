@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from rgr_dist.faults import UserError
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from rgr_dist.study.cell import Cell
 
 
 def database_rows(
-    database: str, sizes: dict[str, int | float | None], d_model: int, seed: int, cp: float | None
+    database: str,
+    sizes: dict[str, int | float | None],
+    d_model: int,
+    seed: int,
+    cp: float | None,
+    one_value: bool = False,
 ) -> list[dict[str, Any]]:
     """One row for a database.
 
@@ -19,6 +28,7 @@ def database_rows(
         database: a family, or the path of a file of triples.
         sizes: keys of the family, None if not given.
         cp: tolerance of the numerical rank; None to leave it out.
+        one_value: make the layer of ``theory.one_value_layer``, and measure it.
 
     Raises:
         UserError: there is no such database.
@@ -49,7 +59,42 @@ def database_rows(
         from rgr_dist.theory.cp_rank import cp_rank
 
         row["cp_rank"] = cp_rank(tensor(triples, shape), rank.lower, rank.upper, cp, seed)
-    return [row]
+    return [row | (_one_value_layer(triples, shape) if one_value else {})]
+
+
+def _one_value_layer(
+    triples: npt.NDArray[np.integer], shape: tuple[int, int, int]
+) -> dict[str, int]:
+    """The layer of one value dimension, and how many triples it is right on at τ = 0.95.
+
+    Raises:
+        UserError: its logits are too many to be written out.
+    """
+    from rgr_dist.theory.fact_logits import all_logits
+    from rgr_dist.theory.one_value_layer import one_value_layer
+    from rgr_dist.theory.ranks import chances_of, logits_rank, places_above, triples_rank
+
+    if math.prod(shape) > MOST_ENTRIES:
+        raise UserError(
+            f"--one-value: {math.prod(shape):,} logits; valid are at most {MOST_ENTRIES:,}"
+        )
+    weights = one_value_layer(triples, shape, TAU)
+    logits = all_logits(weights, 1, residual=True)
+    places = places_above(chances_of(logits), TAU)
+    held = {*map(tuple, triples.tolist())} & {*map(tuple, places.tolist())}
+    return {
+        "one_value_d_model": len(weights["W_V"]),
+        "one_value_d_qk": weights["W_Q"].shape[1],
+        "one_value_right": len(held),
+        "one_value_rank_logits": logits_rank(logits),
+        "one_value_rank_answers": triples_rank(places).lower,
+    }
+
+
+MOST_ENTRIES = 30_000_000
+"""Entries of the largest tensor of logits that is written out."""
+TAU = 0.95
+"""The probability that ``--one-value`` gives every right value at least."""
 
 
 FACTS = {

@@ -29,7 +29,8 @@ def one_head_rows(cell: Cell, draws: int, save: Path | None) -> list[dict[str, A
         UserError: it would not fit in memory, or the file cannot be written.
     """
     from rgr_dist.planning.memory import machine_memory
-    from rgr_dist.theory.draws import problem_of, tracked
+    from rgr_dist.theory.construct import problem_of
+    from rgr_dist.theory.draws import tracked
     from rgr_dist.theory.one_head import decide, memory
 
     needed, available = memory(cell.m, cell.d_model), machine_memory()
@@ -42,7 +43,7 @@ def one_head_rows(cell: Cell, draws: int, save: Path | None) -> list[dict[str, A
     rows = []
     for draw in tracked(range(draws)):
         problem = problem_of(cell, draw)
-        found = decide(problem.X, problem.graph)
+        found = decide(problem.X, problem.graph, available)
         if save is not None and draw == 0:
             _save(save, problem, found)
         rows.append(
@@ -78,9 +79,8 @@ def share_separable(rows: list[dict[str, Any]]) -> dict[str, Any]:
 def _save(path: Path, problem: Problem, found: OneHead) -> None:
     """Write what proves draw 0: its embedding, its edges, and the weights or the certificate."""
     import numpy as np
-    from safetensors import SafetensorError
-    from safetensors.numpy import save_file
 
+    from rgr_dist.theory.draws import save_tensors
     from rgr_dist.theory.matchings import edges_of
 
     tensors = {"embedding": np.ascontiguousarray(problem.X), "edges": edges_of(problem.graph)}
@@ -89,7 +89,4 @@ def _save(path: Path, problem: Problem, found: OneHead) -> None:
         tensors["tau"] = np.array([found.layer.tau])
     if found.certificate is not None:
         tensors["certificate"] = found.certificate
-    try:
-        save_file(tensors, path)
-    except (OSError, SafetensorError) as error:
-        raise UserError(f"--save {path}: cannot be written: {error}") from None
+    save_tensors(path, tensors)

@@ -54,6 +54,9 @@ def bounds(
             metavar="TOLERANCE", help="Fit the tensor's rank to this share of its norm; minutes."
         ),
     ] = None,
+    one_value: Annotated[
+        bool, typer.Option("--one-value", help="Make a layer of d_vo = 1 that holds the database.")
+    ] = False,
     one_head: Annotated[
         bool, typer.Option("--one-head", help="Decide whether one head can hold drawn graphs.")
     ] = False,
@@ -80,7 +83,7 @@ def bounds(
     (Thm 9.2). Permutations are listed where m' = m. With --one-head, whether
     one head of any width can hold a graph at all: with weights, or a proof that there are none.
     With --database, the sizes of a database of facts and bounds on its tensor's rank
-    (arXiv:2502.05076, Prop. 2.1).
+    (arXiv:2502.05076, Prop. 2.1); with --one-value, a layer of one value dimension that holds it.
     """
     of_one_head = {"draws": draws, "degree": degree, "graph": graph, "save": save}
     sizes = {
@@ -93,11 +96,14 @@ def bounds(
         if m is not None or edges is not None:
             raise UserError("--database: has no items or edges; leave --m and --edges out")
         _refuse({**of_one_head, "one_head": one_head or None}, "is of a graph, not of a --database")
-        print_listing({"rows": database_rows(database, sizes, d_model, seed, cp)}, how, facts=FACTS)
+        rows = database_rows(database, sizes, d_model, seed, cp, one_value)
+        print_listing({"rows": rows}, how, facts=FACTS)
         return
     if m is None:
         raise UserError("--m: missing; give the items of a graph, or a --database of facts")
-    _refuse({**sizes, "cp": cp}, "is of a --database, which is missing")
+    _refuse(
+        {**sizes, "cp": cp, "one_value": one_value or None}, "is of a --database, which is missing"
+    )
     if one_head:
         from rgr_dist.cli.one_head_bounds import FACTS as MEANING
         from rgr_dist.cli.one_head_bounds import one_head_rows, share_separable
@@ -263,8 +269,8 @@ def _runs_at(best: pd.DataFrame, results: StudyResults) -> list[tuple[Run, int]]
 
     cells = {cell.cell_id: cell for cell in results.study.cells}
     counted = scored(results.runs, results.study).query("stop_reason != 'diverged'")
-    at = best.assign(h=best["h_star"])[["cell_id", "h", "d_k"]].astype({"h": int, "d_k": int})
-    rows = at.merge(counted, on=["cell_id", "h", "d_k"])
+    at = best.assign(h=best["h_star"])[["cell_id", "h", "d_k"]].dropna()
+    rows = at.astype({"h": int, "d_k": int}).merge(counted, on=["cell_id", "h", "d_k"])
     return [
         (
             Run(cell=cells[row["cell_id"]], h=row["h"], d_k=row["d_k"], seed=row["seed"]),

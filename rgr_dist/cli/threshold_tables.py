@@ -12,7 +12,8 @@ from rgr_dist.study.study import Study
 
 COLUMNS = (
     "cell m d_model degree max_steps D_K* h* h d_qk d_k d_vo D_K D_V status certificate confirmed"
-    " before_fresh_seeds limited_by rank_of_database rank_of_logits bits_per_parameter"
+    " before_fresh_seeds possible one_head limited_by rank_of_database rank_of_logits"
+    " bits_per_parameter"
 )
 MEANINGS = {
     "censored": "no pass up to the largest width",
@@ -21,6 +22,12 @@ MEANINGS = {
     "open": "not finished, or a run failed",
 }
 """What the statuses mean that a reader cannot guess."""
+LIMITS = {
+    "optimisation": "weights that pass are known at a smaller D_K",
+    "budget": "longer training passes at a smaller D_K, or D_K still falls",
+    "proved": "no weights of one head are right on all pairs of any draw",
+}
+"""What ``limited_by`` means, but for unknown."""
 
 
 def print_thresholds(
@@ -37,6 +44,9 @@ def print_thresholds(
     print_listing(shown, Format.TABLE, show=COLUMNS.split())
     say("; ".join([*_signs(study, best_alone), *reach(study)]))
     statuses = {row["status"] for name in names for row in sections[name] if "status" in row}
+    limits = {row["limited_by"] for name in names for row in sections[name] if "limited_by" in row}
+    if meant := [f"{one}: {meaning}" for one, meaning in LIMITS.items() if one in limits]:
+        say("limited by " + "; ".join(meant))
     if meant := [f"{one}: {meaning}" for one, meaning in MEANINGS.items() if one in statuses]:
         say("; ".join(meant))
 
@@ -54,6 +64,8 @@ def shown_row(record: Row, study: Study) -> dict[str, Any]:
         row["h*"] = with_range(record["h_star"], record["h_low"], record["h_high"])
         first = record["D_K_first"]
         row["before_fresh_seeds"] = None if first == record["D_K"] else first
+    if "possible_D_K" in record:
+        row["possible"], row["one_head"] = possible_text(record), proved_text(record)
     if "certificate" in record:
         row["certificate"] = certificate_text(record["certificate"], study.search.target)
     if "rank_low" in record:
@@ -62,6 +74,19 @@ def shown_row(record: Row, study: Study) -> dict[str, Any]:
         bound = record.get("layer_rank_bound")
         row["rank_of_logits"] = None if bound is None else f"≤ {bound:,}"
     return row
+
+
+def possible_text(record: Row) -> str | None:
+    """``14, construction``: the smallest D_K known to pass, where that is below the threshold."""
+    width, D_K = record["possible_D_K"], record["D_K"]
+    is_lower = width is not None and (D_K is None or width < D_K)
+    return f"{width}, {record['possible_source']}" if is_lower else None
+
+
+def proved_text(record: Row) -> str | None:
+    """``impossible: 9 of 10``: draws in which no weights of one head are right on all pairs."""
+    proved = record["proved_draws"]
+    return f"impossible: {proved} of {record['decided_draws']}" if proved else None
 
 
 def certificate_text(certificate: Mapping[str, Any] | None, target: float) -> str | None:
@@ -121,4 +146,6 @@ def reach(study: Study) -> list[str]:
         parts.append(f"thresholds within {span} training steps")
     if study.search.mode == "grid":
         parts.append("of a grid: the smallest of its listed widths")
+    if study.search.mode == "widest":
+        parts.append("d_k = d_model alone was tried: the fewest heads that pass")
     return parts

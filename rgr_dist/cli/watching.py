@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache, partial
@@ -113,6 +114,11 @@ def make_server(study: Study, store: Store, port: int) -> ThreadingHTTPServer:
                     reader.shutdown(SHUT_RDWR)
             super().process_request(request, client_address)
 
+        def handle_error(self, request: Any, client_address: Any) -> None:
+            """Tell of what went wrong, which a reader that went away is not."""
+            if not isinstance(sys.exception(), ConnectionError):
+                super().handle_error(request, client_address)
+
         def shutdown_request(self, request: Any) -> None:
             self.readers.remove(request)
             super().shutdown_request(request)
@@ -150,9 +156,8 @@ def make_server(study: Study, store: Store, port: int) -> ThreadingHTTPServer:
             self.send_header("Content-Type", f"{kind}; charset=utf-8")
             self.send_header("Content-Length", str(len(body)))
             self.send_header("Cache-Control", "no-store")
-            with suppress(ConnectionError):  # the page was closed, or reloaded
-                self.end_headers()
-                self.wfile.write(body)
+            self.end_headers()
+            self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
             """Nothing: a line a request helps nobody."""

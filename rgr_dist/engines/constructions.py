@@ -18,8 +18,7 @@ from rgr_dist.models.heads import SCORES
 from rgr_dist.problem.edge_task import Task
 from rgr_dist.study.cell import Run
 from rgr_dist.theory.all_pairs import score_all_pairs
-from rgr_dist.theory.construct import build
-from rgr_dist.theory.draws import problem_of
+from rgr_dist.theory.construct import build, problem_of
 from rgr_dist.theory.layer import Built
 
 
@@ -29,7 +28,9 @@ class ConstructionEngine(Engine):
     ``score`` is micro-F1 over all m² pairs, a stricter test than the sampled contexts of a trained
     run; 1 is exact recovery. ``val_score`` is micro-F1 on the sampled test contexts, by the code
     that scores trained weights. A softmax layer (Algorithm 2) has the latter for both.
-    ``steps`` counts projections, 1 for a closed form.
+    ``steps`` counts projections, 1 for a closed form. Where one head is decided, a run that
+    converged with a score below 1 has proved that no weights of one head are right on every pair;
+    ``max_steps``: neither weights nor a proof were found.
     """
 
     name = "construction"
@@ -76,6 +77,6 @@ def _outcome(run: Run) -> Outcome:
         val_score=on_contexts,
         tau=layer.tau,
         steps=max(1, built.iterations),
-        stop_reason="converged",
+        stop_reason="converged" if built.settled else "max_steps",
         seconds=time.perf_counter() - started,
     )

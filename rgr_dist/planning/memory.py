@@ -91,8 +91,10 @@ def machine_memory() -> float | None:
 
 
 def _first_width(cell: Cell, study: Study) -> float:
-    """Total key width of the first probe, roughly; of a grid, all of which is trained, the most."""
+    """Total key width of the first probe, roughly; where all is trained, the most."""
     search = study.search
+    if search.mode == "widest":
+        return max(search.sizes.width(int(arm), cell.d_model) for arm in search.arms)
     if search.mode == "grid":
         return max(search.widths)
     return max(1.0, min(width_scale(cell), search.max_D_K or math.inf))

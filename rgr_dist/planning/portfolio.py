@@ -52,7 +52,7 @@ def plan_cell(
         budgets: the cell at each of its step limits, increasing.
     """
     guess = expected or papers_expectation(cell)
-    grid = search.mode == "grid"
+    grid = search.mode == "grid" or cell.record.algorithm == "one-head"
     at = budgets.index(cell) if cell in budgets else 0
     shorter = longer = None
     if at + 1 < len(budgets) and (at or grid):
@@ -66,7 +66,7 @@ def plan_cell(
         guess_arm=guess.h,
         cost=None if search.sizes.arm == "h" else search.sizes.width,  # None: arm × value
         spread=guess.spread,
-        keep_within=None if grid else search.keep_within,  # a grid is measured, not pruned
+        keep_within=search.keep_within if search.mode == "threshold" else None,  # else measured
         intervals=search.intervals,
         every_value=grid,
         every_arm=search.arms == "all",
@@ -81,12 +81,17 @@ def plan_cell(
 def _axes(cell: Cell, search: Search) -> Mapping[int, Sequence[int]]:
     """The widths to search of each setting.
 
-    Alternating projections give heads wider than d_model nothing but zeros, so none is tried.
+    Alternating projections give heads wider than d_model nothing but zeros, so none is tried. One
+    head is decided at d_model, which stands for every width.
     """
+    if cell.record.algorithm == "one-head":
+        return {1: [cell.d_model]}
     listed = () if search.arms == "all" else search.arms
+    if search.mode == "widest":
+        return {arm: [cell.d_model] for arm in listed}
     if search.axis == "d_vo":
         every = range(1, (search.max_d_vo or cell.d_model) + 1)
-        return dict.fromkeys(listed, sorted(search.widths) or every)
+        return {arm: sorted(search.listed(arm)) or every for arm in listed}
     if search.mode == "grid":
         return {h: sorted(D // h for D in search.widths if D % h == 0) for h in listed}
     default = 4 * capacity_scale(cell.m, cell.d_model, cell.n_edges)

@@ -132,7 +132,11 @@ THRESHOLDS = _table(
     ("n_seeds", INT, "seeds behind mean_score"),
     ("certificate", TEXT, "JSON: the probe that passes and the next one below, which fails"),
     ("because", TEXT, "reason for the status, in words"),
-    ("limited_by", TEXT, "budget where D_K falls with more steps, unknown where it stays"),
+    (
+        "limited_by",
+        TEXT,
+        "by the study alone: budget where D_K falls with more steps, else unknown",
+    ),
     ("n_edges", INT, "relations m'; null in older tables, where it is degree * m"),
     ("max_steps", LONG, "step limit of the threshold's runs"),
     ("confirmed", YES_NO, "whether it passes on fresh seeds; null where that was not asked"),

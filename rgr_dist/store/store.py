@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 STUDY_TABLES = {"thresholds": THRESHOLDS, "decisions": DECISIONS, "all_pairs": ALL_PAIRS}
+ORDER = ["model", "graph", "degree", "m", "d_model", "h", "d_k", "d_vo", "seed"]
 COMPACT_ABOVE = 64
 """More parts than this are merged into one at the end of a study."""
 
@@ -134,14 +135,12 @@ class Store(Storage):
         """
         wanted = None if cell_ids is None else set(cell_ids)
         columns = RUNS.names if columns is None else list(columns)
-        schema = pa.schema([field for field in RUNS if field.name in {*columns, *COMPARED}])
+        read = {*columns, *COMPARED, *ORDER}
+        schema = pa.schema([field for field in RUNS if field.name in read])
         tables = self.parts(wanted, schema).values()
         rows: pd.DataFrame = pa.concat_tables([schema.empty_table(), *tables]).to_pandas()
         kept, self.conflicting = once_each(rows)
-        kept = kept[columns]
-        widths = ["d_vo"] if "d_vo" in kept and kept["d_vo"].notna().any() else []
-        order = ["model", "graph", "degree", "m", "d_model", "h", "d_k", *widths, "seed"]
-        return kept.sort_values(order, ignore_index=True)
+        return kept.sort_values(ORDER, ignore_index=True)[columns]
 
     def parts(
         self, cell_ids: Collection[str] | None = None, schema: pa.Schema = RUNS

@@ -8,8 +8,9 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from rgr_dist.study.spec import Count, Real, Spec
 
-Algorithm = Literal["1", "2", "3", "4", "5", "ours"]
-"""The paper's algorithms by their number, and alternating projections (``theory.projections``)."""
+Algorithm = Literal["1", "2", "3", "4", "5", "ours", "one-head"]
+"""The paper's algorithms by their number, alternating projections (``theory.projections``), and
+whether one head of any width can hold a graph (``theory.one_head``)."""
 Kind = Literal["rademacher", "bernoulli", "orthogonal"]
 
 

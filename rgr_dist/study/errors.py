@@ -15,12 +15,10 @@ from rgr_dist.study.spec import nearest
 
 MOST_FAULTS = 3
 """Faults of a study that are reported at once."""
-WANTED = {
-    "tuple_type": "input should be a list",
-    "dict_type": "input should be a mapping of keys to values",
-    "model_type": "input should be a mapping of keys to values",
-    "union_tag_not_found": "input should be a mapping of keys to values",
-}
+WANTED = {"tuple_type": "input should be a list"} | dict.fromkeys(
+    ("dict_type", "model_type", "union_tag_not_found"),
+    "input should be a mapping of keys to values",
+)
 """What would be valid, where pydantic says it in Python's words."""
 
 AnySpec = TypeVar("AnySpec", bound="BaseModel")

@@ -178,7 +178,7 @@ class _Expansion:
             self._problems(item, places),
             item.d_model,
             self._graphs(item, places),
-            _each(training, ["max_steps"]),
+            _each(training, ["learning_rate", "max_steps"]),
         )
         _check_number(math.prod(map(len, lists)))
         return [
@@ -293,6 +293,8 @@ def _check_search(cell: Cell, search: Search) -> None:
         raise StudyError(
             f"search.axis: {search.axis} is not valid for model {cell.model}; give {record.axis}"
         )
+    if record.algorithm == "one-head" and search.heads != (1,):
+        raise StudyError("search.heads: construction one-head has one; give [1]")
     uneven = search.heads == "all" or any(cell.d_model % h for h in search.heads)
     if record.splits_values and uneven:
         raise StudyError(

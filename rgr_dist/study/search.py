@@ -14,7 +14,7 @@ OF_D_K = ("heads", "max_D_K", "D_K", "keep_heads")
 OF_D_VO = ("per", "max_d_vo", "d_vo")
 """Keys of a search on axis d_vo alone."""
 OF_THRESHOLDS = ("max_D_K", "max_d_vo", "confirm_seeds", "keep_heads", "transition_seeds")
-"""Keys that mode grid has no use for."""
+"""Keys that the other modes have no use for."""
 CONFIRM_SEEDS = 20
 """Fresh seeds that confirm a winner where every head is searched."""
 RULES: dict[str, dict[str, Any]] = {
@@ -30,10 +30,14 @@ class Settings(Spec):
     Attributes:
         d_qk: key width of a head, d_head,qk.
         h: heads.
+        total: d_qk + d_vo of a head: mode grid then tries every way to split it. For one h.
     """
+
+    later: ClassVar[frozenset[str]] = frozenset({"total"})
 
     d_qk: Annotated[Sizes, Listed] = (8,)
     h: Annotated[Sizes, Listed] = (1,)
+    total: Annotated[Count, Field(ge=2, le=1000)] | None = None
 
     @model_validator(mode="after")
     def _one_list(self) -> Self:
@@ -41,6 +45,8 @@ class Settings(Spec):
             raise ValueError(
                 "h: a list beside that of d_qk; list the sizes of one, and give the other a number"
             )
+        if self.total and (len(self.h) > 1 or self.d_qk != (8,)):
+            raise ValueError("total: with one h, and without d_qk, which is what d_vo leaves of it")
         return self
 
 
@@ -58,7 +64,8 @@ class Search(Spec):
             the best head alone.
         mode: ``threshold`` finds the smallest passing d_k of each head count; ``grid`` trains every
             listed D_K that the head count divides: a threshold is then the smallest listed one that
-            passes, and fails at the next listed one below.
+            passes, and fails at the next listed one below. ``widest`` tries one width of each head
+            count, d_k = d_model, beyond which a head gains nothing: whether it passes at all.
         heads: head counts to search. ``all`` searches every integer and confirms its winners; heads
             that may be equally wide go by their largest: if that fails, so do fewer heads of its
             width, which are a part of it.
@@ -86,10 +93,10 @@ class Search(Spec):
 
     later: ClassVar[frozenset[str]] = frozenset({"axis", "per", "max_d_vo", "d_vo", "rule"})
 
-    mode: Literal["threshold", "grid"] = "threshold"
+    mode: Literal["threshold", "grid", "widest"] = "threshold"
     axis: Literal["d_k", "d_vo"] = "d_k"
     rule: Literal["paper", "confirmed"] | None = None
-    per: Settings = Settings()
+    per: Settings | None = None
     max_d_vo: Count | None = None
     d_vo: Sizes | None = None
     heads: Sizes | Literal["all"] = (1, 2, 4, 8, 16, 32, 64)
@@ -111,21 +118,34 @@ class Search(Spec):
         """The settings to search: head counts, or what ``per`` lists."""
         if self.axis == "d_k":
             return self.heads
-        return self.per.h if self.sizes.arm == "h" else self.per.d_qk
+        per = self.per or Settings()
+        if per.total:
+            return self.widths
+        return per.h if self.sizes.arm == "h" else per.d_qk
 
     @property
     def sizes(self) -> SizeAxis:
         """Which sizes are the arms and the values of the search."""
         if self.axis == "d_k":
             return CAPACITY
-        if len(self.per.h) > 1:
-            return SizeAxis("h", "d_vo", (("d_k", self.per.d_qk[0]),))
-        return SizeAxis("d_k", "d_vo", (("h", self.per.h[0]),))
+        per = self.per or Settings()
+        if len(per.h) > 1:
+            return SizeAxis("h", "d_vo", (("d_k", per.d_qk[0]),))
+        return SizeAxis("d_k", "d_vo", (("h", per.h[0]),))
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """The listed widths of mode grid: D_K, or d_vo."""
-        return self.D_K or self.d_vo or ()
+        """The listed widths of mode grid: D_K, or d_vo, which may be every way to split a total."""
+        return self.D_K or self.d_vo or tuple(range(1, self.total or 1))
+
+    @property
+    def total(self) -> int | None:
+        """The d_qk + d_vo that mode grid splits, if it does."""
+        return self.per.total if self.per else None
+
+    def listed(self, d_qk: int) -> tuple[int, ...]:
+        """The listed d_vo of a d_qk in mode grid."""
+        return (self.total - d_qk,) if self.total else self.widths
 
     def written(self) -> dict[str, Any]:
         """Its keys as a study file has them: those of its axis, with every default."""
@@ -158,8 +178,11 @@ class Search(Spec):
     def _suits_its_axis_and_mode(self) -> Self:
         others, widths = (OF_D_VO, "D_K") if self.axis == "d_k" else (OF_D_K, "d_vo")
         self.leaves_out(others, f"not for axis {self.axis}")
-        of_other_mode = [widths] if self.mode == "threshold" else OF_THRESHOLDS
+        of_other_mode = [] if self.mode == "threshold" else [*OF_THRESHOLDS]
+        of_other_mode += [] if self.mode == "grid" else [widths]
         self.leaves_out(of_other_mode, f"not for mode {self.mode}")
+        if self.total and (self.mode == "threshold" or self.d_vo):
+            raise ValueError("per.total: only for mode grid, and d_vo follows from it")
         if self.mode == "grid" and not self.widths:
             raise ValueError(f"{widths}: missing; mode grid needs a list of widths")
         return self
@@ -170,8 +193,10 @@ class Search(Spec):
         if unknown:
             raise ValueError(f"keep_heads: {unknown[0]} is not one of heads; list it there too")
         if self.heads == "all":
-            if self.mode == "grid":
-                raise ValueError("heads: all; mode grid needs a list of heads, such as [1, 2, 4]")
+            if self.mode != "threshold":
+                raise ValueError(
+                    f"heads: all; mode {self.mode} needs a list of heads, such as [1, 2, 4]"
+                )
             return self
         widths = self.D_K or ()
         largest = max(widths, default=self.max_D_K)

@@ -28,10 +28,13 @@ class Training(Spec):
     The transformer (Sec. 7.3) takes a batch a step, decays its weights and does not stop early.
 
     Attributes:
-        learning_rate: of AdamW; the highest that a schedule reaches.
+        learning_rate: of AdamW; the highest that a schedule reaches. A list asks for each.
         sharpness: alpha of the logits alpha (S - tau).
         initial_scale: multiplies the standard deviation of the first W_Q and W_K, in either
             reading of ``initial``; in model facts of W_V and W_O too.
+        start: in model max, what W_Q, W_K and tau are at first: ``random``, as in the paper, or
+            ``constructed`` for the same draw by alternating projections (``engines.start``). So
+            the same loop shows what it keeps, or reaches from there, and does not find by itself.
         initial: the paper draws W_Q and W_K from N(0, 1/sqrt(d_model)) and does not say which the
             second number is: read as their standard ``deviation`` or as their ``variance``.
         schedule: of the learning rate (``engines.schedule``), which the paper keeps ``constant``:
@@ -59,6 +62,7 @@ class Training(Spec):
         {
             "initial_scale",
             "initial",
+            "start",
             "schedule",
             "warmup_steps",
             "batch_size",
@@ -71,6 +75,7 @@ class Training(Spec):
     sharpness: Annotated[Real, Field(gt=0, le=1e30)] = 10.0
     initial_scale: Annotated[Real, Field(gt=0, le=1e30)] = 1.0
     initial: Literal["deviation", "variance"] = "deviation"
+    start: Literal["random", "constructed"] = "random"
     schedule: Literal["constant", "cosine", "warmup"] = "constant"
     warmup_steps: Count = 2_000
     max_steps: Count = 20_000
@@ -90,6 +95,12 @@ class Training(Spec):
         If not, the state of a run at a smaller limit is one that it passes through at a larger.
         """
         return self.schedule == "cosine"
+
+    @model_validator(mode="after")
+    def _starts(self) -> Self:
+        if self.start == "constructed" and self.initial != "deviation":
+            raise ValueError("initial: start: constructed draws no weights; leave it out")
+        return self
 
     @model_validator(mode="after")
     def _warms_up(self) -> Self:

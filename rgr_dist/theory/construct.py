@@ -8,12 +8,15 @@ from typing import Literal
 
 import numpy as np
 
-from rgr_dist.problem.graphs import Neighbours
+from rgr_dist.problem.embeddings import sample_embedding
+from rgr_dist.problem.graphs import Neighbours, sample_graph
 from rgr_dist.problem.streams import Stream
+from rgr_dist.study.cell import Cell
 from rgr_dist.study.construction import Algorithm, Construction, orthogonal_fault
 from rgr_dist.theory.all_pairs import find_tau
 from rgr_dist.theory.layer import Built, ConstructionError, FloatArray, Layer
 from rgr_dist.theory.matchings import Matching, batched, blocks, edges_of, equitable, max_degree
+from rgr_dist.theory.one_head import decide
 from rgr_dist.theory.projections import project
 from rgr_dist.theory.template import (
     Signatures,
@@ -49,6 +52,15 @@ class Problem:
     def scale(self) -> float:
         """mu of Definition B.4: the mean of |x_i|²."""
         return float((self.X**2).sum(axis=1).mean())
+
+
+def problem_of(cell: Cell, seed: int) -> Problem:
+    """The graph, embedding and streams of a cell's seed: those that a trained run of it has."""
+    return Problem(
+        X=sample_embedding(cell, seed),
+        graph=sample_graph(cell, seed),
+        stream=lambda role: Stream.of(cell.problem_json, role, seed),
+    )
 
 
 def signatures_of(algorithm: str, options: Construction) -> Signatures:
@@ -135,6 +147,9 @@ def build(
     X, graph = problem.X, problem.graph
     if algorithm == "ours":
         built = project(X, graph, h, d_k, problem.stream("heads"), options.iterations)
+    elif algorithm == "one-head":
+        found = decide(X, graph)
+        built = Built(found.nearest, settled=found.separable is not None)
     else:
         built = Built(_closed_form(algorithm, options, problem, h, d_k, block_size))
     if options.tau == "best" and algorithm != "2":

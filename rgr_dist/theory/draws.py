@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from rich.console import Console
 from rich.progress import track
 from safetensors import SafetensorError
 from scipy import stats
 
 from rgr_dist.problem.contexts import draw_contexts
-from rgr_dist.problem.embeddings import sample_embedding
 from rgr_dist.problem.graphs import sample_graph
-from rgr_dist.problem.streams import Stream
 from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.construction import Algorithm, Construction
 from rgr_dist.study.errors import StudyError
@@ -30,6 +29,7 @@ from rgr_dist.theory.construct import (
     build,
     head_count,
     printed_block,
+    problem_of,
 )
 from rgr_dist.theory.layer import Built
 from rgr_dist.theory.matchings import edges_of, max_degree
@@ -47,15 +47,6 @@ PRINTED = Construction()
 """Free parameters as the paper prints them."""
 
 Progress = Callable[[Sequence[int]], Iterable[int]]
-
-
-def problem_of(cell: Cell, seed: int) -> Problem:
-    """The graph, embedding and streams of a cell's seed: those that a trained run of it has."""
-    return Problem(
-        X=sample_embedding(cell, seed),
-        graph=sample_graph(cell, seed),
-        stream=lambda role: Stream.of(cell.problem_json, role, seed),
-    )
 
 
 @dataclass(frozen=True)
@@ -234,8 +225,6 @@ class Constructor:
         Raises:
             StudyError: the file cannot be written.
         """
-        from safetensors.numpy import save_file
-
         problem, built = self.build(0, h, d_k)
         layer = built.layer
         tensors = {
@@ -246,10 +235,23 @@ class Constructor:
             "edges": edges_of(problem.graph),
         }
         about = {"algorithm": self.algorithm, "heads": str(layer.h), "d_k": str(layer.d_k)}
-        try:
-            save_file(tensors, path, metadata=about)
-        except (OSError, SafetensorError) as error:
-            raise StudyError(f"--save {path}: cannot be written: {error}") from None
+        save_tensors(path, tensors, about)
+
+
+def save_tensors(
+    path: Path, tensors: dict[str, npt.NDArray[Any]], about: dict[str, str] | None = None
+) -> None:
+    """Write tensors, and what they are about, as a safetensors file.
+
+    Raises:
+        StudyError: the file cannot be written.
+    """
+    from safetensors.numpy import save_file
+
+    try:
+        save_file(tensors, path, metadata=about)
+    except (OSError, SafetensorError) as error:
+        raise StudyError(f"--save {path}: cannot be written: {error}") from None
 
 
 def tracked(steps: Sequence[int]) -> Iterable[int]:

@@ -43,7 +43,12 @@ class Layer:
 
 @dataclass(frozen=True)
 class Built:
-    """A layer, and how many projections it took; 0 for a closed form."""
+    """A layer, and how many projections it took; 0 for a closed form.
+
+    Attributes:
+        settled: of one head: the layer is right on every pair, or proved that none can be.
+    """
 
     layer: Layer
     iterations: int = 0
+    settled: bool = True

@@ -26,6 +26,7 @@ import numpy.typing as npt
 from scipy.linalg import LinAlgError, cholesky
 from scipy.optimize import minimize
 
+from rgr_dist.faults import UserError
 from rgr_dist.problem.graphs import Neighbours
 from rgr_dist.theory.all_pairs import score_all_pairs
 from rgr_dist.theory.layer import FloatArray, Layer
@@ -51,17 +52,22 @@ class OneHead:
     """What was found of one graph and embedding; neither part where nothing was proved.
 
     Attributes:
-        layer: one head of d_k = d_model that is right on every pair; |W_Q W_Kᵀ| = 1 (Frobenius).
-        margin: distance of the score nearest to tau; None without a layer.
+        nearest: one head of d_k = d_model, |W_Q W_Kᵀ| = 1 (Frobenius): where the loss ended.
+        margin: distance of its score nearest to tau if it is right on every pair, else None.
         certificate: lambda [m, m], which sums to 1; None if there is a layer or nothing was proved.
         residual: an upper bound on |sum lambda y (x_i x_jᵀ, -1)|, small enough that the sum of some
             weights near lambda, all positive, is zero exactly; None without a certificate.
     """
 
-    layer: Layer | None = None
+    nearest: Layer
     margin: float | None = None
     certificate: Float64Array | None = None
     residual: float | None = None
+
+    @property
+    def layer(self) -> Layer | None:
+        """The head if it is right on every pair."""
+        return None if self.margin is None else self.nearest
 
     @property
     def separable(self) -> bool | None:
@@ -69,11 +75,19 @@ class OneHead:
         return None if self.layer is None and self.certificate is None else self.layer is not None
 
 
-def decide(embedding: FloatArray, graph: Neighbours) -> OneHead:
+class TooLargeError(UserError, ValueError):
+    """No weights were found, and a proof that there are none does not fit in memory."""
+
+
+def decide(embedding: FloatArray, graph: Neighbours, available: float | None = None) -> OneHead:
     """Find weights of one head that hold a graph, or prove that there are none.
 
     Args:
         embedding: rows x_i, [m, d_model].
+        available: bytes of memory for verifying a proof; None if nobody knows, which is enough.
+
+    Raises:
+        TooLargeError: there is less memory than a proof takes, and no weights were found.
 
     Returns:
         Neither part where the loss has not settled, as it may not at the very edge between the two,
@@ -97,16 +111,25 @@ def decide(embedding: FloatArray, graph: Neighbours) -> OneHead:
         )
         found = result.x
         W = to_weights @ found[:-1].reshape(rank, rank) @ to_weights.T
-        held = _held(W, float(found[-1]), X, graph)
-        if held is not None:
-            return held
+        nearest = _layer(W, float(found[-1]))
+        margin = _margin(nearest, X, graph)
+        if margin is not None:
+            return OneHead(nearest, margin)
+        if available is not None and certificate_memory(X.shape[1]) > available:
+            continue
         lacks = np.maximum(0.0, 1.0 - y * _scores(found, basis))
         lacks[lacks < FAINT * lacks.max()] = 0.0
         residual = certificate_residual(X, graph, lacks)
         if residual is not None:
             certificate = lacks / lacks.sum()
-            return OneHead(certificate=certificate, residual=residual / float(lacks.sum()))
-    return OneHead()
+            return OneHead(nearest, None, certificate, residual / float(lacks.sum()))
+    if available is not None and certificate_memory(X.shape[1]) > available:
+        raise TooLargeError(
+            f"no weights of one head were found at m = {len(X)}, and a proof that there are none "
+            f"takes {certificate_memory(X.shape[1]) / 1e9:,.1f} GB of memory, of which there are "
+            f"{available / 1e9:,.1f} GB; give a smaller d_model"
+        )
+    return OneHead(nearest)
 
 
 def certificate_residual(
@@ -173,21 +196,28 @@ def _least_singular_value_exceeds(
 
 
 def memory(m: int, d_model: int) -> float:
-    """Bytes that ``decide`` takes at its peak: a matrix of all pairs several times, and A Aᵀ."""
+    """Bytes that looking for weights takes at its peak: a matrix of all pairs several times."""
+    return 8.0 * (8 * m * m + 70 * (d_model**2 + 1))
+
+
+def certificate_memory(d_model: int) -> float:
+    """Bytes that the verification of a proof takes: A Aᵀ, and some columns of A."""
     rows = d_model**2 + 1
-    return 8.0 * (8 * m * m + rows * (2 * rows + PAIRS_AT_ONCE + 70))
+    return 8.0 * rows * (2 * rows + PAIRS_AT_ONCE)
 
 
-def _held(W: Float64Array, tau: float, X: Float64Array, graph: Neighbours) -> OneHead | None:
-    """The head of these weights if it is right on every pair by more than rounding can change."""
+def _layer(W: Float64Array, tau: float) -> Layer:
     norm = float(np.linalg.norm(W))
-    if not 0 < norm < math.inf:
-        return None
-    layer = Layer(W / norm, np.eye(len(W)), 1, tau / norm)
-    scored = score_all_pairs(layer, X, graph)
+    scale = norm if 0 < norm < math.inf else 1.0
+    return Layer(W / scale, np.eye(len(W)), 1, tau / scale)
+
+
+def _margin(layer: Layer, X: Float64Array, graph: Neighbours) -> float | None:
+    """The margin of a head that is right on every pair by more than rounding can change."""
+    scored, d_model = score_all_pairs(layer, X, graph), X.shape[1]
     lengths = np.linalg.norm(X, axis=1).max()
-    doubt = _gamma(4 * len(W)) * len(W) * float(lengths) ** 2
-    return OneHead(layer, scored.margin) if scored.exact and scored.margin > doubt else None
+    doubt = _gamma(4 * d_model) * d_model * float(lengths) ** 2
+    return scored.margin if scored.exact and scored.margin > doubt else None
 
 
 def _squared_hinge(

@@ -30,8 +30,11 @@ M ⊗ c, and a matrix M is a sum of min(|K|, |Q|) terms of rank one. The first t
 every k: 1 ⊗ a matrix of rank e at most. For the second bound, split the whole output by its
 d_model coordinates: a sum of d_model terms M ⊗ row of U.
 
-The bound has no d_head,qk, as the summary says. With e <= d_model, and |Q| in the place of
-min(|K|, |Q|), it is h d_vo |Q| + d_model, made of the two quantities that the summary names.
+*What the paper most likely prints* is the sum d_model + h d_vo |Q| (``summed_rank_bound``). The
+summary has no formula, but says that the bound holds d_head,vo and not d_head,qk; that |Q| is a
+factor of W_VO's part; that L = E + sum_h A^h V^h, of which E alone is not W_VO's; and it tells the
+reader to plot accuracy against d_model + d_head,vo for one head, a sum. As e <= d_model and
+min(|K|, |Q|) <= |Q|, ours are never above it.
 
 By the same sums the unfolding [|V|, |K| |Q|] of L has rank at most min(d_model, h d_vo + e). So
 logits have a low rank, but not what is made of them: softmax≥tau(L) and argmax(L) are 0/1
@@ -180,6 +183,11 @@ def layer_rank_bound(
         keys * values,
         queries * values,
     )
+
+
+def summed_rank_bound(queries: int, h: int, d_vo: int, d_model: int) -> int:
+    """Proposition 3.5 as the sum that it most likely is; never below ``layer_rank_bound``."""
+    return d_model + h * d_vo * queries
 
 
 def least_value_width(

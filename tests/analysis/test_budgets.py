@@ -83,12 +83,12 @@ def test_what_limits_a_cell_and_what_becomes_of_its_gain() -> None:
     table = limits(results)
     assert [len(family) for family in families(study)] == [5, 5]
     assert table["cell_id"].tolist() == [study.cells[4].cell_id, study.cells[9].cell_id]
-    assert table["limited_by"].tolist() == ["unknown", "unknown"]
+    assert table["falls"].tolist() == [False, False]
     assert table["gain"].tolist() == ["shrinks", "shrinks"]  # from 80 / 40 to 24 / 16
     falls, stays = paragraphs(section(results))
     assert "falls between the two largest step limits at 0 of 2 cells" in falls
     assert "needs less DK than training one, with its whole interval, at 2 of 2 cells." in stays
     d_k[4][-1] = 3
     results = results_of(study, d_k)
-    assert limits(results)["limited_by"].tolist() == ["budget", "budget"]
+    assert limits(results)["falls"].tolist() == [True, True]
     assert "at 2 of 2 cells" in paragraphs(section(results))[0]

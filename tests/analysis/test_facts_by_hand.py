@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from rgr_dist.analysis.facts import tables as facts
+from rgr_dist.analysis.facts.section import splits
 from rgr_dist.analysis.facts.statements import statements
 from rgr_dist.analysis.laws.conclusions import growths
 from rgr_dist.analysis.laws.families import laws
@@ -18,7 +19,7 @@ from rgr_dist.analysis.thresholds.listing import best_records
 from rgr_dist.store.schema import RUNS, THRESHOLDS
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
-from tests.analysis.made_up import frame
+from tests.analysis.made_up import frame, results_of, run_row
 from tests.analysis.test_facts import TINY, rows_of
 
 
@@ -180,3 +181,25 @@ def test_layers_whose_argmax_has_more_rank_than_their_logits_can_have() -> None:
         "statement": "Argmax and softmax inflate rank",
         "verdict": "not asked by this study",
     }
+
+
+def test_every_split_of_a_total_has_its_mean() -> None:
+    """Scores by hand; the page draws a point for each split, and names the best."""
+    search = {"axis": "d_vo", "mode": "grid", "per": {"total": 4}, "seeds": 2}
+    study = parse_study(TINY | {"cells": TINY["cells"][:1], "search": search})
+    scores = {1: (0.5, 0.7), 2: (1.0, 0.8), 3: (0.2, 0.2)}  # by d_vo
+    rows = [
+        run_row(study.cells[0], 1, 4 - d_vo, seed, score, d_vo=d_vo, D_V=d_vo)
+        for d_vo, own in scores.items()
+        for seed, score in enumerate(own)
+    ]
+    results = results_of(study, rows, [])
+    told = facts.by_split(results)
+    assert told[["d_vo", "d_qk"]].to_numpy().tolist() == [[1, 3], [2, 2], [3, 1]]
+    assert told["mean_score"].tolist() == pytest.approx([0.6, 0.9, 0.2])
+    assert told["high"][0] - 0.6 == pytest.approx(12.7062 * 0.1)  # Student's t of one degree
+    section = splits(results)
+    assert section is not None
+    (panel,) = section.figures[0].panels
+    assert [point.x for point in panel.points] == [1, 2, 3]
+    assert [point.y for point in panel.points] == pytest.approx([0.6, 0.9, 0.2])

@@ -146,8 +146,7 @@ def test_a_threshold_on_a_coarse_grid_is_not_held_against_the_papers(tmp_path: P
                       "no fit: 1 cell with a threshold; a fit needs 3 cells"]),
         ("one seed", ["With one seed nothing says how far another would move a threshold."]),
         ("diverged", ["1 run failed"]),
-        ("limited", ["Of 3 thresholds, 2 would be lower with a larger training budget: D_K still",
-                     "The other 1 are the same at", "<td>budget</td>", "<td>unknown</td>"]),
+        ("limited", ["<td>budget</td>", "<td>unknown</td>"]),
         ("dense", ["0.46 x (App. A.3",
                    *(f"(128, 32, r = {degree})" for degree in (4, 8, 32)),
                    *(f'id="m128-d32-r{degree}"' for degree in (4, 8, 32))]),
@@ -160,7 +159,6 @@ def test_a_page_with_little_to_show_says_so(kind: str, said: list[str], tmp_path
         assert words in text
     assert text.count("<script") == 1
     assert kind != "one seed" or "where seeds and the resolution" not in text
-    assert ("limited by" in text) == (kind == "limited")
 
 
 def test_a_failed_write_leaves_the_old_page(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.report.publish import report, write_report
@@ -22,10 +23,10 @@ from rgr_dist.analysis.theory.constructions import (
 )
 from rgr_dist.analysis.theory.figure import draw_three_curves
 from rgr_dist.analysis.theory.section import section
-from rgr_dist.analysis.theory.weight_precision import bits_needed, rounded_means
+from rgr_dist.analysis.theory.weight_precision import bits_needed, rounded_means, rounded_thresholds
 from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.store.store import Store
-from rgr_dist.study.from_yaml import parse_study
+from rgr_dist.study.from_yaml import load_study, parse_study
 from rgr_dist.study.study import Study
 from tests.analysis import made_up
 
@@ -106,6 +107,10 @@ def test_growth_has_the_interval_of_students_t() -> None:
     assert [fit[name] for name in ("power", "low", "high")] == pytest.approx(
         [1, 1 - half, 1 + half]
     )
+    logs = np.log(x), np.log(x) + off
+    without = ([np.delete(log, i) for log in logs] for i in range(4))
+    powers = [stats.linregress(*three).slope for three in without]
+    assert (fit["least"], fit["most"]) == pytest.approx((min(powers), max(powers)))
     assert growths(frame.assign(compression=2.0, **empty)).empty
     assert growths(frame.assign(**empty).head(2)).empty
 
@@ -219,6 +224,7 @@ def test_the_section_is_in_the_report_of_a_study_with_something_to_compare(
     assert "none of them is the bound" in page
     needed = page[page.index('<table id="table-all-pairs"') :]
     assert re.findall(r">([^<]+)</td></tr>", needed)[0] == "8"
+    assert {"0.9950", "0.0050"} <= set(re.findall(r">([^<]+)</td>", needed))  # mean and slack
     assert 'id="table-theory"' in page
     for name in ("theory.csv", "all-pairs.csv"):
         assert (tmp_path / "report" / name).exists()
@@ -236,3 +242,10 @@ def test_without_anything_to_compare_there_is_no_section(
         told = StudyResults(study, results.runs, results.thresholds, store=held)
         assert theory(told) is None
         assert section(told) is None
+
+
+def test_a_cell_without_a_best_head_has_no_rounded_weights(tmp_path: Path) -> None:
+    store, study = Store(tmp_path), load_study("quickstart")
+    store.write_study_table("s", "all_pairs", [{"run_id": "a", "cell_id": "c", "h": 1, "d_k": 2}])
+    best = pd.DataFrame({"cell_id": ["c"], "D_K": [2], "h_star": [None], "d_k": [None]})
+    assert rounded_thresholds(store, study, best.convert_dtypes()).empty

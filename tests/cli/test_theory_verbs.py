@@ -65,6 +65,16 @@ def test_construct_saves_weights_that_recover_the_graph(
     np.testing.assert_array_equal(scores > saved["tau"], true)
 
 
+def test_construct_keeps_nothing_in_a_store_that_another_driver_holds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = ("construct", "--algorithm", "1", "--m", "8", "--d-k", "2", "--draws", "1", "--out")
+    with Store(tmp_path).held("rgr run first"):
+        assert call([*made, str(tmp_path)]) == 2
+        assert "rgr run first writes it" in capsys.readouterr().err
+    assert Store(tmp_path).runs().empty
+
+
 def test_construct_keeps_its_draws_as_the_runs_of_a_study(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -151,13 +161,16 @@ def test_bounds_of_a_database_are_its_sizes_and_ranks(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     sizes = ("--keys", 12, "--queries", 4, "--values", 10, "--d-model", 8)
-    asked = ("bounds", "--database", "low-rank", *sizes, "--rank", 5, "--cp", 0.01)
+    asked = ("bounds", "--database", "low-rank", *sizes, "--rank", 5, "--cp", 0.01, "--one-value")
     listing = listed(capsys, *asked)
     (row,) = listing["rows"]
     assert (row["triples"], row["rank_lower"], row["cp_rank"]) == (48, 5, 5)
     assert row["rank_upper"] == min(row["values_of_keys"], row["values_of_queries"])
     assert row["D_V_lower"] == 1  # 1 * 4 by the head, 4 by the residual connection
     assert "2.1" in listing["rank_upper"]
+    made = {name.removeprefix("one_value_"): at for name, at in row.items() if "one_value" in name}
+    assert made.pop("rank_logits") <= 5  # |Q| + 1
+    assert made == {"d_model": 6, "d_qk": 4, "right": 48, "rank_answers": 5}
     (tmp_path / "facts.csv").write_text("key,query,value\na,b,c\na,d,e\nf,b,e\n")
     (row,) = listed(capsys, "bounds", "--database", tmp_path / "facts.csv", "--d-model", 8)["rows"]
     assert (row["keys"], row["queries"], row["values"], row["triples"]) == (2, 2, 2, 3)
@@ -217,6 +230,7 @@ def test_geometry_reads_vectors_of_any_kind(
     assert listing["largest_block_size"] is None
 
 
+MANY = "bounds --d-model 2 --keys 9 --queries 99 --values 99999"
 FEW = "bounds --d-model 2 --keys 3 --queries 2 --values 4"
 
 
@@ -247,6 +261,11 @@ FEW = "bounds --d-model 2 --keys 3 --queries 2 --values 4"
         ("bounds --m 4 --d-model 2 --edges 13", "at most m (m - 1) = 12"),
         ("bounds --d-model 2", "--m: missing"),
         ("bounds --d-model 2 --m 4 --keys 3", "--keys: is of a --database"),
+        ("bounds --d-model 2 --m 4 --one-value", "--one-value: is of a --database"),
+        (
+            f"{MANY} --database function --one-value",
+            "--one-value: 89,099,109 logits; valid are at most 30,000,000",
+        ),
         ("bounds --d-model 2 --m 4 --draws 3", "--draws: is of --one-head"),
         ("bounds --one-head --d-model 2 --m 4 --edges 3", "--edges: is of the bound by counting"),
         ("bounds --one-head --d-model 2 --m 4 --degree 4", "graph.degree: 4"),
@@ -254,7 +273,7 @@ FEW = "bounds --d-model 2 --keys 3 --queries 2 --values 4"
             "bounds --one-head --d-model 2 --m 4 --degree 1 --graph x.csv",
             "--graph: lists its own edges",
         ),
-        ("bounds --one-head --d-model 400 --m 400", "GB of memory, and this machine has"),
+        ("bounds --one-head --d-model 400 --m 100000", "GB of memory, and this machine has"),
         ("bounds --d-model 2 --m 4 --database function", "leave --m and --edges out"),
         ("bounds --one-head --d-model 2 --database function", "--one-head: is of a graph"),
         ("bounds --d-model 2 --database function --keys 3 --queries 2", "--values: missing"),

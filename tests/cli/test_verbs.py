@@ -161,7 +161,7 @@ def test_bad_arguments_end_in_one_line_and_write_nothing(tmp_path: Path, refused
     write_study(tmp_path, "unknown.yaml", training={"max_step": 5})
     write_study(tmp_path, "heads.yaml", search={"heads": [1, 64], "max_D_K": 32})
     refused("training.max_step: unknown key", "run", "unknown.yaml")
-    refused("1 to 32", "run", "heads.yaml")
+    refused("at most 32", "run", "heads.yaml")
     refused("--out file/below", "run", "small.yaml", "--out", "file/below")
     refused("--out no://where", "run", "small.yaml", "--out", "no://where")
     refused("--out s3://: cannot be opened", "run", "small.yaml", "--out", "s3://")

@@ -73,10 +73,10 @@ def test_a_reader_who_leaves_is_nothing_to_tell(
 ) -> None:
     address, _ = watched
     host, port = address.removeprefix("http://").split(":")
-    for _ in range(3):
+    for name in (host, "elsewhere.example") * 3:
         with socket.create_connection((host, int(port))) as reader:
             reader.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            reader.sendall(f"GET / HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
+            reader.sendall(f"GET / HTTP/1.1\r\nHost: {name}:{port}\r\n\r\n".encode())
         assert read(f"{address}/version")
     assert read(f"{address}/")
     assert capfd.readouterr().err == ""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from scipy import stats
 
 import write
 from rgr_dist import cli
@@ -107,3 +111,46 @@ def test_every_verb_is_told_and_no_other() -> None:
         for verb in re.findall(r"`rgr ([a-z][a-z-]*)", prose(page))
     ]
     assert set(named) <= verbs()
+
+
+def stored(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((ROOT / f"docs/results/{name}.json").read_text("utf-8"))
+    return found
+
+
+def test_the_readme_counts_the_phases_of_one_head() -> None:
+    """By training, certificates and known weights alone, not by what their phases are called."""
+    kept = stored("phases")
+    short, long = kept["limits"]
+    one = [row for row in kept["rows"] if row["h"] == 1]
+    passes = [row for row in one if row["passes_within"] is not None]
+    proved = [row for row in one if row["proved"] == row["draws"]]
+    hard = [row for row in one if row not in passes and row["exact"] == row["draws"]]
+    within = [sum(row["passes_within"] == limit for row in passes) for limit in (short, long)]
+    text = README.read_text("utf-8")
+    assert f"Of {len(one)} sizes, training one head passes at {within[0]} within 20,000" in text
+    assert f"and at {within[1]} more within 640,000, all with" in text
+    assert f"of at most {max(row['load'] for row in passes):.2f}; at {len(proved)}, from" in text
+    assert f"; at {len(proved)}, from {min(row['load'] for row in proved):.2f} on," in text
+    assert ", ".join(f"({row['m']}, {row['d_model']})" for row in hard) in text
+    assert not [row for row in passes if row in proved]
+
+
+def test_the_readme_tells_how_far_cells_lie_from_their_power_law() -> None:
+    """By weighted least squares on the stored thresholds, and the normal scores of their ends."""
+    rows = [row for row in stored("budget.training-time")["gains"] if row["max_steps"] == 640_000]
+    told = []
+    for some in ([row for row in rows if row["d_model"] > 16 or row["m"] <= 64], rows):
+        D_K, below = (
+            np.array([row["D_K"] - less * row["h_star"] for row in some]) for less in (0, 1)
+        )
+        x = np.log([row["m"] * np.log2(row["m"]) / row["d_model"] for row in some])
+        ends = np.log([row["D_K_high"] / row["D_K_low"] for row in some]) / 3.92
+        sd = np.hypot(np.log(D_K / below) / np.sqrt(12), ends)
+        y = np.log(D_K * below) / 2
+        line = np.polynomial.Polynomial.fit(x, y, 1, w=1 / sd)
+        far = y - line(x)
+        p = stats.chi2.sf(((far / sd) ** 2).sum(), len(some) - 2)
+        scatter = np.sqrt((far**2).sum() / (len(some) - 2))
+        told.append(f"{100 * scatter:.0f} % ($p \\approx 10^{{{round(np.log10(p))}}}$)")
+    assert f"by <!-- =budget misfits -->{' and '.join(told)}, of which" in README.read_text("utf-8")

@@ -133,6 +133,9 @@ ONE: dict[str, Past] = {
     "a token table of F8": functools.partial(
         table, safetensors("wte.weight", "F8_E5M2", [4, 16], bytes(64))
     ),
+    "a safetensors header that is large": functools.partial(
+        geometry, "v.safetensors", struct.pack("<Q", 5 * 2**20) + b"{" + b" " * 5 * 2**20
+    ),
     "a sparse terabyte of weights": functools.partial(table, SPARSE),
     "many edges in a small Parquet": lambda home: edges("e.parquet", _many_edges(), home),
     "a sparse terabyte of edges": functools.partial(edges, "e.txt", SPARSE),

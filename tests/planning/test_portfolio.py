@@ -158,6 +158,15 @@ def test_projected_heads_are_searched_up_to_d_model_alone() -> None:
     assert (every[1], every[40]) == (range(1, 17), range(1, 2))
 
 
+def test_the_widest_heads_are_tried_alone() -> None:
+    study = study_of(mode="widest", max_D_K=None, heads=[1, 2])
+    d_model = study.cells[0].d_model
+    rows = trained(study, passes=lambda probe: probe.arm == 2)
+    assert {(row["h"], row["d_k"]) for row in rows} == {(1, d_model), (2, d_model)}
+    state = open_portfolio(study, runs_of(rows)).state(study.cells[0].cell_id)
+    assert [state.result(h).status for h in (1, 2)] == ["censored", "found"]
+
+
 def test_a_grid_trains_the_listed_widths_that_a_head_divides() -> None:
     study = study_of(mode="grid", max_D_K=None, heads=[1, 2, 8], D_K=[4, 8, 16])
     asked = {(row["h"], row["h"] * row["d_k"], row["seed"]) for row in trained(study)}

@@ -161,8 +161,8 @@ def test_counts_are_those_of_sets() -> None:
     [
         ("low-rank", {"rank": 10}, "rank: 10 is not valid with 12 keys, 4 queries and 9"),
         ("low-rank", {"keys": 2, "queries": 2, "rank": 5}, "give at most 4"),
-        ("predicates", {"per_query": 10}, "per_query: 10 exceeds values: 9"),
-        ("function", {"keys": 2**30, "queries": 3}, "keys: 1073741824 keys and 3 queries"),
+        ("predicates", {"per_query": 10}, "per_query: 10 is not valid with 9 values"),
+        ("function", {"keys": 2**30, "queries": 3}, "keys: 1073741824 is not valid with 3 queries"),
     ],
 )
 def test_impossible_databases_are_refused(family: str, own: dict[str, Any], message: str) -> None:

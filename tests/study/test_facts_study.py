@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from rgr_dist.planning.portfolio import plan_cell
 from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.from_yaml import load_study, parse_study
@@ -108,3 +109,30 @@ def test_a_database_is_the_same_at_every_width_and_tau() -> None:
     first, second = study_of(facts={"tau": [0.5, 0.9]}).cells
     assert first.problem_json == second.problem_json
     assert first.cell_id != second.cell_id
+
+
+SPLIT = {"axis": "d_vo", "mode": "grid", "per": {"total": 6}, "seeds": 3}
+
+
+def test_a_total_is_split_in_every_way() -> None:
+    """Of d_qk + d_vo = 6: one d_vo for every d_qk, whatever d_model is."""
+    study = study_of(cells=[{"d_model": 4}], search=SPLIT)
+    assert parse_study(yaml.safe_load(study.to_yaml())) == study
+    plan = plan_cell(study.cells[0], study.search)
+    assert {arm: list(axis) for arm, axis in plan.axes.items()} == {a: [6 - a] for a in range(1, 6)}
+    assert "total" not in yaml.safe_load(study_of().to_yaml())["search"]["per"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"per": {"total": 6, "d_qk": [2]}}, r"per\.total: with one h, and without d_qk"),
+        ({"per": {"total": 6, "h": [1, 2]}}, r"per\.total: with one h, and without d_qk"),
+        ({"mode": "threshold"}, r"per\.total: only for mode grid"),
+        ({"d_vo": [3]}, r"per\.total: only for mode grid, and d_vo follows"),
+        ({"per": {"total": 1}}, r"per\.total"),
+    ],
+)
+def test_a_total_that_is_not_split_is_refused(changed: dict[str, Any], told: str) -> None:
+    with pytest.raises(StudyError, match=told):
+        study_of(search={**SPLIT, **changed})

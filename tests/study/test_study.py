@@ -272,6 +272,15 @@ def test_protocols_of_one_size_are_named_by_the_keys_in_which_they_differ() -> N
     assert len(cells_named(study, "m=64,d_model=16")) == 5
 
 
+def test_lists_of_rates_and_step_limits_are_every_combination() -> None:
+    training = {"learning_rate": [1e-3, 3e-4], "max_steps": [40_000, 20_000]}
+    study = parse_study(document(cells=[{"m": 64, "d_model": 16}], training=training))
+    asked = [(cell.training.learning_rate, cell.training.max_steps) for cell in study.cells]
+    assert asked == [(rate, limit) for rate in (1e-3, 3e-4) for limit in (20_000, 40_000)]
+    assert [len(family) for family in study.budgets.values()] == [2] * 4
+    assert parse_study(yaml.safe_load(study.to_yaml())) == study
+
+
 def test_two_step_limits_of_one_cell_share_a_study() -> None:
     cells = [
         {"m": 64, "d_model": 16},

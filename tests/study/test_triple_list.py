@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -43,3 +45,12 @@ def test_a_database_is_known_by_its_content_and_counted(tmp_path: Path) -> None:
     assert keys == load_triples(str(tmp_path / "b.parquet"))
     assert assets.get(keys.pop("digest")).tolist() == [[0, 0, 0], [0, 1, 2], [1, 0, 1]]
     assert keys == {"family": "file", "keys": 2, "queries": 2, "values": 3, "triples": 3}
+
+
+def test_texts_are_numbered_alike_however_a_parquet_file_codes_them(tmp_path: Path) -> None:
+    rows = [{"key": key, "query": " q ", "value": key * 2} for key in ("b", "a", " c")]
+    table = pa.Table.from_pylist(rows)
+    with pq.ParquetWriter(tmp_path / "a.parquet", table.schema) as writer:
+        for row in range(3):  # a dictionary for each group
+            writer.write_table(table.slice(row, 1))
+    assert read_triples(tmp_path / "a.parquet").tolist() == [[0, 0, 0], [1, 0, 1], [2, 0, 2]]

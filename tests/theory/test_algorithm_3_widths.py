@@ -10,8 +10,8 @@ import pytest
 
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.construction import Construction
-from rgr_dist.theory.construct import signatures_of
-from rgr_dist.theory.draws import Constructor, problem_of
+from rgr_dist.theory.construct import problem_of, signatures_of
+from rgr_dist.theory.draws import Constructor
 
 DRAWS, SHARE = 400, 0.99
 WIDEST = {"rademacher": 130, "bernoulli": 380}

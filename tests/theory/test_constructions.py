@@ -15,10 +15,10 @@ from rgr_dist.problem.streams import Stream
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.construction import Construction
 from rgr_dist.theory.all_pairs import score_all_pairs
-from rgr_dist.theory.construct import Problem, build, signatures_of
-from rgr_dist.theory.draws import Constructor, problem_of
+from rgr_dist.theory.construct import Problem, build, problem_of, signatures_of
+from rgr_dist.theory.draws import Constructor
 from rgr_dist.theory.layer import ConstructionError
-from rgr_dist.theory.matchings import batched, edges_of, max_degree
+from rgr_dist.theory.matchings import batched, blocks, edges_of, max_degree
 from rgr_dist.theory.template import Signatures, limit_layer, template_layer, trivial_layer
 
 PRINTED = Construction()
@@ -149,6 +149,24 @@ def test_noise_has_a_mean_that_width_does_not_remove() -> None:
     i, j = 0, int(pi[5])
     off = {(s, t): gram[i, s] * gram[pi[s], j] for s in range(16) for t in [pi[s]]}
     assert off[0, pi[0]] == pytest.approx(gram[pi[0], j])  # δ_j(π(i)): no factor that averages out
+
+
+@pytest.mark.parametrize("d_k", [4, 32, 512])
+@pytest.mark.parametrize("block", [32, 128])
+def test_noise_grows_with_the_edges_of_a_head(block: int, d_k: int) -> None:
+    """A head's scores of items that it does not serve are N_3: (B / d_model) √d_k by (1).
+
+    That is the part which signatures average out; their mean adds d_k √B / d_model.
+    """
+    m, d_model = 512, 64
+    problem = problem_of(cell(m, d_model), 0)
+    layer = build("1", PRINTED, problem, m // block, d_k).layer
+    served = blocks(problem.graph, m // block)[0]
+    others, targets = (np.setdiff1d(np.arange(m), ends) for ends in served.T)
+    Q, K = (problem.X @ W[:, :d_k] for W in (layer.W_Q, layer.W_K))
+    noise = float((Q[others] @ K[targets].T).std())
+    expected = math.hypot(block * math.sqrt(d_k), d_k * math.sqrt(block)) / d_model
+    assert noise == pytest.approx(expected, rel=0.15)
 
 
 FAMILIES = {

@@ -12,7 +12,7 @@ from rgr_dist.problem.streams import Stream
 from rgr_dist.study.cell import Cell
 from rgr_dist.theory import projections
 from rgr_dist.theory.all_pairs import score_all_pairs
-from rgr_dist.theory.draws import problem_of
+from rgr_dist.theory.construct import problem_of
 from rgr_dist.theory.projections import project
 
 

@@ -7,14 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 import sympy
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
+from rgr_dist.models.facts import right_by_argmax, right_by_softmax, token_logits
 from rgr_dist.problem.databases import sample_triples, tensor
 from rgr_dist.study.database import Database
 from rgr_dist.theory.cp_rank import cp_error, cp_rank
 from rgr_dist.theory.fact_logits import all_logits
+from rgr_dist.theory.one_value_layer import one_value_layer
 from rgr_dist.theory.ranks import (
     chances_of,
     exact_rank,
@@ -23,6 +26,7 @@ from rgr_dist.theory.ranks import (
     logits_rank,
     places_above,
     places_of_largest,
+    summed_rank_bound,
     triples_rank,
     unfoldings,
 )
@@ -139,7 +143,7 @@ def test_no_layer_breaks_proposition_3_5(
     logits = all_logits(weights, h, residual)
     d_model, d_vo = len(weights["W_V"]), weights["W_V"].shape[1] // h
     bound = layer_rank_bound(logits.shape, h, d_vo, d_model, residual)
-    assert logits_rank(logits) <= bound
+    assert logits_rank(logits) <= bound <= summed_rank_bound(logits.shape[1], h, d_vo, d_model)
     terms = terms_of_the_proof(weights, h, residual)
     total = sum(np.einsum("k,q,v->kqv", *term) for term in terms)
     np.testing.assert_allclose(total, logits, rtol=0, atol=1e-9 * max(1, np.abs(logits).max()))
@@ -161,6 +165,34 @@ def test_argmax_and_softmax_raise_a_rank_of_two_to_any(size: int) -> None:
     assert logits_rank(logits) == 2
     assert triples_rank(places_of_largest(logits)).lower == size
     assert triples_rank(places_above(chances_of(8 * logits), 0.99)).lower == size
+
+
+@given(any_triples(), st.sampled_from([0.5, 0.95, 0.999]))
+@settings(max_examples=60, deadline=None)
+def test_one_value_dimension_holds_any_database(
+    drawn: tuple[np.ndarray, tuple[int, int, int]], tau: float
+) -> None:
+    """Token by token, as trained layers are judged; and its logits have rank |Q| + 1 at most."""
+    triples, shape = drawn
+    triples = triples[np.unique(triples[:, :2], axis=0, return_index=True)[1]]
+    weights = one_value_layer(triples, shape, tau)
+    theta = {name: torch.from_numpy(value) for name, value in weights.items()}
+    keys, queries, values = torch.from_numpy(triples).T
+    told = token_logits(keys, queries, theta, h=1, residual=True)
+    assert right_by_argmax(told, values).all()
+    assert right_by_softmax(told, values, tau).all()
+    assert weights["W_V"].shape[1] == 1
+    assert logits_rank(all_logits(weights, 1, residual=True)) <= shape[1] + 1
+
+
+def test_argmax_raises_the_rank_of_a_layer_as_far_as_one_likes() -> None:
+    """Of |Q| = 1 and n keys with n values: rank two, or the database's n."""
+    for n in (10, 100, 1000):
+        triples = np.stack([np.arange(n), np.zeros(n, int), np.arange(n)], axis=1)
+        logits = all_logits(one_value_layer(triples, (n, 1, n), 0.95), 1, residual=True)
+        assert logits_rank(logits) == 2
+        assert triples_rank(places_of_largest(logits)).lower == n
+        assert triples_rank(places_above(chances_of(logits), 0.95)).lower == n
 
 
 def test_a_value_width_suffices_where_the_bound_does() -> None:

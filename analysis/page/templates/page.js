@@ -149,22 +149,6 @@
     plot.addEventListener("focusout", hide);
   }
 
-  // Figures as files: the page holds them compressed
-  for (const packed of all("a.svgz")) {
-    packed.onclick = async (event) => {
-      event.preventDefault();
-      const content = (await fetch(packed.href)).body.pipeThrough(new DecompressionStream("gzip"));
-      const file = new Blob([await new Response(content).blob()], { type: "image/svg+xml" });
-      const link = make("a", { href: URL.createObjectURL(file), download: packed.textContent });
-      link.click();
-      setTimeout(() => URL.revokeObjectURL(link.href), 1e4);
-    };
-    const name = packed.textContent.replace(/\.svg$/, "");
-    const save = button("Save as SVG", `Save the figure ${name} as SVG`, () => packed.click());
-    const caption = document.getElementById(`${name}-figure`).querySelector("figcaption");
-    caption.before(make("div", { className: "buttons save" }, save));
-  }
-
   // Zoom: the part of the width that is shown, the same in all panels, and that of each height
   for (const figure of all("figure[data-zoom]")) {
     const plots = all("svg.plot", figure).map((plot) => {

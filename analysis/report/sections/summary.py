@@ -15,6 +15,8 @@ from rgr_dist.analysis.page.section import Section
 from rgr_dist.analysis.runs import cost_of
 from rgr_dist.analysis.splits import findings as accuracy
 from rgr_dist.analysis.splits.accuracy import splits_of
+from rgr_dist.analysis.theory.phases import headline as phases_headline
+from rgr_dist.analysis.theory.phases import is_of_phases
 from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.analysis.thresholds.rows import cells_of
 from rgr_dist.analysis.wording import clock, plural, span
@@ -24,7 +26,10 @@ def section(results: StudyResults) -> Section:
     """The head of the page."""
     study, cost = results.study, cost_of(results)
     values: dict[str, Any] = {"cells": cells_of(results)}
-    if study.record.finds == "D_K":
+    if is_of_phases(study):
+        words = [phases_headline(results)]
+        values |= {"one_limit": limits(results).empty}
+    elif study.record.finds == "D_K":
         words = conclusions.headline(fits_of(results), best_of(results))
         values |= {"one_limit": limits(results).empty, **step_limit_values(results)}
     elif study.record.finds == "D_V":
@@ -47,7 +52,9 @@ def section(results: StudyResults) -> Section:
 def _tiles(results: StudyResults) -> list[tuple[str, str]]:
     study, cells = results.study, cells_of(results)
     axis, tiles = study.search.sizes, []
-    if study.record.finds_thresholds:
+    if is_of_phases(study):
+        tiles.append((plural(study.search.seeds, "seed"), "at each size and head count"))
+    elif study.record.finds_thresholds:
         found = [row for row in cells if row["status"] == "found"]
         tiles.append((f"{len(found)} of {len(cells)}", "cells with a final threshold"))
         widths = [row[axis.total] for row in cells if row[axis.total] is not None]

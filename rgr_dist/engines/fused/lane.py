@@ -10,7 +10,8 @@ from rgr_dist.engines.fused.simd import ROWS, WIDTH
 from rgr_dist.engines.fused.simd_memory import FloatArray, padded, zeros
 from rgr_dist.engines.fused.step import Arrays, Graph, Parameters, Sizes, Workspace, train_steps
 from rgr_dist.engines.schedule import learning_rates
-from rgr_dist.problem.edge_task import Task, initial_projections
+from rgr_dist.engines.start import initial_weights
+from rgr_dist.problem.edge_task import Task
 from rgr_dist.study.cell import Run
 from rgr_dist.study.models import Model
 
@@ -64,7 +65,7 @@ class Lane:
         self.sizes = Sizes(run.h, run.d_k, length, L, E, C, padded(C, WIDTH))
         self.workspace = make_workspace(cell.record, self.sizes)
         self.theta = Parameters(zeros(C, E), zeros(C, E), zeros(C, E), zeros(3))
-        W_Q, W_K = initial_projections(run)
+        W_Q, W_K, self.theta.tau[0] = initial_weights(run)
         self._columns[:, :d] = np.concatenate([W_Q, W_K], axis=1).T
         items, messages = zeros(padded(cell.m, L), E), None
         items.reshape(-1, E)[: cell.m, :d] = self.task.embedding

@@ -26,7 +26,8 @@ from rgr_dist.engines.lanes.batches import BLOCK, REGISTER, Batches, padded
 from rgr_dist.engines.lanes.capture import Repeated
 from rgr_dist.engines.lanes.gradients import HEADS, LOSSES
 from rgr_dist.engines.schedule import learning_rates
-from rgr_dist.problem.edge_task import Task, initial_projections
+from rgr_dist.engines.start import initial_weights
+from rgr_dist.problem.edge_task import Task
 from rgr_dist.study.cell import Run
 
 WIDTHS = 8
@@ -80,11 +81,12 @@ class Lanes:
         self.steps = 0
 
         W_QK = torch.zeros(2, len(runs), self.h, self.width, self.batches.d, dtype=dtype)
+        tau = torch.zeros(len(runs), REGISTER, dtype=dtype)
         for lane, run in enumerate(runs):
-            for half, W in zip(W_QK, initial_projections(run), strict=True):
+            *projections, tau[lane, 0] = initial_weights(run)
+            for half, W in zip(W_QK, projections, strict=True):
                 rows = torch.from_numpy(W.T.copy()).view(self.h, self.d_k, -1)
                 half[lane, :, : self.d_k, : self.cell.d_model] = rows
-        tau = torch.zeros(len(runs), REGISTER, dtype=dtype)
         self.parameters = [W.flatten(1, 2).to(device) for W in W_QK] + [tau.to(device)]
         self.adamw = AdamW(self.parameters, self.cell.training)
         self._allocate()

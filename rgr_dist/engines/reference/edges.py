@@ -13,10 +13,11 @@ from torch.nn import Parameter
 
 from rgr_dist.engines.api import Outcome, StopReason
 from rgr_dist.engines.reference.trainer import Trainer
+from rgr_dist.engines.start import initial_weights
 from rgr_dist.models.edges import labels, score_contexts, weighted_logistic_loss
 from rgr_dist.models.heads import SCORES
 from rgr_dist.models.value_retrieval import retrieval_error_over, retrieval_loss
-from rgr_dist.problem.edge_task import Task, initial_projections
+from rgr_dist.problem.edge_task import Task
 from rgr_dist.study.cell import Run
 
 
@@ -30,9 +31,9 @@ class EdgeTrainer(Trainer):
         self.V = None
         if run.cell.record.loss == "messages":
             self.V = torch.from_numpy(self.task.messages).to(dtype)
-        W_Q, W_K = (torch.from_numpy(W).to(dtype) for W in initial_projections(run))
-        self.W_Q, self.W_K = Parameter(W_Q), Parameter(W_K)
-        self.tau = Parameter(torch.zeros((), dtype=dtype))
+        self.W_Q, self.W_K, self.tau = (
+            Parameter(torch.as_tensor(value, dtype=dtype)) for value in initial_weights(run)
+        )
         super().__init__(run, {"W_Q": self.W_Q, "W_K": self.W_K, "tau": self.tau})
 
     def loss(self, index: int) -> torch.Tensor:

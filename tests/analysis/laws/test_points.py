@@ -17,6 +17,7 @@ from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.search import Search
 
 HEADS = Search().heads
+SLOW = "learning_rate = 0.0003"
 SIDES = json.dumps({"pass": {"d_k": 5}, "fail": {"d_k": 3}})
 
 
@@ -76,6 +77,21 @@ def test_the_largest_step_limit_of_a_problem_counts() -> None:
     assert laws["D_K_power_20000_steps"].max_steps == 20_000
     assert laws["D_K_5000_steps"].slope == pytest.approx(3 * (plain["D_K"].slope or 0))
     assert laws["D_K_power_5000_steps"].exponent != laws["D_K_power"].exponent
+
+
+def test_every_protocol_has_laws_at_each_of_its_step_limits() -> None:
+    rows = [
+        best(m=m, d_model=d, n_edges=m, D_K=factor * IMPLIED[m, d][0], h_star=1, max_steps=steps)
+        | {"largest": steps == 20_000, "protocol": protocol}
+        for protocol, steps, factor in (("", 20_000, 1), (SLOW, 5_000, 6), (SLOW, 20_000, 2))
+        for m, d in list(IMPLIED)[:6]
+    ]
+    laws = by_name(fit_laws(pd.DataFrame(rows), HEADS))
+    at = {law.max_steps: law.slope for law in laws.values() if law.name.startswith("D_K_learning")}
+    plain = laws["D_K"].slope or 0
+    assert at == pytest.approx({None: 2 * plain, 20_000: 2 * plain, 5_000: 6 * plain})
+    law = laws["D_K_power_learning_rate=0.0003_5000_steps"]
+    assert (law.max_steps, law.protocol, law.n) == (5_000, SLOW, 6)
 
 
 def test_step_limits_that_differ_with_the_size_have_no_laws_of_their_own() -> None:

@@ -1,0 +1,234 @@
+"""What is proved impossible, what weights are known to pass, and so what limits a threshold.
+
+A study's thresholds are of its own training. Its store may know better: layers that a construction
+made, or that were trained longer or otherwise, for the same graphs and embeddings; and proofs that
+no weights of one head are right on every pair (construction ``one-head``). What limits a threshold
+is
+
+- ``budget``: weights that pass are known at a smaller D_K, the smallest of them by a longer run of
+  the same protocol;
+- ``optimisation``: they are known, and the smallest are others;
+- ``proved``: one head passes at no width, and in every draw none can be right on all pairs;
+- ``unknown``: none of these.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from rgr_dist.analysis.load import StudyResults, per_study
+from rgr_dist.analysis.records import integer
+from rgr_dist.analysis.thresholds.best import best_of
+from rgr_dist.search.probe_verdict import passes
+from rgr_dist.store.row import cell_columns
+from rgr_dist.study.cell import PROBLEM, Cell, canonical_json
+from rgr_dist.study.models import MODELS
+
+UNROUNDED = "float32"
+"""The precision of weights as they were trained."""
+CONSTRUCTION = "construction"
+SHAPE = ["graph", "degree", "embedding", "m", "d_model", "context_length", "positive_rate"]
+"""Columns of a run that are the same in every cell of a problem."""
+READ = ["cell_id", "h", "D_K", "run_id", "seed", "score", "val_score", "model", "stop_reason"]
+WHOLE = ("proved_draws", "decided_draws", "possible_D_K", "possible_h", "exact_D_K")
+KNOWN = (*WHOLE[:4], "possible_source", "exact_D_K", "exact_source", "limited_by")
+
+Row = Mapping[Any, Any]
+Draws = list[bool | None]
+"""Of each draw whether one head is proved impossible; None where that is not decided."""
+
+
+class Origin(NamedTuple):
+    """What made weights: for which problem, by what but for the step limit, that limit, in words.
+
+    The first is ``Cell.problem_json``, the second canonical JSON too.
+    """
+
+    problem: str
+    protocol: str
+    max_steps: int
+    source: str
+
+    @classmethod
+    def of(cls, cell: Mapping[str, Any]) -> Origin:
+        """That of a cell, as JSON has it."""
+        training = dict(cell["training"])
+        steps = int(training.pop("max_steps"))
+        source = f"training at {steps:,} steps"
+        if MODELS[cell["model"]].task == "construction":
+            source = CONSTRUCTION
+        elif training.get("start") == "constructed":
+            source = "constructed start"
+        problem = canonical_json({key: cell[key] for key in PROBLEM if key in cell})
+        return cls(problem, canonical_json({**cell, "training": training}), steps, source)
+
+    def is_longer(self, other: Origin) -> bool:
+        """Whether it is the other one with a larger step limit."""
+        return self.protocol == other.protocol and self.max_steps > other.max_steps
+
+
+class Weights(NamedTuple):
+    """A layer for each of a study's draws, and whether they pass its test, and are known exact.
+
+    They pass on its seeds and on all others that are stored; exact is right on all pairs.
+    """
+
+    cell_id: str
+    origin: Origin
+    h: int
+    D_K: int
+    passes: bool
+    exact: bool
+
+
+@per_study
+def thresholds_with_known(results: StudyResults) -> pd.DataFrame:
+    """The thresholds of a study beside what its store knows.
+
+    Returns:
+        ``StudyResults.thresholds`` with ``KNOWN``. Of one head ``proved_draws`` and
+        ``decided_draws`` count those of the study's draws that are proved impossible at any width,
+        and those that are decided. ``possible_D_K`` is the smallest for which weights are known
+        that pass the study's test, ``exact_D_K`` the smallest for which they are known to be right
+        on all pairs of every draw, each with its source; null where none are. ``limited_by`` is
+        null unless a threshold is found, no width up to the largest passes, or none can.
+    """
+    return _with_known(results, results.thresholds)
+
+
+@per_study
+def best_with_known(results: StudyResults) -> pd.DataFrame:
+    """D_K* of every cell beside what the store knows: ``best`` with ``KNOWN``.
+
+    Weights of every head count compete, but in a study of one head count only those.
+    """
+    return _with_known(results, best_of(results))
+
+
+def _with_known(results: StudyResults, table: pd.DataFrame) -> pd.DataFrame:
+    cells = {cell.cell_id: cell for cell in results.study.cells}
+    table = table[table["cell_id"].isin(list(cells))]
+    stored = table.get("limited_by", pd.Series(None, table.index, "object"))
+    ended = table["status"].isin(["found", "censored"])
+    table = table.assign(limited_by=stored.fillna("unknown").where(ended, None))
+    if results.study.record.finds != "D_K":
+        return table
+    weights, draws = known_weights(results)
+    heads, rows = results.study.search.heads, []
+    for row in table.astype("object").to_dict("records"):
+        cell, h = cells[row["cell_id"]], row.get("h", heads[0] if len(heads) == 1 else None)
+        alike = [one for one in weights.get(cell.problem_json, ()) if h in (None, one.h)]
+        rows.append(_known(cell, row, alike, draws.get(cell.problem_json) if h == 1 else None))
+    known = pd.DataFrame(rows, table.index, KNOWN, "object").astype(dict.fromkeys(WHOLE, "Int64"))
+    return table.drop(columns="limited_by").join(known)
+
+
+def _known(cell: Cell, row: Row, weights: Sequence[Weights], draws: Draws | None) -> dict[str, Any]:
+    """``KNOWN`` of one threshold, or of the best of one cell."""
+    origin, D_K, limit = _origin(cell), integer(row["D_K"]), row["limited_by"]
+
+    def rank(one: Weights) -> tuple[int, bool, bool]:
+        return one.D_K, one.cell_id != cell.cell_id, not one.origin.is_longer(origin)
+
+    usable = [one for one in weights if one.cell_id != cell.cell_id or one.D_K == D_K]
+    possible = min((one for one in usable if one.passes), key=rank, default=None)
+    exact = min((one for one in usable if one.exact), key=rank, default=None)
+    if D_K is not None and (possible is None or possible.D_K >= D_K):  # its own, which passed
+        own = int(row["h"] if "h" in row else row["h_star"])
+        possible = Weights(cell.cell_id, origin, own, D_K, passes=True, exact=False)
+    elif possible is not None and limit is not None:
+        limit = "budget" if possible.origin.is_longer(origin) else "optimisation"
+    elif possible is None and draws is not None and all(draws):
+        limit = "proved"
+    return {
+        "proved_draws": draws and draws.count(True),
+        "decided_draws": draws and len(draws) - draws.count(None),
+        "possible_D_K": possible and possible.D_K,
+        "possible_h": possible and possible.h,
+        "possible_source": possible and possible.origin.source,
+        "exact_D_K": exact and exact.D_K,
+        "exact_source": exact and exact.origin.source,
+        "limited_by": limit,
+    }
+
+
+@per_study
+def known_weights(results: StudyResults) -> tuple[dict[str, list[Weights]], dict[str, Draws]]:
+    """What the store has of a study's problems, by ``Cell.problem_json``.
+
+    Returns:
+        Weights of constructions, and of the study's model in any protocol, its own too; and of one
+        head its draws.
+    """
+    search, record, (runs, origins) = results.study.search, results.study.record, _runs(results)
+    exact, draws = _exact_runs(results), dict[str, Draws]()
+    probes: dict[tuple[str, int, int], list[tuple[bool, float, bool]]] = {}
+    for cell_id, h, D_K, run_id, seed, score, on_contexts, model, reason in zip(
+        *(runs[name] for name in READ), strict=True
+    ):
+        origin, is_first = origins[cell_id], seed < search.seeds
+        is_made = origin.source == CONSTRUCTION
+        judged = on_contexts if is_made and record.algorithm is None else score
+        is_exact = score == 1 if is_made else run_id in exact
+        probes.setdefault((cell_id, h, D_K), []).append((is_first, judged, is_exact))
+        if model == "one-head" and is_first:
+            known = draws.setdefault(origin.problem, [None] * search.seeds)
+            known[seed] = not is_exact if is_exact or reason == "converged" else None
+    found: dict[str, list[Weights]] = {}
+    for (cell_id, h, D_K), own in probes.items():
+        first, rest = ([one for one in own if one[0] is which] for which in (True, False))
+        if len(first) == search.seeds:
+            passing = all(
+                passes([score for _, score, _ in some], search.target, record.minimised)
+                for some in (first, rest)
+            )
+            one = Weights(cell_id, origins[cell_id], h, D_K, passing, all(one[2] for one in first))
+            found.setdefault(one.origin.problem, []).append(one)
+    return found, draws
+
+
+def _runs(results: StudyResults) -> tuple[pd.DataFrame, dict[str, Origin]]:
+    """Stored runs on a study's problems, with ``READ``, and the origin of each cell.
+
+    A run that diverged has the worst score.
+    """
+    study, store, record = results.study, results.store, results.study.record
+    origins = {cell.cell_id: _origin(cell) for cell in study.cells}
+    problems, runs = {one.problem for one in origins.values()}, results.runs
+    if store is not None:
+        kind = record.heads, record.loss
+        alike = [one.name for one in MODELS.values() if (one.heads, one.loss) == kind]
+        shapes = pd.DataFrame(map(cell_columns, study.cells))[SHAPE].drop_duplicates()
+        others = store.runs(columns=[*READ, *SHAPE]).merge(shapes)
+        others = others[others["model"].isin(alike) & ~others["cell_id"].isin(list(origins))]
+        configs = store.runs(set(others["cell_id"]), ["cell_id", "config"])
+        for cell_id, config in configs.drop_duplicates("cell_id").itertuples(index=False):
+            origin = Origin.of(json.loads(config)["cell"])
+            if origin.problem in problems:
+                origins[cell_id] = origin
+        runs = pd.concat([runs, others])
+    runs = runs[(runs["stop_reason"] != "failed") & runs["cell_id"].isin(list(origins))]
+    worst = math.inf if record.minimised else 0.0
+    return runs.fillna({"score": worst, "val_score": worst}), origins
+
+
+def _exact_runs(results: StudyResults) -> set[str]:
+    """Trained runs that ``rgr all-pairs`` found right on all pairs."""
+    exact: set[str] = set()
+    if (store := results.store) is None:
+        return exact
+    for name in store.studies():
+        table = store.read_study_table(name, "all_pairs")
+        if table is not None:
+            is_exact = (table["precision"] == UNROUNDED) & (table["failed_pairs"] == 0)
+            exact |= set(table.loc[is_exact, "run_id"])
+    return exact
+
+
+def _origin(cell: Cell) -> Origin:
+    return Origin.of(cell.model_dump(mode="json"))

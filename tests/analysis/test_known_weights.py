@@ -1,0 +1,173 @@
+"""What limits a threshold, from what else the store holds of its problem: rows made up, by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.theory.section import section
+from rgr_dist.analysis.thresholds.known_weights import best_with_known, thresholds_with_known
+from rgr_dist.store.store import Store
+from rgr_dist.study.from_yaml import parse_study
+from rgr_dist.study.study import Study
+from tests.analysis import made_up
+
+SEEDS = 3
+
+
+def study_of(model: object = "max", training: dict[str, Any] | None = None, **more: Any) -> Study:
+    keys = {"name": "s", "model": model, "cells": [{"m": 64, "d_model": 16}], **more}
+    search = {"heads": [1, 2, 4], "seeds": SEEDS, **more.pop("search", {})}
+    return parse_study({**keys, "training": training or {}, "search": search})
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(str(tmp_path))
+
+
+def keep(store: Store, study: Study, h: int, d_k: int, *scores: float, **other: Any) -> None:
+    """Store the runs of a probe, a seed after another."""
+    (cell,) = study.cells
+    store.append(
+        [made_up.run_row(cell, h, d_k, s, score, **other) for s, score in enumerate(scores)]
+    )
+
+
+def limits(store: Store, *rows: dict[str, Any], study: Study | None = None) -> pd.DataFrame:
+    """The thresholds of a study beside what the store knows."""
+    study = study or study_of()
+    results = made_up.results_of(study, [], rows)
+    return thresholds_with_known(replace(results, store=store))
+
+
+def at(h: int, d_k: int | None, **other: Any) -> dict[str, Any]:
+    return made_up.threshold_row(study_of().cells[0], h, d_k, **other)
+
+
+CENSORED = {"status": "censored"}
+SETTLED = {"stop_reason": "converged"}
+OURS = {"construction": "ours"}
+ONE_HEAD = {"construction": "one-head"}
+
+
+def told(table: pd.DataFrame, *names: str) -> list[tuple[Any, ...]]:
+    rows = table[[*names]].astype("object").itertuples(index=False)
+    return [tuple(None if pd.isna(value) else value for value in row) for row in rows]
+
+
+WIDTHS = ("possible_D_K", "possible_source", "exact_D_K", "limited_by")
+
+
+def test_without_other_weights_a_threshold_is_its_own_and_nobody_knows_what_limits_it(
+    store: Store,
+) -> None:
+    table = limits(store, at(2, 9), at(4, None))
+    own = (18, "training at 20,000 steps", None, "unknown")
+    assert told(table, *WIDTHS) == [own, (None, None, None, None)]
+
+
+def test_a_construction_below_a_threshold_says_that_optimisation_limits_it(store: Store) -> None:
+    keep(store, study_of(OURS), 2, 7, 1.0, 1.0, 1.0)
+    keep(store, study_of(OURS), 2, 6, 1.0, 1.0)  # of a seed nothing is known
+    keep(store, study_of(OURS), 2, 5, 0.4, 0.4, 0.4, val_score=0.2)
+    keep(store, study_of(OURS, embedding={"family": "binary"}), 2, 3, 1.0, 1.0, 1.0)
+    assert told(limits(store, at(2, 9), at(4, 5)), *WIDTHS) == [
+        (14, "construction", 14, "optimisation"),
+        (20, "training at 20,000 steps", None, "unknown"),
+    ]
+
+
+def test_passing_on_contexts_and_exact_on_all_pairs_are_told_apart(store: Store) -> None:
+    keep(store, study_of(OURS), 2, 7, 1.0, 1.0, 1.0)
+    keep(store, study_of(OURS), 2, 6, 0.9, 1.0, 1.0, val_score=0.995)
+    assert told(limits(store, at(2, 9)), *WIDTHS) == [(12, "construction", 14, "optimisation")]
+
+
+def test_a_longer_run_of_the_same_protocol_is_one_of_budget_and_another_rate_is_not(
+    store: Store,
+) -> None:
+    longer = study_of(training={"max_steps": 80_000})
+    keep(store, longer, 2, 7, 0.99, 0.99, 0.99)
+    keep(store, study_of(training={"learning_rate": 0.01}), 2, 7, 1.0, 1.0, 1.0)
+    source = "training at 80,000 steps"
+    assert told(limits(store, at(2, 9)), *WIDTHS) == [(14, source, None, "budget")]
+    keep(store, study_of(training={"learning_rate": 0.01}), 2, 6, 1.0, 1.0, 1.0)
+    source = "training at 20,000 steps"
+    assert told(limits(store, at(2, 9)), *WIDTHS) == [(12, source, None, "optimisation")]
+
+
+def test_training_from_constructed_weights_is_a_source_of_its_own(store: Store) -> None:
+    keep(store, study_of(training={"start": "constructed"}), 2, 6, 1.0, 1.0, 1.0)
+    assert told(limits(store, at(2, 9)), *WIDTHS) == [
+        (12, "constructed start", None, "optimisation")
+    ]
+
+
+def test_what_passes_on_the_first_seeds_and_fails_on_others_is_not_known_to_pass(
+    store: Store,
+) -> None:
+    keep(store, study_of(training={"max_steps": 80_000}), 2, 7, 1.0, 1.0, 1.0, 0.95)
+    assert told(limits(store, at(2, 9)), *WIDTHS)[0][0] == 18
+
+
+def test_one_head_is_proved_where_every_draw_is_impossible_and_no_weights_pass(
+    store: Store,
+) -> None:
+    proved = ("proved_draws", "decided_draws", "limited_by")
+    keep(store, study_of(ONE_HEAD, search={"heads": [1]}), 1, 16, 0.3, 0.2, **SETTLED)
+    rows = at(1, None, **CENSORED), at(2, None, **CENSORED)
+    assert told(limits(store, *rows), *proved) == [(2, 2, "unknown"), (None, None, "unknown")]
+    keep(store, study_of(ONE_HEAD, search={"heads": [1]}), 1, 16, 0.3, 0.2, 0.1, **SETTLED)
+    assert told(limits(store, *rows), *proved)[0] == (3, 3, "proved")
+    keep(store, study_of(training={"max_steps": 80_000}), 1, 16, 0.99, 0.99, 0.99)
+    assert told(limits(store, *rows), *proved)[0] == (3, 3, "budget")
+
+
+def test_a_draw_that_one_head_can_hold_or_that_is_undecided_proves_nothing(store: Store) -> None:
+    one_head = study_of(ONE_HEAD, search={"heads": [1]})
+    (cell,) = one_head.cells
+    rows = [made_up.run_row(cell, 1, 16, seed, 0.2) for seed in range(3)]
+    rows[1] |= {"score": 1.0, "stop_reason": "converged"}
+    rows[2] |= {"stop_reason": "max_steps"}
+    rows[0] |= {"stop_reason": "converged"}
+    store.append(rows)
+    names = ("proved_draws", "decided_draws", "limited_by")
+    assert told(limits(store, at(1, None, **CENSORED)), *names) == [(1, 2, "unknown")]
+
+
+def test_the_best_of_a_cell_competes_with_every_head_count_of_the_store(store: Store) -> None:
+    keep(store, study_of(OURS), 3, 5, 1.0, 1.0, 1.0)
+    study = study_of()
+    runs = [made_up.run_row(study.cells[0], 2, 9, seed, 0.996) for seed in range(SEEDS)]
+    made = made_up.results_of(study, runs, [at(2, 9), at(1, None, **CENSORED), at(4, 5)])
+    results = StudyResults(study, made.runs, made.thresholds, store=store)
+    names = ("D_K", "h_star", "possible_D_K", "possible_h", "limited_by")
+    assert told(best_with_known(results), *names) == [(18, 2, 15, 3, "optimisation")]
+
+
+def test_the_page_sets_three_widths_side_by_side(store: Store) -> None:
+    study = study_of()
+    made = made_up.results_of(study, [], [at(2, 9), at(1, None, **CENSORED), at(4, None)])
+    results = StudyResults(study, made.runs, made.thresholds, store=store)
+    assert section(results) is None
+    keep(store, study_of(OURS), 2, 7, 1.0, 1.0, 1.0)
+    keep(store, study_of(ONE_HEAD, search={"heads": [1]}), 1, 16, 0.3, 0.2, 0.1, **SETTLED)
+    shown = section(StudyResults(study, made.runs, made.thresholds, store=store))
+    assert shown is not None
+    (table,), (figure,) = shown.shown, shown.figures
+    words = [[column.shown(row) for column in table.columns] for row in table.rows]
+    assert words == [
+        ["(64, 16)", "1", "3 of 3", "–", "–", "–", "proved"],
+        ["(64, 16)", "2", "–", "14 (construction)", "14 (construction)", "18 [18–18]",
+         "optimisation"],
+    ]  # fmt: skip
+    (panel,) = figure.panels
+    marks = {(point.h, point.y, point.hollow, point.arrow) for point in panel.points}
+    assert {(2, 18, False, False), (2, 14, True, False)} < marks
+    assert [point.h for point in panel.points if point.arrow] == [1]

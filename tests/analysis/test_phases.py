@@ -1,0 +1,105 @@
+"""What the widest heads can do: phases by hand and by a linear programme, and their figure."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from rgr_dist.analysis.drawing import svg
+from rgr_dist.analysis.drawing.colours import INKS, PHASES, SHAPES, TILES
+from rgr_dist.analysis.drawing.plot import as_file
+from rgr_dist.analysis.report.contents import sections
+from rgr_dist.analysis.theory.phases import headline, phases
+from rgr_dist.analysis.theory.phases_figure import draw_phases
+from rgr_dist.problem.embeddings import sample_embedding
+from rgr_dist.problem.graphs import sample_graph
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.from_yaml import parse_study
+from rgr_dist.study.study import Study
+from tests.analysis import made_up
+from tests.analysis.test_colours import contrast
+
+LIMITS = [1000, 4000]
+
+
+@pytest.fixture(scope="module")
+def study() -> Study:
+    return parse_study(
+        {
+            "name": "x",
+            "cells": [{"m": [16, 32, 64], "d_model": 8}],
+            "training": {"max_steps": LIMITS},
+            "search": {"mode": "widest", "heads": [1, 2, 8], "seeds": 2, "intervals": False},
+        }
+    )
+
+
+def results_of(study: Study, passes: set[tuple[int, int, int]]) -> Any:
+    """Every size, head count and limit was trained, and passes where (m, h, limit) is listed."""
+    rows = []
+    for cell in study.cells:
+        for h in (1, 2, 8):
+            is_found = (cell.m, h, cell.training.max_steps) in passes
+            more = {} if is_found else {"status": "censored", "D_K_low": 8 * h + 1}
+            rows.append(made_up.threshold_row(cell, h, 8 if is_found else None, **more))
+    return made_up.results_of(study, [], rows)
+
+
+def is_separable(cell: Cell, seed: int) -> bool:
+    """By a linear programme on all m² pairs: some W and tau leave a margin of 1."""
+    X, y = sample_embedding(cell, seed), np.where(sample_graph(cell, seed).matrix, 1.0, -1.0)
+    pairs = np.einsum("ia,jb->ijab", X, X).reshape(cell.m**2, -1)
+    rows = -y.reshape(-1, 1) * np.hstack([pairs, -np.ones((cell.m**2, 1))])
+    bounds = [(None, None)] * rows.shape[1]
+    return linprog(np.zeros(rows.shape[1]), rows, -np.ones(len(rows)), bounds=bounds).status == 0
+
+
+def test_a_phase_is_of_training_first_and_then_of_proof(study: Study) -> None:
+    passes = {(16, 2, 4000), (16, 8, 1000), (16, 8, 4000), (32, 8, 4000)}
+    table = phases(results_of(study, passes)).set_index(["m", "h"])
+    assert table["phase"].tolist()[:-1] == [
+        *["hard", "slow", "easy"],
+        *["impossible", "open", "slow"],
+        *["impossible", "open"],
+    ]
+    assert table["load"].round(4).tolist()[::3] == [0.6931, 1.7329, 4.1589]
+    for cell in study.cells[::2]:
+        separable = sum(is_separable(cell, seed) for seed in range(2))
+        one = table.loc[(cell.m, 1)]
+        assert (one["exact"], one["proved"]) == (separable, 2 - separable)
+    assert (table["exact"].groupby("m").diff().dropna() >= 0).all()  # more heads hold no less
+
+
+def test_what_was_not_trained_is_not_called_hard(study: Study) -> None:
+    table = phases(made_up.results_of(study, [], [])).set_index(["m", "h"])
+    assert table["phase"].tolist() == ["open"] * 3 + ["impossible", "open", "open"] * 2
+
+
+def test_the_page_has_phases_and_no_thresholds(study: Study) -> None:
+    results = results_of(study, {(16, 8, 1000), (16, 8, 4000)})
+    names = [section.name for section in sections(results)]
+    assert names[:2] == ["summary", "phases"]
+    assert {"cells", "law", "heads", "training-time", "agreement"}.isdisjoint(names)
+    assert headline(results).startswith("Of 3 sizes of graph, and heads as wide as d_model: for 1")
+
+
+def test_a_tile_stands_for_every_size_and_its_legend_for_every_phase(study: Study) -> None:
+    rows = phases(results_of(study, {(16, 8, 1000)})).to_dict("records")
+    figure = draw_phases(rows, LIMITS)
+    drawn = "".join(svg.page_panel(panel, figure.name) for panel in figure.panels)
+    legend = [key.text for key in figure.legend]
+    for i, phase in enumerate(TILES, start=len(SHAPES)):
+        tiles = sum(row["phase"] == phase for row in rows)
+        assert len(re.findall(f'href="#s{i}"', drawn)) == tiles
+        assert any(text.startswith(f"{phase}: ") for text in legend) == (tiles > 0)
+    assert legend[0] == "easy: training passes within 1,000 steps"
+    assert as_file(figure, "svg").count(b"<use") > len(rows)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_phases_stand_out_from_the_page(theme: str) -> None:
+    assert all(contrast(colour, INKS[theme]["page"]) >= 3 for colour in PHASES[theme].values())
