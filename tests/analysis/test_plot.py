@@ -50,7 +50,10 @@ def values_of(ax: Axes) -> Places:
     return Counter(tuple(zip(*line.get_data(), strict=True)) for line in ax.lines)
 
 
-@pytest.mark.parametrize("name", ["thresholds", "step-limits", "transformer", "facts"])
+@pytest.mark.parametrize(
+    "name",
+    ["thresholds", *(pytest.param(n, marks=pytest.mark.slow) for n in ("step-limits", "facts"))],
+)
 def test_the_page_and_its_files_draw_the_same_values(
     name: str, tmp_path: Path, drawn: list[Figure]
 ) -> None:

@@ -28,7 +28,9 @@ def constructed(h: int, d_k: int, **training: Any) -> list[Run]:
     return runs_of(h, d_k, training={"start": "constructed", **training})
 
 
-@pytest.mark.parametrize("graph", [{}, {"family": "regular", "degree": 2}])
+@pytest.mark.parametrize(
+    "graph", [{}, pytest.param({"family": "regular", "degree": 2}, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_engine_starts_from_a_layer_that_says_of_each_pair_what_the_construction_says(
     engine: str, graph: dict[str, Any]
