@@ -133,8 +133,7 @@ def headline(results: StudyResults) -> str:
 
 def _counts(phases_: Sequence[str]) -> str:
     """``6 easy, 1 hard, 8 impossible``."""
-    counts = [f"{phases_.count(one)} {one}" for one in MEANS if one in phases_]
-    return f"{', '.join(counts)}"
+    return ", ".join(f"{phases_.count(one)} {one}" for one in MEANS if one in phases_)
 
 
 def section(results: StudyResults) -> Section | None:
@@ -157,7 +156,7 @@ def _table(rows: Sequence[Row]) -> Table:
         name="table-phases",
         caption=(
             "Heads with d_k = d_model. Passes within: the smallest step limit at which training "
-            "does. Exact: draws with known weights that are right on all pairs, of one_head or of "
+            "does. Exact: draws with known weights that are right on all pairs, of one head or of "
             "the construction; proved: draws of which a certificate says that one head has none."
         ),
         columns=[
