@@ -3,6 +3,7 @@
     python docs/write.py                        # write them anew
     python docs/write.py --plans                # first ask rgr plan of every shipped study again
     python docs/write.py --results STORE STUDY  # first read a study's again from a store
+    python docs/write.py --pictures STORE       # first draw law.svg and report.webp anew
     python docs/write.py --ranks                # first ask rgr bounds --cp again; minutes
     python docs/write.py --notebook             # first execute notebook.ipynb anew
 
@@ -94,8 +95,8 @@ def main(arguments: list[str]) -> None:
             phases.read(store)
         else:
             results.read(store, study)
-        if study == pictures.STUDY:
-            pictures.take(store)
+    elif len(arguments) == 2 and arguments[0] == "--pictures":
+        pictures.take(arguments[1])
     elif arguments == ["--notebook"]:
         notebook.write()
     elif arguments:

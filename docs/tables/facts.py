@@ -14,7 +14,10 @@ from typing import Any
 from tables.markdown import table
 from tables.results import FOLDER
 
-STUDIES = ("facts", "facts-routing", "facts-tau", "facts-total", "facts-queries", "facts-many")
+STUDIES = (
+    "facts", "facts-routing", "facts-tau", "facts-total", "facts-queries", "facts-many",
+    "facts-settings",
+)  # fmt: skip
 """``STUDY.facts.json`` has each one's thresholds, statements and splits."""
 KEPT = (
     "database", "facts", "keys", "queries", "values", "d_model", "h", "d_qk", "d_vo", "D_V",
@@ -50,6 +53,7 @@ def read(store: str, study: str) -> None:
             {name: row[name] for name in KEPT}
             | cells[row["cell_id"]].database.model_dump()
             | {"tau": cells[row["cell_id"]].facts.tau}
+            | {"setting": loaded.differences[row["cell_id"]]}
             for row in rows
         ],
         "powers": {
@@ -249,6 +253,17 @@ def many() -> str:
     return table(["database, 4 queries, 16 values", "200 facts", "2,000", "20,000", "rank"], rows)
 
 
+def settings() -> str:
+    """The smallest d_vo of one database by what is changed, with its interval."""
+    rows = []
+    for row in _kept("facts-settings")["thresholds"]:
+        low, high = row["D_V_low"], row["D_V_high"] or "…"
+        width = _width(row) if row["status"] == "censored" else f"{_width(row)} [{low}–{high}]"
+        changed = f"`{row['setting']}`" if row["setting"] else "nothing"
+        rows.append([changed, width])
+    return table(["changed", "smallest d_vo"], rows)
+
+
 def number(study: str, statement: int, name: str, form: str = ",") -> str:
     """A number of one of the statements."""
     return format(_kept(study)["statements"][statement][name], form).replace("-", "−")
@@ -273,6 +288,7 @@ PIECES: dict[str, Callable[[], str]] = {
     "facts-total splits": splits,
     "facts-many by-facts": many,
     "facts ranks": ranks,
+    "facts-settings widths": settings,
     **{f"{study} runs": partial(runs, study) for study in STUDIES},
     **{
         f"{study} inflated": partial(number, study, 3, "above")

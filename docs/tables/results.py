@@ -51,7 +51,7 @@ def read(store: str, study: str) -> None:
 
 
 def best(study: str) -> str:
-    """The best head count of each cell, beside what the paper's Table 1 implies."""
+    """The best head count of each cell, beside what the paper implies and the store knows."""
     rows = []
     for row in sorted(printed(study, "thresholds")["best"], key=lambda r: (r["m"], r["d_model"])):
         D_K, h = IMPLIED[row["m"], row["d_model"]]
@@ -64,10 +64,13 @@ def best(study: str) -> str:
                 f"{row['h_star']} [{row['h_low']}–{row['h_high']}]",
                 row["d_k"],
                 f"{D_K} (h = {h})",
+                f"{row['possible_D_K']} ({row['possible_source']})",
+                row["limited_by"],
             ]
         )
     header = ["m", "d_model", "D_K* [low–high]", "by ten seeds alone", "h* [low–high]", "d_k"]
-    return table([*header, "the paper, implied by its Table 1"], rows)
+    known = ["weights are known that pass from", "limited by"]
+    return table([*header, "the paper, implied by its Table 1", *known], rows)
 
 
 def _law(study: str, name: str) -> Record:
@@ -122,6 +125,20 @@ def every_head(study: str) -> str:
     return table([*header, "over powers of two (base-grid)", "less by"], rows)
 
 
+def lower(study: str) -> str:
+    """``60 for 64 at (128, 16), …``: where another head count needs less than a power of two."""
+    twos = {
+        (row["m"], row["d_model"]): row["D_K"] for row in printed("base-grid", "thresholds")["best"]
+    }
+    rows = sorted(printed(study, "thresholds")["best"], key=lambda r: (r["m"], r["d_model"]))
+    told = [
+        f"{row['D_K']} for {twos[cell]} at {cell}"
+        for row in rows
+        if row["D_K"] < twos[cell := (row["m"], row["d_model"])]
+    ]
+    return ", ".join(told)
+
+
 def misfit(study: str) -> str:
     """How far the cells lie from their power law, and what of it is explained."""
     test = next(one for one in printed(study, "fit")["lack_of_fit"] if one["law"] == "D_K_power")
@@ -148,6 +165,7 @@ PIECES: dict[str, Callable[[], str]] = {
     "base-grid misfit": partial(misfit, "base-grid"),
     "exponent powers": partial(powers, "exponent"),
     "every-head best": partial(every_head, "every-head"),
+    "every-head lower": partial(lower, "every-head"),
     "base-grid slope": partial(slope, "base-grid", "D_K"),
     "base-grid slope-wide": partial(slope, "base-grid", "D_K_wide"),
     "base-grid slope-h": partial(slope, "base-grid", "h"),

@@ -34,7 +34,8 @@ FEWER = {
 def small_study(document: dict[str, Any]) -> dict[str, Any]:
     """A study on a tiny cell or a few, with few heads and seeds; all else as it is."""
     if document.get("model") == "facts":
-        search = {**document["search"], "per": {"d_qk": [1, 2]}, "seeds": 2}
+        per = {"total": 4} if "total" in document["search"]["per"] else {"d_qk": [1, 2]}
+        search = {**document["search"], "per": per, "seeds": 2}
         return {**document, **FACTS, "search": search}
     made = isinstance(document.get("model"), dict)
     parts = {} if made else {"training": SMALL["training"], "context": SMALL["context"]}

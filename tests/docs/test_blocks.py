@@ -21,6 +21,7 @@ import yaml
 from safetensors.numpy import save_file
 
 from rgr_dist.cli import call
+from rgr_dist.study.document import shipped_studies
 from rgr_dist.study.from_yaml import load_study
 from tests.docs.pages import PAGES, README, Block, blocks
 from tests.docs.small import small_command, small_script, write_small
@@ -79,7 +80,7 @@ def everything(_ray: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_small(folder, study_called_mine(README))
     for name in (
         *("base-grid", "softmax", "quickstart", "constructions", "three-curves"),
-        *("facts", "facts-routing", "facts-tau"),
+        *(name for name in shipped_studies() if name.startswith("facts")),
     ):
         write_small(folder, name)
     np.save(folder / "vectors.npy", np.random.default_rng(0).normal(size=(64, 16)))
