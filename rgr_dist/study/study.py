@@ -103,7 +103,9 @@ class Study(Spec):
                 keys = [key for key in keys if key != f"{part}.digest"]
 
         def is_usual(key: str, value: Any) -> bool:
-            values = [one[key] for one in flat if key in one]
+            # A construction has no keys of training, which are usual if they are so in what has.
+            alike = [one for one in flat if key in one] if key.startswith("training.") else flat
+            values = [one.get(key) for one in alike]
             return 2 * values.count(value) > len(values)
 
         return [
