@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from rgr_dist.search.cell_search import replay
 from rgr_dist.search.cell_state import CellState, Evidence
@@ -120,7 +121,8 @@ class Portfolio:
         plan, known = self.plans[cell], (self._evidence[cell], self._failed[cell])
         guides = {name: self.state(name) for name in plan.guides}
         done = {name: state for name, state in guides.items() if state.is_done}
-        return replay(plan, self.test, *known, assumed, done)
+        test = self.test if plan.target is None else replace(self.test, target=plan.target)
+        return replay(plan, test, *known, assumed, done)
 
     @property
     def is_done(self) -> bool:

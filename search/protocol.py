@@ -130,6 +130,7 @@ class CellPlan:
         intervals: probe all seeds beside the threshold for App. A.2's intervals: of every arm that
             is near the best, or of the best and of ``keep_arms`` alone.
         every_value: probe every value with every seed instead of searching: a grid.
+        target: of the test where it is not the portfolio's.
         every_arm: the axes hold every arm from 1 on, and what fails at an arm and value also
             fails at smaller ones: few arms need to be tried.
         confirm_seeds: fresh seeds on which the threshold of the best arm must pass too, and those
@@ -149,6 +150,7 @@ class CellPlan:
     keep_within: float | None = 0.10
     intervals: bool | Literal["best"] = True
     every_value: bool = False
+    target: float | None = None
     every_arm: bool = False
     keep_arms: tuple[int, ...] = ()
     confirm_seeds: int = 0

@@ -56,10 +56,12 @@ OF_THRESHOLDS = (
     training_time.section,
     cells.section,
     heads.section,
+    transitions.section,
     laws.which_law,
+    theory.section,
     agreement.section,
 )
-"""Sections that a study of mode widest, which finds no smallest width, has nothing of."""
+"""Sections that a study of mode widest, which tries one width of a head, has nothing of."""
 
 
 def sections(results: StudyResults) -> list[Section]:

@@ -1,14 +1,14 @@
 """What heads of the widest useful width can hold, and whether training finds it.
 
-A study of mode ``widest`` asks whether heads with d_k = d_model pass. Beside that stands what needs
-no training: whether one head can be right on all pairs, decided exactly, and for several heads the
-construction ``ours``, both on the graphs and embeddings of the study's own seeds.
+A study of mode ``widest`` asks whether heads with d_k = d_model pass. Beside that stands what the
+constructions that it lists say of the same graphs and embeddings: whether one head can be right on
+all pairs, decided exactly, and for several heads the construction ``ours``.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -20,10 +20,7 @@ from rgr_dist.analysis.theory.phases_figure import MEANS, draw_phases
 from rgr_dist.analysis.wording import plural
 from rgr_dist.paper import compression
 from rgr_dist.study.cell import Cell
-from rgr_dist.study.construction import Construction
 from rgr_dist.study.study import Study
-
-OURS = Construction(iterations=400)
 
 
 def is_of_phases(study: Study) -> bool:
@@ -39,40 +36,31 @@ def phases(results: StudyResults) -> pd.DataFrame:
         ``cell_id`` of the largest step limit, ``m, d_model, degree, h``; ``compression``,
         m′ / d_model; ``load``, m′ ln m / d_model²; ``passes_within``, the smallest step limit at
         which training passes, null if none is known; ``draws``; ``exact``, in how many of them
-        weights of at most h heads are known that are right on all pairs (of several heads counted
-        up to the first draw without); ``proved``, in how many it is proved that there are none,
-        which is decided of one head alone; ``phase``, one of ``phases_figure.MEANS``.
+        weights of at most h heads are known that are right on all pairs; ``proved``, in how many
+        it is proved that there are none, which is decided of one head alone; ``phase``, one of
+        ``phases_figure.MEANS``.
     """
     study, rows = results.study, []
     table = results.thresholds[["cell_id", "h", "status"]]
     status = {(cell, int(h)): of for cell, h, of in table.itertuples(index=False, name=None)}
     for family in dict.fromkeys(study.budgets.values()):
-        cell, exact = family[-1], set[int]()
+        if family[0].model != study.record.name:
+            continue
         for h in sorted(map(int, study.search.arms)):
-            exact, proved = _drawn(cell, h, range(study.search.seeds), exact)
             trained = {one.training.max_steps: status.get((one.cell_id, h)) for one in family}
-            rows.append(_row(cell, h, trained, (len(exact), len(proved), study.search.seeds)))
+            rows.append(_row(family[-1], h, trained, _draws(results, family[-1], h)))
     return pd.DataFrame(rows).astype({"passes_within": "Int64"})
 
 
-def _drawn(cell: Cell, h: int, draws: Iterable[int], exact: set[int]) -> tuple[set[int], set[int]]:
-    """The draws in which weights of h heads are known, and those in which none exist.
-
-    Args:
-        exact: those in which weights of fewer heads are known, which serve more heads too.
-    """
-    known, proved = set(exact), set[int]()
-    for seed in draws:
-        if seed in known:
-            continue
-        holds = _one_head(cell, seed) if h == 1 else _ours(cell, seed, h)
-        if holds:
-            known.add(seed)
-        elif h > 1:
-            break
-        elif holds is False:
-            proved.add(seed)
-    return known, proved
+def _draws(results: StudyResults, cell: Cell, h: int) -> tuple[int, int, int]:
+    """In how many draws exact weights of at most h heads are known, and none exist; and of all."""
+    study, runs = results.study, results.searched
+    alike = [one.cell_id for one in study.cells if one.problem_json == cell.problem_json]
+    made = runs[runs["cell_id"].isin(alike) & (runs["model"] != cell.model) & (runs["h"] <= h)]
+    exact = made["score"] == 1
+    decided = (made["model"] == "one-head") & (made["stop_reason"] == "converged")
+    proved = made[decided & ~exact & (made["h"] == h)]
+    return made.loc[exact, "seed"].nunique(), len(proved), study.search.seeds
 
 
 def _row(
@@ -99,25 +87,6 @@ def _row(
         "proved": proved,
         "phase": phase,
     }
-
-
-def _one_head(cell: Cell, seed: int) -> bool | None:
-    """Whether one head can be right on all pairs of a draw; None where neither was proved."""
-    from rgr_dist.theory.construct import problem_of  # imports numba: half a second
-    from rgr_dist.theory.one_head import decide
-
-    problem = problem_of(cell, seed)
-    return decide(problem.X, problem.graph).separable
-
-
-def _ours(cell: Cell, seed: int, h: int) -> bool:
-    """Whether the construction is right on all pairs of a draw; others may be where it is not."""
-    from rgr_dist.theory.all_pairs import score_all_pairs
-    from rgr_dist.theory.construct import build, problem_of
-
-    problem = problem_of(cell, seed)
-    layer = build("ours", OURS, problem, h, cell.d_model).layer
-    return score_all_pairs(layer, problem.X, problem.graph).exact
 
 
 def headline(results: StudyResults) -> str:

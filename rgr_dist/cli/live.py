@@ -187,7 +187,9 @@ def bracket_table(study: Study, portfolio: Portfolio) -> Table:
         cost, best = (None, None) if by_accuracy else (state.best_cost, state.best)
         so_far = "" if state.is_settled else "≤ "
         shown = "" if cost is None else f"{so_far}{cost}", "" if best is None else f"{best.arm}"
-        brackets = [_text(sign(state, arm)) for arm in listed] or [_heads_text(state)]
+        brackets = [
+            _text(sign(state, arm)) if arm in state.plan.axes else Text() for arm in listed
+        ] or [_heads_text(state)]
         sizes_of = map(str, (cell.m, cell.d_model, cell.graph.degree)[: len(columns)])
         table.add_row(*([study.name_of(cell)] if named_whole else sizes_of), *brackets, *shown)
     return table

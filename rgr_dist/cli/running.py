@@ -134,7 +134,7 @@ def run(
     from rgr_dist.study.from_yaml import load_study
 
     resolved = load_study(study, set_ or ())
-    check_engine(engine, [cell.model for cell in resolved.cells], gpus)
+    check_engine(engine, [resolved.record.name], gpus)
     store = Store(out)
     if set_:
         from rgr_dist.planning.same_question import check_same_question

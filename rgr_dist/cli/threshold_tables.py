@@ -8,6 +8,7 @@ from typing import Any
 
 from rgr_dist.analysis.wording import plural, with_range
 from rgr_dist.cli.listing import Format, Row, print_listing, say
+from rgr_dist.study.models import MODELS
 from rgr_dist.study.study import Study
 
 COLUMNS = (
@@ -58,6 +59,8 @@ def shown_row(record: Row, study: Study) -> dict[str, Any]:
         row.pop(name, None)
     if not study.has_budgets:
         row.pop("max_steps")
+    elif MODELS[row.get("model", study.record.name)].task == "construction":  # not trained
+        row["max_steps"] = None
     row[total] = with_range(*(record[f"{total}{end}"] for end in ("", "_low", "_high")))
     if "h_star" in record:
         row["D_K*"] = row.pop("D_K")

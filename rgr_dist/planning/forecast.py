@@ -31,14 +31,17 @@ NARROW_TRANSFORMER = 1e8
 BYTES_PER_RUN = 400
 """Parquet bytes of a stored run, measured on parts of ten rows."""
 PROJECTIONS = 100
-"""Projections that a construction usually takes where it passes; closed forms take one."""
+"""Projections that alternating ones usually take where they pass."""
+EVALUATIONS = 1000
+"""Times that scores of all pairs and their gradient are usually taken to decide one head."""
 
 
 def step_cost(cell: Cell, width: float) -> float:
     """Multiply-adds of a training step, roughly: projections and their gradient.
 
     Of the transformer, all but the attention's own; its output has no gradient for the weights.
-    A construction scores all pairs in each of its steps. Of facts, the logits of every asked pair.
+    A construction scores all pairs in each of its steps; ``one-head`` has one, which looks for
+    weights and for a proof. Of facts, the logits of every asked pair.
 
     Args:
         width: total over the heads of the searched width: D_K, or D_V of facts.
@@ -47,6 +50,8 @@ def step_cost(cell: Cell, width: float) -> float:
     if cell.database is not None:
         facts = min(cell.m, cell.training.batch_size or cell.m)
         return 6 * facts * (cell.database.values * (cell.d_model + 1) + width)
+    if cell.record.algorithm == "one-head":
+        return EVALUATIONS * 4 * cell.m**2 * cell.d_model + 4 * cell.d_model**6
     if cell.record.task == "construction":
         return 2 * cell.m**2 * D_K
     if cell.record.task == "matching":
@@ -166,8 +171,9 @@ def most_work(cell: Cell, width: float, runs: int) -> float:
 
 def _most_steps(cell: Cell) -> int:
     """Steps of a run that goes on to its limit."""
-    is_made = cell.record.task == "construction"
-    return cell.construction.iterations if is_made else cell.training.max_steps
+    if cell.record.task == "construction":
+        return cell.construction.iterations if cell.record.algorithm == "ours" else 1
+    return cell.training.max_steps
 
 
 def limit_seconds(work: float, seconds_per_work: float | None) -> float:
@@ -205,7 +211,7 @@ def _probe_work(cell: Cell, state: CellState, need: Need, passes: bool) -> Forec
     runs = max(0, (test.seeds if whole else min(FAIL_SEEDS, test.seeds)) - known)
     steps: float = runs * _most_steps(cell)
     if passes and cell.record.task == "construction":
-        steps = runs * PROJECTIONS
+        steps = runs * min(PROJECTIONS, _most_steps(cell))
     elif passes and cell.record.stops_early:
         steps *= PASS_SHARE
     return Forecast(1, runs, steps, steps * step_cost(cell, state.plan.cost_of(*need.key)))

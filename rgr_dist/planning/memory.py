@@ -33,6 +33,11 @@ SCORED_AT_ONCE = 256
 """Examples of the transformer that are scored at once."""
 
 
+SURELY_HELD = 0.5
+"""m' ln m / d_model² up to which one head holds every graph that was tried; from 0.99 on it is
+proved to hold none of them."""
+
+
 class MemoryFault(UserError, ValueError):
     """A run would not fit in memory; the message says what it needs and what there is."""
 
@@ -66,6 +71,8 @@ def run_memory(cell: Cell, D_K: float) -> float:
         return _facts(cell, D_K)
     m, d = cell.m, cell.d_model
     graph = _graph(cell)
+    if cell.record.algorithm == "one-head":
+        return max(SAMPLING * m * d, _one_head(cell)) + graph
     if cell.record.task == "construction":
         factors = DOUBLE * m * (5 * d + 4 * D_K)  # embeddings, their SVD, queries and keys
         return max(SAMPLING * m * d, factors) + graph
@@ -122,6 +129,15 @@ def _matching(cell: Cell, D_K: float) -> float:
     batch = max(3 * (cell.training.batch_size or 1), 2 * SCORED_AT_ONCE) * answers
     steady = (DOUBLE + SINGLE) * answers * d + 5 * SINGLE * weights + SINGLE * batch
     return max(SAMPLING * answers * d, steady) + _graph(cell)
+
+
+def _one_head(cell: Cell) -> float:
+    """Bytes of looking for weights of one head, and of a proof where there may be none."""
+    from rgr_dist.theory.one_head import certificate_memory, memory  # imports scipy.optimize
+
+    is_held = cell.n_edges * math.log(cell.m) <= SURELY_HELD * cell.d_model**2
+    proof = 0.0 if is_held else certificate_memory(cell.d_model)
+    return memory(cell.m, cell.d_model) + proof
 
 
 def _facts(cell: Cell, D_V: float) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -52,7 +52,8 @@ def plan_cell(
         budgets: the cell at each of its step limits, increasing.
     """
     guess = expected or papers_expectation(cell)
-    grid = search.mode == "grid" or cell.record.algorithm == "one-head"
+    is_made = search.mode == "widest" and cell.record.task == "construction"
+    grid = search.mode == "grid" or is_made or cell.record.algorithm == "one-head"
     at = budgets.index(cell) if cell in budgets else 0
     shorter = longer = None
     if at + 1 < len(budgets) and (at or grid):
@@ -196,8 +197,11 @@ def open_portfolio(
     """
     by_cost = sorted(study.cells, key=_expected_cost, reverse=True)
     plans = [
-        plan_cell(
-            cell, study.search, (expected or {}).get(cell.cell_id), study.budgets[cell.cell_id]
+        replace(
+            plan_cell(
+                cell, study.search, (expected or {}).get(cell.cell_id), study.budgets[cell.cell_id]
+            ),
+            target=study.target_of(cell),
         )
         for cell in by_cost
     ]

@@ -71,7 +71,8 @@ class StudyFile(Spec):
 
     Attributes:
         name: of the study, and of its folder in the store.
-        model: what is trained: a model's name, or a construction's keys.
+        model: what is trained: a model's name, or a construction's keys. In mode widest a list may
+            add constructions, which are made for the same cells and take none of ``training``.
         graph: the relations among the items.
         embedding: the items' vectors.
         database: of model facts: the triples that are stored, in place of a graph.
@@ -137,9 +138,9 @@ class _Expansion:
     def __init__(self, written: StudyFile, home: Path) -> None:
         self.written, self.home = written, home
         self.files: Files = {}
-        self.model = _model(written.model)
+        self.models = _models(written)
         # An unknown model is refused with its first cell.
-        self.record: Model = MODELS.get(str(self.model["model"]), MODELS["max"])
+        self.record: Model = MODELS.get(str(self.models[0]["model"]), MODELS["max"])
         self.table: TableFile | None = None
         if written.embedding.get("family") == "table":
             with within("embedding."):
@@ -148,15 +149,13 @@ class _Expansion:
 
     def study(self) -> Study:
         """The study with all its cells."""
-        cells: list[Cell] = []
-        for index in range(len(self.written.cells)):
-            cells += self._cells_of(index)
-            _check_number(len(cells))
+        cells, *beside = map(self._cells, self.models)
         twice = next((cell for cell, times in Counter(cells).items() if times > 1), None)
         if twice is not None:
             raise StudyError(f"cells: {twice.name} is listed twice; list each cell once")
         search = self.written.search
         cells = _with_longer(cells, search.retest_steps)
+        cells += dict.fromkeys(itertools.chain(*beside))  # one for every step limit
         for cell in cells:
             _check_search(cell, search)
         changed: dict[str, Any] = {"retest_steps": None}
@@ -165,13 +164,24 @@ class _Expansion:
         search = search.model_copy(update=changed)
         return Study(name=self.written.name, cells=tuple(cells), search=search, files=self.files)
 
-    def _cells_of(self, index: int) -> list[Cell]:
-        """The cells of an entry: every combination of its lists."""
+    def _cells(self, model: Keys) -> list[Cell]:
+        """The cells of every entry for one model."""
+        cells: list[Cell] = []
+        for index in range(len(self.written.cells)):
+            cells += self._cells_of(index, model)
+            _check_number(len(cells))
+        return cells
+
+    def _cells_of(self, index: int, model: Keys) -> list[Cell]:
+        """The cells of an entry for one model: every combination of its lists."""
         written, item = self.written, self.written.cells[index]
         here = f"cells[{index}]."
         own = [part for part in OVERRIDES if getattr(item, part)]
         places = dict.fromkeys(("m", "d_model", *own), here)
         training = {**self.record.training, **written.training, **item.training}
+        if model is not self.models[0]:
+            unused = MODELS[model["model"]].unused_keys
+            training = {key: training[key] for key in training if f"training.{key}" not in unused}
         if isinstance(limits := training.get("max_steps"), list):
             training["max_steps"] = sorted(limits, key=lambda one: one if type(one) is int else 0)
         lists = (
@@ -185,7 +195,7 @@ class _Expansion:
             validated(
                 Cell,
                 {
-                    **self.model,
+                    **model,
                     **problem,
                     "graph": graph,
                     "d_model": d_model,
@@ -248,8 +258,31 @@ class _Expansion:
         return {"family": "table", "digest": digest}
 
 
+def _models(written: StudyFile) -> list[Keys]:
+    """The models of a study: one, or in mode widest one and constructions.
+
+    Raises:
+        StudyError: the list is of other models, or in another mode.
+    """
+    listed = written.model
+    if not isinstance(listed, list):
+        return [_model(listed)]
+    if not listed or written.search.mode != "widest":
+        raise StudyError("model: a list is for search.mode widest; name one, such as max")
+    models = [_model(one) for one in listed]
+    names = [one["model"] for one in models]
+    for i, one in enumerate(models[1:], start=1):
+        if "construction" not in one:
+            raise StudyError(f"model[{i}]: {names[i]} is trained; list it first and alone")
+        if names[i] in names[:i]:
+            raise StudyError(f"model[{i}]: {names[i]} is listed twice; list each once")
+        if MODELS.get(str(names[0]), MODELS["max"]).loss != "edges":
+            raise StudyError(f"model[{i}]: {names[i]} holds edges, and {names[0]} something else")
+    return models
+
+
 def _model(written: Any) -> Keys:
-    """The model of a study's cells: a name, or a mapping that names a construction."""
+    """The model of cells: a name, or a mapping that names a construction."""
     if not isinstance(written, Mapping):
         return {"model": written}
     chosen = validated(ConstructionModel, written, "model.")
@@ -293,7 +326,8 @@ def _check_search(cell: Cell, search: Search) -> None:
         raise StudyError(
             f"search.axis: {search.axis} is not valid for model {cell.model}; give {record.axis}"
         )
-    if record.algorithm == "one-head" and search.heads != (1,):
+    one_head = search.heads == (1,) or (search.mode == "widest" and 1 in search.arms)
+    if record.algorithm == "one-head" and not one_head:
         raise StudyError("search.heads: construction one-head has one; give [1]")
     uneven = search.heads == "all" or any(cell.d_model % h for h in search.heads)
     if record.splits_values and uneven:

@@ -32,8 +32,13 @@ class Study(Spec):
 
     @property
     def record(self) -> Model:
-        """The record of the model, which is the same in every cell."""
+        """The record of the model; of several the first, beside which the others are made."""
         return self.cells[0].record
+
+    def target_of(self, cell: Cell) -> float:
+        """The passing score of a cell: the search's, or its own if it is made beside others."""
+        own = None if cell.model == self.cells[0].model else cell.record.target
+        return own or self.search.target
 
     @cached_property
     def budgets(self) -> dict[str, tuple[Cell, ...]]:
@@ -98,7 +103,10 @@ class Study(Spec):
                 keys = [key for key in keys if key != f"{part}.digest"]
 
         def is_usual(key: str, value: Any) -> bool:
-            return 2 * [one.get(key) for one in flat].count(value) > len(flat)
+            # A construction has no keys of training, which are usual if they are so in what has.
+            alike = [one for one in flat if key in one] if key.startswith("training.") else flat
+            values = [one.get(key) for one in alike]
+            return 2 * values.count(value) > len(values)
 
         return [
             [
@@ -112,6 +120,9 @@ class Study(Spec):
     def keys_of(self, cell: Cell) -> dict[str, Any]:
         """The keys in which cells of one size can differ."""
         trained = _flat("context", dict(cell.context)) | _flat("training", dict(cell.training))
+        unused = cell.record.unused_keys
+        trained = {key: value for key, value in trained.items() if key not in unused}
+        trained = {"model": cell.model, **trained}
         if cell.database is None:
             graph = self._file_of("graph", cell.graph)
             return trained | {"graph.family": cell.graph.family} | graph
@@ -131,7 +142,8 @@ class Study(Spec):
         """The study with every default written out; loading it gives the same study."""
         cells = []
         shared = self.cells[0]
-        for cell in self.cells:
+        first, *others = {cell.model: cell.written_model for cell in self.cells}.values()
+        for cell in (one for one in self.cells if one.model == shared.model):
             item = self.written_sizes(cell)
             if cell.graph != shared.graph:
                 item["graph"] = self.written(cell.graph)
@@ -151,7 +163,7 @@ class Study(Spec):
         document = {
             "name": self.name,
             **shared.model_dump(mode="json", exclude=left_out),
-            "model": shared.written_model,
+            "model": [first, *others] if others else first,
             **parts,
             "cells": cells,
             "search": self.search.written(),

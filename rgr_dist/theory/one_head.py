@@ -10,7 +10,8 @@ linearly, by the d_model² entries of W and tau. Of two statements exactly one i
 The squared hinge loss over all m² pairs decides between them. Where it falls to zero, its minimiser
 is the first. Where it does not, its gradient vanishes at the minimum, and what each pair lacks of
 its margin is the second. Neither is believed: weights are scored on every pair, and a certificate
-is verified in floating point with bounds on every rounding.
+is verified in floating point with bounds on every rounding, or in fractions where it is small and
+lies in fewer dimensions than its rows.
 
 A narrower head has fewer matrices W to choose from, so what is impossible here is impossible for
 one head at any width.
@@ -19,7 +20,9 @@ one head at any width.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +48,8 @@ PAIRS_AT_ONCE = 512
 """Pairs whose products are held at once."""
 UNIT = 2.0**-53
 """Largest relative error of one operation in double precision."""
+MOST_FRACTIONS = 5000
+"""Entries of the largest matrix that is worked on in fractions, in about a second."""
 
 
 @dataclass(frozen=True)
@@ -91,8 +96,8 @@ def decide(embedding: FloatArray, graph: Neighbours, available: float | None = N
 
     Returns:
         Neither part where the loss has not settled, as it may not at the very edge between the two,
-        and where the certificate lies in fewer dimensions than its rows and columns: that of a few
-        items, or of rows in fewer than d_model dimensions.
+        and where the certificate is of rows in fewer than d_model dimensions and too large for
+        fractions.
     """
     X: Float64Array = embedding.astype(np.float64)
     basis, scales, directions = np.linalg.svd(X, full_matrices=False)
@@ -143,7 +148,8 @@ def certificate_residual(
     bounded with all their rounding errors: |r| from above (Higham, Accuracy and Stability of
     Numerical Algorithms, Sec. 3.5), the singular value from below by a Cholesky factorisation that
     runs to its end (Rump, Verification of positive definiteness, 2006). The largest
-    weights alone serve as columns, twice as many as there are rows.
+    weights alone serve as columns, twice as many as there are rows. Where A D has dependent rows,
+    as that of a few items may, u is solved for in fractions.
 
     Args:
         X: embeddings [m, d_model], taken as exact.
@@ -165,7 +171,8 @@ def certificate_residual(
     bound = 1.001 * (gap + float(rounding))
     if bound > CLOSE * total * max(1.0, np.abs(left).max() * np.abs(right).max()):
         return None
-    return bound if _least_singular_value_exceeds(bound, left, right, weights) else None
+    is_near = _least_singular_value_exceeds(bound, left, right, weights)
+    return bound if is_near or _is_near_in_fractions(left, right, signed) else None
 
 
 def _coordinates(rows: Float64Array) -> Float64Array:
@@ -195,15 +202,58 @@ def _least_singular_value_exceeds(
     return True
 
 
+def _is_near_in_fractions(left: Float64Array, right: Float64Array, signed: Float64Array) -> bool:
+    """Whether some |u| < 1 has A D u = -r exactly; False if there are too many fractions.
+
+    u is the shortest, (A D)ᵀ z, where A D (A D)ᵀ z = -r: by elimination, which passes over rows
+    that depend on others, as r does alike.
+    """
+    pairs = np.flatnonzero(signed)
+    if (left.shape[1] * right.shape[1] + 1) * len(pairs) > MOST_FRACTIONS:
+        return False
+    places = zip(*np.divmod(pairs, len(right)), strict=True)
+    columns = [
+        [Fraction(signed[i, j]) * entry for entry in (*_products(left[i], right[j]), Fraction(-1))]
+        for i, j in places
+    ]
+    rows = list(zip(*columns, strict=True))
+    system = [[_dot(one, other) for other in rows] + [-sum(one)] for one in rows]
+    solved: dict[int, list[Fraction]] = {}
+    for unknown in range(len(rows)):
+        pivot = next((row for row in system if row[unknown]), None)
+        if pivot is None:
+            continue
+        system = [_reduced(row, pivot, unknown) for row in system if row is not pivot]
+        solved = {at: _reduced(row, pivot, unknown) for at, row in solved.items()}
+        solved[unknown] = [entry / pivot[unknown] for entry in pivot]
+    z = [solved[at][-1] if at in solved else Fraction(0) for at in range(len(rows))]
+    return all(abs(_dot(column, z)) < 1 for column in columns)
+
+
+def _products(query: Float64Array, key: Float64Array) -> list[Fraction]:
+    """The entries of x_i x_jᵀ."""
+    return [Fraction(a) * Fraction(b) for a in query for b in key]
+
+
+def _dot(one: Sequence[Fraction], other: Sequence[Fraction]) -> Fraction:
+    return sum((a * b for a, b in zip(one, other, strict=True)), Fraction(0))
+
+
+def _reduced(row: Sequence[Fraction], pivot: Sequence[Fraction], at: int) -> list[Fraction]:
+    """A row less the multiple of another that leaves zero at a place."""
+    factor = row[at] / pivot[at]
+    return [entry - factor * own for entry, own in zip(row, pivot, strict=True)]
+
+
 def memory(m: int, d_model: int) -> float:
     """Bytes that looking for weights takes at its peak: a matrix of all pairs several times."""
     return 8.0 * (8 * m * m + 70 * (d_model**2 + 1))
 
 
 def certificate_memory(d_model: int) -> float:
-    """Bytes that the verification of a proof takes: A Aᵀ, and some columns of A."""
+    """Bytes that the verification of a proof takes: A Aᵀ twice, and some columns of A."""
     rows = d_model**2 + 1
-    return 8.0 * rows * (2 * rows + PAIRS_AT_ONCE)
+    return 8.0 * rows * (2 * rows + 3 * PAIRS_AT_ONCE)
 
 
 def _layer(W: Float64Array, tau: float) -> Layer:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,9 +17,11 @@ from rgr_dist.analysis.drawing.plot import as_file
 from rgr_dist.analysis.report.contents import sections
 from rgr_dist.analysis.theory.phases import headline, phases
 from rgr_dist.analysis.theory.phases_figure import draw_phases
+from rgr_dist.engines.choose import make_engine
 from rgr_dist.problem.embeddings import sample_embedding
 from rgr_dist.problem.graphs import sample_graph
-from rgr_dist.study.cell import Cell
+from rgr_dist.running.worker import train_rows
+from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
 from tests.analysis import made_up
@@ -31,6 +35,7 @@ def study() -> Study:
     return parse_study(
         {
             "name": "x",
+            "model": ["max", {"construction": "one-head"}, {"construction": "ours"}],
             "cells": [{"m": [16, 32, 64], "d_model": 8}],
             "training": {"max_steps": LIMITS},
             "search": {"mode": "widest", "heads": [1, 2, 8], "seeds": 2, "intervals": False},
@@ -38,15 +43,28 @@ def study() -> Study:
     )
 
 
+def trained(study: Study) -> list[Cell]:
+    return [cell for cell in study.cells if cell.model == "max"]
+
+
+@cache
+def made(cell: Cell) -> list[dict[str, Any]]:
+    """The runs of a construction, of which none is trained."""
+    arms = [1] if cell.model == "one-head" else [1, 2, 8]
+    runs = [Run(cell=cell, h=h, d_k=8, seed=seed) for h in arms for seed in range(2)]
+    return train_rows(make_engine(model=cell.model), runs)
+
+
 def results_of(study: Study, passes: set[tuple[int, int, int]]) -> Any:
     """Every size, head count and limit was trained, and passes where (m, h, limit) is listed."""
     rows = []
-    for cell in study.cells:
+    for cell in trained(study):
         for h in (1, 2, 8):
             is_found = (cell.m, h, cell.training.max_steps) in passes
             more = {} if is_found else {"status": "censored", "D_K_low": 8 * h + 1}
             rows.append(made_up.threshold_row(cell, h, 8 if is_found else None, **more))
-    return made_up.results_of(study, [], rows)
+    runs = [row for cell in study.cells if cell.model != "max" for row in made(cell)]
+    return made_up.results_of(study, runs, rows)
 
 
 def is_separable(cell: Cell, seed: int) -> bool:
@@ -67,16 +85,30 @@ def test_a_phase_is_of_training_first_and_then_of_proof(study: Study) -> None:
         *["impossible", "open"],
     ]
     assert table["load"].round(4).tolist()[::3] == [0.6931, 1.7329, 4.1589]
-    for cell in study.cells[::2]:
+    for cell in trained(study)[::2]:
         separable = sum(is_separable(cell, seed) for seed in range(2))
         one = table.loc[(cell.m, 1)]
         assert (one["exact"], one["proved"]) == (separable, 2 - separable)
     assert (table["exact"].groupby("m").diff().dropna() >= 0).all()  # more heads hold no less
 
 
-def test_what_was_not_trained_is_not_called_hard(study: Study) -> None:
-    table = phases(made_up.results_of(study, [], [])).set_index(["m", "h"])
-    assert table["phase"].tolist() == ["open"] * 3 + ["impossible", "open", "open"] * 2
+def test_what_was_not_trained_is_not_called_hard_and_what_was_not_made_not_impossible(
+    study: Study,
+) -> None:
+    untrained = replace(
+        results_of(study, set()), thresholds=made_up.results_of(study, [], []).thresholds
+    )
+    assert phases(untrained)["phase"].tolist() == ["open"] * 3 + ["impossible", "open", "open"] * 2
+    unmade = replace(results_of(study, set()), runs=made_up.results_of(study, [], []).runs)
+    assert set(phases(unmade)["phase"]) == {"open"}
+
+
+def test_a_draw_without_a_decision_is_not_counted_as_proved(study: Study) -> None:
+    results = results_of(study, set())
+    undecided = (results.runs["model"] == "one-head") & (results.runs["seed"] == 1)
+    runs = results.runs.assign(stop_reason=results.runs["stop_reason"].mask(undecided, "max_steps"))
+    table = phases(replace(results, runs=runs)).set_index(["m", "h"])
+    assert table.loc[(64, 1), ["proved", "phase"]].tolist() == [1, "open"]
 
 
 def test_the_page_has_phases_and_no_thresholds(study: Study) -> None:

@@ -12,6 +12,7 @@ import pytest
 from rgr_dist.cli import call
 from rgr_dist.planning.memory import run_memory
 from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.models import MODELS
 from tests.small_study import write_study
 
 BRIEF = {"max_steps": 2, "check_every": 1}
@@ -44,13 +45,16 @@ PEAKS = [  # of a large run, as the slow test measured it once
     ("value", 100_000, 128, 8, 4, 339e6),
     ("transformer", 20_000, 512, 8, 64, 211e6),
     ("ours", 8000, 256, 2, 32, 110e6),
+    ("one-head", 512, 48, 1, 48, 140e6),  # a proof that there are no weights
 ]
 
 
 def run_of(model: str, m: int, d_model: int, h: int, d_k: int) -> Run:
     """A brief run."""
     batches = {"batch_size": 64, "weight_decay": 0.1} if model == "transformer" else {}
-    own = {"construction": {"iterations": 2}} if model == "ours" else {"training": BRIEF | batches}
+    own = {"training": BRIEF | batches}
+    if MODELS[model].task == "construction":
+        own = {"construction": {"iterations": 2}} if model == "ours" else {}
     cell = Cell.model_validate({"model": model, "m": m, "d_model": d_model} | own)
     return Run(cell=cell, h=h, d_k=d_k, seed=0)
 
@@ -93,6 +97,29 @@ def test_a_cell_whose_one_run_would_not_fit_is_refused_in_one_line(
     assert line.startswith("rgr: m=2000000000,d_model=2000: a run needs about 64,1")
     assert "this machine has" in line
     assert {path.name for path in tmp_path.iterdir()} == {"small.yaml"}
+
+
+@pytest.mark.parametrize("verb", ["plan", "run"])
+def test_a_proof_that_would_not_fit_is_refused_before_anything_runs(
+    verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    cells = [{"m": 16, "d_model": 8}, {"m": 2048, "d_model": 128}]
+    model = {"construction": "one-head"}
+    write_study(tmp_path, model=model, cells=cells, search={"heads": [1]}, training={})
+    for module in ("planning.listing", "running.run_study"):
+        monkeypatch.setattr(f"rgr_dist.{module}.machine_memory", lambda: 4e9)
+    assert call([verb, "small.yaml"]) == 2
+    out, errors = capsys.readouterr()
+    assert out == ""
+    (line,) = errors.splitlines()
+    assert "m=2048,d_model=128: a run needs about 4.8 GB of memory" in line
+    assert {path.name for path in tmp_path.iterdir()} == {"small.yaml"}
+
+
+def test_graphs_that_one_head_surely_holds_need_no_memory_for_a_proof() -> None:
+    held, open_ = (run_of("one-head", m, 256, 1, 256).cell for m in (2048, 8192))
+    assert run_memory(held, 256) < 2e9 < 69e9 < run_memory(open_, 256)
 
 
 def test_a_cell_that_is_done_is_reported_on_a_machine_that_could_not_train_it(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from rgr_dist.planning.tables import asked_probes, decision_rows, threshold_rows
 from rgr_dist.search.protocol import Probe, ProbeKey
 from rgr_dist.store.schema import DECISIONS, THRESHOLDS
 from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.search import Search
 from rgr_dist.study.study import Study
 from tests.planning.made_up_runs import WIDTHS, run_row, runs_of, study_of, trained
@@ -165,6 +167,21 @@ def test_the_widest_heads_are_tried_alone() -> None:
     assert {(row["h"], row["d_k"]) for row in rows} == {(1, d_model), (2, d_model)}
     state = open_portfolio(study, runs_of(rows)).state(study.cells[0].cell_id)
     assert [state.result(h).status for h in (1, 2)] == ["censored", "found"]
+
+
+def test_constructions_are_decided_for_every_draw_and_pass_where_all_are_exact() -> None:
+    keys = {"mode": "widest", "heads": [1, 2], "seeds": 4, "target": 0.8}
+    model = ["max", {"construction": "one-head"}, {"construction": "ours"}]
+    cells = [{"m": 16, "d_model": 8}]
+    study = parse_study({"name": "x", "model": model, "cells": cells, "search": keys})
+    rows = trained(study, passes=lambda probe: False)
+    asked = Counter((row["cell_id"], row["h"]) for row in rows)
+    by_max, one_head, ours = (cell.cell_id for cell in study.cells)
+    assert asked[by_max, 1] == asked[by_max, 2] == 2  # the rest cannot save them
+    assert [asked[one_head, 1], asked[ours, 1], asked[ours, 2], asked[one_head, 2]] == [4, 4, 4, 0]
+    almost = [row | {"score": 0.9 if row["seed"] == 0 else 1.0} for row in rows]
+    found = {(row["cell_id"], row["h"]): row["status"] for row in thresholds(study, almost)}
+    assert found[one_head, 1] == found[ours, 2] == "censored"
 
 
 def test_a_grid_trains_the_listed_widths_that_a_head_divides() -> None:

@@ -167,6 +167,24 @@ REFUSED = [  # what is written into a valid study, and what its one line must sa
         "model: {construction: ours}\ntraining: {learning_rate: 1}",
         f"learning_rate: model ours {UNUSED}",
     ),
+    ("model: [max, {construction: ours}]", "model: a list is for search.mode widest"),
+    ("model: []\nsearch: {mode: widest}", "model: a list is for search.mode widest; name one"),
+    (
+        "model: [max, softmax]\nsearch: {mode: widest}",
+        "model[1]: softmax is trained; list it first",
+    ),
+    (
+        "model: [max, {construction: ours}, {construction: ours, p: 0.1}]\nsearch: {mode: widest}",
+        "model[2]: ours is listed twice; list each once",
+    ),
+    (
+        "model: [value, {construction: ours}]\nsearch: {mode: widest}",
+        "model[1]: ours holds edges, and value something else",
+    ),
+    (
+        "model: [max, {construction: one-head}]\nsearch: {mode: widest, heads: [2]}",
+        "search.heads: construction one-head has one; give [1]",
+    ),
     # model transformer
     ("model: transformer\ntraining: {sharpness: 5}", f"sharpness: model transformer {UNUSED}"),
     ("model: transformer\ntraining: {patience: 2}", f"patience: model transformer {UNUSED}"),

@@ -272,6 +272,25 @@ def test_protocols_of_one_size_are_named_by_the_keys_in_which_they_differ() -> N
     assert len(cells_named(study, "m=64,d_model=16")) == 5
 
 
+def test_constructions_beside_training_are_made_once_for_every_step_limit() -> None:
+    models = ["max", {"construction": "one-head"}, {"construction": "ours", "iterations": 9}]
+    search = {"mode": "widest", "heads": [1, 2]}
+    training = {"max_steps": [20_000, 40_000], "sharpness": 3, "test_contexts": 9}
+    cells = [{"m": 64, "d_model": 16}, {"m": 64, "d_model": 16, "training": {"sharpness": 4}}]
+    study = parse_study(document(model=models, cells=cells, training=training, search=search))
+    assert [cell.model for cell in study.cells] == [*["max"] * 4, "one-head", "ours"]
+    assert {cell.problem_json for cell in study.cells} == {study.cells[0].problem_json}
+    made = study.cells[-1]
+    assert (made.construction.iterations, made.training.test_contexts) == (9, 9)
+    assert made.training.sharpness == 10  # its default: it does not use it
+    assert [study.target_of(cell) for cell in study.cells] == [0.99] * 4 + [1, 1]
+    names = ["sharpness=3,max_steps=20000", "model=one-head", "model=ours"]  # most are max
+    named = [cell_named(study, f"m=64,d_model=16,{name}") for name in names]
+    assert named == [study.cells[0], *study.cells[-2:]]
+    assert [study.name_of(cell) for cell in named] == [f"m=64,d_model=16,{name}" for name in names]
+    assert parse_study(yaml.safe_load(study.to_yaml())) == study
+
+
 def test_lists_of_rates_and_step_limits_are_every_combination() -> None:
     training = {"learning_rate": [1e-3, 3e-4], "max_steps": [40_000, 20_000]}
     study = parse_study(document(cells=[{"m": 64, "d_model": 16}], training=training))

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from rgr_dist.problem.graphs import Neighbours
+from rgr_dist.study.cell import Cell
 from rgr_dist.theory.all_pairs import score_all_pairs
+from rgr_dist.theory.construct import problem_of
 from rgr_dist.theory.layer import Layer
 from rgr_dist.theory.one_head import (
     TooLargeError,
@@ -20,6 +22,9 @@ from rgr_dist.theory.one_head import (
     decide,
     memory,
 )
+
+FEW_ITEMS = [(2, 1, 1), (3, 1, 1), (4, 3, 1), (5, 4, 2)]
+"""Sizes whose certificates lie in fewer dimensions than they have rows: (m, d_model, degree)."""
 
 
 def drawn(seed: int, m: int, d: int, degree: int = 1) -> tuple[np.ndarray, Neighbours]:
@@ -40,7 +45,8 @@ def signed_columns(X: np.ndarray, graph: Neighbours) -> np.ndarray:
 
 def test_what_is_decided_is_what_a_linear_programme_says() -> None:
     answers = []
-    for seed, (m, d, degree) in enumerate([(8, 4, 1), (10, 5, 1), (14, 6, 1), (9, 6, 2)] * 10):
+    sizes = [(8, 4, 1), (10, 5, 1), (14, 6, 1), (9, 6, 2), *FEW_ITEMS]
+    for seed, (m, d, degree) in enumerate(sizes * 10):
         X, graph = drawn(seed, m, d, degree)
         A = signed_columns(X, graph)
         free = [(None, None)] * len(A)
@@ -48,7 +54,58 @@ def test_what_is_decided_is_what_a_linear_programme_says() -> None:
         found = decide(X, graph)
         assert found.separable == (programme.status == 0)
         answers.append(found.separable)
-    assert 10 < sum(answers) < 30
+    assert len(answers) / 4 < sum(answers) < 3 * len(answers) / 4
+
+
+def widest_margin(X: np.ndarray, graph: Neighbours) -> float:
+    """The largest margin of one head of entries within 1: the primal, by interior points."""
+    A = signed_columns(X, graph)
+    rows = np.hstack([-A.T, np.ones((A.shape[1], 1))])
+    gain = np.append(np.zeros(len(A)), -1.0)
+    box = [(-1.0, 1.0)] * len(A) + [(None, None)]
+    found = linprog(gain, rows, np.zeros(len(rows)), bounds=box, method="highs-ipm")
+    return -float(found.fun)
+
+
+HELD_OUT = [
+    (19, 9, [1.0]),
+    (25, 9, [0.1, 0.9]),
+    (31, 9, [0.0]),
+    *(
+        pytest.param(m, 12, share, marks=pytest.mark.slow)
+        for m, share in ((28, [1.0]), (36, [0.1, 0.9]), (44, [0.0]))
+    ),
+]
+"""Sizes about the transition that no study and no page has, with the least and most share."""
+
+
+@pytest.mark.parametrize(("m", "d_model", "share"), HELD_OUT)
+def test_the_share_of_separable_draws_is_that_of_a_margin_programme(
+    m: int, d_model: int, share: list[float]
+) -> None:
+    cell, answers = Cell(m=m, d_model=d_model), []
+    for draw in range(10):
+        problem = problem_of(cell, draw)
+        X, found = problem.X.astype(np.float64), decide(problem.X, problem.graph)
+        margin, columns = widest_margin(X, problem.graph), signed_columns(X, problem.graph)
+        assert found.separable == (margin > 1e-9)
+        if found.certificate is None:
+            assert found.layer is not None
+            W = found.layer.W_Q @ found.layer.W_K.T
+            assert (columns.T @ np.append(W, found.layer.tau)).min() > 0
+        else:
+            assert found.certificate.min() >= 0
+            assert np.linalg.norm(columns @ found.certificate.ravel()) < 1e-6
+        answers.append(found.separable)
+    assert share[0] <= np.mean(answers) <= share[-1]
+
+
+@pytest.mark.parametrize("m", [2, 3])
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_every_pair_and_no_pair_are_held_by_one_head(m: int, d: int) -> None:
+    X, _ = drawn(m, m, d)
+    for matrix in (np.ones((m, m)), np.zeros((m, m))):
+        assert decide(X, Neighbours.of_edges(m, np.argwhere(matrix))).separable
 
 
 def test_weights_are_right_on_every_pair_by_the_margin_that_is_told() -> None:
@@ -133,8 +190,12 @@ def test_a_graph_that_one_head_holds_has_no_certificate() -> None:
 
 def test_embeddings_in_fewer_dimensions_are_never_called_impossible_without_proof() -> None:
     X, graph = drawn(0, 20, 5)
-    flat = np.hstack([X, X[:, :1]])  # d_model = 6, and five dimensions
-    assert decide(flat, graph).separable is None
+    assert decide(np.hstack([X, X[:, :1]]), graph).separable is None  # too large for fractions
+    X, graph = drawn(1, 10, 2)
+    flat = np.hstack([X, X[:, :1]])  # d_model = 3, and two dimensions
+    assert decide(flat, graph).separable is False
+    turned = flat @ np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))[0]
+    assert decide(turned, graph).separable is None  # three dimensions, by the last digits
     wide = np.eye(8)[:, :8]
     ring = Neighbours.of_edges(8, np.column_stack([np.arange(8), np.roll(np.arange(8), 1)]))
     found = decide(np.hstack([wide, wide]), ring)
