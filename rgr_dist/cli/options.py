@@ -24,7 +24,13 @@ LARGEST = 2**31 - 1
 """The largest size, as in a study."""
 
 StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="A shipped study, or a YAML file.")]
-Out = Annotated[str, typer.Option("--out", help="The store: a folder, or a URI pyarrow opens.")]
+Out = Annotated[
+    str, typer.Option("--store", "--out", help="Where results are: a folder, or a URI.")
+]
+Stores = Annotated[
+    list[str] | None,
+    typer.Option("--store", "--out", help="Where results are; twice to compare two stores."),
+]
 Set = Annotated[
     list[str] | None, typer.Option("--set", metavar="A.B=C", help="Override a key of the study.")
 ]

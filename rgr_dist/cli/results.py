@@ -16,6 +16,7 @@ from rgr_dist.cli.options import (
     How,
     Out,
     Set,
+    Stores,
     StudyName,
     as_typed,
     no_runs,
@@ -243,14 +244,11 @@ def report(
     studies: Annotated[
         list[str], typer.Argument(metavar="STUDY [OTHER]", help="One study, or two to compare.")
     ],
-    out: Annotated[
-        list[str] | None,
-        typer.Option("--out", help="The store, results by default; twice to compare two stores."),
-    ] = None,
+    out: Stores = None,
     set_: Set = None,
 ) -> None:
     """Write a study's report, or set two studies or stores side by side: one page each."""
-    from rgr_dist.analysis.report.publish import publish
+    from rgr_dist.analysis.report.publish import publish, publish_comparison
     from rgr_dist.planning.same_question import check_same_question
 
     stores = out or ["results"]
@@ -262,7 +260,8 @@ def report(
             check_same_question(results.study, store)
         print(publish(results, store).address)
         return
-    print(_side_by_side(studies, stores, set_)[2])
+    pair, names, store = side_by_side(studies, stores, set_)
+    print(publish_comparison(*pair, names, store))
 
 
 def compare(
@@ -270,14 +269,12 @@ def compare(
     other: Annotated[
         str | None, typer.Argument(metavar="[OTHER]", help="Left out: one study in two stores.")
     ] = None,
-    out: Annotated[
-        list[str] | None,
-        typer.Option("--out", help="The store, results by default; twice to compare two stores."),
-    ] = None,
+    out: Stores = None,
     set_: Set = None,
     how: How = Format.TABLE,
 ) -> None:
     """What one study needs over another, cell by cell; writes both side by side as a page."""
+    from rgr_dist.analysis.report.publish import publish_comparison
     from rgr_dist.analysis.report.side_by_side import answer
 
     stores = out or ["results"]
@@ -285,8 +282,9 @@ def compare(
         raise UserError("rgr compare takes --out at most twice")
     if other is None and len(stores) == 1:
         raise UserError("rgr compare takes two studies, or one and --out twice")
-    pair, names, page = _side_by_side([one, other or one], stores, set_)
+    pair, names, store = side_by_side([one, other or one], stores, set_)
     found, rows = answer(pair, names)
+    page = publish_comparison(*pair, names, store)
     if how is not Format.TABLE:
         print_listing({"cells": rows}, how, facts={"found": " ".join(found), "page": page})
         return
@@ -295,16 +293,14 @@ def compare(
         say(sentence)
 
 
-def _side_by_side(
+def side_by_side(
     studies: Sequence[str], stores: Sequence[str], set_: list[str] | None
-) -> tuple[tuple[StudyResults, StudyResults], tuple[str, str], str]:
-    """The results of two studies, their names, and the address of the page that compares them.
+) -> tuple[tuple[StudyResults, StudyResults], tuple[str, str], Store]:
+    """The results of two studies, their names, and the store of the first.
 
     Raises:
         UserError: a store holds nothing of a study, or the two measure different things.
     """
-    from rgr_dist.analysis.report.publish import publish_comparison
-
     first, store = stored_results(studies[0], set_, stores[0], allow_none=False)
     second, _ = stored_results(studies[-1], set_, stores[-1], allow_none=False)
     records = [results.study.record for results in (first, second)]
@@ -317,7 +313,7 @@ def _side_by_side(
     names = (first.study.name, second.study.name)
     if names[0] == names[1]:
         names = (f"{names[0]} in {stores[0]}", f"{names[1]} in {stores[-1]}")
-    return (first, second), names, publish_comparison(first, second, names, store)
+    return (first, second), names, store
 
 
 def explain(

@@ -58,7 +58,7 @@ def test_figures_are_written_as_files(
 ) -> None:
     (tmp_path / "file").write_text("in the way")
     study, store = str(finished / "small.yaml"), str(finished / "results")
-    refused("small has no figure 'laws'; its figures: ", "figures", study, "--out", store,
+    refused("the page has no figure 'laws'; its figures: ", "figures", study, "--out", store,
             "--figure", "laws")  # fmt: skip
     refused("--to file", "figures", study, "--out", store, "--to", "file")
     refused("no run of", "figures", study)
@@ -66,6 +66,8 @@ def test_figures_are_written_as_files(
     (drawn,) = (tmp_path / "drawn").iterdir()
     assert drawn.name == "small-heads.pdf"
     assert drawn.read_bytes().startswith(b"%PDF")
+    assert call(["figures", study, study, "--out", store, "--to", "pair", "--format", "svg"]) == 0
+    assert [path.name for path in (tmp_path / "pair").iterdir()] == ["small-small-side-by-side.svg"]
 
 
 def test_the_runs_folder_is_the_export(finished: Path) -> None:
