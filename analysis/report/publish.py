@@ -25,15 +25,15 @@ from rgr_dist.study.document import shipped_studies
 
 
 def headline(results: StudyResults) -> str:
-    """The finding of the study in a sentence or two."""
+    """The finding of the study in a sentence, to be quoted."""
     finds = results.study.record.finds
     if finds == "accuracy":
-        return " ".join(accuracy.headline(splits_of(results)))
+        return accuracy.headline(splits_of(results))[0]
     if finds == "D_V":
         return facts.headline(facts.rows_of_facts(results), results.study)
     if phases.is_of_phases(results.study):
         return phases.headline(results)
-    return " ".join(conclusions.headline(fits_of(results), best_of(results)))
+    return conclusions.headline(fits_of(results), best_of(results))[0]
 
 
 def publish(results: StudyResults, store: Store) -> Written:

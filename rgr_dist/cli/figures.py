@@ -44,7 +44,7 @@ def figures(
     from rgr_dist.store.storage import write_atomically
 
     if other is None:
-        results, _ = stored_results(study, set_, out, allow_none=False)
+        results, _ = stored_results(study, set_, out)
         stem, sections = results.study.name, contents.sections(results)
     else:
         pair, names, _ = side_by_side([study, other], [out], set_)

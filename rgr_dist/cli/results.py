@@ -10,10 +10,10 @@ import typer
 
 from rgr_dist.cli.listing import Format, print_listing, say
 from rgr_dist.cli.options import (
-    CELL,
     LARGEST,
     Heads,
     How,
+    OneCell,
     Out,
     Set,
     Stores,
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rgr_dist.analysis.laws.candidates import Candidate
     from rgr_dist.analysis.load import StudyResults
     from rgr_dist.store.store import Store
+    from rgr_dist.study.cell import Cell
 
 LAW_COLUMNS = (
     "m d_model D_K ratio predicted residual leverage leverage_paper exponent_without"
@@ -43,13 +44,22 @@ DECISION_COLUMNS = (
 
 
 def thresholds(
-    study: StudyName, out: Out = "results", set_: Set = None, how: How = Format.TABLE
+    study: StudyName,
+    out: Out = "results",
+    cell: OneCell = None,
+    set_: Set = None,
+    how: How = Format.TABLE,
 ) -> None:
-    """The threshold of every (cell, h), and the best of every cell."""
+    """The threshold of every (cell, h), and the best of every cell.
+
+    CSV has a row for every (cell, h), with what is best of its cell.
+    """
     from rgr_dist.cli.threshold_tables import print_thresholds
+    from rgr_dist.study.select import cell_named
 
     results, _ = stored_results(study, set_, out)
-    sections = threshold_sections(results)
+    chosen = None if cell is None else cell_named(results.study, cell)
+    sections = threshold_sections(results, chosen, as_one=how is Format.CSV)
     if how is Format.TABLE:
         print_thresholds(results.study, sections)
     else:
@@ -57,33 +67,42 @@ def thresholds(
 
 
 def stored_results(
-    study: str, overrides: Sequence[str] | None, out: str, allow_none: bool = True
+    study: str, overrides: Sequence[str] | None, out: str
 ) -> tuple[StudyResults, Store]:
     """A study's results and its store; says so where the store holds nothing of the study.
 
-    Args:
-        allow_none: whether the store may hold nothing of any study.
-
     Raises:
-        UserError: the store is not there, or holds nothing of any study and must.
+        UserError: there is no store.
     """
     from rgr_dist.analysis.load import open_results
 
     with opened(study, overrides, out) as (resolved, store):
         results = open_results(resolved, store)
     if results.runs.empty:
-        if not (allow_none or store.studies()):
-            raise UserError(no_runs(study, out))
         say_error(no_runs(study, out))
     return results, store
 
 
-def threshold_sections(results: StudyResults) -> dict[str, list[dict[str, Any]]]:
-    """The records of ``thresholds`` and ``best``, cells of one size side by side."""
+def threshold_sections(
+    results: StudyResults, cell: Cell | None = None, as_one: bool = False
+) -> dict[str, list[dict[str, Any]]]:
+    """The records of ``thresholds`` and ``best``, cells of one size side by side.
+
+    Args:
+        cell: the only one that is asked for.
+        as_one: give ``thresholds`` alone, each with the sizes of its cell's best.
+    """
     from rgr_dist.analysis.thresholds.listing import best_records, threshold_records
 
     study = results.study
     sections = {"thresholds": threshold_records(results), "best": best_records(results)}
+    if cell is not None:
+        name = study.name_of(cell)
+        sections = {key: [r for r in rows if r["cell"] == name] for key, rows in sections.items()}
+    if as_one:
+        keys = study.search.sizes.keys
+        best = {row["cell"]: _best_sizes(row, keys) for row in sections.pop("best")}
+        sections["thresholds"] = [row | best[row["cell"]] for row in sections["thresholds"]]
     if study.record.finds == "D_V":
         return sections
     if not study.has_alike_cells:
@@ -96,6 +115,12 @@ def threshold_sections(results: StudyResults) -> dict[str, list[dict[str, Any]]]
     }
 
 
+def _best_sizes(best: dict[str, Any], sizes: Sequence[str]) -> dict[str, Any]:
+    """``best_D_K``, its ends, and the like; what has a name of its own keeps it, as ``h_star``."""
+    own = {key: best[key] for key in ("h_star", "h_low", "h_high") if key in best}
+    return {f"best_{size}": best[size] for size in sizes if size in best} | own
+
+
 def _unnamed(row: dict[str, Any]) -> dict[str, Any]:
     """A record of a cell that its sizes tell from the others."""
     return {key: value for key, value in row.items() if key != "cell"}
@@ -104,7 +129,7 @@ def _unnamed(row: dict[str, Any]) -> dict[str, Any]:
 def runs(
     study: StudyName,
     out: Out = "results",
-    cell: Annotated[str | None, typer.Option(metavar=CELL, help="One cell alone.")] = None,
+    cell: OneCell = None,
     heads: Heads = None,
     failed: Annotated[bool, typer.Option("--failed", help="Failed runs alone.")] = False,
     set_: Set = None,
@@ -253,11 +278,10 @@ def report(
 
     stores = out or ["results"]
     if len(studies) > 2 or len(stores) > 2:
-        raise UserError("rgr report takes one study, or two to compare; and --out at most twice")
+        raise UserError("rgr report takes one study, or two to compare; and --store at most twice")
     if len(studies) == len(stores) == 1:
-        results, store = stored_results(studies[0], set_, stores[0], allow_none=False)
-        if set_:
-            check_same_question(results.study, store)
+        results, store = stored_results(studies[0], set_, stores[0])
+        check_same_question(results.study, store, studies[0], bool(set_))
         print(publish(results, store).address)
         return
     pair, names, store = side_by_side(studies, stores, set_)
@@ -279,9 +303,9 @@ def compare(
 
     stores = out or ["results"]
     if len(stores) > 2:
-        raise UserError("rgr compare takes --out at most twice")
+        raise UserError("rgr compare takes --store at most twice")
     if other is None and len(stores) == 1:
-        raise UserError("rgr compare takes two studies, or one and --out twice")
+        raise UserError("rgr compare takes two studies, or one and --store twice")
     pair, names, store = side_by_side([one, other or one], stores, set_)
     found, rows = answer(pair, names)
     page = publish_comparison(*pair, names, store)
@@ -301,8 +325,8 @@ def side_by_side(
     Raises:
         UserError: a store holds nothing of a study, or the two measure different things.
     """
-    first, store = stored_results(studies[0], set_, stores[0], allow_none=False)
-    second, _ = stored_results(studies[-1], set_, stores[-1], allow_none=False)
+    first, store = stored_results(studies[0], set_, stores[0])
+    second, _ = stored_results(studies[-1], set_, stores[-1])
     records = [results.study.record for results in (first, second)]
     kinds = {record.finds_thresholds for record in records}
     if len(kinds) > 1 or any(record.holds == "facts" for record in records):
@@ -318,9 +342,7 @@ def side_by_side(
 
 def explain(
     study: StudyName,
-    cell: Annotated[
-        str | None, typer.Option(metavar=CELL, help="Which cell, where there are several.")
-    ] = None,
+    cell: OneCell = None,
     out: Out = "results",
     heads: Heads = None,
     set_: Set = None,
