@@ -16,7 +16,7 @@ test: export PYTHONDONTWRITEBYTECODE = # an environment that forbids bytecode wo
 test: $(READY)  ## the fast tests
 	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-test-slow: $(DOCS) $(CLUSTER) $(CLIENTS)  ## the tests that take minutes
+test-slow: $(READY) $(DOCS) $(CLUSTER) $(CLIENTS)  ## the tests that take minutes
 	$(BIN)/pytest -m "slow and not gpu"
 
 mutants: $(READY)  ## what the tests would not notice, in one ROOM or all, of a SAMPLE (its DRAW) or all (hours)
@@ -48,8 +48,10 @@ clean:  ## remove what the other targets made, except results/
 	rm -rf .venv .mutants .range build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find rgr_dist search analysis tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(READY): pyproject.toml constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+$(BIN)/python:
+	$(PYTHON) -m venv .venv
+
+$(READY): pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/pip install -c constraints.txt -e ".[dev]"
 	touch $@
 
@@ -57,7 +59,7 @@ $(JAX): $(READY)
 	$(BIN)/pip install -c constraints.txt -e ".[jax]"
 	touch $@
 
-$(DOCS): $(READY)
+$(DOCS): pyproject.toml constraints.txt | $(BIN)/python  # none of the tools to test with
 	$(BIN)/pip install -c constraints.txt -e ".[docs]"
 	touch $@
 

@@ -151,7 +151,7 @@ def made_up(cell: Cell, h: int, d_k: int, seed: int) -> dict[str, Any]:
 def measured(folder: Path, verb: str, study: Path, repeats: int) -> dict[str, Any]:
     """Least processor seconds of a verb, and the lines that it listed."""
     rgr = [sys.executable, "-P", "-c", "from rgr_dist.cli import main; main()"]
-    command = [*rgr, verb, str(study), "--out", str(folder / "results"), "--format", "csv"]
+    command = [*rgr, verb, str(study), "--store", str(folder / "results"), "--format", "csv"]
     taken = []
     for _ in range(repeats):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -36,7 +36,7 @@ def main(
     for _ in range(repeats):
         start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
         done = subprocess.run(
-            [*call, "report", study, "--out", out], capture_output=True, text=True, check=False
+            [*call, "report", study, "--store", out], capture_output=True, text=True, check=False
         )
         if done.returncode:
             raise SystemExit(done.stderr)

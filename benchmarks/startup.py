@@ -52,13 +52,13 @@ def main(
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder:
         done = str(Path(folder, "done"))
-        seconds(RGR, "run", study, "--out", done)
+        seconds(RGR, "run", study, "--store", done)
         commands = {
             "python": ("pass",),
             "import ray": ("import ray",),
             "help": (RGR, "--help"),
-            "thresholds": (RGR, "thresholds", study, "--out", done),
-            "run, unchanged": (RGR, "run", study, "--out", done),
+            "thresholds": (RGR, "thresholds", study, "--store", done),
+            "run, unchanged": (RGR, "run", study, "--store", done),
         }
         times: dict[str, list[tuple[float, float]]] = {
             name: [] for name in (*commands, "run, empty store")
@@ -66,7 +66,7 @@ def main(
         for turn in range(repeats + 1):
             taken = {name: seconds(*command) for name, command in commands.items()}
             empty = str(Path(folder, f"empty-{turn}"))
-            taken["run, empty store"] = seconds(RGR, "run", study, "--out", empty)
+            taken["run, empty store"] = seconds(RGR, "run", study, "--store", empty)
             if turn:
                 for name, value in taken.items():
                     times[name].append(value)

@@ -29,12 +29,22 @@ ROOMS = ("problem", "engines")
 IMPORT = re.compile(rb"^\s*(?:from|import) +rgr_dist\.([\w.]+)", re.MULTILINE)
 
 
+FOLDERS: set[Path] = set()
+"""Where the kernels that this process may call are kept."""
+
+
+def are_compiled() -> bool:
+    """Whether kernels that this process may call lie compiled on disk."""
+    return any(path for folder in FOLDERS for path in folder.rglob("*.nbi"))
+
+
 def cached_kernel(**options: Any) -> Callable[[Function], Function]:
     """``numba.njit`` with these options; processes share the compiled code on disk."""
 
     def decorate(function: Function) -> Function:
         given = config.CACHE_DIR
         folder = cache_folder(kernel_digest(Path(sys.modules[function.__module__].__file__ or "")))
+        FOLDERS.update([folder] if folder else [])
         config.CACHE_DIR = str(folder or "")  # read by njit, as it decorates
         try:
             compiled: Function = numba.njit(cache=folder is not None, **options)(function)

@@ -310,9 +310,9 @@ class Study:
 
     def figures(self) -> list[str]:
         """The names of the figures of the study's report."""
-        from rgr_dist.analysis.report.contents import figures
+        from rgr_dist.analysis.report.contents import figures, sections
 
-        return [figure.name for figure in figures(self._results)]
+        return [figure.name for figure in figures(sections(self._results))]
 
     def figure(
         self, name: str, ax: Axes | Sequence[Axes] | None = None, width: float | None = None
@@ -328,9 +328,9 @@ class Study:
             StudyError: the report has no such figure, or ``ax`` are not one for each panel.
         """
         from rgr_dist.analysis.drawing.plot import plot
-        from rgr_dist.analysis.report.contents import figures
+        from rgr_dist.analysis.report.contents import figures, sections
 
-        return plot(figures(self._results, [name])[0], ax, width)
+        return plot(figures(sections(self._results), [name])[0], ax, width)
 
     def report(self) -> str:
         """Write the report into the store; returns the address of its page."""

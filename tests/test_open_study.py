@@ -26,7 +26,7 @@ def study(finished: Path) -> rgr.Study:
 
 
 def listed(finished: Path, capsys: pytest.CaptureFixture[str], verb: str) -> dict:
-    ask = [str(finished / "small.yaml"), "--out", str(finished / "results"), "--format", "json"]
+    ask = [str(finished / "small.yaml"), "--store", str(finished / "results"), "--format", "json"]
     assert call([verb, *ask]) == 0
     return json.loads(capsys.readouterr().out)
 
@@ -110,7 +110,7 @@ def test_a_study_from_keywords_is_checked_as_a_file_is(
 def test_it_explains_and_predicts_as_the_command_line_does(
     study: rgr.Study, finished: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ask = [str(finished / "small.yaml"), "--out", str(finished / "results"), "--format", "json"]
+    ask = [str(finished / "small.yaml"), "--store", str(finished / "results"), "--format", "json"]
     assert call(["explain", *ask, "--cell", "(16, 8)", "--heads", "2"]) == 0
     told = json.loads(capsys.readouterr().out)
     found = study.explain((16, 8), h=2)
@@ -131,14 +131,14 @@ def test_a_study_compared_with_itself_needs_the_same(
     assert found.found == ["D_K* is the same in 2 cells."]
     assert repr(found).startswith(found.found[0])
     out = shutil.copytree(finished / "results", tmp_path / "other")
-    ask = ["compare", str(finished / "small.yaml"), "--out", str(out)]
-    assert call([*ask, "--out", str(out), "--format", "json"]) == 0
+    ask = ["compare", str(finished / "small.yaml"), "--store", str(out)]
+    assert call([*ask, "--store", str(out), "--format", "json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["found"] == found.found[0]
     assert [row["D_K_b"] for row in told["cells"]] == found.table["D_K_b"].tolist()
     assert Path(told["page"]).is_file()
     assert call(ask) == 2
-    assert "two studies, or one and --out twice" in capsys.readouterr().err
+    assert "two studies, or one and --store twice" in capsys.readouterr().err
 
 
 def test_a_finished_study_is_returned_without_training(finished: Path, tmp_path: Path) -> None:

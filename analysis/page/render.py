@@ -19,19 +19,20 @@ from rgr_dist.analysis.drawing import colours, svg
 from rgr_dist.analysis.page.section import Section
 
 
-def render(title: str, sections: Sequence[Section], files: Mapping[str, bytes]) -> str:
+def render(
+    title: str, sections: Sequence[Section], files: Mapping[str, bytes], drawn_by: str = ""
+) -> str:
     """The page as HTML.
 
     Args:
         title: of the document.
         sections: in order; the first is the head, without a heading of its own in the contents.
-        files: what lies beside the page, by name; the page links to its figures, and holds the rest
-            once more in an archive.
+        files: what lies beside the page, by name; the page holds them once more in an archive.
+        drawn_by: the command that draws the page's figures as files.
     """
     environment = _environment()
     heads = sorted({h for each in sections for figure in each.figures for h in figure.heads})
     bodies = [body_of(section) for section in sections]
-    rest = {name: content for name, content in files.items() if not name.endswith(".svg")}
     return environment.get_template("page.html.j2").render(
         title=title,
         head=bodies[0],
@@ -41,9 +42,9 @@ def render(title: str, sections: Sequence[Section], files: Mapping[str, bytes]) 
         colours={theme: colours.variables(heads, theme) for theme in ("light", "dark")},
         shapes=svg.shapes(),
         script=Markup(_source("page.js")),
-        figures=[name for name in files if name not in rest],
-        tables=[*rest],
-        archive=_archive(rest),
+        files=[*files],
+        archive=_archive(files),
+        drawn_by=drawn_by if any(each.figures for each in sections) else "",
     )
 
 

@@ -76,21 +76,22 @@ def sections(results: StudyResults) -> list[Section]:
     return [section for make in makers if (section := make(results)) is not None]
 
 
-def figures(results: StudyResults, names: Sequence[str] = ()) -> list[Figure]:
-    """The figures of the study's page, in order.
+def figures(content: Sequence[Section], names: Sequence[str] = ()) -> list[Figure]:
+    """The figures of a page, in order.
 
     Args:
+        content: the page's sections.
         names: of those that are asked for; all if none is given.
 
     Raises:
         StudyError: the page has no figure of such a name.
     """
-    drawn = (figure for section in sections(results) for figure in section.figures)
+    drawn = (figure for section in content for figure in section.figures)
     every = {figure.name: figure for figure in drawn if figure.panels}
     for name in names:
         if name not in every:
             has = ", ".join(every) or "none: it has too few results"
-            raise StudyError(f"{results.study.name} has no figure {name!r}; its figures: {has}")
+            raise StudyError(f"the page has no figure {name!r}; its figures: {has}")
     return [every[name] for name in names or every]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import asdict
 from pathlib import Path
 
@@ -20,18 +21,19 @@ from rgr_dist.analysis.theory import phases
 from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.store.storage import write_atomically
 from rgr_dist.store.store import Store
+from rgr_dist.study.document import shipped_studies
 
 
 def headline(results: StudyResults) -> str:
-    """The finding of the study in a sentence or two."""
+    """The finding of the study in a sentence, to be quoted."""
     finds = results.study.record.finds
     if finds == "accuracy":
-        return " ".join(accuracy.headline(splits_of(results)))
+        return accuracy.headline(splits_of(results))[0]
     if finds == "D_V":
         return facts.headline(facts.rows_of_facts(results), results.study)
     if phases.is_of_phases(results.study):
         return phases.headline(results)
-    return " ".join(conclusions.headline(fits_of(results), best_of(results)))
+    return conclusions.headline(fits_of(results), best_of(results))[0]
 
 
 def publish(results: StudyResults, store: Store) -> Written:
@@ -55,7 +57,7 @@ def publish(results: StudyResults, store: Store) -> Written:
 
 
 def write_report(results: StudyResults, folder: Path) -> Path:
-    """Write ``index.html`` and, beside it, its figures (SVG), tables (CSV) and the study's file.
+    """Write ``index.html`` and, beside it, its tables (CSV) and the study's file.
 
     Returns:
         The path of ``index.html``.
@@ -74,7 +76,7 @@ def report(results: StudyResults) -> tuple[str, dict[str, bytes]]:
         laws = {"laws": [asdict(law) for law in fits_of(results).laws]}
         files["laws.json"] = f"{json.dumps(laws, indent=2, allow_nan=False)}\n".encode()
     files["study.yaml"] = results.study.to_yaml().encode()
-    page = render(f"{results.study.name} · rgr-dist", content, files)
+    page = render(f"{results.study.name} · rgr-dist", content, files, drawn_by(results))
     if results.decisions is not None:  # too long to be held by the page
         files["decisions.csv"] = results.decisions.to_csv(index=False).encode()
     return page, files
@@ -107,7 +109,18 @@ def comparison(
     files = files_of(content)
     for side, results in zip("ab", (first, second), strict=True):
         files[f"study-{side}.yaml"] = results.study.to_yaml().encode()
-    return render(f"{names[0]} and {names[1]} · rgr-dist", content, files), files
+    title = f"{names[0]} and {names[1]} · rgr-dist"
+    return render(title, content, files, drawn_by(first, second)), files
+
+
+def drawn_by(*compared: StudyResults) -> str:
+    """The command that draws the figures of a page as files; none for one study in two stores."""
+    names = [results.study.name for results in compared]
+    if len({*names}) < len(names):
+        return ""
+    shipped = shipped_studies()
+    files = [name if name in shipped else f"{name}.yaml" for name in names]
+    return shlex.join(["rgr", "figures", *files])
 
 
 def place(page: str, files: dict[str, bytes], store: Store, folder: str) -> str:
@@ -122,16 +135,12 @@ def place(page: str, files: dict[str, bytes], store: Store, folder: str) -> str:
 
 
 def files_of(content: list[Section]) -> dict[str, bytes]:
-    """The figures and tables of sections as files, by name."""
-    from rgr_dist.analysis.drawing import plot  # matplotlib: half a second, for this alone
-
-    files = {}
-    for section in content:
-        for figure in (one for one in section.figures if one.panels):
-            files[f"{figure.name}.svg"] = plot.as_file(figure, "svg")
-        for name, table in section.files.items():
-            files[f"{name}.csv"] = table.to_csv(index=False, float_format="%.8g").encode()
-    return files
+    """The tables of sections as files, by name."""
+    return {
+        f"{name}.csv": table.to_csv(index=False, float_format="%.8g").encode()
+        for section in content
+        for name, table in section.files.items()
+    }
 
 
 def write_page(page: str, files: dict[str, bytes], folder: Path) -> Path:

@@ -27,7 +27,7 @@ class Written:
 
     Attributes:
         address: of its page.
-        headline: its finding, in a sentence or two.
+        headline: its finding, in a sentence.
         origin: digest of what it was written from; None if that is not known.
         files: digest of each of its files, by its path within the store.
     """

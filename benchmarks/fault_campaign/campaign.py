@@ -266,7 +266,7 @@ class Campaign:
         retry: bool = False,
     ) -> Driver:
         self.drivers += 1
-        arguments = ["run", str(self.study), "--out", str(ledger.store), "--address", address]
+        arguments = ["run", str(self.study), "--store", str(ledger.store), "--address", address]
         arguments += ["--cpus", str(WORKERS)] + (["--retry-failed"] if retry else [])
         return Driver(arguments, self._log, environment)
 
@@ -320,7 +320,7 @@ class Campaign:
 
     def _thresholds(self, ledger: Ledger) -> bytes:
         """What ``rgr thresholds`` prints, to the byte."""
-        asked = ["thresholds", str(self.study), "--out", str(ledger.store), "--format", "json"]
+        asked = ["thresholds", str(self.study), "--store", str(ledger.store), "--format", "json"]
         return subprocess.run([*RGR, *asked], capture_output=True, check=True).stdout
 
     @property

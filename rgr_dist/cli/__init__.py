@@ -44,11 +44,11 @@ VERBS: dict[str, dict[Callable[..., Any], str]] = {
         results.predict: "rgr predict --m 300 --d-model 48",
     },
     "Run": {
-        running.run: "rgr run quickstart   |   rgr run mine.yaml --out results --cpus 4",
+        running.run: "rgr run quickstart   |   rgr run mine.yaml --store results --cpus 4",
         watching.watch: "rgr watch quickstart",
         running.status: "rgr status quickstart",
         tuning.tune: "rgr tune quickstart --cell 64,16 --trials 20",
-        checking.verify: "rgr verify --out results",
+        checking.verify: "rgr verify --store results",
     },
     "Look at results": {
         results.thresholds: "rgr thresholds base-grid --format json",

@@ -26,12 +26,12 @@ def verify(
     from rgr_dist.store.store import Store
 
     store, trained = Store(out), 0
-    with store.held(f"rgr verify --out {store.root} --repair") if repair else nullcontext():
+    with store.held(f"rgr verify --store {store.root} --repair") if repair else nullcontext():
         found = check.verify(store)
         if repair:
             trained = check.repair(store, found, _trained_again)
     if not (found.parts or found.problems or store.studies()):
-        raise UserError(f"--out {out}: there is no store; give the folder or URI of one")
+        raise UserError(f"--store {out}: there is no store; give the folder or URI of one")
     rows = [vars(problem) for problem in found.problems]
     facts = {
         "parts": found.parts,
@@ -53,7 +53,7 @@ def verify(
         return
     say_error(
         f"{plural(files, 'file')} would be set aside, and the sound rows kept: "
-        f"rgr verify --out {out} --repair"
+        f"rgr verify --store {out} --repair"
     )
     raise typer.Exit(EXIT_FAILED_RUNS)
 

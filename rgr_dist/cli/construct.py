@@ -68,7 +68,7 @@ def construct(
     ] = None,
     out: Annotated[
         str | None,
-        typer.Option("--out", help="Keep every draw as a run in this store, for its reports."),
+        typer.Option("--store", "--out", help="A store that keeps every draw as a run."),
     ] = None,
     how: How = Format.TABLE,
 ) -> None:
@@ -140,11 +140,11 @@ def _store_for(made: Constructor, out: str) -> Store:
 
     if made.algorithm in ("trivial", "limit"):
         raise UserError(
-            f"--out: {made.algorithm} has no d_k, so its draws are no runs; the limit is also "
+            f"--store: {made.algorithm} has no d_k, so its draws are no runs; the limit is also "
             "--algorithm 1 --signatures orthogonal --tau best"
         )
     if made.algorithm == "5" and made.options.colouring == "batched":
-        raise UserError("--out: runs of algorithm 5 take --colouring equitable")
+        raise UserError("--store: runs of algorithm 5 take --colouring equitable")
     return Store(out)
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from rgr_dist.cli.options import Out, Set, StudyName
-from rgr_dist.cli.results import stored_results
+from rgr_dist.cli.results import side_by_side, stored_results
 from rgr_dist.faults import UserError
 
 
@@ -23,6 +23,9 @@ class FileKind(StrEnum):
 
 def figures(
     study: StudyName,
+    other: Annotated[
+        str | None, typer.Argument(metavar="[OTHER]", help="Draw what compares the two.")
+    ] = None,
     figure: Annotated[
         list[str] | None, typer.Option(help="One of the report's figures; all by default.")
     ] = None,
@@ -37,13 +40,18 @@ def figures(
 ) -> None:
     """Draw the figures of a study's report as files, with fonts embedded; prints their names."""
     from rgr_dist.analysis.drawing.plot import as_file
-    from rgr_dist.analysis.report.contents import figures as figures_of
+    from rgr_dist.analysis.report import contents
     from rgr_dist.store.storage import write_atomically
 
-    results, _ = stored_results(study, set_, out, allow_none=False)
-    chosen = figures_of(results, figure or ())
-    for each in chosen:
-        path = to / f"{results.study.name}-{each.name}.{kind}"
+    if other is None:
+        results, _ = stored_results(study, set_, out)
+        stem, sections = results.study.name, contents.sections(results)
+    else:
+        pair, names, _ = side_by_side([study, other], [out], set_)
+        stem = "-".join(results.study.name for results in pair)
+        sections = contents.compared(pair, names)
+    for each in contents.figures(sections, figure or ()):
+        path = to / f"{stem}-{each.name}.{kind}"
         try:
             to.mkdir(parents=True, exist_ok=True)
             write_atomically(path, as_file(each, kind, width), sync=False)

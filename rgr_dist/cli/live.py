@@ -9,10 +9,11 @@ from typing import Any, Self
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
+from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from rgr_dist.analysis.wording import duration, plural, rough_time
+from rgr_dist.analysis.wording import clock, duration, plural, rough_time
 from rgr_dist.cli.options import say_error
 from rgr_dist.planning.brackets import MEANINGS, Sign, accuracy_sign, bracket_sign
 from rgr_dist.planning.forecast import MULTIPLY_ADDS_PER_SECOND, Forecast, Played, forecast
@@ -23,7 +24,7 @@ from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.study.study import Study
 
 DRAW_EVERY = 0.25
-"""Seconds between drawings in a terminal."""
+"""Seconds between drawings of the brackets; a terminal's clock and spinner go on meanwhile."""
 SAY_EVERY = 15.0
 """Seconds of silence after which a plain line says how far it is."""
 ACCURACY_LEGEND = "accuracy at the largest D_K so far, of so many seeds"
@@ -39,12 +40,16 @@ class LiveView:
 
     def __init__(self, console: Console) -> None:
         self.console = console
+        self._drawn, self._said = 0.0, time.monotonic()
+        self._began = self._said
+        self._phase = ""
+        self._spinner = Spinner("dots")
+        self._state: tuple[Study, Table, Summary, Forecast] | None = None
         self._live: Live | NotebookCell | None = None
         if console.is_jupyter:
             self._live = NotebookCell()
         elif console.is_terminal:
-            self._live = Live(console=console, auto_refresh=False)
-        self._drawn, self._said = 0.0, time.monotonic()
+            self._live = Live(console=console, get_renderable=self._draw, transient=True)
         self._settled: set[str] = set()
         self._played: Played = {}
         self._failures_said = 0
@@ -57,6 +62,17 @@ class LiveView:
     def __exit__(self, *error: object) -> None:
         if isinstance(self._live, Live):
             self._live.stop()
+        if error == (None, None, None):
+            self.phase("")
+
+    def phase(self, name: str) -> None:
+        """Begin a part of the run, and print how long the one before took: a second or more."""
+        if name == self._phase:
+            return
+        now = time.monotonic()
+        if self._phase and now - self._began >= 1:
+            self.say(f"{self._phase}: {duration(now - self._began)}")
+        self._phase, self._began, self._state = name, now, None
 
     def say(self, text: str) -> None:
         """Print a line above the table."""
@@ -76,11 +92,29 @@ class LiveView:
             self.say(f"failed: {failure}")
         self._failures_said = len(summary.failures)
         if self._live is not None:
-            progress = self._bar(summary, self._left(study, portfolio))
-            drawing = Group(bracket_table(study, portfolio), progress, _legend(study))
-            self._live.update(drawing, refresh=True)
+            left = self._left(study, portfolio)
+            self._state = study, bracket_table(study, portfolio), summary, left
+            if isinstance(self._live, NotebookCell):
+                self._live.update(self._draw())
         else:
             self._say_findings(study, portfolio, summary)
+
+    def _draw(self) -> RenderableType:
+        """What stands below the lines that were said: the phase, and brackets once there are."""
+        now = time.monotonic()
+        if self._state is None:
+            self._spinner.update(text=f"{self._phase}  {clock(now - self._began)}")
+            return self._spinner
+        study, table, summary, left = self._state
+        row = Table.grid(padding=(0, 2))
+        if summary.runs:
+            whole = summary.work + left.work
+            bar = ProgressBar(total=whole or 1, completed=summary.work, width=20)
+            row.add_row(bar, Text(_words(summary, left)))
+        else:
+            self._spinner.update(text=self._until_runs(summary, left))
+            row.add_row(self._spinner)
+        return Group(table, row, _legend(study))
 
     def _say_findings(self, study: Study, portfolio: Portfolio, summary: Summary) -> None:
         now = time.monotonic()
@@ -92,36 +126,33 @@ class LiveView:
                 self.say(f"{study.name_of(cell)}: {_finding(study, state)}")
         if now - self._said > SAY_EVERY:
             self._said = now
-            self.say(_words(summary, self._left(study, portfolio)))
+            left = self._left(study, portfolio)
+            self.say(_words(summary, left) if summary.runs else self._until_runs(summary, left))
 
-    def _bar(self, summary: Summary, left: Forecast) -> RenderableType:
-        whole = summary.work + left.work
-        bar = ProgressBar(total=whole or 1, completed=summary.work, width=30)
-        row = Table.grid(padding=(0, 2))
-        row.add_row(bar, Text(_words(summary, left)))
-        return row
+    def _until_runs(self, summary: Summary, left: Forecast) -> str:
+        """How far the study is before any run tells: its phase, and how long training may take."""
+        gone = clock(time.monotonic() - self._began)
+        guess = left.work / MULTIPLY_ADDS_PER_SECOND / max(1, summary.workers)
+        return f"{self._phase} {gone}, then perhaps {rough_time(guess)}"
 
     def _left(self, study: Study, portfolio: Portfolio) -> Forecast:
         return sum(forecast(study, portfolio, self._played), Forecast())
 
 
 def _words(summary: Summary, left: Forecast) -> str:
-    """How far the study is: phase or pace, time gone, time left."""
+    """How far the study is: runs, pace, time gone, time left."""
     now = time.monotonic()
     elapsed = max(1e-9, now - summary.started)
-    gone, about = f"{duration(elapsed)} gone", "at least" if left.at_least else "about"
-    if not summary.runs:
-        guess = left.work / MULTIPLY_ADDS_PER_SECOND / max(1, summary.workers)
-        parts = ["workers start, load or compile their kernels, and train the first runs", gone]
-        return "   ".join([*parts, f"then {about} {rough_time(guess)}, by a guess"])
-    parts = [plural(summary.runs, "run"), f"{summary.steps / elapsed:,.0f} steps/s", gone]
+    about = "at least" if left.at_least else "about"
+    steps = f"{summary.steps / elapsed:,.0f} steps/s"
+    parts = [plural(summary.runs, "run"), steps, clock(elapsed)]
     if summary.failed:
         parts.insert(1, f"{summary.failed:,} failed")
     if left.runs and summary.work and summary.paced_from is not None:
         pace = (now - summary.paced_from) / summary.work
         parts.insert(0, f"{summary.work / (summary.work + left.work):.0%}")
         parts.append(f"{about} {rough_time(left.work * pace)} left")
-    return "   ".join(parts)
+    return "  ".join(parts)
 
 
 def _finding(study: Study, state: CellState) -> str:

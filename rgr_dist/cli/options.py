@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rgr_dist.cli.listing import Format, nowhere
-from rgr_dist.faults import shown
+from rgr_dist.faults import UserError, shown
 
 if TYPE_CHECKING:
     from rgr_dist.store.store import Store
@@ -19,16 +19,26 @@ if TYPE_CHECKING:
     from rgr_dist.study.study import Study
 
 EXIT_BAD_INPUT, EXIT_FAILED_RUNS, EXIT_INTERRUPTED = 2, 3, 130
-CELL = "m=64,d_model=16"
+CELL = "M,D_MODEL"
 LARGEST = 2**31 - 1
 """The largest size, as in a study."""
 
 StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="A shipped study, or a YAML file.")]
-Out = Annotated[str, typer.Option("--out", help="The store: a folder, or a URI pyarrow opens.")]
+Out = Annotated[
+    str,
+    typer.Option("--store", "--out", help="Where results are: a folder or a URI; was --out."),
+]
+Stores = Annotated[
+    list[str] | None,
+    typer.Option("--store", "--out", help="Where results are; twice to compare two stores."),
+]
 Set = Annotated[
     list[str] | None, typer.Option("--set", metavar="A.B=C", help="Override a key of the study.")
 ]
 How = Annotated[Format, typer.Option("--format", help="How to print.")]
+OneCell = Annotated[
+    str | None, typer.Option("--cell", metavar=CELL, help="One cell, such as 64,16.")
+]
 Heads = Annotated[list[int] | None, typer.Option("--heads", min=1, help="Head counts.")]
 Cpus = Annotated[int | None, typer.Option(min=1, help="Workers; one for each core by default.")]
 Address = Annotated[
@@ -42,18 +52,28 @@ EngineName = Annotated[str, typer.Option(help="auto, or an engine's name.")]
 
 
 @contextmanager
-def opened(study: str, overrides: Sequence[str] | None, out: str) -> Iterator[tuple[Study, Store]]:
+def opened(
+    study: str, overrides: Sequence[str] | None, out: str, may_be_new: bool = False
+) -> Iterator[tuple[Study, Store]]:
     """The study and its store; ends with a line for each part or run that was left out.
+
+    Args:
+        may_be_new: whether there may be no store yet.
 
     Raises:
         StudyError: the study is unknown, unreadable or not valid.
         StoreError: the store cannot be opened.
+        UserError: there is no store.
     """
     from rgr_dist.store.store import Store
     from rgr_dist.study.from_yaml import load_study
 
-    store = Store(out)
-    yield load_study(study, overrides or ()), store
+    resolved, store = load_study(study, overrides or ()), Store(out)
+    if not (may_be_new or any(map(store.files, ("runs", "studies", "drivers")))):
+        raise UserError(
+            f"--store {out}: there is no store; rgr run {as_typed(study, out)} makes it"
+        )
+    yield resolved, store
     for line in store.left_out:
         say_error(line)
 
@@ -87,7 +107,7 @@ def no_runs(study: str, out: str) -> str:
 
 def as_typed(study: str, out: str, set_: Sequence[str] | None = None) -> str:
     """A study with its options, as they are typed."""
-    where = [] if out == "results" else ["--out", out]
+    where = [] if out == "results" else ["--store", out]
     given = [word for one in set_ or () for word in ("--set", one)]
     return shown(shlex.join([study, *given, *where]))
 

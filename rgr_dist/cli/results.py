@@ -10,12 +10,13 @@ import typer
 
 from rgr_dist.cli.listing import Format, print_listing, say
 from rgr_dist.cli.options import (
-    CELL,
     LARGEST,
     Heads,
     How,
+    OneCell,
     Out,
     Set,
+    Stores,
     StudyName,
     as_typed,
     no_runs,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from rgr_dist.analysis.laws.candidates import Candidate
     from rgr_dist.analysis.load import StudyResults
     from rgr_dist.store.store import Store
+    from rgr_dist.study.cell import Cell
 
 LAW_COLUMNS = (
     "m d_model D_K ratio predicted residual leverage leverage_paper exponent_without"
@@ -42,13 +44,22 @@ DECISION_COLUMNS = (
 
 
 def thresholds(
-    study: StudyName, out: Out = "results", set_: Set = None, how: How = Format.TABLE
+    study: StudyName,
+    out: Out = "results",
+    cell: OneCell = None,
+    set_: Set = None,
+    how: How = Format.TABLE,
 ) -> None:
-    """The threshold of every (cell, h), and the best of every cell."""
+    """The threshold of every (cell, h), and the best of every cell.
+
+    CSV has a row for every (cell, h), with what is best of its cell.
+    """
     from rgr_dist.cli.threshold_tables import print_thresholds
+    from rgr_dist.study.select import cell_named
 
     results, _ = stored_results(study, set_, out)
-    sections = threshold_sections(results)
+    chosen = None if cell is None else cell_named(results.study, cell)
+    sections = threshold_sections(results, chosen, as_one=how is Format.CSV)
     if how is Format.TABLE:
         print_thresholds(results.study, sections)
     else:
@@ -56,33 +67,42 @@ def thresholds(
 
 
 def stored_results(
-    study: str, overrides: Sequence[str] | None, out: str, allow_none: bool = True
+    study: str, overrides: Sequence[str] | None, out: str
 ) -> tuple[StudyResults, Store]:
     """A study's results and its store; says so where the store holds nothing of the study.
 
-    Args:
-        allow_none: whether the store may hold nothing of any study.
-
     Raises:
-        UserError: the store is not there, or holds nothing of any study and must.
+        UserError: there is no store.
     """
     from rgr_dist.analysis.load import open_results
 
     with opened(study, overrides, out) as (resolved, store):
         results = open_results(resolved, store)
     if results.runs.empty:
-        if not (allow_none or store.studies()):
-            raise UserError(no_runs(study, out))
         say_error(no_runs(study, out))
     return results, store
 
 
-def threshold_sections(results: StudyResults) -> dict[str, list[dict[str, Any]]]:
-    """The records of ``thresholds`` and ``best``, cells of one size side by side."""
+def threshold_sections(
+    results: StudyResults, cell: Cell | None = None, as_one: bool = False
+) -> dict[str, list[dict[str, Any]]]:
+    """The records of ``thresholds`` and ``best``, cells of one size side by side.
+
+    Args:
+        cell: the only one that is asked for.
+        as_one: give ``thresholds`` alone, each with the sizes of its cell's best.
+    """
     from rgr_dist.analysis.thresholds.listing import best_records, threshold_records
 
     study = results.study
     sections = {"thresholds": threshold_records(results), "best": best_records(results)}
+    if cell is not None:
+        name = study.name_of(cell)
+        sections = {key: [r for r in rows if r["cell"] == name] for key, rows in sections.items()}
+    if as_one:
+        keys = study.search.sizes.keys
+        best = {row["cell"]: _best_sizes(row, keys) for row in sections.pop("best")}
+        sections["thresholds"] = [row | best[row["cell"]] for row in sections["thresholds"]]
     if study.record.finds == "D_V":
         return sections
     if not study.has_alike_cells:
@@ -95,6 +115,12 @@ def threshold_sections(results: StudyResults) -> dict[str, list[dict[str, Any]]]
     }
 
 
+def _best_sizes(best: dict[str, Any], sizes: Sequence[str]) -> dict[str, Any]:
+    """``best_D_K``, its ends, and the like; what has a name of its own keeps it, as ``h_star``."""
+    own = {key: best[key] for key in ("h_star", "h_low", "h_high") if key in best}
+    return {f"best_{size}": best[size] for size in sizes if size in best} | own
+
+
 def _unnamed(row: dict[str, Any]) -> dict[str, Any]:
     """A record of a cell that its sizes tell from the others."""
     return {key: value for key, value in row.items() if key != "cell"}
@@ -103,7 +129,7 @@ def _unnamed(row: dict[str, Any]) -> dict[str, Any]:
 def runs(
     study: StudyName,
     out: Out = "results",
-    cell: Annotated[str | None, typer.Option(metavar=CELL, help="One cell alone.")] = None,
+    cell: OneCell = None,
     heads: Heads = None,
     failed: Annotated[bool, typer.Option("--failed", help="Failed runs alone.")] = False,
     set_: Set = None,
@@ -243,26 +269,23 @@ def report(
     studies: Annotated[
         list[str], typer.Argument(metavar="STUDY [OTHER]", help="One study, or two to compare.")
     ],
-    out: Annotated[
-        list[str] | None,
-        typer.Option("--out", help="The store, results by default; twice to compare two stores."),
-    ] = None,
+    out: Stores = None,
     set_: Set = None,
 ) -> None:
     """Write a study's report, or set two studies or stores side by side: one page each."""
-    from rgr_dist.analysis.report.publish import publish
+    from rgr_dist.analysis.report.publish import publish, publish_comparison
     from rgr_dist.planning.same_question import check_same_question
 
     stores = out or ["results"]
     if len(studies) > 2 or len(stores) > 2:
-        raise UserError("rgr report takes one study, or two to compare; and --out at most twice")
+        raise UserError("rgr report takes one study, or two to compare; and --store at most twice")
     if len(studies) == len(stores) == 1:
-        results, store = stored_results(studies[0], set_, stores[0], allow_none=False)
-        if set_:
-            check_same_question(results.study, store)
+        results, store = stored_results(studies[0], set_, stores[0])
+        check_same_question(results.study, store, studies[0], bool(set_))
         print(publish(results, store).address)
         return
-    print(_side_by_side(studies, stores, set_)[2])
+    pair, names, store = side_by_side(studies, stores, set_)
+    print(publish_comparison(*pair, names, store))
 
 
 def compare(
@@ -270,23 +293,22 @@ def compare(
     other: Annotated[
         str | None, typer.Argument(metavar="[OTHER]", help="Left out: one study in two stores.")
     ] = None,
-    out: Annotated[
-        list[str] | None,
-        typer.Option("--out", help="The store, results by default; twice to compare two stores."),
-    ] = None,
+    out: Stores = None,
     set_: Set = None,
     how: How = Format.TABLE,
 ) -> None:
     """What one study needs over another, cell by cell; writes both side by side as a page."""
+    from rgr_dist.analysis.report.publish import publish_comparison
     from rgr_dist.analysis.report.side_by_side import answer
 
     stores = out or ["results"]
     if len(stores) > 2:
-        raise UserError("rgr compare takes --out at most twice")
+        raise UserError("rgr compare takes --store at most twice")
     if other is None and len(stores) == 1:
-        raise UserError("rgr compare takes two studies, or one and --out twice")
-    pair, names, page = _side_by_side([one, other or one], stores, set_)
+        raise UserError("rgr compare takes two studies, or one and --store twice")
+    pair, names, store = side_by_side([one, other or one], stores, set_)
     found, rows = answer(pair, names)
+    page = publish_comparison(*pair, names, store)
     if how is not Format.TABLE:
         print_listing({"cells": rows}, how, facts={"found": " ".join(found), "page": page})
         return
@@ -295,18 +317,16 @@ def compare(
         say(sentence)
 
 
-def _side_by_side(
+def side_by_side(
     studies: Sequence[str], stores: Sequence[str], set_: list[str] | None
-) -> tuple[tuple[StudyResults, StudyResults], tuple[str, str], str]:
-    """The results of two studies, their names, and the address of the page that compares them.
+) -> tuple[tuple[StudyResults, StudyResults], tuple[str, str], Store]:
+    """The results of two studies, their names, and the store of the first.
 
     Raises:
         UserError: a store holds nothing of a study, or the two measure different things.
     """
-    from rgr_dist.analysis.report.publish import publish_comparison
-
-    first, store = stored_results(studies[0], set_, stores[0], allow_none=False)
-    second, _ = stored_results(studies[-1], set_, stores[-1], allow_none=False)
+    first, store = stored_results(studies[0], set_, stores[0])
+    second, _ = stored_results(studies[-1], set_, stores[-1])
     records = [results.study.record for results in (first, second)]
     kinds = {record.finds_thresholds for record in records}
     if len(kinds) > 1 or any(record.holds == "facts" for record in records):
@@ -317,14 +337,12 @@ def _side_by_side(
     names = (first.study.name, second.study.name)
     if names[0] == names[1]:
         names = (f"{names[0]} in {stores[0]}", f"{names[1]} in {stores[-1]}")
-    return (first, second), names, publish_comparison(first, second, names, store)
+    return (first, second), names, store
 
 
 def explain(
     study: StudyName,
-    cell: Annotated[
-        str | None, typer.Option(metavar=CELL, help="Which cell, where there are several.")
-    ] = None,
+    cell: OneCell = None,
     out: Out = "results",
     heads: Heads = None,
     set_: Set = None,

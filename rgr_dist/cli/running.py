@@ -30,6 +30,8 @@ from rgr_dist.faults import UserError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from rgr_dist.analysis.load import StudyResults
+    from rgr_dist.analysis.report.report_cache import Written
     from rgr_dist.running.progress import Summary
     from rgr_dist.store.store import Store
     from rgr_dist.study.study import Study
@@ -78,7 +80,7 @@ def plan(study: StudyName, out: Out = "results", set_: Set = None, how: How = Fo
     """What a study would run: cells, first brackets, what is stored, estimates. Starts nothing."""
     from rgr_dist.planning.listing import plan_study
 
-    with opened(study, set_, out) as (resolved, store):
+    with opened(study, set_, out, may_be_new=True) as (resolved, store):
         cells, facts = plan_study(resolved, store)
     if how is Format.TABLE:
         facts = _in_words(facts, as_typed(study, out, set_))
@@ -129,6 +131,7 @@ def run(
 ) -> None:
     """Run what is missing of a study, then write its report. Run it again to resume or extend."""
     from rgr_dist.engines.choose import check_engine
+    from rgr_dist.planning.same_question import check_same_question, keep_source
     from rgr_dist.running.execution import Execution
     from rgr_dist.store.store import Store
     from rgr_dist.study.from_yaml import load_study
@@ -136,25 +139,48 @@ def run(
     resolved = load_study(study, set_ or ())
     check_engine(engine, [resolved.record.name], gpus)
     store = Store(out)
-    if set_:
-        from rgr_dist.planning.same_question import check_same_question
-
-        check_same_question(resolved, store)
+    check_same_question(resolved, store, study, bool(set_))
     execution = Execution(cpus, address, engine, gpus, retry_failed)
     with held(store, f"rgr run {study}", address):
         from rich.console import Console
 
         from rgr_dist.cli.live import LiveView
-        from rgr_dist.running.run_study import run_study
 
         console = Console(file=sys.stdout)  # for good: what others print is not shown
         with LiveView(console) as view, silent_output():
+            view.phase("planning")  # and importing Ray, which takes longer
+            from rgr_dist.running.run_study import run_study
+
             summary = run_study(resolved, store, view, execution)
-        _report(resolved, store, console, summary, as_typed(study, out, set_))
+            view.phase("writing the report")
+            keep_source(resolved, store, study)
+            results, written, is_new = _written(resolved, store)
+        _tell(results, written, is_new, console, summary, as_typed(study, out, set_))
 
 
-def _report(study: Study, store: Store, console: Console, summary: Summary, asked: str) -> None:
-    """Write the report if it is another by now, and say what was found and what to type next.
+def _written(study: Study, store: Store) -> tuple[StudyResults, Written, bool]:
+    """A study's results and its report, and whether that was written now: it is another by now."""
+    from rgr_dist.analysis.load import open_results
+    from rgr_dist.analysis.report.report_cache import written_before
+
+    results = open_results(study, store)
+    before = written_before(results, store)
+    if before is not None:
+        return results, before, False
+    from rgr_dist.analysis.report.publish import publish  # with all that is fitted and drawn
+
+    return results, publish(results, store), True
+
+
+def _tell(
+    results: StudyResults,
+    written: Written,
+    is_new: bool,
+    console: Console,
+    summary: Summary,
+    asked: str,
+) -> None:
+    """Say what was found, where the report is, and what to type next.
 
     Args:
         asked: the study with its options, as they are typed.
@@ -162,33 +188,23 @@ def _report(study: Study, store: Store, console: Console, summary: Summary, aske
     Raises:
         Exit: some runs failed.
     """
-    from rgr_dist.analysis.load import open_results
-    from rgr_dist.analysis.report.report_cache import written_before
     from rgr_dist.analysis.wording import duration, plural
     from rgr_dist.cli.results import threshold_sections
     from rgr_dist.cli.threshold_tables import print_thresholds
     from rgr_dist.planning.listing import divergence, failures
 
-    results = open_results(study, store)
-    before = written_before(results, store)
-    if before is None:
-        from rgr_dist.analysis.report.publish import (
-            publish,  # with everything that is fitted and drawn
-        )
-
-    written = before or publish(results, store)
-    if study.record.finds_thresholds:
-        print()
-        print_thresholds(study, threshold_sections(results), best_alone=True)
+    study = results.study
     console.print()
     say(written.headline)
+    if study.record.finds_thresholds:
+        print_thresholds(study, threshold_sections(results), best_alone=True)
     trained = (
         f"{plural(summary.runs - summary.failed, 'run')} trained in {duration(summary.seconds)} "
         f"({plural(summary.workers, 'worker')}, {summary.utilisation:.0%} utilised)"
     )
     if not summary.runs:
         trained = "nothing was left to train"
-    report = "report, unchanged" if before else "report"
+    report = "report" if is_new else "report, unchanged"
     console.print(f"{trained}\n{report}:", highlight=False, soft_wrap=True)
     console.print(written.address, highlight=False, soft_wrap=True)  # alone, to be copied whole
     failed = summary.failed or summary.left_failed

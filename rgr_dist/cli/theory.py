@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rgr_dist.cli.listing import Format, print_listing
-from rgr_dist.cli.options import CELL, LARGEST, How, Out, Set, StudyName, drawn_cell, opened
+from rgr_dist.cli.options import LARGEST, How, OneCell, Out, Set, StudyName, drawn_cell, opened
 from rgr_dist.faults import UserError
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ def all_pairs(
     precision: Annotated[
         list[PrecisionName] | None, typer.Option(help="Round the weights; every one if left out.")
     ] = None,
-    cell: Annotated[str | None, typer.Option(metavar=CELL, help="Only this cell.")] = None,
+    cell: OneCell = None,
     set_: Set = None,
     how: How = Format.TABLE,
 ) -> None:

@@ -32,7 +32,7 @@ def tune(
     out: Out = "results",
     cell: Annotated[
         list[str] | None,
-        typer.Option(metavar=CELL, help="Where to tune: one or several; every cell by default."),
+        typer.Option(metavar=CELL, help="Where to tune, such as 64,16; every cell by default."),
     ] = None,
     heads: Heads = None,
     D_K: Annotated[
@@ -53,7 +53,7 @@ def tune(
     from rgr_dist.study.select import cells_named, heads_named
     from rgr_dist.tuning.training_protocol import Tuning, flags, probes_to_tune
 
-    with opened(study, set_, out) as (resolved, store):
+    with opened(study, set_, out, may_be_new=True) as (resolved, store):
         if resolved.record.holds == "facts":
             raise UserError(f"{study}: rgr tune is for studies of D_K, not of facts")
         check_engine(engine, [one.model for one in resolved.cells])

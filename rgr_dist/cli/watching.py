@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import webbrowser
 from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache, partial
 from socket import SHUT_RDWR, socket
-from threading import Lock
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from rgr_dist.cli.options import Out, Set, StudyName
+from rgr_dist.cli.options import Out, Set, StudyName, opened
 from rgr_dist.faults import UserError
 
 if TYPE_CHECKING:
@@ -44,20 +46,18 @@ def watch(
     set_: Set = None,
 ) -> None:
     """Show a study in a browser as it runs, until interrupted. It reads the store, and no more."""
-    from rgr_dist.store.store import Store
-    from rgr_dist.study.from_yaml import load_study
-
-    resolved, store = load_study(study, set_ or ()), Store(out)
+    with opened(study, set_, out) as (resolved, store):
+        pass
     try:
         server = make_server(resolved, store, port)
     except OSError as error:
         raise UserError(
             f"--port {port}: cannot be used ({error.strerror}); valid: a free one, or 0"
         ) from None
-    print(
-        f"http://{HOST}:{server.server_port}/ shows {study} of {store.root}; Ctrl-C ends it",
-        flush=True,
-    )
+    address = f"http://{HOST}:{server.server_port}/"
+    print(f"{address} shows {study} of {store.root}; Ctrl-C ends it", flush=True)
+    if sys.stdout.isatty() and any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY"))):
+        Thread(target=webbrowser.open, args=[address], daemon=True).start()  # some wait for its end
     try:
         server.serve_forever()
     except KeyboardInterrupt:

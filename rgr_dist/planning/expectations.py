@@ -111,8 +111,8 @@ def _recorded(study: Study, store: Store) -> dict[str, Expectation]:
         return TypeAdapter(dict[str, Expectation]).validate_json(text) if text else {}
     except ValueError:
         raise StoreError(
-            f"--out {store.root}: {_path(study)} is damaged; remove it, and the first probes start "
-            "from the law as it is fitted now"
+            f"--store {store.root}: {_path(study)} is damaged; remove it, and the first probes "
+            "start from the law as it is fitted now"
         ) from None
 
 

@@ -89,7 +89,7 @@ def command_to_repeat(source: str, overrides: Sequence[str], cell: Cell, store: 
     names = {str(engine).partition(",")[0] for engine in engines}  # less its precision
     engine = ["--engine", *names] if len(names) == 1 else []
     settings = [word for setting in chosen for word in ("--set", setting)]
-    return shlex.join(["rgr", "run", source, *settings, *engine, "--out", "repeat"])
+    return shlex.join(["rgr", "run", source, *settings, *engine, "--store", "repeat"])
 
 
 def _runs_by_key(cell: Cell, sizes: SizeAxis, runs: pd.DataFrame) -> pd.DataFrame:

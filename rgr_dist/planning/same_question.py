@@ -2,32 +2,76 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from rgr_dist.store.store import Store
-from rgr_dist.study.document import load_yaml
+from rgr_dist.study.document import load_yaml, shipped_studies
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
 
 
-def check_same_question(study: Study, store: Store) -> None:
+def check_same_question(study: Study, store: Store, source: str, is_changed: bool) -> None:
     """Make sure that what the store holds under the study's name asks what the study asks.
 
+    A file may be edited, and go on; so may a copy of it that only adds cells.
+
+    Args:
+        source: where the study was read: a file, or the name of a shipped study.
+        is_changed: whether ``--set`` changed it.
+
     Raises:
-        StudyError: it has other cells or another search.
+        StudyError: ``--set`` asks for other cells or another search; or another file, which is
+            still there, asked for cells that this one has not, or for another search.
     """
-    path = f"studies/{study.name}/study.yaml"
-    text = store.read_text(path)
-    if not text:
-        return
-    try:
-        stored = parse_study(load_yaml(text), path)
-    except StudyError:  # of another version, or on a file that is not here
+    stored = _stored(study, store)
+    if stored is None:
         return
     changed = [
         name for name in ("cells", "search") if getattr(stored, name) != getattr(study, name)
     ]
-    if changed:
+    name = f"name={study.name}-2"
+    if changed and is_changed:
         raise StudyError(
             f"--set: {store.root} has {study.name} with other {' and '.join(changed)}; this would "
-            f"overwrite its report: name the question, such as --set name={study.name}-2"
+            f"overwrite its report: name the question, such as --set {name}"
         )
+    first, here = store.read_text(_path(study, "source.txt")), _whole(source)
+    is_extended = stored.search == study.search and {*stored.cells} <= {*study.cells}
+    if first and first != here and _whole(first) == first and not is_extended:
+        raise StudyError(
+            f"{here}: {store.root} has another study of the name {study.name}, from {first}; this "
+            f"would overwrite its report: name one of them otherwise, such as --set {name}"
+        )
+
+
+def keep_source(study: Study, store: Store, source: str) -> None:
+    """Keep where a study was read, for ``check_same_question``.
+
+    Raises:
+        StoreError: it could not be stored.
+    """
+    path, here = _path(study, "source.txt"), _whole(source)
+    if store.read_text(path) != here:
+        store.write_text(path, here)
+
+
+def _whole(source: str) -> str:
+    """The whole path of a study's file, or the name of a shipped study; empty if it is gone."""
+    if source in shipped_studies():
+        return source
+    return str(Path(source).resolve()) if Path(source).exists() else ""
+
+
+def _path(study: Study, file: str) -> str:
+    return f"studies/{study.name}/{file}"
+
+
+def _stored(study: Study, store: Store) -> Study | None:
+    """The study that the store holds under a study's name, if it can be read here."""
+    path = _path(study, "study.yaml")
+    text = store.read_text(path)
+    try:
+        return parse_study(load_yaml(text), path) if text else None
+    except StudyError:  # of another version, or on a file that is not here
+        return None

@@ -45,9 +45,11 @@ def drive_from_inside(
         view.warn(line)
     before, work_before = search.runs, work_done(search.runs, study)
     summary = Summary()
+    view.phase(f"connecting to {address}")
     with connect(address, execution.cpus) as workers:
         import ray
 
+        view.phase("training there")
         summary.start(workers)
         summary.paced_from = summary.started
         task = ray.remote(num_cpus=0)(_drive).remote(
@@ -78,7 +80,7 @@ def check_shared(store: Store, address: str) -> None:
     """
     if "://" not in store.root:
         raise ClusterError(
-            f"--out {store.root}: the driver of {address} runs on the cluster and cannot write "
+            f"--store {store.root}: the driver of {address} runs on the cluster and cannot write "
             "a folder of this machine; give a URI that both can open, such as s3://BUCKET/results"
         )
 

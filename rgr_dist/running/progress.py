@@ -68,6 +68,9 @@ class Summary:
 class View(Protocol):
     """Whoever watches a study run."""
 
+    def phase(self, name: str) -> None:
+        """Begin a part of the run, unless it has begun already; the part before has ended."""
+
     def say(self, text: str) -> None:
         """Show a line of its own."""
 
@@ -80,6 +83,9 @@ class View(Protocol):
 
 class Silent:
     """A view that shows nothing."""
+
+    def phase(self, name: str) -> None:
+        """Show nothing."""
 
     def say(self, text: str) -> None:
         """Show nothing."""

@@ -49,6 +49,8 @@ class Recorder:
         self.pace.learn(own)
         summary = self.summary
         if summary.paced_from is None:
+            count = len(self.study.cells)
+            self.view.phase(f"training {count} cell{'s' if count > 1 else ''}")
             summary.paced_from = time.monotonic() - sum(row["seconds"] for row in own)
         for row in others:
             self.feed.tell(row)

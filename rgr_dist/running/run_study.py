@@ -52,6 +52,7 @@ def run_study(
         RunBroken: Ray broke half-way.
     """
     view = view or Silent()
+    view.phase("planning")
     if execution.address.startswith("ray://"):  # a task on that cluster calls this function
         return drive_from_inside(run_study, study, store, view, execution)
     shortest = shortest_limit()  # an invalid one is refused before anything starts
@@ -92,11 +93,11 @@ def _connected(
     if is_here:
         check_memory(study, cells, machine_memory(), "this machine")
     if is_here and not is_connected():
-        count = len(study.cells)
-        view.say(f"{study.name}: {count} cell{'s' if count > 1 else ''}; starting Ray")
+        view.phase("starting Ray")
     with connect(address, execution.cpus, execution.gpus) as workers:
         if not is_here:
             check_memory(study, cells, node_memory(), "the largest node of the cluster")
+        view.phase("starting workers")
         yield workers
 
 
@@ -113,7 +114,7 @@ def _train(
     from ray.tune import with_parameters
 
     from rgr_dist.running.ray_health import RayHealth
-    from rgr_dist.running.worker import ProbeTrainable, probe_config
+    from rgr_dist.running.worker import COMPILES, ProbeTrainable, probe_config
     from rgr_dist.search.tune.lost_workers import Cause
     from rgr_dist.search.tune.runner import Watch, WhileNeeded, run_trials
     from rgr_dist.search.tune.searcher import ProbeSearcher
@@ -137,6 +138,10 @@ def _train(
         for line in health.news():
             view.say(line)
         limits.check()
+        ready = [trial.last_result[COMPILES] for trial in trials if COMPILES in trial.last_result]
+        if ready and not summary.runs:
+            compiles = "compiling kernels, once, then " if any(ready) else ""
+            view.phase(f"{compiles}first runs")
         recorder.show()
 
     def resize(workers: int) -> None:

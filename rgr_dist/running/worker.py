@@ -16,11 +16,15 @@ from ray import tune
 
 from rgr_dist.engines.api import Engine, Outcome
 from rgr_dist.engines.choose import make_engine
+from rgr_dist.kernel_cache import are_compiled
 from rgr_dist.search.protocol import Probe
 from rgr_dist.search.tune.searcher import WORKER
 from rgr_dist.store.row import run_row
 from rgr_dist.study import assets
 from rgr_dist.study.cell import Cell, Run
+
+COMPILES = "compiles"
+"""Key of a worker's first result: whether no kernel was compiled before."""
 
 
 def probe_config(
@@ -50,7 +54,8 @@ def probe_config(
 class ProbeTrainable(tune.Trainable):
     """One trial trains the seeds it is given of one probe, together, in its second step.
 
-    The first names the process that trains, so that it can be ended if it gives no answer. The
+    The first names the process that trains, so that it can be ended if it gives no answer, and says
+    whether it compiles kernels first. The
     second one's result holds ``rows``, one stored run each. What raises in it is reported as failed
     rows, so that the study goes on and the reason is kept.
     """
@@ -78,7 +83,7 @@ class ProbeTrainable(tune.Trainable):
         """Name the process, then train the seeds."""
         if not self.is_named:
             self.is_named = True
-            return {WORKER: ray.get_runtime_context().current_actor}
+            return {WORKER: ray.get_runtime_context().current_actor, COMPILES: not are_compiled()}
         rows = train_rows(self.engine, self.runs, self.device, self.budgets)
         return {"rows": rows, "done": True}
 

@@ -161,7 +161,7 @@ class Lock:
             StoreError: it does not; the message says why.
         """
         if self._lost:
-            raise StoreError(f"--out {self._storage.root}: {self._lost}; run it again")
+            raise StoreError(f"--store {self._storage.root}: {self._lost}; run it again")
 
     def release(self) -> None:
         """Give the lock up."""
@@ -213,8 +213,8 @@ class Lock:
         if other.machine == machine():
             when = "the next run takes it over once that process has ended"
         return StoreError(
-            f"--out {self._storage.root}: {other.does} writes it (process {other.process} on "
-            f"{other.host}, since {other.since}); wait for it, end it, or give another --out; "
+            f"--store {self._storage.root}: {other.does} writes it (process {other.process} on "
+            f"{other.host}, since {other.since}); wait for it, end it, or give another --store; "
             f"{when}"
         )
 

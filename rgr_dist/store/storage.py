@@ -53,7 +53,7 @@ class Storage:
         self.uri = str(root)
         self.root = shown(self.uri)
         if not self.root.strip():
-            raise StoreError("--out: empty; give a folder or URI")
+            raise StoreError("--store: empty; give a folder or URI")
         try:
             location = self.uri if "://" in self.uri else str(Path(self.uri).absolute())
             if location.partition("://")[0] not in ("file", "s3", "mock", location):
@@ -65,7 +65,7 @@ class Storage:
             self._fs = pafs.SubTreeFileSystem(path, system)
         except Exception as error:  # a file system of fsspec raises of any kind
             raise StoreError(
-                f"--out {self.root}: cannot be opened: {shown(short(error))}"
+                f"--store {self.root}: cannot be opened: {shown(short(error))}"
             ) from None
 
     @property
@@ -178,7 +178,7 @@ class Storage:
         try:
             yield
         except (OSError, pa.ArrowException) as error:
-            raise StoreError(f"--out {self.root}: {fault}: {short(error)}{advice}") from None
+            raise StoreError(f"--store {self.root}: {fault}: {short(error)}{advice}") from None
 
 
 def _try(uri: str) -> None:

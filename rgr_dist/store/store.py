@@ -94,7 +94,7 @@ class Store(Storage):
         if count := len(self.conflicting):
             told.append(
                 f"{count} run{'s' * (count > 1)} in {self.root} with more than one result: none of "
-                f"them is used; rgr verify --out {self.root} names them"
+                f"them is used; rgr verify --store {self.root} names them"
             )
         return told
 
@@ -116,7 +116,7 @@ class Store(Storage):
         try:
             check_values(table)
         except ValueError as error:
-            raise StoreError(f"--out {self.root}: cannot store runs: {error}") from error
+            raise StoreError(f"--store {self.root}: cannot store runs: {error}") from error
         if self._lock is not None:
             self._lock.check()
         content = written(table)
@@ -157,7 +157,7 @@ class Store(Storage):
             with suppress(FileNotFoundError):
                 return self._read_parts(cell_ids, schema)
         raise StoreError(
-            f"--out {self.root}: its parts keep changing; is another study compacting it?"
+            f"--store {self.root}: its parts keep changing; is another study compacting it?"
         )
 
     def version(self) -> str:

@@ -1,21 +1,32 @@
-"""Loads user-supplied edge lists: two columns, sources and targets, as text, CSV or Parquet."""
+"""Loads user-supplied edge lists: two columns, sources and targets, as text, CSV or Parquet.
+
+Nodes are numbers or names. Names are numbered in the order of the alphabet.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
+import re
+from array import array
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from rgr_dist.study import assets
-from rgr_dist.study.input_file import LIST, FileKeys, opened, read_pairs
+from rgr_dist.study.input_file import LIST, LONGEST, FileKeys, opened, read_pairs
 from rgr_dist.study.spec import LARGEST_COUNT
 
 COLUMNS = (
-    "an edge list has two columns of whole numbers, the source and the target of each edge, "
-    "separated by a comma, spaces or tabs"
+    "an edge list has two columns, the source and the target of each edge, all of them whole "
+    "numbers or all of them names, separated by a comma, spaces or tabs"
 )
+HEADERS = (["source", "target"], ["from", "to"])
+"""First lines of a list of names that are no edge."""
 
 
 class EdgesFile(FileKeys):
@@ -45,16 +56,19 @@ def load_edges(path: str) -> dict[str, Any]:
 
 
 def read_edges(path: Path) -> npt.NDArray[np.int32]:
-    """The edges of a file (``read_pairs``), int32 [m', 2], sorted by source and target.
+    """The edges of a file, int32 [m', 2], sorted by source and target.
 
-    Any directed graph is valid: an item may have any number of out- and in-neighbours, including
-    none, and self-loops are allowed. Each edge is listed once.
+    They are numbers (``read_pairs``) or, in a file of text, names. Any directed graph is valid: an
+    item may have any number of out- and in-neighbours, including none, and self-loops are allowed.
+    Each edge is listed once.
 
     Raises:
         StudyError: the file cannot be read or is not an edge list.
     """
     with opened(path, COLUMNS, LIST) as file:
-        edges, times = np.unique(read_pairs(file, path.suffix), axis=0, return_counts=True)
+        is_named = path.suffix != ".parquet" and _is_named(file)
+        pairs = _named_pairs(file) if is_named else read_pairs(file, path.suffix)
+        edges, times = np.unique(pairs, axis=0, return_counts=True)
         if len(edges) == 0:
             raise ValueError("it holds no edges")
         for item in (int(edges.min()), int(edges.max())):
@@ -64,3 +78,44 @@ def read_edges(path: Path) -> npt.NDArray[np.int32]:
             source, target = edges[times.argmax()]
             raise ValueError(f"the edge {source} {target} is listed twice")
         return edges.astype(np.int32)
+
+
+def _rows(file: BinaryIO) -> Iterator[tuple[int, list[str]]]:
+    """The number and the entries of each line that has any; a line that begins with # has none.
+
+    The first comma or tab of the file says what separates them, in quotes too; else spaces do.
+    """
+    file.seek(0)
+    text = io.StringIO(file.read().decode("utf-8-sig"), newline=None)
+    lines = ((at, line) for at, line in enumerate(text, 1) if line.strip() and line[0] != "#")
+    separator = None
+    for at, line in lines:
+        separator = separator or next((sign for sign in ",\t" if sign in line), " ")
+        row = line.split() if separator == " " else next(csv.reader([line], delimiter=separator))
+        yield at, [entry.strip() for entry in row]
+
+
+def _is_named(file: BinaryIO) -> bool:
+    """Whether the first two lines, of which one may be a header, have no number."""
+    rows = [row for _, row in islice(_rows(file), 2)]
+    file.seek(0)
+    return bool(rows) and not any(re.fullmatch(r"-?\d+", entry) for row in rows for entry in row)
+
+
+def _named_pairs(file: BinaryIO) -> npt.NDArray[np.int64]:
+    """The edges among names, int64 [rows, 2].
+
+    Raises:
+        ValueError: a line is not two names.
+    """
+    numbers: dict[str, int] = {}
+    ends = array("q")
+    for at, row in _rows(file):
+        if len(row) != 2 or not all(row):
+            raise ValueError(f"line {at} is '{', '.join(row)[:LONGEST]}'")
+        if ends or [entry.lower() for entry in row] not in HEADERS:
+            ends.extend(numbers.setdefault(entry, len(numbers)) for entry in row)
+    rank = np.empty(len(numbers), dtype=np.int64)
+    for place, name in enumerate(sorted(numbers)):
+        rank[numbers[name]] = place
+    return rank[np.array(ends, dtype=np.int64)].reshape(-1, 2)

@@ -48,7 +48,8 @@ class CellItem(Spec):
     """One entry of ``cells``: lists of m and d_model, and what this entry overrides.
 
     Attributes:
-        m: items: a number, or a list of them; of model facts left out, as the triples are counted.
+        m: items: a number, or a list of them; counted in the file where left out of an edge list,
+            and of model facts left out, as the triples are counted.
         d_model: width of an item's embedding: a number, or a list of them.
         context: keys of ``context`` for these cells.
         training: keys of ``training`` for these cells.
@@ -184,10 +185,11 @@ class _Expansion:
             training = {key: training[key] for key in training if f"training.{key}" not in unused}
         if isinstance(limits := training.get("max_steps"), list):
             training["max_steps"] = sorted(limits, key=lambda one: one if type(one) is int else 0)
+        graphs = self._graphs(item, places)
         lists = (
-            self._problems(item, places),
+            self._problems(item, places, graphs),
             item.d_model,
-            self._graphs(item, places),
+            graphs,
             _each(training, ["learning_rate", "max_steps"]),
         )
         _check_number(math.prod(map(len, lists)))
@@ -208,13 +210,16 @@ class _Expansion:
             for problem, d_model, graph, keys in itertools.product(*lists)
         ]
 
-    def _problems(self, item: CellItem, places: Mapping[str, str]) -> list[Keys]:
+    def _problems(
+        self, item: CellItem, places: Mapping[str, str], graphs: Sequence[Keys]
+    ) -> list[Keys]:
         """What a layer is to hold: m items, or a database and what is judged of it."""
         database, facts = (self.written.merged(part, item) for part in ("database", "facts"))
         if self.record.holds == "relations":
             other = {"database": database, "facts": facts}
             unused = {part: keys for part, keys in other.items() if keys}
-            return [{"m": m, **unused} for m in item.m] or [unused]
+            counted = [graph["items"] for graph in graphs if graph.get("family") == "edges"]
+            return [{"m": m, **unused} for m in item.m or counted] or [unused]
         stored = self._databases(database, places.get("database", ""))
         judged = _each(facts)
         _check_number(len(stored) * max(1, len(item.m)) * len(judged))

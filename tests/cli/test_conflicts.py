@@ -37,7 +37,9 @@ def rgr(capsys: Told, *arguments: str) -> tuple[int, str, str]:
     return status, *capsys.readouterr()
 
 
-SAYS = "1 run in results with more than one result: none of them is used; rgr verify --out results"
+SAYS = (
+    "1 run in results with more than one result: none of them is used; rgr verify --store results"
+)
 
 
 def test_both_are_named_and_no_table_uses_either(

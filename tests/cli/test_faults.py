@@ -28,9 +28,9 @@ def test_a_torn_part_is_told_set_aside_and_trained_again(
     whole = pd.read_parquet(store / "runs")
     torn = max((store / "runs").iterdir(), key=lambda part: part.stat().st_size)
     torn.write_bytes(torn.read_bytes()[:500])
-    assert call(["status", str(finished / "small.yaml"), "--out", str(store)]) == 0
+    assert call(["status", str(finished / "small.yaml"), "--store", str(store)]) == 0
     assert f"{torn.name} in {store} is damaged" in capsys.readouterr().err
-    done = rgr_here("run", finished / "small.yaml", "--out", store, cwd=tmp_path)
+    done = rgr_here("run", finished / "small.yaml", "--store", store, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "moved to damaged/" in done.stderr
     assert (store / "damaged" / torn.name).exists()

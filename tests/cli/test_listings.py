@@ -49,10 +49,17 @@ def test_a_study_that_the_store_does_not_know_is_reported_alike(
     verb: str, tmp_path: Path, capsys: Shown
 ) -> None:
     study, out = write_study(tmp_path), tmp_path / "results"
-    cell = ["--cell", "m=16,d_model=8"] if verb == "explain" else []
-    assert call([verb, str(study), "--out", str(out), *cell]) == 0
+    cell = ["--cell", "16,8"] if verb == "explain" else []
+    assert call([verb, str(study), "--store", str(out), *cell]) == 2
     said = capsys.readouterr().err
-    assert said == f"rgr: {out} holds no run of {study}; rgr run {study} --out {out} trains them\n"
+    assert said.startswith(f"rgr: --store {out}: there is no store; rgr run {study} ")
+    assert not out.exists()
+    Store(out).write_text("studies/other/study.yaml", "")
+    assert call([verb, str(study), "--store", str(out), *cell]) == 0
+    said = capsys.readouterr().err
+    assert (
+        said == f"rgr: {out} holds no run of {study}; rgr run {study} --store {out} trains them\n"
+    )
 
 
 def with_a_failed_run(finished: Path, folder: Path) -> Path:
@@ -71,7 +78,7 @@ def with_a_failed_run(finished: Path, folder: Path) -> Path:
 
 def test_runs_are_listed_and_why_some_failed(finished: Path, tmp_path: Path, capsys: Shown) -> None:
     study, store = finished / "small.yaml", with_a_failed_run(finished, tmp_path)
-    ask = [str(study), "--out", str(store)]
+    ask = [str(study), "--store", str(store)]
     assert call(["runs", *ask, "--format", "json"]) == 0
     rows = json.loads(capsys.readouterr().out)["runs"]
     stored = pd.read_parquet(finished / "results/runs")
@@ -102,7 +109,7 @@ def test_what_a_stored_error_says_to_a_terminal_is_escaped(
     (store / "runs").rename(tmp_path / "before")
     runs.loc[runs["stop_reason"] == "failed", "error"] = "\x1b[2J\x9b2J\u202ered"
     Store(str(store)).append(runs.astype("object").where(runs.notna(), None).to_dict("records"))
-    assert call(["runs", str(study), "--out", str(store), "--failed", "--format", how]) == 0
+    assert call(["runs", str(study), "--store", str(store), "--failed", "--format", how]) == 0
     told = capsys.readouterr().out
     assert all(char.isprintable() for line in told.splitlines() for char in line)
     assert "red" in told
@@ -121,9 +128,9 @@ def test_failed_runs_are_offered_again_only_where_they_leave_something_open(
     said, counted = [], []
     for out in (tmp_path / "results", store):
         for verb in ("status", "plan"):
-            assert call([verb, str(study), "--out", str(out)]) == 0
+            assert call([verb, str(study), "--store", str(out)]) == 0
             said.append(capsys.readouterr().out)
-            assert call([verb, str(study), "--out", str(out), "--format", "json"]) == 0
+            assert call([verb, str(study), "--store", str(out), "--format", "json"]) == 0
             facts = json.loads(capsys.readouterr().out)
             counted.append((facts["runs_failed"], facts["runs_to_retry"]))
     assert counted == [(1, 0), (1, 0), (1, 1), (1, 1)]
@@ -146,7 +153,7 @@ def test_another_question_needs_a_name_of_its_own(
     finished: Path, tmp_path: Path, capsys: Shown
 ) -> None:
     shutil.copytree(finished / "results", tmp_path / "results")
-    ask = [str(finished / "small.yaml"), "--out", str(tmp_path / "results")]
+    ask = [str(finished / "small.yaml"), "--store", str(tmp_path / "results")]
     page = tmp_path / "results/studies/small/report/index.html"
     before = page.read_bytes()
     for verb in ("run", "report"):
@@ -159,7 +166,7 @@ def test_another_question_needs_a_name_of_its_own(
 
 
 def test_thresholds_are_shown_as_people_write_them(finished: Path, capsys: Shown) -> None:
-    ask = [str(finished / "small.yaml"), "--out", str(finished / "results")]
+    ask = [str(finished / "small.yaml"), "--store", str(finished / "results")]
     assert call(["thresholds", *ask, "--format", "json"]) == 0
     listed = json.loads(capsys.readouterr().out)
     assert call(["thresholds", *ask]) == 0

@@ -68,7 +68,7 @@ def test_construct_saves_weights_that_recover_the_graph(
 def test_construct_keeps_nothing_in_a_store_that_another_driver_holds(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made = ("construct", "--algorithm", "1", "--m", "8", "--d-k", "2", "--draws", "1", "--out")
+    made = ("construct", "--algorithm", "1", "--m", "8", "--d-k", "2", "--draws", "1", "--store")
     with Store(tmp_path).held("rgr run first"):
         assert call([*made, str(tmp_path)]) == 2
         assert "rgr run first writes it" in capsys.readouterr().err
@@ -79,7 +79,7 @@ def test_construct_keeps_its_draws_as_the_runs_of_a_study(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     made = ("construct", "--algorithm", 1, "--m", 16, "--d-model", 8, "--tau", "best")
-    made = (*made, "--signatures", "orthogonal", "--out", tmp_path)
+    made = (*made, "--signatures", "orthogonal", "--store", tmp_path)
     (row,) = listed(capsys, *made, "--draws", 2)["rows"]
     assert (row["h"], row["d_k"]) == (2, 8)
     (row,) = listed(capsys, *made, "--draws", 4)["rows"]
@@ -251,8 +251,8 @@ FEW = "bounds --d-model 2 --keys 3 --queries 2 --values 4"
             "bounds: m: 1 is not valid",
         ),
         ("construct --algorithm 1 --m 16 --find 0.9 --d-k 3", "leave --d-k"),
-        ("construct --algorithm limit --m 16 --out x", "--out: limit has no d_k"),
-        ("construct --algorithm 5 --m 16 --d-k 3 --out x", "take --colouring equitable"),
+        ("construct --algorithm limit --m 16 --store x", "--store: limit has no d_k"),
+        ("construct --algorithm 5 --m 16 --d-k 3 --store x", "take --colouring equitable"),
         ("construct --algorithm 1 --m 16 --find 2", "--find 2: not a share"),
         ("construct --algorithm 1 --m 16 --length 4", "--length: is of algorithm 2"),
         ("construct --algorithm 2 --m 16 --length 17", "context.length: 17"),

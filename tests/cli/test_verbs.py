@@ -58,14 +58,16 @@ def test_figures_are_written_as_files(
 ) -> None:
     (tmp_path / "file").write_text("in the way")
     study, store = str(finished / "small.yaml"), str(finished / "results")
-    refused("small has no figure 'laws'; its figures: ", "figures", study, "--out", store,
+    refused("the page has no figure 'laws'; its figures: ", "figures", study, "--store", store,
             "--figure", "laws")  # fmt: skip
-    refused("--to file", "figures", study, "--out", store, "--to", "file")
-    refused("no run of", "figures", study)
+    refused("--to file", "figures", study, "--store", store, "--to", "file")
+    refused("--store results: there is no store", "figures", study)
     assert call(["figures", study, "--out", store, "--to", "drawn", "--figure", "heads"]) == 0
     (drawn,) = (tmp_path / "drawn").iterdir()
     assert drawn.name == "small-heads.pdf"
     assert drawn.read_bytes().startswith(b"%PDF")
+    assert call(["figures", study, study, "--store", store, "--to", "pair", "--format", "svg"]) == 0
+    assert [path.name for path in (tmp_path / "pair").iterdir()] == ["small-small-side-by-side.svg"]
 
 
 def test_the_runs_folder_is_the_export(finished: Path) -> None:
@@ -89,6 +91,24 @@ def test_adding_a_cell_trains_only_that_cell(finished: Path, rgr_here: Rgr) -> N
     assert len(after) == len(before) + len(new)
 
 
+def test_thresholds_of_one_cell_are_one_table_as_csv(
+    finished: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["thresholds", str(finished / "small.yaml"), "--store", str(finished / "results")]
+    capsys.readouterr()
+    assert call([*asked, "--format", "json"]) == 0
+    every = json.loads(capsys.readouterr().out)
+    best = every["best"][0]
+    sizes = best["m"], best["d_model"]
+    for cell in ("{},{}", "({}, {})", "m={},d_model={}"):
+        assert call([*asked, "--format", "csv", "--cell", cell.format(*sizes)]) == 0
+        table = pd.read_csv(io.StringIO(capsys.readouterr().out))
+        of_cell = [r for r in every["thresholds"] if (r["m"], r["d_model"]) == sizes]
+        assert table["h"].tolist() == [row["h"] for row in of_cell]
+        assert set(table["best_D_K"]) == {best["D_K"]}
+        assert set(table["h_star"]) == {best["h_star"]}
+
+
 @pytest.mark.parametrize("verb", ["plan", "status", "thresholds", "fit"])
 def test_listings_in_every_format(
     verb: str, finished: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -101,11 +121,12 @@ def test_listings_in_every_format(
     sections = json.loads(shown["json"])
     lists = {name: rows for name, rows in sections.items() if isinstance(rows, list)}
     table = pd.read_csv(io.StringIO(shown["csv"]))
+    if verb == "thresholds":  # the best of a cell stands beside each of its rows
+        lists.pop("best")
     assert len(table) == sum(map(len, lists.values()))
     assert len(shown["table"].splitlines()) > len(table)
     assert not shown["csv"].count("{")
     if verb == "thresholds":
-        assert table["table"].tolist() == [name for name, rows in lists.items() for _ in rows]
         certificates = [row["certificate"] for row in lists["thresholds"]]
         passes = [None if one is None else one["pass"]["d_k"] for one in certificates]
         assert table["certificate.pass.d_k"][: len(passes)].tolist() == pytest.approx(
@@ -122,8 +143,8 @@ def test_a_report_of_no_run_is_refused_and_nothing_is_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     study, out = write_study(tmp_path), tmp_path / "results"
-    assert call(["report", str(study), "--out", str(out)]) == 2
-    assert f"holds no run of {study}; rgr run {study} --out " in capsys.readouterr().err
+    assert call(["report", str(study), "--store", str(out)]) == 2
+    assert f"there is no store; rgr run {study} --store " in capsys.readouterr().err
     assert not out.exists()
 
 
@@ -147,9 +168,9 @@ def test_two_studies_are_set_side_by_side(
     page = finished / "results/studies/small/beside-twin/index.html"
     assert capsys.readouterr().out.strip() == str(page)
     assert "small and twin" in page.read_text()
-    assert call(["report", "small.yaml", "--out", "results", "--out", "results/"]) == 0
+    assert call(["report", "small.yaml", "--store", "results", "--store", "results/"]) == 0
     assert "small in results/" in Path(capsys.readouterr().out.strip()).read_text()
-    for wrong in (["a", "b", "c"], ["small.yaml", "--out", "1", "--out", "2", "--out", "3"]):
+    for wrong in (["a", "b", "c"], ["small.yaml", "--store", "1", "--store", "2", "--store", "3"]):
         assert call(["report", *wrong]) == 2
         assert "one study, or two to compare" in capsys.readouterr().err
 
@@ -162,9 +183,9 @@ def test_bad_arguments_end_in_one_line_and_write_nothing(tmp_path: Path, refused
     write_study(tmp_path, "heads.yaml", search={"heads": [1, 64], "max_D_K": 32})
     refused("training.max_step: unknown key", "run", "unknown.yaml")
     refused("at most 32", "run", "heads.yaml")
-    refused("--out file/below", "run", "small.yaml", "--out", "file/below")
-    refused("--out no://where", "run", "small.yaml", "--out", "no://where")
-    refused("--out s3://: cannot be opened", "run", "small.yaml", "--out", "s3://")
+    refused("--store file/below", "run", "small.yaml", "--store", "file/below")
+    refused("--store no://where", "run", "small.yaml", "--store", "no://where")
+    refused("--store s3://: cannot be opened", "run", "small.yaml", "--store", "s3://")
     refused("did you mean 'quickstart'?", "run", "quickstrat")
     refused("missing.yaml: cannot be read", "run", "missing.yaml")
     refused("torn.yaml: not a text file", "run", "torn.yaml")
@@ -173,7 +194,7 @@ def test_bad_arguments_end_in_one_line_and_write_nothing(tmp_path: Path, refused
     refused("--cpus", "run", "small.yaml", "--cpus", "0")
     refused("--set search", "run", "small.yaml", "--set", "search")
     refused("No such command 'fly'", "fly")
-    refused("--out: empty", "run", "small.yaml", "--out", "")
+    refused("--store: empty", "run", "small.yaml", "--store", "")
     refused("not of the form HOST:PORT", "run", "small.yaml", "--address", "nowhere")
     refused("no Ray cluster answers there", "run", "small.yaml", "--address", "..:1")
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import socket
 import struct
+import subprocess
+import sys
 import threading
 import urllib.request
 from collections.abc import Iterator
@@ -14,6 +17,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 from urllib.error import HTTPError
 
+import pyarrow.parquet as pq
 import pytest
 from playwright.sync_api import Browser, Page, Request
 
@@ -56,7 +60,10 @@ def test_the_page_fills_in_as_runs_are_stored(watched: tuple[str, Path], finishe
     address, store = watched
     before, version = read(f"{address}/"), read(f"{address}/version")
     assert f'data-version="{version}"' in before
-    assert re.search(r"\d+ runs? stored; (about|at least) \d+ runs? left\.", before)
+    left = r"9 runs stored; at least \d+ runs left, \d+ seconds at the pace of the latest 9\."
+    assert re.search(left, before)
+    last = pq.read_table(store / "runs", columns=["finished_at"])["finished_at"].to_pylist()
+    assert f"The last one ended at {max(last):%Y-%m-%d %H:%M:%S} UTC." in before
     assert all(meaning in before for _, meaning in MEANINGS)
     for part in (finished / "results/runs").iterdir():
         shutil.copy(part, store / "runs" / part.name)
@@ -66,6 +73,23 @@ def test_the_page_fills_in_as_runs_are_stored(watched: tuple[str, Path], finishe
     assert after.count("finished</td>") == 2
     assert "Scores so far" in after
     assert not list(store.glob("studies")), "it writes nothing"
+
+
+def test_it_opens_the_browser_that_there_is(watched: tuple[str, Path], finished: Path) -> None:
+    store = watched[1]
+    told, browser = store.parent / "told", store.parent / "browser"
+    os.mkfifo(told)
+    browser.write_text(f'#!/bin/sh\necho "$1" > "{told}"\n')
+    browser.chmod(0o755)
+    _, terminal = os.openpty()
+    asked = ["watch", str(finished / "small.yaml"), "--store", str(store), "--port", "0"]
+    environment = os.environ | {"BROWSER": f"{browser} %s", "DISPLAY": ":0"}
+    command = [sys.executable, "-m", "rgr_dist", *asked]
+    with subprocess.Popen(command, stdout=terminal, env=environment) as process:
+        assert "runs stored" in read(told.read_text().strip())
+        process.terminate()
+    os.close(terminal)
+    assert process.returncode == 0
 
 
 def test_a_reader_who_leaves_is_nothing_to_tell(
@@ -155,7 +179,9 @@ def test_a_port_that_is_taken_is_told_in_one_line(
     watched: tuple[str, Path], finished: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     port = watched[0].rpartition(":")[2]
-    assert call(["watch", str(finished / "small.yaml"), "--port", port]) == 2
+    store = str(watched[1])
+    study = str(finished / "small.yaml")
+    assert call(["watch", study, "--port", port, "--store", store]) == 2
     told = capsys.readouterr()
     assert (told.out, len(told.err.splitlines())) == ("", 1)
     assert f"--port {port}: cannot be used" in told.err

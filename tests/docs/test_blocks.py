@@ -23,14 +23,21 @@ from safetensors.numpy import save_file
 from rgr_dist.cli import call
 from rgr_dist.study.document import shipped_studies
 from rgr_dist.study.from_yaml import load_study
-from tests.docs.pages import PAGES, README, Block, blocks
+from tests.docs.pages import PAGES, README, ROOT, Block, blocks
 from tests.docs.small import small_command, small_script, write_small
 
+HOW_TO = ROOT / "docs/how-to.md"
+COMMANDS = [page for page in PAGES if page.name != "tutorial.md"]
+"""Pages whose commands may run in any order; the tutorial's do in ``test_tutorial.py``."""
 PROBE = r"ProbeResult\(value=(\d+), mean_score=([\d.]+).*?\)"
 
 
+def study_called(page: Path, name: str) -> str:
+    return next(block.text for block in blocks("yaml", page) if f"name: {name}\n" in block.text)
+
+
 def study_called_mine(page: Path) -> str:
-    return next(block.text for block in blocks("yaml", page) if "name: mine" in block.text)
+    return study_called(page, "mine")
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +84,8 @@ def test_the_readmes_commands_run(mine: Path, capsys: pytest.CaptureFixture[str]
 def everything(_ray: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with every study that a page names, two of them run, and in other stores too."""
     folder = tmp_path_factory.mktemp("everything")
-    write_small(folder, study_called_mine(README))
+    for text in (study_called_mine(README), study_called(HOW_TO, "slower")):
+        write_small(folder, text)
     for name in (
         *("base-grid", "softmax", "quickstart", "constructions", "three-curves"),
         *(name for name in shipped_studies() if name.startswith("facts")),
@@ -95,7 +103,7 @@ def everything(_ray: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("page", [p for p in PAGES if blocks("sh", p)], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [p for p in COMMANDS if blocks("sh", p)], ids=lambda p: p.name)
 def test_the_commands_of_a_page_run(
     page: Path, everything: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -64,10 +64,12 @@ def test_they_have_the_thresholds_that_each_has_alone(tmp_path: Path, capsys: An
     assert trained_steps(shared).sum() < shared["steps"].sum()
 
     file = write_study(tmp_path, **{**SHORT, "cells": [cell(limit) for limit in LIMITS]})
-    assert call(["thresholds", str(file), "--out", str(tmp_path / "both"), "--format", "csv"]) == 0
+    assert (
+        call(["thresholds", str(file), "--store", str(tmp_path / "both"), "--format", "csv"]) == 0
+    )
     shown = capsys.readouterr().out
     assert all(f'"m=16,d_model=8,max_steps={limit}"' in shown for limit in limits)
-    assert call(["report", str(file), "--out", str(tmp_path / "both")]) == 0
+    assert call(["report", str(file), "--store", str(tmp_path / "both")]) == 0
     page = Path(capsys.readouterr().out.strip()).read_text()
     for limit in limits:  # in the tables of cells, heads and cost
         assert page.count(f"max_steps={limit}") >= 3

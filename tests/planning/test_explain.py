@@ -164,7 +164,7 @@ def test_the_command_that_repeats_it_runs_the_same_cell_and_search(
     store.append([run_row(1, 1, 0, cell)])
     command = shlex.split(command_to_repeat(str(path), overrides, cell, store))
     assert command[:3] == ["rgr", "run", str(path)]
-    assert command[-4:] == ["--engine", "made up", "--out", "repeat"]
+    assert command[-4:] == ["--engine", "made up", "--store", "repeat"]
     settings = [command[i + 1] for i, word in enumerate(command) if word == "--set"]
     again = load_study(command[2], settings)
     assert (again.cells, again.search) == ((cell,), study.search)

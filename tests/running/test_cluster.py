@@ -30,10 +30,10 @@ def test_a_study_runs_on_a_cluster_and_from_outside_it(
     # An edge list: its array has to reach the workers, and the driver on the cluster.
     (tmp_path / "ring.txt").write_text("".join(f"{p} {(p + 5) % 16}\n" for p in range(16)))
     write_study(tmp_path, graph={"family": "edges", "file": "ring.txt"})
-    inside = ("--address", f"127.0.0.1:{ports[0]}", "--out", "inside")
+    inside = ("--address", f"127.0.0.1:{ports[0]}", "--store", "inside")
     done = rgr("run", "small.yaml", *inside, cwd=tmp_path, environment=ENVIRONMENT)
     assert done.returncode == 0, done.stderr
-    outside = ("--address", f"ray://127.0.0.1:{ports[1]}", "--out", f"file://{tmp_path}/outside")
+    outside = ("--address", f"ray://127.0.0.1:{ports[1]}", "--store", f"file://{tmp_path}/outside")
     done = rgr("run", "small.yaml", *outside, cwd=tmp_path, environment=ENVIRONMENT)
     assert done.returncode == 0, done.stderr
     for name in ("thresholds", "decisions"):
@@ -51,9 +51,14 @@ def test_a_protocol_is_tuned_on_a_cluster_and_from_outside_it(
     write_study(tmp_path)
     few = ("--trials", 3, "--D_K", 2, "--cpus", 1, "--format", "json")
     places = {
-        "here": ("--out", "here"),
-        "inside": ("--address", f"127.0.0.1:{ports[0]}", "--out", "inside"),
-        "outside": ("--address", f"ray://127.0.0.1:{ports[1]}", "--out", f"file://{tmp_path}/out"),
+        "here": ("--store", "here"),
+        "inside": ("--address", f"127.0.0.1:{ports[0]}", "--store", "inside"),
+        "outside": (
+            "--address",
+            f"ray://127.0.0.1:{ports[1]}",
+            "--store",
+            f"file://{tmp_path}/out",
+        ),
     }
     answers = {}
     for name, place in places.items():
@@ -86,7 +91,7 @@ def test_from_outside_a_bucket_is_opened_by_the_credentials_of_each_side(
     ports = f"--port={free_port()}", f"--ray-client-server-port={port}"
     with s3_server() as (gate, bucket), head(user(there), *ports):
         gate.is_private = True
-        outside = ("--address", f"ray://127.0.0.1:{port}", "--out", uri(bucket))
+        outside = ("--address", f"ray://127.0.0.1:{port}", "--store", uri(bucket))
         mine = {**ENVIRONMENT, **user("here")}
         done = rgr("run", "small.yaml", *outside, cwd=tmp_path, environment=mine)
         assert {user for user in gate.users if user != "test"} == {"here", there}
@@ -97,7 +102,7 @@ def test_from_outside_a_bucket_is_opened_by_the_credentials_of_each_side(
             assert "driver there ended: StoreError" in done.stderr
             return
         assert done.returncode == 0, done.stderr
-        show = ("thresholds", "small.yaml", "--format", "json", "--out")
+        show = ("thresholds", "small.yaml", "--format", "json", "--store")
         found = [
             rgr(*show, place, cwd=tmp_path, environment=mine).stdout
             for place in (uri(bucket), finished / "results")

@@ -107,7 +107,7 @@ def test_kuberay_store_is_a_volume_that_outlives_the_head_pod(ray_job: Any) -> N
     (mount,) = pod["containers"][0]["volumeMounts"]
     assert "persistentVolumeClaim" in volume
     assert mount["name"] == volume["name"]
-    assert f"--out {mount['mountPath']}" in ray_job["spec"]["entrypoint"]
+    assert f"--store {mount['mountPath']}" in ray_job["spec"]["entrypoint"]
 
 
 def test_kubernetes_and_kuberay_accept_the_manifests(ray_job: Any) -> None:

@@ -77,7 +77,7 @@ def test_fused_is_refused_before_anything_is_written(study: Path, refused: Refus
 def test_plan_counts_every_step_of_every_split(
     study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert call(["plan", str(study), "--out", str(tmp_path / "none"), "--format", "json"]) == 0
+    assert call(["plan", str(study), "--store", str(tmp_path / "none"), "--format", "json"]) == 0
     plan = json.loads(capsys.readouterr().out)
     assert (plan["runs_left"], plan["steps_left"]) == (8, 8 * 120)
     assert plan["at_least"] is False, "a grid is counted to the end"

@@ -31,7 +31,7 @@ def test_object_storage_that_refuses_is_told_in_one_line() -> None:
     with pytest.raises(StoreError) as caught, store.held("rgr run x"):
         pass
     told = str(caught.value)
-    assert told.startswith("--out mock://bucket/prefix: cannot store drivers/")
+    assert told.startswith("--store mock://bucket/prefix: cannot store drivers/")
     assert told.endswith("; give a folder or URI where files can be made")
     assert "None" not in told
 
@@ -61,8 +61,8 @@ def test_a_relative_path_stays_where_it_was_opened(
 
 @pytest.mark.parametrize("root", ["", " ", "s3://", "mock://", "://", "nowhere://b/c", "a\0b"])
 def test_a_uri_that_names_no_location_is_refused_in_one_line(root: str) -> None:
-    told = f"--out {root}: cannot be opened: ".replace("\0", r"\x00")
-    told = told if root.strip() else "--out: empty; give"
+    told = f"--store {root}: cannot be opened: ".replace("\0", r"\x00")
+    told = told if root.strip() else "--store: empty; give"
     with pytest.raises(StoreError, match=rf"^{re.escape(told)}.+$") as caught:
         Store(root)
     assert not str(caught.value).endswith("None")
@@ -71,7 +71,7 @@ def test_a_uri_that_names_no_location_is_refused_in_one_line(root: str) -> None:
 @pytest.mark.parametrize("user", ["user:secret", ":secret"])
 def test_a_password_in_a_uri_is_shown_nowhere(user: str) -> None:
     assert Store(f"mock://{user}@bucket/prefix").root == "mock://***@bucket/prefix"
-    with pytest.raises(StoreError, match=r"^--out nowhere://\*\*\*@b/c: ") as caught:
+    with pytest.raises(StoreError, match=r"^--store nowhere://\*\*\*@b/c: ") as caught:
         Store(f"nowhere://{user}@b/c")
     assert "secret" not in str(caught.value)
 
@@ -90,7 +90,7 @@ def test_a_root_at_or_below_a_file_is_refused_in_one_line(tmp_path: Path, below:
             attempt(Store(root))
         told = str(caught.value)
         assert "\n" not in told
-        assert re.match(rf"--out {root}: cannot store \S+: .*Not a dir", told)
+        assert re.match(rf"--store {root}: cannot store \S+: .*Not a dir", told)
     assert tree(tmp_path) == ["file"]
     assert (tmp_path / "file").read_text() == "mine"
 
@@ -100,7 +100,7 @@ def test_a_folder_that_is_no_folder_is_refused_when_read(tmp_path: Path) -> None
     with pytest.raises(StoreError) as caught:
         Store(tmp_path).runs()
     told = str(caught.value)
-    assert told.startswith(f"--out {tmp_path}: cannot be read: Cannot list directory")
+    assert told.startswith(f"--store {tmp_path}: cannot be read: Cannot list directory")
     assert told.endswith("Not a directory")
     assert tree(tmp_path) == ["runs"]
 
@@ -131,7 +131,7 @@ def test_a_file_larger_than_any_memory_is_told_in_one_line(tmp_path: Path) -> No
     finally:
         resource.setrlimit(resource.RLIMIT_AS, before)
     why = "runs/part-9.parquet does not fit in memory"
-    assert str(caught.value) == f"--out {tmp_path}: cannot be read: {why}"
+    assert str(caught.value) == f"--store {tmp_path}: cannot be read: {why}"
 
 
 def test_where_a_file_lies_is_told_as_a_path_or_a_uri_with_its_options(tmp_path: Path) -> None:

@@ -78,9 +78,9 @@ def test_a_second_driver_is_told_who_holds_the_store_and_the_first_goes_on(
         out, err = capsys.readouterr()
         assert out == ""
         assert re.fullmatch(
-            rf"rgr: --out results: rgr run other writes it \(process {first.pid} on "
+            rf"rgr: --store results: rgr run other writes it \(process {first.pid} on "
             rf"{HERE.host}, since \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d UTC\); wait for it, end it, or "
-            r"give another --out; the next run takes it over once that process has ended\n",
+            r"give another --store; the next run takes it over once that process has ended\n",
             err,
         )
         assert call(["tune", "small.yaml", "--cell", "d_model=8", "--trials", "1"]) == 2
@@ -107,7 +107,7 @@ def test_a_second_driver_is_refused_before_it_imports_ray(tmp_path: Path, verb: 
     write_study(tmp_path)
     more = ["--cell", "d_model=8", "--trials", "1"] if verb == "tune" else []
     with Store(tmp_path / "new").held("rgr run first"):
-        command = [sys.executable, "-c", ASK, verb, "small.yaml", "--out", "new", *more]
+        command = [sys.executable, "-c", ASK, verb, "small.yaml", "--store", "new", *more]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert "rgr run first writes it" in done.stderr
     assert len(done.stderr.splitlines()) == 1
@@ -224,7 +224,7 @@ def test_who_came_too_and_neither_holds_nor_gives_up_is_named_in_the_end(
     leave(tmp_path, HERE)
     (tmp_path / "drivers/a.json").rename(tmp_path / "drivers/z.json")
     with (
-        pytest.raises(StoreError, match=r"^--out .*: rgr run first writes it \(process"),
+        pytest.raises(StoreError, match=r"^--store .*: rgr run first writes it \(process"),
         Store(tmp_path).held("rgr run x"),
     ):
         pass
@@ -354,7 +354,7 @@ def test_a_driver_that_holds_its_store_no_longer_stores_nothing_more_and_says_wh
         (name,) = drivers(tmp_path)
         with pytest.raises(StoreError) as caught:
             remove_and_append(store, name)
-    assert re.fullmatch(f"--out {tmp_path}: {GONE}; run it again", str(caught.value))
+    assert re.fullmatch(f"--store {tmp_path}: {GONE}; run it again", str(caught.value))
     assert 0 in set(Store(tmp_path).runs()["seed"])
 
 

@@ -76,9 +76,9 @@ def test_a_bucket_that_refuses_everything_is_told_in_one_line(gate: Gate, root: 
     store.append([run_row()])
     gate.refuses = 1.0
     for fault, attempt in (("opened", lambda: Store(root)), ("read", store.runs)):
-        with pytest.raises(StoreError, match=f"^--out .*: cannot be {fault}: .*$"):
+        with pytest.raises(StoreError, match=f"^--store .*: cannot be {fault}: .*$"):
             attempt()
-    with pytest.raises(StoreError, match=r"^--out .*: cannot store .*$"):
+    with pytest.raises(StoreError, match=r"^--store .*: cannot store .*$"):
         store.append([run_row(seed=1)])
 
 
@@ -139,7 +139,7 @@ def test_storage_that_never_answers_is_told_in_one_line(
     write_study(tmp_path)
     study = [] if verb == "verify" else ["small.yaml"]
     with black_hole(accepts) as port:
-        command = [*RGR, verb, *study, "--out", uri(port)]
+        command = [*RGR, verb, *study, "--store", uri(port)]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=150)
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
@@ -157,7 +157,7 @@ def test_a_driver_that_is_killed_again_and_again_loses_nothing(
     rows: dict[str, object] = {}
     while True:
         with subprocess.Popen(
-            [*RGR, "run", "small.yaml", "--cpus", "2", "--out", root],
+            [*RGR, "run", "small.yaml", "--cpus", "2", "--store", root],
             cwd=tmp_path,
             env=dict(os.environ),
             stdout=subprocess.DEVNULL,
@@ -181,7 +181,7 @@ def test_a_driver_that_is_killed_again_and_again_loses_nothing(
     for out in (root, str(finished / "results")):
         capsys.readouterr()
         assert (
-            call(["thresholds", str(tmp_path / "small.yaml"), "--out", out, "--format", "json"])
+            call(["thresholds", str(tmp_path / "small.yaml"), "--store", out, "--format", "json"])
             == 0
         )
         found.append(json.loads(capsys.readouterr().out))

@@ -223,7 +223,7 @@ def test_damaged_parts_are_set_aside_by_name_and_the_rest_is_an_export_again(
     assert set_damage_aside(store) == []
     with pytest.raises(StoreError) as caught:
         store.set_aside("runs/gone.parquet")
-    assert str(caught.value).startswith(f"--out {tmp_path}: cannot move runs/gone.parquet: ")
+    assert str(caught.value).startswith(f"--store {tmp_path}: cannot move runs/gone.parquet: ")
     assert not str(caught.value).endswith("None")
 
 
@@ -323,7 +323,7 @@ def test_a_reader_starts_over_if_the_parts_are_compacted_meanwhile(tmp_path: Pat
     with pytest.raises(StoreError) as caught:
         store.runs()
     changing = "its parts keep changing; is another study compacting it?"
-    assert str(caught.value) == f"--out {tmp_path}: {changing}"
+    assert str(caught.value) == f"--store {tmp_path}: {changing}"
 
 
 def test_two_that_compact_at_once_lose_and_double_nothing(tmp_path: Path) -> None:

@@ -241,7 +241,7 @@ def test_the_verb_tells_repairs_and_says_so_in_its_exit_status(
     before = tree(root)
 
     def rgr(*arguments: str) -> tuple[int, dict[str, Any], str]:
-        status = call(["verify", "--out", str(root), "--format", "json", *arguments])
+        status = call(["verify", "--store", str(root), "--format", "json", *arguments])
         out, err = capsys.readouterr()
         return status, json.loads(out), err
 
@@ -265,6 +265,6 @@ def test_the_verb_tells_repairs_and_says_so_in_its_exit_status(
 def test_a_store_that_is_not_there_is_bad_input(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert call(["verify", "--out", str(tmp_path / "nowhere")]) == 2
+    assert call(["verify", "--store", str(tmp_path / "nowhere")]) == 2
     assert "there is no store" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

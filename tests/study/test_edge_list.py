@@ -5,8 +5,9 @@ from __future__ import annotations
 import tracemalloc
 from pathlib import Path
 
+import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from rgr_dist.study import assets
@@ -26,6 +27,42 @@ def test_the_order_of_lines_does_not_matter(tmp_path: Path, edges: list[tuple[in
         digests.add(assets.add(read_edges(tmp_path / "a.csv")))
     assert len(digests) == 1
     assert assets.get(digests.pop()).tolist() == [list(edge) for edge in edges]
+
+
+@given(
+    st.sets(
+        st.tuples(*[st.text("abc é#-", min_size=1).map(str.strip).filter(bool)] * 2), min_size=1
+    ),
+    st.sampled_from([None, ("source", "target"), ("From", "To")]),
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_names_are_numbered_by_the_alphabet(
+    tmp_path: Path, edges: set[tuple[str, str]], header: tuple[str, str] | None
+) -> None:
+    assume(not any(source.startswith("#") for source, _ in edges))
+    table = pd.DataFrame(sorted(edges), columns=["a", "b"])
+    table.to_csv(tmp_path / "n.csv", index=False, header=header or False)
+    codes, _ = pd.factorize(table.to_numpy().ravel(), sort=True)
+    assert read_edges(tmp_path / "n.csv").tolist() == sorted(codes.reshape(-1, 2).tolist())
+
+
+def test_items_are_counted_where_m_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "n.csv").write_text("New York\tBoston\nBoston\tChicago\n")
+    graph = {"family": "edges", "file": "n.csv"}
+    keys = {"name": "x", "cells": [{"d_model": 16}], "graph": graph, "context": {"length": 2}}
+    study = parse_study(keys, home=tmp_path)
+    assert [(cell.m, cell.n_edges) for cell in study.cells] == [(3, 2)]
+    (tmp_path / "mine.yaml").write_text(study.to_yaml())
+    assert load_study(str(tmp_path / "mine.yaml")).cells == study.cells
+    with pytest.raises(StudyError, match="m: missing"):
+        parse_study({"name": "x", "cells": [{"d_model": 16}]})
+
+
+@pytest.mark.parametrize("text", ["a b\nc d e\n", "a,b\nc,\n", "a b\n1 2\nc d\n", "1 2\nc d\n"])
+def test_names_are_two_on_each_line_and_no_numbers_among_them(tmp_path: Path, text: str) -> None:
+    (tmp_path / "n.csv").write_text(text)
+    with pytest.raises(StudyError, match=r"line \d is '[^']*'; an edge list has two columns"):
+        read_edges(tmp_path / "n.csv")
 
 
 def study_of(home: Path, *files: str, m: int = 64) -> Study:

@@ -122,7 +122,7 @@ def test_bad_lines_are_refused(read: Read, text: str, said: str, tmp_path: Path)
 @pytest.mark.parametrize(
     ("read", "columns", "said", "wanted"),
     [
-        (read_edges, {"a": ["x"], "b": [1]}, "its columns are a (", "two columns of whole numbers"),
+        (read_edges, {"a": ["x"], "b": [1]}, "its columns are a (", "two columns"),
         (
             read_triples,
             {"key": [1], "query": [1], "value": [0.5]},

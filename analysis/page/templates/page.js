@@ -149,6 +149,19 @@
     plot.addEventListener("focusout", hide);
   }
 
+  // The command that draws a figure as a file
+  for (const figure of root.dataset.drawnBy ? all("figure[id]") : []) {
+    const name = figure.id.replace(/-figure$/, "");
+    const command = `${root.dataset.drawnBy} --figure ${name}`;
+    const code = make("code", { textContent: command });
+    const copy = button("Copy", `Copy the command that draws ${name} as PDF`, async () => {
+      getSelection().selectAllChildren(code); // to be copied by hand where the browser lets no page do it
+      await navigator.clipboard?.writeText(command);
+      copy.textContent = "Copied";
+    });
+    figure.append(make("div", { className: "buttons soft" }, "As PDF:", code, copy));
+  }
+
   // Zoom: the part of the width that is shown, the same in all panels, and that of each height
   for (const figure of all("figure[data-zoom]")) {
     const plots = all("svg.plot", figure).map((plot) => {

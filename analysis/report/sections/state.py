@@ -6,14 +6,20 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+import pandas as pd
+
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.section import Column, Section, Table
 from rgr_dist.analysis.rows import names_of
-from rgr_dist.analysis.wording import plural
+from rgr_dist.analysis.wording import plural, rough_time
 from rgr_dist.planning.brackets import MEANINGS, accuracy_sign, bracket_sign
-from rgr_dist.planning.forecast import Forecast, forecast
+from rgr_dist.planning.forecast import Forecast, forecast, work_done
 from rgr_dist.planning.listing import failures
 from rgr_dist.planning.portfolio import StoredSearch, shown_arms
+from rgr_dist.study.study import Study
+
+LATEST = 40
+"""Runs whose pace tells how long the rest will take."""
 
 
 def section(results: StudyResults, search: StoredSearch) -> Section:
@@ -41,10 +47,16 @@ def section(results: StudyResults, search: StoredSearch) -> Section:
     done = len(results.runs)
     about = "at least" if left.at_least else "about"
     rest = f"{about} {plural(left.runs, 'run')} left"
+    latest = results.runs.sort_values("finished_at").tail(LATEST)
+    if (pace := _pace(latest, study)) is not None:
+        rest += f", {rough_time(left.work / pace)} at the pace of the latest {len(latest)}"
     if portfolio.is_done:
         is_settled = all(portfolio.state(cell.cell_id).is_settled for cell in study.cells)
         rest = "nothing is left" if is_settled else "nothing is left but runs that failed"
     words = [f"{plural(done, 'run')} stored; {rest}.", *failures(results.runs)]
+    if done:
+        ended = latest["finished_at"].iloc[-1]
+        words.append(f"The last one ended at {ended:%Y-%m-%d %H:%M:%S} UTC.")
     table = Table(
         name="table-state",
         caption="Mean accuracy at the largest D_K so far, of so many seeds."
@@ -62,6 +74,14 @@ def section(results: StudyResults, search: StoredSearch) -> Section:
     )
     title = f"Study {study.name}"
     return Section(name="state", title=title, words=words, shown=(table,), template="state")
+
+
+def _pace(latest: pd.DataFrame, study: Study) -> float | None:
+    """Multiply-adds a second in which the latest runs were trained; None before two of them."""
+    ended = pd.to_datetime(latest["finished_at"], utc=True)
+    began = ended - pd.to_timedelta(latest["seconds"], unit="s")
+    seconds = (ended.max() - began.min()).total_seconds() if len(latest) > 1 else 0
+    return work_done(latest, study) / seconds if seconds else None
 
 
 def _sign_of(h: int, row: Mapping[str, Any]) -> str:

@@ -39,8 +39,7 @@ def test_a_page_is_as_approved(
     page, files = PAGES[name](tmp_path)
     shown = {"index.html": markup(page, STYLE, SCRIPT, DATA)}
     for file, content in files.items():
-        if not file.endswith(".svg"):  # drawn of what the page draws: tests/analysis/test_plot.py
-            shown[file] = markup(content.decode(), STYLE, SCRIPT)
+        shown[file] = markup(content.decode(), STYLE, SCRIPT)
     shown.pop("decisions.csv", None)  # of the search, whose tests are elsewhere
     if not request.config.getoption("regen_all"):
         assert {path.name for path in (APPROVED / name).iterdir()} == set(shown)
