@@ -42,17 +42,13 @@ def make_engine(name: str = "auto", device: str = "cpu", model: str = "max") -> 
 
     Args:
         device: ``cpu``, or a torch device such as ``cuda``, which only ``lanes`` can use.
-        model: what it is to train; a construction is made, whatever the name.
+        model: what it is to train.
 
     Raises:
         EngineError: no engine has that name, or it does not train the model.
     """
-    record = MODELS[model]
-    if record.task == "construction":
-        from rgr_dist.engines.constructions import ConstructionEngine
-
-        return ConstructionEngine()
     check_engine(name, [model])
+    record = MODELS[model]
     if name == "auto":
         on_gpu = device != "cpu" and "lanes" in record.engines
         name = "lanes" if on_gpu else record.engines[0]
@@ -61,6 +57,10 @@ def make_engine(name: str = "auto", device: str = "cpu", model: str = "max") -> 
         from rgr_dist.engines.fused.engine import FusedEngine
 
         return FusedEngine()
+    if name == "construction":
+        from rgr_dist.engines.constructions import ConstructionEngine
+
+        return ConstructionEngine()
     import torch
 
     torch.set_num_threads(1)

@@ -128,7 +128,10 @@ def _train(
 
     def config_of(probe: Probe) -> dict[str, Any]:
         cell, sizes = feed.cell_of(probe), study.search.sizes.config(probe.arm, probe.value)
-        return probe_config(probe, cell, sizes, smaller_limits(study, cell), engine, device)
+        own = (
+            "auto" if cell.record.task == "construction" else engine
+        )  # made beside what is trained
+        return probe_config(probe, cell, sizes, smaller_limits(study, cell), own, device)
 
     def lost(probe: Probe, cause: Cause) -> None:
         health.check()  # a Ray that died takes every worker with it: that is no failed run

@@ -67,6 +67,8 @@ def small_command(arguments: list[str]) -> list[str]:
             words.append(f"{word}.yaml")
         elif before == "--cell":
             words.append(next(names))
+        elif before == "init":
+            words.append("another")  # mine.yaml is there, as a page shows it
         elif before in FEWER:
             words.append(FEWER[before])
         elif before == "--set" and key in FEWER:
@@ -85,4 +87,5 @@ def small_script(text: str) -> str:
     text = re.sub(r'"m=\d+,d_model=\d+"', f'"{CELL_NAMES[0]}"', text).replace(
         "h=[1, 4]", "h=[1, 2]"
     )
+    text = re.sub(r"cell=\(\d+, \d+\)", f"cell=({CELL['m']}, {CELL['d_model']})", text)
     return re.sub(rf'"({"|".join(shipped_studies())})"', r'"\1.yaml"', text)

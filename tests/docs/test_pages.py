@@ -22,7 +22,7 @@ from tests.docs.pages import OTHERS, PAGES, README, ROOT, anchors, blocks, prose
 
 LANGUAGES = {"sh", "yaml", "python", "text"}
 """Of text, output alone."""
-PROGRAMS = {"rgr", "make", "pip", "ray", "python"}
+PROGRAMS = {"rgr", "make", "pip", "ray", "python", "."}
 
 
 @pytest.mark.parametrize("page", [*PAGES, *OTHERS], ids=lambda page: page.name)
