@@ -117,7 +117,7 @@ def _with_known(results: StudyResults, table: pd.DataFrame) -> pd.DataFrame:
     ended = table["status"].isin(["found", "censored"])
     table = table.assign(limited_by=stored.fillna("unknown").where(ended, None))
     if results.study.record.finds != "D_K":
-        return table
+        return table.reindex(columns=[*table, *KNOWN[:-1]])
     weights, draws = known_weights(results)
     heads, rows = results.study.search.heads, []
     for row in table.astype("object").to_dict("records"):

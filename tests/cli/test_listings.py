@@ -13,6 +13,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+import rgr_dist as rgr
 from rgr_dist.cli import call, listing
 from rgr_dist.cli.threshold_tables import certificate_text, reach, shown_row
 from rgr_dist.planning.listing import failures
@@ -60,6 +61,24 @@ def test_a_study_that_the_store_does_not_know_is_reported_alike(
     assert (
         said == f"rgr: {out} holds no run of {study}; rgr run {study} --store {out} trains them\n"
     )
+
+
+@pytest.mark.parametrize("study", ["gpt2-small", "facts", "softmax", "phases", "one-head"])
+def test_a_study_without_runs_has_empty_answers_whatever_it_finds(
+    study: str, tmp_path: Path, capsys: Shown
+) -> None:
+    store = tmp_path / "results"
+    Store(store).write_text("studies/other/study.yaml", "")
+    ask = [study, "--store", str(store), "--format", "json"]
+    for verb in ("thresholds", "fit", "runs", "status"):
+        assert call([verb, *ask]) == 0
+        told = json.loads(capsys.readouterr().out)
+        if verb == "thresholds":
+            assert {row["status"] for row in told["thresholds"]} <= {"open"}
+            assert not any(row.get("possible_D_K") for row in told["best"])
+    known = rgr.load(study, out=store)
+    assert set(known.thresholds()["status"]) == {"open"}
+    assert len(known.best()) == len(load_study(study).cells)
 
 
 def with_a_failed_run(finished: Path, folder: Path) -> Path:
