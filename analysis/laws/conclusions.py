@@ -17,7 +17,15 @@ from rgr_dist.analysis.wording import cell_name, plural, three_digits
 def sentences(fits: Fits) -> list[str]:
     """How D_K* grows, which laws are rejected or kept, and which cells no law counts."""
     said = [growth(fits), lack_of_fit(fits), which_law(fits.candidates), left_out(fits)]
-    return [line for line in said if line]
+    return [line for line in (*said, possible(fits)) if line]
+
+
+def possible(fits: Fits) -> str:
+    """How the smallest width grows that the store knows to pass, where any is below a threshold."""
+    law = by_name(fits.laws).get("D_K_possible_power")
+    if law is None or law.exponent is None:
+        return ""
+    return f"The {growth_of(law)}; each is of weights that pass, an upper bound."
 
 
 def headline(fits: Fits, best: pd.DataFrame) -> list[str]:

@@ -11,7 +11,7 @@ fits.published     are the paper's numbers compatible with ours?
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,10 +23,11 @@ from rgr_dist.analysis.laws.interval_likelihood import Array, fit, middles
 from rgr_dist.analysis.laws.points import log_ends, points, with_protocols
 from rgr_dist.analysis.laws.published import PublishedTest, line_test, proportional_test
 from rgr_dist.analysis.laws.resampling import Draws, draw_seeds
-from rgr_dist.analysis.laws.scaling_laws import Law, by_name, fit_laws
+from rgr_dist.analysis.laws.scaling_laws import Law, by_name, fit_laws, possible_laws
 from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.analysis.thresholds.comparable import laws_for
+from rgr_dist.analysis.thresholds.known_weights import best_with_known
 from rgr_dist.paper import LARGEST_DEGREE
 from rgr_dist.search.confidence_interval import CONFIDENCE
 from rgr_dist.study.study import Study
@@ -115,11 +116,12 @@ class Fits:
 
 @per_study
 def fits_of(results: StudyResults) -> Fits:
-    """Everything fitted to a study's thresholds.
+    """Everything fitted to a study's thresholds, and to the smaller widths its store knows of.
 
     Each problem counts at its largest step limit, and protocols are not taken together.
     """
-    return fits(best_of(results), results.searched, results.study)
+    own = fits(best_of(results), results.searched, results.study)
+    return replace(own, laws=[*own.laws, *possible_laws(own.cells, best_with_known(results))])
 
 
 def fits(best: pd.DataFrame, runs: pd.DataFrame, study: Study) -> Fits:

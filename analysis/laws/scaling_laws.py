@@ -65,9 +65,11 @@ class Law:
     Attributes:
         name: ``D_K``, ``D_K_wide`` (without the narrow cells) or ``h``; for denser graphs also
             ``D_K_sparse`` (degree 16 at most) and ``D_K_bits`` (on the graph's information); the
-            power laws ``D_K_power``, ``D_K_power_wide`` and ``h_power``. A study of several step
-            limits has ``D_K`` and ``D_K_power`` at each of them, ``D_K_power_20000_steps``; one of
-            several protocols has them of each other one, ``D_K_power_learning_rate=0.01``.
+            power laws ``D_K_power``, ``D_K_power_wide`` and ``h_power``, and where a store knows of
+            smaller widths ``D_K_possible_power`` and ``D_K_possible_power_wide``. A study of
+            several step limits has ``D_K`` and ``D_K_power`` at each of them,
+            ``D_K_power_20000_steps``; one of several protocols has them of each other one,
+            ``D_K_power_learning_rate=0.01``.
         estimator: how it was fitted, in words.
         response, predictor: the two axes, in the paper's notation.
         cells: which cells were fitted, in words.
@@ -201,6 +203,29 @@ def _power_laws(cells: pd.DataFrame, draws: Draws | None) -> list[Law]:
         power_law("D_K_power", D_K, "all cells", cells, "scale", ends, draws),
         power_law("D_K_power_wide", D_K, WIDE, cells[wide], "scale", ends, part),
         power_law("h_power", H, "all cells", with_heads, "compression", ("h_above", "h_below")),
+    ]
+
+
+def possible_laws(cells: pd.DataFrame, known: pd.DataFrame) -> list[Law]:
+    """The power laws of the smallest D_K that is known to pass: an upper bound in every cell.
+
+    A cell lies between that D_K and one with a step of d_k less, which is not known to pass.
+
+    Args:
+        cells: the table of ``points``.
+        known: the table of ``known_weights.best_with_known``.
+
+    Returns:
+        No law where no weights are known below a threshold.
+    """
+    found = cells.merge(known[["cell_id", "possible_D_K", "possible_h"]].dropna())
+    if not (found["possible_D_K"] < found["D_K_passes"]).any():
+        return []
+    found = found.assign(status="found", below=found["possible_D_K"] - found["possible_h"])
+    axes, ends = ("smallest known D_K", D_K[1]), ("below", "possible_D_K")
+    return [
+        power_law("D_K_possible_power", axes, "all cells", found, "scale", ends),
+        power_law("D_K_possible_power_wide", axes, WIDE, found[~found["narrow"]], "scale", ends),
     ]
 
 

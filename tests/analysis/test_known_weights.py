@@ -6,9 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from rgr_dist.analysis.laws.conclusions import sentences
+from rgr_dist.analysis.laws.fits import fits_of
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.theory.section import section
 from rgr_dist.analysis.thresholds.known_weights import best_with_known, thresholds_with_known
@@ -149,6 +152,29 @@ def test_the_best_of_a_cell_competes_with_every_head_count_of_the_store(store: S
     results = StudyResults(study, made.runs, made.thresholds, store=store)
     names = ("D_K", "h_star", "possible_D_K", "possible_h", "limited_by")
     assert told(best_with_known(results), *names) == [(18, 2, 15, 3, "optimisation")]
+
+
+def test_the_law_of_known_widths_is_theirs_and_stands_only_where_one_is_lower(
+    store: Store,
+) -> None:
+    sizes, known = [(64, 32), (128, 32), (256, 32), (512, 32)], [7, 16, 50, 101]
+    cells = [{"m": m, "d_model": d_model} for m, d_model in sizes]
+    study = study_of(cells=cells, search={"heads": [1]})
+    rows = [made_up.threshold_row(cell, 1, 120) for cell in study.cells]
+    made = made_up.results_of(study, [], rows)
+    results = StudyResults(study, made.runs, made.thresholds, store=store)
+    assert not [law for law in fits_of(results).laws if "possible" in law.name]
+    for (m, d_model), d_k in zip(sizes, known, strict=True):
+        keep(store, study_of(OURS, cells=[{"m": m, "d_model": d_model}]), 1, d_k, 1.0, 1.0, 1.0)
+    fits = fits_of(StudyResults(study, results.runs, results.thresholds, store=store))
+    law = next(law for law in fits.laws if law.name == "D_K_possible_power")
+    line = np.polyfit(
+        np.log([m * np.log2(m) / d for m, d in sizes]), np.log(np.add(known, -0.5)), 1
+    )
+    assert (law.n, law.exponent) == (4, pytest.approx(line[0], abs=0.01))
+    assert law.exponent_low is not None
+    assert law.exponent_low < law.exponent
+    assert "The smallest known D_K grows as (m′ log₂ m / d_model) to" in sentences(fits)[-1]
 
 
 def test_the_page_sets_three_widths_side_by_side(store: Store) -> None:

@@ -72,8 +72,15 @@ HELD_OUT = [
     (25, 9, [0.1, 0.9]),
     (31, 9, [0.0]),
     *(
-        pytest.param(m, 12, share, marks=pytest.mark.slow)
-        for m, share in ((28, [1.0]), (36, [0.1, 0.9]), (44, [0.0]))
+        pytest.param(m, d_model, share, marks=pytest.mark.slow)
+        for m, d_model, share in (
+            (28, 12, [1.0]),
+            (36, 12, [0.1, 0.9]),
+            (44, 12, [0.0]),
+            (71, 20, [1.0]),
+            (82, 20, [0.1, 0.9]),
+            (95, 20, [0.0]),
+        )
     ),
 ]
 """Sizes about the transition that no study and no page has, with the least and most share."""
