@@ -17,7 +17,11 @@ from tables.markdown import table
 
 FOLDER = Path(__file__).parent.parent / "results"
 
-VERBS = {"exponent": ("fit",), "every-head": ("thresholds",)}
+VERBS = {
+    "exponent": ("fit",),
+    "every-head": ("thresholds",),
+    "constructions": ("thresholds",),
+}
 """``STUDY.VERB.json`` is what ``rgr VERB STUDY`` printed; of other studies both are kept."""
 
 Record = dict[str, Any]
@@ -71,6 +75,19 @@ def best(study: str) -> str:
     header = ["m", "d_model", "D_K* [low–high]", "by ten seeds alone", "h* [low–high]", "d_k"]
     known = ["weights are known that pass from", "limited by"]
     return table([*header, "the paper, implied by its Table 1", *known], rows)
+
+
+def constructed() -> str:
+    """Constructed widths beside trained and trivial ones."""
+    found, rows = printed("base-grid", "thresholds")["best"], []
+    trained = {(row["m"], row["d_model"]): row for row in found}
+    for row in printed("constructions", "thresholds")["best"]:
+        m, d_model, D_K = row["m"], row["d_model"], row["D_K"]
+        own = trained[m, d_model]
+        widths = [f"{D_K} ({row['h_star']})", f"{own['D_K']} ({own['h_star']})"]
+        rows.append([m, d_model, *widths, f"{D_K / own['D_K']:.2f}", m])
+    header = ["m", "d_model", "constructed D_K (h)", "trained D_K* (h*)", "constructed/trained"]
+    return table([*header, "trivial"], rows)
 
 
 def _law(study: str, name: str) -> Record:
@@ -163,6 +180,7 @@ PIECES: dict[str, Callable[[], str]] = {
     "base-grid best": partial(best, "base-grid"),
     "base-grid power": partial(power, "base-grid"),
     "base-grid misfit": partial(misfit, "base-grid"),
+    "constructions widths": constructed,
     "exponent powers": partial(powers, "exponent"),
     "every-head best": partial(every_head, "every-head"),
     "every-head lower": partial(lower, "every-head"),

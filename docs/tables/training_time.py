@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
 from itertools import groupby
 from pathlib import Path
@@ -198,8 +198,46 @@ def _law(limit: int, wide: bool) -> Law:
 
 def power(wide: bool, limit: int = -1) -> str:
     """``1.16 [0.97 to 1.34]``: the power of m log₂ m / d_model by which D_K* grows at the end."""
-    law = _law(limit, wide)
+    return _power(_law(limit, wide))
+
+
+def _power(law: Law) -> str:
     return f"{law.exponent:.2f} [{law.exponent_low:.2f} to {law.exponent_high:.2f}]"
+
+
+def _of_widths(widths: Mapping[tuple[int, int], tuple[int, int]], wide: bool) -> str:
+    """The power of D_K and heads by cell; a step of d_k below each is not known to pass."""
+    ends = ("D_K_fails", "D_K_passes")
+    cells = pd.DataFrame(
+        {"status": "found", "scale": capacity_scale(*cell), ends[0]: D_K - h, ends[1]: D_K}
+        for cell, (D_K, h) in widths.items()
+        if not (wide and is_narrow(*cell))
+    )
+    return _power(power_law("", ("", ""), "", cells, "scale", ends))
+
+
+def _made() -> dict[tuple[int, int], tuple[int, int]]:
+    rows = printed("constructions", "thresholds")["best"]
+    return {(row["m"], row["d_model"]): (row["D_K"], row["h_star"]) for row in rows}
+
+
+def constructed_power() -> str:
+    """The power by which the widths of the construction grow, over all cells."""
+    return _of_widths(_made(), wide=False)
+
+
+def known_power(wide: bool) -> str:
+    """The power of the smallest D_K that any kept result passes at.
+
+    Of ``constructions``, of ``budget`` at its largest limit, and of ``base-grid`` with what the
+    store knew beside it.
+    """
+    widths = _made()
+    for first, last in _ends():
+        cell = last["m"], last["d_model"]
+        known = (first["possible_D_K"], first["possible_h"])
+        widths[cell] = min(widths[cell], (last["D_K"], last["h_star"]), known)
+    return _of_widths(widths, wide)
 
 
 def misfits() -> str:
@@ -207,7 +245,10 @@ def misfits() -> str:
     tests = [lack_of_fit(_at(-1, wide))[0] for wide in (True, False)]
     ours, every = (unexplained(test.scatter, test.p_value) for test in tests)
     noise = 100 * max(test.noise for test in tests)
-    return f"{ours} and {every}, of which seeds and the resolution of $d_k$ explain {noise:.0f} %"
+    return (
+        f"{ours} and {every}, of which seeds and the resolution of $d_k$ explain {noise:.0f} %, "
+        "where App. A.2's interval is read as 1.96 standard deviations to both sides"
+    )
 
 
 def powers() -> str:
@@ -235,6 +276,9 @@ PIECES: dict[str, Callable[[], str]] = {
     "budget power": partial(power, wide=False),
     "budget power-wide": partial(power, wide=True),
     "budget misfits": misfits,
+    "constructions power": constructed_power,
+    "known power": partial(known_power, wide=False),
+    "known power-wide": partial(known_power, wide=True),
     "budget powers": powers,
     "budget runs": partial(number, "runs"),
     "budget rows": partial(number, "rows"),
