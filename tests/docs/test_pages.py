@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 import write
 from rgr_dist import cli
@@ -136,6 +136,59 @@ def test_the_readme_counts_the_phases_of_one_head() -> None:
     assert f"; at {len(proved)}, from {min(row['load'] for row in proved):.2f} on," in text
     assert ", ".join(f"({row['m']}, {row['d_model']})" for row in hard) in text
     assert not [row for row in passes if row in proved]
+
+
+def exponent(widths: dict[tuple[int, int], tuple[int, int]]) -> float:
+    """Of the power law of D_K and heads by cell: the interval likelihood, by Nelder and Mead."""
+    x = np.log([m * np.log2(m) / d_model for m, d_model in widths])
+    D_K, h = np.array([*widths.values()]).T
+
+    def unlikely(law: np.ndarray) -> float:
+        ends = [(np.log(width) - law[0] - law[1] * x) / np.exp(law[2]) for width in (D_K, D_K - h)]
+        return -float(np.log(stats.norm.cdf(ends[0]) - stats.norm.cdf(ends[1])).sum())
+
+    line = np.polyfit(x, np.log(D_K), 1)
+    found = optimize.minimize(unlikely, [line[1], line[0], -1.5], method="Nelder-Mead")
+    return float(found.x[1])
+
+
+def test_the_powers_and_falls_of_the_readme_follow_from_stored_thresholds() -> None:
+    text = README.read_text("utf-8")
+    base = {(row["m"], row["d_model"]): row for row in best_of("base-grid")}
+    made = {(row["m"], row["d_model"]): row for row in best_of("constructions")}
+    gains = stored("budget.training-time")["gains"]
+    last = {(row["m"], row["d_model"]): row for row in gains if row["max_steps"] == 640_000}
+    lower = [
+        cell
+        for cell, row in last.items()
+        if row["D_K"] < base[cell]["D_K_first"] and cell != (512, 16)
+    ]
+    assert len(lower) == 11
+    assert "At 640,000 steps eleven of the twelve are lower" in text
+    apart = [last[cell]["D_K_high"] < base[cell]["D_K_low"] for cell in last]
+    assert f"=budget apart -->{('eight', 'nine', 'ten')[sum(apart) - 8]}<" in text
+    known = {
+        cell: min(
+            (row["D_K"], row["h_star"])
+            if row is not base[cell]
+            else (row["possible_D_K"], row["possible_h"])
+            for row in (base[cell], last[cell], made[cell])
+        )
+        for cell in last
+    }
+    trained, longer = (
+        {cell: (row["D_K"], row["h_star"]) for cell, row in rows.items()} for rows in (base, last)
+    )
+    for name, widths in (("base-grid", trained), ("budget", longer), ("known", known)):
+        wide = {cell: own for cell, own in widths.items() if cell[1] > 16 or cell[0] <= 64}
+        if name != "base-grid":
+            assert f"={name} power-wide -->{exponent(wide):.2f} [" in text
+        assert f"={name} power -->{exponent(widths):.2f} " in text
+
+
+def best_of(study: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = stored(f"{study}.thresholds")["printed"]["best"]
+    return found
 
 
 def test_the_readme_tells_how_far_cells_lie_from_their_power_law() -> None:
