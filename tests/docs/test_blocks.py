@@ -23,7 +23,7 @@ from safetensors.numpy import save_file
 from rgr_dist.cli import call
 from rgr_dist.study.document import shipped_studies
 from rgr_dist.study.from_yaml import load_study
-from tests.docs.pages import PAGES, README, ROOT, Block, blocks
+from tests.docs.pages import PAGES, README, ROOT, Block, blocks, printed
 from tests.docs.small import small_command, small_script, write_small
 
 HOW_TO = ROOT / "docs/how-to.md"
@@ -141,7 +141,7 @@ def test_the_script_of_a_page_runs_and_prints_what_it_shows(page: Path, tmp_path
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    told = "".join(block.text for block in blocks("text", page))
+    told = printed(page)
     assert not told or shape(told) == shape(done.stdout)
     for name in re.findall(r"save(?:fig)?\(\"(.+?)\"\)", text):
         assert (tmp_path / name).stat().st_size > 1_000
