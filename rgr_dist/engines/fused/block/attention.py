@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 import numba
-import numpy as np
 
 from rgr_dist.engines.fused.simd import (
     ROWS,

@@ -35,9 +35,10 @@ class BlockLane:
         h, d, n, V, D = run.h, cell.d_model, cell.context.length + 2, cell.m + 1, run.D_K
         E, f = padded(d, WIDTH), D_FF
         self.sizes = sizes = Sizes(h, run.d_k, d // h, d, E, n, f, V)
-        rows = Parts(W_V=d, W_O=d, W_1=f, b_1=0, W_2=f, b_2=0, W_Q=D, W_K=D)
-        lengths = rows._replace(b_1=padded(f, WIDTH), b_2=E)
-        ends = np.cumsum([length * E if r else length for r, length in zip(rows, lengths)]).tolist()
+        rows = {"W_V": d, "W_O": d, "W_1": f, "W_2": f, "W_Q": D, "W_K": D}
+        lengths = {name: count * E for name, count in rows.items()}
+        lengths |= {"b_1": padded(f, WIDTH), "b_2": E}
+        ends = np.cumsum([lengths[name] for name in Parts._fields]).tolist()
         theta, first, second, gradient = (zeros(ends[-1]) for _ in range(4))
         parts, d_parts = (Parts(*np.split(one, ends[:-1])) for one in (theta, gradient))
         table = zeros(V, E)

@@ -8,7 +8,8 @@ s = (W_K q) . Z and mixed = p Z, of which W_V makes the head's output.
 A batch is taken sixteen examples at a time, so that all of their activations stay in cache. These
 are [features, 16]: a row is a register, norms, softmax and attention are sums of registers, and no
 width has to be a multiple of anything. Matrices are flat. In names: h heads, k = d_k, D = h k,
-v = d / h, d = d_model, n positions, f = d_ff, V = m + 1 answers; E is d, padded to a multiple of 16.
+v = d / h, d = d_model, n positions, f = d_ff, V = m + 1 answers; E is d, padded to a multiple of
+16.
 
     W_Q, W_K [D, E], W_V [d, E], W_1 [f, E]   transposed: a row for each output
     W_O [d, E], W_2 [f, E]                    a row for each input
