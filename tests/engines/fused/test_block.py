@@ -1,4 +1,4 @@
-"""Compiled training of the transformer block: against the reference and the model's forward pass."""
+"""Compiled training of the transformer block, against the reference and the plain forward pass."""
 
 from __future__ import annotations
 
