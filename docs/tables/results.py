@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rgr_dist.analysis.wording import with_range
 from rgr_dist.paper import IMPLIED
@@ -21,6 +21,7 @@ VERBS = {
     "exponent": ("fit",),
     "every-head": ("thresholds",),
     "constructions": ("thresholds",),
+    "from-constructed": ("thresholds",),
 }
 """``STUDY.VERB.json`` is what ``rgr VERB STUDY`` printed; of other studies both are kept."""
 
@@ -54,11 +55,79 @@ def read(store: str, study: str) -> None:
         path.write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
 
 
+class Known(NamedTuple):
+    """The smallest D_K of a cell of ``base-grid`` that any kept result passes at."""
+
+    D_K: int
+    is_other: bool
+    """Not of a longer run of the same protocol, which comes first of equal ones."""
+    source: str
+    h: int
+
+    @property
+    def limited_by(self) -> str:
+        """What limits a threshold that is larger."""
+        return "optimisation" if self.is_other else "budget"
+
+
+@cache
+def known() -> dict[tuple[int, int], Known]:
+    """By cell, of what its store knew, of ``budget`` and of constructed weights, trained or not."""
+    found: dict[tuple[int, int], list[Known]] = {}
+
+    def note(row: Record, one: Known) -> None:
+        found.setdefault((row["m"], row["d_model"]), []).append(one)
+
+    for row in printed("base-grid", "thresholds")["best"]:
+        of, is_other = row["possible_source"], row["limited_by"] != "budget"
+        note(row, Known(row["possible_D_K"], is_other, of, row["possible_h"]))
+    for row in _longer():
+        if row["D_K"] is not None:
+            of = f"training at {row['max_steps']:,} steps"
+            note(row, Known(row["D_K"], False, of, row["h_star"]))
+    for study, of in MADE.items():
+        for row in printed(study, "thresholds")["best"]:
+            if row["D_K"] is not None:
+                note(row, Known(row["D_K"], True, of, row["h_star"]))
+    return {cell: min(widths) for cell, widths in found.items()}
+
+
+def _longer() -> list[Record]:
+    """What ``budget`` found of every cell at every step limit."""
+    text = (FOLDER / "budget.training-time.json").read_text("utf-8")
+    result: list[Record] = json.loads(text)["gains"]
+    return result
+
+
+MADE = {"constructions": "construction", "from-constructed": "constructed start"}
+"""Studies of constructed weights, and what their weights are called."""
+
+
+def from_constructed() -> str:
+    """D_K* where training begins from constructed weights, beside what else is known."""
+    last = {(row["m"], row["d_model"]): row for row in _longer() if row["max_steps"] == 640_000}
+    made, trained = (
+        {(row["m"], row["d_model"]): row for row in printed(study, "thresholds")["best"]}
+        for study in ("constructions", "base-grid")
+    )
+    rows = []
+    for row in printed("from-constructed", "thresholds")["best"]:
+        cell = row["m"], row["d_model"]
+        widths = [(one[cell]["D_K"], one[cell]["h_star"]) for one in (last, made)]
+        short = trained[cell]["D_K_first"]
+        told = [f"{D_K} ({h})" for D_K, h in [*widths, (row["D_K"], row["h_star"])]]
+        rows.append([f"{cell}", short, *told])
+    header = ["random weights, 20,000 steps", "640,000 steps (h)", "`ours`, exact at 30 draws (h)"]
+    return table(["cell", *header, "from `ours`, 20,000 steps (h)"], rows)
+
+
 def best(study: str) -> str:
-    """The best head count of each cell, beside what the paper implies and the store knows."""
+    """The best head count of each cell, beside what the paper implies and what is known."""
     rows = []
     for row in sorted(printed(study, "thresholds")["best"], key=lambda r: (r["m"], r["d_model"])):
         D_K, h = IMPLIED[row["m"], row["d_model"]]
+        least = known()[row["m"], row["d_model"]]
+        is_lower = row["D_K"] > least.D_K
         rows.append(
             [
                 row["m"],
@@ -68,13 +137,13 @@ def best(study: str) -> str:
                 f"{row['h_star']} [{row['h_low']}–{row['h_high']}]",
                 row["d_k"],
                 f"{D_K} (h = {h})",
-                f"{row['possible_D_K']} ({row['possible_source']})",
-                row["limited_by"],
+                f"{least.D_K} ({least.source})" if is_lower else f"{row['D_K']} (its own)",
+                least.limited_by if is_lower else row["limited_by"],
             ]
         )
     header = ["m", "d_model", "D_K* [low–high]", "by ten seeds alone", "h* [low–high]", "d_k"]
-    known = ["weights are known that pass from", "limited by"]
-    return table([*header, "the paper, implied by its Table 1", *known], rows)
+    more = ["the paper, implied by its Table 1", "weights are known that pass from", "limited by"]
+    return table([*header, *more], rows)
 
 
 def constructed() -> str:
@@ -181,6 +250,7 @@ PIECES: dict[str, Callable[[], str]] = {
     "base-grid power": partial(power, "base-grid"),
     "base-grid misfit": partial(misfit, "base-grid"),
     "constructions widths": constructed,
+    "from-constructed widths": from_constructed,
     "exponent powers": partial(powers, "exponent"),
     "every-head best": partial(every_head, "every-head"),
     "every-head lower": partial(lower, "every-head"),

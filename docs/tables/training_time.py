@@ -17,7 +17,7 @@ from rgr_dist.analysis.laws.scaling_laws import Law, power_law
 from rgr_dist.analysis.wording import MISSING, with_range
 from rgr_dist.paper import capacity_scale, is_narrow
 from tables.markdown import table
-from tables.results import printed, unexplained
+from tables.results import known, printed, unexplained
 
 STUDY = "budget"
 PATH = Path(__file__).parent.parent / "results" / f"{STUDY}.training-time.json"
@@ -229,15 +229,9 @@ def constructed_power() -> str:
 def known_power(wide: bool) -> str:
     """The power of the smallest D_K that any kept result passes at.
 
-    Of ``constructions``, of ``budget`` at its largest limit, and of ``base-grid`` with what the
-    store knew beside it.
+    That is ``results.known``.
     """
-    widths = _made()
-    for first, last in _ends():
-        cell = last["m"], last["d_model"]
-        known = (first["possible_D_K"], first["possible_h"])
-        widths[cell] = min(widths[cell], (last["D_K"], last["h_star"]), known)
-    return _of_widths(widths, wide)
+    return _of_widths({cell: (one.D_K, one.h) for cell, one in known().items()}, wide)
 
 
 def misfits() -> str:

@@ -155,7 +155,7 @@ def exponent(widths: dict[tuple[int, int], tuple[int, int]]) -> float:
 def test_the_powers_and_falls_of_the_readme_follow_from_stored_thresholds() -> None:
     text = README.read_text("utf-8")
     base = {(row["m"], row["d_model"]): row for row in best_of("base-grid")}
-    made = {(row["m"], row["d_model"]): row for row in best_of("constructions")}
+    made = [*best_of("constructions"), *best_of("from-constructed")]
     gains = stored("budget.training-time")["gains"]
     last = {(row["m"], row["d_model"]): row for row in gains if row["max_steps"] == 640_000}
     lower = [
@@ -167,15 +167,11 @@ def test_the_powers_and_falls_of_the_readme_follow_from_stored_thresholds() -> N
     assert "At 640,000 steps eleven of the twelve are lower" in text
     apart = [last[cell]["D_K_high"] < base[cell]["D_K_low"] for cell in last]
     assert f"=budget apart -->{('eight', 'nine', 'ten')[sum(apart) - 8]}<" in text
-    known = {
-        cell: min(
-            (row["D_K"], row["h_star"])
-            if row is not base[cell]
-            else (row["possible_D_K"], row["possible_h"])
-            for row in (base[cell], last[cell], made[cell])
-        )
-        for cell in last
-    }
+    widths = [*made, *(row for row in gains if row["D_K"])]
+    every = [(row["m"], row["d_model"], row["D_K"], row["h_star"]) for row in widths]
+    told = [(row["possible_D_K"], row["possible_h"]) for row in base.values()]
+    every += [(*cell, *own) for cell, own in zip(base, told, strict=True)]
+    known = {cell: min((D_K, h) for m, d, D_K, h in every if (m, d) == cell) for cell in base}
     trained, longer = (
         {cell: (row["D_K"], row["h_star"]) for cell, row in rows.items()} for rows in (base, last)
     )
