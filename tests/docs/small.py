@@ -70,7 +70,7 @@ def small_command(arguments: list[str]) -> list[str]:
             words.append(f"{word}.yaml")
         elif before == "--cell":
             words.append(next(names))
-        elif before == "init":
+        elif before in ("init", "new-model"):
             words.append("another")  # mine.yaml is there, as a page shows it
         elif before in FEWER:
             words.append(FEWER[before])
