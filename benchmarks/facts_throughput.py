@@ -67,7 +67,7 @@ class FusedLanes:
 
 def make_jax(runs: Sequence[Run], factored: bool) -> Program:
     """The JAX peer."""
-    from jax_facts_peer import JaxFacts
+    from peers.jax_facts import JaxFacts
 
     return JaxFacts(runs, BLOCK, factored)
 

@@ -1,15 +1,15 @@
 """Training steps per second of every engine, alternating in one run on the same cores.
 
-    python benchmarks/throughput.py [--format table|json|csv] [--threads 2]
+    python benchmarks/throughput.py [--models max …] [--format table|json|csv] [--threads 2]
 
-A step is one context of one lane. Rates are medians over rounds, in each of which every
-engine trains for a moment; a ratio is the median of the rounds' ratios, so that a load that
-comes and goes falls on both sides of it. With several threads ``fused`` has a lane for each:
-on one thread they take turns, on all they run side by side. ``vs_one_thread`` is the median ratio
-of their paces in short rounds by turns, between which the machine gave every core (see cores.py);
-missing if there were too few in a minute. ``vs_one_thread_always`` is that over all such rounds,
-whatever the machine gave. A thread's pace is its steps over its own time: as in a study, none waits
-for another to end.
+A step is one context of one lane; of the transformer, one batch of 128 queries. Rates are medians
+over rounds, in each of which every engine trains for a moment; a ratio is the median of the rounds'
+ratios, so that a load that comes and goes falls on both sides of it. With several threads ``fused``
+has a lane for each: on one thread they take turns, on all they run side by side. ``vs_one_thread``
+is the median ratio of their paces in short rounds by turns, between which the machine gave every
+core (see cores.py); missing if there were too few in a minute. ``vs_one_thread_always`` is that of
+all such rounds, whatever the machine gave. A thread's pace is its steps over its own time: as in a
+study, none waits for another to end.
 """
 
 from __future__ import annotations
@@ -32,18 +32,33 @@ from rich.console import Console
 from cores import Cores, pin
 from rgr_dist.cli.listing import Format, print_listing
 from rgr_dist.cli.options import How
+from rgr_dist.problem.matching_task import D_FF
 from rgr_dist.study.cell import Cell, Run
 
-SHAPES = [
-    # m, d_model, h, D_K
-    (256, 32, 8, 64),
-    (64, 16, 4, 20),
-    (512, 16, 64, 448),
-    (1024, 128, 8, 96),
-    (4096, 512, 8, 112),
+Shape = tuple[int, int, int, int, int]
+"""m, d_model, h, D_K and the context's length."""
+LAYER = [
+    (256, 32, 8, 64, 16),
+    (64, 16, 4, 20, 16),
+    (512, 16, 64, 448, 16),
+    (1024, 128, 8, 96, 16),
+    (4096, 512, 8, 112, 16),
 ]
+SHAPES: dict[str, list[Shape]] = {
+    "max": LAYER,
+    "softmax": LAYER[:4],
+    "value": LAYER[:4],
+    "transformer": [(256, 64, 1, 64, 8), (256, 64, 8, 64, 8), (1024, 256, 8, 256, 16)],
+}
+"""Of the transformer, the cell of ``gpt2-small`` with one head and with eight, and a larger one."""
 BLOCK = 50
 """Steps are counted in blocks: what compiled programs take in one call."""
+BATCHES = 10
+"""The same of the transformer, whose step is a batch."""
+BATCH_SIZE = 128
+"""Queries in one."""
+LANES = {"transformer": 5}
+"""Lanes of the torch engines and of the peers; 40 for a layer alone, ``lanes`` with 10 too."""
 
 TURNS, TURN = 21, 0.05
 """Short rounds in which one thread and all take turns, and seconds of each."""
@@ -63,9 +78,10 @@ class ReferenceLoop:
     """The reference engine's steps, without its checks."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
-        from rgr_dist.engines.reference.edges import EdgeTrainer
+        from rgr_dist.engines.reference.engine import TRAINERS
 
-        self.trainer, self.steps = EdgeTrainer(runs[0], torch.float32), 0
+        trainer = TRAINERS[runs[0].cell.record.task]
+        self.trainer, self.steps = trainer(runs[0], torch.float32), 0
 
     def advance(self, steps: int) -> None:
         for index in range(self.steps, self.steps + steps):
@@ -76,10 +92,10 @@ class ReferenceLoop:
 class FusedLanes:
     """Lanes of the fused engine, on as many threads or one after another."""
 
-    def __init__(self, runs: Sequence[Run], side_by_side: bool) -> None:
-        from rgr_dist.engines.fused.lane import Lane
+    def __init__(self, runs: Sequence[Run], side_by_side: bool = False) -> None:
+        from rgr_dist.engines.fused.engine import LANES
 
-        self.lanes = [Lane(run) for run in runs]
+        self.lanes = [LANES[run.cell.record.task](run) for run in runs]
         self.shares = [[lane] for lane in self.lanes] if side_by_side else [self.lanes]
         self.threads = ThreadPoolExecutor(len(self.shares))
 
@@ -102,21 +118,34 @@ class FusedLanes:
 
 def make_lanes(runs: Sequence[Run]) -> Program:
     """The torch engine, as it runs on this processor."""
+    cpu = torch.device("cpu")
+    if runs[0].cell.record.task == "matching":
+        from rgr_dist.engines.lanes.transformer_state import BlockLanes
+
+        return BlockLanes(runs, cpu, torch.float32, mixed=False)
     from rgr_dist.engines.lanes.state import Lanes
 
-    return Lanes(runs, torch.device("cpu"), torch.float32)
+    return Lanes(runs, cpu, torch.float32)
 
 
 def make_jax(runs: Sequence[Run]) -> Program:
     """The JAX peer."""
-    from jax_peer import JaxLanes
+    if runs[0].cell.record.task == "matching":
+        from peers.jax_block import JaxBlocks
+
+        return JaxBlocks(runs, BATCHES)
+    from peers.jax_edges import JaxLanes
 
     return JaxLanes(runs, BLOCK)
 
 
 def make_compiled(runs: Sequence[Run]) -> Program:
     """The torch.compile peer."""
-    from compiled_peer import CompiledLanes
+    if runs[0].cell.record.task == "matching":
+        from peers.compiled_block import CompiledBlocks
+
+        return CompiledBlocks(runs)
+    from peers.compiled_edges import CompiledLanes
 
     return CompiledLanes(runs)
 
@@ -132,6 +161,7 @@ class Contestant:
     lanes: int
     threads: int
     make: Callable[[Sequence[Run]], Program]
+    block: int = BLOCK
     program: Program | None = None
     steps: int = BLOCK
     rates: list[float] = field(default_factory=list)
@@ -144,9 +174,9 @@ class Contestant:
         """
         pin(self.threads)
         self.program = self.make([run_of(seed) for seed in range(self.lanes)])
-        self.program.advance(BLOCK)
-        block = min(self._timed(BLOCK) for _ in range(2))
-        self.steps = BLOCK * max(1, round(seconds / block))
+        self.program.advance(self.block)
+        block = min(self._timed(self.block) for _ in range(2))
+        self.steps = self.block * max(1, round(seconds / block))
 
     def rate(self) -> float:
         """Steps per second in one round."""
@@ -160,36 +190,49 @@ class Contestant:
         return time.perf_counter() - started
 
 
-def contestants(threads: int) -> tuple[list[Contestant], list[str]]:
+def contestants(model: str, threads: int) -> tuple[list[Contestant], list[str]]:
     """Who takes part, and a word on who does not."""
+    block = BATCHES if model == "transformer" else BLOCK
+    beside = LANES.get(model, 40)
     fused = [
         # The same lanes on one thread and on many, so that only the threads differ.
-        Contestant("fused", threads, n, partial(FusedLanes, side_by_side=n > 1))
+        Contestant("fused", threads, n, partial(FusedLanes, side_by_side=n > 1), block)
         for n in sorted({1, threads})
     ]
-    present = [Contestant("reference", 1, 1, ReferenceLoop), *fused]
-    present += [Contestant("lanes", n, 1, make_lanes) for n in (10, 40)]
+    present = [Contestant("reference", 1, 1, ReferenceLoop, block), *fused]
+    present += [
+        Contestant("lanes", n, 1, make_lanes, block) for n in sorted({min(10, beside), beside})
+    ]
     absent = []
     if shutil.which(os.environ.get("CXX", "g++")):
-        present.append(Contestant("compiled", 40, 1, PEERS["compiled"]))
+        present.append(Contestant("compiled", beside, 1, make_compiled, block))
     else:
         absent.append("compiled: skipped, torch.compile finds no C++ compiler; set CXX")
     if importlib.util.find_spec("jax"):
-        present.append(Contestant("jax", 40, 1, PEERS["jax"]))
+        present.append(Contestant("jax", beside, 1, make_jax, block))
     else:
         absent.append("jax: skipped, not installed; pip install 'rgr-dist[jax]'")
     return present, absent
 
 
-def flops_per_step(m: int, d_model: int, h: int, D_K: int, length: int = 16) -> int:
-    """Floating-point operations that a step needs, a multiply-add as two.
+def flops_per_step(model: str, m: int, d_model: int, h: int, D_K: int, length: int) -> int:
+    """Floating-point operations that a step needs, a multiply-add as two, an exponential as one.
 
-    Projection and weight gradient, scores of all heads, gradient through the largest head
-    alone, and some 12 operations of AdamW on each weight.
+    Of a layer: projection and weight gradient, scores of all heads, gradient through the largest
+    head alone or through every softmax, messages mixed and their gradient. Of the transformer: see
+    ``engines.fused.block.step``, with no key or value of a position that nobody asks. And some 12
+    operations of AdamW on each weight.
     """
+    if model == "transformer":
+        n, weights = length + 2, 2 * d_model * (D_K + d_model + D_FF)
+        forward = weights + 2 * h * n * d_model + d_model * (m + 1)
+        backward = 2 * weights - d_model * D_K + 2 * h * n * d_model + d_model * (m + 1)
+        return 2 * BATCH_SIZE * (forward + backward) + 12 * weights
     columns, pairs = 2 * D_K, length * length
-    gradient = 2 * 2 * pairs * (D_K // h)
-    return 2 * 2 * length * d_model * columns + 2 * pairs * D_K + gradient + 12 * d_model * columns
+    through = D_K if model == "softmax" else D_K // h
+    products = 2 * length * d_model * columns + pairs * D_K + 2 * pairs * through
+    products += 2 * pairs * d_model if model == "value" else 0
+    return 2 * products + 12 * d_model * columns + (pairs * h if model == "softmax" else 0)
 
 
 def peak_flops_per_second() -> float:
@@ -205,12 +248,13 @@ def peak_flops_per_second() -> float:
 
 
 def measure_shape(
-    shape: tuple[int, int, int, int], threads: int, rounds: int, seconds: float
+    model: str, shape: Shape, threads: int, rounds: int, seconds: float
 ) -> list[dict[str, Any]]:
     """One row for each engine at a shape."""
-    entrants, _ = contestants(threads)
-    m, d_model, h, D_K = shape
-    cell = Cell(m=m, d_model=d_model)
+    entrants, _ = contestants(model, threads)
+    m, d_model, h, D_K, length = shape
+    training = {"batch_size": BATCH_SIZE, "weight_decay": 0.01} if model == "transformer" else {}
+    cell = Cell(model=model, m=m, d_model=d_model, context={"length": length}, training=training)
     for entrant in entrants:
         entrant.prepare(lambda seed: Run(cell=cell, h=h, d_k=D_K // h, seed=seed), seconds)
     peaks = []
@@ -221,14 +265,15 @@ def measure_shape(
     reference = entrants[0].rates
     one = next(entrant for entrant in entrants if entrant.engine == "fused")
     jax = next((entrant.rates for entrant in entrants if entrant.engine == "jax"), None)
-    flops = flops_per_step(*shape)
+    flops = flops_per_step(model, *shape)
     rows = []
     for entrant in entrants:
         rate = statistics.median(entrant.rates)
         rows.append(
             {
                 "engine": entrant.engine,
-                **dict(zip(("m", "d_model", "h", "D_K"), shape, strict=True)),
+                "model": model,
+                **dict(zip(("m", "d_model", "h", "D_K", "length"), shape, strict=True)),
                 "lanes": entrant.lanes,
                 "threads": entrant.threads,
                 "steps_per_second": round(rate),
@@ -257,7 +302,7 @@ def by_turns(many: Contestant, one: Contestant) -> dict[str, float | None]:
         for entrant in (one, many):
             assert isinstance(entrant.program, FusedLanes)
             pin(entrant.threads)
-            paces.append(entrant.program.pace(TURN, max(BLOCK, entrant.steps // 50)))
+            paces.append(entrant.program.pace(TURN, max(entrant.block, entrant.steps // 50)))
             whole &= cores.are_whole()
         ratios[whole].append(paces[1] / paces[0])
     kept = round(statistics.median(ratios[True]), 2) if len(ratios[True]) == TURNS else None
@@ -280,17 +325,23 @@ def main(
     threads: Annotated[int, typer.Option(min=1, help="also run fused on so many threads")] = 1,
     rounds: Annotated[int, typer.Option(min=1, help="rounds of each engine")] = 7,
     seconds: Annotated[float, typer.Option(min=0, help="time of an engine in a round")] = 0.3,
-    shapes: Annotated[int, typer.Option(min=1, max=len(SHAPES), help="how many shapes")] = 5,
+    shapes: Annotated[int, typer.Option(min=1, max=5, help="how many shapes of a model")] = 5,
+    models: Annotated[
+        list[str] | None, typer.Option(help="max, softmax, value, transformer; all by default")
+    ] = None,
 ) -> None:
     """Measure training steps per second of every engine."""
     torch.set_num_threads(1)
     messages = Console(stderr=True)
-    for word in contestants(threads)[1]:
+    for word in contestants("max", threads)[1]:
         messages.print(word)
     rows = []
-    for shape in SHAPES[:shapes]:
-        messages.print(f"(m, d_model, h, D_K) = {shape}")
-        rows += measure_shape(shape, threads, rounds, seconds)
+    for model in models or SHAPES:
+        if model not in SHAPES:
+            raise typer.BadParameter(f"--models {model}: valid: {', '.join(SHAPES)}")
+        for shape in SHAPES[model][:shapes]:
+            messages.print(f"{model}: (m, d_model, h, D_K, length) = {shape}")
+            rows += measure_shape(model, shape, threads, rounds, seconds)
     print_listing({"rows": rows}, how)
 
 

@@ -14,6 +14,7 @@ from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.records import integer
 from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.analysis.thresholds.known_weights import best_with_known
+from rgr_dist.analysis.wording import plural, span
 from rgr_dist.planning.budgets import limited_by
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study
@@ -75,6 +76,27 @@ def verdict(cell_gains: pd.DataFrame) -> str:
     before = cell_gains["gain_low"].iloc[:-1].max()
     shrank = pd.notna(last["gain_high"]) and last["gain_high"] < before
     return "shrinks" if shrank else "stays"
+
+
+def headline(results: StudyResults) -> list[str]:
+    """How far D_K* falls from each cell's smallest step limit to its largest; none if not known."""
+    table = gains(results).set_index("cell_id")["D_K"]
+    ends, steps = [], set()
+    for family in families(results.study):
+        by_limit = sorted(family, key=lambda cell: cell.training.max_steps)
+        first, last = (table[by_limit[i].cell_id] for i in (0, -1))
+        if pd.notna(first) and pd.notna(last):
+            ends.append(1 - last / first)
+            steps.add((by_limit[0].training.max_steps, by_limit[-1].training.max_steps))
+    if not ends:
+        return []
+    from_to = "from {:,} to {:,} training steps".format(*steps.pop())
+    over = "from the smallest step limit to the largest" if steps else from_to
+    falls = [end for end in ends if end > 0]
+    if not falls:
+        return [f"D_K* does not fall {over}, in {plural(len(ends), 'cell')}."]
+    by = f"{span([round(100 * end) for end in falls], ' to ')} %"
+    return [f"D_K* falls by {by} {over}, at {len(falls)} of {plural(len(ends), 'cell')}."]
 
 
 @per_study

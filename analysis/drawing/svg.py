@@ -65,11 +65,11 @@ FLAW = '<path class="bar" d="M-3-13l6 6m0-6l-6 6"/>'
 
 
 def words(text: str) -> Markup:
-    """Our own words for SVG: ``D_K``, ``d_k`` and ``d_model`` with subscripts, ``x^2`` raised."""
+    """Our own words for SVG: ``D_K`` and the like with subscripts, ``x^2`` raised."""
     back = '<tspan dy="{}">&#8203;</tspan>'
     small = r'<tspan dy="{}" font-size="80%">\{}</tspan>'
     lowered = rf"\1{small.format(3, 2)}{back.format(-3)}"
-    marked = re.sub(r"\b([Dd])_(K|k|model)\b", lowered, str(escape(text)))
+    marked = re.sub(r"\b([Dd])_(K|V|k|vo|qk|model)\b", lowered, str(escape(text)))
     return Markup(re.sub(r" ?\^ ?([−-]?[\w.]+)", small.format(-4, 1) + back.format(4), marked))
 
 

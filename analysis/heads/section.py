@@ -43,7 +43,7 @@ def section(results: StudyResults) -> Section:
         shown=shown,
         files={
             "thresholds": with_bits(thresholds)
-            if study.record.finds == "D_K"
+            if study.record.holds_bits
             else pd.DataFrame(threshold_records(results)).drop(columns="cell"),
             axis.arms_key: by_heads_of(results),
             f"{one}_pool": pool_of(results),
@@ -86,7 +86,7 @@ def _equation(law: Law | PublishedLaw) -> str:
 
 def _thresholds(results: StudyResults) -> Table:
     rows, axis = heads_of(results), results.study.search.sizes
-    of_graph = [bits_column()] if results.study.record.finds == "D_K" else []
+    of_graph = [bits_column()] if results.study.record.holds_bits else []
     columns = [
         cell_column(),
         Column(axis.shown_arm, axis.arm),

@@ -34,7 +34,9 @@ def headline(fits: Fits, best: pd.DataFrame) -> list[str]:
     if law is not None:
         return [line for line in (best_law(law, fits.candidates), lack_of_fit(fits)) if line]
     if by_name(fits.laws)["D_K_power"].exponent is not None:
-        return [line for line in (growth(fits), lack_of_fit(fits)) if line]
+        every, *wide = growth(fits).split("; without ")
+        said = [f"{every.rstrip('.')}.", *(f"Without {line}" for line in wide), lack_of_fit(fits)]
+        return [line for line in said if line]
     found = best[best["D_K"].notna()].astype("object").to_dict("records")
     if not found:
         cells = plural(len(best), "cell")

@@ -26,17 +26,21 @@ def render(
 
     Args:
         title: of the document.
-        sections: in order; the first is the head, without a heading of its own in the contents.
+        sections: in order; the first is the head, without a heading of its own in the contents. It
+            holds the second one below its title, if that has a figure.
         files: what lies beside the page, by name; the page holds them once more in an archive.
         drawn_by: the command that draws the page's figures as files.
     """
     environment = _environment()
     heads = sorted({h for each in sections for figure in each.figures for h in figure.heads})
-    bodies = [body_of(section) for section in sections]
+    head, *rest = sections
+    leads = bool(rest and rest[0].figures)
+    parts = [(each, body_of(each, is_lead=leads and each is rest[0])) for each in rest]
     return environment.get_template("page.html.j2").render(
         title=title,
-        head=bodies[0],
-        sections=list(zip(sections[1:], bodies[1:], strict=True)),
+        head=body_of(head, lead=parts[0] if leads else None),
+        lead=leads,
+        sections=parts,
         style=Markup(_source("page.css")),
         marks=Markup(svg.STYLE + svg.head_rules(heads)),
         colours={theme: colours.variables(heads, theme) for theme in ("light", "dark")},
@@ -48,10 +52,18 @@ def render(
     )
 
 
-def body_of(section: Section) -> Markup:
-    """A section as HTML, without its heading."""
+def body_of(
+    section: Section, is_lead: bool = False, lead: tuple[Section, Markup] | None = None
+) -> Markup:
+    """A section as HTML, without its heading.
+
+    Args:
+        is_lead: whether it stands below the title, its figures first.
+        lead: of the head, the section that stands there.
+    """
     template = _environment().get_template(f"sections/{section.template}.html.j2")
-    return Markup(template.render(section=section, paper=paper, **section.values))
+    values = {"section": section, "paper": paper, "is_lead": is_lead, "lead": lead}
+    return Markup(template.render(values | dict(section.values)))
 
 
 @cache

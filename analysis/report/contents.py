@@ -69,11 +69,20 @@ def sections(results: StudyResults) -> list[Section]:
     makers = [make for make, finds in CONTENTS if results.study.record.finds in finds]
     if phases.is_of_phases(results.study):  # its widths are no thresholds
         makers = [make for make in makers if make not in OF_THRESHOLDS]
-    first = transitions.section if results.study.search.mode == "grid" else heads.section
-    if first in makers and (first is transitions.section or laws.law(results) is None):
-        makers.remove(first)  # what the study was run for
+    first = _lead(results)
+    if first in makers:
+        makers.remove(first)
         makers.insert(1, first)
     return [section for make in makers if (section := make(results)) is not None]
+
+
+def _lead(results: StudyResults) -> Make:
+    """The section that shows what the study was run for."""
+    if results.study.search.mode == "grid":
+        return transitions.section
+    if results.study.has_budgets:
+        return training_time.section
+    return heads.section if laws.law(results) is None else laws.law
 
 
 def figures(content: Sequence[Section], names: Sequence[str] = ()) -> list[Figure]:

@@ -7,33 +7,25 @@ import shlex
 from dataclasses import asdict
 from pathlib import Path
 
-from rgr_dist.analysis.facts import tables as facts
-from rgr_dist.analysis.laws import conclusions
 from rgr_dist.analysis.laws.fits import fits_of
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.render import render
 from rgr_dist.analysis.page.section import Section
 from rgr_dist.analysis.report.contents import compared, sections
 from rgr_dist.analysis.report.report_cache import Written, digest_of, keep, origin_of
-from rgr_dist.analysis.splits import findings as accuracy
-from rgr_dist.analysis.splits.accuracy import splits_of
-from rgr_dist.analysis.theory import phases
-from rgr_dist.analysis.thresholds.best import best_of
+from rgr_dist.analysis.report.sections.summary import findings
 from rgr_dist.store.storage import write_atomically
 from rgr_dist.store.store import Store
 from rgr_dist.study.document import shipped_studies
 
 
 def headline(results: StudyResults) -> str:
-    """The finding of the study in a sentence, to be quoted."""
-    finds = results.study.record.finds
-    if finds == "accuracy":
-        return accuracy.headline(splits_of(results))[0]
-    if finds == "D_V":
-        return facts.headline(facts.rows_of_facts(results), results.study)
-    if phases.is_of_phases(results.study):
-        return phases.headline(results)
-    return conclusions.headline(fits_of(results), best_of(results))[0]
+    """The finding of the study in a sentence, to be quoted.
+
+    Of a transformer's study further lines have its other cells, and how many runs collapsed.
+    """
+    found = findings(results)
+    return "\n".join(found) if results.study.record.finds == "accuracy" else found[0]
 
 
 def publish(results: StudyResults, store: Store) -> Written:

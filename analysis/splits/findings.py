@@ -19,28 +19,20 @@ EMBEDDINGS = {
 
 
 def headline(table: pd.DataFrame) -> list[str]:
-    """The finding of the study: what splitting D_K among heads gains, and which runs collapsed.
-
-    Args:
-        table: of ``rgr_dist.analysis.splits.accuracy.splits``.
-    """
-    return [gains(table)] if table.empty else [gains(table), collapses(table)]
-
-
-def gains(table: pd.DataFrame) -> str:
-    """For each cell, the split of the best accuracy, and what it gains over one head.
+    """The finding of the study: what splitting D_K gains at each cell, and which runs collapsed.
 
     Args:
         table: of ``rgr_dist.analysis.splits.accuracy.splits``.
     """
     if table.empty:
-        return "No run yet."
+        return ["No run yet."]
     best = table.loc[table.groupby("cell_id", sort=False)["accuracy"].idxmax()]
-    return " ".join(
+    gains = [
         f"At m = {row['m']}, d_model = {row['d_model']}, accuracy is at best "
         f"{row['accuracy']:.3f}, with {plural(row['h'], 'head')} at D_K = {row['D_K']}{_gain(row)}."
         for row in best.to_dict("records")
-    )
+    ]
+    return [*gains, collapses(table)]
 
 
 def _gain(row: Mapping[Any, Any]) -> str:

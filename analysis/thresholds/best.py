@@ -78,7 +78,7 @@ def best(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataF
         found = [head for head in heads if head[total] is not None]
         row: dict[str, Any] = {
             "cell_id": cell.cell_id,
-            "model": cell.model,
+            "model": cell.model_name,
             "graph": cell.graph.family,
             "m": cell.m,
             "d_model": cell.d_model,

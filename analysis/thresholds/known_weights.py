@@ -46,7 +46,7 @@ Draws = list[bool | None]
 class Origin(NamedTuple):
     """What made weights: for which problem, by what but for the step limit, that limit, in words.
 
-    The first is ``Cell.problem_json``, the second canonical JSON too.
+    The first is ``Cell.problem_json`` with the layer of a file; the second is canonical JSON too.
     """
 
     problem: str
@@ -64,7 +64,7 @@ class Origin(NamedTuple):
             source = CONSTRUCTION
         elif training.get("start") == "constructed":
             source = "constructed start"
-        problem = canonical_json({key: cell[key] for key in PROBLEM if key in cell})
+        problem = canonical_json({key: cell[key] for key in (*PROBLEM, "layer") if key in cell})
         return cls(problem, canonical_json({**cell, "training": training}), steps, source)
 
     def is_longer(self, other: Origin) -> bool:
@@ -122,8 +122,9 @@ def _with_known(results: StudyResults, table: pd.DataFrame) -> pd.DataFrame:
     heads, rows = results.study.search.heads, []
     for row in table.astype("object").to_dict("records"):
         cell, h = cells[row["cell_id"]], row.get("h", heads[0] if len(heads) == 1 else None)
-        alike = [one for one in weights.get(cell.problem_json, ()) if h in (None, one.h)]
-        rows.append(_known(cell, row, alike, draws.get(cell.problem_json) if h == 1 else None))
+        problem = _origin(cell).problem
+        alike = [one for one in weights.get(problem, ()) if h in (None, one.h)]
+        rows.append(_known(cell, row, alike, draws.get(problem) if h == 1 else None))
     known = pd.DataFrame(rows, table.index, KNOWN, "object").astype(dict.fromkeys(WHOLE, "Int64"))
     return table.drop(columns="limited_by").join(known)
 
@@ -159,7 +160,7 @@ def _known(cell: Cell, row: Row, weights: Sequence[Weights], draws: Draws | None
 
 @per_study
 def known_weights(results: StudyResults) -> tuple[dict[str, list[Weights]], dict[str, Draws]]:
-    """What the store has of a study's problems, by ``Cell.problem_json``.
+    """What the store has of a study's problems, by ``Origin.problem``.
 
     Returns:
         Weights of constructions, and of the study's model in any protocol, its own too; and of one

@@ -80,8 +80,9 @@ def _records(results: StudyResults, table: pd.DataFrame, keys: Sequence[str]) ->
 
 def _of_problem(results: StudyResults, row: Mapping[Any, Any]) -> Record:
     """What the problem of a row's cell says of its threshold."""
-    if results.study.record.axis == "d_k":
-        return {"bits_per_parameter": graph_bits_per_parameter(row)}
+    record = results.study.record
+    if record.axis == "d_k":
+        return {"bits_per_parameter": graph_bits_per_parameter(row) if record.holds_bits else None}
     from rgr_dist.analysis.thresholds.database_ranks import (
         problem_of,  # imports numba: half a second
     )

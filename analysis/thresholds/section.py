@@ -12,7 +12,8 @@ from rgr_dist.analysis.thresholds.rows import STATUS, cells_of
 def section(results: StudyResults) -> Section:
     """The table of the cells, whose rows other parts of the page lead to."""
     axis, cells, best = results.study.search.sizes, cells_of(results), best_of(results)
-    width, arm, of_D_K = f"{axis.total}*", f"{axis.shown_arm}*", results.study.record.finds == "D_K"
+    width, arm, record = f"{axis.total}*", f"{axis.shown_arm}*", results.study.record
+    of_D_K, holds_bits = record.finds == "D_K", record.holds_bits
     columns = [cell_column()]
     if best["max_steps"].nunique() > 1:
         columns.append(Column("step limit", "max_steps"))
@@ -23,7 +24,7 @@ def section(results: StudyResults) -> Section:
         Column(arm, "arm_words", axis.best_arm),
         Column(axis.value, axis.value),
     ]
-    if of_D_K:
+    if holds_bits:
         columns.append(bits_column())
     if best["confirmed"].notna().any():
         said = {True: "yes", False: "no", None: None}
@@ -42,7 +43,7 @@ def section(results: StudyResults) -> Section:
                 name="table-cells",
                 caption=f"In brackets: {width} from optimistic to conservative, {arm} from the "
                 f"least to the most of the {axis.arms} not told apart."
-                + (f" Bits: of the graph, per parameter at {width}." if of_D_K else "")
+                + (f" Bits: of the graph, per parameter at {width}." if holds_bits else "")
                 + f" Limited by: optimisation or budget, where weights that pass are known at a "
                 f"smaller {axis.total}; proved, where none can be right; unknown else.",
                 columns=columns,
@@ -50,7 +51,7 @@ def section(results: StudyResults) -> Section:
                 anchored=True,
             ),
         ),
-        files={"best": with_bits(best) if of_D_K else best},
+        files={"best": with_bits(best) if holds_bits else best},
     )
 
 

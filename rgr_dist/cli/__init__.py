@@ -40,6 +40,7 @@ VERBS: dict[str, dict[Callable[..., Any], str]] = {
     "Ask": {
         running.studies: "rgr studies",
         running.init: "rgr init mine",
+        running.new_model: "rgr new-model mine",
         running.plan: "rgr plan base-grid",
         results.predict: "rgr predict --m 300 --d-model 48",
     },

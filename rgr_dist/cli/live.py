@@ -66,13 +66,19 @@ class LiveView:
             self.phase("")
 
     def phase(self, name: str) -> None:
-        """Begin a part of the run, and print how long the one before took: a second or more."""
+        """Begin a part of the run, and print how long the one before took: a second or more.
+
+        A notebook's cell shows the part that runs, until it has a table to show.
+        """
         if name == self._phase:
             return
-        now = time.monotonic()
-        if self._phase and now - self._began >= 1:
-            self.say(f"{self._phase}: {duration(now - self._began)}")
-        self._phase, self._began, self._state = name, now, None
+        before, now = self._phase, time.monotonic()
+        took, self._phase, self._began, self._state = now - self._began, name, now, None
+        if isinstance(self._live, NotebookCell):
+            if not self._drawn:
+                self._live.update(self._draw())
+        elif before and took >= 1:
+            self.say(f"{before}: {duration(took)}")
 
     def say(self, text: str) -> None:
         """Print a line above the table."""

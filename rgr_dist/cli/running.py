@@ -1,4 +1,4 @@
-"""The verbs that plan and run a study: ``studies``, ``plan``, ``run``, ``status``."""
+"""The verbs that plan and run a study, or begin one: ``studies``, ``init``, ``plan``, ``run``."""
 
 from __future__ import annotations
 
@@ -37,6 +37,10 @@ if TYPE_CHECKING:
     from rgr_dist.study.study import Study
 
 
+LONGEST_NAME = 100
+"""Characters of the name of a new layer."""
+
+
 def studies(how: How = Format.TABLE) -> None:
     """The studies that ship: their question, where the paper has it, and what they cost."""
     from rgr_dist.study.document import shipped_studies
@@ -66,14 +70,39 @@ def init(
     parse_study({"name": name, "cells": [{"m": 64, "d_model": 16}]})  # refuses a name that none has
     path = Path(f"{name}.yaml")
     text = files("rgr_dist.cli").joinpath("first_study.yaml").read_text("utf-8")
+    _write_new(path, text.replace("{name}", name))
+    say(f"wrote {path}; rgr plan {path} says what it would train")
+
+
+def new_model(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the layer, and of its file.")],
+) -> None:
+    """Write NAME.py, an attention layer with comments, to begin a model of your own with."""
+    from importlib.resources import files
+
+    if not (name.isidentifier() and name.isascii() and len(name) <= LONGEST_NAME):
+        raise UserError(f"{name!r} names no layer; give letters, digits and _, such as my_layer")
+    path, title = Path(f"{name}.py"), "".join(map(str.capitalize, name.split("_")))
+    if not title.isidentifier():
+        raise UserError(f"{name!r} names no layer; begin with a letter, such as my_layer")
+    text = files("rgr_dist.models").joinpath("first_layer.py").read_text("utf-8")
+    _write_new(path, text.replace("FirstLayer", title).replace("NAME", name))
+    say(f"wrote {path}; in a study it is model: {path}")
+
+
+def _write_new(path: Path, text: str) -> None:
+    """Write a file that is not there yet.
+
+    Raises:
+        UserError: it is there, or cannot be written.
+    """
     try:
         with path.open("x", encoding="utf-8") as file:
-            file.write(text.replace("{name}", name))
+            file.write(text)
     except FileExistsError:
         raise UserError(f"{path} is there already; give another name") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror}") from None
-    say(f"wrote {path}; rgr plan {path} says what it would train")
 
 
 def plan(study: StudyName, out: Out = "results", set_: Set = None, how: How = Format.TABLE) -> None:

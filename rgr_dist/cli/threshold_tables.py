@@ -59,7 +59,7 @@ def shown_row(record: Row, study: Study) -> dict[str, Any]:
         row.pop(name, None)
     if not study.has_budgets:
         row.pop("max_steps")
-    elif MODELS[row.get("model", study.record.name)].task == "construction":  # not trained
+    elif MODELS.get(row.get("model", ""), study.record).task == "construction":  # not trained
         row["max_steps"] = None
     row[total] = with_range(*(record[f"{total}{end}"] for end in ("", "_low", "_high")))
     if "h_star" in record:

@@ -56,6 +56,8 @@ class Outcome:
         val_score: the same on validation at the last check, or the transformer's best; None if
             the run diverged.
         tau: the learned threshold; None if the run diverged or its model has none.
+        parameters, cached: numbers that a layer of its own file trains, but for tau, and that a
+            decoder keeps for each token, if the layer says so; None of other models.
         null_rate: share of the transformer's test queries that it answered with NULL.
         facts: what model ``facts`` has beside its score; None of other models and if it diverged.
     """
@@ -68,11 +70,13 @@ class Outcome:
     tau: float | None = None
     null_rate: float | None = None
     facts: FactsOutcome | None = None
+    parameters: int | None = None
+    cached: int | None = None
 
 
 Weights = dict[str, npt.NDArray[np.floating]]
 """Parameters of one run by name: of a layer of edges W_Q and W_K, [d_model, D_K], and tau, [], 0 if
-the model has none."""
+the model has none; of a layer of its own file its parameters and tau."""
 
 
 class Engine(ABC):

@@ -128,7 +128,7 @@ def _solved(store: Store) -> pd.DataFrame:
 
 def _fitted(cell: Cell, solved: pd.DataFrame) -> Expectation:
     """The law fitted to the solved cells of the same model and graph family."""
-    own = solved[(solved["model"] == cell.model) & (solved["graph"] == cell.graph.family)]
+    own = solved[(solved["model"] == cell.model_name) & (solved["graph"] == cell.graph.family)]
     own = own[own["cell_id"] != cell.cell_id]
     fallback = papers_expectation(cell)
     if len(own) < LEAST_SOLVED or cell.database is not None:

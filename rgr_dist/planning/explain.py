@@ -58,10 +58,28 @@ def explain_cell(
         "steps": sum(row["steps"] for row in counted),
         "seconds": sum(row["seconds"] for row in counted),
     }
+    if changed := _changed_file(study, cell, store):
+        facts["changed"] = changed
     if lost := failures(search.runs[search.runs["cell_id"] == cell.cell_id]):
         facts["failures"] = lost
     ends = [_end_row(state, sizes, arm) for arm in listed]
     return {"decisions": shown, sizes.arms_key: ends}, facts
+
+
+def _changed_file(study: Study, cell: Cell, store: Store) -> str | None:
+    """Whether runs of the study as it was last run are of its layer's file as it was before."""
+    table = store.read_study_table(study.name, "thresholds") if cell.layer else None
+    if cell.layer is None or table is None:
+        return None
+    others = {*table["cell_id"]} - {one.cell_id for one in study.cells}
+    configs = store.runs(others, ["config"])["config"] if others else ()
+    layers = [json.loads(config)["cell"].get("layer") for config in configs]
+    alike = [one for one in layers if one and one["name"] == cell.layer.name]
+    before = sum(one["digest"] != cell.layer.digest for one in alike)
+    if not before:
+        return None
+    file = study.files[cell.layer.digest].get("file", cell.model_name)
+    return f"{file}: another text than that of {before} stored runs, which are another layer's"
 
 
 def command_to_repeat(source: str, overrides: Sequence[str], cell: Cell, store: Store) -> str:

@@ -25,9 +25,7 @@ HEAD_PENALTY = 0.5
 """Share that each factor of two away from the best head count adds to the expected D_K."""
 MULTIPLY_ADDS_PER_SECOND = 2e10
 """One core's pace where the store holds no run to measure it by: the fused engine's, measured
-on ``base-grid`` and ``softmax``, and torch's at a transformer of GPT-2's width."""
-NARROW_TRANSFORMER = 1e8
-"""The same for each dimension of a narrow transformer's embedding, measured on ``gpt2-small``."""
+on ``base-grid``, ``softmax`` and ``gpt2-small``."""
 BYTES_PER_RUN = 400
 """Parquet bytes of a stored run, measured on parts of ten rows."""
 PROJECTIONS = 100
@@ -152,10 +150,7 @@ def seconds_per_work(runs: pd.DataFrame, study: Study) -> float:
     work = work_done(runs, study)
     if work:
         return float(runs["seconds"].sum()) / work
-    pace = MULTIPLY_ADDS_PER_SECOND
-    if study.record.task == "matching":
-        pace = min(pace, NARROW_TRANSFORMER * study.cells[0].d_model)
-    return 1 / pace
+    return 1 / MULTIPLY_ADDS_PER_SECOND
 
 
 LIMIT_TIMES = 10.0

@@ -19,6 +19,7 @@ from rgr_dist.planning.portfolio import (
     stored_runs,
     stored_search,
 )
+from rgr_dist.store.schema import OF_LAYERS
 from rgr_dist.store.store import Store
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study
@@ -132,13 +133,16 @@ RUN_KEYS_OF_FACTS = (
     "softmax_accuracy", "rank_logits", "rank_argmax", "by_tau", "steps", "seconds", "engine",
     "error",
 )  # fmt: skip
-WHOLE_OF_FACTS = ("d_vo", "D_V", "rank_logits", "rank_argmax")
+WHOLE = ("d_vo", "D_V", "rank_logits", "rank_argmax", *OF_LAYERS)
 """Columns of whole numbers that are missing in some rows."""
 
 
 def run_keys(study: Study) -> tuple[str, ...]:
     """The columns that are listed of a study's runs."""
-    return RUN_KEYS if study.search.axis == "d_k" else RUN_KEYS_OF_FACTS
+    if study.search.axis == "d_vo":
+        return RUN_KEYS_OF_FACTS
+    own = any(cell.layer is not None for cell in study.cells)
+    return (*RUN_KEYS, *OF_LAYERS) if own else RUN_KEYS
 
 
 def run_rows(
@@ -161,7 +165,7 @@ def run_rows(
     kept = kept.assign(_order=kept["cell_id"].map(order))
     kept = kept.sort_values(["_order", sizes.arm, sizes.value, "seed"], kind="stable")
     keys = run_keys(study)
-    whole = {key: "Int64" for key in keys if key in WHOLE_OF_FACTS}
+    whole = {key: "Int64" for key in keys if key in WHOLE}
     return [
         {"study": study.name, "cell": study.cell_names[row["cell_id"]]}
         | {sizes.shown(key): value for key, value in row.items()}

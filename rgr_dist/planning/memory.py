@@ -29,8 +29,8 @@ CGROUP_LIMITS = (
 """Where Linux tells what a container may take."""
 D_FF = 16
 """Width of the transformer's hidden layer."""
-SCORED_AT_ONCE = 256
-"""Examples of the transformer that are scored at once."""
+AT_ONCE = 16
+"""Examples of the transformer that are trained or scored at once."""
 
 
 SURELY_HELD = 0.5
@@ -123,11 +123,10 @@ def _scorer(cell: Cell, D_K: float, contexts: int) -> float:
 
 
 def _matching(cell: Cell, D_K: float) -> float:
-    """Bytes of the transformer's run: the table, the block's weights, the logits of a batch."""
+    """Bytes of the transformer's run: the table, the block's weights, moments and best weights."""
     d, answers = cell.d_model, cell.m + 1
     weights = 2 * d * d + 2 * d * D_K + 2 * D_FF * d
-    batch = max(3 * (cell.training.batch_size or 1), 2 * SCORED_AT_ONCE) * answers
-    steady = (DOUBLE + SINGLE) * answers * d + 5 * SINGLE * weights + SINGLE * batch
+    steady = (DOUBLE + SINGLE) * answers * d + 5 * SINGLE * weights + SINGLE * AT_ONCE * answers
     return max(SAMPLING * answers * d, steady) + _graph(cell)
 
 

@@ -42,7 +42,7 @@ def threshold_rows(study: Study, portfolio: Portfolio) -> Rows:
             rows.append(
                 {
                     "cell_id": cell.cell_id,
-                    "model": cell.model,
+                    "model": cell.model_name,
                     "graph": cell.graph.family,
                     "degree": cell.graph.degree,
                     "m": cell.m,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -100,3 +101,25 @@ def initial_projections(
         return np.ascontiguousarray(training.initial_scale * columns)
 
     return draw("W_Q"), draw("W_K")
+
+
+def initial_parameters(
+    run: Run, shapes: Mapping[str, tuple[tuple[int, ...], float]]
+) -> dict[str, npt.NDArray[np.float64]]:
+    """The parameters of a layer of its own file at the start, float64.
+
+    Entries are normal, and have the deviation that the file gives times ``training.initial_scale``.
+    Each parameter has a stream of its own, by its name, whose values fill the last dimension first
+    to last, so that a matrix [d_model, D] that grows in D keeps its columns (as
+    ``initial_projections``, which it equals for W_Q and W_K).
+
+    Args:
+        shapes: the shape and the deviation of each parameter, by name.
+    """
+
+    def draw(name: str, shape: tuple[int, ...], scale: float) -> npt.NDArray[np.float64]:
+        stream = Stream.of(run.cell.problem_json, name, run.seed)
+        values = stream.normals(*reversed(shape)).T * (scale * run.cell.training.initial_scale)
+        return np.ascontiguousarray(values, dtype=np.float64)
+
+    return {name: draw(name, shape, scale) for name, (shape, scale) in shapes.items()}

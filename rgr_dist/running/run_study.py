@@ -49,6 +49,7 @@ def run_study(
             was stopped.
         ClusterError: no Ray cluster answers at the address.
         MemoryFault: a run that is left would not fit in memory; nothing was written.
+        LayerError: the layer of a file cannot be trained; nothing was written.
         RunBroken: Ray broke half-way.
     """
     view = view or Silent()
@@ -56,6 +57,10 @@ def run_study(
     if execution.address.startswith("ray://"):  # a task on that cluster calls this function
         return drive_from_inside(run_study, study, store, view, execution)
     shortest = shortest_limit()  # an invalid one is refused before anything starts
+    if any(cell.layer is not None for cell in study.cells):
+        from rgr_dist.engines.check_layers import check_layers  # imports torch
+
+        check_layers(study)
     with store.held(f"rgr run {study.name}"):
         for line in set_damage_aside(store):
             view.warn(line)

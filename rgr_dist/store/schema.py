@@ -14,14 +14,15 @@ import pyarrow as pa
 
 from rgr_dist.study.spec import LARGEST_COUNT
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """Raise it whenever columns change, so that no older rgr-dist rewrites parts without the new ones.
 
 2 added ``null_rate`` to runs; it is null in parts of version 1. 3 added ``trained_to`` to runs,
 which is null before; ``max_steps``, ``confirmed``, ``fresh_mean``, ``fresh_seeds`` and
 ``D_K_first`` to thresholds; and ``max_steps``, ``want`` and ``first_seed`` to decisions, in place
 of ``longer``. 4 added the columns of facts, which are null for every other model: ``d_vo``,
-``D_V``, the accuracies and the ranks to runs; the widths to thresholds and decisions.
+``D_V``, the accuracies and the ranks to runs; the widths to thresholds and decisions. 5 added
+``parameters`` and ``cached`` to runs, which are null but for layers of their own files.
 """
 
 
@@ -75,6 +76,8 @@ COLUMNS_OF_RUNS = (
     ("softmax_accuracy", SHARE, "of facts: share whose value has a probability of tau"),
     ("rank_logits", INT, "of facts: largest rank of an unfolding of the logits L"),
     ("rank_argmax", INT, "of facts: the same of the 0/1 tensor argmax(L)"),
+    ("parameters", LONG, "of a layer of its own file: numbers that are trained, but for tau"),
+    ("cached", LONG, "of such a layer: numbers cached for each token; null where it does not say"),
     ("by_tau", TEXT, "of facts, JSON: [tau, accuracy, the same of softmax>=tau(L)], each"),
     ("steps", LONG, "training steps done: contexts, or batches for the transformer"),
     ("stop_reason", TEXT, "converged | max_steps | diverged | failed"),
@@ -100,12 +103,19 @@ OF_FACTS = (
     "d_vo", "D_V", "argmax_accuracy", "softmax_accuracy", "rank_logits", "rank_argmax", "by_tau",
 )  # fmt: skip
 """Columns of ``RUNS`` that are null but for model facts."""
+OF_LAYERS = ("parameters", "cached")
+"""Columns of ``RUNS`` that are null but for layers of their own files."""
 RESULTS = (
     "score", "val_score", "threshold_tau", "null_rate", "argmax_accuracy", "softmax_accuracy",
-    "rank_logits", "rank_argmax", "by_tau", "steps", "stop_reason",
+    "rank_logits", "rank_argmax", "by_tau", *OF_LAYERS, "steps", "stop_reason",
 )  # fmt: skip
 """Columns of ``RUNS`` that a run's training gives: the same whoever trains it, and when."""
-SINCE_VERSION = {"null_rate": 2, "trained_to": 3} | dict.fromkeys(OF_FACTS, 4)
+SINCE_VERSION = {
+    "null_rate": 2,
+    "trained_to": 3,
+    **dict.fromkeys(OF_FACTS, 4),
+    **dict.fromkeys(OF_LAYERS, 5),
+}
 """The version that added a column to ``RUNS``; the others were in the first."""
 
 

@@ -17,6 +17,7 @@ from rgr_dist.study.construction import Construction
 from rgr_dist.study.database import Database
 from rgr_dist.study.facts import Facts
 from rgr_dist.study.families import Edges, Embedding, Gaussian, Graph, Permutation
+from rgr_dist.study.layer import HOW, Layer
 from rgr_dist.study.models import MODELS, Model, ModelName
 from rgr_dist.study.spec import Count, Spec, at_most
 from rgr_dist.study.training import Context, Training
@@ -35,7 +36,7 @@ class Cell(Spec):
     Of model facts it is a database in place of a graph, and m is the number of its triples.
     """
 
-    later: ClassVar[frozenset[str]] = frozenset({"construction", "database", "facts"})
+    later: ClassVar[frozenset[str]] = frozenset({"construction", "database", "facts", "layer"})
 
     model: ModelName = "max"
     graph: Graph = Permutation()
@@ -47,12 +48,15 @@ class Cell(Spec):
     construction: Construction = Construction()
     database: Database | None = None
     facts: Facts = Facts()
+    layer: Layer | None = None
 
     @model_validator(mode="after")
     def _uses_its_keys(self) -> Self:
         record = self.record
         unused = (*record.unused_parts, *record.unused_keys)
         self.leaves_out(unused, f"model {self.model} does not use it")
+        if record.task == "own layer" and self.layer is None:
+            raise ValueError(f"model: 'file' is no name; {HOW}")
         for name in record.required_keys:
             if getattr(self.training, name) is None:
                 raise ValueError(f"training.{name}: missing; model {self.model} needs a number")
@@ -114,6 +118,11 @@ class Cell(Spec):
         return {"construction": self.record.algorithm, **chosen}
 
     @property
+    def model_name(self) -> str:
+        """Its model as tables name it: a layer of a file by its class and keys."""
+        return self.model if self.layer is None else self.layer.shown
+
+    @property
     def n_edges(self) -> int:
         """Number of relations m'; of triples, of model facts."""
         return self.m if self.database is not None else self.graph.n_edges(self.m)
@@ -125,8 +134,8 @@ class Cell(Spec):
 
     @property
     def assets(self) -> tuple[str, ...]:
-        """Digests of the arrays that its graph, embedding and database load from files."""
-        parts = (self.graph, self.embedding, self.database)
+        """Digests of what its graph, embedding, database and layer load from files."""
+        parts = (self.graph, self.embedding, self.database, self.layer)
         digests = (getattr(part, "digest", None) for part in parts)
         return tuple(digest for digest in digests if digest is not None)
 

@@ -5,6 +5,7 @@ Every key that is left out takes the paper's value, and an unknown key is an err
 
 from __future__ import annotations
 
+import difflib
 import itertools
 import math
 from collections import Counter
@@ -22,9 +23,11 @@ from rgr_dist.study.document import read_document, shipped_studies
 from rgr_dist.study.edge_list import EdgesFile, load_edges
 from rgr_dist.study.errors import StudyError, validated, within
 from rgr_dist.study.input_file import FileKeys
+from rgr_dist.study.layer import HOW
+from rgr_dist.study.layer_file import load_layer, zoo
 from rgr_dist.study.models import MODELS, Model, construction_name
 from rgr_dist.study.search import Search
-from rgr_dist.study.spec import LARGEST_COUNT, NotEmpty, OneOrMore, Spec
+from rgr_dist.study.spec import LARGEST_COUNT, NotEmpty, OneOrMore, Spec, nearest
 from rgr_dist.study.study import Study
 from rgr_dist.study.token_table import TableFile, Vocabulary
 from rgr_dist.study.triple_list import TriplesFile, load_triples
@@ -72,8 +75,10 @@ class StudyFile(Spec):
 
     Attributes:
         name: of the study, and of its folder in the store.
-        model: what is trained: a model's name, or a construction's keys. In mode widest a list may
-            add constructions, which are made for the same cells and take none of ``training``.
+        model: what is trained: a model's name, a construction's keys, or a layer's file
+            (``mine.py``, ``{file: mine.py, groups: 2}``) or name in the zoo
+            (``{zoo: grouped, groups: 2}``). In mode widest a list may add constructions, which are
+            made for the same cells and take none of ``training``.
         graph: the relations among the items.
         embedding: the items' vectors.
         database: of model facts: the triples that are stored, in place of a graph.
@@ -139,7 +144,7 @@ class _Expansion:
     def __init__(self, written: StudyFile, home: Path) -> None:
         self.written, self.home = written, home
         self.files: Files = {}
-        self.models = _models(written)
+        self.models = self._models()
         # An unknown model is refused with its first cell.
         self.record: Model = MODELS.get(str(self.models[0]["model"]), MODELS["max"])
         self.table: TableFile | None = None
@@ -147,6 +152,49 @@ class _Expansion:
             with within("embedding."):
                 self.table = validated(TableFile, written.embedding)
                 self.vocabulary = Vocabulary(self.table, home)
+
+    def _models(self) -> list[Keys]:
+        """The models of a study: one, or in mode widest one and constructions.
+
+        Raises:
+            StudyError: the list is of other models, or in another mode.
+        """
+        listed = self.written.model
+        if not isinstance(listed, list):
+            return [self._model(listed)]
+        if not listed or self.written.search.mode != "widest":
+            raise StudyError("model: a list is for search.mode widest; name one, such as max")
+        models = [self._model(one) for one in listed]
+        names = [one["model"] for one in models]
+        for i, one in enumerate(models[1:], start=1):
+            if "construction" not in one:
+                raise StudyError(f"model[{i}]: {names[i]} is trained; list it first and alone")
+            if names[i] in names[:i]:
+                raise StudyError(f"model[{i}]: {names[i]} is listed twice; list each once")
+            if MODELS.get(str(names[0]), MODELS["max"]).loss != "edges":
+                raise StudyError(
+                    f"model[{i}]: {names[i]} holds edges, and {names[0]} something else"
+                )
+        return models
+
+    def _model(self, written: Any) -> Keys:
+        """The model of cells: a name, or a mapping that names a construction or a layer."""
+        if isinstance(written, str) and written.endswith(".py"):
+            written = {"file": written}
+        if not isinstance(written, Mapping):
+            if isinstance(written, str) and written not in MODELS:
+                known = nearest(written, [name for name in MODELS if name != "file"])
+                near = difflib.get_close_matches(written, zoo(), 1)
+                how = HOW.replace("NAME", near[0]) if near else HOW
+                raise StudyError(f"model: '{written}' is not known; {known}; {how}")
+            return {"model": written}
+        if not {"file", "zoo"}.isdisjoint(written):
+            layer, named = load_layer(written, self.home)
+            self.files[layer.digest] = named
+            return {"model": "file", "layer": layer}
+        chosen = validated(ConstructionModel, written, "model.")
+        options = chosen.model_dump(exclude={"construction"})
+        return {"model": construction_name(chosen.construction), "construction": options}
 
     def study(self) -> Study:
         """The study with all its cells."""
@@ -261,38 +309,6 @@ class _Expansion:
         digest = assets.add(rows)
         self.files[digest] = self.table.located(self.home)
         return {"family": "table", "digest": digest}
-
-
-def _models(written: StudyFile) -> list[Keys]:
-    """The models of a study: one, or in mode widest one and constructions.
-
-    Raises:
-        StudyError: the list is of other models, or in another mode.
-    """
-    listed = written.model
-    if not isinstance(listed, list):
-        return [_model(listed)]
-    if not listed or written.search.mode != "widest":
-        raise StudyError("model: a list is for search.mode widest; name one, such as max")
-    models = [_model(one) for one in listed]
-    names = [one["model"] for one in models]
-    for i, one in enumerate(models[1:], start=1):
-        if "construction" not in one:
-            raise StudyError(f"model[{i}]: {names[i]} is trained; list it first and alone")
-        if names[i] in names[:i]:
-            raise StudyError(f"model[{i}]: {names[i]} is listed twice; list each once")
-        if MODELS.get(str(names[0]), MODELS["max"]).loss != "edges":
-            raise StudyError(f"model[{i}]: {names[i]} holds edges, and {names[0]} something else")
-    return models
-
-
-def _model(written: Any) -> Keys:
-    """The model of cells: a name, or a mapping that names a construction."""
-    if not isinstance(written, Mapping):
-        return {"model": written}
-    chosen = validated(ConstructionModel, written, "model.")
-    options = chosen.model_dump(exclude={"construction"})
-    return {"model": construction_name(chosen.construction), "construction": options}
 
 
 def _each(keys: Keys, names: Sequence[str] | None = None) -> list[Keys]:

@@ -26,8 +26,8 @@ class Model:
         layer: what it is, in words; its name if not given.
         score: what a run is judged by.
         task: which problem it is trained on (``problem.edge_task``, ``problem.matching_task``,
-            ``problem.databases``), or that its weights are made, not trained
-            (``theory.construct``).
+            ``problem.databases``), that its weights are made, not trained (``theory.construct``),
+            or that the layer is a file's (``study.layer``), on the problem of edges.
         algorithm: which construction makes its weights.
         heads: how its heads' scores are combined; None where the model has layers of its own.
         loss: what is trained: edges by a threshold, messages, or the answer to a query.
@@ -52,7 +52,7 @@ class Model:
     engines: tuple[str, ...]
     layer: str = ""
     heads: Literal["max", "softmax"] | None = None
-    task: Literal["edges", "matching", "construction", "facts"] = "edges"
+    task: Literal["edges", "matching", "construction", "facts", "own layer"] = "edges"
     axis: Literal["d_k", "d_vo"] = "d_k"
     algorithm: Algorithm | None = None
     finds_thresholds: bool = True
@@ -79,6 +79,11 @@ class Model:
         return "D_K" if self.axis == "d_k" else "D_V"
 
     @property
+    def holds_bits(self) -> bool:
+        """Whether bits of the graph can be counted for each of 2 d_model D_K + 1 parameters."""
+        return self.finds == "D_K" and self.task != "own layer"
+
+    @property
     def holds(self) -> Literal["relations", "facts"]:
         """What a layer is asked to hold: the edges of a graph, or the triples of a database."""
         return "facts" if self.task == "facts" else "relations"
@@ -87,7 +92,8 @@ class Model:
     def unused_parts(self) -> tuple[str, ...]:
         """Parts of a cell that it does not use, which must then have their default."""
         parts = ("database", "facts") if self.holds == "relations" else ("graph", "embedding")
-        return parts if self.algorithm is not None else (*parts, "construction")
+        own = {"construction": self.algorithm is not None, "layer": self.task == "own layer"}
+        return (*parts, *(part for part, has in own.items() if not has))
 
     @property
     def scores_pairs(self) -> bool:
@@ -191,7 +197,7 @@ RECORDS = (
         score="accuracy",
         task="matching",
         loss="answers",
-        engines=("lanes", "reference"),
+        engines=OF_CPU,
         finds_thresholds=False,
         unused_keys=("context.positive_rate", *_of_training("sharpness start"), *STOPPING),
         required_keys=("batch_size", "weight_decay"),
@@ -223,6 +229,16 @@ RECORDS = (
             "schedule": "cosine",
         },
         stops_when_perfect=True,
+    ),
+    Model(
+        name="file",
+        layer="an attention layer of its own file",
+        section="not in the paper",
+        score="F1",
+        task="own layer",
+        loss="edges",
+        engines=("lanes", "reference"),
+        unused_keys=(*BATCHES, "training.tolerance", *_of_training("initial start")),
     ),
     _construction("1", "Sec. 4, Algorithm 1"),
     _construction("2", "Sec. 8, Algorithm 2"),

@@ -122,7 +122,7 @@ class Study(Spec):
         trained = _flat("context", dict(cell.context)) | _flat("training", dict(cell.training))
         unused = cell.record.unused_keys
         trained = {key: value for key, value in trained.items() if key not in unused}
-        trained = {"model": cell.model, **trained}
+        trained = {"model": cell.model_name, **trained}
         if cell.database is None:
             graph = self._file_of("graph", cell.graph)
             return trained | {"graph.family": cell.graph.family} | graph
@@ -142,7 +142,7 @@ class Study(Spec):
         """The study with every default written out; loading it gives the same study."""
         cells = []
         shared = self.cells[0]
-        first, *others = {cell.model: cell.written_model for cell in self.cells}.values()
+        first, *others = {cell.model: self._written_model(cell) for cell in self.cells}.values()
         for cell in (one for one in self.cells if one.model == shared.model):
             item = self.written_sizes(cell)
             if cell.graph != shared.graph:
@@ -153,7 +153,7 @@ class Study(Spec):
                 if changed:
                     item[part] = changed
             cells.append(item)
-        left_out = {"m", "d_model", "construction", "database"}
+        left_out = {"m", "d_model", "construction", "database", "layer"}
         parts: dict[str, Any] = {
             "embedding": self.written(shared.embedding),
             "graph": self.written(shared.graph),
@@ -169,6 +169,12 @@ class Study(Spec):
             "search": self.search.written(),
         }
         return yaml.safe_dump(document, sort_keys=False)
+
+    def _written_model(self, cell: Cell) -> str | dict[str, Any]:
+        """A cell's model as a study file has it; a layer by its file and every key."""
+        if cell.layer is None:
+            return cell.written_model
+        return {**self.files.get(cell.layer.digest, {}), **dict(cell.layer.keys)}
 
     def written_sizes(self, cell: Cell) -> dict[str, Any]:
         """A cell's item in a study file, as far as its sizes and its database go."""

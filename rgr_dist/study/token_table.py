@@ -130,8 +130,8 @@ def read_table(path: Path) -> Table:
     """
     with within("source: "), opened(path, WANTED, None) as file:
         values = np.asarray(read_tensor(file, TENSORS), dtype=np.float32)
-        if len(values) < 2 or not np.isfinite(values).all():
-            raise ValueError("its table is not one of numbers, or has one row")
+        if len(values) < 2 or not values.size or not np.isfinite(values).all():
+            raise ValueError("its table is empty, has one row, or an entry is not a finite number")
     return values
 
 

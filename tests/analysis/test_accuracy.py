@@ -12,7 +12,7 @@ from scipy import stats
 
 from rgr_dist.analysis.report.publish import write_report
 from rgr_dist.analysis.splits.accuracy import splits
-from rgr_dist.analysis.splits.findings import collapses, gains
+from rgr_dist.analysis.splits.findings import collapses, headline
 from rgr_dist.store.schema import RUNS
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
@@ -113,17 +113,18 @@ def test_the_headline_is_the_best_split_and_its_gain_over_one_head() -> None:
         (1, 16): [0.9] * 3,
         (2, 16): [0.8] * 3,
     }
-    text = gains(splits(rows_of(study, scores), study))
+    text, _ = headline(splits(rows_of(study, scores), study))
     low, high = stats.ttest_rel(FOUR, ALONE).confidence_interval(0.95)
     assert text == "At m = 64, d_model = 16, accuracy is at best 0.900, with 1 head at D_K = 16."
-    narrow = gains(splits(rows_of(study, {k: v for k, v in scores.items() if k[1] == 8}), study))
+    at_8 = {split: scores[split] for split in scores if split[1] == 8}
+    narrow, _ = headline(splits(rows_of(study, at_8), study))
     assert narrow == (
         "At m = 64, d_model = 16, accuracy is at best 0.760, with 4 heads at D_K = 8: +0.203 over "
         f"one head (95 % interval {low:+.3f} to {high:+.3f})."
     )
     only_four = splits(rows_of(study, {(4, 8): FOUR}), study)
-    assert gains(only_four).endswith("accuracy is at best 0.760, with 4 heads at D_K = 8.")
-    assert gains(splits(made_up.results_of(study, [], []).runs, study)) == "No run yet."
+    assert headline(only_four)[0].endswith("accuracy is at best 0.760, with 4 heads at D_K = 8.")
+    assert headline(splits(made_up.results_of(study, [], []).runs, study)) == ["No run yet."]
 
 
 def test_a_study_without_runs_still_has_a_page(tmp_path: Path) -> None:

@@ -280,6 +280,7 @@ def test_the_main_figure_zooms_and_goes_back(finished: Path, visit: Visit) -> No
         return page.locator("#law-width-m64-d16 use").bounding_box()
 
     plot.scroll_into_view_if_needed()
+    scrolled = page.evaluate("scrollY")
     before = place()
     box = plot.bounding_box()
     assert box is not None
@@ -303,6 +304,7 @@ def test_the_main_figure_zooms_and_goes_back(finished: Path, visit: Visit) -> No
     assert kept is not None
     assert kept["x"] == pytest.approx(middle["x"], abs=2)
     page.get_by_role("button", name="Show the whole figure").click()
+    page.evaluate("(y) => scrollTo(0, y)", scrolled)
     assert place() == before
     page.get_by_role("button", name="Zoom in").click()
     assert place() != before

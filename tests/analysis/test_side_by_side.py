@@ -106,7 +106,7 @@ def test_studies_without_a_cell_in_common_have_a_page() -> None:
     first, second = found({(64, 16): 5}), found({(64, 32): 5})
     page, files = comparison(first, second, NAMES)
     text = re.sub(r"<[^>]+>", "", page)
-    assert "We set one beside other: they have no cell in common." in text
+    assert "The two studies have no cell in common." in text
     assert "same cells" not in text
     assert "where it was written." in text, "no figure is named"
     assert "No cell has a threshold in both." not in text

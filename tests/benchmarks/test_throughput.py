@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import json
 import os
 import shutil
@@ -21,7 +22,15 @@ from rgr_dist.study.database import Function
 pytestmark = pytest.mark.slow  # compiles: half a minute
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-RUNS = [Run(cell=Cell(m=64, d_model=16), h=4, d_k=5, seed=seed) for seed in range(2)]
+LAYERS = {
+    model: [Run(cell=Cell(model=model, m=64, d_model=16), h=4, d_k=5, seed=s) for s in range(2)]
+    for model in ("max", "softmax", "value")
+}
+BLOCK = Cell(
+    model="transformer", m=64, d_model=16, context={"length": 4},
+    training={"batch_size": 16, "weight_decay": 0.1},
+)  # fmt: skip
+LAYERS["transformer"] = [Run(cell=BLOCK, h=4, d_k=5, seed=seed) for seed in range(2)]
 DATABASE = Function(family="function", keys=20, queries=4, values=18)
 FACTS = Cell(model="facts", m=80, d_model=8, database=DATABASE, training={"schedule": "constant"})
 FACTS_RUNS = [Run(cell=FACTS, h=2, d_k=3, d_vo=2, seed=seed) for seed in range(2)]
@@ -54,38 +63,41 @@ def test_it_prints_a_row_for_each_engine_as_json_alone(
 PEER = """
 import sys
 import numpy as np
-from tests.benchmarks.test_throughput import FACTS_RUNS, RUNS
+from tests.benchmarks.test_throughput import FACTS_RUNS, LAYERS
 from throughput import PEERS
 
-peer, file = sys.argv[1:]
-of_facts = {"tokens": False, "factored": True}
-if peer in of_facts:
-    from jax_facts_peer import JaxFacts
-    lanes = JaxFacts(FACTS_RUNS, 50, factored=of_facts[peer])
+peer, model, file = sys.argv[1:]
+if model == "facts":
+    from peers.jax_facts import JaxFacts
+    lanes = JaxFacts(FACTS_RUNS, 50, factored=peer == "factored")
 else:
-    lanes = PEERS[peer](RUNS)
+    lanes = PEERS[peer](LAYERS[model])
 lanes.advance(100)
-np.save(file, [lanes.weights(lane) for lane in range(len(RUNS))])
+np.save(file, [lanes.weights(lane) for lane in range(2)])
 """
 
 
-@pytest.mark.parametrize("peer", ["compiled", "jax", "tokens", "factored"])
-def test_a_peer_trains_what_the_reference_trains(peer: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("peer", "model"),
+    [*itertools.product(("compiled", "jax"), LAYERS), ("tokens", "facts"), ("factored", "facts")],
+)
+def test_a_peer_trains_what_the_reference_trains(peer: str, model: str, tmp_path: Path) -> None:
     if peer == "compiled" and not shutil.which("g++"):
         pytest.skip("torch.compile needs a C++ compiler")
     if peer != "compiled" and importlib.util.find_spec("jax") is None:
         pytest.skip("JAX is not installed")
     paths = os.pathsep.join(map(str, (BENCHMARKS, BENCHMARKS.parent)))
     subprocess.run(
-        [sys.executable, "-c", PEER, peer, str(tmp_path / "weights.npy")],
+        [sys.executable, "-c", PEER, peer, model, str(tmp_path / "weights.npy")],
         env={**os.environ, "PYTHONPATH": paths},
         check=True,
     )
     given = np.load(tmp_path / "weights.npy")
-    if peer in ("compiled", "jax"):
-        for lane, theirs in enumerate(ReferenceEngine(torch.float32).weights_after(RUNS, 100)):
+    if model != "facts":
+        reference = ReferenceEngine(torch.float64).weights_after(LAYERS[model], 100)
+        for ours, theirs in zip(given, reference, strict=True):
             both = np.concatenate([theirs["W_Q"], theirs["W_K"]], axis=1)
-            np.testing.assert_allclose(given[lane], both, rtol=1e-4, atol=1e-6)
+            np.testing.assert_allclose(ours, both, rtol=1e-4, atol=1e-5)
     else:
         reference = ReferenceEngine(torch.float64).weights_after(FACTS_RUNS, 100)
         for U, weights in zip(given, reference, strict=True):

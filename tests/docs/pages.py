@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
 from dataclasses import dataclass
@@ -48,6 +49,13 @@ def blocks(language: str, *pages: Path) -> list[Block]:
         for number, (kind, text) in enumerate(FENCE.findall(page.read_text("utf-8")))
         if kind == language
     ]
+
+
+def printed(page: Path) -> str:
+    """What a page shows that its scripts print: the blocks of text that follow one of Python."""
+    fences = FENCE.findall(page.read_text("utf-8"))
+    kinds = ("python", "text")
+    return "".join(b[1] for a, b in itertools.pairwise(fences) if (a[0], b[0]) == kinds)
 
 
 def prose(page: Path) -> str:

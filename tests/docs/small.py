@@ -12,7 +12,10 @@ from rgr_dist.study.document import shipped_studies, shipped_text
 from tests.small_study import SMALL
 
 CELL = {"m": 16, "d_model": 16}
-CELLS = {"base-grid": [{"m": [12, 16], "d_model": [8, 16]}, {"m": 24, "d_model": 8}]}
+CELLS = {
+    "base-grid": [{"m": [12, 16], "d_model": [8, 16]}, {"m": 24, "d_model": 8}],
+    "quickstart": [{"m": [12, 16], "d_model": 16}],
+}
 """The cells of a study, where they are not ``CELL`` alone: those that laws are fitted to."""
 FACTS: dict[str, Any] = {
     "facts": {},
@@ -67,7 +70,7 @@ def small_command(arguments: list[str]) -> list[str]:
             words.append(f"{word}.yaml")
         elif before == "--cell":
             words.append(next(names))
-        elif before == "init":
+        elif before in ("init", "new-model"):
             words.append("another")  # mine.yaml is there, as a page shows it
         elif before in FEWER:
             words.append(FEWER[before])

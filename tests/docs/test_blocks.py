@@ -23,12 +23,12 @@ from safetensors.numpy import save_file
 from rgr_dist.cli import call
 from rgr_dist.study.document import shipped_studies
 from rgr_dist.study.from_yaml import load_study
-from tests.docs.pages import PAGES, README, ROOT, Block, blocks
+from tests.docs.pages import PAGES, README, ROOT, Block, blocks, printed
 from tests.docs.small import small_command, small_script, write_small
 
 HOW_TO = ROOT / "docs/how-to.md"
-COMMANDS = [page for page in PAGES if page.name != "tutorial.md"]
-"""Pages whose commands may run in any order; the tutorial's do in ``test_tutorial.py``."""
+COMMANDS = [page for page in PAGES if page.name not in ("tutorial.md", "own-layer.md")]
+"""Pages whose commands may run in any order; those of the others do in ``test_tutorial.py``."""
 PROBE = r"ProbeResult\(value=(\d+), mean_score=([\d.]+).*?\)"
 
 
@@ -55,6 +55,9 @@ def test_studies_are_valid(block: Block, tmp_path: Path, monkeypatch: pytest.Mon
     """A whole one as it stands, a part of one within the smallest that there is."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my-edges.csv").write_text("source,target\n0,1\n1,0\n2,2\n")
+    first = (ROOT / "rgr_dist/models/first_layer.py").read_text()
+    (tmp_path / "mine.py").write_text(first)
+    (tmp_path / "soft_max.py").write_text(first.replace("temperature", "beta"))
     table = "source: gpt2-weights/" in block.text
     if table:
         rows = np.random.default_rng(0).normal(size=(40, 8)).astype(np.float32)
@@ -141,7 +144,7 @@ def test_the_script_of_a_page_runs_and_prints_what_it_shows(page: Path, tmp_path
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    told = "".join(block.text for block in blocks("text", page))
+    told = printed(page)
     assert not told or shape(told) == shape(done.stdout)
     for name in re.findall(r"save(?:fig)?\(\"(.+?)\"\)", text):
         assert (tmp_path / name).stat().st_size > 1_000

@@ -1,7 +1,8 @@
-"""The tutorial as a reader goes through it: every command in order, and what it prints."""
+"""The tutorials as a reader goes through them: every command in order, and what it prints."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from rgr_dist.cli import call
 from tests.docs.pages import FENCE, ROOT, Block
 
 PAGE = ROOT / "docs/tutorial.md"
+OWN_LAYER = ROOT / "docs/own-layer.md"
 
 
 @pytest.mark.slow  # trains a study whole: a minute
@@ -36,3 +38,28 @@ def test_the_tutorial_finds_what_it_says(
                 checked += 1
     assert checked == 7
     assert {path.name for path in tmp_path.iterdir()} >= {"denser-heads.pdf", "denser.yaml"}
+
+
+@pytest.mark.slow  # trains two studies whole, one of them compiled first: a minute
+@pytest.mark.timeout(1800)
+@pytest.mark.usefixtures("_ray")
+def test_a_layer_of_ones_own_goes_from_a_file_to_a_report_beside_the_papers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for number, (language, text) in enumerate(FENCE.findall(OWN_LAYER.read_text("utf-8"))):
+        if language == "python":
+            Path("soft_max.py").write_text(text)
+        elif language == "yaml":
+            Path(f"{yaml.safe_load(text)['name']}.yaml").write_text(text)
+        else:
+            for words in Block(OWN_LAYER, number, language, text).commands:
+                assert call(words[1:]) == 0, capsys.readouterr().err
+    capsys.readouterr()
+    assert call(["thresholds", "soft.yaml", "--format", "json"]) == 0
+    thresholds = json.loads(capsys.readouterr().out)["best"]
+    assert [row["m"] for row in thresholds] == [32, 64]
+    assert all(row["D_K"] for row in thresholds)
+    page = Path("results/studies/soft/report/index.html").read_text("utf-8")
+    assert "soft_max(beta=5.0)" in page
+    assert "Bits:" not in page

@@ -79,9 +79,9 @@ def test_a_model_is_trained_by_the_engines_of_its_record_and_refused_by_others(m
 
 def test_a_refusal_names_the_engines_that_are_valid() -> None:
     with pytest.raises(EngineError) as error:
-        check_engine("fused", ["max", "transformer"])
+        check_engine("lanes", ["max", "facts"])
     assert str(error.value) == (
-        "--engine fused: has no kernels for model transformer; valid: auto, reference, lanes"
+        "--engine lanes: has no kernels for model facts; valid: auto, reference, fused"
     )
 
 

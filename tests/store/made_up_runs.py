@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from rgr_dist.store.schema import OF_FACTS, RUNS
+from rgr_dist.store.schema import OF_FACTS, OF_LAYERS, RUNS
 from rgr_dist.study.cell import Cell, Run
 
 CELL = Cell(m=64, d_model=16)
@@ -49,7 +49,7 @@ def run_row(
         "versions": "rgr-dist=0.1.0",
         "git_revision": None,
         "config": run.config_json,
-        **dict.fromkeys(OF_FACTS),
+        **dict.fromkeys((*OF_FACTS, *OF_LAYERS)),
     }
     assert set(row) == set(RUNS.names)
     assert set(other) <= set(row)

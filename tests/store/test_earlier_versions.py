@@ -23,6 +23,7 @@ KEPT = {
     "version-2/part-01795330040923418505-744b5de4.parquet": 2,
     "part-01795350125564768087-bb3a793b.parquet": 3,
     **{str(path.relative_to(PARTS)): 3 for path in PARTS.glob("version-3/*")},
+    **{str(path.relative_to(PARTS)): 4 for path in PARTS.glob("version-4/*")},
 }
 
 

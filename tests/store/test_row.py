@@ -99,6 +99,8 @@ def test_a_lost_run_is_stored_with_the_engine_that_would_have_trained_it(model: 
         parts: dict[str, Any] = {"model": model, "training": training}
         if record.embedding == "onehot":
             parts |= {"embedding": {"family": "onehot"}, "m": 64, "d_model": 64}
+        if record.task == "own layer":
+            parts |= {"layer": {"digest": "0" * 64, "name": "Mine"}}
         runs = [Run(cell=run_of(**parts).cell, h=4, d_k=5, seed=seed) for seed in (3, 4)]
     rows = lost_rows(runs, "auto", "cpu")
     assert [row["run_id"] for row in rows] == [run.run_id for run in runs]

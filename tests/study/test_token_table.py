@@ -233,7 +233,7 @@ def test_what_a_table_cannot_be_is_refused_in_one_line(home: Path, table: np.nda
     save_file({"lm_head.weight": table}, home / "model/model.safetensors")
     assert "its tables are lm_head.weight; give the weights of a GPT-2" in refused(home)
     save_file({"wte.weight": np.full((3, 8), np.nan, np.float32)}, home / "model/model.safetensors")
-    assert "its table is not one of numbers" in refused(home)
+    assert "an entry is not a finite number" in refused(home)
     save_file({"wte.weight": table[:, :5]}, home / "model/model.safetensors")
     assert "source: its vectors have width 5; give d_model: 5" in refused(home)
 

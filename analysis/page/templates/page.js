@@ -210,7 +210,7 @@
     const out = button("Zoom out", "Zoom out", () => by(2));
     const back = button("Whole figure", "Show the whole figure", () => by(Infinity));
     const hint = make("span", { className: "soft", textContent: "or drag over a part of it" });
-    figure.prepend(make("div", { className: "buttons" }, into, out, back, hint));
+    all(".panels", figure)[0].after(make("div", { className: "buttons" }, into, out, back, hint));
     plots.forEach(({ plot }, i) => plot.addEventListener("pointerdown", (down) => {
       if (down.pointerType !== "mouse" || down.button) return;
       down.preventDefault();

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from rgr_dist.analysis.budgets import step_limits
 from rgr_dist.analysis.budgets.section import step_limit_values
-from rgr_dist.analysis.budgets.step_limits import limits
 from rgr_dist.analysis.facts import tables as facts
 from rgr_dist.analysis.laws import conclusions
 from rgr_dist.analysis.laws.families import pooled_laws
@@ -22,29 +22,35 @@ from rgr_dist.analysis.thresholds.rows import cells_of
 from rgr_dist.analysis.wording import clock, plural, span
 
 
+def findings(results: StudyResults) -> list[str]:
+    """What the study found, in sentences; the first is its title."""
+    study = results.study
+    if is_of_phases(study):
+        return [phases_headline(results)]
+    if study.record.finds == "accuracy":
+        return accuracy.headline(splits_of(results))
+    if study.record.finds == "D_V":
+        found = facts.headline(facts.rows_of_facts(results), study)
+        return [found, *conclusions.growths(pooled_laws(results))]
+    longer = step_limits.headline(results)
+    return [*longer, *conclusions.headline(fits_of(results), best_of(results))]
+
+
 def section(results: StudyResults) -> Section:
     """The head of the page."""
     study, cost = results.study, cost_of(results)
     values: dict[str, Any] = {"cells": cells_of(results)}
-    if is_of_phases(study):
-        words = [phases_headline(results)]
-        values |= {"one_limit": limits(results).empty}
-    elif study.record.finds == "D_K":
-        words = conclusions.headline(fits_of(results), best_of(results))
-        values |= {"one_limit": limits(results).empty, **step_limit_values(results)}
+    if study.record.finds == "D_K":
+        values |= {"one_limit": step_limits.limits(results).empty, **step_limit_values(results)}
     elif study.record.finds == "D_V":
-        found = facts.headline(facts.rows_of_facts(results), study)
-        words = [found, *conclusions.growths(pooled_laws(results))]
         values["cost"] = {name: cost[name].sum() for name in ("runs", "seconds")}
         values["grid_runs"] = facts.grid_runs(study)
         values["grid_seconds"] = facts.grid_seconds(study, results.runs)
-    else:
-        words = accuracy.headline(splits_of(results))
     return Section(
         name="summary",
         title=f"Study {study.name}",
         template="summary",
-        words=words,
+        words=findings(results),
         values=values | {"study": study, "finds": study.record.finds, "tiles": _tiles(results)},
     )
 

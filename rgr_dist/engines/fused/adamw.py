@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rgr_dist.engines.api import BETA_1, BETA_2, EPSILON
-from rgr_dist.engines.fused.simd import fma, sqrt
+from rgr_dist.engines.fused.simd import WIDTH, fma, sqrt
+from rgr_dist.engines.fused.simd_memory import load, store
 
 
 @numba.njit(nogil=True, inline="always")
@@ -28,6 +29,24 @@ def adamw(gradient: Any, first: Any, second: Any, rate: float, root: float) -> A
     second = fma(gradient * gradient, np.float32(1 - BETA_2), second * np.float32(BETA_2))
     step = first * np.float32(rate) / fma(sqrt(second), np.float32(root), np.float32(EPSILON))
     return first, second, step
+
+
+@numba.njit(nogil=True, inline="always")
+def update(
+    theta: Any, first: Any, second: Any, gradient: Any, begin: int, end: int,
+    rate: float, root: float, decay: float,
+) -> None:  # fmt: skip
+    """A step on the parameters from ``begin`` to ``end`` of flat arrays, multiples of 16.
+
+    Args:
+        decay: 1 - learning rate * weight decay.
+    """
+    for at in range(begin, end, WIDTH):
+        g = load(1, gradient, at, 0)
+        m, v, step = adamw(g, load(1, first, at, 0), load(1, second, at, 0), rate, root)
+        store(first, at, 0, m)
+        store(second, at, 0, v)
+        store(theta, at, 0, load(1, theta, at, 0) * np.float32(decay) - step)
 
 
 @numba.njit(nogil=True)

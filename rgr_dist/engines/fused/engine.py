@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from rgr_dist.engines.api import Engine, Outcome, StopReason, Weights
 from rgr_dist.engines.early_stopping import Checks
+from rgr_dist.engines.fused.block.lane import BlockLane
 from rgr_dist.engines.fused.evaluation import make_scorer
 from rgr_dist.engines.fused.facts.lane import FactsLane
 from rgr_dist.engines.fused.lane import Lane
@@ -71,7 +72,11 @@ class EdgeLane(Lane):
 
 FEW, MANY = 2, 100
 """Contexts of 32 items: scored one by one if few, and by pairs or triples of items if many."""
-LANES: Mapping[str, type[EdgeLane | FactsLane]] = {"edges": EdgeLane, "facts": FactsLane}
+LANES: Mapping[str, type[EdgeLane | FactsLane | BlockLane]] = {
+    "edges": EdgeLane,
+    "facts": FactsLane,
+    "matching": BlockLane,
+}
 """By the task of the run's model."""
 _compiled: set[tuple[str, bool]] = set()
 

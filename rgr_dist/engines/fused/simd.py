@@ -272,6 +272,19 @@ def horizontal_max(typing: Any, tile: Any) -> Any:
 
 
 @instruction
+def sum_of_rows(typing: Any, tile: Any) -> Any:
+    """The tile of one row that is the sum of a tile's rows, in pairs."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        rows = unpack(builder, sig.args[0], args[0], sig.args[0].rows)
+        while len(rows) > 1:
+            rows = [builder.fadd(*pair) for pair in zip(rows[::2], rows[1::2], strict=True)]
+        return pack(builder, rows)
+
+    return Tile(1)(tile), codegen
+
+
+@instruction
 def transposed(typing: Any, tile: Any) -> Any:
     """The transpose of a tile of sixteen rows, by swapping blocks of 8, 4, 2 and 1."""
 

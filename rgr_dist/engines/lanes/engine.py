@@ -17,25 +17,35 @@ import torch
 from rgr_dist.engines.api import Engine, Outcome, Weights
 from rgr_dist.engines.early_stopping import Checks
 from rgr_dist.engines.lanes.evaluation import Evaluation
+from rgr_dist.engines.lanes.own_layer import OwnLanes
 from rgr_dist.engines.lanes.state import Lanes
 from rgr_dist.study.cell import Run
 
 
 class LanesEngine(Engine):
-    """Batched training in torch: the engine for a GPU."""
+    """Batched training in torch: the engine for a GPU, and for layers of files.
+
+    Args:
+        compiled: whether the step of a layer of a file is compiled; by default where it can be.
+    """
 
     name = "lanes"
 
-    def __init__(self, device: str = "cpu", dtype: torch.dtype = torch.float32) -> None:
+    def __init__(
+        self,
+        device: str = "cpu",
+        dtype: torch.dtype = torch.float32,
+        compiled: bool | None = None,
+    ) -> None:
         self.device = torch.device(device)
-        self.dtype = dtype
+        self.dtype, self.compiled = dtype, compiled
 
     def train_through(self, runs: Sequence[Run], budgets: Sequence[int]) -> list[list[Outcome]]:
         """Train every run until it stops, and say how it would have ended at smaller limits too."""
         outcomes: list[list[Outcome]] = [[] for _ in runs]
         if not runs:
             return outcomes
-        lanes = Lanes(runs, self.device, self.dtype)
+        lanes = self._lanes(runs)
         evaluation = Evaluation(lanes)
         checks = [Checks(lanes.cell, budgets) for _ in runs]
         seconds = [0.0] * len(runs)
@@ -65,6 +75,11 @@ class LanesEngine(Engine):
 
     def weights_after(self, runs: Sequence[Run], steps: int) -> list[Weights]:
         """The weights after so many steps, without checks or stopping."""
-        lanes = Lanes(runs, self.device, self.dtype)
+        lanes = self._lanes(runs)
         lanes.advance(steps)
         return [lanes.weights(lane) for lane in range(len(runs))]
+
+    def _lanes(self, runs: Sequence[Run]) -> Lanes | OwnLanes:
+        if runs[0].cell.record.task == "own layer":
+            return OwnLanes(runs, self.device, self.dtype, self.compiled)
+        return Lanes(runs, self.device, self.dtype)

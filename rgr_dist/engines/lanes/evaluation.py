@@ -1,7 +1,7 @@
 """How the lanes of a program are scored: checks as they train, and a test when they stop.
 
 Micro-F1: where items are few, every pair of them is scored once and counts as often as it occurs;
-where they are many, or a pair's score depends on its context, each context is scored. A check
+where they are many, or a pair's score may depend on its context, each context is scored. A check
 that only asks whether F1 exceeds a value looks first at the contexts that were wrong the last
 time, and ends as soon as the answer is no. Mean squared error of retrieved messages (Sec. 7.2):
 each context is scored, and no check ends early. In all cases only a lane's own numbers enter its
@@ -13,6 +13,9 @@ of an item, p some of the items, h heads, k = d_k, v = width of a message.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -21,9 +24,11 @@ from torch.nn.functional import pad
 
 from rgr_dist.engines.api import Outcome, StopReason, f1_cannot_exceed
 from rgr_dist.engines.lanes.batches import REGISTER, padded
+from rgr_dist.engines.lanes.own_layer import OwnLane, OwnLanes
 from rgr_dist.engines.lanes.state import Lanes, Layer
 from rgr_dist.models.edges import labels
 from rgr_dist.models.f1 import micro_f1
+from rgr_dist.models.own_layer import paid
 
 Contexts = npt.NDArray[np.int32]
 
@@ -40,7 +45,7 @@ BETWEEN_LOOKS = 64
 class Evaluation:
     """Scores lanes, and keeps what their checks need from one to the next."""
 
-    def __init__(self, lanes: Lanes) -> None:
+    def __init__(self, lanes: Lanes | OwnLanes) -> None:
         self.lanes = lanes
         self.scorers: dict[int, PairScorer | ContextScorer | ErrorScorer] = {}  # by run index
 
@@ -62,12 +67,17 @@ class Evaluation:
         state = self.lanes
         if stop_reason == "diverged":
             return Outcome(steps=state.steps, stop_reason=stop_reason)
+        parameters = cached = None
+        if isinstance(state, OwnLanes):
+            parameters, cached = paid(state.own_layer)
         return Outcome(
             steps=state.steps,
             stop_reason=stop_reason,
             score=self.score(lane, state.tasks[lane].test),
             val_score=val_score,
             tau=state.tau(lane) if state.cell.record.has_tau else None,
+            parameters=parameters,
+            cached=cached,
         )
 
     def _scorer(self, lane: int, contexts: Contexts) -> PairScorer | ContextScorer | ErrorScorer:
@@ -113,8 +123,9 @@ class PairScorer:
         self.targets_mr = targets_mr[:-1]
         self.actual = self._over_edges(self.counts_mm, slice(None))
 
-    def score(self, layer: Layer, above: float | None = None) -> float:
+    def score(self, layer: Layer | OwnLane, above: float | None = None) -> float:
         """Micro-F1, whatever it is asked to be above: the sum over all pairs has it at once."""
+        assert isinstance(layer, Layer)
         X_1dm = layer.X_md[:-1].unsqueeze(0).transpose(1, 2)
         m, h = X_1dm.shape[2], layer.h
         Q, K = (torch.bmm(W.unsqueeze(0), X_1dm).view(h, -1, m) for W in (layer.W_Q, layer.W_K))
@@ -159,8 +170,14 @@ class _InContexts:
         scores = SCORES_AT_ONCE_ON_CPU if on_cpu else SCORES_AT_ONCE_ON_GPU
         return max(1, scores // (h * self.nodes.shape[1] ** 2))
 
-    def combined(self, layer: Layer, projected: tuple[Tensor, Tensor], block: Tensor) -> Tensor:
-        """Scores of some contexts, [n, l, l], from the queries and keys of all items."""
+    def scores(self, layer: Layer | OwnLane) -> Callable[[Tensor], Tensor]:
+        """The scores of some contexts by their numbers, [n] to [n, l, l]."""
+        if isinstance(layer, Layer):
+            return partial(self._combined, layer, layer.project())
+        return lambda block: layer.scores(self.nodes[block, : self.length])
+
+    def _combined(self, layer: Layer, projected: tuple[Tensor, Tensor], block: Tensor) -> Tensor:
+        """Scores of some contexts from the queries and keys of all items."""
         nodes, h = self.nodes[block], layer.h
         by_head = (h * len(nodes), nodes.shape[1], -1)
         Q, K = (P.index_select(1, nodes.flatten()).view(by_head) for P in projected)
@@ -180,13 +197,13 @@ class ContextScorer(_InContexts):
         self.actual = int(self.edges.sum())
         self.errors = torch.zeros(len(contexts), dtype=torch.int64, device=targets_mr.device)
 
-    def score(self, layer: Layer, above: float | None = None) -> float | None:
+    def score(self, layer: Layer | OwnLane, above: float | None = None) -> float | None:
         """Micro-F1, or None if it is certainly not above a value."""
         order = torch.argsort(self.errors, descending=True, stable=True)
-        projected, at_once = layer.project(), self.at_once(layer.h)
+        scores, at_once = self.scores(layer), self.at_once(layer.h)
         tp = predicted = errors = 0
         for block in order.split(at_once if above is None else min(at_once, BETWEEN_LOOKS)):
-            called = self.combined(layer, projected, block) > layer.tau
+            called = scores(block) > layer.tau
             edges = self.edges[block]
             self.errors[block] = (called ^ edges).sum((1, 2))
             errors += int(self.errors[block].sum())
@@ -207,17 +224,17 @@ class ErrorScorer(_InContexts):
         super().__init__(contexts, targets_mr)
         self.V_mv, self.retrieves = V_mv, self.edges.any(2)
 
-    def score(self, layer: Layer, above: float | None = None) -> float:
+    def score(self, layer: Layer | OwnLane, above: float | None = None) -> float:
         """Mean squared error over the positions whose target is present; 0.0 if there are none.
 
         Args:
             above: not used; what ``ContextScorer`` takes.
         """
-        projected, total = layer.project(), 0.0
+        scores, total = self.scores(layer), 0.0
         every = torch.arange(len(self.nodes), device=self.nodes.device)
         for block in every.split(self.at_once(layer.h)):
             V_nlv = self.V_mv[self.nodes[block, : self.length]]
-            S_nll = self.combined(layer, projected, block).sub_(self.edges[block].to(V_nlv))
+            S_nll = scores(block).sub_(self.edges[block].to(V_nlv))
             errors_nl = torch.bmm(S_nll, V_nlv).square_().sum(2).double()
             total += float(errors_nl[self.retrieves[block]].sum())
         return total / max(1, int(self.retrieves.sum()))

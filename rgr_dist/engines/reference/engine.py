@@ -18,13 +18,15 @@ from rgr_dist.engines.early_stopping import EarlyStop
 from rgr_dist.engines.reference.edges import EdgeTrainer
 from rgr_dist.engines.reference.facts import FactsTrainer
 from rgr_dist.engines.reference.matching import BlockTrainer
+from rgr_dist.engines.reference.own_layer import OwnTrainer
 from rgr_dist.engines.reference.trainer import Trainer
 from rgr_dist.study.cell import Run
 
-TRAINERS: Mapping[str, type[EdgeTrainer | FactsTrainer | BlockTrainer]] = {
+TRAINERS: Mapping[str, type[EdgeTrainer | FactsTrainer | BlockTrainer | OwnTrainer]] = {
     "edges": EdgeTrainer,
     "facts": FactsTrainer,
     "matching": BlockTrainer,
+    "own layer": OwnTrainer,
 }
 """By the task of the run's model."""
 

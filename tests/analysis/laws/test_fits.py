@@ -67,7 +67,9 @@ def test_a_law_that_its_lack_of_fit_test_rejects_is_told(results: StudyResults, 
         "resolution of d_k do not explain how far D_K* scatters about it."
     )
     assert conclusions.sentences(told)[1] == rejected
-    assert conclusions.headline(told, best_of(results)) == [conclusions.growth(told), rejected]
+    every, wide, tested = conclusions.headline(told, best_of(results))
+    assert f"{every[:-1]}; w{wide[1:]}" == conclusions.growth(told)
+    assert tested == rejected
     assert conclusions.lack_of_fit(replace(fits, lack_of_fit=tests[:1])) == ""
     listed = law_words(by_name(fits.laws)["D_K"], told.rejected)
     assert listed == f"{law_words(by_name(fits.laws)['D_K'])}, rejected by its lack-of-fit test"

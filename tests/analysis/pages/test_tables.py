@@ -18,7 +18,7 @@ BEST += ["h_star", "h_low", "h_high", "status"]
 SECTIONS = {
     "unfinished": ["law", "cells", "heads", "transitions", "laws", "agreement", *END],
     "step-limits": [
-        *["law", "training-time", "cells", "heads", "transitions", "laws", "agreement"],
+        *["training-time", "law", "cells", "heads", "transitions", "laws", "agreement"],
         *END,
     ],
     "grid": ["transitions", "law", "cells", "heads", "laws", *END],

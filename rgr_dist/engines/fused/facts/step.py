@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from rgr_dist.engines.fused.adamw import adamw
+from rgr_dist.engines.fused.adamw import update
 from rgr_dist.engines.fused.product import multiply
 from rgr_dist.engines.fused.simd import (
     WIDTH,
@@ -159,7 +159,10 @@ def train_facts(
             return count_right(work, sizes, triples, tau)
         batch_backward(triples, begins[index], ends[index], work, sizes)
         backward(lane.parts, lane.d_parts, work, sizes)
-        update(lane, rates[index], roots[index], decays[index])
+        update(
+            lane.theta, lane.first, lane.second, lane.gradient, sizes.first, sizes.last,
+            rates[index], roots[index], decays[index],
+        )  # fmt: skip
     return 0, 0
 
 
@@ -336,15 +339,3 @@ def attend_backward(work: Any, sizes: Any, i: int, scale: Any) -> None:
             own_key = key + j * T + K + q
             work.dP[own_key] = d_own * x
             work.dP[query + j * T + K + q] = horizontal_sum(d_x) + d_own * work.P[own_key]
-
-
-@numba.njit(nogil=True, inline="always")
-def update(lane: Any, rate: float, root: float, decay: float) -> None:
-    """A step of AdamW on the trained parameters."""
-    theta, first, second = lane.theta, lane.first, lane.second
-    for at in range(lane.sizes.first, lane.sizes.last, WIDTH):
-        g = load(1, lane.gradient, at, 0)
-        m, v, step = adamw(g, load(1, first, at, 0), load(1, second, at, 0), rate, root)
-        store(first, at, 0, m)
-        store(second, at, 0, v)
-        store(theta, at, 0, load(1, theta, at, 0) * np.float32(decay) - step)

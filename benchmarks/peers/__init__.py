@@ -1,0 +1,1 @@
+"""The same trainings by others: in JAX, and by torch.compile."""

@@ -1,0 +1,162 @@
+"""Makes sure that the layers of a study's files can be trained, before anything is.
+
+Each is tried at every head count of the search, on a context of its first cell.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.func import grad, vmap
+
+from rgr_dist.faults import UserError
+from rgr_dist.models.edges import labels
+from rgr_dist.models.own_layer import AttentionLayer, loss_of, make_layer
+from rgr_dist.problem.edge_task import Task, initial_parameters
+from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.study import Study
+
+WIDTHS = 1, 3
+"""Values of d_k at which a layer is tried."""
+EVERY_HEAD = 1, 2, 3
+"""Head counts that are tried where the search takes all."""
+CONTEXTS = 3
+"""Contexts that are scored together, as a check of training does."""
+ROUNDING = 1e-4
+"""By how much scores of one context may differ beside others."""
+LONGEST = 120
+"""Characters shown of what a file raises."""
+
+
+class LayerError(UserError, ValueError):
+    """A layer's file cannot be trained; the message says at which sizes, and why."""
+
+
+def check_layers(study: Study) -> None:
+    """Try every layer of a study that is a file's.
+
+    Raises:
+        LayerError: naming the layer, the sizes and what is wrong, in one line.
+    """
+    first = {cell.layer: cell for cell in reversed(study.cells) if cell.layer is not None}
+    heads = EVERY_HEAD if study.search.heads == "all" else study.search.heads
+    for cell in first.values():
+        for h in heads:
+            for d_k in WIDTHS:
+                with _within(
+                    f"{cell.model_name} at d_model = {cell.d_model}, h = {h}, d_k = {d_k}"
+                ):
+                    _check(Run(cell=cell, h=h, d_k=d_k, seed=0))
+
+
+@contextmanager
+def _within(place: str) -> Iterator[None]:
+    """Say in one line what a layer does wrong, or raises."""
+    try:
+        yield
+    except LayerError as error:
+        raise LayerError(f"model {place}: {error}") from None
+    except Exception as error:
+        said = " ".join(str(error).split())[:LONGEST]
+        raise LayerError(f"model {place}: {type(error).__name__}: {said}") from None
+
+
+def _check(run: Run) -> None:
+    cell, layer = run.cell, make_layer(run.cell, run.h, run.d_k)
+    _check_shapes(layer)
+    task, length = Task.of(cell, run.seed), cell.context.length
+    nodes = torch.from_numpy(task.training_contexts(0, CONTEXTS)).long()
+    X = torch.from_numpy(task.embedding).float()[nodes]
+    p = {
+        name: torch.from_numpy(value).float()
+        for name, value in initial_parameters(run, layer.parameters()).items()
+    }
+    given = [one.clone() for one in (X, *p.values())]
+    S = _scores(layer, X, p, (CONTEXTS, length, length))
+    if not all(map(torch.equal, given, (X, *p.values()))):
+        raise LayerError("scores change the embeddings or parameters that they are given")
+    if not torch.equal(S, layer.scores(X, p)):
+        raise LayerError("scores differ from call to call: a layer draws no random numbers")
+    alone = _scores(layer, X[0], p, (length, length))
+    if not torch.allclose(alone, S[0], rtol=ROUNDING, atol=ROUNDING):
+        raise LayerError("the scores of a context depend on those beside it: [..., l, d_model]")
+    y = labels(nodes, torch.from_numpy(task.graph.table).long()).float()
+    _check_gradients(layer, cell, X, y, p)
+
+
+def _check_shapes(layer: AttentionLayer) -> None:
+    shapes: Any = layer.parameters()
+    if not isinstance(shapes, Mapping) or not shapes:
+        raise LayerError("parameters() gives no dict of names, such as {'W': ((d, D), scale)}")
+    for name, value in shapes.items():
+        try:
+            shape, scale = value
+            sizes = [*shape]
+        except (TypeError, ValueError):
+            raise LayerError(f"parameter {name}: not of the form ((8, 4), 0.1)") from None
+        if not isinstance(name, str) or name == "tau":
+            raise LayerError(f"parameter {name!r}: not a name of its own; tau is ours")
+        if not all(type(size) is int and size > 0 for size in sizes):
+            raise LayerError(f"parameter {name}: shape {tuple(sizes)} is not of positive int")
+        if not isinstance(scale, float | int) or not 0 <= scale < math.inf:
+            raise LayerError(f"parameter {name}: scale {scale} is not a number from 0")
+    cached = getattr(layer, "cached", None)
+    if cached is not None and not (type(cached()) is int and cached() >= 0):
+        raise LayerError(f"cached() is {cached()!r}, not how many numbers each token has")
+
+
+def _scores(
+    layer: AttentionLayer, X: Tensor, p: Mapping[str, Tensor], wanted: tuple[int, ...]
+) -> Tensor:
+    """Scores of contexts, if they may be scores."""
+    S: Any = layer.scores(X, p)
+    if not isinstance(S, Tensor):
+        raise LayerError(f"scores are of type {type(S).__name__}, not a tensor")
+    if S.shape != wanted:
+        raise LayerError(
+            f"scores have shape {tuple(S.shape)} of embeddings {tuple(X.shape)}; "
+            f"{tuple(wanted)} is wanted"
+        )
+    if S.dtype != X.dtype:
+        raise LayerError(f"scores are {S.dtype} of embeddings {X.dtype}")
+    if not torch.isfinite(S).all():
+        raise LayerError("scores are not finite at the first weights")
+    return S
+
+
+def _check_gradients(
+    layer: AttentionLayer, cell: Cell, X: Tensor, y: Tensor, p: Mapping[str, Tensor]
+) -> None:
+    """Make sure that the loss reaches every parameter, by autograd and as the lanes take it."""
+    loss = loss_of(layer, cell.training.sharpness, cell.graph.balanced)
+    tau = torch.zeros(())
+    leaves = {name: value.clone().requires_grad_() for name, value in p.items()}
+    value: Any = loss(layer.scores(X[0], leaves), y[0], tau)
+    if not isinstance(value, Tensor) or value.shape != ():
+        raise LayerError("the loss of a context is not a single number")
+    found: Mapping[str, Tensor | None] = dict.fromkeys(leaves)
+    if value.requires_grad:
+        gradients = torch.autograd.grad(value, [*leaves.values()], allow_unused=True)
+        found = dict(zip(leaves, gradients, strict=True))
+    for name, gradient in found.items():
+        if gradient is None:
+            raise LayerError(f"parameter {name} gets no gradient from the loss")
+        if not torch.isfinite(gradient).all():
+            raise LayerError(f"the gradient of {name} is not finite at the first weights")
+    if not any(gradient.any() for gradient in found.values() if gradient is not None):
+        raise LayerError("every gradient is zero at the first weights")
+
+    def loss_of_context(p: dict[str, Tensor], X: Tensor, y: Tensor) -> Tensor:
+        return loss(layer.scores(X, p), y, tau)
+
+    lanes = {name: torch.stack([value] * len(X)) for name, value in p.items()}
+    together = vmap(grad(loss_of_context))(lanes, X, y)
+    for name, gradient in found.items():
+        one = together[name][0]
+        if gradient is not None and not torch.allclose(one, gradient, rtol=1e-2, atol=ROUNDING):
+            raise LayerError(f"the gradient of {name} is another under torch.func")

@@ -1,0 +1,1 @@
+"""Compiled training of the transformer block."""

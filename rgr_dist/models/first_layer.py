@@ -1,0 +1,43 @@
+"""An attention layer of your own, for `model: NAME.py` in a study. It runs as it is.
+
+rgr tries it before it trains anything, and says in one line what it cannot use. Its runs belong to
+this text and its keys: change a character, and it is another layer.
+"""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class FirstLayer:
+    """Softmax over the context, of queries and keys, summed over heads."""
+
+    # Its sizes. A study searches d_k, the smallest that passes, for each number of heads h.
+    d_model: int
+    h: int
+    d_k: int
+    # Keys of its own, which a study sets: model: {file: NAME.py, temperature: 0.5}
+    temperature: float = 1.0
+
+    def parameters(self) -> dict[str, tuple[tuple[int, ...], float]]:
+        """By name: the shape, and the standard deviation of the normal entries at the start."""
+        shape, deviation = (self.d_model, self.h * self.d_k), self.d_model**-0.5
+        return {"W_Q": (shape, deviation), "W_K": (shape, deviation)}
+
+    def scores(self, X: Tensor, p: dict[str, Tensor]) -> Tensor:
+        """Embeddings [..., l, d_model] to scores [..., l, l]: row p, column q for p -> q.
+
+        A pair is called a relation where its score is above tau, one number that rgr trains too.
+        """
+        Q = (X @ p["W_Q"]).unflatten(-1, (self.h, -1)).transpose(-2, -3)  # [..., h, l, d_k]
+        K = (X @ p["W_K"]).unflatten(-1, (self.h, -1)).transpose(-2, -3)
+        logits = Q @ K.transpose(-1, -2) / (self.temperature * self.d_k**0.5)
+        return logits.softmax(-1).sum(-3)
+
+    def cached(self) -> int:
+        """Numbers that a decoder keeps for each token. Leave it out if you do not know."""
+        return self.h * self.d_k
+
+    # The loss is the paper's, unless you define it for one context, of edges as 0 and 1:
+    # def loss(self, scores: Tensor, edges: Tensor, tau: Tensor) -> Tensor:

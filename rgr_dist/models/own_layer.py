@@ -1,0 +1,99 @@
+"""An attention layer from the text of a file: what such a file holds, and how it is made a layer.
+
+The file has one class, whose first fields are d_model, h and d_k, and the others keys of a study.
+It says what its parameters are and how they score pairs; the rest is that of every model: task,
+contexts, the threshold tau, training, stopping, search. ``study.layer_file`` reads its keys
+without running it.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from types import ModuleType
+from typing import Protocol
+
+from torch import Tensor
+
+from rgr_dist.models.edges import weighted_logistic_loss
+from rgr_dist.study import assets
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.layer import Layer
+
+Shapes = Mapping[str, tuple[tuple[int, ...], float]]
+"""By the name of a parameter its shape, and the deviation of its entries at the start."""
+Parameters = Mapping[str, Tensor]
+"""Parameters of one layer by name."""
+
+
+class AttentionLayer(Protocol):
+    """What the class of a file has; a loss and cached numbers are its own choice.
+
+    ``cached()`` says how many numbers a decoder keeps for each token, and ``loss(scores, edges,
+    tau)`` what is trained on one context in place of the paper's loss, a scalar from [l, l], [l, l]
+    (1 at an edge, else 0) and [].
+    """
+
+    def parameters(self) -> Shapes:
+        """Its parameters: entries are normal with mean 0 at the start."""
+
+    def scores(self, X: Tensor, p: Parameters) -> Tensor:
+        """Scores of all pairs, [..., l, l], rows are sources.
+
+        Args:
+            X: embeddings of the items of contexts, [..., l, d_model].
+            p: the parameters by name, each of its own shape.
+        """
+
+
+def make_layer(cell: Cell, h: int, d_k: int) -> AttentionLayer:
+    """The layer of a cell at h heads of width d_k; raises as ``class_of`` and its file do."""
+    assert cell.layer is not None
+    return class_of(cell.layer)(d_model=cell.d_model, h=h, d_k=d_k)
+
+
+def class_of(layer: Layer) -> Callable[..., AttentionLayer]:
+    """The class of a layer's file with the layer's keys; it takes d_model, h and d_k.
+
+    Raises:
+        AssetError: the text of the file is not loaded in this process.
+        Exception: whatever the text raises as it is run.
+    """
+    return partial(_class(layer.digest, layer.name), **dict(layer.keys))
+
+
+@cache
+def _class(digest: str, name: str) -> Callable[..., AttentionLayer]:
+    """A class from the text of its file, which is run as a module of its own."""
+    text = assets.get(digest).tobytes().decode()
+    module = ModuleType(f"rgr_layer_{digest[:16]}")
+    sys.modules[module.__name__] = module  # where dataclasses look for it
+    exec(compile(text, f"<{name}>", "exec"), module.__dict__)
+    made: Callable[..., AttentionLayer] = module.__dict__[name]
+    return made
+
+
+def loss_of(
+    layer: AttentionLayer, sharpness: float, balanced: bool
+) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+    """The loss of one context from its scores, its edges as 0 and 1, and tau.
+
+    Args:
+        sharpness, balanced: of the paper's loss, where the layer has none of its own.
+    """
+    if hasattr(layer, "loss"):
+        own: Callable[[Tensor, Tensor, Tensor], Tensor] = layer.loss
+        return own
+    return partial(weighted_logistic_loss, sharpness=sharpness, balanced=balanced)
+
+
+def paid(layer: AttentionLayer) -> tuple[int, int | None]:
+    """What a layer costs: the numbers that are trained, but for tau, and those that are cached.
+
+    The latter are what a decoder keeps for each token; None where the layer does not say.
+    """
+    cached: Callable[[], int] | None = getattr(layer, "cached", None)
+    trained = sum(math.prod(shape) for shape, _ in layer.parameters().values())
+    return trained, None if cached is None else cached()

@@ -1,0 +1,231 @@
+"""Reads the file of an attention layer without running it: its class, its keys and their defaults.
+
+``models.own_layer`` has what the class is to have, and runs it.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rgr_dist.study import assets
+from rgr_dist.study.errors import StudyError
+from rgr_dist.study.input_file import FileKeys, opened
+from rgr_dist.study.layer import Key, Layer
+from rgr_dist.study.spec import nearest
+
+SIZES = ("d_model", "h", "d_k")
+"""The first fields of every layer's class."""
+METHODS = ("parameters", "scores")
+"""What a layer's class defines; ``cached`` and ``loss`` if it has them."""
+KINDS: Mapping[str, tuple[type, ...]] = {
+    "int": (int,),
+    "float": (float, int),
+    "str": (str,),
+    "bool": (bool,),
+}
+"""Types of a key, as a file writes them, and the values that are one."""
+WANTED = "rgr new-model NAME writes a file to begin with"
+LARGEST = 1
+"""MiB of the largest file."""
+LONGEST_TEXT = 100
+"""Characters of the longest text that is a key."""
+
+
+class LayerFile(FileKeys):
+    """The file of a layer, whose own keys stand beside it.
+
+    Attributes:
+        file: Python; its path is relative to the study file.
+    """
+
+
+@dataclass(frozen=True)
+class Fields:
+    """What the text of a file says of its layer.
+
+    Attributes:
+        name: of its class.
+        kinds: the type of each key of its own, by name.
+        defaults: those of the keys that have one.
+    """
+
+    name: str
+    kinds: Mapping[str, str]
+    defaults: Mapping[str, Key]
+
+
+def zoo() -> list[str]:
+    """The names of the layers that ship."""
+    folder = resources.files("rgr_dist") / "models" / "zoo"
+    names = (p.name.removesuffix(".py") for p in folder.iterdir() if p.name.endswith(".py"))
+    return sorted(name for name in names if not name.startswith("_"))
+
+
+def load_layer(written: Mapping[str, Any], home: Path) -> tuple[Layer, dict[str, Any]]:
+    """Keep the text of a layer's file for this process.
+
+    Args:
+        written: ``file`` or ``zoo``, and the layer's own keys.
+        home: the folder that the file's path is relative to.
+
+    Returns:
+        The layer, and the key that named its file, with the whole path.
+
+    Raises:
+        StudyError: there is no such layer, its file is no layer's, or a key is not one of its own.
+    """
+    if "file" in written and "zoo" in written:
+        raise StudyError("model: both file and zoo; give one")
+    of, name = ("zoo", written["zoo"]) if "zoo" in written else ("file", written["file"])
+    own = {key: value for key, value in written.items() if key != of}
+    if not isinstance(name, str) or not name:
+        raise StudyError(f"model.{of}: {name!r} is not valid; give a name")
+    if of == "zoo":
+        if name not in zoo():
+            raise StudyError(f"model.zoo: '{name}' is not known; {nearest(name, zoo())}")
+        path = Path(str(resources.files("rgr_dist") / "models" / "zoo" / f"{name}.py"))
+    else:
+        path = Path(LayerFile(file=name).located(home))
+        name = str(path)
+    text = read_text(path)
+    try:
+        fields = read_fields(text)
+        if of == "file":
+            _check_alone(text, path)
+    except ValueError as error:
+        raise StudyError(f"model.{of}: {path}: {error}; {WANTED}") from None
+    keys = _values(fields, own)
+    digest = assets.add(np.frombuffer(text.encode(), dtype=np.uint8))
+    return Layer(digest=digest, name=fields.name, keys=tuple(sorted(keys.items()))), {of: name}
+
+
+def read_text(path: Path) -> str:
+    """The text of a layer's file.
+
+    Raises:
+        StudyError: it cannot be read.
+    """
+    with opened(path, WANTED, LARGEST) as file:
+        return file.read().decode()
+
+
+def read_fields(text: str) -> Fields:
+    """The class of a file and its keys.
+
+    Raises:
+        ValueError: it is no Python, or has no such class, or several.
+    """
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        line = getattr(error, "lineno", None)
+        raise ValueError(
+            f"not valid Python{'' if line is None else f': line {line}'}: "
+            f"{getattr(error, 'msg', error)}"
+        ) from None
+    found = [node for node in tree.body if isinstance(node, ast.ClassDef) and _is_layer(node)]
+    if len(found) != 1:
+        names = ", ".join(node.name for node in found)
+        said = f"several classes are layers: {names}" if found else "no class is a layer"
+        raise ValueError(f"{said}; one has the methods {' and '.join(METHODS)}")
+    (layer,) = found
+    fields = [node for node in layer.body if isinstance(node, ast.AnnAssign)]
+    kinds = {node.target.id: node for node in fields if isinstance(node.target, ast.Name)}
+    if tuple(kinds)[:3] != SIZES or any(kinds[size].value is not None for size in SIZES):
+        raise ValueError(
+            f"the first fields of {layer.name} are not d_model: int, h: int, d_k: int, "
+            "each without a default"
+        )
+    own = {name: node for name, node in kinds.items() if name not in SIZES}
+    types = {name: ast.unparse(node.annotation) for name, node in own.items()}
+    for name, kind in types.items():
+        if kind not in KINDS:
+            raise ValueError(f"the key {name} is of type {kind}; give {', '.join(KINDS)}")
+        if name in ("file", "zoo"):
+            raise ValueError(f"the key {name} has the name of one of ours; give another")
+    defaults = {
+        name: _default(name, types[name], node.value)
+        for name, node in own.items()
+        if node.value is not None
+    }
+    return Fields(layer.name, types, defaults)
+
+
+def _is_layer(node: ast.ClassDef) -> bool:
+    defined = {one.name for one in node.body if isinstance(one, ast.FunctionDef)}
+    return defined.issuperset(METHODS)
+
+
+def _default(name: str, kind: str, node: ast.expr) -> Key:
+    try:
+        value = ast.literal_eval(node)
+    except ValueError:
+        raise ValueError(f"the default of {name} is {ast.unparse(node)}; give a number") from None
+    return _as(name, kind, value)
+
+
+def _as(name: str, kind: str, value: Any) -> Key:
+    """The value of a key, in its type.
+
+    Raises:
+        ValueError: it is of another.
+    """
+    is_kind = isinstance(value, KINDS[kind])
+    if not is_kind or (isinstance(value, bool) and kind != "bool"):
+        raise ValueError(f"{name}: {value!r} is not valid; give one of type {kind}")
+    if isinstance(value, str) and len(value) > LONGEST_TEXT:
+        raise ValueError(f"{name}: longer than {LONGEST_TEXT} characters")
+    if kind == "float" and not abs(value) <= sys.float_info.max:
+        raise ValueError(f"{name}: {value!r} is not valid; give a finite number")
+    known: Key = float(value) if kind == "float" else value
+    return known
+
+
+def _values(fields: Fields, own: Mapping[str, Any]) -> dict[str, Key]:
+    """Every key of a layer: as written, or its default.
+
+    Raises:
+        StudyError: a key is not the layer's, is missing or of another type.
+    """
+    for key in own:
+        if key not in fields.kinds:
+            valid = nearest(key, fields.kinds) if fields.kinds else "it has no keys of its own"
+            raise StudyError(f"model.{key}: unknown key of {fields.name}; {valid}")
+    for key in fields.kinds:
+        if key not in own and key not in fields.defaults:
+            raise StudyError(f"model.{key}: missing; it has no default")
+    try:
+        values = {**fields.defaults, **own}
+        return {key: _as(key, kind, values[key]) for key, kind in fields.kinds.items()}
+    except ValueError as error:
+        raise StudyError(f"model.{error}") from None
+
+
+def _check_alone(text: str, path: Path) -> None:
+    """Make sure that a file imports none of those beside it, which no digest would tell apart.
+
+    Raises:
+        ValueError: it does.
+    """
+    for node in ast.walk(ast.parse(text)):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [one.name for one in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = ["." if node.level else str(node.module)]
+        for name in names:
+            first = name.partition(".")[0]
+            beside = (path.parent / f"{first}.py", path.parent / first / "__init__.py")
+            if not first or any(one.exists() for one in beside):
+                raise ValueError(
+                    f"it imports {name}, which stands beside it and which workers have not; "
+                    "write it into the file"
+                )

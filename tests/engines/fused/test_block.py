@@ -1,0 +1,132 @@
+"""Compiled training of the transformer block, against the reference and the plain forward pass."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from rgr_dist.engines.api import Weights
+from rgr_dist.engines.fused.block import columns
+from rgr_dist.engines.fused.block.lane import BlockLane
+from rgr_dist.engines.fused.engine import FusedEngine
+from rgr_dist.engines.fused.simd import WIDTH
+from rgr_dist.engines.fused.simd_memory import zeros
+from rgr_dist.engines.lanes.transformer import TransformerLanes
+from rgr_dist.engines.reference.engine import ReferenceEngine
+from rgr_dist.models import transformer
+from rgr_dist.models.transformer import block_logits, count_answers, superpose
+from rgr_dist.problem.matching_task import Examples, MatchingTask
+from tests.engines.lanes.test_transformer import (
+    EASY,
+    QUICK,
+    SCHEDULES,
+    SHAPES,
+    WIDE,
+    assert_close,
+    ends,
+    runs_of,
+    same,
+    shapes,
+)
+
+
+def scored(weights: Weights, task: MatchingTask, examples: Examples, h: int) -> tuple[float, float]:
+    """Accuracy and share of NULL by the model's plain forward pass."""
+    theta = {name: torch.from_numpy(value) for name, value in weights.items()}
+    E, given = torch.from_numpy(task.table).float(), torch.from_numpy(examples).long()
+    right, nulls = count_answers(block_logits(superpose(E, given), E, theta, h), given[:, -1])
+    return right / len(examples), nulls / len(examples)
+
+
+@shapes
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_steps_are_those_of_the_reference(schedule: str, shape: tuple[int, ...]) -> None:
+    runs = runs_of(
+        shape, (0, 3), learning_rate=0.003, **{"weight_decay": 0.5} | SCHEDULES[schedule]
+    )
+    steps = runs[0].cell.training.max_steps if schedule == "cosine" else 100
+    for run, weights in zip(runs, FusedEngine().weights_after(runs, steps), strict=True):
+        (exact,) = ReferenceEngine(torch.float64).weights_after([run], steps)
+        assert_close(weights, exact, 1e-4)
+
+
+def test_a_lane_does_not_depend_on_who_trained_before_it() -> None:
+    runs = runs_of(SHAPES["odd widths"], (5, 1, 5))
+    first, _, again = FusedEngine().weights_after(runs, 40)
+    (alone,) = FusedEngine().weights_after(runs[:1], 40)
+    assert same(first, alone)
+    assert same(again, alone)
+
+
+def test_runs_end_as_those_of_the_torch_engine() -> None:
+    runs = runs_of(EASY, range(4), **QUICK)
+    ours, theirs = FusedEngine().train(runs), TransformerLanes().train(runs)
+    for one, other in zip(ours, theirs, strict=True):
+        assert (one.stop_reason, one.steps) == (other.stop_reason, other.steps)
+        assert one.score == pytest.approx(other.score, abs=0.01)
+        assert one.val_score == pytest.approx(other.val_score, abs=0.02)
+        assert one.null_rate == pytest.approx(other.null_rate, abs=0.01)
+
+
+def test_what_is_tested_is_the_first_check_of_best_validation() -> None:
+    runs = runs_of(EASY, range(4), **QUICK | {"learning_rate": 0.1})
+    shows = 0
+    for run, end in zip(runs, FusedEngine().train(runs), strict=True):
+        lane, seen = BlockLane(run), []
+        while lane.steps < 130:
+            lane.advance(min(20, 130 - lane.steps))
+            task, weights = lane.task, lane.weights()
+            seen.append(
+                [scored(weights, task, part, run.h) for part in (task.validation, task.test)]
+            )
+        validation = [check[0][0] for check in seen]
+        best = validation.index(max(validation))
+        shows += seen[best] != seen[-1]
+        assert (end.val_score, end.score, end.null_rate) == (validation[best], *seen[best][1])
+        assert end.steps == 130
+    assert shows, "the last check is always the best"
+
+
+def test_smaller_step_limits_are_read_off_a_longer_run() -> None:
+    (run,) = runs_of(EASY, (2,), **QUICK)
+    (through,) = FusedEngine().train_through([run], [30, 60])
+    for limit, end in zip((30, 60, 130), through, strict=True):
+        assert ends([end]) == ends(FusedEngine().train([run.with_limit(limit)]))
+
+
+def test_a_block_learns_the_task_and_one_that_answers_null_is_seen() -> None:
+    (run,) = runs_of(WIDE, (0,), **QUICK | {"max_steps": 600})
+    (end,) = FusedEngine().train([run])
+    assert end.score is not None
+    assert end.score > 0.9
+    lane = BlockLane(run)
+    lane.arrays.parts.b_2[: run.cell.d_model] = 1000 * lane.task.table[-1]
+    lane.check(None)
+    collapsed = lane.outcome("max_steps", None)
+    assert (collapsed.score, collapsed.null_rate) == (0.0, 1.0)
+
+
+def test_a_run_whose_weights_are_no_numbers_has_diverged() -> None:
+    runs = runs_of(EASY, (0, 1), **QUICK | {"learning_rate": 3e19, "max_steps": 50})
+    for end in FusedEngine().train(runs):
+        assert (end.stop_reason, end.steps, end.score) == ("diverged", 20, None)
+
+
+def test_gelu_and_its_slope_are_torchs() -> None:
+    x = np.concatenate([np.linspace(-12, 12, 40 * WIDTH - 2), [0.0, 100.0]])
+    given, out, slope = zeros(len(x)), zeros(len(x)), zeros(len(x))
+    given[:], slope[:] = x, 1.0
+    columns.gelu(given, out, 40)
+    columns.gelu_backward(given, slope, 40)
+    exact = torch.from_numpy(given).double().requires_grad_()
+    expected = torch.nn.functional.gelu(exact)
+    expected.sum().backward()
+    assert np.abs(out - expected.detach().numpy()).max() < 1e-5
+    np.testing.assert_allclose(out[:-1], expected.detach().numpy()[:-1], atol=1e-6)
+    assert exact.grad is not None
+    np.testing.assert_allclose(slope, exact.grad.numpy(), atol=1e-6)
+
+
+def test_the_layer_norm_is_that_of_the_model() -> None:
+    assert columns.EPSILON == transformer.EPSILON

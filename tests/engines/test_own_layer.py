@@ -1,0 +1,224 @@
+"""Layers of files: the lanes against the plain loop, and against the paper's models' engines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from rgr_dist.engines.api import Engine
+from rgr_dist.engines.check_layers import LayerError, check_layers
+from rgr_dist.engines.fused.engine import FusedEngine
+from rgr_dist.engines.lanes.engine import LanesEngine
+from rgr_dist.engines.lanes.own_layer import OwnLanes
+from rgr_dist.engines.reference.engine import ReferenceEngine
+from rgr_dist.models.own_layer import make_layer, paid
+from rgr_dist.study.cell import Run
+from rgr_dist.study.from_yaml import parse_study
+from rgr_dist.study.layer_file import zoo
+from rgr_dist.study.study import Study
+
+CPU = torch.device("cpu")
+PLAIN = LanesEngine(dtype=torch.float64, compiled=False)
+LAYER = """
+from dataclasses import dataclass
+import torch
+
+@dataclass(frozen=True)
+class Mine:
+    d_model: int
+    h: int
+    d_k: int
+    bias: float = 0.5
+
+    def parameters(self):
+        shape = (self.d_model, self.h * self.d_k)
+        return {"A": (shape, 0.3), "B": (shape, 0.3), "c": ((), 0.1)}
+
+    def scores(self, X, p):
+        return (X @ p["A"]) @ (X @ p["B"]).transpose(-1, -2) + p["c"] + self.bias
+"""
+OWN_LOSS = """
+    def loss(self, scores, edges, tau):
+        return ((scores - tau - edges) ** 2).mean()
+"""
+
+
+def study_of(model: Any, m: int = 20, d_model: int = 12, length: int = 7, **keys: Any) -> Study:
+    cells = [{"m": m, "d_model": d_model}]
+    search = {"heads": [1, 2, 4]}
+    document = {"name": "x", "model": model, "cells": cells, "context": {"length": length}}
+    return parse_study({"search": search, **document, **keys})
+
+
+def runs_of(study: Study, h: int, d_k: int, seeds: tuple[int, ...] = (0, 3, 7)) -> list[Run]:
+    return [Run(cell=study.cells[0], h=h, d_k=d_k, seed=seed) for seed in seeds]
+
+
+def file_of(folder: Path, text: str, name: str = "mine.py") -> str:
+    (folder / name).write_text(text)
+    return str(folder / name)
+
+
+def assert_alike(engine: Engine, other: Engine, runs: list[Run], steps: int = 30) -> None:
+    pairs = zip(engine.weights_after(runs, steps), other.weights_after(runs, steps), strict=True)
+    for one, expected in pairs:
+        assert one.keys() == expected.keys()
+        for name in one:
+            largest = np.abs(expected[name]).max()
+            assert np.abs(one[name] - expected[name]).max() <= 1e-10 * largest + 1e-15, name
+
+
+@pytest.mark.parametrize("name", zoo())
+def test_lanes_of_distinct_seeds_equal_solo_runs_of_the_reference(name: str) -> None:
+    study = study_of({"zoo": name}, graph={"family": "regular", "degree": 2})
+    runs = runs_of(study, 4, 3)
+    assert_alike(PLAIN, ReferenceEngine(torch.float64), runs)
+    assert len(make_layer(study.cells[0], 4, 3).__doc__ or "") > 10
+
+
+@pytest.mark.parametrize("loss", ["", OWN_LOSS])
+def test_a_file_of_ones_own_trains_as_the_reference_does(tmp_path: Path, loss: str) -> None:
+    path = file_of(tmp_path, LAYER + loss)
+    runs = runs_of(study_of({"file": path, "bias": 0.25}), 2, 1)
+    assert_alike(PLAIN, ReferenceEngine(torch.float64), runs)
+    assert paid(make_layer(runs[0].cell, 2, 1)) == (2 * 12 * 2 + 1, None)
+
+
+def test_a_loss_of_its_own_is_what_is_trained(tmp_path: Path) -> None:
+    (own,), (papers,) = (
+        PLAIN.weights_after(runs_of(study_of(file_of(tmp_path, text)), 2, 2, (1,)), 5)
+        for text in (LAYER + OWN_LOSS, LAYER)
+    )
+    assert not np.allclose(own["A"], papers["A"])
+
+
+@pytest.mark.parametrize("model", ["max", "softmax"])
+@pytest.mark.parametrize("graph", [{}, {"family": "regular", "degree": 3}])
+def test_the_papers_models_as_files_train_as_their_own_engines(
+    model: str, graph: dict[str, Any]
+) -> None:
+    sizes: dict[str, Any] = {"m": 64, "d_model": 16, "length": 16, "graph": graph}
+    own = runs_of(study_of({"zoo": model}, **sizes), 4, 5)
+    theirs = runs_of(study_of(model, **sizes), 4, 5)
+    general = PLAIN.weights_after(own, 100)
+    for exact, fused, one in zip(
+        ReferenceEngine(torch.float64).weights_after(theirs, 100),
+        FusedEngine().weights_after(theirs, 100),
+        general,
+        strict=True,
+    ):
+        for name in ("W_Q", "W_K", "tau"):
+            np.testing.assert_allclose(one[name], exact[name], rtol=0, atol=1e-10)
+            if not graph:  # heads tie of the other, and float32 parts from float64
+                np.testing.assert_allclose(one[name], fused[name], rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("length", [7, 16])
+def test_a_lane_does_not_depend_on_its_neighbours(length: int) -> None:
+    runs = runs_of(study_of({"zoo": "softmax"}, length=length), 2, 3, (0, 1, 2, 3, 4))
+
+    def lane_4(lanes: OwnLanes, at: int) -> dict[str, Any]:
+        lanes.advance(25)
+        return lanes.weights(at)
+
+    def lanes_of(chosen: list[Run]) -> OwnLanes:
+        return OwnLanes(chosen, CPU, torch.float32, compiled=False)
+
+    expected = lane_4(lanes_of(runs), 4)
+    perturbed = lanes_of(runs)
+    perturbed.theta[:4] *= -1.5
+    kept = lanes_of(runs)
+    kept.keep([1, 4])
+    for lanes, at in ((perturbed, 4), (kept, 1), (lanes_of(runs[4:]), 0)):
+        for name, value in lane_4(lanes, at).items():
+            np.testing.assert_array_equal(value, expected[name], name)
+
+
+ENDINGS = {"max_steps": 400, "learning_rate": 0.01, "check_every": 50, "patience": 2} | {
+    "validation_contexts": 40,
+    "test_contexts": 80,
+}
+
+
+@pytest.mark.parametrize("zoo_name", ["max", "grouped"])
+def test_runs_end_as_those_of_the_reference(zoo_name: str) -> None:
+    study = study_of({"zoo": zoo_name}, m=16, d_model=16, training=ENDINGS)
+    runs = runs_of(study, 2, 6, (0, 1, 3))
+    together = LanesEngine(compiled=False).train(runs)
+    for run, solo in zip(together, ReferenceEngine().train(runs), strict=True):
+        assert (run.stop_reason, run.steps) == (solo.stop_reason, solo.steps)
+        assert run.score == pytest.approx(solo.score, abs=0.01)
+        assert (run.parameters, run.cached) == (solo.parameters, solo.cached)
+    assert together[0].cached == {"max": 12, "grouped": 12}[zoo_name]
+
+
+@pytest.mark.slow  # each is compiled: ten seconds of a core
+@pytest.mark.parametrize("name", zoo())
+def test_compiled_lanes_are_the_plain_ones(name: str) -> None:
+    for length, d_model, h, d_k in ((16, 12, 4, 3), (7, 13, 1, 3), (11, 20, 2, 1)):
+        study = study_of({"zoo": name}, m=40, length=length, d_model=d_model)
+        runs = runs_of(study, h, d_k)
+        together = LanesEngine(compiled=True).weights_after(runs, 40)
+        plain = PLAIN.weights_after(runs, 40)
+        for one, expected in zip(together, plain, strict=True):
+            for key in one:
+                np.testing.assert_allclose(one[key], expected[key], rtol=0, atol=1e-4)
+        (alone,) = LanesEngine(compiled=True).weights_after(runs[2:], 40)
+        for key, value in alone.items():
+            np.testing.assert_array_equal(value, together[2][key], key)
+
+
+BAD = {
+    "wrong shape": ("transpose(-1, -2) +", "transpose(-1, -2)[..., :1] +", "scores have shape"),
+    "not a number": ('+ p["c"]', '+ p["c"] / 0 * 0', "not finite"),
+    "no gradient": ('+ p["c"]', "", "parameter c gets no gradient"),
+    "detached": ('(X @ p["A"])', '(X @ p["A"]).detach()', "parameter A gets no gradient"),
+    "randomness": ('+ p["c"]', '+ p["c"] * torch.rand(())', "differ from call to call"),
+    "in place": ('return (X @ p["A"])', 'return (X.mul_(2) @ p["A"])', "change the embeddings"),
+    "no batches": ("transpose(-1, -2) +", "transpose(0, 1) +", "RuntimeError"),
+    "beside others": ('(X @ p["A"]) @', '((X - X.mean()) @ p["A"]) @', "depend on those beside"),
+    "raises": ("return {", "raise RuntimeError('not\\n today')\n        return {", "not today"),
+    "no scale": ('"c": ((), 0.1)', '"c": ()', "parameter c: not of the form"),
+    "tau": ('"c": ((), 0.1)', '"c": ((), 0.1), "tau": ((), 0.1)', "tau is ours"),
+    "no dict": (
+        'return {"A": (shape, 0.3), "B": (shape, 0.3), "c": ((), 0.1)}',
+        "return 3",
+        "dict",
+    ),
+    "a python number": ("return (X @", "return 1 or (X @", "of type int"),
+    "double": ("+ self.bias", "+ torch.ones(1, dtype=torch.float64)", "torch.float64"),
+    "does not run": ("import torch\n", "import torch\n1 / 0\n", "division by zero"),
+    "control flow": (
+        "return (X @",
+        "if p['c'] > 0:\n            pass\n        return (X @",
+        "vmap",
+    ),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "said"), BAD.values(), ids=BAD.keys())
+def test_a_layer_that_cannot_be_trained_is_told_in_one_line(
+    tmp_path: Path, old: str, new: str, said: str
+) -> None:
+    assert LAYER.count(old) == 1
+    study = study_of(file_of(tmp_path, LAYER.replace(old, new)))
+    with pytest.raises(LayerError) as caught:
+        check_layers(study)
+    assert said in str(caught.value)
+    assert str(caught.value).startswith("model mine(bias=0.5) at d_model = 12, h = 1, d_k = 1: ")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", zoo())
+def test_every_layer_of_the_zoo_is_accepted_and_short(name: str) -> None:
+    study = study_of({"zoo": name})
+    check_layers(study)
+    (file,) = study.files.values()
+    assert file == {"zoo": name}
+    text = Path(f"rgr_dist/models/zoo/{name}.py").read_text()
+    assert len(text.splitlines()) <= 40
+    assert "arXiv:" in text

@@ -1,0 +1,162 @@
+"""The file of a layer as a study names it: what is read of it, unrun, and its identity."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rgr_dist.study.cell import Run
+from rgr_dist.study.document import load_yaml
+from rgr_dist.study.errors import StudyError
+from rgr_dist.study.from_yaml import parse_study
+from rgr_dist.study.layer_file import read_fields, zoo
+from rgr_dist.study.study import Study
+
+TEXT = """
+raise SystemExit("it is not run")
+
+class Other:
+    scores = 3
+
+class MyLayer:
+    d_model: int
+    h: int
+    d_k: int
+    groups: int = 2
+    scale: float = 1
+    kind: str = "plain"
+    flag: bool
+
+    def parameters(self): ...
+    def scores(self, X, p): ...
+"""
+
+
+def study_of(home: Path, model: Any, **keys: Any) -> Study:
+    document = {"name": "x", "model": model, "cells": [{"m": 64, "d_model": 16}], **keys}
+    return parse_study(document, "study", home)
+
+
+def run_of(study: Study) -> Run:
+    return Run(cell=study.cells[0], h=2, d_k=3, seed=0)
+
+
+def test_a_file_is_read_and_not_run(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(TEXT)
+    study = study_of(tmp_path, {"file": "mine.py", "flag": True, "groups": 4})
+    cell = study.cells[0]
+    assert cell.model_name == "my_layer(flag=True, groups=4, kind=plain, scale=1.0)"
+    assert cell.record.name == "file"
+    assert study.files == {cell.layer.digest: {"file": str(tmp_path / "mine.py")}}
+    again = parse_study(load_yaml(study.to_yaml()))
+    assert again == study
+
+
+def test_the_identity_is_the_text_and_every_key(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(TEXT)
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep/b.py").write_text(TEXT)
+    (tmp_path / "c.py").write_text(TEXT + "\n")
+    named = {"flag": True}
+    first = run_of(study_of(tmp_path, {"file": "a.py", **named}))
+    same = (
+        {"file": "deep/b.py", **named},
+        {"file": "a.py", "groups": 2, "scale": 1, "kind": "plain", **named},
+    )
+    assert {run_of(study_of(tmp_path, one)).run_id for one in same} == {first.run_id}
+    others = ({"file": "c.py", **named}, {"file": "a.py", "groups": 3, **named})
+    assert len({run_of(study_of(tmp_path, one)).run_id for one in others} | {first.run_id}) == 3
+    plain = run_of(study_of(tmp_path, "max"))
+    assert plain.run_id == "fdf5c81ea9c1d85afddde39ecb435d53"
+    assert plain.cell.problem_json == first.cell.problem_json
+    assert Run.model_validate_json(first.model_dump_json()) == first
+    assert json.loads(first.config_json)["cell"]["layer"]["digest"] == first.cell.layer.digest
+
+
+def without(text: str, old: str, new: str = "") -> str:
+    assert old in text
+    return text.replace(old, new)
+
+
+BAD_FILES = {
+    "no python": ("class (", "not valid Python: line 1"),
+    "no class": ("x = 1", "no class is a layer; one has the methods parameters and scores"),
+    "two": (TEXT + TEXT.replace("MyLayer", "Second"), "several classes are layers: MyLayer, Sec"),
+    "no sizes": (without(TEXT, "    h: int\n"), "the first fields of MyLayer are not d_model"),
+    "a size with a default": (without(TEXT, "d_k: int", "d_k: int = 4"), "without a default"),
+    "a type": (without(TEXT, "kind: str", "kind: list"), "the key kind is of type list"),
+    "a default": (without(TEXT, '"plain"', "str(3)"), "the default of kind is str(3)"),
+    "a wrong default": (without(TEXT, "int = 2", "int = 2.5"), "groups: 2.5 is not valid"),
+    "our name": (without(TEXT, "kind: str", "zoo: str"), "the key zoo has the name of one of ours"),
+    "not UTF-8": (b"\xff\xfe", "not a text file in UTF-8"),
+    "a neighbour": (TEXT + "import beside\n", "imports beside, which stands beside it"),
+    "relative": (TEXT + "from . import beside\n", "imports ., which stands beside it"),
+}
+
+
+@pytest.mark.parametrize(("text", "said"), BAD_FILES.values(), ids=BAD_FILES.keys())
+def test_a_file_that_is_no_layer_is_refused(tmp_path: Path, text: str | bytes, said: str) -> None:
+    (tmp_path / "beside.py").write_text("")
+    (tmp_path / "mine.py").write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(StudyError) as caught:
+        study_of(tmp_path, {"file": "mine.py", "flag": True})
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+BAD_KEYS: tuple[tuple[Any, str], ...] = (
+    ({"flag": True, "grups": 2}, "model.grups: unknown key of MyLayer; did you mean 'groups'?"),
+    ({}, "model.flag: missing"),
+    ({"flag": 1}, "model.flag: 1 is not valid; give one of type bool"),
+    ({"flag": True, "groups": True}, "model.groups: True is not valid; give one of type int"),
+    ({"flag": True, "scale": 10**400}, "give a finite number"),
+    ({"flag": True, "kind": "x" * 101}, "longer than 100"),
+    ({"flag": True, "zoo": "max"}, "model: both file and zoo"),
+)
+
+
+@pytest.mark.parametrize(("keys", "said"), BAD_KEYS)
+def test_a_key_that_is_not_the_layers_is_refused(
+    tmp_path: Path, keys: dict[str, Any], said: str
+) -> None:
+    (tmp_path / "mine.py").write_text(TEXT)
+    with pytest.raises(StudyError) as caught:
+        study_of(tmp_path, {"file": "mine.py", **keys})
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("groupd", "did you mean"),
+        ("groupd", "{zoo: grouped}"),
+        ("groupd", "named by its file, mine.py"),
+        ("file", "'file' is no name"),
+        ("none.py", "none.py: cannot be read"),
+        ({"zoo": "groupd"}, "'groupd' is not known; did you mean 'grouped'? valid: cosine"),
+        ({"zoo": 3}, "model.zoo: 3 is not valid"),
+        ({"file": None}, "model.file: None is not valid"),
+    ],
+)
+def test_a_wrong_name_says_what_is_valid(tmp_path: Path, model: Any, said: str) -> None:
+    if said == "did you mean":
+        said = "'groupd' is not known; valid: max, softmax"
+    with pytest.raises(StudyError) as caught:
+        study_of(tmp_path, model)
+    assert said in str(caught.value)
+
+
+def test_keys_that_a_layer_does_not_use_are_refused(tmp_path: Path) -> None:
+    for training in ({"batch_size": 4}, {"initial": "variance"}):
+        with pytest.raises(StudyError, match="model file does not use it"):
+            study_of(tmp_path, {"zoo": "max"}, training=training)
+
+
+def test_the_zoo_says_what_each_layer_is() -> None:
+    assert len(zoo()) == 13
+    for name in zoo():
+        fields = read_fields(Path(f"rgr_dist/models/zoo/{name}.py").read_text())
+        assert set(fields.kinds) == set(fields.defaults)
