@@ -88,10 +88,10 @@ def verify(store: Store, deep: bool = True) -> Verified:
         batches = table.to_batches(ROWS_AT_ONCE) if deep or conflicting else ()
         for row in itertools.chain.from_iterable(batch.to_pylist() for batch in batches):
             faults.append(_fault(row) if deep else "")
-            is_conflicting = row["run_id"] in conflicting and row["stop_reason"] != "failed"
-            if is_conflicting and not faults[-1]:
-                faults[-1] = _origin(row)
-                found.conflicting.append(row)
+            if row["run_id"] in conflicting and not faults[-1]:
+                faults[-1] = _origin(row)  # a failed try too: alone, it would end the run as failed
+                if row["stop_reason"] != "failed":
+                    found.conflicting.append(row)
         for fault in sorted(set(faults) - {""}):
             found.problems.append(Problem(file, fault, faults.count(fault)))
         if any(faults):

@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rgr_dist.store.schema import RUNS, SCHEMA_VERSION
@@ -67,8 +67,12 @@ def tries(draw: st.DrawFn) -> dict[str, Any]:
     return run_row(**run, stop_reason=end, score=score, seconds=draw(st.floats(0, 1e6)))
 
 
+CONTRADICTED = [run_row(score=0.0), run_row(score=0.1), failed_row()]
+
+
 @settings(max_examples=50)
 @given(st.lists(st.lists(tries(), max_size=4), max_size=5), st.integers(0, 4))
+@example(appended=[CONTRADICTED], above=0)  # a failed try beside two results
 def test_every_run_with_one_result_comes_back_once_from_any_parts(
     appended: list[list[dict[str, Any]]], above: int
 ) -> None:
