@@ -13,7 +13,7 @@ import yaml
 from safetensors.numpy import save_file
 
 from rgr_dist.cli import call
-from tests.small_study import Refused, Rgr
+from tests.small_study import Rgr
 
 STUDY = {
     "name": "tiny",
@@ -45,7 +45,7 @@ def study(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_a_study_of_the_transformer_trains_by_lanes_in_workers_and_reports_accuracy(
+def test_a_study_of_the_transformer_trains_in_workers_and_reports_accuracy(
     study: Path, tmp_path: Path, rgr_here: Rgr
 ) -> None:
     done = rgr_here("run", study, "--cpus", 2, cwd=tmp_path)
@@ -56,7 +56,7 @@ def test_a_study_of_the_transformer_trains_by_lanes_in_workers_and_reports_accur
     )
     runs = pd.read_parquet(tmp_path / "results/runs")
     assert len(runs) == 8
-    assert set(runs["engine"]) == {"lanes"}, "what auto took is said in the row"
+    assert set(runs["engine"]) == {"fused"}, "what auto took is said in the row"
     assert set(runs["embedding"]) == {"table"}, "and the workers were handed its rows"
     assert runs["null_rate"].between(0, 1).all()
     assert runs["threshold_tau"].isna().all()
@@ -67,11 +67,6 @@ def test_a_study_of_the_transformer_trains_by_lanes_in_workers_and_reports_accur
     assert "nothing was left to train" in again.stdout
     status = rgr_here("status", study, "--format", "json", cwd=tmp_path)
     assert json.loads(status.stdout)["finished"] is True
-
-
-def test_fused_is_refused_before_anything_is_written(study: Path, refused: Refused) -> None:
-    said = "--engine fused: has no kernels for model transformer; valid: auto, reference, lanes\n"
-    refused(said, "run", str(study), "--engine", "fused")
 
 
 def test_plan_counts_every_step_of_every_split(
