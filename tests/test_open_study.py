@@ -12,11 +12,11 @@ from matplotlib.figure import Figure as Canvas
 
 import rgr_dist as rgr
 from rgr_dist.analysis.load import open_results
-from rgr_dist.analysis.report.publish import write_report
 from rgr_dist.cli import call
 from rgr_dist.store.store import Store
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.from_yaml import load_study
+from tests.analysis.written_page import write_report
 from tests.store.made_up_runs import run_row
 
 

@@ -50,9 +50,9 @@ def section(results: StudyResults) -> Section | None:
 
 
 RESULTS = (
-    "What the paper finds, and what this study finds; the rule of each verdict stands beside it. "
-    "The D_K* and h* of single cells are inferred from the d_k of its Table 1, since the values "
-    "of its figures are not published. Shaded: differs."
+    "What the paper finds and what this study finds; the rule of each verdict stands beside it. "
+    "The paper does not publish the values of its figures: D_K* and h* of single cells are "
+    "inferred from the d_k of its Table 1. Shaded: differs."
 )
 OTHERS = (
     "Settings of the paper’s protocol beside those of this study, and numbers measured elsewhere."
@@ -98,9 +98,8 @@ def _cells(results: StudyResults, measured: Sequence[Row]) -> Table:
         name="table-agreement-cells",
         caption=(
             "Cell by cell. The paper’s d_k* is quoted from its Table 1; D_K* and h* are inferred "
-            "from it, since the values of its figures are not published. D_K* agrees within one "
-            "step of d_k, the larger of the two head counts; d_k* within 1; h* where our "
-            "interval holds theirs. Shaded: D_K* differs."
+            "from it. D_K* agrees within one step of d_k at the larger of the two head counts, "
+            "d_k* within 1, h* if our interval holds theirs. Shaded: D_K* differs."
         ),
         columns=columns,
         rows=named(results, comparison_of(results)),

@@ -62,8 +62,8 @@ def _limits(rows: list[dict[str, Any]]) -> Table:
     return Table(
         name="table-limits",
         caption=(
-            "Each cell at its largest step limit T, and whether D_K* still fell between the two "
-            "largest. Gain: whether training several heads still needs less D_K than training one."
+            "Each cell at its largest step limit T. Still falls: does D_K* fall between the two "
+            "largest? Gain: does training several heads still need less D_K than training one?"
         ),
         columns=[
             Column("cell", cell_title, text=True),

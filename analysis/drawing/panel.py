@@ -44,7 +44,7 @@ class Point:
     Attributes:
         key: tells it from the other points of its figure; part of its id.
         text: everything about it, in words; the first line is its name.
-        cell: the cell that it belongs to, as ``rgr_dist.analysis.cell_names`` has it.
+        cell: the cell that it belongs to, as ``rgr_dist.analysis.rows`` has it.
         h: the head count that gives its colour and shape; a point without one is grey.
         low, high: ends of its interval on the y axis.
         hollow: not final, or not from every seed.

@@ -20,10 +20,10 @@ BEST = (
 )
 SPLITS = (
     "D_K(h), the smallest passing total key width of h heads, cell by cell: the lowest mark is "
-    "D_K* at h*. Bars run from the optimistic to the conservative D_K. An arrow is a lower "
-    "bound, of heads without a threshold: pruned, being beyond the kept margin of the best; "
-    "censored, since no width allowed has passed; inconsistent, since a width passes below one "
-    "that fails; or not finished. Searching every head to its threshold takes keep_within: none."
+    "D_K* at h*. Bars run from the optimistic to the conservative D_K. An arrow is a lower bound "
+    "where a head has no threshold: it is pruned, far above the best; censored, as no allowed "
+    "width passes; inconsistent, as a width passes below one that fails; or not finished. "
+    "keep_within: none finds the threshold of every head."
 )
 FRONTIER = (
     "The smallest passing D_V = h d_vo of each setting, cell by cell: the mean over seeds passes "

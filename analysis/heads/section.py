@@ -102,7 +102,7 @@ def _thresholds(results: StudyResults) -> Table:
     each = "every head count" if axis.arm == "h" else f"every {axis.shown_arm}"
     return Table(
         name=f"table-{axis.arms_key}",
-        caption=f"The threshold of {each}. ≥: a lower bound, where none is known."
+        caption=f"The threshold of {each}. ≥: no threshold is known, only a lower bound."
         + (f" Bits: of the graph, per parameter at that {axis.total}." if of_graph else ""),
         columns=columns,
         rows=rows,
@@ -115,7 +115,7 @@ def _pool(results: StudyResults) -> Table:
     return Table(
         name="table-pool",
         caption=(
-            f"{axis.arms[0].upper()}{axis.arms[1:]} that pass within 10 % of {axis.total}*, or one "
+            f"{_title(axis)} that pass within 10 % of {axis.total}*, or one "
             f"step of their {axis.value} above it, each compared with {axis.shown_arm}* by a "
             "paired t-test on the seeds that both ran."
         ),

@@ -200,8 +200,8 @@ def fit_form(form: Form, cells: pd.DataFrame, earlier: Sequence[Form] = ()) -> C
     unknowns = len(form.unknowns)
     bounded = int(np.isfinite(cells["D_K_passes"]).sum())
     if bounded < unknowns + 3:
-        need = f"{unknowns + 3} cells with a threshold for AICc, not {bounded}"
-        return dataclasses.replace(plain, reason=f"it takes {need}")
+        need = f"AICc needs {unknowns + 3} cells with a threshold, and has {bounded}"
+        return dataclasses.replace(plain, reason=need)
     for other in earlier:
         if _shape_equal(form, other, cells):
             return dataclasses.replace(

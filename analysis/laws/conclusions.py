@@ -48,7 +48,7 @@ def headline(fits: Fits, best: pd.DataFrame) -> list[str]:
     so_far = " so far" if first["status"] == "open" else ""
     more = len(found) - 1
     others = [f"The table has {plural(more, 'more cell')}."] if more else []
-    few = "Too few cells are finished for a law."
+    few = "A law needs more finished cells."
     return [f"At {cell_name(first)}, {at}{so_far}.", *others, few]
 
 
@@ -151,7 +151,7 @@ def which_law(candidates: Sequence[Candidate], cells: str = "") -> str:
     fitted = [candidate for candidate in candidates if candidate.status == "fitted"]
     if not fitted:
         reason = candidates[0].reason if candidates else "no cell has a threshold"
-        return f"Which law it is cannot be asked: {reason}."
+        return f"These cells cannot tell which law holds: {reason}."
     kept = [candidate.formula for candidate in fitted if candidate.supported]
     data = f"data {cells}".rstrip()
     if len(kept) == 1:
@@ -165,9 +165,9 @@ def left_out(fits: Fits) -> str:
     if n:
         counts = fits.left_out["status"].value_counts().sort_index()
         each = ", ".join(f"{number} {status}" for status, number in counts.items())
-        lines.append(f"{plural(n, 'cell')} count{'s' * (n == 1)} in no law: {each}.")
+        lines.append(f"No law counts {plural(n, 'cell')}: {each}.")
     if any(law.max_steps is not None for law in fits.laws):
-        lines.append("The laws are of each cell's largest step limit unless they name one.")
+        lines.append("Laws that name no step limit use each cell's largest.")
     if any(law.protocol is not None for law in fits.laws):
-        lines.append("Cells of another protocol than most have laws of their own.")
+        lines.append("Cells with another protocol than most have laws of their own.")
     return " ".join(lines)

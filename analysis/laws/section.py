@@ -167,9 +167,9 @@ def _candidates(candidates: list[Candidate]) -> Table:
         name="table-candidates",
         caption=(
             "Candidates for D_K*, fitted on the log scale by the likelihood of each cell’s "
-            "interval, from the failing to the passing D_K. Behind: in AICc. Error: of a cell "
-            "predicted from the others. A law is kept if it is at most 6 behind and no mere "
-            "extension of a better one."
+            "interval, from the failing to the passing D_K. Behind: how far, in AICc. Error: "
+            "when the other cells predict a cell. A law is kept if it is at most 6 behind and does "
+            "more than extend a better one."
         ),
         columns=[
             Column("law", "formula", text=True),
@@ -259,10 +259,10 @@ def _cells(results: StudyResults) -> Table:
     return Table(
         name="table-parts",
         caption=(
-            "Each cell’s part in the power law. Ratio: D_K* · d_model / (m′ log₂ m). Seeds: "
-            "standard deviation of log D_K* when seeds are drawn again; resolution: what a step "
-            "of d_k leaves open. Residual: of log D_K*. Leverage: on the log scale, and in the "
-            "paper’s line through the origin. Without it: the exponent that the other cells give."
+            "What each cell contributes to the power law. Ratio: D_K* · d_model / (m′ log₂ m). "
+            "Seeds: standard deviation of log D_K* when seeds are drawn again; resolution: what a "
+            "step of d_k leaves open. Residual: in log D_K*. Leverage: on the log scale, and in "
+            "the paper’s line through the origin. Without it: the exponent from the other cells."
         ),
         columns=[
             cell_column(),
@@ -284,8 +284,8 @@ def _lack_of_fit(results: StudyResults) -> Table:
     return Table(
         name="table-lack-of-fit",
         caption=(
-            "Whether seeds and the resolution of d_k explain how far D_K* scatters about a law. "
-            "χ² is of the cells’ distances from the law, over what seeds and resolution explain."
+            "Do seeds and the resolution of d_k explain how far D_K* scatters about a law? χ² "
+            "sums the cells’ squared distances from the law, each over what these explain."
         ),
         columns=[
             Column("D_K* goes as", lambda row: conclusions.FORMS[row["law"]], text=True),

@@ -12,8 +12,8 @@ from rgr_dist.analysis.heads import section as heads
 from rgr_dist.analysis.laws import section as laws
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.section import Section
-from rgr_dist.analysis.report import side_by_side
-from rgr_dist.analysis.report.sections import cost, protocol, provenance, repeat, summary
+from rgr_dist.analysis.report import provenance, side_by_side
+from rgr_dist.analysis.report.sections import cost, repeat, summary
 from rgr_dist.analysis.splits import section as accuracy
 from rgr_dist.analysis.theory import phases
 from rgr_dist.analysis.theory import section as theory
@@ -23,11 +23,12 @@ from rgr_dist.study.errors import StudyError
 
 Make = Callable[[StudyResults], Section | None]
 
-D_K, D_V, ACCURACY = ("D_K",), ("D_V",), ("accuracy",)
+D_K, D_V, ACCURACY, PHASES = ("D_K",), ("D_V",), ("accuracy",), ("phases",)
+ALL = D_K + D_V + ACCURACY + PHASES
 
 CONTENTS: tuple[tuple[Make, tuple[str, ...]], ...] = (
-    (summary.section, D_K + D_V + ACCURACY),
-    (phases.section, D_K),
+    (summary.section, ALL),
+    (phases.section, PHASES),
     (accuracy.section, ACCURACY),
     (laws.law, D_K + D_V),
     (training_time.section, D_K),
@@ -41,34 +42,22 @@ CONTENTS: tuple[tuple[Make, tuple[str, ...]], ...] = (
     (facts.ranks, D_V),
     (facts.taus, D_V),
     (facts.said, D_V),
-    (cost.section, D_K + D_V + ACCURACY),
-    (protocol.section, D_K + ACCURACY),  # the paper asks for no D_V
-    (provenance.section, D_K + D_V + ACCURACY),
-    (repeat.section, D_K + D_V + ACCURACY),
+    (cost.section, ALL),
+    (provenance.protocol, D_K + ACCURACY + PHASES),  # the paper asks for no D_V
+    (provenance.provenance, ALL),
+    (repeat.section, ALL),
 )
-"""The sections in order, each with what a study of it finds (``Model.finds``).
+"""The sections in order, each with what a study of it finds (``Model.finds``, or phases).
 
 One that a study has nothing of is None, and is left out.
 """
 
-OF_THRESHOLDS = (
-    laws.law,
-    training_time.section,
-    cells.section,
-    heads.section,
-    transitions.section,
-    laws.which_law,
-    theory.section,
-    agreement.section,
-)
-"""Sections that a study of mode widest, which tries one width of a head, has nothing of."""
-
 
 def sections(results: StudyResults) -> list[Section]:
     """The sections of the study's page, the head first."""
-    makers = [make for make, finds in CONTENTS if results.study.record.finds in finds]
-    if phases.is_of_phases(results.study):  # its widths are no thresholds
-        makers = [make for make in makers if make not in OF_THRESHOLDS]
+    study = results.study
+    kind = "phases" if phases.is_of_phases(study) else study.record.finds
+    makers = [make for make, finds in CONTENTS if kind in finds]
     first = _lead(results)
     if first in makers:
         makers.remove(first)

@@ -1,4 +1,4 @@
-"""Where the numbers come from: the study's settings, its cost, and what trained its runs."""
+"""Where the numbers come from: the study's settings, and what trained its runs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 
 import pandas as pd
 
+from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.page.section import Section
 from rgr_dist.analysis.runs import asked
 from rgr_dist.analysis.wording import MISSING, plural
 from rgr_dist.paper import TABLE_2_MAX_STEPS
@@ -16,6 +18,36 @@ from rgr_dist.study.families import Gaussian
 from rgr_dist.study.search import Search
 from rgr_dist.study.study import Study
 from rgr_dist.study.training import Context, Training
+
+CONFIRMED = (
+    " The threshold of the best head count must pass once more, on {} fresh seeds; the paper asks "
+    "for no such thing."
+)
+SEARCH = (
+    "The paper trains a coarse grid of widths. Here the search trains every d_k next to a "
+    "threshold, so that a threshold is exact to one d_k: it passes, and d_k − 1 was trained and "
+    "fails. A probe, the runs of one (cell, h, d_k), stops once no remaining seed can change its "
+    "verdict."
+)
+
+
+def protocol(results: StudyResults) -> Section:
+    """Every setting; those that are not the paper's stand first."""
+    study = results.study
+    values = {"differences": differences(study), "settings": settings(study)}
+    words = []
+    if study.search.mode == "threshold":
+        fresh = study.search.confirm_seeds
+        words.append(SEARCH + (CONFIRMED.format(fresh) if fresh else ""))
+    return Section(
+        name="protocol", title="Protocol", words=words, template="protocol", values=values
+    )
+
+
+def provenance(results: StudyResults) -> Section:
+    """What trained the runs: engines, versions, revisions, processors, seeds and dates."""
+    facts = origins(results.runs, results.study)
+    return Section(name="provenance", title="Provenance", template="facts", values={"facts": facts})
 
 
 def settings(study: Study) -> list[tuple[str, str]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 from dataclasses import asdict
-from pathlib import Path
 
 from rgr_dist.analysis.laws.fits import fits_of
 from rgr_dist.analysis.load import StudyResults
@@ -14,7 +13,6 @@ from rgr_dist.analysis.page.section import Section
 from rgr_dist.analysis.report.contents import compared, sections
 from rgr_dist.analysis.report.report_cache import Written, digest_of, keep, origin_of
 from rgr_dist.analysis.report.sections.summary import findings
-from rgr_dist.store.storage import write_atomically
 from rgr_dist.store.store import Store
 from rgr_dist.study.document import shipped_studies
 
@@ -46,18 +44,6 @@ def publish(results: StudyResults, store: Store) -> Written:
     written = Written(address, headline(results), origin, placed)
     keep(study, store, written)
     return written
-
-
-def write_report(results: StudyResults, folder: Path) -> Path:
-    """Write ``index.html`` and, beside it, its tables (CSV) and the study's file.
-
-    Returns:
-        The path of ``index.html``.
-
-    Raises:
-        OSError: the folder cannot be made or written to.
-    """
-    return write_page(*report(results), folder)
 
 
 def report(results: StudyResults) -> tuple[str, dict[str, bytes]]:
@@ -118,6 +104,8 @@ def drawn_by(*compared: StudyResults) -> str:
 def place(page: str, files: dict[str, bytes], store: Store, folder: str) -> str:
     """Write a page and its files into a folder of the store; returns the address of the page.
 
+    The page comes last. Nothing is synced, since a report can be written again.
+
     Raises:
         StoreError: the store cannot be written to.
     """
@@ -133,19 +121,3 @@ def files_of(content: list[Section]) -> dict[str, bytes]:
         for section in content
         for name, table in section.files.items()
     }
-
-
-def write_page(page: str, files: dict[str, bytes], folder: Path) -> Path:
-    """Write files into a folder, and then the page; returns its path.
-
-    Each file is written under a temporary name and renamed: anyone who reads the folder meanwhile
-    sees whole files. None is synced, since a report can be written again.
-
-    Raises:
-        OSError: the folder cannot be made or written to.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, file in files.items():
-        write_atomically(folder / name, file, sync=False)
-    write_atomically(folder / "index.html", page.encode(), sync=False)
-    return folder / "index.html"

@@ -61,7 +61,7 @@ def cells(pair: Pair, names: Names) -> Section | None:
     table = Table(
         name="table-cells",
         caption=(
-            f"The ratio is D_K* of {names[1]} over that of {names[0]}, in brackets what both "
+            f"Ratio: D_K* of {names[1]} over D_K* of {names[0]}, in brackets the range that both "
             "intervals allow. Shaded: the intervals of D_K* do not meet."
         ),
         columns=[

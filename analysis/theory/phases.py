@@ -105,10 +105,8 @@ def _counts(phases_: Sequence[str]) -> str:
     return ", ".join(f"{phases_.count(one)} {one}" for one in MEANS if one in phases_)
 
 
-def section(results: StudyResults) -> Section | None:
-    """The figure and its table; None for a study of anything else."""
-    if not is_of_phases(results.study):
-        return None
+def section(results: StudyResults) -> Section:
+    """The figure and its table."""
     rows = named(results, phases(results))
     limits = sorted({cell.training.max_steps for cell in results.study.cells})
     return Section(
@@ -125,8 +123,9 @@ def _table(rows: Sequence[Row]) -> Table:
         name="table-phases",
         caption=(
             "Heads with d_k = d_model. Passes within: the smallest step limit at which training "
-            "does. Exact: draws with known weights that are right on all pairs, of one head or of "
-            "the construction; proved: draws of which a certificate says that one head has none."
+            "passes. Exact: draws with known weights that are right on all pairs, of one head or "
+            "of the construction. Proved: draws for which a certificate shows that one head has "
+            "no such weights."
         ),
         columns=[
             Column("size", lambda row: f"({row['m']}, {row['d_model']})", text=True, names=True),

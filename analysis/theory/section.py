@@ -85,8 +85,8 @@ def _growths(rows: Sequence[Row]) -> Table:
     return Table(
         name="table-gaps",
         caption=(
-            "How the gaps grow with compression: as (m′/d_model)^power, by least squares on "
-            "logarithms. The 95 % intervals take cells as independent and leave out the "
+            "The gaps grow with compression as (m′/d_model)^power, by least squares on "
+            "logarithms. The 95 % intervals treat cells as independent and ignore the "
             "thresholds’ own intervals."
         ),
         columns=[
@@ -192,10 +192,10 @@ def _rounded(results: StudyResults, means: pd.DataFrame) -> Table:
         name="table-all-pairs",
         caption=(
             "The runs at each threshold, trained again: how many are right on all pairs, and the "
-            "mean test F1 with W_Q and W_K rounded before the test. Bits: the fewest of an integer "
-            "parameter with which the mean still reaches the target, and does with every larger "
-            "number that was tried. They depend on the slack, by which the mean is above the "
-            "target before rounding."
+            "mean test F1 with W_Q and W_K rounded before the test. Bits: the fewest bits of an "
+            "integer parameter at which the mean still reaches the target, as it does with every "
+            "larger number tried. They depend on the slack: how far the mean lies above the target "
+            "before rounding."
         ),
         columns=[
             cell_column(),

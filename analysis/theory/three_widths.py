@@ -53,10 +53,10 @@ def widths_table(rows: Sequence[Row]) -> Table:
         caption=(
             "One head impossible: in how many of the study’s draws a certificate proves that no "
             "weights of one head, however wide, are right on all pairs. Passes from: the smallest "
-            "D_K at which weights are known that pass the study’s test; exact from: at which they "
-            "are known to be right on all pairs of every draw; in brackets how they were found. "
-            "Limited by: optimisation, if weights that pass are known at a smaller D_K; budget, if "
-            "the least of them are of longer training; proved, if none can be right; else unknown."
+            "D_K with known weights that pass the study’s test; exact from: with known weights "
+            "that are right on all pairs of every draw; in brackets how they were found. Limited "
+            "by: optimisation, if weights are known that pass at a smaller D_K; budget, if the "
+            "smallest come from longer training; proved, if none can be right; else unknown."
         ),
         columns=[
             cell_column(),

@@ -41,11 +41,11 @@ def section(results: StudyResults) -> Section:
         shown=(
             Table(
                 name="table-cells",
-                caption=f"In brackets: {width} from optimistic to conservative, {arm} from the "
-                f"least to the most of the {axis.arms} not told apart."
+                caption=f"Brackets: {width} from optimistic to conservative; {arm} from the fewest "
+                f"to the most {axis.arms} that the data do not tell apart."
                 + (f" Bits: of the graph, per parameter at {width}." if holds_bits else "")
-                + f" Limited by: optimisation or budget, where weights that pass are known at a "
-                f"smaller {axis.total}; proved, where none can be right; unknown else.",
+                + f" Limited by: optimisation or budget, if weights are known that pass at a "
+                f"smaller {axis.total}; proved, if no weights can be right; else unknown.",
                 columns=columns,
                 rows=cells,
                 anchored=True,

@@ -87,8 +87,8 @@ def _qualities(collapses: list[Collapse]) -> Table:
     return Table(
         name="table-collapse",
         caption=(
-            "How well the transitions at h* lie on one logistic curve, with D_K divided by each "
-            "law: the deviance over its degrees of freedom, near 1 where seeds explain all of it."
+            "How well the transitions at h* lie on one logistic curve once D_K is divided by a "
+            "law: the deviance over its degrees of freedom, near 1 if seeds explain all of it."
         ),
         columns=[
             Column("D_K divided by", "formula", text=True),
@@ -120,12 +120,12 @@ def _table(rows: list[dict[str, Any]]) -> Table:
         name="table-transitions",
         caption=(
             "Logistic fits in log₂ D_K. Score: top / (1 + exp(−(log₂ D_K − middle) / width)), "
-            "least squares over runs, collapsed ones left out; flat where that explains them no "
-            "better than one score at all widths (F test over runs, 5 %), rises only beyond the "
+            "by least squares over the runs that did not collapse. Flat: the curve explains them "
+            "no better than one score at all widths (F test over runs, 5 %), rises only beyond the "
             "widths that ran, or takes more than three doublings to rise. Passing: the share of "
             "passing seeds, with 95 % intervals of its width and of the D_K at which half of them "
-            "pass. Widths are in doublings of D_K; intervals take probes for independent, though "
-            "they share seeds, and have a ? where the probes set no limit."
+            "pass. Widths are in doublings of D_K. Intervals treat probes as independent, though "
+            "they share seeds; a ? says that the probes set no limit."
         ),
         columns=[
             cell_column(),

@@ -23,7 +23,7 @@ def take(store: str) -> None:
     from rgr_dist.analysis.drawing.plot import as_file
     from rgr_dist.analysis.load import open_results
     from rgr_dist.analysis.report.contents import figures, sections
-    from rgr_dist.analysis.report.publish import write_report
+    from rgr_dist.analysis.report.publish import report
     from rgr_dist.store.store import Store
     from rgr_dist.study.from_yaml import load_study
 
@@ -31,7 +31,9 @@ def take(store: str) -> None:
         results = open_results(load_study(STUDY), Store(store))
         (law,) = figures(sections(results), ["law"])
         FIGURE.write_bytes(as_file(law, "svg", width=5))
-        SCREEN.write_bytes(screen(write_report(results, Path(folder))))
+        page = Path(folder) / "index.html"
+        page.write_text(report(results)[0], "utf-8")
+        SCREEN.write_bytes(screen(page))
 
 
 def screen(page: Path) -> bytes:

@@ -48,7 +48,7 @@ def verify(
         kept = f"; {plural(trained, 'run')} trained again, and what that confirms is kept"
         say_error(
             f"{plural(files, 'file')} moved to damaged/ in {out}{kept if trained else ''}; rgr run "
-            "trains or writes again what else was in them"
+            "trains or writes the rest of their content again"
         )
         return
     say_error(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -13,23 +12,17 @@ from rgr_dist.cli.results import side_by_side, stored_results
 from rgr_dist.faults import UserError
 
 
-class FileKind(StrEnum):
-    """What a figure is saved as."""
-
-    PDF = "pdf"
-    SVG = "svg"
-    PNG = "png"
-
-
 def figures(
     study: StudyName,
     other: Annotated[
-        str | None, typer.Argument(metavar="[OTHER]", help="Draw what compares the two.")
+        str | None, typer.Argument(metavar="[OTHER]", help="Draw the comparison of both instead.")
     ] = None,
     figure: Annotated[
         list[str] | None, typer.Option(help="One of the report's figures; all by default.")
     ] = None,
-    kind: Annotated[FileKind, typer.Option("--format", help="What to draw.")] = FileKind.PDF,
+    kind: Annotated[
+        Literal["pdf", "svg", "png"], typer.Option("--format", help="What to draw.")
+    ] = "pdf",
     width: Annotated[
         float | None,
         typer.Option(min=1, max=50, help="Inches; by default a column (3.4) or a page (7)."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
@@ -106,7 +107,9 @@ def threshold_sections(
     if study.record.finds == "D_V":
         return sections
     if not study.has_alike_cells:
-        return {name: [_unnamed(row) for row in rows] for name, rows in sections.items()}
+        for row in itertools.chain(*sections.values()):
+            del row["cell"]  # its sizes tell it from the others
+        return sections
     sizes = {study.name_of(cell): cell.name for cell in study.cells}
     place = {size: i for i, size in enumerate(dict.fromkeys(sizes.values()))}
     return {
@@ -119,11 +122,6 @@ def _best_sizes(best: dict[str, Any], sizes: Sequence[str]) -> dict[str, Any]:
     """``best_D_K``, its ends, and the like; what has a name of its own keeps it, as ``h_star``."""
     own = {key: best[key] for key in ("h_star", "h_low", "h_high") if key in best}
     return {f"best_{size}": best[size] for size in sizes if size in best} | own
-
-
-def _unnamed(row: dict[str, Any]) -> dict[str, Any]:
-    """A record of a cell that its sizes tell from the others."""
-    return {key: value for key, value in row.items() if key != "cell"}
 
 
 def runs(
@@ -291,7 +289,8 @@ def report(
 def compare(
     one: StudyName,
     other: Annotated[
-        str | None, typer.Argument(metavar="[OTHER]", help="Left out: one study in two stores.")
+        str | None,
+        typer.Argument(metavar="[OTHER]", help="Leave it out to compare one study in two stores."),
     ] = None,
     out: Stores = None,
     set_: Set = None,

@@ -60,9 +60,9 @@ def studies(how: How = Format.TABLE) -> None:
 
 
 def init(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the study, and of its file.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the study and of its file.")],
 ) -> None:
-    """Write NAME.yaml, a study with comments, to begin with."""
+    """Write NAME.yaml, a commented study to start from."""
     from importlib.resources import files
 
     from rgr_dist.study.from_yaml import parse_study

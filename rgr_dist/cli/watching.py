@@ -42,10 +42,10 @@ setInterval(async () => {
 def watch(
     study: StudyName,
     out: Out = "results",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any that is free.")] = 8765,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free port.")] = 8765,
     set_: Set = None,
 ) -> None:
-    """Show a study in a browser as it runs, until interrupted. It reads the store, and no more."""
+    """Show a study in a browser as it runs, until interrupted. It only reads the store."""
     with opened(study, set_, out) as (resolved, store):
         pass
     try:

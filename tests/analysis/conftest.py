@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from rgr_dist.analysis.load import StudyResults
-from rgr_dist.analysis.report.publish import write_report
 from tests.analysis.made_up import search_all, study_of
+from tests.analysis.written_page import write_report
 
 
 @pytest.fixture(scope="session")

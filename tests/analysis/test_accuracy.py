@@ -10,13 +10,13 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from rgr_dist.analysis.report.publish import write_report
 from rgr_dist.analysis.splits.accuracy import splits
 from rgr_dist.analysis.splits.findings import collapses, headline
 from rgr_dist.store.schema import RUNS
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
 from tests.analysis import made_up
+from tests.analysis.written_page import write_report
 
 ALONE, FOUR = [0.50, 0.56, 0.61], [0.70, 0.74, 0.84]
 

@@ -6,12 +6,12 @@ import math
 from pathlib import Path
 from typing import Any
 
-from rgr_dist.analysis.report.publish import write_report
 from rgr_dist.analysis.thresholds.best import best
 from rgr_dist.analysis.transitions.probes import probes as curves
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
 from tests.analysis import made_up
+from tests.analysis.written_page import write_report
 
 
 def value_study(**search: Any) -> Study:

@@ -12,9 +12,10 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
 from rgr_dist.analysis.drawing.svg import OUTLINES
-from rgr_dist.analysis.report.publish import comparison, write_page, write_report
+from rgr_dist.analysis.report.publish import comparison
 from tests.analysis import made_up
 from tests.analysis.odd_studies import GRID, ODD
+from tests.analysis.written_page import write_page, write_report
 from tests.chromium import chromium, needs_chromium
 
 WIDTHS = (400, 1000, 1600)

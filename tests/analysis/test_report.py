@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 
 from rgr_dist import paper
-from rgr_dist.analysis.report.publish import write_report
 from rgr_dist.analysis.transitions.probes import probes_of
+from rgr_dist.store.storage import StoreError
 from tests.analysis import made_up
 from tests.analysis.odd_studies import GRID, ODD
+from tests.analysis.written_page import write_report
 
 
 class Page(HTMLParser):
@@ -171,7 +172,7 @@ def test_a_failed_write_leaves_the_old_page(
         raise OSError("no space left")
 
     monkeypatch.setattr(Path, "replace", refuse)
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(StoreError, match="no space"):
         write_report(results, tmp_path)
     assert (tmp_path / "index.html").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["index.html"]

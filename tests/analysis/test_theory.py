@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from rgr_dist.analysis.load import StudyResults
-from rgr_dist.analysis.report.publish import report, write_report
+from rgr_dist.analysis.report.publish import report
 from rgr_dist.analysis.rows import rows_of
 from rgr_dist.analysis.theory.beside_training import curves_table, families, growths, theory
 from rgr_dist.analysis.theory.constructions import (
@@ -29,6 +29,7 @@ from rgr_dist.store.store import Store
 from rgr_dist.study.from_yaml import load_study, parse_study
 from rgr_dist.study.study import Study
 from tests.analysis import made_up
+from tests.analysis.written_page import write_report
 
 TRAINED = {(32, 8): (4, 6), (64, 8): (8, 7), (64, 16): (2, 9), (128, 16): (8, 7)}
 MADE = {(32, 8): 18, (64, 8): 40, (64, 16): 15}

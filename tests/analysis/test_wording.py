@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rgr_dist.analysis.cell_names import cell_names
 from rgr_dist.analysis.laws.conclusions import headline
 from rgr_dist.analysis.laws.fits import fits_of
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.report.sections import summary
+from rgr_dist.analysis.rows import cell_names
 from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.analysis.thresholds.certificates import certificate_words
 from rgr_dist.analysis.wording import (
@@ -182,7 +182,7 @@ def test_every_cell_has_a_name_of_its_own() -> None:
 
 
 FIRST = "At m = 64, d_model = 16, D_K* = 20 at 2 heads of width 10"
-TOO_FEW = "Too few cells are finished for a law."
+TOO_FEW = "A law needs more finished cells."
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ def section(results: StudyResults) -> Section:
     table = Table(
         name="table-cost",
         caption=(
-            "Retests, extra and fresh seeds included, and every other stored run of these cells "
-            "and heads, since studies share a store. Processor time is that of one core or device."
+            "Every stored run of these cells and heads: retests, extra and fresh seeds, and the "
+            "runs of other studies in the store. Processor time is that of one core or device."
         ),
         columns=[
             cell_column(),

@@ -126,7 +126,7 @@ def test_denser_graphs_tell_the_entropy_form() -> None:
 def test_too_few_cells_say_how_many_it_takes() -> None:
     for one in rank_candidates(narrow(LOG_SCALE).iloc[:3]):
         assert one.status == "too few cells"
-        assert "cells with a threshold for AICc, not 3" in (one.reason or "")
+        assert "cells with a threshold, and has 3" in (one.reason or "")
 
 
 def test_predictions_are_those_of_statsmodels(

@@ -139,8 +139,8 @@ def test_without_a_threshold_there_is_no_law() -> None:
     fits = fits_of(of_heads({}, {}))
     growth, which, left_out = conclusions.sentences(fits)
     assert growth.startswith("No law of D_K*: no cell with a threshold; a fit needs 3 cells of 2")
-    assert which.startswith("Which law it is cannot be asked: it takes 4 cells with a threshold")
-    assert left_out == "2 cells count in no law: 2 open."
+    assert which.startswith("These cells cannot tell which law holds: AICc needs 4 cells")
+    assert left_out == "No law counts 2 cells: 2 open."
     assert predict_sizes(fits, 64, 16).reason == "0 cells with a threshold, too few for a law"
     fits = fits_of(of_heads(*[{"status": "censored", "D_K_low": 97, "D_K_high": None}] * 12))
     said = conclusions.sentences(fits)
@@ -160,7 +160,7 @@ def test_a_half_done_study_counts_its_finished_cells(results: StudyResults) -> N
     rest = results.thresholds[results.thresholds["cell_id"] != cut]
     fits = fits_of(StudyResults(results.study, results.runs, rest))
     assert by_name(fits.laws)["D_K_power"].n == 11
-    assert "1 cell counts in no law: 1 open." in conclusions.sentences(fits)
+    assert "No law counts 1 cell: 1 open." in conclusions.sentences(fits)
 
 
 def test_heads_known_by_hand() -> None:
@@ -216,4 +216,4 @@ def test_protocols_are_never_taken_together() -> None:
     assert other.slope == pytest.approx(6, rel=0.02)
     assert laws["D_K_power_learning_rate=0.0001"].factor == pytest.approx(6, rel=0.1)
     said = " ".join(conclusions.sentences(fits))
-    assert "Cells of another protocol than most have laws of their own." in said
+    assert "Cells with another protocol than most have laws of their own." in said

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 from rgr_dist.analysis.load import open_results
-from rgr_dist.analysis.report.publish import write_report
 from rgr_dist.paper import IMPLIED
 from rgr_dist.store.store import Store
 from rgr_dist.study.cell import Run
@@ -18,6 +17,7 @@ from rgr_dist.study.from_yaml import load_study
 from rgr_dist.study.study import Study
 from tests.analysis.made_up import Row, as_the_paper, trained
 from tests.analysis.page_numbers import by_hand
+from tests.analysis.written_page import write_report
 from tests.store.made_up_runs import failed_row, run_row
 
 
