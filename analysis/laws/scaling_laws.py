@@ -133,9 +133,9 @@ def fit_laws(best: pd.DataFrame, heads: Heads, draws: Draws | None = None) -> li
 
     A problem searched under several step limits counts at the largest. Protocols are never taken
     together: the laws are of the one that most cells have, and every other has its own ``D_K`` and
-    ``D_K_power``. The lines are least squares over cells of status ``found``: an open cell's D_K*
-    may still fall. The power laws take censored cells too. With too few cells a law has no numbers
-    but a ``reason``; this is not an error.
+    ``D_K_power``, and ``D_K_power_wide`` where cells are narrow. The lines are least squares over
+    cells of status ``found``: an open cell's D_K* may still fall. The power laws take censored
+    cells too. With too few cells a law has no numbers but a ``reason``; this is not an error.
 
     Args:
         best: the table of ``points.with_protocols``.
@@ -159,13 +159,20 @@ def fit_laws(best: pd.DataFrame, heads: Heads, draws: Draws | None = None) -> li
 
 def _of_protocol(best: pd.DataFrame, protocol: str, heads: Heads) -> list[Law]:
     """The laws of D_K* over cells of one protocol, named by it if it is not the usual one."""
-    own = by_name(_laws(points(best, heads)))
-    laws = [own[name] for name in ("D_K", "D_K_power")]
+    cells = points(best, heads)
+    own = by_name(_laws(cells))
+    wide = ["D_K_power_wide"] if cells["narrow"].any() else []
+    laws = [own[name] for name in ("D_K", "D_K_power", *wide)]
     if not protocol:
         return laws
     key = protocol.replace(" ", "")
     return [
-        dataclasses.replace(law, name=f"{law.name}_{key}", cells=protocol, protocol=protocol)
+        dataclasses.replace(
+            law,
+            name=f"{law.name}_{key}",
+            cells=protocol if law.cells != WIDE else f"{protocol}, {WIDE}",
+            protocol=protocol,
+        )
         for law in laws
     ]
 

@@ -20,6 +20,7 @@ FOLDER = Path(__file__).parent.parent / "results"
 VERBS = {
     "exponent": ("fit",),
     "every-head": ("thresholds",),
+    "variants": ("thresholds",),
     "constructions": ("thresholds",),
     "from-constructed": ("thresholds",),
 }
@@ -178,18 +179,19 @@ def power(study: str) -> str:
 
 def powers(study: str) -> str:
     """The power of the capacity scale by which D_K* grows, of each protocol and step limit."""
+    rows: dict[tuple[float, int], list[str]] = {}
     laws = [law for law in printed(study, "fit")["laws"] if law["name"].startswith("D_K_power")]
-    laws = [law for law in laws if not law["name"].endswith("_wide")]
-    limited = [law for law in laws if law["max_steps"]]
-    rows = []
-    for law in limited or laws:
-        rate = (law["protocol"] or "learning_rate = 0.001").partition(" = ")[2]
-        power = f"{law['exponent']:.2f} [{law['exponent_low']:.2f} to {law['exponent_high']:.2f}]"
-        rows.append(
-            [float(rate), law["max_steps"] or 20_000, power, f"{100 * law['scatter']:.0f} %"]
-        )
-    header = ["learning rate", "step limit", "power", "scatter about it"]
-    return table(header, [[f"{rate:g}", f"{T:,}", *more] for rate, T, *more in sorted(rows)])
+    for law in sorted(laws, key=lambda law: "_wide" not in law["name"]):
+        if law["max_steps"]:
+            rate = float((law["protocol"] or "learning_rate = 0.001").partition(" = ")[2])
+            low, high = law["exponent_low"], law["exponent_high"]
+            told = f"{law['exponent']:.2f} [{low:.2f} to {high:.2f}], {100 * law['scatter']:.0f} %"
+            missing = f", {law['n_censored']} by a bound" if law["n_censored"] else ""
+            rows.setdefault((rate, law["max_steps"]), []).append(told + missing)
+    header = ["learning rate", "step limit", "nine cells: power, scatter about it", "all twelve"]
+    return table(
+        header, [[f"{rate:g}", f"{T:,}", *told] for (rate, T), told in sorted(rows.items())]
+    )
 
 
 def every_head(study: str) -> str:
