@@ -23,6 +23,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any, Protocol
 
 import torch
@@ -34,6 +35,7 @@ from rgr_dist.cli.listing import Format, print_listing
 from rgr_dist.cli.options import How
 from rgr_dist.problem.matching_task import D_FF
 from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.layer_file import load_layer
 
 Shape = tuple[int, int, int, int, int]
 """m, d_model, h, D_K and the context's length."""
@@ -48,9 +50,17 @@ SHAPES: dict[str, list[Shape]] = {
     "max": LAYER,
     "softmax": LAYER[:4],
     "value": LAYER[:4],
+    "zoo-max": LAYER[:4],
+    "zoo-softmax": LAYER[:4],
     "transformer": [(256, 64, 1, 64, 8), (256, 64, 8, 64, 8), (1024, 256, 8, 256, 16)],
 }
-"""Of the transformer, the cell of ``gpt2-small`` with one head and with eight, and a larger one."""
+"""Of the transformer, the cell of ``gpt2-small`` with one head and with eight, and a larger one.
+
+Of the zoo the paper's layers as files: ``reference`` and ``lanes`` train the file, beside ``fused``
+and the peers on the same layer.
+"""
+OF_FILES = ("reference", "lanes")
+"""Engines of a layer of a file."""
 BLOCK = 50
 """Steps are counted in blocks: what compiled programs take in one call."""
 BATCHES = 10
@@ -123,6 +133,10 @@ def make_lanes(runs: Sequence[Run]) -> Program:
         from rgr_dist.engines.lanes.transformer_state import BlockLanes
 
         return BlockLanes(runs, cpu, torch.float32, mixed=False)
+    if runs[0].cell.layer is not None:
+        from rgr_dist.engines.lanes.own_layer import OwnLanes
+
+        return OwnLanes(runs, cpu, torch.float32)
     from rgr_dist.engines.lanes.state import Lanes
 
     return Lanes(runs, cpu, torch.float32)
@@ -253,10 +267,21 @@ def measure_shape(
     """One row for each engine at a shape."""
     entrants, _ = contestants(model, threads)
     m, d_model, h, D_K, length = shape
+    layer = model.removeprefix("zoo-")
     training = {"batch_size": BATCH_SIZE, "weight_decay": 0.01} if model == "transformer" else {}
-    cell = Cell(model=model, m=m, d_model=d_model, context={"length": length}, training=training)
+    cell = Cell(model=layer, m=m, d_model=d_model, context={"length": length}, training=training)
+    cells = dict.fromkeys((entrant.engine for entrant in entrants), cell)
+    if layer != model:
+        file, _ = load_layer({"zoo": layer}, Path())
+        own = {"model": "file", "layer": file}
+        cells |= dict.fromkeys(OF_FILES, cell.model_copy(update=own))
     for entrant in entrants:
-        entrant.prepare(lambda seed: Run(cell=cell, h=h, d_k=D_K // h, seed=seed), seconds)
+        own_cell = cells[entrant.engine]
+
+        def run_of(seed: int, cell: Cell = own_cell) -> Run:
+            return Run(cell=cell, h=h, d_k=D_K // h, seed=seed)
+
+        entrant.prepare(run_of, seconds)
     peaks = []
     for _ in range(rounds):
         for entrant in entrants:
@@ -265,7 +290,7 @@ def measure_shape(
     reference = entrants[0].rates
     one = next(entrant for entrant in entrants if entrant.engine == "fused")
     jax = next((entrant.rates for entrant in entrants if entrant.engine == "jax"), None)
-    flops = flops_per_step(model, *shape)
+    flops = flops_per_step(layer, *shape)
     rows = []
     for entrant in entrants:
         rate = statistics.median(entrant.rates)
@@ -327,7 +352,8 @@ def main(
     seconds: Annotated[float, typer.Option(min=0, help="time of an engine in a round")] = 0.3,
     shapes: Annotated[int, typer.Option(min=1, max=5, help="how many shapes of a model")] = 5,
     models: Annotated[
-        list[str] | None, typer.Option(help="max, softmax, value, transformer; all by default")
+        list[str] | None,
+        typer.Option(help="max, softmax, value, zoo-max, zoo-softmax, transformer; all by default"),
     ] = None,
 ) -> None:
     """Measure training steps per second of every engine."""

@@ -14,10 +14,11 @@ import torch
 from torch import Tensor
 from torch.func import grad, vmap
 
+from rgr_dist.engines.layer_start import start_of
 from rgr_dist.faults import UserError
 from rgr_dist.models.edges import labels
 from rgr_dist.models.own_layer import AttentionLayer, loss_of, make_layer
-from rgr_dist.problem.edge_task import Task, initial_parameters
+from rgr_dist.problem.edge_task import Task
 from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.study import Study
 
@@ -72,10 +73,7 @@ def _check(run: Run) -> None:
     task, length = Task.of(cell, run.seed), cell.context.length
     nodes = torch.from_numpy(task.training_contexts(0, CONTEXTS)).long()
     X = torch.from_numpy(task.embedding).float()[nodes]
-    p = {
-        name: torch.from_numpy(value).float()
-        for name, value in initial_parameters(run, layer.parameters()).items()
-    }
+    p = {name: torch.from_numpy(value).float() for name, value in start_of(layer, run).items()}
     given = [one.clone() for one in (X, *p.values())]
     S = _scores(layer, X, p, (CONTEXTS, length, length))
     if not all(map(torch.equal, given, (X, *p.values()))):

@@ -13,11 +13,12 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from types import ModuleType
-from typing import Protocol
+from typing import Any, Protocol
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from rgr_dist.models.edges import weighted_logistic_loss
+from rgr_dist.models.module_layer import ModuleLayer
 from rgr_dist.study import assets
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.layer import Layer
@@ -61,7 +62,18 @@ def class_of(layer: Layer) -> Callable[..., AttentionLayer]:
         AssetError: the text of the file is not loaded in this process.
         Exception: whatever the text raises as it is run.
     """
-    return partial(_class(layer.digest, layer.name), **dict(layer.keys))
+    made: Any = _class(layer.digest, layer.name)
+    if issubclass(made, nn.Module):
+        return partial(_module, layer)
+    own: Callable[..., AttentionLayer] = partial(made, **dict(layer.keys))
+    return own
+
+
+@cache
+def _module(layer: Layer, d_model: int, h: int, d_k: int) -> AttentionLayer:
+    """The layer of a file that holds a torch module, at one size."""
+    made: Callable[..., Any] = _class(layer.digest, layer.name)
+    return ModuleLayer(lambda: made(d_model, h, d_k, **dict(layer.keys)), d_model)
 
 
 @cache

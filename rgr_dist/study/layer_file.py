@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -24,7 +24,10 @@ from rgr_dist.study.spec import nearest
 SIZES = ("d_model", "h", "d_k")
 """The first fields of every layer's class."""
 METHODS = ("parameters", "scores")
-"""What a layer's class defines; ``cached`` and ``loss`` if it has them."""
+"""What a layer's class defines; ``cached`` and ``loss`` if it has them.
+
+A torch module defines ``__init__``, with the sizes first, and ``forward``.
+"""
 KINDS: Mapping[str, tuple[type, ...]] = {
     "int": (int,),
     "float": (float, int),
@@ -135,8 +138,13 @@ def read_fields(text: str) -> Fields:
     if len(found) != 1:
         names = ", ".join(node.name for node in found)
         said = f"several classes are layers: {names}" if found else "no class is a layer"
-        raise ValueError(f"{said}; one has the methods {' and '.join(METHODS)}")
+        raise ValueError(
+            f"{said}; one has the methods {' and '.join(METHODS)}, or is a torch module whose "
+            "__init__ takes d_model, h and d_k"
+        )
     (layer,) = found
+    if not _has(layer, METHODS):
+        return _fields_of_module(layer)
     fields = [node for node in layer.body if isinstance(node, ast.AnnAssign)]
     kinds = {node.target.id: node for node in fields if isinstance(node.target, ast.Name)}
     if tuple(kinds)[:3] != SIZES or any(kinds[size].value is not None for size in SIZES):
@@ -145,23 +153,55 @@ def read_fields(text: str) -> Fields:
             "each without a default"
         )
     own = {name: node for name, node in kinds.items() if name not in SIZES}
-    types = {name: ast.unparse(node.annotation) for name, node in own.items()}
+    return _keys(layer, {name: (node.annotation, node.value) for name, node in own.items()})
+
+
+def _fields_of_module(layer: ast.ClassDef) -> Fields:
+    """The keys of a torch module, which its ``__init__`` takes after the sizes."""
+    arguments = _init_of(layer)
+    defaults = [None] * (len(arguments.args) - len(arguments.defaults)) + arguments.defaults
+    own = list(zip(arguments.args, defaults, strict=True))[1 + len(SIZES) :]
+    own += zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    return _keys(layer, {one.arg: (one.annotation, default) for one, default in own})
+
+
+def _keys(
+    layer: ast.ClassDef, own: Mapping[str, tuple[ast.expr | None, ast.expr | None]]
+) -> Fields:
+    """A layer's keys, from the type and the default of each."""
+    types = {name: ast.unparse(kind) if kind else "unknown" for name, (kind, _) in own.items()}
     for name, kind in types.items():
         if kind not in KINDS:
             raise ValueError(f"the key {name} is of type {kind}; give {', '.join(KINDS)}")
         if name in ("file", "zoo"):
             raise ValueError(f"the key {name} has the name of one of ours; give another")
     defaults = {
-        name: _default(name, types[name], node.value)
-        for name, node in own.items()
-        if node.value is not None
+        name: _default(name, types[name], default)
+        for name, (_, default) in own.items()
+        if default is not None
     }
     return Fields(layer.name, types, defaults)
 
 
 def _is_layer(node: ast.ClassDef) -> bool:
-    defined = {one.name for one in node.body if isinstance(one, ast.FunctionDef)}
-    return defined.issuperset(METHODS)
+    """Whether a class has a layer's methods, or is a module that takes the sizes."""
+    if _has(node, METHODS):
+        return True
+    if not _has(node, ("__init__", "forward")):
+        return False
+    return tuple(one.arg for one in _init_of(node).args[1 : 1 + len(SIZES)]) == SIZES
+
+
+def _has(node: ast.ClassDef, methods: Sequence[str]) -> bool:
+    return {one.name for one in node.body if isinstance(one, ast.FunctionDef)}.issuperset(methods)
+
+
+def _init_of(node: ast.ClassDef) -> ast.arguments:
+    """What the ``__init__`` of a class takes."""
+    (made,) = (
+        one.args for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"
+    )
+    return made
 
 
 def _default(name: str, kind: str, node: ast.expr) -> Key:

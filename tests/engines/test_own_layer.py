@@ -20,6 +20,7 @@ from rgr_dist.study.cell import Run
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.layer_file import zoo
 from rgr_dist.study.study import Study
+from tests.docs.pages import ROOT, blocks
 
 CPU = torch.device("cpu")
 PLAIN = LanesEngine(dtype=torch.float64, compiled=False)
@@ -159,7 +160,7 @@ def test_runs_end_as_those_of_the_reference(zoo_name: str) -> None:
 @pytest.mark.slow  # each is compiled: ten seconds of a core
 @pytest.mark.parametrize("name", zoo())
 def test_compiled_lanes_are_the_plain_ones(name: str) -> None:
-    for length, d_model, h, d_k in ((16, 12, 4, 3), (7, 13, 1, 3), (11, 20, 2, 1)):
+    for length, d_model, h, d_k in ((16, 12, 4, 3), (7, 13, 1, 3), (11, 20, 2, 2)):
         study = study_of({"zoo": name}, m=40, length=length, d_model=d_model)
         runs = runs_of(study, h, d_k)
         together = LanesEngine(compiled=True).weights_after(runs, 40)
@@ -170,6 +171,65 @@ def test_compiled_lanes_are_the_plain_ones(name: str) -> None:
         (alone,) = LanesEngine(compiled=True).weights_after(runs[2:], 40)
         for key, value in alone.items():
             np.testing.assert_array_equal(value, together[2][key], key)
+
+
+(MODULE,) = (
+    block.text
+    for block in blocks("python", ROOT / "docs/own-layer.md")
+    if "(nn.Module)" in block.text
+)
+BERT = """
+from torch import nn
+from transformers import BertConfig
+from transformers.models.bert.modeling_bert import BertSelfAttention
+
+class Bert(nn.Module):
+    def __init__(self, d_model: int, h: int, d_k: int):
+        super().__init__()
+        self.embed = nn.Linear(d_model, h * d_k)
+        config = BertConfig(hidden_size=h * d_k, num_attention_heads=h)
+        config._attn_implementation = "eager"
+        self.attention = BertSelfAttention(config)
+
+    def forward(self, X):
+        X = self.embed(X)
+        if X.dim() == 2:
+            return self.attention(X[None], output_attentions=True)[1][0].sum(-3)
+        return self.attention(X, output_attentions=True)[1].sum(-3)
+"""
+
+
+@pytest.mark.parametrize("length", [7, 16])
+def test_a_module_of_torch_trains_as_the_reference_does(tmp_path: Path, length: int) -> None:
+    study = study_of({"file": file_of(tmp_path, MODULE), "bias": False}, length=length)
+    check_layers(study)
+    runs = runs_of(study, 4, 3)
+    assert_alike(PLAIN, ReferenceEngine(torch.float64), runs)
+    assert study.cells[0].model_name == "torch_attention(bias=False)"
+
+
+def test_a_module_starts_as_its_own_initialisation_has_it(tmp_path: Path) -> None:
+    """Torch's: uniform up to the root of 1 / d_model, and of 6 / (3 D_K + D_K)."""
+    runs = runs_of(study_of(file_of(tmp_path, MODULE)), 4, 3)
+    starts = PLAIN.weights_after(runs, 0)
+    assert starts[0].keys() == {
+        "embed.weight", "attention.in_proj_weight", "attention.in_proj_bias", "tau"
+    }  # fmt: skip
+    for start in starts:
+        assert 0.9 < np.abs(start["embed.weight"]).max() * 12**0.5 <= 1
+        assert 0.9 < np.abs(start["attention.in_proj_weight"]).max() / (6 / (36 + 12)) ** 0.5 <= 1
+        assert not start["attention.in_proj_bias"].any()
+    assert not np.array_equal(starts[0]["embed.weight"], starts[1]["embed.weight"])
+    again = PLAIN.weights_after(runs[1:], 0)
+    np.testing.assert_array_equal(again[0]["embed.weight"], starts[1]["embed.weight"])
+
+
+@pytest.mark.slow  # of the extra clients
+def test_an_attention_of_a_model_zoo_is_measured_as_it_is(tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    study = study_of(file_of(tmp_path, BERT))
+    check_layers(study)
+    assert_alike(PLAIN, ReferenceEngine(torch.float64), runs_of(study, 4, 3))
 
 
 BAD = {

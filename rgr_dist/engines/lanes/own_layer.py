@@ -1,9 +1,9 @@
 """The training state of lanes of a layer of its own file: differentiated and compiled by torch.
 
-The gradient is that of torch.func, over the lanes, and torch.compile makes one program of it for
-any number of lanes, contexts and widths. A d_k of 1 would have a program of its own, and torch
-2.13's crashes at some sizes: there, and where there is no C++ compiler, torch takes each operation
-by itself, some three times as slow.
+The gradient is that of torch.func, over the lanes, and torch.compile makes a program of it for each
+width, for any number of lanes. At a d_k of 1 torch 2.13's crashes at some sizes: there, and where
+there is no C++ compiler, torch takes each operation by itself, some three times as slow. A torch
+module is never compiled.
 
 A layer sees its contexts as they are, without padding. A kernel of torch's may then take the
 numbers of a lane in its vectorised body or in its scalar tail, by the lane's place. A compiled one
@@ -19,7 +19,7 @@ import math
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from types import FunctionType
 from typing import NamedTuple
 
@@ -30,22 +30,36 @@ from torch.func import grad, vmap
 from rgr_dist.engines.api import Weights
 from rgr_dist.engines.lanes.adamw import AdamW
 from rgr_dist.engines.lanes.batches import BLOCK, REGISTER, Batches, padded
+from rgr_dist.engines.layer_start import start_of
 from rgr_dist.engines.schedule import learning_rates
-from rgr_dist.models.own_layer import AttentionLayer, Parameters, class_of, loss_of, make_layer
-from rgr_dist.problem.edge_task import Task, initial_parameters
+from rgr_dist.models.module_layer import ModuleLayer
+from rgr_dist.models.own_layer import (
+    AttentionLayer,
+    Parameters,
+    class_of,
+    loss_of,
+    make_layer,
+)
+from rgr_dist.problem.edge_task import Task
 from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.layer import Layer
 
-FIRST_SIZES = 10, 16, 32, 8, 6
-"""L, l, d, h and d_k for which a step is compiled first: all distinct, so that none count as one.
-"""
+FIRST_LANES = 10
+"""Lanes for which a step is compiled first."""
 
 Theta = dict[str, Tensor]
 """Parameters of every lane by name, tau last, or their gradients."""
 Gradients = Callable[[Theta, Tensor, Tensor], Theta]
 """Of every lane's parameters from embeddings [L, l, d] and edges as 0 and 1, [L, l, l]."""
-Step = Callable[[int, int, Theta, Tensor, Tensor], Theta]
-"""The same from h and d_k too."""
+
+
+class Sizes(NamedTuple):
+    """Of a context and of a layer, for which a step is compiled."""
+
+    length: int
+    d_model: int
+    h: int
+    d_k: int
 
 
 class Layout(NamedTuple):
@@ -101,6 +115,7 @@ class OwnLanes:
     Attributes:
         indices: which of the runs each lane trains.
         theta, gradients: parameters of all lanes, tau last, as ``layout`` has them.
+        p, gradient: the same by name.
 
     Raises:
         ValueError: the runs differ in more than their seed.
@@ -125,14 +140,20 @@ class OwnLanes:
         self.layout = Layout.of({name: shape for name, (shape, _) in shapes.items()})
         self.theta = torch.zeros(len(runs), self.layout.size, dtype=dtype)
         for lane, run in enumerate(runs):
-            for name, start in initial_parameters(run, shapes).items():
+            for name, start in start_of(self.own_layer, run).items():
                 self.layout.views(self.theta)[name][lane] = torch.from_numpy(start)
         self.theta = self.theta.to(device)
-        self.gradients = torch.zeros_like(self.theta)
         self.adamw = AdamW([self.theta], self.cell.training)
         compiled = (has_compiler() if compiled is None else compiled) and self.d_k > 1
+        compiled &= not isinstance(self.own_layer, ModuleLayer)  # a module is run as it is
         self.gradients_of = gradients_of(self.cell, self.h, self.d_k, compiled)
         self.together = compiled or self.cell.context.length % REGISTER == 0
+        self._view()
+
+    def _view(self) -> None:
+        """Name the numbers of every lane, and of its gradient, once for all steps."""
+        self.gradients = torch.zeros_like(self.theta)
+        self.p, self.gradient = map(self.layout.views, (self.theta, self.gradients))
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -152,19 +173,25 @@ class OwnLanes:
         length, d = self.cell.context.length, self.cell.d_model
         X_Lld = self.batches.X_Lld[:, :length, :d].contiguous()
         y_Lll = self.batches.y_Lll[:, :length, :length].contiguous()
-        every = [slice(None)] if self.together else [slice(i, i + 1) for i in range(len(self))]
-        for lanes in every:
-            self._differentiate(lanes, X_Lld[lanes], y_Lll[lanes])
+        if self.together and len(self) > 1:
+            found = self.gradients_of(self.p, X_Lld, y_Lll)
+            for name, gradient in self.gradient.items():
+                gradient.copy_(found[name])
+        else:
+            for lane in range(len(self)):
+                self._differentiate(lane, X_Lld[lane], y_Lll[lane])
         self.adamw.step([self.theta], [self.gradients])
 
-    def _differentiate(self, lanes: slice, X_Lld: Tensor, y_Lll: Tensor) -> None:
-        """Fill in the gradients of some lanes."""
-        theta, alone = self.theta[lanes], len(X_Lld) == 1
-        if alone:  # one lane would have a program of its own, which rounds in its own way
-            theta, X_Lld, y_Lll = (torch.cat([one, one]) for one in (theta, X_Lld, y_Lll))
+    def _differentiate(self, lane: int, X_ld: Tensor, y_ll: Tensor) -> None:
+        """Fill in the gradient of one lane, as of two: one would have a program of its own.
+
+        That would round in its own way.
+        """
+        twice = (torch.stack([one, one]) for one in (self.theta[lane], X_ld, y_ll))
+        theta, X_Lld, y_Lll = twice
         found = self.gradients_of(self.layout.views(theta), X_Lld, y_Lll)
-        for name, gradient in self.layout.views(self.gradients[lanes]).items():
-            gradient.copy_(found[name][:1] if alone else found[name])
+        for name, gradient in self.gradient.items():
+            gradient[lane].copy_(found[name][0])
 
     def keep(self, lanes: Sequence[int]) -> None:
         """Drop every lane that is not listed."""
@@ -173,8 +200,8 @@ class OwnLanes:
         self.indices = [self.indices[lane] for lane in lanes]
         self.tasks = self.batches.tasks
         self.theta = self.theta.index_select(0, index)
-        self.gradients = torch.zeros_like(self.theta)
         self.adamw.keep(index)
+        self._view()
 
     def is_finite(self) -> list[bool]:
         """Whether every parameter of each lane is a number."""
@@ -182,16 +209,15 @@ class OwnLanes:
 
     def tau(self, lane: int) -> float:
         """The learned threshold of a lane."""
-        return float(self.layout.views(self.theta)["tau"][lane])
+        return float(self.p["tau"][lane])
 
     def weights(self, lane: int) -> Weights:
         """The parameters of a lane, by name."""
-        views = self.layout.views(self.theta)
-        return {name: p[lane].cpu().numpy().copy() for name, p in views.items()}
+        return {name: p[lane].cpu().numpy().copy() for name, p in self.p.items()}
 
     def layer(self, lane: int) -> OwnLane:
         """A lane, to be scored."""
-        p = {name: value[lane].clone() for name, value in self.layout.views(self.theta).items()}
+        p = {name: value[lane].clone() for name, value in self.p.items()}
         X_md = self.batches.X_Lmd[lane, :, : self.cell.d_model].contiguous()
         return OwnLane(X_md, self.own_layer, p, p.pop("tau"), self.h)
 
@@ -205,47 +231,48 @@ def has_compiler() -> bool:
 def gradients_of(cell: Cell, h: int, d_k: int, compiled: bool) -> Gradients:
     """The gradient of a cell's layer in every lane, with respect to its parameters and tau."""
     assert cell.layer is not None
-    of_layer = cell.layer, cell.training.sharpness, cell.graph.balanced
-    step = _compiled(*of_layer, h == 1) if compiled else _step(*of_layer)
-    return partial(step, h, d_k)
+    sizes = Sizes(cell.context.length, cell.d_model, h, d_k)
+    make = _compiled if compiled else _gradients
+    return make(cell.layer, cell.training.sharpness, cell.graph.balanced, sizes)
 
 
-def _step(spec: Layer, sharpness: float, balanced: bool) -> Step:
-    """The gradient as torch.func has it, which takes h and d_k too."""
-    make = class_of(spec)
+def _gradients(spec: Layer, sharpness: float, balanced: bool, sizes: Sizes) -> Gradients:
+    """The gradient as torch.func has it."""
+    layer = class_of(spec)(d_model=sizes.d_model, h=sizes.h, d_k=sizes.d_k)
+    loss = loss_of(layer, sharpness, balanced)
 
-    def step(h: int, d_k: int, theta: Theta, X_Lld: Tensor, y_Lll: Tensor) -> Theta:
-        layer = make(d_model=X_Lld.shape[-1], h=h, d_k=d_k)
-        loss = loss_of(layer, sharpness, balanced)
+    def loss_of_lane(theta: Theta, X: Tensor, y: Tensor) -> Tensor:
+        p = {name: value for name, value in theta.items() if name != "tau"}
+        return loss(layer.scores(X, p), y, theta["tau"])
 
-        def loss_of_lane(theta: Theta, X: Tensor, y: Tensor) -> Tensor:
-            p = {name: value for name, value in theta.items() if name != "tau"}
-            return loss(layer.scores(X, p), y, theta["tau"])
+    def gradients(theta: Theta, X_Lld: Tensor, y_Lll: Tensor) -> Theta:
+        found: Theta = vmap(grad(loss_of_lane))(theta, X_Lld, y_Lll)
+        return found
 
-        gradients: Theta = vmap(grad(loss_of_lane))(theta, X_Lld, y_Lll)
-        return gradients
-
-    return step
+    return gradients
 
 
 @cache
-def _compiled(spec: Layer, sharpness: float, balanced: bool, one_head: bool) -> Step:
-    """The same as one program for all sizes; one head has a program of its own.
+def _compiled(spec: Layer, sharpness: float, balanced: bool, sizes: Sizes) -> Gradients:
+    """The same as one program for any number of lanes.
 
-    What is compiled depends a little on the sizes that come first, so these are always the same.
-    A layer that torch cannot compile is left as it is.
+    It may depend on the number that comes first, so that is always the same. A layer that torch
+    cannot compile is left as it is.
     """
-    step = _step(spec, sharpness, balanced)
-    code = step.__code__.replace()  # programs are kept by it, so many for each
-    own = FunctionType(code, step.__globals__, None, None, step.__closure__)
-    compiled: Step = torch.compile(own, dynamic=True)
-    L, length, d, h, d_k = FIRST_SIZES
-    h = 1 if one_head else h
+    gradients = _gradients(spec, sharpness, balanced, sizes)
+    assert isinstance(gradients, FunctionType)
+    code = gradients.__code__.replace()  # programs are kept by it, so many for each
+    own = FunctionType(code, gradients.__globals__, None, None, gradients.__closure__)
+    compiled: Gradients = torch.compile(own)
+    shapes = class_of(spec)(d_model=sizes.d_model, h=sizes.h, d_k=sizes.d_k).parameters()
+    layout = Layout.of({name: shape for name, (shape, _) in shapes.items()})
+    theta = layout.views(torch.zeros(FIRST_LANES, layout.size))
+    X = torch.ones(FIRST_LANES, sizes.length, sizes.d_model)
+    y = torch.zeros(FIRST_LANES, sizes.length, sizes.length)
+    for one in (X, y, *theta.values()):
+        torch._dynamo.maybe_mark_dynamic(one, 0)
     try:
-        shapes = class_of(spec)(d_model=d, h=h, d_k=d_k).parameters()
-        layout = Layout.of({name: shape for name, (shape, _) in shapes.items()})
-        X, y = torch.ones(L, length, d), torch.zeros(L, length, length)
-        compiled(h, d_k, layout.views(torch.zeros(L, layout.size)), X, y)
+        compiled(theta, X, y)
     except Exception:
-        return step
+        return gradients
     return compiled

@@ -8,11 +8,12 @@ import torch
 from torch.nn import Parameter
 
 from rgr_dist.engines.api import Outcome, StopReason
+from rgr_dist.engines.layer_start import start_of
 from rgr_dist.engines.reference.trainer import Trainer
 from rgr_dist.models.edges import count_edges, labels
 from rgr_dist.models.f1 import micro_f1
 from rgr_dist.models.own_layer import loss_of, make_layer, paid
-from rgr_dist.problem.edge_task import Task, initial_parameters
+from rgr_dist.problem.edge_task import Task
 from rgr_dist.study.cell import Run
 
 
@@ -26,7 +27,7 @@ class OwnTrainer(Trainer):
         self.layer = make_layer(run.cell, run.h, run.d_k)
         sharpness, balanced = run.cell.training.sharpness, run.cell.graph.balanced
         self.loss_of_scores = loss_of(self.layer, sharpness, balanced)
-        start = initial_parameters(run, self.layer.parameters())
+        start = start_of(self.layer, run)
         self.p = {name: Parameter(torch.from_numpy(p).to(dtype)) for name, p in start.items()}
         self.tau = Parameter(torch.zeros((), dtype=dtype))
         super().__init__(run, {**self.p, "tau": self.tau})

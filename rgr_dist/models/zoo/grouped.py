@@ -1,7 +1,9 @@
 """Grouped queries: Ainslie et al. 2023, arXiv:2305.13245: h query heads share g key heads."""
 
 from dataclasses import dataclass
+from functools import reduce
 
+import torch
 from torch import Tensor
 
 
@@ -25,7 +27,7 @@ class Grouped:
         g = min(self.groups, self.h)
         Q = (X @ p["W_Q"]).unflatten(-1, (g, -1, self.d_k)).movedim(-4, -2)
         K = (X @ p["W_K"]).unflatten(-1, (g, 1, self.d_k)).movedim(-4, -2)
-        return (Q @ K.transpose(-1, -2)).flatten(-4, -3).amax(-3)
+        return reduce(torch.maximum, (Q @ K.transpose(-1, -2)).flatten(-4, -3).unbind(-3))
 
     def cached(self) -> int:
         return min(self.groups, self.h) * self.d_k

@@ -1,30 +1,32 @@
-"""Latent keys: DeepSeek-V2 2024, arXiv:2405.04434, Sec. 2.1.2, without its rotary part: a latent of
-a few numbers is cached for each token, and each head expands it into its keys.
+"""Latent keys: DeepSeek-V2 2024, arXiv:2405.04434, Sec. 2.1.2, without its rotary part: one latent
+is cached for each token, and each head expands it into its keys. Theirs is four heads wide, of 128.
 """
 
 from dataclasses import dataclass
+from functools import reduce
 
+import torch
 from torch import Tensor
 
 
 @dataclass(frozen=True)
 class Latent:
-    """S(p, q) = max over heads of <q_p, k_q>, k = expanded from a latent of width rank."""
+    """S(p, q) = max over heads of <q_p, k_q>, k expanded from a latent as wide as some heads."""
 
     d_model: int
     h: int
     d_k: int
-    rank: int = 8
+    width: int = 2
 
     def parameters(self) -> dict[str, tuple[tuple[int, ...], float]]:
-        d, D_K, r = self.d_model, self.h * self.d_k, self.rank
+        d, D_K, r = self.d_model, self.h * self.d_k, self.cached()
         shapes = {"W_Q": (d, D_K), "W_down": (d, r), "W_up": (r, D_K)}
         return {name: (shape, shape[0] ** -0.5) for name, shape in shapes.items()}
 
     def scores(self, X: Tensor, p: dict[str, Tensor]) -> Tensor:
         Q, K = X @ p["W_Q"], X @ p["W_down"] @ p["W_up"]
         Q, K = (P.unflatten(-1, (self.h, -1)).transpose(-2, -3) for P in (Q, K))
-        return (Q @ K.transpose(-1, -2)).amax(-3)
+        return reduce(torch.maximum, (Q @ K.transpose(-1, -2)).unbind(-3))
 
     def cached(self) -> int:
-        return self.rank
+        return min(self.width, self.h) * self.d_k

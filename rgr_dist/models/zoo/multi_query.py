@@ -1,7 +1,9 @@
 """Multi-query attention: Shazeer 2019, arXiv:1911.02150: all heads share the keys of one."""
 
 from dataclasses import dataclass
+from functools import reduce
 
+import torch
 from torch import Tensor
 
 
@@ -20,7 +22,7 @@ class MultiQuery:
     def scores(self, X: Tensor, p: dict[str, Tensor]) -> Tensor:
         Q = (X @ p["W_Q"]).unflatten(-1, (self.h, -1)).transpose(-2, -3)
         K = (X @ p["W_K"]).unsqueeze(-3)
-        return (Q @ K.transpose(-1, -2)).amax(-3)
+        return reduce(torch.maximum, (Q @ K.transpose(-1, -2)).unbind(-3))
 
     def cached(self) -> int:
         return self.d_k

@@ -3,7 +3,9 @@ Scores are then symmetric.
 """
 
 from dataclasses import dataclass
+from functools import reduce
 
+import torch
 from torch import Tensor
 
 
@@ -20,7 +22,7 @@ class Tied:
 
     def scores(self, X: Tensor, p: dict[str, Tensor]) -> Tensor:
         K = (X @ p["W_K"]).unflatten(-1, (self.h, -1)).transpose(-2, -3)
-        return (K @ K.transpose(-1, -2)).amax(-3)
+        return reduce(torch.maximum, (K @ K.transpose(-1, -2)).unbind(-3))
 
     def cached(self) -> int:
         return self.h * self.d_k
