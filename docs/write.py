@@ -23,6 +23,7 @@ from tables import (
     coverage,
     facts,
     keys,
+    layers,
     notebook,
     phases,
     pictures,
@@ -48,6 +49,7 @@ PIECES: dict[str, Callable[[], str]] = {
     **facts.PIECES,
     **winners.PIECES,
     **phases.PIECES,
+    **layers.PIECES,
 }
 """The text of each piece, by its name."""
 

@@ -87,12 +87,12 @@ def _protocols(study: Study) -> dict[str, str]:
         own[cell.cell_id] = {
             key: value
             for key, value in keys.items()
-            if key.startswith(("context.", "training.")) and key != "training.max_steps"
+            if key.startswith(("model", "context.", "training.")) and key != "training.max_steps"
         }
     ((usual, _),) = Counter(tuple(keys.items()) for keys in own.values()).most_common(1)
     return {
         cell_id: ", ".join(
-            f"{key.partition('.')[2]} = {f'{value:g}' if isinstance(value, float) else value}"
+            f"{key.split('.')[-1]} = {f'{value:g}' if isinstance(value, float) else value}"
             for key, value in keys.items()
             if value != dict(usual)[key]
         )

@@ -10,6 +10,8 @@ from rgr_dist.analysis.drawing.panel import Figure
 from rgr_dist.analysis.facts import section as facts
 from rgr_dist.analysis.heads import section as heads
 from rgr_dist.analysis.laws import section as laws
+from rgr_dist.analysis.layers import section as layers
+from rgr_dist.analysis.layers.costs import compares_layers
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.section import Section
 from rgr_dist.analysis.report import provenance, side_by_side
@@ -23,16 +25,17 @@ from rgr_dist.study.errors import StudyError
 
 Make = Callable[[StudyResults], Section | None]
 
-D_K, D_V, ACCURACY, PHASES = ("D_K",), ("D_V",), ("accuracy",), ("phases",)
-ALL = D_K + D_V + ACCURACY + PHASES
+D_K, D_V, ACCURACY, PHASES, LAYERS = ("D_K",), ("D_V",), ("accuracy",), ("phases",), ("layers",)
+ALL = D_K + D_V + ACCURACY + PHASES + LAYERS
 
 CONTENTS: tuple[tuple[Make, tuple[str, ...]], ...] = (
     (summary.section, ALL),
     (phases.section, PHASES),
+    (layers.section, LAYERS),
     (accuracy.section, ACCURACY),
     (laws.law, D_K + D_V),
     (training_time.section, D_K),
-    (cells.section, D_K + D_V),
+    (cells.section, D_K + D_V + LAYERS),
     (heads.section, D_K + D_V),
     (transitions.section, D_K),
     (laws.which_law, D_K),
@@ -43,11 +46,11 @@ CONTENTS: tuple[tuple[Make, tuple[str, ...]], ...] = (
     (facts.taus, D_V),
     (facts.said, D_V),
     (cost.section, ALL),
-    (provenance.protocol, D_K + ACCURACY + PHASES),  # the paper asks for no D_V
+    (provenance.protocol, D_K + ACCURACY + PHASES + LAYERS),  # the paper asks for no D_V
     (provenance.provenance, ALL),
     (repeat.section, ALL),
 )
-"""The sections in order, each with what a study of it finds (``Model.finds``, or phases).
+"""The sections in order, each with what a study finds: ``Model.finds``, phases, or layers.
 
 One that a study has nothing of is None, and is left out.
 """
@@ -56,10 +59,11 @@ One that a study has nothing of is None, and is left out.
 def sections(results: StudyResults) -> list[Section]:
     """The sections of the study's page, the head first."""
     study = results.study
-    kind = "phases" if phases.is_of_phases(study) else study.record.finds
+    kind: str = "layers" if compares_layers(study) else study.record.finds
+    kind = "phases" if phases.is_of_phases(study) else kind
     makers = [make for make, finds in CONTENTS if kind in finds]
     first = _lead(results)
-    if first in makers:
+    if kind not in ("phases", "layers") and first in makers:
         makers.remove(first)
         makers.insert(1, first)
     return [section for make in makers if (section := make(results)) is not None]

@@ -75,7 +75,9 @@ def _section(name: str) -> str:
     search = study.search
     arms = search.arms if search.arms == "all" else ", ".join(map(str, search.arms))
     settings = "heads" if search.axis == "d_k" else search.sizes.shown(search.sizes.arm)
-    how = f"Model `{study.cells[0].model}`; {settings} {arms}; {search.seeds} seeds"
+    models = list(dict.fromkeys(cell.model_name for cell in study.cells))
+    model = f"Model `{models[0]}`" if len(models) < 4 else f"{len(models)} layers"
+    how = f"{model}; {settings} {arms}; {search.seeds} seeds"
     if search.mode == "grid":
         how += f"; D_K {', '.join(map(str, search.D_K or ()))}"
     else:

@@ -89,14 +89,21 @@ def threshold_sections(
 ) -> dict[str, list[dict[str, Any]]]:
     """The records of ``thresholds`` and ``best``, cells of one size side by side.
 
+    Of a study that compares layers what each costs too, ``layers``, and their ``order``.
+
     Args:
         cell: the only one that is asked for.
         as_one: give ``thresholds`` alone, each with the sizes of its cell's best.
     """
+    from rgr_dist.analysis.layers.costs import compares_layers, costs_of, order_of
+    from rgr_dist.analysis.rows import rows_of
     from rgr_dist.analysis.thresholds.listing import best_records, threshold_records
 
     study = results.study
     sections = {"thresholds": threshold_records(results), "best": best_records(results)}
+    layers: dict[str, list[dict[str, Any]]] = {}
+    if compares_layers(study) and cell is None and not as_one:
+        layers = {"layers": rows_of(costs_of(results)), "order": rows_of(order_of(results))}
     if cell is not None:
         name = study.name_of(cell)
         sections = {key: [r for r in rows if r["cell"] == name] for key, rows in sections.items()}
@@ -112,10 +119,11 @@ def threshold_sections(
         return sections
     sizes = {study.name_of(cell): cell.name for cell in study.cells}
     place = {size: i for i, size in enumerate(dict.fromkeys(sizes.values()))}
-    return {
+    beside = {
         name: sorted(rows, key=lambda row: place[sizes[row["cell"]]])
         for name, rows in sections.items()
     }
+    return beside | layers
 
 
 def _best_sizes(best: dict[str, Any], sizes: Sequence[str]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rgr_dist.analysis.wording import plural, with_range
+from rgr_dist.analysis.wording import MISSING, plural, three_digits, with_range
 from rgr_dist.cli.listing import Format, Row, print_listing, say
 from rgr_dist.study.models import MODELS
 from rgr_dist.study.study import Study
@@ -40,6 +40,9 @@ def print_thresholds(
         sections: ``thresholds`` and ``best``, as JSON has them.
         best_alone: leave out the thresholds of each head count.
     """
+    if "order" in sections:
+        _print_layers(sections["order"])
+        return
     names = ("best",) if best_alone else ("thresholds", "best")
     shown = {name: [shown_row(row, study) for row in sections[name]] for name in names}
     print_listing(shown, Format.TABLE, show=COLUMNS.split())
@@ -50,6 +53,28 @@ def print_thresholds(
         say("limited by " + "; ".join(meant))
     if meant := [f"{one}: {meaning}" for one, meaning in MEANINGS.items() if one in statuses]:
         say("; ".join(meant))
+
+
+def _print_layers(order: Sequence[Row]) -> None:
+    """Print what layers hold for a number of their cache, of one compression after another."""
+    rows = []
+    for row in order:
+        ends = (three_digits(row[end]) for end in ("low", "high"))
+        held = three_digits(row["per_cached"])
+        rows.append(
+            {
+                "m/d_model": f"{row['compression']:g}",
+                "steps": row["max_steps"],
+                "rank": row["rank"],
+                "layer": row["model"],
+                "relations per cached number": held
+                if held == MISSING
+                else f"{held} [{'–'.join(ends)}]",
+                "like the best": "yes" if row["beside_best"] else "",
+            }
+        )
+    print_listing({"layers": rows}, Format.TABLE)
+    say("[low–high]: every threshold may lie anywhere in its interval; –: no threshold is known")
 
 
 def shown_row(record: Row, study: Study) -> dict[str, Any]:

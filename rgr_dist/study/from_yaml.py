@@ -77,8 +77,9 @@ class StudyFile(Spec):
         name: of the study, and of its folder in the store.
         model: what is trained: a model's name, a construction's keys, or a layer's file
             (``mine.py``, ``{file: mine.py, groups: 2}``) or name in the zoo
-            (``{zoo: grouped, groups: 2}``). In mode widest a list may add constructions, which are
-            made for the same cells and take none of ``training``.
+            (``{zoo: grouped, groups: 2}``). Or a list of those that hold edges, each trained on
+            every cell with the same ``training``, whose defaults are the first one's. In mode
+            widest it may end with constructions, which take none of ``training``.
         graph: the relations among the items.
         embedding: the items' vectors.
         database: of model facts: the triples that are stored, in place of a graph.
@@ -154,27 +155,30 @@ class _Expansion:
                 self.vocabulary = Vocabulary(self.table, home)
 
     def _models(self) -> list[Keys]:
-        """The models of a study: one, or in mode widest one and constructions.
+        """The models of a study: one, several that are trained alike, or one and constructions.
 
         Raises:
-            StudyError: the list is of other models, or in another mode.
+            StudyError: the models do not go together, or not in this mode.
         """
         listed = self.written.model
         if not isinstance(listed, list):
             return [self._model(listed)]
-        if not listed or self.written.search.mode != "widest":
-            raise StudyError("model: a list is for search.mode widest; name one, such as max")
+        if not listed:
+            raise StudyError("model: an empty list; name one, such as max")
         models = [self._model(one) for one in listed]
-        names = [one["model"] for one in models]
-        for i, one in enumerate(models[1:], start=1):
-            if "construction" not in one:
-                raise StudyError(f"model[{i}]: {names[i]} is trained; list it first and alone")
+        names = [one["layer"].shown if "layer" in one else one["model"] for one in models]
+        for i, one in enumerate(models):
             if names[i] in names[:i]:
                 raise StudyError(f"model[{i}]: {names[i]} is listed twice; list each once")
-            if MODELS.get(str(names[0]), MODELS["max"]).loss != "edges":
+            if len(models) > 1 and MODELS.get(str(names[i]), MODELS["file"]).loss != "edges":
+                raise StudyError(f"model[{i}]: {names[i]} holds no edges; list those that do")
+            is_made = i > 0 and "construction" in one
+            if is_made and self.written.search.mode != "widest":
                 raise StudyError(
-                    f"model[{i}]: {names[i]} holds edges, and {names[0]} something else"
+                    f"model[{i}]: {names[i]} is made, not trained; list it in search.mode widest"
                 )
+            if i > 0 and not is_made and "construction" in models[i - 1]:
+                raise StudyError(f"model[{i}]: {names[i]} is trained; list it before constructions")
         return models
 
     def _model(self, written: Any) -> Keys:
@@ -198,7 +202,9 @@ class _Expansion:
 
     def study(self) -> Study:
         """The study with all its cells."""
-        cells, *beside = map(self._cells, self.models)
+        own = [model for model in self.models[1:] if "construction" not in model]
+        cells = [cell for model in (self.models[0], *own) for cell in self._cells(model)]
+        beside = map(self._cells, self.models[1 + len(own) :])
         twice = next((cell for cell, times in Counter(cells).items() if times > 1), None)
         if twice is not None:
             raise StudyError(f"cells: {twice.name} is listed twice; list each cell once")
@@ -228,7 +234,7 @@ class _Expansion:
         own = [part for part in OVERRIDES if getattr(item, part)]
         places = dict.fromkeys(("m", "d_model", *own), here)
         training = {**self.record.training, **written.training, **item.training}
-        if model is not self.models[0]:
+        if "construction" in model and model is not self.models[0]:
             unused = MODELS[model["model"]].unused_keys
             training = {key: training[key] for key in training if f"training.{key}" not in unused}
         if isinstance(limits := training.get("max_steps"), list):

@@ -35,10 +35,10 @@ class Layer(Spec):
 
     @property
     def shown(self) -> str:
-        """``grouped(groups=2)`` or ``tied()``: its class as a file is named, and its keys."""
+        """``grouped(groups=2)`` or ``tied``: its class as a file is named, and its keys if any."""
         name = snake(self.name)
         keys = ", ".join(f"{key}={value}" for key, value in self.keys)
-        return f"{name}({keys})"
+        return f"{name}({keys})" if keys else name
 
 
 def snake(name: str) -> str:

@@ -142,8 +142,9 @@ class Study(Spec):
         """The study with every default written out; loading it gives the same study."""
         cells = []
         shared = self.cells[0]
-        first, *others = {cell.model: self._written_model(cell) for cell in self.cells}.values()
-        for cell in (one for one in self.cells if one.model == shared.model):
+        models = {cell.model_name: self._written_model(cell) for cell in self.cells}
+        first, *others = models.values()
+        for cell in (one for one in self.cells if one.model_name == shared.model_name):
             item = self.written_sizes(cell)
             if cell.graph != shared.graph:
                 item["graph"] = self.written(cell.graph)

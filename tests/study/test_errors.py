@@ -167,19 +167,22 @@ REFUSED = [  # what is written into a valid study, and what its one line must sa
         "model: {construction: ours}\ntraining: {learning_rate: 1}",
         f"learning_rate: model ours {UNUSED}",
     ),
-    ("model: [max, {construction: ours}]", "model: a list is for search.mode widest"),
-    ("model: []\nsearch: {mode: widest}", "model: a list is for search.mode widest; name one"),
+    ("model: [max, {construction: ours}]", "model[1]: ours is made, not trained; list it in"),
+    ("model: []", "model: an empty list; name one"),
     (
-        "model: [max, softmax]\nsearch: {mode: widest}",
-        "model[1]: softmax is trained; list it first",
+        "model: [max, {construction: ours}, softmax]\nsearch: {mode: widest}",
+        "model[2]: softmax is trained; list it before constructions",
     ),
+    ("model: [max, softmax, max]", "model[2]: max is listed twice"),
+    ("model: [{zoo: tied}, {zoo: tied}]", "model[1]: tied is listed twice"),
+    ("model: [max, transformer]", "model[1]: transformer holds no edges"),
     (
         "model: [max, {construction: ours}, {construction: ours, p: 0.1}]\nsearch: {mode: widest}",
         "model[2]: ours is listed twice; list each once",
     ),
     (
         "model: [value, {construction: ours}]\nsearch: {mode: widest}",
-        "model[1]: ours holds edges, and value something else",
+        "model[0]: value holds no edges; list those that do",
     ),
     (
         "model: [max, {construction: one-head}]\nsearch: {mode: widest, heads: [2]}",

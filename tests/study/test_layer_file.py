@@ -55,6 +55,43 @@ def test_a_file_is_read_and_not_run(tmp_path: Path) -> None:
     assert again == study
 
 
+MODULE = """
+class Inner:
+    def __init__(self, width): ...
+    def forward(self, X): ...
+
+class MyModule:
+    def __init__(self, d_model: int, h: int, d_k: int, groups: int = 2, *, bias: bool) -> None: ...
+    def forward(self, X): ...
+"""
+
+
+def test_a_module_of_torch_takes_its_keys_after_the_sizes(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(MODULE)
+    cell = study_of(tmp_path, {"file": "mine.py", "bias": True}).cells[0]
+    assert cell.model_name == "my_module(bias=True, groups=2)"
+    with pytest.raises(StudyError, match=r"model\.bias: missing"):
+        study_of(tmp_path, "mine.py")
+
+
+def test_several_layers_are_searched_in_every_cell(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(TEXT)
+    models = ["softmax", {"file": "mine.py", "flag": True}, {"zoo": "grouped", "groups": 4}]
+    study = study_of(
+        tmp_path, models, cells=[{"m": [32, 64], "d_model": 16}], training={"max_steps": [500, 900]}
+    )
+    names = [study.name_of(cell) for cell in study.cells]
+    assert len({*names}) == len(names) == 3 * 2 * 2
+    assert names[0] == "m=32,d_model=16,model=softmax,max_steps=500"
+    assert {cell.training.max_steps for cell in study.cells} == {500, 900}
+    again = parse_study(load_yaml(study.to_yaml()))
+    assert {*again.cells} == {*study.cells}
+    # The training that is not written is that of the first, for all of them.
+    (first, *others) = study_of(tmp_path, models).cells
+    assert {cell.training for cell in others} == {first.training}
+    assert first.training.max_steps == 80_000
+
+
 def test_the_identity_is_the_text_and_every_key(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text(TEXT)
     (tmp_path / "deep").mkdir()
@@ -82,6 +119,12 @@ def without(text: str, old: str, new: str = "") -> str:
 
 
 BAD_FILES = {
+    "untyped": (MODULE.replace("groups: int", "groups"), "the key groups is of type unknown"),
+    "a call": (MODULE.replace("= 2", "= two()"), "the default of groups is two()"),
+    "other sizes": (
+        MODULE.replace("d_k: int", "width: int"),
+        "or is a torch module whose __init__",
+    ),
     "no python": ("class (", "not valid Python: line 1"),
     "no class": ("x = 1", "no class is a layer; one has the methods parameters and scores"),
     "two": (TEXT + TEXT.replace("MyLayer", "Second"), "several classes are layers: MyLayer, Sec"),

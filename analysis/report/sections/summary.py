@@ -10,6 +10,8 @@ from rgr_dist.analysis.facts import tables as facts
 from rgr_dist.analysis.laws import conclusions
 from rgr_dist.analysis.laws.families import pooled_laws
 from rgr_dist.analysis.laws.fits import fits_of
+from rgr_dist.analysis.layers import section as layers
+from rgr_dist.analysis.layers.costs import compares_layers
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.section import Section
 from rgr_dist.analysis.runs import cost_of
@@ -27,6 +29,8 @@ def findings(results: StudyResults) -> list[str]:
     study = results.study
     if is_of_phases(study):
         return [phases_headline(results)]
+    if compares_layers(study):
+        return layers.headline(results)
     if study.record.finds == "accuracy":
         return accuracy.headline(splits_of(results))
     if study.record.finds == "D_V":
@@ -51,7 +55,9 @@ def section(results: StudyResults) -> Section:
         title=f"Study {study.name}",
         template="summary",
         words=findings(results),
-        values=values | {"study": study, "finds": study.record.finds, "tiles": _tiles(results)},
+        values=values
+        | {"study": study, "finds": study.record.finds, "tiles": _tiles(results)}
+        | {"of_layers": compares_layers(study)},
     )
 
 

@@ -1,0 +1,227 @@
+"""What each of several layers needs to hold a graph: numbers cached for each token, and parameters.
+
+Layers differ in what a key costs, so that D_K alone does not compare them. Of every head count and
+learning rate of a layer the cheapest threshold counts, one for what is cached and one for what is
+trained.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from rgr_dist.analysis.load import StudyResults, per_study
+from rgr_dist.analysis.records import bits_of_graph, integer
+from rgr_dist.analysis.rows import rows_of
+from rgr_dist.analysis.thresholds.rows import thresholds_of
+from rgr_dist.paper import compression
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.study import Study
+
+Paid = Literal["cached", "parameters"]
+PAID: tuple[Paid, Paid] = ("cached", "parameters")
+OF_COST = ("", "_low", "_high", "_h", "_d_k", "_learning_rate")
+"""What is told of the cheapest threshold, behind the name of what is paid."""
+
+SIZES = ("m", "d_model", "degree", "n_edges")
+
+Row = dict[str, Any]
+
+
+def compares_layers(study: Study) -> bool:
+    """Whether a study searches the thresholds of several layers."""
+    return study.search.mode == "threshold" and len(_layers(study)) > 1
+
+
+def _layers(study: Study) -> list[str]:
+    return list(dict.fromkeys(cell.model_name for cell in study.cells))
+
+
+class Arm(NamedTuple):
+    """The threshold of a layer at one head count and learning rate, and what it costs.
+
+    Attributes:
+        cost: null where no threshold is known.
+        low, high: of the interval of the threshold; low where none is known the least cost that is
+            not excluded, null if that is not known.
+    """
+
+    cell: Cell
+    h: int
+    d_k: int | None
+    status: str
+    cost: int | None
+    low: int | None
+    high: int | None
+
+
+@per_study
+def costs_of(results: StudyResults) -> pd.DataFrame:
+    """The cheapest threshold of each layer in each size and step limit, in the study's order.
+
+    Returns:
+        ``graph, m, d_model, degree, n_edges, compression, model, max_steps, status``, and for
+        ``cached`` and ``parameters`` each: the least cost; ``_low`` and ``_high``, its ends if
+        every threshold lies in its interval: the least of the arms' ends; ``_h``, ``_d_k`` and
+        ``_learning_rate`` of the threshold that has it. ``per_cached`` are relations held for each
+        cached number, m′ / cached, and ``bits`` of the graph for each parameter. cached is null of
+        a layer that does not say. status is ``open`` while any threshold is, ``inconsistent`` where
+        one is, and might be
+        cheaper, else ``found``, or ``censored`` if none is.
+    """
+    groups: dict[tuple[Any, ...], list[Cell]] = {}
+    for cell in results.study.cells:
+        size = cell.m, cell.d_model, cell.graph.degree, cell.n_edges
+        groups.setdefault((*size, cell.model_name, cell.training.max_steps), []).append(cell)
+    stored = {(row["cell_id"], row["h"]): row for row in rows_of(thresholds_of(results))}
+    prices = _prices(results)
+    rows = []
+    for (*sizes, model, max_steps), cells in groups.items():
+        row: Row = {"graph": cells[0].graph.family, **dict(zip(SIZES, sizes, strict=True))}
+        row |= {"compression": compression(row["m"], row["d_model"], row["n_edges"])}
+        row |= {"model": model, "max_steps": max_steps}
+        for paid in PAID:
+            arms = list(_arms(cells, stored, prices, paid))
+            row |= _cheapest(arms, paid)
+            if paid == "cached":
+                row["status"] = _status(arms)
+        row["per_cached"] = row["n_edges"] / row["cached"] if row["cached"] else None
+        row["bits"] = bits_of_graph(row) / row["parameters"] if row["parameters"] else None
+        rows.append(row)
+    whole = [f"{paid}{end}" for paid in PAID for end in OF_COST[:-1]]
+    kinds: dict[str, Any] = {"graph": "object", **dict.fromkeys(SIZES, "Int64")}
+    kinds |= {"compression": "float64", "model": "object", "max_steps": "Int64"}
+    kinds |= {"status": "object"}
+    kinds |= dict.fromkeys(whole, "Int64")
+    kinds |= {f"{paid}_learning_rate": "float64" for paid in PAID}
+    kinds |= {"per_cached": "float64", "bits": "float64"}
+    return pd.DataFrame(rows, columns=list(kinds), dtype="object").astype(kinds)
+
+
+Prices = Mapping[tuple[str, int, int], pd.DataFrame]
+"""Of a layer in d_model at h heads what each d_k costs that was tried."""
+
+
+def _prices(results: StudyResults) -> Prices:
+    """What the layers of files cost, as their runs have it; of the paper's it is known."""
+    tried: dict[tuple[str, int, int], pd.DataFrame] = {}
+    own = results.runs[results.runs["parameters"].notna()]
+    for cell in results.study.cells:
+        for h, runs in own[own["cell_id"] == cell.cell_id].groupby("h"):
+            key = cell.model_name, cell.d_model, int(str(h))
+            tried[key] = pd.concat([tried.get(key), runs[["d_k", *PAID]].astype("float64")])
+    return {key: of.drop_duplicates("d_k", ignore_index=True) for key, of in tried.items()}
+
+
+def _cost(cell: Cell, h: int, d_k: int, prices: Prices, paid: Paid) -> int | None:
+    """What a layer costs at some width; of a file's by the parabola through the nearest tried.
+
+    That is exact where numbers are of d_k, of d_k², or of neither.
+    """
+    if cell.layer is None:
+        return h * d_k * (1 if paid == "cached" else 2 * cell.d_model)
+    tried = prices.get((cell.model_name, cell.d_model, h))
+    if tried is None or tried[paid].isna().any():
+        return None
+    nearest = tried.loc[(tried["d_k"] - d_k).abs().sort_values(kind="stable").index[:3]]
+    if len(nearest) == 1:
+        return round(float(nearest[paid].iloc[0]) * d_k / float(nearest["d_k"].iloc[0]))
+    through = np.polyfit(nearest["d_k"], nearest[paid], len(nearest) - 1)
+    return round(float(np.polyval(through, d_k)))
+
+
+def _arms(
+    cells: list[Cell], stored: Mapping[tuple[str, int], Row], prices: Prices, paid: Paid
+) -> Iterator[Arm]:
+    """Every threshold of a layer in one size and step limit."""
+    ids = {cell.cell_id: cell for cell in cells}
+    for (cell_id, h), row in stored.items():
+        if cell_id not in ids:
+            continue
+        cell = ids[cell_id]
+        ends = [integer(row[name]) for name in ("D_K", "D_K_low", "D_K_high")]
+        cost, low, high = (
+            None if D_K is None else _cost(cell, h, -(-D_K // h), prices, paid) for D_K in ends
+        )
+        d_k = None if row["d_k"] is None else int(row["d_k"])
+        found = cost if low is None else low, cost if high is None else high
+        yield Arm(cell, h, d_k, row["status"], cost, *found)
+
+
+def _cheapest(arms: list[Arm], paid: Paid) -> Row:
+    """What is told of the least cost, and its arm."""
+    found = [arm for arm in arms if arm.cost is not None]
+    lows, highs = [arm.low for arm in arms], [arm.high for arm in found]
+    known = [low for low in lows if low is not None]
+    row: Row = dict.fromkeys(f"{paid}{end}" for end in OF_COST)
+    row[f"{paid}_low"] = min(known) if len(known) == len(lows) and known else None
+    if found:
+        best = min(found, key=lambda arm: (arm.cost, arm.h))
+        row |= {
+            paid: best.cost,
+            f"{paid}_high": min(high for high in highs if high is not None),
+            f"{paid}_h": best.h,
+            f"{paid}_d_k": best.d_k,
+            f"{paid}_learning_rate": best.cell.training.learning_rate,
+        }
+    return row
+
+
+def _status(arms: list[Arm]) -> str:
+    """Whether the least cost is final."""
+    found = [arm.cost for arm in arms if arm.cost is not None]
+    statuses = {arm.status for arm in arms}
+    if not arms or "open" in statuses:
+        return "open"
+    doubtful = [arm.low for arm in arms if arm.status == "inconsistent"]
+    if doubtful and (not found or any(low is None or low < min(found) for low in doubtful)):
+        return "inconsistent"
+    return "found" if found else "censored"
+
+
+@per_study
+def order_of(results: StudyResults) -> pd.DataFrame:
+    """The layers by what they hold for a cached number, at each compression and step limit.
+
+    Returns:
+        ``compression, max_steps, model, n``, sizes of that compression; ``per_cached, low, high``,
+        geometric means over them, low and high of the ends of the costs' intervals; ``bits`` of the
+        graph for each parameter, its geometric mean too; ``rank`` from 1; ``beside_best``, whether
+        its interval reaches that of the first. Layers without a threshold in one of the sizes have
+        no numbers and no rank.
+    """
+    rows: list[Row] = []
+    for (ratio, max_steps), group in costs_of(results).groupby(["compression", "max_steps"]):
+        here = [
+            {"compression": ratio, "max_steps": max_steps, "model": model, **_means(of)}
+            for model, of in group.groupby("model", sort=False)
+        ]
+        here.sort(key=lambda row: -(row["per_cached"] or 0))
+        ranked = [row for row in here if row["per_cached"] is not None]
+        for rank, row in enumerate(ranked, start=1):
+            row["rank"] = rank
+            row["beside_best"] = (row["high"] or math.inf) >= (ranked[0]["low"] or 0)
+        rows += here
+    kinds: dict[str, Any] = {"compression": "float64", "max_steps": "int64", "model": "object"}
+    kinds |= {"n": "int64", **dict.fromkeys(("per_cached", "low", "high", "bits"), "float64")}
+    kinds |= {"rank": "Int64", "beside_best": "boolean"}
+    return pd.DataFrame(rows, columns=list(kinds), dtype="object").astype(kinds)
+
+
+def _means(of: pd.DataFrame) -> Row:
+    """Geometric means over sizes of one compression, if all have a threshold."""
+    edges = of["n_edges"].astype("float64")
+    ends = {"low": edges / of["cached_high"], "high": edges / of["cached_low"]}
+    told = {"per_cached": of["per_cached"], **ends, "bits": of["bits"]}
+    known = of["cached"].notna().all()
+    means = {
+        name: float(np.exp(np.log(values.astype("float64")).mean()))
+        if known and values.notna().all()
+        else None
+        for name, values in told.items()
+    }
+    return {"n": len(of), **means}

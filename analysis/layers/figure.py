@@ -1,0 +1,93 @@
+"""What each layer caches to hold a graph, beside the first of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Point
+from rgr_dist.analysis.drawing.points import head_keys
+from rgr_dist.analysis.drawing.scales import log2_axis
+from rgr_dist.analysis.records import bits_of_graph
+from rgr_dist.paper import capacity_scale
+
+Row = Mapping[str, Any]
+
+CAPTION = (
+    "The fewest numbers cached for each token with which a layer recovers the graph, the least "
+    "over its head counts and learning rates, within {steps:,} training steps. Bars: every "
+    "threshold may lie anywhere in its interval. The colour is the head count that has it. An "
+    "arrow: no threshold is known, and the mark is the least that is not excluded. Grey: {first}. "
+    "Dotted: what counting requires of {first} if each of its 2 d_model parameters for a cached "
+    "number held one bit."
+)
+
+
+def draw_costs(rows: Sequence[Row], first: str) -> Figure:
+    """A panel for each layer: numbers cached for each token against the size of the graph.
+
+    Args:
+        rows: of ``costs.costs_of`` with ``text``, of one step limit.
+        first: the layer that the others stand beside.
+    """
+    seen = [row for row in rows if row["cached"] is not None or row["cached_low"] is not None]
+    reach = [row[f"cached{end}"] for row in seen for end in ("", "_low", "_high")]
+    bounds = sorted({(_scale(row), _bound(row)) for row in seen})
+    x = log2_axis("m′ log₂ m / d_model", [_scale(row) for row in seen], pad=1.3)
+    y = log2_axis("cached numbers", [cost for cost in reach if cost], pad=1.3)
+    beside = Line(points=_line(seen, first), look="rest")
+    counting = Line(points=tuple(bounds), look="guide")
+    panels = []
+    for model in dict.fromkeys(row["model"] for row in seen):
+        own = [row for row in seen if row["model"] == model]
+        lines = [counting, beside] if model != first else [counting]
+        panels.append(
+            Panel(
+                title=(model,),
+                x=x,
+                y=y,
+                lines=(*lines, Line(points=_line(seen, model), look="series")),
+                points=tuple(map(_point, own)),
+                height=150,
+            )
+        )
+    heads = [row["cached_h"] for row in seen if row["cached_h"]]
+    legend = (*head_keys(heads), Key(text=first, line="rest"), Key(text="counting", line="guide"))
+    return Figure(
+        name="layers",
+        title="Numbers cached for each token to hold a graph",
+        caption=CAPTION.format(first=first, steps=seen[0]["max_steps"]),
+        panels=tuple(panels),
+        legend=legend,
+        columns=3,
+    )
+
+
+def _scale(row: Row) -> float:
+    return capacity_scale(row["m"], row["d_model"], row["n_edges"])
+
+
+def _bound(row: Row) -> float:
+    """Of a layer with 2 d_model parameters for a cached number, each of one bit."""
+    return bits_of_graph(row) / (2 * int(row["d_model"]))
+
+
+def _line(rows: Sequence[Row], model: str) -> tuple[tuple[float, float], ...]:
+    """The thresholds of a layer, by size."""
+    found = [row for row in rows if row["model"] == model and row["cached"] is not None]
+    return tuple(sorted((_scale(row), float(row["cached"])) for row in found))
+
+
+def _point(row: Row) -> Point:
+    found = row["cached"] is not None
+    return Point(
+        x=_scale(row),
+        y=row["cached"] if found else row["cached_low"],
+        key=f"{row['model']}-{row['m']}-{row['d_model']}",
+        text=row["text"],
+        h=row["cached_h"],
+        low=row["cached_low"] if found else None,
+        high=row["cached_high"] if found else None,
+        arrow=not found,
+        hollow=row["status"] == "open",
+    )

@@ -1,0 +1,151 @@
+"""The section that sets several layers side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from scipy.stats import kendalltau
+
+from rgr_dist.analysis.layers.costs import compares_layers, costs_of, order_of
+from rgr_dist.analysis.layers.figure import draw_costs
+from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.page.section import Column, Section, Table
+from rgr_dist.analysis.rows import Row, rows_of
+from rgr_dist.analysis.wording import plural, three_digits, with_range
+
+
+def section(results: StudyResults) -> Section | None:
+    """Costs of every layer; None for a study of one."""
+    if not compares_layers(results.study):
+        return None
+    rows, order = rows_of(costs_of(results)), rows_of(order_of(results))
+    for row in rows:
+        row["text"] = _tip(row)
+    last = max(row["max_steps"] for row in rows)
+    shown = [row for row in rows if row["max_steps"] == last]
+    known = any(row["cached"] or row["cached_low"] for row in shown)
+    return Section(
+        name="layers",
+        title="What each layer needs",
+        words=headline(results)[1:],
+        figures=(draw_costs(shown, results.study.cells[0].model_name),) if known else (),
+        shown=(_order(order), _costs(rows)),
+        files={"layers": costs_of(results), "layers_order": order_of(results)},
+    )
+
+
+def headline(results: StudyResults) -> list[str]:
+    """Which layers hold most for a cached number, and whether longer training changes it."""
+    order = rows_of(order_of(results))
+    last = max(row["max_steps"] for row in order)
+    firsts = []
+    for ratio in sorted({row["compression"] for row in order}):
+        here = [row for row in order if row["compression"] == ratio and row["max_steps"] == last]
+        best = [row for row in here if row["rank"] and row["beside_best"]]
+        if best:
+            others = [row["model"] for row in best[1:]]
+            beside = f", not told apart from {', '.join(others)}" if others else ""
+            firsts.append(
+                f"{best[0]['model']} at m′/d_model = {ratio:g} "
+                f"({three_digits(best[0]['per_cached'])} relations for each{beside})"
+            )
+    found = [f"Most relations for a cached number: {'; '.join(firsts)}."] if firsts else []
+    return [*found, *_changes(order, last)]
+
+
+def _changes(order: list[Row], last: int) -> list[str]:
+    """Whether the order of the layers is another at the smallest step limit."""
+    first = min(row["max_steps"] for row in order)
+    if first == last:
+        return []
+    told = []
+    for ratio in sorted({row["compression"] for row in order}):
+        ranks: list[dict[str, int]] = [
+            {
+                row["model"]: row["rank"]
+                for row in order
+                if row["compression"] == ratio and row["max_steps"] == steps and row["rank"]
+            }
+            for steps in (first, last)
+        ]
+        both = [model for model in ranks[0] if model in ranks[1]]
+        if len(both) > 1:
+            tau = kendalltau(*([of[model] for model in both] for of in ranks)).statistic
+            told.append(f"{three_digits(tau)} of {plural(len(both), 'layer')} at {ratio:g}")
+    if not told:
+        return []
+    words = f"Kendall's rank correlation of the orders within {first:,} and {last:,} steps"
+    return [f"{words}: {'; '.join(told)}. It is 1 where the order is the same."]
+
+
+def _tip(row: Row) -> str:
+    size = f"({row['m']}, {row['d_model']}), {row['model']}"
+    lines = [size, f"within {row['max_steps']:,} steps: {row['status']}"]
+    for paid in ("cached", "parameters"):
+        if row[paid] is not None:
+            lines.append(
+                f"{_ranged(row, paid)} {paid} at h = {row[f'{paid}_h']}, "
+                f"d_k = {row[f'{paid}_d_k']}, learning rate {row[f'{paid}_learning_rate']:g}"
+            )
+    return "\n".join(lines)
+
+
+def _ranged(row: Mapping[str, Any], paid: str) -> str:
+    return with_range(row[paid], row[f"{paid}_low"], row[f"{paid}_high"])
+
+
+def _order(rows: list[Row]) -> Table:
+    def held(row: Mapping[str, Any]) -> str | None:
+        if row["per_cached"] is None:
+            return None
+        low, high = (three_digits(row[end]) for end in ("low", "high"))
+        return f"{three_digits(row['per_cached'])} [{low}–{high}]"
+
+    return Table(
+        name="table-layers",
+        caption=(
+            "Relations that a layer holds for each number cached for a token, geometric means over "
+            "the sizes of one compression, of the best head count and learning rate. In brackets: "
+            "every threshold may lie anywhere in its interval. Like the best: its bracket reaches "
+            "that of the first. Bits: of the graph for each parameter, where parameters are fewest."
+        ),
+        columns=[
+            Column("m′/d_model", "compression", form="g"),
+            Column("steps", "max_steps"),
+            Column("rank", "rank"),
+            Column("layer", "model", text=True, names=True),
+            Column("per cached number", held, "per_cached"),
+            Column("like the best", lambda row: "yes" if row["beside_best"] else "", text=True),
+            Column("bits", "bits", form=".2f"),
+        ],
+        rows=rows,
+        cell=None,
+    )
+
+
+def _costs(rows: list[Row]) -> Table:
+    def at(paid: str) -> Column:
+        def told(row: Mapping[str, Any]) -> Any:
+            rate = row[f"{paid}_learning_rate"]
+            return None if rate is None else f"{row[f'{paid}_h']}, {row[f'{paid}_d_k']}, {rate:g}"
+
+        return Column("h, d_k, rate", told, text=True)
+
+    return Table(
+        name="table-layer-costs",
+        caption="The cheapest threshold of each layer in each size, and where it lies.",
+        columns=[
+            Column("size", lambda row: f"({row['m']}, {row['d_model']})", text=True, names=True),
+            Column("layer", "model", text=True, names=True),
+            Column("steps", "max_steps"),
+            Column("cached", lambda row: _ranged(row, "cached"), "cached"),
+            at("cached"),
+            Column("parameters", lambda row: _ranged(row, "parameters"), "parameters"),
+            at("parameters"),
+            Column("status", "status", text=True),
+        ],
+        rows=rows,
+        cell=None,
+        folded=f"What each layer needs in each size: {len(rows)} rows",
+    )

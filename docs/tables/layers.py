@@ -1,0 +1,70 @@
+"""What ``variants`` found: relations held for each number cached for a token, layer by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from rgr_dist.analysis.wording import MISSING, three_digits
+from tables.markdown import table
+from tables.results import Record, printed
+
+
+def _order() -> list[Record]:
+    return printed("variants", "thresholds")["order"]
+
+
+def _ends() -> tuple[int, int]:
+    """The smallest and the largest step limit."""
+    limits = {row["max_steps"] for row in _order()}
+    return min(limits), max(limits)
+
+
+def held(is_last: bool) -> str:
+    """A row for each layer, a column for each compression, within one of the step limits."""
+    limit = _ends()[is_last]
+    rows = [row for row in _order() if row["max_steps"] == limit]
+    ratios = sorted({row["compression"] for row in rows})
+    by_layer: dict[str, dict[float, Record]] = {}
+    for row in rows:
+        by_layer.setdefault(row["model"], {})[row["compression"]] = row
+
+    def place(layer: str) -> tuple[float, ...]:
+        ranks = [by_layer[layer][ratio]["rank"] or len(by_layer) + 1 for ratio in ratios]
+        return (sum(ranks) / len(ranks), *ranks)
+
+    lines = [
+        [f"`{layer}`", *(_told(by_layer[layer][ratio]) for ratio in ratios)]
+        for layer in sorted(by_layer, key=place)
+    ]
+    return table(["layer", *(f"$m/d_\\text{{model}} = {ratio:g}$" for ratio in ratios)], lines)
+
+
+def _told(row: Record) -> str:
+    """``5.33 [4.57–5.33]``, in bold if it is like the best."""
+    if row["per_cached"] is None:
+        return MISSING
+    ends = "–".join(three_digits(row[end]) for end in ("low", "high"))
+    told = f"{three_digits(row['per_cached'])} [{ends}]"
+    return f"**{told}**" if row["beside_best"] else told
+
+
+def bits() -> str:
+    """The same by parameters: bits of the graph for each, within the largest step limit."""
+    rows = [row for row in _order() if row["max_steps"] == _ends()[1] and row["bits"]]
+    ratios = sorted({row["compression"] for row in rows})
+    told = {(row["model"], row["compression"]): f"{row['bits']:.2f}" for row in rows}
+    layers = dict.fromkeys(row["model"] for row in rows)
+    best = {layer: max(row["bits"] for row in rows if row["model"] == layer) for layer in layers}
+    lines = [
+        [f"`{layer}`", *(told.get((layer, ratio), MISSING) for ratio in ratios)]
+        for layer in sorted(layers, key=lambda layer: -best[layer])
+    ]
+    return table(["layer", *(f"$m/d_\\text{{model}} = {ratio:g}$" for ratio in ratios)], lines)
+
+
+PIECES: dict[str, Callable[[], str]] = {
+    "variants first": partial(held, False),
+    "variants last": partial(held, True),
+    "variants bits": bits,
+}

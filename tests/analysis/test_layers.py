@@ -1,0 +1,155 @@
+"""Layers side by side: their costs against the layers themselves, their order, and the page."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import pytest
+from scipy.stats import gmean
+
+from rgr_dist.analysis.laws.points import with_protocols
+from rgr_dist.analysis.layers.costs import compares_layers, costs_of, order_of
+from rgr_dist.analysis.layers.section import headline, section
+from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.report.contents import sections
+from rgr_dist.analysis.thresholds.best import best_of
+from rgr_dist.models.own_layer import make_layer, paid
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.from_yaml import parse_study
+from rgr_dist.study.study import Study
+from tests.analysis import made_up
+
+LAYERS: list[Any] = ["max", {"zoo": "multi_query"}, {"zoo": "latent"}]
+HEADS = [1, 2, 4]
+
+
+def study_of(models: Any = LAYERS, **training: Any) -> Study:
+    return parse_study(
+        {
+            "name": "x",
+            "model": models,
+            "cells": [{"m": [16, 32], "d_model": 8}, {"m": 16, "d_model": 4}],
+            "training": {"max_steps": [1000, 4000], "learning_rate": [0.001, 0.01], **training},
+            "search": {"heads": HEADS, "seeds": 2},
+        }
+    )
+
+
+def price(cell: Cell, h: int, d_k: int) -> dict[str, int]:
+    """What a layer itself says that it costs."""
+    if cell.layer is None:
+        return {"parameters": 2 * cell.d_model * h * d_k, "cached": h * d_k}
+    parameters, cached = paid(make_layer(cell, h, d_k))
+    assert cached is not None
+    return {"parameters": parameters, "cached": cached}
+
+
+def width_of(cell: Cell, h: int) -> int:
+    """A made-up threshold: some d_k for every layer, rate, limit and head count."""
+    longer = cell.training.max_steps == 4000
+    layers = ["max", "multi_query", "latent(width=2)"]
+    shift = layers.index(cell.model_name) + (cell.training.learning_rate == 0.01)
+    return max(2, cell.m // cell.d_model * 6 // h + shift - longer)
+
+
+def results_of(study: Study, censored: str = "") -> StudyResults:
+    runs, thresholds = [], []
+    for cell, h in itertools.product(study.cells, HEADS):
+        d_k = width_of(cell, h)
+        for tried in (d_k - 1, d_k, 3 * d_k):
+            own = price(cell, h, tried) if cell.layer else {}
+            runs.append(made_up.run_row(cell, h, tried, 0, 0.9, **own))
+        ends = {"D_K_low": h * (d_k - 1), "D_K_high": h * (d_k + 2)}
+        if cell.model_name == censored:
+            ends = {"status": "censored", "D_K_low": h * 50}
+            thresholds.append(made_up.threshold_row(cell, h, None, **ends))
+        else:
+            row = made_up.threshold_row(cell, h, d_k, **ends)
+            thresholds.append(row | {"model": cell.model_name})
+    return made_up.results_of(study, runs, thresholds)
+
+
+@pytest.mark.parametrize("of", ["cached", "parameters"])
+def test_the_least_cost_of_a_layer_is_that_of_every_head_count_and_rate(of: str) -> None:
+    study = study_of()
+    table = costs_of(results_of(study))
+    assert len(table) == 3 * 3 * 2
+    for row in table.to_dict("records"):
+        arms = [
+            (cell, h)
+            for cell, h in itertools.product(study.cells, HEADS)
+            if (cell.m, cell.d_model) == (row["m"], row["d_model"])
+            and (cell.model_name, cell.training.max_steps) == (row["model"], row["max_steps"])
+        ]
+        assert len(arms) == 2 * len(HEADS)
+        costs = {(cell, h): price(cell, h, width_of(cell, h))[of] for cell, h in arms}
+        assert row[of] == min(costs.values())
+        best = {
+            (h, width_of(cell, h), cell.training.learning_rate)
+            for (cell, h), cost in costs.items()
+            if cost == row[of]
+        }
+        assert (row[f"{of}_h"], row[f"{of}_d_k"], row[f"{of}_learning_rate"]) in best
+        for end, off in (("low", -1), ("high", 2)):
+            ends = [price(cell, h, width_of(cell, h) + off)[of] for cell, h in arms]
+            assert row[f"{of}_{end}"] == min(ends)
+        assert row["status"] == "found"
+        assert row["per_cached"] == row["m"] / row["cached"]
+        assert row["bits"] == pytest.approx(math.log2(math.factorial(row["m"])) / row["parameters"])
+
+
+def test_the_order_is_of_geometric_means_over_the_sizes_of_a_compression() -> None:
+    results = results_of(study_of())
+    costs, order = costs_of(results), order_of(results)
+    for row in order.to_dict("records"):
+        own = costs[
+            (costs["compression"] == row["compression"])
+            & (costs["model"] == row["model"])
+            & (costs["max_steps"] == row["max_steps"])
+        ]
+        assert row["n"] == len(own) == {2: 1, 4: 2}[row["compression"]]
+        assert row["per_cached"] == pytest.approx(gmean(own["per_cached"].astype(float)))
+        highest = (own["n_edges"] / own["cached_high"]).astype(float)
+        assert row["low"] == pytest.approx(gmean(highest))
+    for _, group in order.groupby(["compression", "max_steps"]):
+        assert group["rank"].tolist() == [1, 2, 3]
+        assert group["per_cached"].is_monotonic_decreasing
+        assert group["beside_best"].tolist()[0]
+
+
+def test_a_layer_without_a_threshold_has_a_bound_and_no_rank() -> None:
+    results = results_of(study_of(), censored="multi_query")
+    costs, order = costs_of(results), order_of(results)
+    own = costs[costs["model"] == "multi_query"]
+    assert set(own["status"]) == {"censored"}
+    assert own["cached"].isna().all()
+    assert own["cached_low"].tolist() == [50] * len(own)  # of any head count 50 columns are cached
+    assert order[order["model"] == "multi_query"]["rank"].isna().all()
+    assert "multi_query" not in headline(results)[0]
+
+
+def test_the_page_sets_the_layers_side_by_side() -> None:
+    results = results_of(study_of())
+    assert [one.name for one in sections(results)][:3] == ["summary", "layers", "cells"]
+    own = section(results)
+    assert own is not None
+    (figure,) = own.figures
+    assert [panel.title[0] for panel in figure.panels] == ["max", "multi_query", "latent(width=2)"]
+    assert all(len(panel.points) == 3 for panel in figure.panels)
+    first, correlation = headline(results)
+    assert first.startswith("Most relations for a cached number: multi_query at m′/d_model = 2")
+    assert "Kendall's rank correlation of the orders within 1,000 and 4,000 steps" in correlation
+
+
+def test_laws_are_of_one_layer_each() -> None:
+    results = results_of(study_of(learning_rate=0.001))
+    protocols = with_protocols(best_of(results), results.study)["protocol"]
+    assert set(protocols) == {"", "model = multi_query", "model = latent(width=2)"}
+
+
+def test_one_layer_is_not_compared() -> None:
+    study = study_of({"zoo": "latent"})
+    assert not compares_layers(study)
+    assert "layers" not in [one.name for one in sections(results_of(study))]
