@@ -138,18 +138,29 @@ def test_the_readme_counts_the_phases_of_one_head() -> None:
     assert not [row for row in passes if row in proved]
 
 
-def exponent(widths: dict[tuple[int, int], tuple[int, int]]) -> float:
-    """Of the power law of D_K and heads by cell: the interval likelihood, by Nelder and Mead."""
+def power(
+    widths: dict[tuple[int, int], tuple[int, int]], joined: str = "{:.2f} [{:.2f} to {:.2f}]"
+) -> str:
+    """Of D_K and heads by cell: the interval likelihood and its profile, by Nelder and Mead."""
     x = np.log([m * np.log2(m) / d_model for m, d_model in widths])
     D_K, h = np.array([*widths.values()]).T
 
-    def unlikely(law: np.ndarray) -> float:
-        ends = [(np.log(width) - law[0] - law[1] * x) / np.exp(law[2]) for width in (D_K, D_K - h)]
+    def unlikely(free: np.ndarray, slope: float) -> float:
+        ends = [(np.log(width) - free[0] - slope * x) / np.exp(free[1]) for width in (D_K, D_K - h)]
         return -float(np.log(stats.norm.cdf(ends[0]) - stats.norm.cdf(ends[1])).sum())
 
-    line = np.polyfit(x, np.log(D_K), 1)
-    found = optimize.minimize(unlikely, [line[1], line[0], -1.5], method="Nelder-Mead")
-    return float(found.x[1])
+    def profile(slope: float) -> float:
+        start = [float((np.log(D_K) - slope * x).mean()), -0.5]
+        return float(optimize.minimize(unlikely, start, (slope,), method="Nelder-Mead").fun)
+
+    best = optimize.minimize_scalar(profile, bounds=(0.9, 1.7), method="bounded")
+    n = len(widths)
+    fall = n / 2 * np.log1p(stats.f.ppf(0.95, 1, n - 2) / (n - 2))  # least squares has its t there
+    ends = [
+        optimize.brentq(lambda slope: profile(slope) - best.fun - fall, best.x, best.x + side)
+        for side in (-0.4, 0.4)
+    ]
+    return joined.format(best.x, *ends)
 
 
 def test_the_powers_and_falls_of_the_readme_follow_from_stored_thresholds() -> None:
@@ -175,11 +186,19 @@ def test_the_powers_and_falls_of_the_readme_follow_from_stored_thresholds() -> N
     trained, longer = (
         {cell: (row["D_K"], row["h_star"]) for cell, row in rows.items()} for rows in (base, last)
     )
-    for name, widths in (("base-grid", trained), ("budget", longer), ("known", known)):
-        wide = {cell: own for cell, own in widths.items() if cell[1] > 16 or cell[0] <= 64}
-        if name != "base-grid":
-            assert f"={name} power-wide -->{exponent(wide):.2f} [" in text
-        assert f"={name} power -->{exponent(widths):.2f} " in text
+    shares = [100 * (1 - last[cell]["D_K"] / base[cell]["D_K_first"]) for cell in lower]
+    assert f"=budget falls -->{min(shares):.0f} to {max(shares):.0f} %<" in text
+    for name, own in (("budget", longer), ("known", known)):
+        assert f"={name} power-wide -->{power(wide(own))}<" in text
+        assert f"={name} power -->{power(own)}<" in text
+    grid = power(trained, "{:.2f} (95 % interval {:.2f} to {:.2f} over 12 cells; ")
+    grid += power(wide(trained), "{:.2f}, {:.2f} to {:.2f}")
+    assert f"=base-grid power -->{grid}, without" in text
+
+
+def wide(widths: dict[tuple[int, int], tuple[int, int]]) -> dict[tuple[int, int], tuple[int, int]]:
+    """Without the cells that the theorems' precondition leaves out."""
+    return {cell: own for cell, own in widths.items() if cell[1] > 16 or cell[0] <= 64}
 
 
 def best_of(study: str) -> list[dict[str, Any]]:
@@ -187,21 +206,29 @@ def best_of(study: str) -> list[dict[str, Any]]:
     return found
 
 
+def misfit(D_K: Any, below: Any, seed_sd: Any, cells: list[tuple[int, int]]) -> str:
+    """By weighted least squares on the ends of thresholds."""
+    sd = np.hypot(np.log(D_K / below) / np.sqrt(12), seed_sd)
+    x, y = np.log([m * np.log2(m) / d_model for m, d_model in cells]), np.log(D_K * below) / 2
+    far = y - np.polynomial.Polynomial.fit(x, y, 1, w=1 / sd)(x)
+    p = stats.chi2.sf(((far / sd) ** 2).sum(), len(cells) - 2)
+    scatter = np.sqrt((far**2).sum() / (len(cells) - 2))
+    return f"{100 * scatter:.0f} % ($p \\approx 10^{{{round(np.log10(p))}}}$)"
+
+
 def test_the_readme_tells_how_far_cells_lie_from_their_power_law() -> None:
-    """By weighted least squares on the stored thresholds, and the normal scores of their ends."""
     rows = [row for row in stored("budget.training-time")["gains"] if row["max_steps"] == 640_000]
-    told = []
+    text, told = README.read_text("utf-8"), []
     for some in ([row for row in rows if row["d_model"] > 16 or row["m"] <= 64], rows):
         D_K, below = (
             np.array([row["D_K"] - less * row["h_star"] for row in some]) for less in (0, 1)
         )
-        x = np.log([row["m"] * np.log2(row["m"]) / row["d_model"] for row in some])
-        ends = np.log([row["D_K_high"] / row["D_K_low"] for row in some]) / 3.92
-        sd = np.hypot(np.log(D_K / below) / np.sqrt(12), ends)
-        y = np.log(D_K * below) / 2
-        line = np.polynomial.Polynomial.fit(x, y, 1, w=1 / sd)
-        far = y - line(x)
-        p = stats.chi2.sf(((far / sd) ** 2).sum(), len(some) - 2)
-        scatter = np.sqrt((far**2).sum() / (len(some) - 2))
-        told.append(f"{100 * scatter:.0f} % ($p \\approx 10^{{{round(np.log10(p))}}}$)")
-    assert f"by <!-- =budget misfits -->{' and '.join(told)}, of which" in README.read_text("utf-8")
+        seeds = np.log([row["D_K_high"] / row["D_K_low"] for row in some]) / 3.92
+        told.append(misfit(D_K, below, seeds, [(row["m"], row["d_model"]) for row in some]))
+    assert f"by <!-- =budget misfits -->{' and '.join(told)}, of which" in text
+    cells = stored("base-grid.fit")["printed"]["cells"]
+    D_K, below, seeds = (
+        np.array([row[name] for row in cells]) for name in ("D_K_passes", "D_K_fails", "seed_sd")
+    )
+    far = misfit(D_K, below, seeds, [(row["m"], row["d_model"]) for row in cells])
+    assert f"by <!-- =base-grid misfit -->{far}, of which" in text

@@ -169,6 +169,22 @@ def test_noise_grows_with_the_edges_of_a_head(block: int, d_k: int) -> None:
     assert noise == pytest.approx(expected, rel=0.15)
 
 
+@pytest.mark.parametrize("m_d", [(64, 16), (128, 32), (128, 64), (256, 64), (256, 128)])
+def test_wide_gaussian_rows_leak_no_more_than_constants_allow(m_d: tuple[int, int]) -> None:
+    """Lemma B.3 over ten draws: a C_3 of 3 at every size, its C_2 = 2 from d_model = 64 on."""
+    m, d_model = m_d
+    worst = 0.0
+    for seed in range(10):
+        problem = problem_of(cell(m, d_model), seed)
+        leak = problem.X @ problem.X.T - np.eye(m)
+        assert np.abs(np.diag(leak)).max() < 1e-6
+        for served in blocks(problem.graph, m // d_model):
+            sources, targets = (leak[:, ends] for ends in served.T)
+            worst = max(worst, *((side**2).sum(axis=1).max() for side in (sources, targets)))
+            assert np.abs(sources @ targets.T).max() <= 3 * math.sqrt(math.log(m) / d_model)
+    assert (worst <= 2) == (d_model >= 64)
+
+
 FAMILIES = {
     "star": [(0, j) for j in range(1, 12)],
     "in-star": [(i, 0) for i in range(1, 12)],
