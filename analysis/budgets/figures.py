@@ -66,7 +66,7 @@ def draw_training_time(curves: Sequence[Sequence[Row]]) -> Figure:
             "arrow is a lower bound. Colour and shape are h*."
         ),
         panels=tuple(panels),
-        legend=head_keys(_heads(rows), "h*"),
+        legend=head_keys((row["h_star"] for row in rows if row["h_star"]), "h*"),
     )
 
 
@@ -115,10 +115,6 @@ def _thousands(steps: int) -> str:
     return f"{steps // 1000:,}k" if steps % 1000 == 0 else f"{steps:,}"
 
 
-def _heads(rows: Sequence[Row]) -> list[int]:
-    return sorted({row["h_star"] for row in rows if row["h_star"]})
-
-
 def draw_one_head(curves: Sequence[Sequence[Row]]) -> Figure:
     """D_K*(T) and that of one head, a panel for each cell.
 
@@ -126,7 +122,7 @@ def draw_one_head(curves: Sequence[Sequence[Row]]) -> Figure:
         curves: of each cell its rows of ``step_limits.gains``, by growing limit, with ``anchor``.
     """
     drawn = [_beside_one_head(rows) for rows in curves]
-    heads = {1, *_heads([row for rows in curves for row in rows])}
+    heads = {1, *(row["h_star"] for rows in curves for row in rows if row["h_star"])}
     best = Key(text="best head count", line="ours")
     return Figure(
         name="one-head",

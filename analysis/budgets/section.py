@@ -43,19 +43,14 @@ def section(results: StudyResults) -> Section | None:
         name="training-time",
         title="What longer training changes",
         template="training-time",
-        values=step_limit_values(results),
+        values={
+            "limits": rows_of(limits(results)),
+            "has_one_head": (results.thresholds["h"] == 1).any(),
+        },
         figures=(draw_training_time(curves), draw_one_head(curves)),
         shown=(_limits(ends), _gains([row for curve in curves for row in curve])),
         files={"gains": gains(results), "limits": limits(results)},
     )
-
-
-def step_limit_values(results: StudyResults) -> dict[str, Any]:
-    """What ``sections/step-limits.html.j2`` says in words."""
-    return {
-        "limits": rows_of(limits(results)),
-        "has_one_head": (results.thresholds["h"] == 1).any(),
-    }
 
 
 def _limits(rows: list[dict[str, Any]]) -> Table:

@@ -22,8 +22,8 @@ class Line:
         h: the head count that gives its colour.
         label: what stands at its end, if anything.
         width_to_label: the panel's width in pixels from which there is room for the label.
-        level: whether the label stands level with the end, or below it, clear of a mark there.
-        before: whether the label stands left of the end.
+        level: whether the label stands level with the end, or else clear of a mark there.
+        before: whether the label stands left of the end, and above it, not right and below.
         dodge: pixels to the right, as its points have it.
     """
 

@@ -244,7 +244,7 @@ def _line(ax: Axes, line: Line) -> None:
         ax.annotate(
             mathtext(line.label),
             line.points[-1],
-            (-6 if line.before else 6, 0 if line.level else -6),
+            (-6 if line.before else 6, 0 if line.level else 6 if line.before else -6),
             textcoords="offset points",
             ha="right" if line.before else "left",
             va="center",

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from rgr_dist.analysis.drawing.panel import Key, Point
+import numpy as np
+
+from rgr_dist.analysis.drawing.panel import Key, Place, Point
+from rgr_dist.analysis.drawing.scales import Axis
+
+Curve = Callable[[float], float]
+
+PUBLISHED = Key(text="the paper, inferred from its Table 1", look="paper", hollow=True)
+"""The legend of the cells as published."""
 
 
 def interval_point(
@@ -27,3 +35,9 @@ def interval_point(
 def head_keys(heads: Iterable[int], name: str = "h") -> tuple[Key, ...]:
     """The legend of some head counts, or of what else has their colours."""
     return tuple(Key(text=f"{name} = {h}", h=h) for h in sorted(set(heads)))
+
+
+def along(curve: Curve, across: Axis, n: int = 60) -> tuple[Place, ...]:
+    """A law over the width of a panel, where it is positive."""
+    at = [(float(x), curve(float(x))) for x in np.geomspace(across.low, across.high, n)]
+    return tuple(place for place in at if place[1] > 0)

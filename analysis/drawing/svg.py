@@ -194,7 +194,8 @@ def _end(line: Line, panel: Panel) -> str:
     kind = "end roomy" if line.width_to_label else "end"
     up = panel.height * (1 - panel.y.at(y))
     beside = 'dx="-9" style="text-anchor:end"' if line.before else 'dx="9"'
-    at = f'x="{_across(panel.x.at(x))}" y="{_pixels(up)}" {beside} dy="{4 if line.level else 13}"'
+    dy = 4 if line.level else -6 if line.before else 13
+    at = f'x="{_across(panel.x.at(x))}" y="{_pixels(up)}" {beside} dy="{dy}"'
     return f'<text class="{kind}" {at}>{words(line.label or "")}</text>'
 
 

@@ -113,15 +113,8 @@ def draw_taus(rows: Sequence[Row], rank_of_logits: float) -> Figure:
         points = tuple(
             Point(x=a, y=b, key=f"{key}-{a:g}", text=f"τ = {a:g}\n{key} {b:.3f}") for a, b in at
         )
-        panels.append(
-            Panel(
-                x=x,
-                y=axis,
-                height=240,
-                points=points,
-                lines=(*more, Line(points=at, look="series")),
-            )
-        )
+        lines = (*more, Line(points=at, look="series"))
+        panels.append(Panel(x=x, y=axis, height=240, points=points, lines=lines))
     return Figure(
         name="taus",
         title="Accuracy and rank against τ",

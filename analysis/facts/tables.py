@@ -49,13 +49,13 @@ def headline(rows: Rows, study: Study) -> str:
     found = [row for row in rows if row["d_vo"] is not None]
     if not found:
         return "No threshold was found."
-    arm = study.search.sizes.shown_arm
-    low, high = (choose(found, key=lambda row: row["D_V"]) for choose in (min, max))
-    ends = [f"{row['D_V']} for {row['facts']:,} facts at {arm} = {row[arm]}" for row in (low, high)]
-    return (
-        f"{len(found)} of {plural(len(rows), 'threshold')} found; the smallest D_V goes from "
-        f"{ends[0]} to {ends[1]}."
-    )
+    arm, ends = study.search.sizes.shown_arm, []
+    for n in sorted({min(row["facts"] for row in found), max(row["facts"] for row in found)}):
+        best = min((row for row in found if row["facts"] == n), key=lambda row: row["D_V"])
+        at = f" at {arm} = {best[arm]}" if len(study.search.arms) > 1 else ""
+        ends.append(f"{n:,} facts take D_V* = {best['D_V']}{at}")
+    counted = f"{len(found)} of {plural(len(rows), 'threshold')} found"
+    return f"{', and '.join(ends)} ({counted})."
 
 
 def grid_runs(study: Study) -> int:

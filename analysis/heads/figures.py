@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Point
-from rgr_dist.analysis.drawing.points import head_keys, interval_point
+from rgr_dist.analysis.drawing.points import PUBLISHED, Curve, along, head_keys, interval_point
 from rgr_dist.analysis.drawing.scales import Axis, log2_axis
 from rgr_dist.study.axis import SizeAxis
 
@@ -37,7 +37,7 @@ Row = Mapping[str, Any]
 
 def draw_best_heads(
     cells: Sequence[Row],
-    curves: Sequence[tuple[str, str, Callable[[float], float]]],
+    curves: Sequence[tuple[str, str, Curve]],
     published: Sequence[Row],
 ) -> Figure:
     """h* against compression: cells, fits, and the published head counts."""
@@ -47,10 +47,7 @@ def draw_best_heads(
     across = log2_axis("compression m′ / d_model", x or [1, 32], pad=1.4)
     up = log2_axis("best number of heads h*", [*reach, 1, 8], pad=1.4)
     shift = _shifts(cells)
-    lines = []
-    for look, _, curve in curves:
-        at = [(float(v), curve(float(v))) for v in np.geomspace(across.low, across.high, 60)]
-        lines.append(Line(points=tuple(p for p in at if p[1] > 0), look=look))
+    lines = [Line(points=along(curve, across), look=look) for look, _, curve in curves]
     points = [
         Point(
             x=row["compression"], y=row["h"], key=f"paper-{row['anchor']}", text=row["text"],
@@ -68,7 +65,7 @@ def draw_best_heads(
     ]  # fmt: skip
     legend = [Key(text=words, line=look) for look, words, _ in curves]
     if published:
-        legend.append(Key(text="the paper, inferred from its Table 1", look="paper", hollow=True))
+        legend.append(PUBLISHED)
     panel = Panel(x=across, y=up, lines=tuple(lines), points=tuple(points), height=260, links=True)
     title = "Best number of heads h* against m′ / d_model"
     return Figure(name="heads", title=title, caption=BEST, panels=(panel,), legend=tuple(legend))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
+from rgr_dist.analysis.drawing.points import Curve
 from rgr_dist.analysis.heads.by_heads import by_heads_of, heads_of
 from rgr_dist.analysis.heads.figures import draw_best_heads, draw_thresholds_by_head
-from rgr_dist.analysis.laws.figure import Curve
 from rgr_dist.analysis.laws.fits import fits_of
 from rgr_dist.analysis.laws.scaling_laws import Law, by_name
 from rgr_dist.analysis.laws.section import has_sizes_to_compare, published
@@ -91,7 +91,7 @@ def _thresholds(results: StudyResults) -> Table:
         cell_column(),
         Column(axis.shown_arm, axis.arm),
         Column(axis.total, "width_words", axis.total),
-        Column(axis.value, axis.value),
+        Column(axis.value, axis.value, form=",.0f"),
         *of_graph,
         Column("mean", "mean_score", form="z.4f"),
         Column("status", "status", text=True),

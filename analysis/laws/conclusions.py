@@ -25,7 +25,7 @@ def possible(fits: Fits) -> str:
     law = by_name(fits.laws).get("D_K_possible_power")
     if law is None or law.exponent is None:
         return ""
-    return f"The {growth_of(law)}; each is of weights that pass, an upper bound."
+    return f"The {growth_of(law)}. Each width is an upper bound: weights are known that pass."
 
 
 def headline(fits: Fits, best: pd.DataFrame) -> list[str]:
@@ -53,9 +53,9 @@ def headline(fits: Fits, best: pd.DataFrame) -> list[str]:
 
 
 def better_law(fits: Fits) -> Candidate | None:
-    """The law that the data keep, if they rule out every power of m′ log₂ m / d_model."""
+    """The law that the data keep, if they rule out a free power of m′ log₂ m / d_model."""
     kept = [candidate for candidate in fits.candidates if candidate.supported]
-    return None if any(one.name in POWERS for one in kept) else next(iter(kept), None)
+    return None if any(one.name == POWER for one in kept) else next(iter(kept), None)
 
 
 def best_law(law: Candidate, candidates: Sequence[Candidate]) -> str:
@@ -118,8 +118,8 @@ def predictor(law: Law) -> str:
     return words.replace("m'", "m′")
 
 
-POWERS = {"m log m/d", "(m log m/d)^a"}
-"""The candidates that are powers of m′ log₂ m / d_model."""
+POWER, PROPORTIONAL = "(m log m/d)^a", "m log m/d"
+"""The candidates that are a free power of m′ log₂ m / d_model, and that itself."""
 
 FORMS = {
     "D_K_power": "a power of m′ log₂ m / d_model",

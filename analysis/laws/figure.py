@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Place, Point
-from rgr_dist.analysis.drawing.points import head_keys, interval_point
+from rgr_dist.analysis.drawing.points import PUBLISHED, Curve, along, head_keys, interval_point
 from rgr_dist.analysis.drawing.scales import Axis, log2_axis, ratio_axis
 from rgr_dist.analysis.laws.scaling_laws import Law
 
@@ -21,15 +19,14 @@ CAPTION = (
 )
 
 FAMILIES = (
-    "The smallest total value width D_V* = h d_vo of each cell; a line is the power law of a "
-    "family of databases, fitted to the intervals from the failing to the passing width. Bars "
-    "run from the optimistic to the conservative D_V; an arrow starts at the smallest width not "
-    "excluded."
+    "The smallest total value width D_V* = h d_vo of each cell and setting. A line is the power "
+    "law of a family of databases at one setting, fitted to the intervals from the failing to the "
+    "passing width. Bars run from the optimistic to the conservative D_V; an arrow starts at the "
+    "smallest width not excluded."
 )
 WIDTHS = ("D_K", "D_K_low", "D_K_high")
 
 Row = Mapping[str, Any]
-Curve = Callable[[float], float]
 
 
 def draw_law(
@@ -57,10 +54,10 @@ def draw_law(
     each = [(look, words, _over_scale(curve)) for look, words, curve in curves]
     divided = [tuple((scale, D_K / scale) for scale, D_K in curve) for curve in of_sizes]
     ratio = _panel("ratio", x, y, 170, ratios, each, others, divided)
-    legend = [Key(text=f"{law[0]}, at each d_model", line="ours")] if law else []
+    legend = [Key(text=law[0], line="ours")] if law else []
     legend += [Key(text=words, line=look) for look, words, _ in curves]
     if published:
-        legend.append(Key(text="the paper, inferred from its Table 1", look="paper", hollow=True))
+        legend.append(PUBLISHED)
     legend += head_keys((int(row["h_star"]) for row in cells if row["h_star"]), "h*")
     return Figure(
         name="law",
@@ -98,7 +95,7 @@ def _panel(
     published: Sequence[Row],
     of_sizes: Sequence[tuple[Place, ...]],
 ) -> Panel:
-    lines = [Line(points=_curve(curve, x, 60), look=look) for look, _, curve in curves]
+    lines = [Line(points=along(curve, x), look=look) for look, _, curve in curves]
     lines += [Line(points=places, look="ours") for places in of_sizes]
     points = [
         Point(
@@ -145,9 +142,9 @@ LABEL = 0.1, 0.08
 
 
 def _is_in_the_way(places: Sequence[Place], end: Place, side: int) -> bool:
-    """Whether another cell lies where a label would stand, beside the end and a little below."""
+    """Whether another cell lies where a label would stand: right below the end, or left above."""
     return any(
-        0 < side * (x - end[0]) < LABEL[0] and -LABEL[1] < y - end[1] < LABEL[1] / 2
+        0 < side * (x - end[0]) < LABEL[0] and -LABEL[1] < side * (y - end[1]) < LABEL[1] / 2
         for x, y in places
     )
 
@@ -190,8 +187,18 @@ def draw_families(rows: Sequence[Row], laws: Sequence[Law]) -> Figure:
             family = law.name.rpartition("_")[2]
             drawn = f"D_V_{key}_" in law.name and (len(families) < 2 or family in colours)
             if drawn and law.factor is not None and law.exponent is not None:
-                curve = _curve(power_curve(law.factor, law.exponent), x, 30)
-                lines.append(Line(points=curve, look="head", h=colours.get(family, 1)))
+                curve = along(power_curve(law.factor, law.exponent), x, 30)
+                shown = tuple(place for place in curve if place[1] <= y.high)
+                setting = law.cells.partition(", ")[0] if "=" in law.cells else None
+                lines.append(
+                    Line(
+                        points=shown,
+                        look="head",
+                        h=colours.get(family, 1),
+                        label=setting,
+                        before=True,
+                    )
+                )
         panels.append(Panel(x=x, y=y, lines=tuple(lines), points=tuple(points), height=300))
     return Figure(
         name="facts-law",
@@ -206,9 +213,3 @@ def draw_families(rows: Sequence[Row], laws: Sequence[Law]) -> Figure:
 def power_curve(factor: float, exponent: float) -> Curve:
     """A power law as a function."""
     return lambda x: factor * x**exponent
-
-
-def _curve(curve: Curve, across: Axis, n: int) -> tuple[Place, ...]:
-    """A law over the width of a panel, where it is positive."""
-    at = [(float(x), curve(float(x))) for x in np.geomspace(across.low, across.high, n)]
-    return tuple(place for place in at if place[1] > 0)

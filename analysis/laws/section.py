@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 
 from rgr_dist.analysis.drawing.panel import Place
+from rgr_dist.analysis.drawing.points import Curve
 from rgr_dist.analysis.facts.tables import rows_of_facts
 from rgr_dist.analysis.laws import conclusions
 from rgr_dist.analysis.laws.candidates import Candidate, predict
 from rgr_dist.analysis.laws.families import laws_of_facts, pooled_laws
-from rgr_dist.analysis.laws.figure import Curve, draw_families, draw_law, power_curve
+from rgr_dist.analysis.laws.figure import draw_families, draw_law, power_curve
 from rgr_dist.analysis.laws.fits import Fits, fits_of
 from rgr_dist.analysis.laws.published import equation, p_words
 from rgr_dist.analysis.laws.scaling_laws import Law, by_name, distinct
@@ -43,9 +44,9 @@ def law(results: StudyResults) -> Section | None:
         law = conclusions.better_law(fits)
         figure = draw_law(
             drawn_cells_of(results),
-            curves(results, is_best=law is None),
+            curves(results, law),
             published(results),
-            None if law is None else (conclusions.with_numbers(law), by_size(law, fits.cells)),
+            by_size(law, fits.cells) if law and law.name != conclusions.PROPORTIONAL else None,
         )
         words = [_beside(fits) if law else conclusions.which_law(fits.candidates)]
         shown, files = [], {}
@@ -69,17 +70,16 @@ def law(results: StudyResults) -> Section | None:
 
 def _beside(fits: Fits) -> str:
     """How far the power law is behind the best one."""
-    gaps = [one.gap for one in fits.candidates if one.name in conclusions.POWERS]
-    behind = min((gap for gap in gaps if gap is not None), default=None)
+    behind = next((one.gap for one in fits.candidates if one.name == conclusions.POWER), None)
     said = conclusions.growth_of(by_name(fits.laws)["D_K_power"])
-    return f"{said}, drawn in grey; {behind:.1f} behind in AICc." if behind is not None else ""
+    return f"{said}, drawn in grey: {behind:.1f} behind in AICc." if behind is not None else ""
 
 
-def by_size(law: Candidate, cells: pd.DataFrame) -> list[tuple[Place, ...]]:
+def by_size(law: Candidate, cells: pd.DataFrame) -> tuple[str, list[tuple[Place, ...]]]:
     """A law as a curve for each d_model and degree of the cells, over m.
 
     Returns:
-        Of each curve its places: m′ log₂ m / d_model, and D_K*.
+        Words for the legend, and of each curve its places: m′ log₂ m / d_model, and D_K*.
     """
     drawn = []
     m = np.geomspace(cells["m"].min() / 2, cells["m"].max() * 2, 40)
@@ -87,23 +87,27 @@ def by_size(law: Candidate, cells: pd.DataFrame) -> list[tuple[Place, ...]]:
         sizes = pd.DataFrame({"m": m, "d_model": d_model, "n_edges": degree * m})
         D_K, *_ = predict(law, cells, sizes)
         drawn.append(tuple(zip(degree * m * np.log2(m) / d_model, D_K, strict=True)))
-    return drawn
+    each = [name for name in ("d_model", "degree") if cells[name].nunique() > 1]
+    at = f", over m at each {' and '.join(each)}" if each else ""
+    return f"{conclusions.with_numbers(law)}{at}", drawn
 
 
-def curves(results: StudyResults, is_best: bool) -> list[tuple[str, str, Curve]]:
+def curves(results: StudyResults, law: Candidate | None) -> list[tuple[str, str, Curve]]:
     """Our fits and the paper's: look, words, and D_K* as a function of m′ log₂ m / d_model.
 
     Args:
-        is_best: whether the data keep the power law; it is grey else.
+        law: what the data keep, if not the power law, which then is grey.
     """
     drawn: list[tuple[str, str, Curve]] = []
+    if law is not None and law.name == conclusions.PROPORTIONAL:
+        words = conclusions.with_numbers(law)
+        drawn.append(("ours", words, power_curve(law.parameters["c"], 1.0)))
     fitted = by_name(fits_of(results).laws)
     power = fitted.get("D_K_power")
     if power is not None and power.factor is not None and power.exponent is not None:
         words = f"power law: {three_digits(power.factor)} x^{three_digits(power.exponent)}"
-        drawn.append(
-            ("ours" if is_best else "rest", words, power_curve(power.factor, power.exponent))
-        )
+        look = "ours" if law is None else "rest"
+        drawn.append((look, words, power_curve(power.factor, power.exponent)))
     for name in ("D_K", "D_K_sparse"):
         line = fitted.get(name)
         if line is not None and line.slope is not None:

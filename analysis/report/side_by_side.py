@@ -266,10 +266,11 @@ def _ratio_words(rows: Sequence[Row], names: Names) -> list[str]:
         return [f"{line}, in {cells_}."]
     low, high = (three_digits(math.exp(end)) for end in ends)
     least, most = (choose(known, key=lambda row: row["ratio"]) for choose in (min, max))
-    over = f"the geometric mean over {cells_}, 95 % t-interval over these cells {low} to {high}"
+    over = f"geometric mean over {cells_}; 95 % t-interval {low} to {high}"
+    verdict = ": no difference is shown" if ends[0] <= 0 <= ends[1] else ""
     ends_ = f"{most['ratio']:.2f} at {most['short']}"
     reach = f"The ratio goes from {least['ratio']:.2f} at {least['full']} to {ends_}."
-    return [f"{line}: {over}.", reach]
+    return [f"{line} ({over}){verdict}.", reach]
 
 
 def _shared_splits(pair: Pair) -> list[Row]:

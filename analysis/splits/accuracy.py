@@ -39,11 +39,11 @@ def splits(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
 
     Returns:
         ``cell_id, m, d_model, D_K, h, d_k, n_seeds``, the mean ``accuracy`` with its 95 %
-        t-interval ``low, high``; ``collapsed``, the number of runs below a random guess among the
-        context's items; the mean ``null_rate``; ``null_runs``, the number that answered mostly
-        NULL; ``n_pairs``, the seeds that also ran with one head at this D_K, and over these the
-        mean ``gain`` in accuracy over one head, with its t-interval ``gain_low, gain_high``. The
-        gain is null without pairs.
+        t-interval ``low, high``, cut to 0 and 1; ``collapsed``, the number of runs below a random
+        guess among the context's items; the mean ``null_rate``; ``null_runs``, the number that
+        answered mostly NULL; ``n_pairs``, the seeds that also ran with one head at this D_K, and
+        over these the mean ``gain`` in accuracy over one head, with its t-interval ``gain_low,
+        gain_high``. The gain is null without pairs.
     """
     good, pair = scored(runs, study), ["cell_id", "D_K", "seed"]
     alone = good[good["h"] == 1][[*pair, "score"]].rename(columns={"score": "alone"})
@@ -72,6 +72,7 @@ def splits(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
     table = means.merge(counted.reset_index(), on=["cell_id", "h", "d_k"])
     order = pd.Categorical(table["cell_id"], [cell.cell_id for cell in study.cells])
     table = table.assign(order=order).sort_values(["order", "D_K", "h"], ignore_index=True)
+    table[["low", "high"]] = table[["low", "high"]].clip(0, 1)
     return table[list(KINDS)].astype(KINDS)
 
 

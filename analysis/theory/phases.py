@@ -16,7 +16,7 @@ import pandas as pd
 from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.page.section import Column, Section, Table
 from rgr_dist.analysis.rows import Row, named
-from rgr_dist.analysis.theory.phases_figure import MEANS, draw_phases
+from rgr_dist.analysis.theory.phases_figure import draw_phases
 from rgr_dist.analysis.wording import plural
 from rgr_dist.paper import compression
 from rgr_dist.study.cell import Cell
@@ -90,25 +90,23 @@ def _row(
 
 
 def headline(results: StudyResults) -> str:
-    """How many sizes are of each phase, for every head count."""
+    """At how many sizes training passes, for every head count, and at how many none can."""
     table = phases(results)
     found = [
-        f"for {plural(h, 'head')} {_counts(table.loc[table['h'] == h, 'phase'].tolist())}"
+        f"{table.loc[table['h'] == h, 'passes_within'].notna().sum()} with {plural(h, 'head')}"
         for h in sorted(set(table["h"].tolist()))
     ]
     sizes = plural(len(table) // len(found), "size")
-    return f"Of {sizes} of graph, and heads as wide as d_model: {'; '.join(found)}."
-
-
-def _counts(phases_: Sequence[str]) -> str:
-    """``6 easy, 1 hard, 8 impossible``."""
-    return ", ".join(f"{phases_.count(one)} {one}" for one in MEANS if one in phases_)
+    proved = int((table["phase"] == "impossible").sum())
+    beyond = f" At {proved}, a proof rules one head out." if proved else ""
+    return f"Of {sizes}, training passes at {', '.join(found)}, each as wide as d_model.{beyond}"
 
 
 def section(results: StudyResults) -> Section:
     """The figure and its table."""
     rows = named(results, phases(results))
-    limits = sorted({cell.training.max_steps for cell in results.study.cells})
+    trained = (cell for cell in results.study.cells if cell.model == results.study.record.name)
+    limits = sorted({cell.training.max_steps for cell in trained})
     return Section(
         name="phases",
         title="Impossible, hard and easy",
@@ -134,7 +132,7 @@ def _table(rows: Sequence[Row]) -> Table:
             Column("passes within", "passes_within"),
             Column("exact", lambda row: f"{row['exact']} of {row['draws']}", "exact"),
             Column("proved", lambda row: f"{row['proved']} of {row['draws']}", "proved"),
-            Column("is", "phase", text=True),
+            Column("phase", "phase", text=True),
         ],
         rows=rows,
         cell=None,

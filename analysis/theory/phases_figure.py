@@ -11,7 +11,7 @@ from rgr_dist.analysis.wording import plural
 
 MEANS = {
     "easy": "easy: training passes within {first} steps",
-    "slow": "slow: it passes within {last} steps alone",
+    "slow": "slow: training passes, but needs up to {last} steps",
     "hard": "hard: weights exist, but training does not find them",
     "impossible": "impossible: proved, in every draw",
     "open": "open: training fails, and whether weights exist is not known",

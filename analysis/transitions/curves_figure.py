@@ -14,7 +14,7 @@ from rgr_dist.analysis.heads.figures import columns_of
 CAPTION = (
     "Mean test score against D_K, cell by cell and by number of heads. Filled: every seed ran, "
     "with the 95 % t-interval over seeds. Hollow: stopped early, once the remaining seeds could "
-    "not change the verdict, so that the mean is of fewer seeds. Dashed: the target. Dotted: "
+    "not change the verdict: a mean of fewer seeds. Dashed: the target. Dotted: "
     "D_K*. {scale}"
 )
 

@@ -104,10 +104,14 @@ def _qualities(collapses: list[Collapse]) -> Table:
 
 
 def _table(rows: list[dict[str, Any]]) -> Table:
+    def top(row: Any) -> str:
+        is_fitted = row["score_status"] == "fitted"
+        return f"{row['top']:.3f}" if is_fitted else str(row["score_status"])
+
     def with_limits(head: str, name: str, low: str, high: str, no_low: str, form: str) -> Column:
         def shown(row: Any) -> str | None:
             if row[name] is None:
-                return None
+                return str(row["share_status"])
             ends = (
                 none if row[end] is None else format(row[end], form)
                 for end, none in ((low, no_low), (high, "?"))
@@ -119,10 +123,11 @@ def _table(rows: list[dict[str, Any]]) -> Table:
     return Table(
         name="table-transitions",
         caption=(
-            "Logistic fits in log₂ D_K. Score: top / (1 + exp(−(log₂ D_K − middle) / width)), "
-            "by least squares over the runs that did not collapse. Flat: the curve explains them "
-            "no better than one score at all widths (F test over runs, 5 %), rises only beyond the "
-            "widths that ran, or takes more than three doublings to rise. Passing: the share of "
+            "Logistic fits in log₂ D_K, or why there is none. Score: top / (1 + exp(−(log₂ D_K − "
+            "middle) / width)), by least squares over the runs that did not collapse. Flat: the "
+            "curve explains them no better than one score at all widths (F test over runs, 5 %), "
+            "rises only beyond the widths that ran, or takes more than three doublings to rise. "
+            "Passing: the share of "
             "passing seeds, with 95 % intervals of its width and of the D_K at which half of them "
             "pass. Widths are in doublings of D_K. Intervals treat probes as independent, though "
             "they share seeds; a ? says that the probes set no limit."
@@ -130,14 +135,11 @@ def _table(rows: list[dict[str, Any]]) -> Table:
         columns=[
             cell_column(),
             Column("h", "h"),
-            Column("probes", "n_probes"),
             Column("runs", "n_runs"),
             Column("collapsed", "collapsed"),
-            Column("score", "score_status", text=True),
-            Column("top", "top", form=".3f"),
+            Column("top score", top, "top"),
             Column("middle D_K", "score_middle", form=".1f"),
             Column("width", "score_width", form=".2f"),
-            Column("passing", "share_status", text=True),
             with_limits("half pass at D_K", "share_middle", "share_low", "share_high", "?", ".1f"),
             with_limits("width", "share_width", "share_width_low", "share_width_high", "0", ".2f"),
         ],

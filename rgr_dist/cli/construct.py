@@ -86,7 +86,7 @@ def construct(
     if save is not None and not save.endswith(".safetensors"):
         raise UserError(f"--save {save}: give a name that ends in .safetensors")
     if length is not None and algorithm != "2":
-        raise UserError("--length: is of algorithm 2; the others are tested on every pair")
+        raise UserError("--length: only algorithm 2 has it; the others are tested on every pair")
     parts: dict[str, Any] = {
         "embedding": {"family": embedding or ("onehot" if algorithm == "3" else "gaussian")}
     }

@@ -124,7 +124,7 @@ def _cell(database: str, sizes: dict[str, int | float | None], d_model: int) -> 
             raise UserError(str(error).replace("per_query", "per-query")) from None
     elif given:
         option = next(iter(given)).replace("_", "-")
-        raise UserError(f"--{option}: is of a family, not of a file; leave it out")
+        raise UserError(f"--{option}: only a family has it, not a file; leave it out")
     else:
         with within(f"--database {database}: is none of {', '.join(families)}, and as a file "):
             found = validated(FactsFile, load_triples(database))

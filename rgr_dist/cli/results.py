@@ -255,7 +255,7 @@ def predict(
     with opened(study, set_, out) as (resolved, store):
         results = open_results(resolved, store)
     if resolved.record.holds == "facts":
-        raise UserError(f"--study {study}: its laws are of facts; rgr fit {study} prints them")
+        raise UserError(f"--study {study}: has laws of facts only; rgr fit {study} prints them")
     prediction = predict_sizes(fits_of(results), m, d_model, edges)
     if prediction.reason is not None:
         others = ", ".join(other for other in store.studies() if other != resolved.name)

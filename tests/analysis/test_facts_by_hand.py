@@ -72,8 +72,7 @@ def test_thresholds_known_by_hand() -> None:
         (None, None, None, "open"),
     ]
     assert facts.headline(rows, study) == (
-        "2 of 5 thresholds found; the smallest D_V goes from 3 for 18 facts at d_qk = 1 "
-        "to 3 for 18 facts at d_qk = 1."
+        "18 facts take D_V* = 3 at d_qk = 1 (2 of 5 thresholds found)."
     )
     assert facts.headline(rows[2:], study) == "No threshold was found."
 

@@ -14,6 +14,7 @@ from scipy.optimize import linprog
 from rgr_dist.analysis.drawing import svg
 from rgr_dist.analysis.drawing.colours import INKS, PHASES, SHAPES, TILES
 from rgr_dist.analysis.drawing.plot import as_file
+from rgr_dist.analysis.page.render import render
 from rgr_dist.analysis.report.contents import sections
 from rgr_dist.analysis.theory.phases import headline, phases
 from rgr_dist.analysis.theory.phases_figure import draw_phases
@@ -28,6 +29,8 @@ from tests.analysis import made_up
 from tests.analysis.test_colours import contrast
 
 LIMITS = [1000, 4000]
+OURS = {"construction": "ours", "iterations": 100}
+"""It succeeds here within 70 iterations, if at all."""
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +38,7 @@ def study() -> Study:
     return parse_study(
         {
             "name": "x",
-            "model": ["max", {"construction": "one-head"}, {"construction": "ours"}],
+            "model": ["max", {"construction": "one-head"}, OURS],
             "cells": [{"m": [16, 32, 64], "d_model": 8}],
             "training": {"max_steps": LIMITS},
             "search": {"mode": "widest", "heads": [1, 2, 8], "seeds": 2, "intervals": False},
@@ -116,7 +119,13 @@ def test_the_page_has_phases_and_no_thresholds(study: Study) -> None:
     names = [section.name for section in sections(results)]
     assert names[:2] == ["summary", "phases"]
     assert {"cells", "law", "heads", "training-time", "agreement"}.isdisjoint(names)
-    assert headline(results).startswith("Of 3 sizes of graph, and heads as wide as d_model: for 1")
+    assert headline(results) == (
+        "Of 3 sizes, training passes at 0 with 1 head, 0 with 2 heads, 1 with 8 heads, each as "
+        "wide as d_model. At 2, a proof rules one head out."
+    )
+    (summary,) = (section for section in sections(results) if section.name == "summary")
+    page = render("x", [summary], {})
+    assert "at step limits from 1,000 to 4,000" in page, "those of training, not of constructions"
 
 
 def test_a_tile_stands_for_every_size_and_its_legend_for_every_phase(study: Study) -> None:
@@ -129,6 +138,11 @@ def test_a_tile_stands_for_every_size_and_its_legend_for_every_phase(study: Stud
         assert len(re.findall(f'href="#s{i}"', drawn)) == tiles
         assert any(text.startswith(f"{phase}: ") for text in legend) == (tiles > 0)
     assert legend[0] == "easy: training passes within 1,000 steps"
+    shown = next(
+        one for one in sections(results_of(study, {(16, 8, 4000)})) if one.name == "phases"
+    )
+    (drawn_there,) = shown.figures
+    assert drawn_there.legend[0].text == "slow: training passes, but needs up to 4,000 steps"
     assert as_file(figure, "svg").count(b"<use") > len(rows)
 
 

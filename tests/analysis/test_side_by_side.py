@@ -64,8 +64,8 @@ def test_the_mean_ratio_is_geometric_with_its_interval_over_cells(
     logs = np.log([2, 3, 1])
     low, high = np.exp(stats.t.interval(0.95, 2, logs.mean(), stats.sem(logs)))
     assert section.words[0] == (
-        f"other needs {math.exp(logs.mean()):#.3g} times the D_K* of one: the geometric mean over "
-        f"3 cells, 95 % t-interval over these cells {low:#.3g} to {high:#.3g}."
+        f"other needs {math.exp(logs.mean()):#.3g} times the D_K* of one (geometric mean over "
+        f"3 cells; 95 % t-interval {low:#.3g} to {high:#.3g}): no difference is shown."
     )
     assert section.words[1].startswith("The ratio goes from 1.00 at (m, d_model) = ")
 

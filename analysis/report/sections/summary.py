@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from rgr_dist.analysis.budgets import step_limits
-from rgr_dist.analysis.budgets.section import step_limit_values
 from rgr_dist.analysis.facts import tables as facts
 from rgr_dist.analysis.laws import conclusions
 from rgr_dist.analysis.laws.families import pooled_laws
@@ -45,7 +44,7 @@ def section(results: StudyResults) -> Section:
     study, cost = results.study, cost_of(results)
     values: dict[str, Any] = {"cells": cells_of(results)}
     if study.record.finds == "D_K":
-        values |= {"one_limit": step_limits.limits(results).empty, **step_limit_values(results)}
+        values |= {"one_limit": step_limits.limits(results).empty}
     elif study.record.finds == "D_V":
         values["cost"] = {name: cost[name].sum() for name in ("runs", "seconds")}
         values["grid_runs"] = facts.grid_runs(study)
@@ -55,9 +54,7 @@ def section(results: StudyResults) -> Section:
         title=f"Study {study.name}",
         template="summary",
         words=findings(results),
-        values=values
-        | {"study": study, "finds": study.record.finds, "tiles": _tiles(results)}
-        | {"of_layers": compares_layers(study)},
+        values=values | {"study": study, "finds": study.record.finds, "tiles": _tiles(results)},
     )
 
 
