@@ -103,7 +103,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as it is after nohup
             signal.signal(number, interrupt)
-    status = call(arguments)
+    try:
+        status = call(arguments)
+    except Exception:
+        if not interrupt.came:
+            raise
+        status = _interrupted(arguments)  # a library made another error of it
     try:
         sys.stdout.flush()
     except OSError as error:
@@ -146,6 +151,11 @@ def call(arguments: Sequence[str]) -> int:
         return _unwritten(error)
     except (KeyboardInterrupt, typer.Abort):
         pass
+    return _interrupted(arguments)
+
+
+def _interrupted(arguments: Sequence[str]) -> int:
+    """Say that the run was interrupted; the exit status of that."""
     say_error(f"interrupted; {_resume(arguments)}")
     return EXIT_INTERRUPTED
 
@@ -167,6 +177,11 @@ class _Interrupt:
         self._arguments = arguments
         self._first: float | None = None
 
+    @property
+    def came(self) -> bool:
+        """Whether there was a signal."""
+        return self._first is not None
+
     def __call__(self, number: int, frame: FrameType | None) -> None:
         now = time.monotonic()
         if self._first is None:
@@ -174,8 +189,7 @@ class _Interrupt:
             raise KeyboardInterrupt
         if now - self._first > TOGETHER:
             get_console().show_cursor()  # which a live table hides
-            say_error(f"interrupted; {_resume(self._arguments)}")
-            os._exit(EXIT_INTERRUPTED)
+            os._exit(_interrupted(self._arguments))
 
 
 def _resume(arguments: Sequence[str]) -> str:

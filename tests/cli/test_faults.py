@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -182,6 +183,35 @@ def test_an_interrupted_study_says_how_to_resume(tmp_path: Path) -> None:
         _, errors = driver.communicate(timeout=60)
     assert driver.returncode == 130
     assert errors.strip().splitlines()[-1].endswith("resume with: rgr run small.yaml")
+
+
+def test_an_error_that_a_library_makes_of_an_interrupt_is_one() -> None:
+    told = """
+import os, signal
+import rgr_dist.cli as cli
+
+def call(arguments):
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        while True:
+            pass
+    except KeyboardInterrupt:
+        raise SystemError("returned a result with an exception set") from None
+
+cli.call = call
+cli.main(["run", "small.yaml"])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", told],
+        capture_output=True,
+        text=True,
+        preexec_fn=hears_interrupts,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (
+        130,
+        "rgr: interrupted; resume with: rgr run small.yaml\n",
+    )
 
 
 @pytest.mark.parametrize(
