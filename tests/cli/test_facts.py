@@ -98,7 +98,10 @@ def test_the_command_that_repeats_a_cell_asks_for_that_cell(here: Path) -> None:
     ("arguments", "line"),
     [
         (("tune", "mine.yaml"), "rgr tune is for studies of D_K"),
-        (("predict", "--m", "64", "--d-model", "16", "--study", "mine.yaml"), "are of facts"),
+        (
+            ("predict", "--m", "64", "--d-model", "16", "--study", "mine.yaml"),
+            "has laws of facts only",
+        ),
         (("report", "mine.yaml", "mine.yaml"), "cannot be compared"),
         (("run", "mine.yaml", "--gpus", "1"), "trains on CPUs alone"),
         (("run", "mine.yaml", "--engine", "lanes"), "has no kernels for model facts"),

@@ -54,7 +54,8 @@ def mine(_ray: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_studies_are_valid(block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A whole one as it stands, a part of one within the smallest that there is."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "my-edges.csv").write_text("source,target\n0,1\n1,0\n2,2\n")
+    edges = [f"{item},{(item + 1) % 32}" for item in range(32)]
+    (tmp_path / "my-edges.csv").write_text("\n".join(["source,target", *edges]))
     first = (ROOT / "rgr_dist/models/first_layer.py").read_text()
     (tmp_path / "mine.py").write_text(first)
     (tmp_path / "soft_max.py").write_text(first.replace("temperature", "beta"))
