@@ -39,18 +39,17 @@ def headline(results: StudyResults) -> list[str]:
     """Which layers hold most for a cached number, and whether longer training changes it."""
     order = rows_of(order_of(results))
     last = max(row["max_steps"] for row in order)
-    firsts = []
+    firsts: dict[str, list[str]] = {}
     for ratio in sorted({row["compression"] for row in order}):
         here = [row for row in order if row["compression"] == ratio and row["max_steps"] == last]
         best = [row for row in here if row["rank"] and row["beside_best"]]
         if best:
-            others = [row["model"] for row in best[1:]]
-            beside = f", not told apart from {', '.join(others)}" if others else ""
-            firsts.append(
-                f"{best[0]['model']} at m′/d_model = {ratio:g} "
-                f"({three_digits(best[0]['per_cached'])} relations for each{beside})"
-            )
-    found = [f"Most relations for a cached number: {'; '.join(firsts)}."] if firsts else []
+            others = ", ".join(row["model"] for row in best[1:])
+            beside = f", not told apart from {others}" if others else ""
+            told = f"{three_digits(best[0]['per_cached'])} at m′/d_model = {ratio:g}{beside}"
+            firsts.setdefault(best[0]["model"], []).append(told)
+    most = [f"{model} ({'; '.join(told)})" for model, told in firsts.items()]
+    found = [f"Most relations for each cached number: {'; '.join(most)}."] if most else []
     return [*found, *_changes(order, last)]
 
 
