@@ -140,7 +140,7 @@ def test_the_page_sets_the_layers_side_by_side() -> None:
     assert all(len(panel.points) == 3 for panel in figure.panels)
     first, correlation = headline(results)
     assert first.startswith("Most relations for each cached number: multi_query (")
-    assert "at m′/d_model = 2; " in first
+    assert "; 3.77 at m′/d_model = 4)" in first
     assert "Kendall's rank correlation of the orders within 1,000 and 4,000 steps" in correlation
 
 
