@@ -131,7 +131,8 @@ def test_a_lane_does_not_depend_on_its_neighbours(length: int) -> None:
 
     expected = lane_4(lanes_of(runs), 4)
     perturbed = lanes_of(runs)
-    perturbed.theta[:4] *= -1.5
+    for value in perturbed.theta.values():
+        value[:4] *= -1.5
     kept = lanes_of(runs)
     kept.keep([1, 4])
     for lanes, at in ((perturbed, 4), (kept, 1), (lanes_of(runs[4:]), 0)):

@@ -1,34 +1,35 @@
 """The training state of lanes of a layer of its own file: differentiated and compiled by torch.
 
-The gradient is that of torch.func, over the lanes, and torch.compile makes a program of it for each
-width, for any number of lanes. At a d_k of 1 torch 2.13's crashes at some sizes: there, and where
-there is no C++ compiler, torch takes each operation by itself, some three times as slow. A torch
-module is never compiled.
+A step of all lanes, their contexts, the gradient by torch.func and AdamW, is one program of
+torch.compile for each width, for any number of lanes from two on. At a d_k of 1 torch 2.13's
+crashes at some sizes: there, and where there is no C++ compiler, torch takes each operation by
+itself, some three times as slow. A torch module is never compiled.
 
 A layer sees its contexts as they are, without padding. A kernel of torch's may then take the
 numbers of a lane in its vectorised body or in its scalar tail, by the lane's place. A compiled one
 has no such tail; without, one lane is taken after another where contexts are no whole registers. On
 a GPU the step is not captured.
 
-Shapes in names: L lanes, l items of a context, d = d_model, n contexts, m items.
+Shapes in names: L lanes, l items of a context, d = d_model, n contexts, m items, B steps of a
+block.
 """
 
 from __future__ import annotations
 
-import math
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from types import FunctionType
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.func import grad, vmap
 
-from rgr_dist.engines.api import Weights
-from rgr_dist.engines.lanes.adamw import AdamW
+from rgr_dist.engines.api import BETA_1, BETA_2, EPSILON, Weights
 from rgr_dist.engines.lanes.batches import BLOCK, REGISTER, Batches, padded
 from rgr_dist.engines.layer_start import start_of
 from rgr_dist.engines.schedule import learning_rates
@@ -41,57 +42,49 @@ from rgr_dist.models.own_layer import (
     make_layer,
 )
 from rgr_dist.problem.edge_task import Task
-from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.cell import Run
 from rgr_dist.study.layer import Layer
+from rgr_dist.study.training import Training
 
 FIRST_LANES = 10
 """Lanes for which a step is compiled first."""
 
 Theta = dict[str, Tensor]
-"""Parameters of every lane by name, tau last, or their gradients."""
-Gradients = Callable[[Theta, Tensor, Tensor], Theta]
-"""Of every lane's parameters from embeddings [L, l, d] and edges as 0 and 1, [L, l, l]."""
+"""Parameters of every lane by name, tau among them, or their gradients or moments: [L, …]."""
+State = tuple[Theta, Theta, Theta]
+"""Parameters, first and second moments."""
+Update = Callable[[State, Tensor, Tensor, Tensor], State]
+"""A step of AdamW from embeddings [L, l, d], edges as 0 and 1 [L, l, l], and ``adamw_factors``."""
+Step = Callable[[State, "Contexts", Tensor], None]
+"""The same in place, from the next contexts and the factors [B, 3] of a block."""
+
+
+class Contexts(NamedTuple):
+    """What a step draws its contexts from.
+
+    Attributes:
+        X_Rd, targets_Rr, items_R: embedding, out-neighbours and number of each item of each lane.
+        rows_BLl: which rows of these are the contexts of each step.
+        cursor: the next step of the block, [1].
+    """
+
+    X_Rd: Tensor
+    targets_Rr: Tensor
+    items_R: Tensor
+    rows_BLl: Tensor
+    cursor: Tensor
 
 
 class Sizes(NamedTuple):
-    """Of a context and of a layer, for which a step is compiled."""
+    """What a step is compiled for: of a context, of an item, of a layer, and of its numbers."""
 
     length: int
+    neighbours: int
     d_model: int
     h: int
     d_k: int
-
-
-class Layout(NamedTuple):
-    """Where each parameter stands in a lane's row of numbers, from a whole register on.
-
-    So the optimiser takes every lane's numbers alike, whichever row they are in.
-
-    Attributes:
-        places: by name where it begins, and its shape.
-        size: numbers of a row.
-    """
-
-    places: Mapping[str, tuple[int, tuple[int, ...]]]
-    size: int
-
-    @classmethod
-    def of(cls, shapes: Mapping[str, tuple[int, ...]]) -> Layout:
-        """That of a layer's parameters, and tau."""
-        places, size = dict[str, tuple[int, tuple[int, ...]]](), 0
-        for name, shape in {**shapes, "tau": ()}.items():
-            places[name] = size, shape
-            size += padded(math.prod(shape), REGISTER)
-        return cls(places, size)
-
-    def views(self, rows: Tensor) -> Theta:
-        """The parameters of lanes [L, size], by name."""
-        return {
-            name: rows[:, first : first + math.prod(shape)].unflatten(1, shape)
-            if shape
-            else rows[:, first]
-            for name, (first, shape) in self.places.items()
-        }
+    dtype: torch.dtype
+    device: torch.device
 
 
 class OwnLane(NamedTuple):
@@ -114,8 +107,8 @@ class OwnLanes:
 
     Attributes:
         indices: which of the runs each lane trains.
-        theta, gradients: parameters of all lanes, tau last, as ``layout`` has them.
-        p, gradient: the same by name.
+        state: parameters and moments of the lanes; of a lone lane twice, since one by itself would
+            have a program of its own, which would round in its own way.
 
     Raises:
         ValueError: the runs differ in more than their seed.
@@ -132,28 +125,48 @@ class OwnLanes:
         if any((run.cell, run.h, run.d_k) != (self.cell, self.h, self.d_k) for run in runs):
             raise ValueError("lanes of one program must share the cell, h and d_k")
         self.indices, self.device, self.steps = list(range(len(runs))), device, 0
-        by_seed = {run.seed: Task.of(run.cell, run.seed) for run in runs}
-        self.tasks = [by_seed[run.seed] for run in runs]
-        self.batches = Batches(self.tasks, device, dtype)
+        held = [runs[lane] for lane in at_least_two(self.indices)]
+        by_seed = {run.seed: Task.of(run.cell, run.seed) for run in held}
+        self.batches = Batches([by_seed[run.seed] for run in held], device, dtype)
         self.own_layer = make_layer(self.cell, self.h, self.d_k)
-        shapes = self.own_layer.parameters()
-        self.layout = Layout.of({name: shape for name, (shape, _) in shapes.items()})
-        self.theta = torch.zeros(len(runs), self.layout.size, dtype=dtype)
-        for lane, run in enumerate(runs):
-            for name, start in start_of(self.own_layer, run).items():
-                self.layout.views(self.theta)[name][lane] = torch.from_numpy(start)
-        self.theta = self.theta.to(device)
-        self.adamw = AdamW([self.theta], self.cell.training)
+        starts = [start_of(self.own_layer, run) for run in held]
+        stacked = {name: np.stack([start[name] for start in starts]) for name in starts[0]}
+        theta = {name: torch.from_numpy(one).to(device, dtype) for name, one in stacked.items()}
+        theta["tau"] = torch.zeros(len(held), device=device, dtype=dtype)
+        self.state: State = theta, _zeros(theta), _zeros(theta)
         compiled = (has_compiler() if compiled is None else compiled) and self.d_k > 1
         compiled &= not isinstance(self.own_layer, ModuleLayer)  # a module is run as it is
-        self.gradients_of = gradients_of(self.cell, self.h, self.d_k, compiled)
+        self.update, self.step = self._program(compiled, dtype)
         self.together = compiled or self.cell.context.length % REGISTER == 0
-        self._view()
+        self._name()
 
-    def _view(self) -> None:
-        """Name the numbers of every lane, and of its gradient, once for all steps."""
-        self.gradients = torch.zeros_like(self.theta)
-        self.p, self.gradient = map(self.layout.views, (self.theta, self.gradients))
+    def _program(self, compiled: bool, dtype: torch.dtype) -> tuple[Update, Step]:
+        cell, make = self.cell, _compiled if compiled else _plain
+        assert cell.layer is not None
+        length, neighbours = cell.context.length, self.batches.targets_Lmr.shape[2]
+        sizes = Sizes(length, neighbours, cell.d_model, self.h, self.d_k, dtype, self.device)
+        return make(cell.layer, cell.training.sharpness, cell.graph.balanced, sizes)
+
+    def _name(self) -> None:
+        """Name what a step reads, once for all steps."""
+        batches, d = self.batches, self.cell.d_model
+        self.contexts = Contexts(
+            batches.X_Lmd[:, :, :d].flatten(0, 1).contiguous(),
+            batches.targets_Lmr.flatten(0, 1),
+            batches.item_of_row,
+            batches.block.view(BLOCK, len(batches), -1)[:, :, : self.cell.context.length],
+            batches.cursor,
+        )
+
+    @property
+    def tasks(self) -> list[Task]:
+        """The task of each lane."""
+        return self.batches.tasks
+
+    @property
+    def theta(self) -> Theta:
+        """The parameters."""
+        return self.state[0]
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -163,63 +176,72 @@ class OwnLanes:
         for done in range(0, steps, BLOCK):
             count = min(BLOCK, steps - done)
             self.batches.load(self.steps, count)
-            for rate in learning_rates(self.cell.training, self.steps, count):
-                self.adamw.take_rate(rate)
-                self._step()
+            factors = torch.zeros(BLOCK, 3, dtype=torch.float64)
+            factors[:count] = torch.from_numpy(adamw_factors(self.cell.training, self.steps, count))
+            factors = factors.to(self.device, self.theta["tau"].dtype)
+            for _ in range(count):
+                if self.together:
+                    self.step(self.state, self.contexts, factors)
+                else:
+                    self._step_by_lane(factors)
             self.steps += count
 
-    def _step(self) -> None:
-        self.batches.advance()
-        length, d = self.cell.context.length, self.cell.d_model
-        X_Lld = self.batches.X_Lld[:, :length, :d].contiguous()
-        y_Lll = self.batches.y_Lll[:, :length, :length].contiguous()
-        if self.together and len(self) > 1:
-            found = self.gradients_of(self.p, X_Lld, y_Lll)
-            for name, gradient in self.gradient.items():
-                gradient.copy_(found[name])
-        else:
-            for lane in range(len(self)):
-                self._differentiate(lane, X_Lld[lane], y_Lll[lane])
-        self.adamw.step([self.theta], [self.gradients])
-
-    def _differentiate(self, lane: int, X_ld: Tensor, y_ll: Tensor) -> None:
-        """Fill in the gradient of one lane, as of two: one would have a program of its own.
-
-        That would round in its own way.
-        """
-        twice = (torch.stack([one, one]) for one in (self.theta[lane], X_ld, y_ll))
-        theta, X_Lld, y_Lll = twice
-        found = self.gradients_of(self.layout.views(theta), X_Lld, y_Lll)
-        for name, gradient in self.gradient.items():
-            gradient[lane].copy_(found[name][0])
+    def _step_by_lane(self, factors: Tensor) -> None:
+        X_Lld, y_Lll, now = drawn(self.contexts, factors)
+        for lane in range(len(self)):
+            pair = torch.tensor([lane, lane], device=self.device)
+            one = _chosen(self.state, pair)
+            moved = self.update(one, X_Lld[pair], y_Lll[pair], now)
+            for kept, part in zip(self.state, moved, strict=True):
+                for name, value in part.items():
+                    kept[name][lane] = value[0]
 
     def keep(self, lanes: Sequence[int]) -> None:
         """Drop every lane that is not listed."""
-        index = torch.tensor(lanes, device=self.device)
-        self.batches.keep(lanes)
+        held = at_least_two(lanes)
+        self.batches.keep(held)
         self.indices = [self.indices[lane] for lane in lanes]
-        self.tasks = self.batches.tasks
-        self.theta = self.theta.index_select(0, index)
-        self.adamw.keep(index)
-        self._view()
+        self.state = _chosen(self.state, torch.tensor(held, device=self.device))
+        self._name()
 
     def is_finite(self) -> list[bool]:
         """Whether every parameter of each lane is a number."""
-        return [bool(value) for value in torch.isfinite(self.theta).all(1).tolist()]
+        rows = [value.reshape(len(value), -1) for value in self.theta.values()]
+        finite: list[bool] = torch.cat(rows, 1).isfinite().all(1).tolist()
+        return finite[: len(self)]
 
     def tau(self, lane: int) -> float:
         """The learned threshold of a lane."""
-        return float(self.p["tau"][lane])
+        return float(self.theta["tau"][lane])
 
     def weights(self, lane: int) -> Weights:
         """The parameters of a lane, by name."""
-        return {name: p[lane].cpu().numpy().copy() for name, p in self.p.items()}
+        return {name: p[lane].cpu().numpy().copy() for name, p in self.theta.items()}
 
     def layer(self, lane: int) -> OwnLane:
         """A lane, to be scored."""
-        p = {name: value[lane].clone() for name, value in self.p.items()}
+        p = {name: value[lane].clone() for name, value in self.theta.items()}
         X_md = self.batches.X_Lmd[lane, :, : self.cell.d_model].contiguous()
         return OwnLane(X_md, self.own_layer, p, p.pop("tau"), self.h)
+
+
+def at_least_two(lanes: Sequence[int]) -> list[int]:
+    """The lanes that are held: a lone one twice."""
+    return [*lanes] * (2 if len(lanes) == 1 else 1)
+
+
+def _zeros(theta: Theta) -> Theta:
+    return {name: torch.zeros_like(value) for name, value in theta.items()}
+
+
+def _chosen(state: State, lanes: Tensor) -> State:
+    """Some lanes of a state."""
+
+    def of(part: Theta) -> Theta:
+        return {name: value.index_select(0, lanes) for name, value in part.items()}
+
+    theta, first, second = state
+    return of(theta), of(first), of(second)
 
 
 @cache
@@ -228,16 +250,33 @@ def has_compiler() -> bool:
     return shutil.which(os.environ.get("CXX", "g++")) is not None
 
 
-def gradients_of(cell: Cell, h: int, d_k: int, compiled: bool) -> Gradients:
-    """The gradient of a cell's layer in every lane, with respect to its parameters and tau."""
-    assert cell.layer is not None
-    sizes = Sizes(cell.context.length, cell.d_model, h, d_k)
-    make = _compiled if compiled else _gradients
-    return make(cell.layer, cell.training.sharpness, cell.graph.balanced, sizes)
+def adamw_factors(training: Training, done: int, count: int) -> npt.NDArray[np.float64]:
+    """What AdamW's next steps multiply by, float64 [count, 3]; t counts steps from 1.
+
+    The learning rate over 1 - beta_1^t, 1 / sqrt(1 - beta_2^t), and what decay leaves of a weight.
+
+    Args:
+        done: steps taken so far.
+    """
+    t, rates = np.arange(done + 1, done + count + 1), learning_rates(training, done, count)
+    decayed = 1 - rates * (training.weight_decay or 0.0)
+    return np.stack([rates / (1 - BETA_1**t), (1 - BETA_2**t) ** -0.5, decayed], axis=1)
 
 
-def _gradients(spec: Layer, sharpness: float, balanced: bool, sizes: Sizes) -> Gradients:
-    """The gradient as torch.func has it."""
+def drawn(contexts: Contexts, factors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Embeddings [L, l, d] and edges as 0 and 1 [L, l, l] of the next contexts, and factors [3]."""
+    rows_Ll = contexts.rows_BLl.index_select(0, contexts.cursor)[0]
+    X_Lld = contexts.X_Rd[rows_Ll]
+    items_Lxlx = contexts.items_R[rows_Ll][:, None, :, None]
+    y_Lll = (contexts.targets_Rr[rows_Ll][:, :, None] == items_Lxlx).any(-1)
+    now = factors.index_select(0, contexts.cursor)[0]
+    contexts.cursor.add_(1)
+    return X_Lld, y_Lll.to(X_Lld.dtype), now
+
+
+@cache
+def _plain(spec: Layer, sharpness: float, balanced: bool, sizes: Sizes) -> tuple[Update, Step]:
+    """A step of a layer in every lane, as torch takes it operation by operation."""
     layer = class_of(spec)(d_model=sizes.d_model, h=sizes.h, d_k=sizes.d_k)
     loss = loss_of(layer, sharpness, balanced)
 
@@ -245,34 +284,73 @@ def _gradients(spec: Layer, sharpness: float, balanced: bool, sizes: Sizes) -> G
         p = {name: value for name, value in theta.items() if name != "tau"}
         return loss(layer.scores(X, p), y, theta["tau"])
 
-    def gradients(theta: Theta, X_Lld: Tensor, y_Lll: Tensor) -> Theta:
-        found: Theta = vmap(grad(loss_of_lane))(theta, X_Lld, y_Lll)
-        return found
+    def loss_of_lanes(theta: Theta, X_Lld: Tensor, y_Lll: Tensor) -> Tensor:
+        each: Tensor = vmap(loss_of_lane)(theta, X_Lld, y_Lll)
+        return each.sum()
 
-    return gradients
+    def update(state: State, X_Lld: Tensor, y_Lll: Tensor, factors: Tensor) -> State:
+        theta, first, second = ({**part} for part in state)
+        gradients = grad(loss_of_lanes)(theta, X_Lld, y_Lll)
+        size, root, decayed = factors.unbind()
+        for name, g in gradients.items():
+            first[name] = first[name] + (1 - BETA_1) * (g - first[name])
+            second[name] = BETA_2 * second[name] + (1 - BETA_2) * g * g
+            scale = second[name].sqrt() * root + EPSILON
+            theta[name] = theta[name] * decayed - size * first[name] / scale
+        return theta, first, second
+
+    def step(state: State, contexts: Contexts, factors: Tensor) -> None:
+        given = drawn(contexts, factors)
+        for kept, part in zip(state, update(state, *given), strict=True):
+            for name, value in part.items():
+                kept[name].copy_(value)
+
+    return update, step
 
 
 @cache
-def _compiled(spec: Layer, sharpness: float, balanced: bool, sizes: Sizes) -> Gradients:
+def _compiled(spec: Layer, sharpness: float, balanced: bool, sizes: Sizes) -> tuple[Update, Step]:
     """The same as one program for any number of lanes.
 
-    It may depend on the number that comes first, so that is always the same. A layer that torch
-    cannot compile is left as it is.
+    It may depend on the number that comes first, so that is always the same. Whatever else it
+    depends on is in the arguments here, so that torch need not look at each step. A layer that
+    torch cannot compile is left as it is.
     """
-    gradients = _gradients(spec, sharpness, balanced, sizes)
-    assert isinstance(gradients, FunctionType)
-    code = gradients.__code__.replace()  # programs are kept by it, so many for each
-    own = FunctionType(code, gradients.__globals__, None, None, gradients.__closure__)
-    compiled: Gradients = torch.compile(own)
-    shapes = class_of(spec)(d_model=sizes.d_model, h=sizes.h, d_k=sizes.d_k).parameters()
-    layout = Layout.of({name: shape for name, (shape, _) in shapes.items()})
-    theta = layout.views(torch.zeros(FIRST_LANES, layout.size))
-    X = torch.ones(FIRST_LANES, sizes.length, sizes.d_model)
-    y = torch.zeros(FIRST_LANES, sizes.length, sizes.length)
-    for one in (X, y, *theta.values()):
-        torch._dynamo.maybe_mark_dynamic(one, 0)
+    update, step = _plain(spec, sharpness, balanced, sizes)
+    assert isinstance(step, FunctionType)
+    code = step.__code__.replace()  # programs are kept by it: one for each
+    own = FunctionType(code, step.__globals__, None, None, step.__closure__)
+    compiled: Step = torch.compile(
+        own, dynamic=False, options={"guard_filter_fn": torch.compiler.skip_all_guards_unsafe}
+    )
     try:
-        compiled(theta, X, y)
+        compiled(*_first_given(spec, sizes))
     except Exception:
-        return gradients
-    return compiled
+        return update, step
+    return update, compiled
+
+
+def _first_given(spec: Layer, sizes: Sizes) -> tuple[State, Contexts, Tensor]:
+    """What a step is compiled with: zeros, of which only the numbers of lanes and rows may vary.
+
+    No two numbers that may differ are equal here, or torch would take them to be the same.
+    """
+    zeros = partial(torch.zeros, dtype=sizes.dtype, device=sizes.device)
+    shapes = class_of(spec)(d_model=sizes.d_model, h=sizes.h, d_k=sizes.d_k).parameters()
+    theta = {name: zeros(FIRST_LANES, *shape) for name, (shape, _) in shapes.items()}
+    theta["tau"] = zeros(FIRST_LANES)
+    state = theta, _zeros(theta), _zeros(theta)
+    rows, length = FIRST_LANES + 1, padded(sizes.length, REGISTER)
+    contexts = Contexts(
+        zeros(rows, sizes.d_model),
+        zeros(rows, sizes.neighbours),
+        zeros(rows),
+        torch.zeros(BLOCK, FIRST_LANES, length, dtype=torch.int64, device=sizes.device)[
+            :, :, : sizes.length
+        ],
+        torch.zeros(1, dtype=torch.int64, device=sizes.device),
+    )
+    for one in (*theta.values(), *state[1].values(), *state[2].values(), *contexts[:3]):
+        torch._dynamo.maybe_mark_dynamic(one, 0)
+    torch._dynamo.maybe_mark_dynamic(contexts.rows_BLl, 1)
+    return state, contexts, zeros(BLOCK, 3)
