@@ -36,7 +36,10 @@ def section(results: StudyResults) -> Section | None:
 
 
 def headline(results: StudyResults) -> list[str]:
-    """Which layers hold most for a cached number, and whether longer training changes it."""
+    """Which layers hold most for a cached number, and whether longer training changes it.
+
+    At least one sentence.
+    """
     order = rows_of(order_of(results))
     last = max(row["max_steps"] for row in order)
     firsts: dict[str, list[str]] = {}
@@ -49,8 +52,10 @@ def headline(results: StudyResults) -> list[str]:
             told = f"{three_digits(best[0]['per_cached'])} at m′/d_model = {ratio:g}{beside}"
             firsts.setdefault(best[0]["model"], []).append(told)
     most = [f"{model} ({'; '.join(told)})" for model, told in firsts.items()]
-    found = [f"Most relations for each cached number: {'; '.join(most)}."] if most else []
-    return [*found, *_changes(order, last)]
+    if not most:
+        return [f"Within {last:,} steps no layer passes at every size of a compression m′/d_model."]
+    found = f"Most relations for each cached number: {'; '.join(most)}."
+    return [found, *_changes(order, last)]
 
 
 def _changes(order: list[Row], last: int) -> list[str]:

@@ -13,6 +13,7 @@ from rgr_dist.analysis.laws.points import with_protocols
 from rgr_dist.analysis.layers.costs import compares_layers, costs_of, order_of
 from rgr_dist.analysis.layers.section import headline, section
 from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.page.render import render
 from rgr_dist.analysis.report.contents import sections
 from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.models.own_layer import make_layer, paid
@@ -62,7 +63,7 @@ def results_of(study: Study, censored: str = "") -> StudyResults:
             own = price(cell, h, tried) if cell.layer else {}
             runs.append(made_up.run_row(cell, h, tried, 0, 0.9, **own))
         ends = {"D_K_low": h * (d_k - 1), "D_K_high": h * (d_k + 2)}
-        if cell.model_name == censored:
+        if censored in (cell.model_name, "every layer"):
             ends = {"status": "censored", "D_K_low": h * 50}
             thresholds.append(made_up.threshold_row(cell, h, None, **ends))
         else:
@@ -128,6 +129,13 @@ def test_a_layer_without_a_threshold_has_a_bound_and_no_rank() -> None:
     assert own["cached_low"].tolist() == [50] * len(own)  # of any head count 50 columns are cached
     assert order[order["model"] == "multi_query"]["rank"].isna().all()
     assert "multi_query" not in headline(results)[0]
+
+
+def test_a_study_whose_layers_never_pass_has_a_finding_and_a_page() -> None:
+    results = results_of(study_of(), censored="every layer")
+    (told,) = headline(results)
+    assert told.startswith("Within 4,000 steps no layer passes")
+    assert "no layer passes at every size" in render("x", sections(results), {})
 
 
 def test_the_page_sets_the_layers_side_by_side() -> None:
