@@ -13,7 +13,7 @@ from rgr_dist.engines.api import Engine
 from rgr_dist.engines.check_layers import LayerError, check_layers
 from rgr_dist.engines.fused.engine import FusedEngine
 from rgr_dist.engines.lanes.engine import LanesEngine
-from rgr_dist.engines.lanes.own_layer import OwnLanes
+from rgr_dist.engines.lanes.own_layer import OwnLanes, has_compiler
 from rgr_dist.engines.reference.engine import ReferenceEngine
 from rgr_dist.models.own_layer import make_layer, paid
 from rgr_dist.study.cell import Run
@@ -172,6 +172,17 @@ def test_compiled_lanes_are_the_plain_ones(name: str) -> None:
         (alone,) = LanesEngine(compiled=True).weights_after(runs[2:], 40)
         for key, value in alone.items():
             np.testing.assert_array_equal(value, together[2][key], key)
+
+
+UNCOMPILED = LAYER.replace("    def scores", "    @torch.compiler.disable\n    def scores")
+
+
+@pytest.mark.skipif(not has_compiler(), reason="no C++ compiler")
+def test_rows_say_that_a_layer_could_not_be_compiled(tmp_path: Path) -> None:
+    runs = runs_of(study_of(file_of(tmp_path, UNCOMPILED)), 2, 2)
+    engine = LanesEngine(dtype=torch.float64, compiled=True)
+    assert_alike(engine, PLAIN, runs, 5)
+    assert engine.name == "lanes, uncompiled"
 
 
 (MODULE,) = (

@@ -81,5 +81,7 @@ class LanesEngine(Engine):
 
     def _lanes(self, runs: Sequence[Run]) -> Lanes | OwnLanes:
         if runs[0].cell.record.task == "own layer":
-            return OwnLanes(runs, self.device, self.dtype, self.compiled)
+            lanes = OwnLanes(runs, self.device, self.dtype, self.compiled)
+            self.name = "lanes" if lanes.program.compiled else "lanes, uncompiled"
+            return lanes
         return Lanes(runs, self.device, self.dtype)

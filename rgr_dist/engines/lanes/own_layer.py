@@ -21,7 +21,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from types import FunctionType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -73,6 +73,20 @@ class Contexts(NamedTuple):
     items_R: Tensor
     rows_BLl: Tensor
     cursor: Tensor
+
+
+class Program(NamedTuple):
+    """What takes the steps of a layer.
+
+    Attributes:
+        step: of all lanes.
+        update: of some, from contexts that are drawn already; never compiled.
+        compiled: whether torch has made one program of ``step``.
+    """
+
+    step: Step
+    update: Update
+    compiled: bool
 
 
 class Sizes(NamedTuple):
@@ -136,11 +150,11 @@ class OwnLanes:
         self.state: State = theta, _zeros(theta), _zeros(theta)
         compiled = (has_compiler() if compiled is None else compiled) and self.d_k > 1
         compiled &= not isinstance(self.own_layer, ModuleLayer)  # a module is run as it is
-        self.update, self.step = self._program(compiled, dtype)
-        self.together = compiled or self.cell.context.length % REGISTER == 0
+        self.program = self._program(compiled, dtype)
+        self.together = self.program.compiled or self.cell.context.length % REGISTER == 0
         self._name()
 
-    def _program(self, compiled: bool, dtype: torch.dtype) -> tuple[Update, Step]:
+    def _program(self, compiled: bool, dtype: torch.dtype) -> Program:
         cell, make = self.cell, _compiled if compiled else _plain
         assert cell.layer is not None
         length, neighbours = cell.context.length, self.batches.targets_Lmr.shape[2]
@@ -181,7 +195,7 @@ class OwnLanes:
             factors = factors.to(self.device, self.theta["tau"].dtype)
             for _ in range(count):
                 if self.together:
-                    self.step(self.state, self.contexts, factors)
+                    self.program.step(self.state, self.contexts, factors)
                 else:
                     self._step_by_lane(factors)
             self.steps += count
@@ -191,7 +205,7 @@ class OwnLanes:
         for lane in range(len(self)):
             pair = torch.tensor([lane, lane], device=self.device)
             one = _chosen(self.state, pair)
-            moved = self.update(one, X_Lld[pair], y_Lll[pair], now)
+            moved = self.program.update(one, X_Lld[pair], y_Lll[pair], now)
             for kept, part in zip(self.state, moved, strict=True):
                 for name, value in part.items():
                     kept[name][lane] = value[0]
@@ -275,7 +289,7 @@ def drawn(contexts: Contexts, factors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 @cache
-def _plain(spec: Layer, sharpness: float, balanced: bool, sizes: Sizes) -> tuple[Update, Step]:
+def _plain(spec: Layer, sharpness: float, balanced: bool, sizes: Sizes) -> Program:
     """A step of a layer in every lane, as torch takes it operation by operation."""
     layer = class_of(spec)(d_model=sizes.d_model, h=sizes.h, d_k=sizes.d_k)
     loss = loss_of(layer, sharpness, balanced)
@@ -305,29 +319,29 @@ def _plain(spec: Layer, sharpness: float, balanced: bool, sizes: Sizes) -> tuple
             for name, value in part.items():
                 kept[name].copy_(value)
 
-    return update, step
+    return Program(step, update, compiled=False)
 
 
 @cache
-def _compiled(spec: Layer, sharpness: float, balanced: bool, sizes: Sizes) -> tuple[Update, Step]:
+def _compiled(spec: Layer, sharpness: float, balanced: bool, sizes: Sizes) -> Program:
     """The same as one program for any number of lanes.
 
     It may depend on the number that comes first, so that is always the same. Whatever else it
     depends on is in the arguments here, so that torch need not look at each step. A layer that
-    torch cannot compile is left as it is.
+    torch cannot compile is left as it is, and its rows say so.
     """
-    update, step = _plain(spec, sharpness, balanced, sizes)
+    plain = _plain(spec, sharpness, balanced, sizes)
+    step = plain.step
     assert isinstance(step, FunctionType)
     code = step.__code__.replace()  # programs are kept by it: one for each
     own = FunctionType(code, step.__globals__, None, None, step.__closure__)
-    compiled: Step = torch.compile(
-        own, dynamic=False, options={"guard_filter_fn": torch.compiler.skip_all_guards_unsafe}
-    )
+    unguarded: Any = {"guard_filter_fn": torch.compiler.skip_all_guards_unsafe}
+    compiled: Step = torch.compile(own, fullgraph=True, dynamic=False, options=unguarded)
     try:
         compiled(*_first_given(spec, sizes))
     except Exception:
-        return update, step
-    return update, compiled
+        return plain
+    return plain._replace(step=compiled, compiled=True)
 
 
 def _first_given(spec: Layer, sizes: Sizes) -> tuple[State, Contexts, Tensor]:
