@@ -365,6 +365,6 @@ def _first_given(spec: Layer, sizes: Sizes) -> tuple[State, Contexts, Tensor]:
         torch.zeros(1, dtype=torch.int64, device=sizes.device),
     )
     for one in (*theta.values(), *state[1].values(), *state[2].values(), *contexts[:3]):
-        torch._dynamo.maybe_mark_dynamic(one, 0)
-    torch._dynamo.maybe_mark_dynamic(contexts.rows_BLl, 1)
+        torch._dynamo.mark_dynamic(one, 0)
+    torch._dynamo.mark_dynamic(contexts.rows_BLl, 1)
     return state, contexts, zeros(BLOCK, 3)
