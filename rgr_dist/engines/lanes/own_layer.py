@@ -3,7 +3,7 @@
 A step of all lanes, their contexts, the gradient by torch.func and AdamW, is one program of
 torch.compile for each width, for any number of lanes from two on. At a d_k of 1 torch 2.13's
 crashes at some sizes: there, and where there is no C++ compiler, torch takes each operation by
-itself, some three times as slow. A torch module is never compiled.
+itself, which is six times as slow or more. A torch module is never compiled.
 
 A layer sees its contexts as they are, without padding. A kernel of torch's may then take the
 numbers of a lane in its vectorised body or in its scalar tail, by the lane's place. A compiled one
@@ -11,7 +11,7 @@ has no such tail; without, one lane is taken after another where contexts are no
 a GPU the step is not captured.
 
 Shapes in names: L lanes, l items of a context, d = d_model, n contexts, m items, B steps of a
-block.
+block, R items of all lanes, r = the most out-neighbours of an item.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from rgr_dist.study.layer import Layer
 from rgr_dist.study.training import Training
 
 FIRST_LANES = 10
-"""Lanes for which a step is compiled first."""
+"""Lanes with which a step is compiled, for any number."""
 
 Theta = dict[str, Tensor]
 """Parameters of every lane by name, tau among them, or their gradients or moments: [L, …]."""
