@@ -2,6 +2,6 @@
 
 import os
 
-# MKL rounds a small product by where it lies in memory, so by a lane's place, unless it is told not
-# to before its first product. This costs no time that could be measured.
+# Products of few rows were seen to round by a lane's place, unless MKL is told before its first
+# product to round alike everywhere. This costs no time that could be measured.
 os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")

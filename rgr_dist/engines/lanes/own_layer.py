@@ -339,7 +339,7 @@ def _compiled(spec: Layer, sharpness: float, balanced: bool, sizes: Sizes) -> Pr
     compiled: Step = torch.compile(own, fullgraph=True, dynamic=False, options=unguarded)
     try:
         compiled(*_first_given(spec, sizes))
-    except Exception:
+    except Exception:  # torch raises many kinds of what it cannot compile
         return plain
     return plain._replace(step=compiled, compiled=True)
 
