@@ -120,6 +120,6 @@ def initial_parameters(
     def draw(name: str, shape: tuple[int, ...], scale: float) -> npt.NDArray[np.float64]:
         stream = Stream.of(run.cell.problem_json, name, run.seed)
         values = stream.normals(*reversed(shape)).T * (scale * run.cell.training.initial_scale)
-        return np.ascontiguousarray(values, dtype=np.float64)
+        return np.asarray(values, dtype=np.float64, order="C")
 
     return {name: draw(name, shape, scale) for name, (shape, scale) in shapes.items()}

@@ -87,6 +87,9 @@ def test_a_file_of_ones_own_trains_as_the_reference_does(tmp_path: Path, loss: s
     runs = runs_of(study_of({"file": path, "bias": 0.25}), 2, 1)
     assert_alike(PLAIN, ReferenceEngine(torch.float64), runs)
     assert paid(make_layer(runs[0].cell, 2, 1)) == (2 * 12 * 2 + 1, None)
+    assert [value.shape for value in PLAIN.weights_after(runs, 0)[0].values()] == [
+        (12, 2), (12, 2), (), ()
+    ]  # fmt: skip
 
 
 def test_a_loss_of_its_own_is_what_is_trained(tmp_path: Path) -> None:
@@ -175,23 +178,35 @@ def test_compiled_lanes_are_the_plain_ones(name: str) -> None:
                 np.testing.assert_array_equal(value, together[lane][key], key)
 
 
-@pytest.mark.skipif(not has_compiler(), reason="no C++ compiler")
-@pytest.mark.parametrize(
-    ("code", "instead"),
-    [
-        ("    def scores", "    @torch.compiler.disable\n    def scores"),
-        # torch makes a constant of the number of lanes here, though that is to vary
-        ('X @ p["A"]', 'torch.nn.functional.layer_norm(X @ p["A"], (self.h * self.d_k,))'),
-    ],
-)
-def test_rows_say_that_a_layer_could_not_be_compiled(
-    tmp_path: Path, code: str, instead: str
-) -> None:
-    assert code in LAYER
-    runs = runs_of(study_of(file_of(tmp_path, LAYER.replace(code, instead))), 2, 2)
+needs_compiler = pytest.mark.skipif(not has_compiler(), reason="no C++ compiler")
+
+
+@needs_compiler
+def test_rows_say_that_a_layer_could_not_be_compiled(tmp_path: Path) -> None:
+    code = "    def scores"
+    text = LAYER.replace(code, f"    @torch.compiler.disable\n{code}")
+    runs = runs_of(study_of(file_of(tmp_path, text)), 2, 2)
     engine = LanesEngine(dtype=torch.float64, compiled=True)
     assert_alike(engine, PLAIN, runs, 5)
     assert engine.name == "lanes, uncompiled"
+
+
+@needs_compiler
+def test_where_torch_fixes_the_number_of_lanes_ten_are_compiled(tmp_path: Path) -> None:
+    text = LAYER.replace('X @ p["B"]', 'torch.cat([X @ p["B"]], -1)')
+    assert text != LAYER
+    runs = runs_of(study_of(file_of(tmp_path, text)), 2, 2, tuple(range(12)))
+    lanes = OwnLanes(runs, CPU, torch.float64, compiled=True)
+    assert (lanes.program.compiled, lanes.program.lanes, len(lanes.parts)) == (True, 10, 2)
+    engine = LanesEngine(dtype=torch.float64, compiled=True)
+    assert_alike(engine, PLAIN, runs, 20)
+    lanes.advance(10)
+    lanes.keep([3, 11])
+    lanes.advance(10)
+    for place, run in enumerate((runs[3], runs[11])):
+        (alone,) = engine.weights_after([run], 20)
+        for name, value in lanes.weights(place).items():
+            np.testing.assert_array_equal(value, alone[name], name)
 
 
 (MODULE,) = (

@@ -1,9 +1,11 @@
 """The training state of lanes of a layer of its own file: differentiated and compiled by torch.
 
 A step of all lanes, their contexts, the gradient by torch.func and AdamW, is one program of
-torch.compile for each width, for any number of lanes from two on. At a d_k of 1 torch 2.13's
-crashes at some sizes: there, and where there is no C++ compiler, torch takes each operation by
-itself, which is six times as slow or more. A torch module is never compiled.
+torch.compile for each width, for any number of lanes from two on. Where torch makes a constant of
+that number (it does at ``layer_norm`` and ``cat``), each program takes ten lanes, some of them
+repeated. At a d_k of 1 torch 2.13's crashes at some sizes: there, and where there is no C++
+compiler, torch takes each operation by itself, which is six times as slow or more. A torch module
+is never compiled.
 
 A layer sees its contexts as they are, without padding. A kernel of torch's may then take the
 numbers of a lane in its vectorised body or in its scalar tail, by the lane's place. A compiled one
@@ -47,7 +49,7 @@ from rgr_dist.study.layer import Layer
 from rgr_dist.study.training import Training
 
 FIRST_LANES = 10
-"""Lanes with which a step is compiled, for any number."""
+"""Lanes with which a step is compiled: for any number, or for this one."""
 
 Theta = dict[str, Tensor]
 """Parameters of every lane by name, tau among them, or their gradients or moments: [L, …]."""
@@ -64,7 +66,7 @@ class Contexts(NamedTuple):
 
     Attributes:
         X_Rd, targets_Rr, items_R: embedding, out-neighbours and number of each item of each lane.
-        rows_BLl: which rows of these are the contexts of each step.
+        rows_BLl: which rows of these are the contexts of each step of a block.
         cursor: the next step of the block, [1].
     """
 
@@ -82,11 +84,13 @@ class Program(NamedTuple):
         step: of all lanes.
         update: of some, from contexts that are drawn already; never compiled.
         compiled: whether torch has made one program of ``step``.
+        lanes: how many it takes, where not any number.
     """
 
     step: Step
     update: Update
     compiled: bool
+    lanes: int | None = None
 
 
 class Sizes(NamedTuple):
@@ -121,8 +125,8 @@ class OwnLanes:
 
     Attributes:
         indices: which of the runs each lane trains.
-        state: parameters and moments of the lanes; of a lone lane twice, since one by itself would
-            have a program of its own, which would round in its own way.
+        state: parameters and moments of the lanes, the last one repeated as ``held`` has it.
+        parts: of as many lanes as the program takes, their state and what it reads.
 
     Raises:
         ValueError: the runs differ in more than their seed.
@@ -139,38 +143,63 @@ class OwnLanes:
         if any((run.cell, run.h, run.d_k) != (self.cell, self.h, self.d_k) for run in runs):
             raise ValueError("lanes of one program must share the cell, h and d_k")
         self.indices, self.device, self.steps = list(range(len(runs))), device, 0
-        held = [runs[lane] for lane in at_least_two(self.indices)]
-        by_seed = {run.seed: Task.of(run.cell, run.seed) for run in held}
-        self.batches = Batches([by_seed[run.seed] for run in held], device, dtype)
+        compiled = (has_compiler() if compiled is None else compiled) and self.d_k > 1
         self.own_layer = make_layer(self.cell, self.h, self.d_k)
-        starts = [start_of(self.own_layer, run) for run in held]
+        compiled &= not isinstance(self.own_layer, ModuleLayer)  # a module is run as it is
+        by_seed = {run.seed: Task.of(run.cell, run.seed) for run in runs}
+        self.program = self._program(compiled, [*by_seed.values()], dtype)
+        self.together = self.program.compiled or self.cell.context.length % REGISTER == 0
+        shown = [runs[lane] for lane in self._held(self.indices)]
+        self.batches = Batches([by_seed[run.seed] for run in shown], device, dtype)
+        starts = [start_of(self.own_layer, run) for run in shown]
         stacked = {name: np.stack([start[name] for start in starts]) for name in starts[0]}
         theta = {name: torch.from_numpy(one).to(device, dtype) for name, one in stacked.items()}
-        theta["tau"] = torch.zeros(len(held), device=device, dtype=dtype)
+        theta["tau"] = torch.zeros(len(shown), device=device, dtype=dtype)
         self.state: State = theta, _zeros(theta), _zeros(theta)
-        compiled = (has_compiler() if compiled is None else compiled) and self.d_k > 1
-        compiled &= not isinstance(self.own_layer, ModuleLayer)  # a module is run as it is
-        self.program = self._program(compiled, dtype)
-        self.together = self.program.compiled or self.cell.context.length % REGISTER == 0
-        self._name()
+        self.parts = self._parts()
 
-    def _program(self, compiled: bool, dtype: torch.dtype) -> Program:
+    def _program(self, compiled: bool, tasks: list[Task], dtype: torch.dtype) -> Program:
         cell, make = self.cell, _compiled if compiled else _plain
         assert cell.layer is not None
-        length, neighbours = cell.context.length, self.batches.targets_Lmr.shape[2]
+        length, neighbours = cell.context.length, max(task.graph.table.shape[1] for task in tasks)
         sizes = Sizes(length, neighbours, cell.d_model, self.h, self.d_k, dtype, self.device)
         return make(cell.layer, cell.training.sharpness, cell.graph.balanced, sizes)
 
-    def _name(self) -> None:
-        """Name what a step reads, once for all steps."""
-        batches, d = self.batches, self.cell.d_model
-        self.contexts = Contexts(
-            batches.X_Lmd[:, :, :d].flatten(0, 1).contiguous(),
-            batches.targets_Lmr.flatten(0, 1),
-            batches.item_of_row,
-            batches.block.view(BLOCK, len(batches), -1)[:, :, : self.cell.context.length],
-            batches.cursor,
-        )
+    def _held(self, lanes: Sequence[int]) -> list[int]:
+        """The lanes that are held: two at least, since one would be rounded in its own way."""
+        each = self.program.lanes
+        count = max(2, len(lanes)) if each is None else padded(len(lanes), each)
+        return [*lanes] + [lanes[-1]] * (count - len(lanes))
+
+    def _parts(self) -> list[tuple[State, Contexts]]:
+        """What the program takes in each call, as views that are named once for all steps."""
+        batches, d, L = self.batches, self.cell.d_model, len(self.batches)
+        X_Rd = batches.X_Lmd[:, :, :d].flatten(0, 1).contiguous()
+        targets_Rr = batches.targets_Lmr.flatten(0, 1)
+        each = self.program.lanes or L
+
+        def part(first: int) -> tuple[State, Contexts]:
+            theta, once, twice = (
+                {name: value[first : first + each] for name, value in one.items()}
+                for one in self.state
+            )
+            rows_BLl = batches.block.new_zeros(BLOCK, each, self.cell.context.length)
+            cursor = torch.zeros_like(batches.cursor)
+            contexts = Contexts(X_Rd, targets_Rr, batches.item_of_row, rows_BLl, cursor)
+            return (theta, once, twice), contexts
+
+        return [part(first) for first in range(0, L, each)]
+
+    def _load(self, count: int) -> None:
+        """Draw the contexts of the next steps, at most BLOCK."""
+        self.batches.load(self.steps, count)
+        rows_BLl = self.batches.block.view(BLOCK, len(self.batches), -1)
+        first = 0
+        for _, contexts in self.parts:
+            _, each, length = contexts.rows_BLl.shape
+            contexts.rows_BLl.copy_(rows_BLl[:, first : first + each, :length])
+            contexts.cursor.zero_()
+            first += each
 
     @property
     def tasks(self) -> list[Task]:
@@ -189,34 +218,34 @@ class OwnLanes:
         """Take so many training steps in every lane."""
         for done in range(0, steps, BLOCK):
             count = min(BLOCK, steps - done)
-            self.batches.load(self.steps, count)
+            self._load(count)
             factors = torch.zeros(BLOCK, 3, dtype=torch.float64)
             factors[:count] = torch.from_numpy(adamw_factors(self.cell.training, self.steps, count))
             factors = factors.to(self.device, self.theta["tau"].dtype)
             for _ in range(count):
-                if self.together:
-                    self.program.step(self.state, self.contexts, factors)
-                else:
-                    self._step_by_lane(factors)
+                for state, contexts in self.parts:
+                    if self.together:
+                        self.program.step(state, contexts, factors)
+                    else:
+                        self._step_by_lane(state, contexts, factors)
             self.steps += count
 
-    def _step_by_lane(self, factors: Tensor) -> None:
-        X_Lld, y_Lll, now = drawn(self.contexts, factors)
+    def _step_by_lane(self, state: State, contexts: Contexts, factors: Tensor) -> None:
+        X_Lld, y_Lll, now = drawn(contexts, factors)
         for lane in range(len(self)):
             pair = torch.tensor([lane, lane], device=self.device)
-            one = _chosen(self.state, pair)
-            moved = self.program.update(one, X_Lld[pair], y_Lll[pair], now)
-            for kept, part in zip(self.state, moved, strict=True):
+            moved = self.program.update(_chosen(state, pair), X_Lld[pair], y_Lll[pair], now)
+            for kept, part in zip(state, moved, strict=True):
                 for name, value in part.items():
                     kept[name][lane] = value[0]
 
     def keep(self, lanes: Sequence[int]) -> None:
         """Drop every lane that is not listed."""
-        held = at_least_two(lanes)
+        held = self._held(lanes)
         self.batches.keep(held)
         self.indices = [self.indices[lane] for lane in lanes]
         self.state = _chosen(self.state, torch.tensor(held, device=self.device))
-        self._name()
+        self.parts = self._parts()
 
     def is_finite(self) -> list[bool]:
         """Whether every parameter of each lane is a number."""
@@ -237,11 +266,6 @@ class OwnLanes:
         p = {name: value[lane].clone() for name, value in self.theta.items()}
         X_md = self.batches.X_Lmd[lane, :, : self.cell.d_model].contiguous()
         return OwnLane(X_md, self.own_layer, p, p.pop("tau"), self.h)
-
-
-def at_least_two(lanes: Sequence[int]) -> list[int]:
-    """The lanes that are held: a lone one twice."""
-    return [*lanes] * (2 if len(lanes) == 1 else 1)
 
 
 def _zeros(theta: Theta) -> Theta:
@@ -324,7 +348,7 @@ def _plain(spec: Layer, sharpness: float, balanced: bool, sizes: Sizes) -> Progr
 
 @cache
 def _compiled(spec: Layer, sharpness: float, balanced: bool, sizes: Sizes) -> Program:
-    """The same as one program for any number of lanes.
+    """The same as one program for any number of lanes, or for ``FIRST_LANES``.
 
     It may depend on the number that comes first, so that is always the same. Whatever else it
     depends on is in the arguments here, so that torch need not look at each step. A layer that
@@ -335,36 +359,42 @@ def _compiled(spec: Layer, sharpness: float, balanced: bool, sizes: Sizes) -> Pr
     assert isinstance(step, FunctionType)
     code = step.__code__.replace()  # programs are kept by it: one for each
     own = FunctionType(code, step.__globals__, None, None, step.__closure__)
-    unguarded: Any = {"guard_filter_fn": torch.compiler.skip_all_guards_unsafe}
-    compiled: Step = torch.compile(own, fullgraph=True, dynamic=False, options=unguarded)
+    unguarded = torch.compiler.skip_all_guards_unsafe
+    options: Any = {"guard_filter_fn": unguarded, "size_asserts": True}
+    compiled: Step = torch.compile(own, fullgraph=True, dynamic=False, options=options)
     try:
-        compiled(*_first_given(spec, sizes))
+        compiled(*_zeros_given(spec, sizes, FIRST_LANES))
     except Exception:  # torch raises many kinds of what it cannot compile
         return plain
-    return plain._replace(step=compiled, compiled=True)
+    program = plain._replace(step=compiled, compiled=True)
+    try:
+        compiled(*_zeros_given(spec, sizes, FIRST_LANES + 2))
+    except AssertionError:  # of the program, which compares the sizes that it is given with its own
+        return program._replace(lanes=FIRST_LANES)
+    return program
 
 
-def _first_given(spec: Layer, sizes: Sizes) -> tuple[State, Contexts, Tensor]:
-    """What a step is compiled with: zeros, of which only the numbers of lanes and rows may vary.
+def _zeros_given(spec: Layer, sizes: Sizes, lanes: int) -> tuple[State, Contexts, Tensor]:
+    """Zeros for a step, of which only the numbers of lanes and rows may vary.
 
     No two numbers that may differ are equal here, or torch would take them to be the same.
     """
     zeros = partial(torch.zeros, dtype=sizes.dtype, device=sizes.device)
     shapes = class_of(spec)(d_model=sizes.d_model, h=sizes.h, d_k=sizes.d_k).parameters()
-    theta = {name: zeros(FIRST_LANES, *shape) for name, (shape, _) in shapes.items()}
-    theta["tau"] = zeros(FIRST_LANES)
+    theta = {name: zeros(lanes, *shape) for name, (shape, _) in shapes.items()}
+    theta["tau"] = zeros(lanes)
     state = theta, _zeros(theta), _zeros(theta)
-    rows, length = FIRST_LANES + 1, padded(sizes.length, REGISTER)
+    rows = FIRST_LANES + 1
     contexts = Contexts(
         zeros(rows, sizes.d_model),
         zeros(rows, sizes.neighbours),
         zeros(rows),
-        torch.zeros(BLOCK, FIRST_LANES, length, dtype=torch.int64, device=sizes.device)[
-            :, :, : sizes.length
-        ],
+        torch.zeros(BLOCK, lanes, sizes.length, dtype=torch.int64, device=sizes.device),
         torch.zeros(1, dtype=torch.int64, device=sizes.device),
     )
-    for one in (*theta.values(), *state[1].values(), *state[2].values(), *contexts[:3]):
+    for one in (*theta.values(), *state[1].values(), *state[2].values()):
+        torch._dynamo.maybe_mark_dynamic(one, 0)
+    torch._dynamo.maybe_mark_dynamic(contexts.rows_BLl, 1)
+    for one in contexts[:3]:
         torch._dynamo.mark_dynamic(one, 0)
-    torch._dynamo.mark_dynamic(contexts.rows_BLl, 1)
     return state, contexts, zeros(BLOCK, 3)
