@@ -1,4 +1,4 @@
-"""What ``variants`` found: relations held for each number cached for a token, layer by layer."""
+"""Relations that layers hold for each number cached for a token: of four heads, and of 16."""
 
 from __future__ import annotations
 
@@ -63,8 +63,30 @@ def bits() -> str:
     return table(["layer", *(f"$m/d_\\text{{model}} = {ratio:g}$" for ratio in ratios)], lines)
 
 
+def of_16_heads() -> str:
+    """A row for each layer, a column for each step limit, and bits within the largest."""
+    rows = printed("variants-16-heads", "thresholds")["order"]
+    limits = sorted({row["max_steps"] for row in rows})
+    by_layer: dict[str, dict[int, Record]] = {}
+    for row in rows:
+        by_layer.setdefault(row["model"], {})[row["max_steps"]] = row
+
+    def place(layer: str) -> tuple[float, ...]:
+        last_first = reversed(limits)
+        return tuple(by_layer[layer][limit]["rank"] or len(by_layer) + 1 for limit in last_first)
+
+    lines = []
+    for layer in sorted(by_layer, key=place):
+        bits = by_layer[layer][limits[-1]]["bits"]
+        told = [_told(by_layer[layer][limit]) for limit in limits]
+        lines.append([f"`{layer}`", *told, f"{bits:.2f}" if bits else MISSING])
+    header = ["layer", *(f"within {limit:,} steps" for limit in limits)]
+    return table([*header, f"bits per parameter, within {limits[-1]:,}"], lines)
+
+
 PIECES: dict[str, Callable[[], str]] = {
     "variants first": partial(held, False),
     "variants last": partial(held, True),
     "variants bits": bits,
+    "variants-16-heads held": of_16_heads,
 }

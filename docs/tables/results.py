@@ -20,7 +20,9 @@ FOLDER = Path(__file__).parent.parent / "results"
 VERBS = {
     "exponent": ("fit",),
     "every-head": ("thresholds",),
+    "every-head-512": ("thresholds",),
     "variants": ("thresholds",),
+    "variants-16-heads": ("thresholds",),
     "constructions": ("thresholds",),
     "from-constructed": ("thresholds",),
 }
@@ -194,11 +196,18 @@ def powers(study: str) -> str:
     )
 
 
-def every_head(study: str) -> str:
+def _over_every_head() -> list[Record]:
+    """The best of every head count, by cell."""
+    studies = ("every-head", "every-head-512")
+    rows = [row for study in studies for row in printed(study, "thresholds")["best"]]
+    return sorted(rows, key=lambda row: (row["m"], row["d_model"]))
+
+
+def every_head() -> str:
     """D_K* over every head count, beside that over powers of two."""
     rows = []
     twos = {(row["m"], row["d_model"]): row for row in printed("base-grid", "thresholds")["best"]}
-    for row in sorted(printed(study, "thresholds")["best"], key=lambda r: (r["m"], r["d_model"])):
+    for row in _over_every_head():
         two = twos[row["m"], row["d_model"]]
         rows.append(
             [
@@ -213,15 +222,14 @@ def every_head(study: str) -> str:
     return table([*header, "over powers of two (base-grid)", "less by"], rows)
 
 
-def lower(study: str) -> str:
+def lower() -> str:
     """``60 for 64 at (128, 16), …``: where another head count needs less than a power of two."""
     twos = {
         (row["m"], row["d_model"]): row["D_K"] for row in printed("base-grid", "thresholds")["best"]
     }
-    rows = sorted(printed(study, "thresholds")["best"], key=lambda r: (r["m"], r["d_model"]))
     told = [
         f"{row['D_K']} for {twos[cell]} at {cell}"
-        for row in rows
+        for row in _over_every_head()
         if row["D_K"] < twos[cell := (row["m"], row["d_model"])]
     ]
     return ", ".join(told)
@@ -254,8 +262,8 @@ PIECES: dict[str, Callable[[], str]] = {
     "constructions widths": constructed,
     "from-constructed widths": from_constructed,
     "exponent powers": partial(powers, "exponent"),
-    "every-head best": partial(every_head, "every-head"),
-    "every-head lower": partial(lower, "every-head"),
+    "every-head best": every_head,
+    "every-head lower": lower,
     "base-grid slope": partial(slope, "base-grid", "D_K"),
     "base-grid slope-wide": partial(slope, "base-grid", "D_K_wide"),
     "base-grid slope-h": partial(slope, "base-grid", "h"),
