@@ -161,6 +161,16 @@ def test_runs_end_as_those_of_the_reference(zoo_name: str) -> None:
     assert together[0].cached == {"max": 12, "grouped": 12}[zoo_name]
 
 
+def test_products_of_a_lane_do_not_depend_on_its_place() -> None:
+    """MKL's do, of few rows, unless told before its first: ``rgr_dist.engines.lanes`` does."""
+    draw = torch.Generator().manual_seed(0)
+    for rows, inner, columns in ((5, 20, 5), (7, 12, 3), (9, 20, 9), (13, 3, 13)):
+        one = torch.randn(rows, inner, generator=draw).repeat(5, 1, 1)
+        other = torch.randn(inner, columns, generator=draw).repeat(5, 1, 1)
+        products = one @ other
+        assert (products == products[0]).all()
+
+
 @pytest.mark.slow  # each is compiled: ten seconds of a core
 @pytest.mark.parametrize("name", zoo())
 def test_compiled_lanes_are_the_plain_ones(name: str) -> None:
