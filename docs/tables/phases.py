@@ -72,4 +72,24 @@ def hard() -> str:
     return ", ".join(f"({row['m']}, {row['d_model']})" for row in _sizes("hard")) or "none"
 
 
-PIECES: dict[str, Callable[[], str]] = {"phases one head": one_head, "phases hard": hard}
+def eight_heads() -> str:
+    """At how many of the sizes where training one head passes at no limit eight heads pass."""
+    passes = {
+        (row["m"], row["d_model"], row["h"])
+        for row in _kept()["rows"]
+        if row["passes_within"] is not None
+    }
+    sizes = {(row["m"], row["d_model"]) for row in _kept()["rows"]}
+    left = [size for size in sizes if (*size, 1) not in passes]
+    trained = sum((*size, 8) in passes for size in left)
+    return (
+        f"Of the {len(left)} sizes at which training one head passes at neither limit, training "
+        f"eight passes at {trained}"
+    )
+
+
+PIECES: dict[str, Callable[[], str]] = {
+    "phases one head": one_head,
+    "phases hard": hard,
+    "phases eight heads": eight_heads,
+}

@@ -196,6 +196,18 @@ def powers(study: str) -> str:
     )
 
 
+def beyond(study: str) -> str:
+    """``0.12 to 0.26``: how much larger a power is over all cells than over the wide ones."""
+    laws = [law for law in printed(study, "fit")["laws"] if law["max_steps"]]
+    powers = {law["name"]: law["exponent"] for law in laws if law["name"].startswith("D_K_power")}
+    more = [
+        powers[name.replace("_wide", "")] - power
+        for name, power in powers.items()
+        if "_wide" in name
+    ]
+    return f"{min(more):.2f} to {max(more):.2f}"
+
+
 def _over_every_head() -> list[Record]:
     """The best of every head count, by cell."""
     studies = ("every-head", "every-head-512")
@@ -262,6 +274,7 @@ PIECES: dict[str, Callable[[], str]] = {
     "constructions widths": constructed,
     "from-constructed widths": from_constructed,
     "exponent powers": partial(powers, "exponent"),
+    "exponent beyond": partial(beyond, "exponent"),
     "every-head best": every_head,
     "every-head lower": lower,
     "base-grid slope": partial(slope, "base-grid", "D_K"),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
 from itertools import groupby
 from pathlib import Path
+from statistics import linear_regression
 from typing import Any
 
 import pandas as pd
@@ -234,6 +235,25 @@ def known_power(wide: bool) -> str:
     return _of_widths({cell: (one.D_K, one.h) for cell, one in known().items()}, wide)
 
 
+def longest() -> str:
+    """At how many wide cells no known width is below that of the longest training."""
+    last = {(rows[-1]["m"], rows[-1]["d_model"]): rows[-1]["D_K"] for _, rows in _cells()}
+    return NUMBERS[sum(last[cell] == known()[cell].D_K for cell in last if not is_narrow(*cell))]
+
+
+def bound_power() -> str:
+    """The power of the bits of the graph over d_model, by least squares of the logarithms."""
+    cells = [(rows[0]["m"], rows[0]["d_model"]) for _, rows in _cells()]
+
+    def of(some: list[tuple[int, int]]) -> str:
+        x = [math.log(capacity_scale(*cell)) for cell in some]
+        bits = [math.log(math.lgamma(m + 1) / d_model) for m, d_model in some]
+        return f"{linear_regression(x, bits).slope:.2f}"
+
+    wide = of([cell for cell in cells if not is_narrow(*cell)])
+    return f"{wide} over the nine cells and {of(cells)} over all twelve"
+
+
 def misfits() -> str:
     """How far the wide cells, and all of them, lie from their power laws at the end."""
     tests = [lack_of_fit(_at(-1, wide))[0] for wide in (True, False)]
@@ -273,6 +293,8 @@ PIECES: dict[str, Callable[[], str]] = {
     "constructions power": constructed_power,
     "known power": partial(known_power, wide=False),
     "known power-wide": partial(known_power, wide=True),
+    "known longest": longest,
+    "bound power": bound_power,
     "budget powers": powers,
     "budget runs": partial(number, "runs"),
     "budget rows": partial(number, "rows"),

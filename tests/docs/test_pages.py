@@ -136,6 +136,11 @@ def test_the_readme_counts_the_phases_of_one_head() -> None:
     assert f"; at {len(proved)}, from {min(row['load'] for row in proved):.2f} on," in text
     assert ", ".join(f"({row['m']}, {row['d_model']})" for row in hard) in text
     assert not [row for row in passes if row in proved]
+    left = {(row["m"], row["d_model"]) for row in one if row not in passes}
+    eight = [row for row in kept["rows"] if row["h"] == 8 and row["passes_within"] is not None]
+    trained = sum((row["m"], row["d_model"]) in left for row in eight)
+    assert f"Of the {len(left)} sizes at which training one head passes at neither" in text
+    assert f"limit, training eight passes at {trained}<" in text
 
 
 def power(
