@@ -15,7 +15,8 @@ from rgr_dist.study.axis import SizeAxis
 BEST = (
     "The head count h* that needs the smallest D_K, of those that the study asks for, against the "
     "compression m′ / d_model. Bars span the head counts within 10 % of D_K*, or one step of their "
-    "d_k, that a paired t-test does not distinguish from h*. Cells of equal compression stand side by side."
+    "d_k, that a paired t-test does not distinguish from h*. Cells of equal "
+    "compression stand side by side."
 )
 SPLITS = (
     "D_K(h), the smallest passing total key width of h heads, cell by cell: the lowest mark is "
