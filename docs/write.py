@@ -103,7 +103,8 @@ def main(arguments: list[str]) -> None:
         notebook.write()
     elif arguments:
         raise SystemExit(__doc__)
-    phases.FIGURE.write_bytes(phases.figure())
+    for drawn in (phases, layers):
+        drawn.FIGURE.write_bytes(drawn.figure())
     for page in pages():
         page.write_text(rewritten(page.read_text("utf-8")), "utf-8")
 

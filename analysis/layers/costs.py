@@ -185,17 +185,26 @@ def _status(arms: list[Arm]) -> str:
 
 @per_study
 def order_of(results: StudyResults) -> pd.DataFrame:
+    """``order`` of a study's layers."""
+    return order(costs_of(results))
+
+
+def order(costs: pd.DataFrame) -> pd.DataFrame:
     """The layers by what they hold for a cached number, at each compression and step limit.
+
+    Args:
+        costs: of ``costs_of``.
 
     Returns:
         ``compression, max_steps, model, n``, sizes of that compression; ``per_cached, low, high``,
-        geometric means over them, low and high of the ends of the costs' intervals; ``bits`` of the
-        graph for each parameter, its geometric mean too; ``rank`` from 1; ``beside_best``, whether
+        geometric means over them, low and high of the ends of the costs' intervals; ``bits,
+        bits_low, bits_high`` of the graph for each parameter likewise; ``inconsistent``, at how
+        many sizes a width passes below one that fails; ``rank`` from 1; ``beside_best``, whether
         its interval reaches that of the first. Layers without a threshold in one of the sizes have
         no numbers and no rank.
     """
     rows: list[Row] = []
-    for (ratio, max_steps), group in costs_of(results).groupby(["compression", "max_steps"]):
+    for (ratio, max_steps), group in costs.groupby(["compression", "max_steps"]):
         here = [
             {"compression": ratio, "max_steps": max_steps, "model": model, **_means(of)}
             for model, of in group.groupby("model", sort=False)
@@ -207,16 +216,18 @@ def order_of(results: StudyResults) -> pd.DataFrame:
             row["beside_best"] = (row["high"] or math.inf) >= (ranked[0]["low"] or 0)
         rows += here
     kinds: dict[str, Any] = {"compression": "float64", "max_steps": "int64", "model": "object"}
-    kinds |= {"n": "int64", **dict.fromkeys(("per_cached", "low", "high", "bits"), "float64")}
+    told = ("per_cached", "low", "high", "bits", "bits_low", "bits_high")
+    kinds |= {"n": "int64", **dict.fromkeys(told, "float64"), "inconsistent": "int64"}
     kinds |= {"rank": "Int64", "beside_best": "boolean"}
     return pd.DataFrame(rows, columns=list(kinds), dtype="object").astype(kinds)
 
 
 def _means(of: pd.DataFrame) -> Row:
     """Geometric means over sizes of one compression, if all have a threshold."""
-    edges = of["n_edges"].astype("float64")
-    ends = {"low": edges / of["cached_high"], "high": edges / of["cached_low"]}
-    told = {"per_cached": of["per_cached"], **ends, "bits": of["bits"]}
+    edges, bits = of["n_edges"].astype("float64"), of["bits"] * of["parameters"]
+    told = {"per_cached": of["per_cached"], "bits": of["bits"]}
+    told |= {"low": edges / of["cached_high"], "high": edges / of["cached_low"]}
+    told |= {"bits_low": bits / of["parameters_high"], "bits_high": bits / of["parameters_low"]}
     known = of["cached"].notna().all()
     means = {
         name: float(np.exp(np.log(values.astype("float64")).mean()))
@@ -224,4 +235,4 @@ def _means(of: pd.DataFrame) -> Row:
         else None
         for name, values in told.items()
     }
-    return {"n": len(of), **means}
+    return {"n": len(of), "inconsistent": int((of["status"] == "inconsistent").sum()), **means}

@@ -18,8 +18,8 @@ CAPTION = (
     "over its head counts and learning rates, within {steps:,} training steps. Bars: every "
     "threshold may lie anywhere in its interval. The colour is the head count that has it. An "
     "arrow: no threshold is known, and the mark is the least that is not excluded. Grey: {first}. "
-    "Dotted: what counting requires of {first} if each of its 2 d_model parameters for a cached "
-    "number held one bit."
+    "Dotted: the fewest that counting allows if each parameter of the layer held one bit, with as "
+    "many parameters for a cached number as at its threshold."
 )
 
 
@@ -32,14 +32,14 @@ def draw_costs(rows: Sequence[Row], first: str) -> Figure:
     """
     seen = [row for row in rows if row["cached"] is not None or row["cached_low"] is not None]
     reach = [row[f"cached{end}"] for row in seen for end in ("", "_low", "_high")]
-    bounds = sorted({(_scale(row), _bound(row)) for row in seen})
     x = log2_axis("m′ log₂ m / d_model", [_scale(row) for row in seen], pad=1.3)
+    reach += [bound for _, bound in _bounds(seen)]
     y = log2_axis("cached numbers", [cost for cost in reach if cost], pad=1.3)
     beside = Line(points=_line(seen, first), look="rest")
-    counting = Line(points=tuple(bounds), look="guide")
     panels = []
     for model in dict.fromkeys(row["model"] for row in seen):
         own = [row for row in seen if row["model"] == model]
+        counting = Line(points=_bounds(own), look="guide")
         lines = [counting, beside] if model != first else [counting]
         panels.append(
             Panel(
@@ -67,9 +67,15 @@ def _scale(row: Row) -> float:
     return capacity_scale(row["m"], row["d_model"], row["n_edges"])
 
 
-def _bound(row: Row) -> float:
-    """Of a layer with 2 d_model parameters for a cached number, each of one bit."""
-    return bits_of_graph(row) / (2 * int(row["d_model"]))
+def _bounds(own: Sequence[Row]) -> tuple[tuple[float, float], ...]:
+    """Of each size, the cached numbers at which a layer has a parameter for each bit."""
+    known = [row for row in own if row["cached"] is not None]
+    return tuple(
+        sorted(
+            (_scale(row), float(row["cached"]) * bits_of_graph(row) / float(row["parameters"]))
+            for row in known
+        )
+    )
 
 
 def _line(rows: Sequence[Row], model: str) -> tuple[tuple[float, float], ...]:

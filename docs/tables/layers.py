@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 
+import pandas as pd
+
+from rgr_dist.analysis.drawing.plot import as_file
+from rgr_dist.analysis.layers.costs import order
+from rgr_dist.analysis.layers.figure import draw_costs
+from rgr_dist.analysis.rows import rows_of
 from rgr_dist.analysis.wording import MISSING, three_digits
 from tables.markdown import table
 from tables.results import Record, printed
 
+FIGURE = Path(__file__).parent.parent / "variants.svg"
 
-def _order() -> list[Record]:
-    return printed("variants", "thresholds")["order"]
+
+@cache
+def _order(study: str = "variants") -> list[Record]:
+    return rows_of(order(pd.DataFrame(printed(study, "thresholds")["layers"])))
 
 
 def _ends() -> tuple[int, int]:
@@ -41,19 +51,25 @@ def held(is_last: bool) -> str:
 
 
 def _told(row: Record) -> str:
-    """``5.33 [4.57–5.33]``, in bold if it is like the best."""
+    """``5.33 [4.57–5.33]``, in bold if it is like the best, and with † if it is inconsistent."""
     if row["per_cached"] is None:
         return MISSING
     ends = "–".join(three_digits(row[end]) for end in ("low", "high"))
-    told = f"{three_digits(row['per_cached'])} [{ends}]"
+    told = f"{three_digits(row['per_cached'])} [{ends}]{' †' if row['inconsistent'] else ''}"
     return f"**{told}**" if row["beside_best"] else told
+
+
+def _bits(row: Record) -> str:
+    if row["bits"] is None:
+        return MISSING
+    return f"{row['bits']:.2f} [{row['bits_low']:.2f}–{row['bits_high']:.2f}]"
 
 
 def bits() -> str:
     """The same by parameters: bits of the graph for each, within the largest step limit."""
     rows = [row for row in _order() if row["max_steps"] == _ends()[1] and row["bits"]]
     ratios = sorted({row["compression"] for row in rows})
-    told = {(row["model"], row["compression"]): f"{row['bits']:.2f}" for row in rows}
+    told = {(row["model"], row["compression"]): _bits(row) for row in rows}
     layers = dict.fromkeys(row["model"] for row in rows)
     best = {layer: max(row["bits"] for row in rows if row["model"] == layer) for layer in layers}
     lines = [
@@ -65,7 +81,7 @@ def bits() -> str:
 
 def of_16_heads() -> str:
     """A row for each layer, a column for each step limit, and bits within the largest."""
-    rows = printed("variants-16-heads", "thresholds")["order"]
+    rows = _order("variants-16-heads")
     limits = sorted({row["max_steps"] for row in rows})
     by_layer: dict[str, dict[int, Record]] = {}
     for row in rows:
@@ -77,11 +93,20 @@ def of_16_heads() -> str:
 
     lines = []
     for layer in sorted(by_layer, key=place):
-        bits = by_layer[layer][limits[-1]]["bits"]
         told = [_told(by_layer[layer][limit]) for limit in limits]
-        lines.append([f"`{layer}`", *told, f"{bits:.2f}" if bits else MISSING])
+        lines.append([f"`{layer}`", *told, _bits(by_layer[layer][limits[-1]])])
     header = ["layer", *(f"within {limit:,} steps" for limit in limits)]
     return table([*header, f"bits per parameter, within {limits[-1]:,}"], lines)
+
+
+def figure() -> bytes:
+    """Numbers cached for each token against the size of the graph, a panel for each layer."""
+    rows = [
+        {**row, "text": row["model"]}
+        for row in printed("variants", "thresholds")["layers"]
+        if row["max_steps"] == _ends()[1]
+    ]
+    return as_file(draw_costs(rows, rows[0]["model"]), "svg")
 
 
 PIECES: dict[str, Callable[[], str]] = {

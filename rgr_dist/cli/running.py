@@ -79,12 +79,16 @@ def new_model(
 ) -> None:
     """Write NAME.py, an attention layer with comments, to begin a model of your own with."""
     from importlib.resources import files
+    from importlib.util import find_spec
+    from keyword import iskeyword
 
     if not (name.isidentifier() and name.isascii() and len(name) <= LONGEST_NAME):
         raise UserError(f"{name!r} names no layer; give letters, digits and _, such as my_layer")
     path, title = Path(f"{name}.py"), "".join(map(str.capitalize, name.split("_")))
-    if not title.isidentifier():
+    if not title.isidentifier() or iskeyword(title):
         raise UserError(f"{name!r} names no layer; begin with a letter, such as my_layer")
+    if find_spec(name):
+        raise UserError(f"{name!r} is an installed package, which {path} would hide; another name")
     text = files("rgr_dist.models").joinpath("first_layer.py").read_text("utf-8")
     _write_new(path, text.replace("FirstLayer", title).replace("NAME", name))
     say(f"wrote {path}; in a study it is model: {path}")

@@ -1,6 +1,7 @@
 """Makes sure that the layers of a study's files can be trained, before anything is.
 
-Each is tried at every head count of the search, on a context of its first cell.
+Each is tried at every d_model and length of contexts of the study, at every head count of the
+search and at three widths.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from torch.func import grad, vmap
 from rgr_dist.engines.layer_start import start_of
 from rgr_dist.faults import UserError
 from rgr_dist.models.edges import labels
-from rgr_dist.models.own_layer import AttentionLayer, loss_of, make_layer
+from rgr_dist.models.own_layer import AttentionLayer, loss_of, make_layer, run_anew
 from rgr_dist.problem.edge_task import Task
 from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.study import Study
 
 WIDTHS = 1, 3
-"""Values of d_k at which a layer is tried."""
+"""Values of d_k at which a layer is tried, beside d_model."""
 EVERY_HEAD = 1, 2, 3
 """Head counts that are tried where the search takes all."""
 CONTEXTS = 3
@@ -44,11 +45,15 @@ def check_layers(study: Study) -> None:
     Raises:
         LayerError: naming the layer, the sizes and what is wrong, in one line.
     """
-    first = {cell.layer: cell for cell in reversed(study.cells) if cell.layer is not None}
+    sizes = {
+        (cell.layer, cell.d_model, cell.context.length): cell
+        for cell in reversed(study.cells)
+        if cell.layer is not None
+    }
     heads = EVERY_HEAD if study.search.heads == "all" else study.search.heads
-    for cell in first.values():
+    for cell in reversed(sizes.values()):
         for h in heads:
-            for d_k in WIDTHS:
+            for d_k in (*WIDTHS, cell.d_model):
                 with _within(
                     f"{cell.model_name} at d_model = {cell.d_model}, h = {h}, d_k = {d_k}"
                 ):
@@ -62,7 +67,7 @@ def _within(place: str) -> Iterator[None]:
         yield
     except LayerError as error:
         raise LayerError(f"model {place}: {error}") from None
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         said = " ".join(str(error).split())[:LONGEST]
         raise LayerError(f"model {place}: {type(error).__name__}: {said}") from None
 
@@ -80,6 +85,10 @@ def _check(run: Run) -> None:
         raise LayerError("scores change the embeddings or parameters that they are given")
     if not torch.equal(S, layer.scores(X, p)):
         raise LayerError("scores differ from call to call: a layer draws no random numbers")
+    if not torch.equal(S, run_anew(cell, run.h, run.d_k).scores(X, p)):
+        raise LayerError(
+            "scores differ when the file is run again: a layer draws no random numbers"
+        )
     alone = _scores(layer, X[0], p, (length, length))
     if not torch.allclose(alone, S[0], rtol=ROUNDING, atol=ROUNDING):
         raise LayerError("the scores of a context depend on those beside it: [..., l, d_model]")
@@ -137,6 +146,8 @@ def _check_gradients(
     value: Any = loss(layer.scores(X[0], leaves), y[0], tau)
     if not isinstance(value, Tensor) or value.shape != ():
         raise LayerError("the loss of a context is not a single number")
+    if not torch.equal(value, loss(layer.scores(X[0], leaves), y[0], tau)):
+        raise LayerError("the loss differs from call to call: a layer draws no random numbers")
     found: Mapping[str, Tensor | None] = dict.fromkeys(leaves)
     if value.requires_grad:
         gradients = torch.autograd.grad(value, [*leaves.values()], allow_unused=True)

@@ -1,7 +1,7 @@
 """A torch module as a layer: a file may hold one in place of a class of this project's form.
 
-Its ``forward`` gives the scores, or the weights, of all pairs. It starts as its authors start it,
-and is measured in evaluation mode, without dropout.
+Its ``forward`` gives the scores, or the weights, of all pairs of each context of a batch. It starts
+as its authors start it, and is measured in evaluation mode, without dropout.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ModuleLayer:
         torch.backends.mha.set_fastpath_enabled(False)  # it rounds in another way than training
         self.module = self._made(0)
         named = dict(self.module.named_parameters())
-        scores = self.module(torch.ones(TRIED, d_model))
+        scores = self.module(torch.ones(1, TRIED, d_model))
         found = torch.autograd.grad(scores.square().sum(), [*named.values()], allow_unused=True)
         reached = dict(zip(named, found, strict=True))
         self.names = [name for name, gradient in reached.items() if gradient is not None]
@@ -63,6 +63,7 @@ class ModuleLayer:
         return {name: named[name].detach().double().numpy() for name in self.names}
 
     def scores(self, X: Tensor, p: Mapping[str, Tensor]) -> Tensor:
-        """What the module's ``forward`` gives, [..., l, l]."""
-        scores: Tensor = functional_call(self.of_type[X.dtype], dict(p), (X,))
-        return scores
+        """What the module's ``forward`` gives of [b, l, d_model]: [b, l, l], or of one context."""
+        contexts = X[None] if X.dim() == 2 else X
+        scores: Tensor = functional_call(self.of_type[X.dtype], dict(p), (contexts,))
+        return scores[0] if X.dim() == 2 else scores

@@ -55,6 +55,14 @@ def make_layer(cell: Cell, h: int, d_k: int) -> AttentionLayer:
     return class_of(cell.layer)(d_model=cell.d_model, h=h, d_k=d_k)
 
 
+def run_anew(cell: Cell, h: int, d_k: int) -> AttentionLayer:
+    """The same from another run of its file; equal, unless the file draws random numbers."""
+    assert cell.layer is not None
+    made = _made_by(cell.layer, _run(cell.layer.digest, cell.layer.name))
+    return made(d_model=cell.d_model, h=h, d_k=d_k)
+
+
+@cache
 def class_of(layer: Layer) -> Callable[..., AttentionLayer]:
     """The class of a layer's file with the layer's keys; it takes d_model, h and d_k.
 
@@ -62,22 +70,24 @@ def class_of(layer: Layer) -> Callable[..., AttentionLayer]:
         AssetError: the text of the file is not loaded in this process.
         Exception: whatever the text raises as it is run.
     """
-    made: Any = _class(layer.digest, layer.name)
-    if issubclass(made, nn.Module):
-        return partial(_module, layer)
-    own: Callable[..., AttentionLayer] = partial(made, **dict(layer.keys))
-    return own
+    return _made_by(layer, _class(layer.digest, layer.name))
 
 
-@cache
-def _module(layer: Layer, d_model: int, h: int, d_k: int) -> AttentionLayer:
-    """The layer of a file that holds a torch module, at one size."""
-    made: Callable[..., Any] = _class(layer.digest, layer.name)
-    return ModuleLayer(lambda: made(d_model, h, d_k, **dict(layer.keys)), d_model)
+def _made_by(layer: Layer, made: Any) -> Callable[..., AttentionLayer]:
+    """A class with a layer's keys; a torch module is made once for each size."""
+    keys = dict(layer.keys)
+    if not issubclass(made, nn.Module):
+        own: Callable[..., AttentionLayer] = partial(made, **keys)
+        return own
+
+    @cache
+    def module(d_model: int, h: int, d_k: int) -> AttentionLayer:
+        return ModuleLayer(lambda: made(d_model, h, d_k, **keys), d_model)
+
+    return module
 
 
-@cache
-def _class(digest: str, name: str) -> Callable[..., AttentionLayer]:
+def _run(digest: str, name: str) -> Callable[..., AttentionLayer]:
     """A class from the text of its file, which is run as a module of its own."""
     text = assets.get(digest).tobytes().decode()
     module = ModuleType(f"rgr_layer_{digest[:16]}")
@@ -85,6 +95,9 @@ def _class(digest: str, name: str) -> Callable[..., AttentionLayer]:
     exec(compile(text, f"<{name}>", "exec"), module.__dict__)
     made: Callable[..., AttentionLayer] = module.__dict__[name]
     return made
+
+
+_class = cache(_run)
 
 
 def loss_of(

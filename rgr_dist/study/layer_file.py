@@ -134,7 +134,10 @@ def read_fields(text: str) -> Fields:
             f"not valid Python{'' if line is None else f': line {line}'}: "
             f"{getattr(error, 'msg', error)}"
         ) from None
-    found = [node for node in tree.body if isinstance(node, ast.ClassDef) and _is_layer(node)]
+    found: list[ast.ClassDef] = []
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and (_is_layer(node) or _is_of(node, found)):
+            found.append(node)
     if len(found) != 1:
         names = ", ".join(node.name for node in found)
         said = f"several classes are layers: {names}" if found else "no class is a layer"
@@ -190,6 +193,12 @@ def _is_layer(node: ast.ClassDef) -> bool:
     if not _has(node, ("__init__", "forward")):
         return False
     return tuple(one.arg for one in _init_of(node).args[1 : 1 + len(SIZES)]) == SIZES
+
+
+def _is_of(node: ast.ClassDef, layers: Sequence[ast.ClassDef]) -> bool:
+    """Whether a class is derived from one of some layers."""
+    bases = {base.id for base in node.bases if isinstance(base, ast.Name)}
+    return not bases.isdisjoint(layer.name for layer in layers)
 
 
 def _has(node: ast.ClassDef, methods: Sequence[str]) -> bool:

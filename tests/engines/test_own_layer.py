@@ -17,6 +17,7 @@ from rgr_dist.engines.lanes.own_layer import OwnLanes, has_compiler
 from rgr_dist.engines.reference.engine import ReferenceEngine
 from rgr_dist.models.own_layer import make_layer, paid
 from rgr_dist.study.cell import Run
+from rgr_dist.study.errors import StudyError
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.layer_file import zoo
 from rgr_dist.study.study import Study
@@ -51,8 +52,9 @@ OWN_LOSS = """
 def study_of(model: Any, m: int = 20, d_model: int = 12, length: int = 7, **keys: Any) -> Study:
     cells = [{"m": m, "d_model": d_model}]
     search = {"heads": [1, 2, 4]}
-    document = {"name": "x", "model": model, "cells": cells, "context": {"length": length}}
-    return parse_study({"search": search, **document, **keys})
+    context = {"length": length}
+    document = {"name": "x", "model": model, "cells": cells, "context": context, "search": search}
+    return parse_study({**document, **keys})
 
 
 def runs_of(study: Study, h: int, d_k: int, seeds: tuple[int, ...] = (0, 3, 7)) -> list[Run]:
@@ -239,8 +241,6 @@ class Bert(nn.Module):
 
     def forward(self, X):
         X = self.embed(X)
-        if X.dim() == 2:
-            return self.attention(X[None], output_attentions=True)[1][0].sum(-3)
         return self.attention(X, output_attentions=True)[1].sum(-3)
 """
 
@@ -284,6 +284,17 @@ BAD = {
     "no gradient": ('+ p["c"]', "", "parameter c gets no gradient"),
     "detached": ('(X @ p["A"])', '(X @ p["A"]).detach()', "parameter A gets no gradient"),
     "randomness": ('+ p["c"]', '+ p["c"] * torch.rand(())', "differ from call to call"),
+    "a random file": (
+        "(self, X, p):\n        return ",
+        "(self, X, p, R=torch.rand(())):\n        return R + ",
+        "scores differ when the file is run again",
+    ),
+    "a random loss": (
+        "    def scores",
+        "    def loss(self, scores, edges, tau):\n        return torch.rand(())\n\n    def scores",
+        "the loss differs from call to call",
+    ),
+    "an exit": ("return {", "raise SystemExit\n        return {", "SystemExit"),
     "in place": ('return (X @ p["A"])', 'return (X.mul_(2) @ p["A"])', "change the embeddings"),
     "no batches": ("transpose(-1, -2) +", "transpose(0, 1) +", "RuntimeError"),
     "beside others": ('(X @ p["A"]) @', '((X - X.mean()) @ p["A"]) @', "depend on those beside"),
@@ -317,6 +328,22 @@ def test_a_layer_that_cannot_be_trained_is_told_in_one_line(
     assert said in str(caught.value)
     assert str(caught.value).startswith("model mine(bias=0.5) at d_model = 12, h = 1, d_k = 1: ")
     assert "\n" not in str(caught.value)
+
+
+def test_a_layer_is_tried_at_every_d_model_and_at_wide_heads(tmp_path: Path) -> None:
+    for name, wrong in (("one", "self.d_model == 8"), ("narrow", "self.d_k <= 4")):
+        text = LAYER.replace("        return (X", f"        assert {wrong}\n        return (X")
+        study = study_of(
+            file_of(tmp_path, text, f"{name}.py"), cells=[{"m": 20, "d_model": [8, 12]}]
+        )
+        with pytest.raises(LayerError, match="AssertionError"):
+            check_layers(study)
+
+
+def test_a_layer_derived_from_another_is_one_too_many(tmp_path: Path) -> None:
+    better = "\nclass Better(Mine):\n    def scores(self, X, p):\n        return X @ X.mT\n"
+    with pytest.raises(StudyError, match="several classes are layers: Mine, Better"):
+        study_of(file_of(tmp_path, LAYER + better))
 
 
 @pytest.mark.parametrize("name", zoo())
