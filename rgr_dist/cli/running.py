@@ -117,7 +117,12 @@ def plan(study: StudyName, out: Out = "results", set_: Set = None, how: How = Fo
         cells, facts = plan_study(resolved, store)
     if how is Format.TABLE:
         facts = _in_words(facts, as_typed(study, out, set_))
+        if "time" in facts and any(cell.layer for cell in resolved.cells):
+            facts["compiling"] = COMPILING
     print_listing({"cells": cells}, how, facts=facts)
+
+
+COMPILING = "on top: ten seconds or more for each width of each layer of a file, in each worker"
 
 
 def _in_words(facts: Mapping[str, Any], asked: str) -> dict[str, Any]:

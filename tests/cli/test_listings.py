@@ -283,3 +283,9 @@ def test_no_failed_run_is_said_in_words(finished: Path, capsys: Shown) -> None:
     with chdir(finished):
         assert call(["runs", "small.yaml", "--failed"]) == 0
     assert capsys.readouterr().out == "no run of small.yaml failed\n"
+
+
+def test_a_plan_says_that_layers_of_files_are_compiled(tmp_path: Path, capsys: Shown) -> None:
+    for study, expected in (("variants", True), ("quickstart", False)):
+        assert call(["plan", study, "--store", str(tmp_path / "results")]) == 0
+        assert ("compiling" in capsys.readouterr().out) == expected

@@ -57,9 +57,12 @@ def test_a_layer_of_ones_own_goes_from_a_file_to_a_report_beside_the_papers(
                 assert call(words[1:]) == 0, capsys.readouterr().err
     capsys.readouterr()
     assert call(["thresholds", "soft.yaml", "--format", "json"]) == 0
-    thresholds = json.loads(capsys.readouterr().out)["best"]
-    assert [row["m"] for row in thresholds] == [32, 64]
-    assert all(row["D_K"] for row in thresholds)
+    printed = json.loads(capsys.readouterr().out)
+    layers = [(row["m"], row["model"], row["cached"]) for row in printed["layers"]]
+    assert [layer[:2] for layer in layers] == [
+        (m, model) for model in ("max", "soft_max(beta=5.0)") for m in (32, 64)
+    ]
+    assert all(cached for *_, cached in layers)
     page = Path("results/studies/soft/report/index.html").read_text("utf-8")
+    assert "What each layer needs" in page
     assert "soft_max(beta=5.0)" in page
-    assert "Bits:" not in page

@@ -221,28 +221,11 @@ def test_where_torch_fixes_the_number_of_lanes_ten_are_compiled(tmp_path: Path) 
             np.testing.assert_array_equal(value, alone[name], name)
 
 
-(MODULE,) = (
+MODULE, BERT = (
     block.text
     for block in blocks("python", ROOT / "docs/own-layer.md")
     if "(nn.Module)" in block.text
 )
-BERT = """
-from torch import nn
-from transformers import BertConfig
-from transformers.models.bert.modeling_bert import BertSelfAttention
-
-class Bert(nn.Module):
-    def __init__(self, d_model: int, h: int, d_k: int):
-        super().__init__()
-        self.embed = nn.Linear(d_model, h * d_k)
-        config = BertConfig(hidden_size=h * d_k, num_attention_heads=h)
-        config._attn_implementation = "eager"
-        self.attention = BertSelfAttention(config)
-
-    def forward(self, X):
-        X = self.embed(X)
-        return self.attention(X, output_attentions=True)[1].sum(-3)
-"""
 
 
 @pytest.mark.parametrize("length", [7, 16])
