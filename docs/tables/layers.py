@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from pathlib import Path
 
 import pandas as pd
+from scipy.stats import kendalltau
 
 from rgr_dist.analysis.drawing.plot import as_file
 from rgr_dist.analysis.layers.costs import order
@@ -16,6 +17,8 @@ from rgr_dist.analysis.wording import MISSING, three_digits
 from tables.markdown import table
 from tables.results import Record, printed
 
+COMPETE = ["softmax", "cosine", "top_k", "talking_heads", "differential"]
+"""Layers in which the scores of a row compete."""
 FIGURE = Path(__file__).parent.parent / "variants.svg"
 
 
@@ -99,6 +102,61 @@ def of_16_heads() -> str:
     return table([*header, f"bits per parameter, within {limits[-1]:,}"], lines)
 
 
+def _held(study: str, model: str, limit: int) -> dict[float, float]:
+    """By compression what a layer holds for a cached number, where it passes at every size."""
+    return {
+        row["compression"]: row["per_cached"]
+        for row in _order(study)
+        if row["model"].partition("(")[0] == model and row["max_steps"] == limit and row["rank"]
+    }
+
+
+def _span(values: Iterable[float], form: str = ".1f") -> str:
+    """``1.1 to 1.4``, or one number if both are alike."""
+    known = sorted(values)
+    return " to ".join(dict.fromkeys(f"{value:{form}}" for value in (known[0], known[-1])))
+
+
+def beside_max(models: Sequence[str], of_max: bool = False, study: str = "variants") -> str:
+    """How many times what max holds layers hold, or max what they hold, within any step limit.
+
+    Of ``variants`` within the largest alone.
+    """
+    limits = {row["max_steps"] for row in _order(study)}
+    ratios = []
+    for limit in [max(limits)] if study == "variants" else limits:
+        first = _held(study, "max", limit)
+        for model in models:
+            own = _held(study, model, limit)
+            ratios += [own[c] / first[c] for c in own.keys() & first.keys()]
+    return _span(1 / ratio for ratio in ratios) if of_max else _span(ratios)
+
+
+def longer(models: Sequence[str]) -> str:
+    """``18 to 50 %``: by how much more layers hold within the larger step limit."""
+    first, last = ({m: _held("variants", m, limit) for m in models} for limit in _ends())
+    gains = [last[m][c] / first[m][c] - 1 for m in models for c in first[m].keys() & last[m].keys()]
+    return f"{_span((100 * gain for gain in gains), '.0f')} %"
+
+
+def correlations(study: str = "variants") -> str:
+    """Kendall's of the orders within both step limits, at each compression."""
+    told, limits = [], sorted({row["max_steps"] for row in _order(study)})
+    for ratio in sorted({row["compression"] for row in _order(study)}):
+        ranks: list[dict[str, int]] = [
+            {
+                row["model"]: row["rank"]
+                for row in _order(study)
+                if (row["compression"], row["max_steps"]) == (ratio, limit) and row["rank"]
+            }
+            for limit in limits
+        ]
+        both = sorted(ranks[0].keys() & ranks[1].keys())
+        tau = kendalltau(*([of[model] for model in both] for of in ranks)).statistic
+        told.append(f"{tau:.2f} over {len(both)} layers at {ratio:g}")
+    return " and ".join(told)
+
+
 def figure() -> bytes:
     """Numbers cached for each token against the size of the graph, a panel for each layer."""
     rows = [
@@ -113,5 +171,17 @@ PIECES: dict[str, Callable[[], str]] = {
     "variants first": partial(held, False),
     "variants last": partial(held, True),
     "variants bits": bits,
+    "variants multi-query": partial(beside_max, ["multi_query"]),
+    "variants each": partial(beside_max, ["sigmoid", "squared_relu"]),
+    "variants compete": partial(beside_max, COMPETE, of_max=True),
+    "variants longer": partial(longer, ["max", "multi_query", "grouped"]),
+    "variants order": correlations,
     "variants-16-heads held": of_16_heads,
+    "variants-16-heads each": partial(
+        beside_max, ["sigmoid", "squared_relu"], study="variants-16-heads"
+    ),
+    "variants-16-heads order": partial(correlations, "variants-16-heads"),
+    "variants-16-heads multi-query": partial(
+        beside_max, ["multi_query"], study="variants-16-heads"
+    ),
 }
