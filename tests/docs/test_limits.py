@@ -36,6 +36,9 @@ CELL = re.compile(r"\((\d+), (\d+)\)")
 OF_OTHERS = ("contexts", "softmax", "binary", "skewed", "facts")
 """Results whose rows are of other contexts, models, embeddings or graphs than ``base-grid``."""
 
+OF_ANOTHER = re.compile(r"(?:^|,)model=(?!max(?:,|$))")
+"""The name of a cell that is another layer's, in a study of several."""
+
 Cell = tuple[int, int]
 
 
@@ -68,9 +71,13 @@ def known() -> dict[tuple[Cell, int | None], int]:
             found[cell, heads] = min(found.get((cell, heads), 10**9), int(D_K or 0))
 
     for name, row in shipped():
-        if name.startswith(OF_OTHERS):
+        if name.startswith(OF_OTHERS) or OF_ANOTHER.search(str(row.get("cell", ""))):
             continue
-        if {"m", "d_model", "D_K"} <= {*row} and row.get("status", "found") == "found":
+        if (
+            row.get("model", "max") == "max"
+            and {"m", "d_model", "D_K"} <= {*row}
+            and row.get("status", "found") == "found"
+        ):
             cell = row["m"], row["d_model"]
             note(cell, row.get("h", row.get("h_star")), row["D_K"])
             note(cell, 1, row.get("D_K_one"))
