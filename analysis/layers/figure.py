@@ -19,7 +19,8 @@ CAPTION = (
     "threshold may lie anywhere in its interval. The colour is the head count that has it. An "
     "arrow: no threshold is known, and the mark is the least that is not excluded. Grey: {first}. "
     "Dotted: the fewest that counting allows if each parameter of the layer held one bit, with as "
-    "many parameters for a cached number as at its threshold."
+    "many parameters for a cached number as at the threshold, where the cheapest threshold by "
+    "both is the same."
 )
 
 
@@ -69,7 +70,13 @@ def _scale(row: Row) -> float:
 
 def _bounds(own: Sequence[Row]) -> tuple[tuple[float, float], ...]:
     """Of each size, the cached numbers at which a layer has a parameter for each bit."""
-    known = [row for row in own if row["cached"] is not None]
+    arm = ("h", "d_k")
+    known = [
+        row
+        for row in own
+        if row["cached"] is not None
+        and all(row[f"cached_{of}"] == row[f"parameters_{of}"] for of in arm)
+    ]
     return tuple(
         sorted(
             (_scale(row), float(row["cached"]) * bits_of_graph(row) / float(row["parameters"]))

@@ -65,17 +65,17 @@ def _changes(order: list[Row], last: int) -> list[str]:
         return []
     told = []
     for ratio in sorted({row["compression"] for row in order}):
-        ranks: list[dict[str, int]] = [
+        held: list[dict[str, float]] = [
             {
-                row["model"]: row["rank"]
+                row["model"]: row["per_cached"]
                 for row in order
                 if row["compression"] == ratio and row["max_steps"] == steps and row["rank"]
             }
             for steps in (first, last)
         ]
-        both = [model for model in ranks[0] if model in ranks[1]]
+        both = [model for model in held[0] if model in held[1]]
         if len(both) > 1:
-            tau = kendalltau(*([of[model] for model in both] for of in ranks)).statistic
+            tau = kendalltau(*([of[model] for model in both] for of in held)).statistic
             told.append(f"{three_digits(tau)} of {plural(len(both), 'layer')} at {ratio:g}")
     if not told:
         return []

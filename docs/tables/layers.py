@@ -27,16 +27,16 @@ def _order(study: str = "variants") -> list[Record]:
     return rows_of(order(pd.DataFrame(printed(study, "thresholds")["layers"])))
 
 
-def _ends() -> tuple[int, int]:
+def _ends(study: str = "variants") -> tuple[int, int]:
     """The smallest and the largest step limit."""
-    limits = {row["max_steps"] for row in _order()}
+    limits = {row["max_steps"] for row in _order(study)}
     return min(limits), max(limits)
 
 
-def held(is_last: bool) -> str:
+def held(is_last: bool, study: str = "variants") -> str:
     """A row for each layer, a column for each compression, within one of the step limits."""
-    limit = _ends()[is_last]
-    rows = [row for row in _order() if row["max_steps"] == limit]
+    limit = _ends(study)[is_last]
+    rows = [row for row in _order(study) if row["max_steps"] == limit]
     ratios = sorted({row["compression"] for row in rows})
     by_layer: dict[str, dict[float, Record]] = {}
     for row in rows:
@@ -85,7 +85,7 @@ def bits() -> str:
 def of_16_heads() -> str:
     """A row for each layer, a column for each step limit, and bits within the largest."""
     rows = _order("variants-16-heads")
-    limits = sorted({row["max_steps"] for row in rows})
+    limits = _ends("variants-16-heads")
     by_layer: dict[str, dict[int, Record]] = {}
     for row in rows:
         by_layer.setdefault(row["model"], {})[row["max_steps"]] = row
@@ -122,9 +122,8 @@ def beside_max(models: Sequence[str], of_max: bool = False, study: str = "varian
 
     Of ``variants`` within the largest alone.
     """
-    limits = {row["max_steps"] for row in _order(study)}
     ratios = []
-    for limit in [max(limits)] if study == "variants" else limits:
+    for limit in _ends(study)[study == "variants" :]:
         first = _held(study, "max", limit)
         for model in models:
             own = _held(study, model, limit)
@@ -141,18 +140,18 @@ def longer(models: Sequence[str]) -> str:
 
 def correlations(study: str = "variants") -> str:
     """Kendall's of the orders within both step limits, at each compression."""
-    told, limits = [], sorted({row["max_steps"] for row in _order(study)})
+    told = []
     for ratio in sorted({row["compression"] for row in _order(study)}):
-        ranks: list[dict[str, int]] = [
+        held: list[dict[str, float]] = [
             {
-                row["model"]: row["rank"]
+                row["model"]: row["per_cached"]
                 for row in _order(study)
                 if (row["compression"], row["max_steps"]) == (ratio, limit) and row["rank"]
             }
-            for limit in limits
+            for limit in _ends(study)
         ]
-        both = sorted(ranks[0].keys() & ranks[1].keys())
-        tau = kendalltau(*([of[model] for model in both] for of in ranks)).statistic
+        both = sorted(held[0].keys() & held[1].keys())
+        tau = kendalltau(*([of[model] for model in both] for of in held)).statistic
         told.append(f"{tau:.2f} over {len(both)} layers at {ratio:g}")
     return " and ".join(told)
 
@@ -177,6 +176,7 @@ PIECES: dict[str, Callable[[], str]] = {
     "variants longer": partial(longer, ["max", "multi_query", "grouped"]),
     "variants order": correlations,
     "variants-16-heads held": of_16_heads,
+    "latent-widths held": partial(held, True, "latent-widths"),
     "variants-16-heads each": partial(
         beside_max, ["sigmoid", "squared_relu"], study="variants-16-heads"
     ),

@@ -23,6 +23,7 @@ VERBS = {
     "every-head-512": ("thresholds",),
     "variants": ("thresholds",),
     "variants-16-heads": ("thresholds",),
+    "latent-widths": ("thresholds",),
     "constructions": ("thresholds",),
     "from-constructed": ("thresholds",),
 }

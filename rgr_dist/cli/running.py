@@ -85,9 +85,9 @@ def new_model(
     if not (name.isidentifier() and name.isascii() and len(name) <= LONGEST_NAME):
         raise UserError(f"{name!r} names no layer; give letters, digits and _, such as my_layer")
     path, title = Path(f"{name}.py"), "".join(map(str.capitalize, name.split("_")))
-    if not title.isidentifier() or iskeyword(title):
+    if not name[0].isalpha() or not title.isidentifier() or iskeyword(title):
         raise UserError(f"{name!r} names no layer; begin with a letter, such as my_layer")
-    if find_spec(name):
+    if not path.exists() and find_spec(name):
         raise UserError(f"{name!r} is an installed package, which {path} would hide; another name")
     text = files("rgr_dist.models").joinpath("first_layer.py").read_text("utf-8")
     _write_new(path, text.replace("FirstLayer", title).replace("NAME", name))

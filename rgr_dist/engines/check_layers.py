@@ -24,7 +24,9 @@ from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.study import Study
 
 WIDTHS = 1, 3
-"""Values of d_k at which a layer is tried, beside d_model."""
+"""Values of d_k at which a layer is tried, beside the widest."""
+WIDEST = 512
+"""The largest total width that is tried, of heads no wider than d_model."""
 EVERY_HEAD = 1, 2, 3
 """Head counts that are tried where the search takes all."""
 CONTEXTS = 3
@@ -53,7 +55,7 @@ def check_layers(study: Study) -> None:
     heads = EVERY_HEAD if study.search.heads == "all" else study.search.heads
     for cell in reversed(sizes.values()):
         for h in heads:
-            for d_k in (*WIDTHS, cell.d_model):
+            for d_k in sorted({*WIDTHS, min(cell.d_model, WIDEST // h)} - {0}):
                 with _within(
                     f"{cell.model_name} at d_model = {cell.d_model}, h = {h}, d_k = {d_k}"
                 ):
@@ -85,7 +87,8 @@ def _check(run: Run) -> None:
         raise LayerError("scores change the embeddings or parameters that they are given")
     if not torch.equal(S, layer.scores(X, p)):
         raise LayerError("scores differ from call to call: a layer draws no random numbers")
-    if not torch.equal(S, run_anew(cell, run.h, run.d_k).scores(X, p)):
+    again = run_anew(cell, run.h, run.d_k)
+    if not torch.equal(S, again.scores(X, p)):
         raise LayerError(
             "scores differ when the file is run again: a layer draws no random numbers"
         )
@@ -93,7 +96,7 @@ def _check(run: Run) -> None:
     if not torch.allclose(alone, S[0], rtol=ROUNDING, atol=ROUNDING):
         raise LayerError("the scores of a context depend on those beside it: [..., l, d_model]")
     y = labels(nodes, torch.from_numpy(task.graph.table).long()).float()
-    _check_gradients(layer, cell, X, y, p)
+    _check_gradients(layer, again, cell, X, y, p)
 
 
 def _check_shapes(layer: AttentionLayer) -> None:
@@ -137,17 +140,28 @@ def _scores(
 
 
 def _check_gradients(
-    layer: AttentionLayer, cell: Cell, X: Tensor, y: Tensor, p: Mapping[str, Tensor]
+    layer: AttentionLayer,
+    again: AttentionLayer,
+    cell: Cell,
+    X: Tensor,
+    y: Tensor,
+    p: Mapping[str, Tensor],
 ) -> None:
-    """Make sure that the loss reaches every parameter, by autograd and as the lanes take it."""
+    """Make sure that the loss reaches every parameter, by autograd and as the lanes take it.
+
+    Args:
+        again: the layer from another run of its file.
+    """
     loss = loss_of(layer, cell.training.sharpness, cell.graph.balanced)
     tau = torch.zeros(())
     leaves = {name: value.clone().requires_grad_() for name, value in p.items()}
     value: Any = loss(layer.scores(X[0], leaves), y[0], tau)
     if not isinstance(value, Tensor) or value.shape != ():
         raise LayerError("the loss of a context is not a single number")
-    if not torch.equal(value, loss(layer.scores(X[0], leaves), y[0], tau)):
-        raise LayerError("the loss differs from call to call: a layer draws no random numbers")
+    anew = loss_of(again, cell.training.sharpness, cell.graph.balanced)
+    for told, own in (("from call to call", loss), ("when the file is run again", anew)):
+        if not torch.equal(value, own(layer.scores(X[0], leaves), y[0], tau)):
+            raise LayerError(f"the loss differs {told}: a layer draws no random numbers")
     found: Mapping[str, Tensor | None] = dict.fromkeys(leaves)
     if value.requires_grad:
         gradients = torch.autograd.grad(value, [*leaves.values()], allow_unused=True)

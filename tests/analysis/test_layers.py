@@ -146,6 +146,14 @@ def test_the_page_sets_the_layers_side_by_side() -> None:
     (figure,) = own.figures
     assert [panel.title[0] for panel in figure.panels] == ["max", "multi_query", "latent(width=2)"]
     assert all(len(panel.points) == 3 for panel in figure.panels)
+    costs = costs_of(results)
+    for panel in figure.panels:
+        (counting,) = (line.points for line in panel.lines if line.look == "guide")
+        own = costs[(costs["model"] == panel.title[0]) & (costs["max_steps"] == 4000)]
+        own = own[(own["cached_h"] == own["parameters_h"])]
+        expected = own["cached"] * own["m"].map(math.factorial).map(math.log2) / own["parameters"]
+        assert sorted(y for _, y in counting) == pytest.approx(sorted(expected.astype(float)))
+        assert counting
     first, correlation = headline(results)
     assert first.startswith("Most relations for each cached number: multi_query (")
     assert "; 3.77 at m′/d_model = 4)" in first

@@ -277,6 +277,11 @@ BAD = {
         "    def loss(self, scores, edges, tau):\n        return torch.rand(())\n\n    def scores",
         "the loss differs from call to call",
     ),
+    "a random file's loss": (
+        "    def scores",
+        "    def loss(self, scores, edges, tau, R=torch.rand(())):\n        return R\n\n    def scores",
+        "the loss differs when the file is run again",
+    ),
     "an exit": ("return {", "raise SystemExit\n        return {", "SystemExit"),
     "in place": ('return (X @ p["A"])', 'return (X.mul_(2) @ p["A"])', "change the embeddings"),
     "no batches": ("transpose(-1, -2) +", "transpose(0, 1) +", "RuntimeError"),

@@ -125,7 +125,7 @@ class OwnLanes:
 
     Attributes:
         indices: which of the runs each lane trains.
-        state: parameters and moments of the lanes, the last one repeated as ``held`` has it.
+        state: parameters and moments of the lanes, the last one repeated as ``_held`` has it.
         parts: of as many lanes as the program takes, their state and what it reads.
 
     Raises:
