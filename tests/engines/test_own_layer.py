@@ -279,7 +279,7 @@ BAD = {
     ),
     "a random file's loss": (
         "    def scores",
-        "    def loss(self, scores, edges, tau, R=torch.rand(())):\n        return R\n\n    def scores",
+        "    def loss(self, s, edges, tau, R=torch.rand(())):\n        return R\n\n    def scores",
         "the loss differs when the file is run again",
     ),
     "an exit": ("return {", "raise SystemExit\n        return {", "SystemExit"),
