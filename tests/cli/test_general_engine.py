@@ -35,6 +35,7 @@ def test_thresholds_are_those_of_the_compiled_engine_within_a_step_of_d_k(
     for name, model in (("paper", layer), ("general", {"zoo": layer})):
         search = {"heads": heads, "intervals": False}
         study = {"name": name, "model": model, "cells": cells, "search": search}
+        study |= {"training": {"max_steps": 20_000}}  # a model's own default may differ
         Path(f"{name}.yaml").write_text(yaml.safe_dump(study))
         assert call(["run", f"{name}.yaml"]) == 0
         capsys.readouterr()
