@@ -203,9 +203,27 @@ def test_rows_say_that_a_layer_could_not_be_compiled(tmp_path: Path) -> None:
     assert engine.name == "lanes, uncompiled"
 
 
+BY_ELEMENT = """torch.nn.functional.layer_norm(
+            (X.sum(-1, True) * p["A"].sum() + (X.sum(-1) * p["B"].sum())[..., None, :]).sin(),
+            X.shape[-2:-1],
+        ) +"""
+
+
 @needs_compiler
-def test_where_torch_fixes_the_number_of_lanes_ten_are_compiled(tmp_path: Path) -> None:
-    text = LAYER.replace('X @ p["B"]', 'torch.cat([X @ p["B"]], -1)')
+@pytest.mark.parametrize(
+    ("code", "instead"),
+    [
+        ('X @ p["B"]', 'torch.cat([X @ p["B"]], -1)'),
+        (
+            '(X @ p["A"]) @ (X @ p["B"]).transpose(-1, -2) +',
+            BY_ELEMENT,
+        ),  # no product compares sizes
+    ],
+)
+def test_where_torch_fixes_the_number_of_lanes_ten_are_compiled(
+    tmp_path: Path, code: str, instead: str
+) -> None:
+    text = LAYER.replace(code, instead)
     assert text != LAYER
     runs = runs_of(study_of(file_of(tmp_path, text)), 2, 2, tuple(range(12)))
     lanes = OwnLanes(runs, CPU, torch.float64, compiled=True)
