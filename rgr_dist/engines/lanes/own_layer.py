@@ -3,9 +3,8 @@
 A step of all lanes, their contexts, the gradient by torch.func and AdamW, is one program of
 torch.compile for each width, for any number of lanes from two on. Where torch makes a constant of
 that number (it does at ``layer_norm`` and ``cat``), each program takes ten lanes, some of them
-repeated. At a d_k of 1 torch 2.13's crashes at some sizes: there, and where there is no C++
-compiler, torch takes each operation by itself, which is six times as slow or more. A torch module
-is never compiled.
+repeated. Where there is no C++ compiler, torch takes each operation by itself, which is six times
+as slow or more. A torch module is never compiled.
 
 A layer sees its contexts as they are, without padding. A kernel of torch's may then take the
 numbers of a lane in its vectorised body or in its scalar tail, by the lane's place. A compiled one
@@ -143,7 +142,7 @@ class OwnLanes:
         if any((run.cell, run.h, run.d_k) != (self.cell, self.h, self.d_k) for run in runs):
             raise ValueError("lanes of one program must share the cell, h and d_k")
         self.indices, self.device, self.steps = list(range(len(runs))), device, 0
-        compiled = (has_compiler() if compiled is None else compiled) and self.d_k > 1
+        compiled = has_compiler() if compiled is None else compiled
         self.own_layer = make_layer(self.cell, self.h, self.d_k)
         compiled &= not isinstance(self.own_layer, ModuleLayer)  # a module is run as it is
         by_seed = {run.seed: Task.of(run.cell, run.seed) for run in runs}
