@@ -31,6 +31,10 @@ SEARCH = (
 )
 
 
+FEW = 6
+"""Cells that are named where their setting differs. More are counted: their names tell it too."""
+
+
 def protocol(results: StudyResults) -> Section:
     """Every setting; those that are not the paper's stand first."""
     study = results.study
@@ -51,7 +55,7 @@ def provenance(results: StudyResults) -> Section:
 
 
 def settings(study: Study) -> list[tuple[str, str]]:
-    """Every setting that the model uses, as (name, value); if cells differ, with their names."""
+    """Every setting that the model uses, as (name, value); if cells differ, with which they are."""
     values: dict[str, dict[str, list[str]]] = {}
     for cell in study.cells:
         for name, value in _flat(cell.model_dump(mode="json")):
@@ -63,7 +67,7 @@ def settings(study: Study) -> list[tuple[str, str]]:
             rows.append((name, next(iter(cells))))
             continue
         common = max(cells, key=lambda text: len(cells[text]))
-        others = [f"{text} ({'; '.join(who)})" for text, who in cells.items() if text != common]
+        others = [f"{text} ({_who(of)})" for text, of in cells.items() if text != common]
         rows.append((name, f"{common}, but {', '.join(others)}"))
     search = study.search.model_dump(mode="json")
     return rows + [(f"search.{name}", _text(value)) for name, value in _flat(search)]
@@ -81,8 +85,7 @@ def differences(study: Study) -> list[tuple[str, str, str]]:
     The paper's values are those of App. A.1 and Table 2, or of the model's own section; what it
     leaves open cannot differ. Graphs, sizes and the search are what a study asks, not how.
     """
-    ours: dict[str, dict[str, list[str]]] = {}
-    theirs: dict[str, str] = {}
+    ours: dict[tuple[str, str], dict[str, list[str]]] = {}
     for cell in study.cells:
         training = Training(**{**cell.record.training, **_table_2(cell)})
         usual = {"training": training, "context": Context(), "embedding": Gaussian()}
@@ -90,28 +93,30 @@ def differences(study: Study) -> list[tuple[str, str, str]]:
         for name, value in _flat(cell.model_dump(mode="json")):
             judged = name.startswith(("training.", "context.", "embedding."))
             if judged and name not in cell.record.unused_keys and value != papers.get(name):
-                key = f"{name} of {study.name_of(cell)}" if name == "training.max_steps" else name
-                ours.setdefault(key, {}).setdefault(_text(value), []).append(study.name_of(cell))
-                theirs[key] = _text(papers.get(name))
+                told = ours.setdefault((name, _text(papers.get(name))), {})
+                told.setdefault(_text(value), []).append(study.name_of(cell))
+    rows = [
+        (name, ", ".join(_with_cells(text, who, study) for text, who in values.items()), theirs)
+        for (name, theirs), values in ours.items()
+    ]
     search = study.search
-    judged = study.record.finds == "D_K"
-    for name, value, paper in (
+    of_search = (
         ("search.target", search.target, study.cells[0].record.target or Search().target),
         ("search.seeds", search.seeds, Search().seeds),
         ("search.confirm_seeds", search.confirm_seeds, 0),
-    ):
-        if judged and value != paper:
-            ours[name] = {_text(value): []}
-            theirs[name] = _text(paper)
-    rows = []
-    for name, values in ours.items():
-        whole = len(values) == 1 and len(next(iter(values.values()))) in (0, len(study.cells))
-        told = [
-            f"{text}" if whole or " of " in name else f"{text} ({'; '.join(who)})"
-            for text, who in values.items()
-        ]
-        rows.append((name, ", ".join(told), theirs[name]))
+    )
+    if study.record.finds == "D_K":
+        rows += [(name, _text(own), _text(paper)) for name, own, paper in of_search if own != paper]
     return rows
+
+
+def _with_cells(value: str, who: list[str], study: Study) -> str:
+    """A value with the cells that have it, unless all do."""
+    return value if len(who) == len(study.cells) else f"{value} ({_who(who)})"
+
+
+def _who(names: list[str]) -> str:
+    return "; ".join(names) if len(names) <= FEW else f"{len(names)} cells"
 
 
 def _table_2(cell: Cell) -> dict[str, Any]:

@@ -108,7 +108,23 @@ def test_what_differs_from_the_paper_is_told_and_nothing_else() -> None:
     assert differences(changed) == [
         ("context.length", "8", "16"),
         ("training.learning_rate", "0.01", "0.001"),
-        ("training.max_steps of m=512,d_model=16", "20,000", "80,000"),
+        ("training.max_steps", "20,000 (m=512,d_model=16)", "80,000"),
         ("training.patience", "9 (m=512,d_model=16)", "5"),
         ("search.seeds", "3", "10"),
+    ]
+
+
+def test_cells_that_differ_are_counted_where_they_are_many() -> None:
+    rates = {"learning_rate": [0.001, 0.01]}
+    cells = [{"m": [64, 128, 256, 512], "d_model": [16, 32]}]
+    study = parse_study({"name": "many", "cells": cells, "training": rates | {"max_steps": 20_000}})
+    assert dict(settings(study))["training.learning_rate"] == "0.001, but 0.01 (8 cells)"
+    at_256, at_512 = (
+        "; ".join(f"m={m},d_model=16,learning_rate={rate}" for rate in (0.001, 0.01))
+        for m in (256, 512)
+    )
+    assert differences(study) == [
+        ("training.learning_rate", "0.01 (8 cells)", "0.001"),
+        ("training.max_steps", f"20,000 ({at_256})", "30,000"),
+        ("training.max_steps", f"20,000 ({at_512})", "80,000"),
     ]
