@@ -82,8 +82,7 @@ def _panel(
         label_ = size if of == "D_K" else None
         if places:
             lines.append(Line(points=places, look="series", label=label_, width_to_label=480))
-    name = of.lower().replace("_", "-")
-    points = _points(rows, of, ends, name)
+    points = _points(rows, of, ends)
     return Panel(x=x, y=y, lines=tuple(lines), points=points, height=height, links=True)
 
 
@@ -91,12 +90,10 @@ def _places(rows: Sequence[Row], of: str) -> tuple[Place, ...]:
     return tuple((float(row["max_steps"]), float(row[of])) for row in rows if row[of] is not None)
 
 
-def _points(rows: Sequence[Row], of: str, ends: tuple[str, str], kind: str) -> tuple[Point, ...]:
+def _points(rows: Sequence[Row], of: str, ends: tuple[str, str]) -> tuple[Point, ...]:
     """The values that are known, or their lower ends."""
     return tuple(
-        interval_point(
-            row, row["max_steps"], of, *ends, key=f"{kind}-{row['anchor']}", h=row["h_star"]
-        )
+        interval_point(row, row["max_steps"], of, *ends, h=row["h_star"])
         for row in rows
         if row[of] is not None or row[ends[0]] is not None
     )
@@ -159,8 +156,8 @@ def _beside_one_head(rows: Sequence[Row]) -> Panel | None:
         y=log2_axis("D_K", widths, pad=1.3),
         lines=tuple(line for line in lines if len(line.points) > 1),
         points=(
-            *_points(found, "D_K", ("D_K_low", "D_K_high"), "best"),
-            *_points(rivals, "D_K_one", ("one_low", "one_high"), "one"),
+            *_points(found, "D_K", ("D_K_low", "D_K_high")),
+            *_points(rivals, "D_K_one", ("one_low", "one_high")),
         ),
         height=150,
     )

@@ -42,7 +42,6 @@ class Point:
     """A measured or published value.
 
     Attributes:
-        key: tells it from the other points of its figure; part of its id.
         text: everything about it, in words; the first line is its name.
         cell: the cell that it belongs to, as ``rgr_dist.analysis.rows`` has it.
         h: the head count that gives its colour and shape; a point without one is grey.
@@ -57,7 +56,6 @@ class Point:
 
     x: float
     y: float
-    key: str
     text: str
     cell: str | None = None
     h: int | None = None

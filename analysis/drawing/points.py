@@ -24,7 +24,7 @@ def interval_point(
     Args:
         row: with ``anchor`` and ``text``; hollow if its ``status`` is open.
         of, low, high: the keys of the value and of its ends.
-        more: what else the point has; its key at least.
+        more: what else the point has.
     """
     found = row[of] is not None
     about = {"text": row["text"], "cell": row["anchor"], "hollow": row.get("status") == "open"}

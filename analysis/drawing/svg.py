@@ -73,16 +73,12 @@ def words(text: str) -> Markup:
     return Markup(re.sub(r" ?\^ ?([−-]?[\w.]+)", small.format(-4, 1) + back.format(4), marked))
 
 
-def page_panel(panel: Panel, figure: str) -> Markup:
-    """One panel for the page, as wide as its place.
-
-    Args:
-        figure: its name, with which ids begin.
-    """
+def page_panel(panel: Panel) -> Markup:
+    """One panel for the page, as wide as its place."""
     about = " ".join([*panel.title, f"{panel.y.label} against {panel.x.label}."])
     return Markup(
         f'<svg class="plot{_size(panel)}" width="100%" height="{panel.height}" role="group" '
-        f'aria-label="{escape(about)}">{_inside(panel, figure)}</svg>'
+        f'aria-label="{escape(about)}">{_inside(panel)}</svg>'
     )
 
 
@@ -130,7 +126,7 @@ def _size(panel: Panel) -> str:
     return "" if panel.links else " small"
 
 
-def _inside(panel: Panel, figure: str) -> str:
+def _inside(panel: Panel) -> str:
     """What is drawn within the panel's axes and beside them."""
     height = panel.height
     parts = []
@@ -150,7 +146,7 @@ def _inside(panel: Panel, figure: str) -> str:
         f'<text class="axis" {below}>{words(panel.x.label)}</text>',
         _lines(panel),
     ]
-    return "".join(parts + [_point(point, panel, figure) for point in panel.points])
+    return "".join(parts + [_point(point, panel) for point in panel.points])
 
 
 def _across(share: float) -> str:
@@ -199,8 +195,8 @@ def _end(line: Line, panel: Panel) -> str:
     return f'<text class="{kind}" {at}>{words(line.label or "")}</text>'
 
 
-def _point(point: Point, panel: Panel, figure: str) -> str:
-    """A point with its interval, its id and its text."""
+def _point(point: Point, panel: Panel) -> str:
+    """A point with its interval and its text."""
     height = panel.height
 
     def up(value: float) -> float:
@@ -222,12 +218,12 @@ def _point(point: Point, panel: Panel, figure: str) -> str:
     inner += f"{mark}/>"
     if point.dodge:
         inner = f'<g transform="translate({point.dodge:g})">{inner}</g>'
-    cell = "" if point.cell is None or point.cell == panel.cell else f' data-cell="{point.cell}"'
-    about = f'class="{kind}" id="{figure}-{escape(point.key)}"{cell}'
     title = f"<title>{escape(point.text)}</title>"
     at = f'x="{_across(x)}" y="{_pixels(y)}"'
     if panel.links and point.cell is not None:
-        return f'<a href="#{point.cell}" {about}>{title}<svg {at}>{inner}</svg></a>'
+        return f'<a href="#{point.cell}" class="{kind}">{title}<svg {at}>{inner}</svg></a>'
+    cell = "" if point.cell is None or point.cell == panel.cell else f' data-cell="{point.cell}"'
+    about = f'class="{kind}"{cell}'
     if is_plain:
         return f'<use href="#{"s" if panel.links else "t"}{shape}" {at} {about}>{title}</use>'
     return f"<svg {at} {about}>{title}{inner}</svg>"

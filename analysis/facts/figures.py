@@ -40,7 +40,6 @@ def draw_ranks(rows: Sequence[Row], arm: str) -> Figure:
         Point(
             x=row["rank_high"],
             y=row["layer_rank_bound"],
-            key=f"{row['anchor']}-{row[arm]}",
             text=row["text"],
             cell=row["anchor"],
             h=row[arm],
@@ -77,9 +76,8 @@ def draw_splits(rows: Sequence[Row], total: int, target: float) -> Figure:
     for row in rows:
         at = f"d_qk = {row['d_qk']}, d_vo = {row['d_vo']}"
         told = f"{row['full']}, {at}\nmean {row['mean_score']:.4f} over {row['n_seeds']} seeds"
-        key = f"{row['anchor']}-{row['d_vo']}"
         named = {**row, "text": told}
-        point = interval_point(named, row["d_vo"], "mean_score", "low", "high", key=key)
+        point = interval_point(named, row["d_vo"], "mean_score", "low", "high")
         points.setdefault((row["anchor"], row["short"]), []).append(point)
     panels = tuple(
         Panel(
@@ -110,9 +108,7 @@ def draw_taus(rows: Sequence[Row], rank_of_logits: float) -> Figure:
         ("rank", y, "rank", (level,)),
     ):
         at = tuple((row["tau"], row[column]) for row in rows)
-        points = tuple(
-            Point(x=a, y=b, key=f"{key}-{a:g}", text=f"τ = {a:g}\n{key} {b:.3f}") for a, b in at
-        )
+        points = tuple(Point(x=a, y=b, text=f"τ = {a:g}\n{key} {b:.3f}") for a, b in at)
         lines = (*more, Line(points=at, look="series"))
         panels.append(Panel(x=x, y=axis, height=240, points=points, lines=lines))
     return Figure(

@@ -50,15 +50,15 @@ def draw_best_heads(
     lines = [Line(points=along(curve, across), look=look) for look, _, curve in curves]
     points = [
         Point(
-            x=row["compression"], y=row["h"], key=f"paper-{row['anchor']}", text=row["text"],
-            cell=row["anchor"], look="paper", dodge=shift.get(row["anchor"], 0),
+            x=row["compression"], y=row["h"], text=row["text"], cell=row["anchor"],
+            look="paper", dodge=shift.get(row["anchor"], 0),
         )
         for row in published
     ]  # fmt: skip
     points += [
         interval_point(
             row, row["compression"], "h_star", "h_low", "h_high",
-            key=row["anchor"], h=row["h_star"], dodge=shift[row["anchor"]],
+            h=row["h_star"], dodge=shift[row["anchor"]],
         )
         for row in cells
         if row["h_star"]
@@ -109,7 +109,6 @@ def draw_thresholds_by_head(cells: Sequence[Row], heads: Sequence[Row], axis: Si
                 total,
                 "at_least" if row[total] is None else axis.low,
                 axis.high,
-                key=f"{cell['anchor']}-{arm.replace('_', '-')}{row[axis.arm]}",
                 h=row[axis.arm],
             )
             for row in seen

@@ -48,12 +48,12 @@ def draw_law(
     widths = _reach([*cells, *published]) or [1, 1024]
     y = log2_axis("smallest total key width D_K*", widths, pad=1.35, finer=True)
     of_sizes = law[1] if law else ()
-    main = _panel("width", x, y, 340, cells, curves, published, of_sizes)
+    main = _panel(x, y, 340, cells, curves, published, of_sizes, labelled=True)
     ratios, others = ([_ratio(row) for row in rows] for rows in (cells, published))
     y = ratio_axis("D_K* · d_model / (m′ log₂ m)", _reach([*ratios, *others]) or [1.0], pad=1.25)
     each = [(look, words, _over_scale(curve)) for look, words, curve in curves]
     divided = [tuple((scale, D_K / scale) for scale, D_K in curve) for curve in of_sizes]
-    ratio = _panel("ratio", x, y, 170, ratios, each, others, divided)
+    ratio = _panel(x, y, 170, ratios, each, others, divided)
     legend = [Key(text=law[0], line="ours")] if law else []
     legend += [Key(text=words, line=look) for look, words, _ in curves]
     if published:
@@ -86,7 +86,6 @@ def _over_scale(curve: Curve) -> Curve:
 
 
 def _panel(
-    key: str,
     x: Axis,
     y: Axis,
     height: int,
@@ -94,22 +93,26 @@ def _panel(
     curves: Sequence[tuple[str, str, Curve]],
     published: Sequence[Row],
     of_sizes: Sequence[tuple[Place, ...]],
+    labelled: bool = False,
 ) -> Panel:
     lines = [Line(points=along(curve, x), look=look) for look, _, curve in curves]
     lines += [Line(points=places, look="ours") for places in of_sizes]
     points = [
         Point(
-            x=float(row["scale"]), y=row["D_K"], key=f"{key}-paper-{row['anchor']}",
-            text=row["text"], cell=row["anchor"], look="paper",
+            x=float(row["scale"]),
+            y=row["D_K"],
+            text=row["text"],
+            cell=row["anchor"],
+            look="paper",
         )
         for row in published
-    ]  # fmt: skip
+    ]
     points += [
-        _point(row, "D_K", float(row["scale"]), f"{key}-{row['anchor']}", row["h_star"])
+        _point(row, "D_K", float(row["scale"]), row["h_star"])
         for row in cells
         if row["D_K"] is not None or row["D_K_low"] is not None
     ]
-    lines += _series(cells, x, y, labelled=key == "width")
+    lines += _series(cells, x, y, labelled)
     return Panel(x=x, y=y, height=height, links=True, lines=tuple(lines), points=tuple(points))
 
 
@@ -149,11 +152,11 @@ def _is_in_the_way(places: Sequence[Place], end: Place, side: int) -> bool:
     )
 
 
-def _point(row: Row, total: str, x: float, key: str, h: int | None) -> Point:
+def _point(row: Row, total: str, x: float, h: int | None) -> Point:
     """The threshold of a row with its interval, whose unknown ends are the threshold's own."""
     ends = (f"{total}_low", f"{total}_high")
     filled = {**row, **{end: row[end] or row[total] for end in ends}}
-    return interval_point(filled, x, total, *ends, key=key, h=h)
+    return interval_point(filled, x, total, *ends, h=h)
 
 
 def draw_families(rows: Sequence[Row], laws: Sequence[Law]) -> Figure:
@@ -175,13 +178,7 @@ def draw_families(rows: Sequence[Row], laws: Sequence[Law]) -> Figure:
         ("rank", "bound on the rank of the database", "rank_high"),
     ):
         x = log2_axis(label, [row[column] for row in rows] or [1, 1024], pad=1.3)
-        points = [
-            _point(
-                row, "D_V", float(row[column]), f"{key}-{row['anchor']}-{row['h']}-{row['d_qk']}",
-                colours[row["database"]],
-            )
-            for row in known
-        ]  # fmt: skip
+        points = [_point(row, "D_V", float(row[column]), colours[row["database"]]) for row in known]
         lines = []
         for law in laws:
             family = law.name.rpartition("_")[2]

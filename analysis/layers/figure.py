@@ -96,7 +96,6 @@ def _point(row: Row) -> Point:
     return Point(
         x=_scale(row),
         y=row["cached"] if found else row["cached_low"],
-        key=f"{row['model']}-{row['m']}-{row['d_model']}",
         text=row["text"],
         h=row["cached_h"],
         low=row["cached_low"] if found else None,

@@ -41,12 +41,12 @@ def draw_side_by_side(pairs: Sequence[Row], first: str, second: str) -> Figure:
             Panel(
                 x=x, y=y, height=300, links=True,
                 lines=(Line(points=((x.low, x.low), (x.high, x.high)), look="target"),),
-                points=_points(both, "widths", "D_K_a", "D_K_b", "low_b", "high_b"),
+                points=_points(both, "D_K_a", "D_K_b", "low_b", "high_b"),
             ),
             Panel(
                 x=scale, y=beside, height=300, links=True,
                 lines=(Line(points=((scale.low, 1), (scale.high, 1)), look="target"),),
-                points=_points(both, "ratio", "scale", "ratio", "ratio_low", "ratio_high"),
+                points=_points(both, "scale", "ratio", "ratio_low", "ratio_high"),
             ),
         ),
         legend=head_keys((row["h_b"] for row in both), "h*"),
@@ -54,8 +54,5 @@ def draw_side_by_side(pairs: Sequence[Row], first: str, second: str) -> Figure:
     )  # fmt: skip
 
 
-def _points(rows: Sequence[Row], panel: str, x: str, *of: str) -> tuple[Point, ...]:
-    return tuple(
-        interval_point(row, row[x], *of, key=f"{panel}-{row['anchor']}", h=row["h_b"])
-        for row in rows
-    )
+def _points(rows: Sequence[Row], x: str, *of: str) -> tuple[Point, ...]:
+    return tuple(interval_point(row, row[x], *of, h=row["h_b"]) for row in rows)

@@ -52,9 +52,8 @@ def draw_accuracy(
         ]
         mean_points = [
             Point(
-                x=row["D_K"], y=row["accuracy"], key=f"{anchor}-h{row['h']}-k{row['d_k']}",
-                text=row["text"], h=row["h"], low=row["low"], high=row["high"],
-                dodge=shift[row["h"]],
+                x=row["D_K"], y=row["accuracy"], text=row["text"], h=row["h"],
+                low=row["low"], high=row["high"], dodge=shift[row["h"]],
             )
             for row in means
         ]  # fmt: skip
@@ -63,12 +62,12 @@ def draw_accuracy(
             Panel(
                 title=(f"{cell['short']}: accuracy", *tried), x=x,
                 y=share_axis("test accuracy"), lines=(level, *lines), height=230, cell=anchor,
-                points=(*_runs(own, "score", shift, anchor), *mean_points),
+                points=(*_runs(own, "score", shift), *mean_points),
             ),
             Panel(
                 title=(f"{cell['short']}: answers of NULL", *tried), x=x,
                 y=share_axis("share answered NULL"), height=230, cell=anchor,
-                points=tuple(_runs(own, "null_rate", shift, anchor)),
+                points=tuple(_runs(own, "null_rate", shift)),
             ),
         ]  # fmt: skip
     return Figure(
@@ -81,12 +80,11 @@ def draw_accuracy(
     )
 
 
-def _runs(runs: Sequence[Row], of: str, shift: Mapping[int, float], anchor: str) -> list[Point]:
+def _runs(runs: Sequence[Row], of: str, shift: Mapping[int, float]) -> list[Point]:
     return [
         Point(
             x=row["D_K"],
             y=row[of],
-            key=f"{anchor}-{of.replace('_', '-')}-h{row['h']}-k{row['d_k']}-s{row['seed']}",
             text=f"h = {row['h']}, D_K = {row['D_K']}, seed {row['seed']}: {row[of]:.3f}",
             h=row["h"],
             faint=True,

@@ -43,11 +43,11 @@ def draw_three_curves(
             x=x,
             y=y,
             lines=tuple(_lines(rows, bounds)),
-            points=tuple(_points(rows, f"f{i}")),
+            points=tuple(_points(rows)),
             height=230,
             links=True,
         )
-        for i, (title, rows) in enumerate(families)
+        for title, rows in families
     )
     made = any(row["constructed"] for row in every)
     heads = {row["h_star"] for row in every} | {row["constructed_h"] for row in every}
@@ -83,7 +83,7 @@ def _places(rows: Sequence[Row], name: str) -> tuple[tuple[float, float], ...]:
     return tuple((float(row["m"]), float(row[name])) for row in rows if row[name])
 
 
-def _points(rows: Sequence[Row], panel: str) -> list[Point]:
+def _points(rows: Sequence[Row]) -> list[Point]:
     points = []
     for row in rows:
         if row["constructed"]:
@@ -92,7 +92,7 @@ def _points(rows: Sequence[Row], panel: str) -> list[Point]:
                 f"{row['constructed_h']}, exact in {row['constructed_draws']} draws"
             )
             h = row["constructed_h"]
-            points.append(_point(row, panel, "constructed", text, h, hollow=True))
+            points.append(_point(row, "constructed", text, h, hollow=True))
         if row["trained"]:
             ends = {"low": row["trained_low"], "high": row["trained_high"]}
             so_far = ", so far" if row["status"] == "open" else ""
@@ -101,15 +101,14 @@ def _points(rows: Sequence[Row], panel: str) -> list[Point]:
                 f"at h* = {row['h_star']}{so_far}\n"
                 f"{row['bits_per_parameter']:.2f} bits of the graph per parameter"
             )
-            points.append(_point(row, panel, "trained", text, row["h_star"], **ends))
+            points.append(_point(row, "trained", text, row["h_star"], **ends))
     return points
 
 
-def _point(row: Row, panel: str, name: str, text: str, h: int, **more: Any) -> Point:
+def _point(row: Row, name: str, text: str, h: int, **more: Any) -> Point:
     return Point(
         x=row["m"],
         y=row[name],
-        key=f"{panel}-{name}-{row['anchor']}",
         text=text,
         cell=row["anchor"],
         h=h,

@@ -73,9 +73,8 @@ def _tile(row: Row, words: Mapping[str, str]) -> Point:
         f"exact weights known in {row['exact']} of {row['draws']} draws, "
         f"proved impossible in {row['proved']}"
     )
-    key = f"{row['m']}-{row['d_model']}-{row['degree']}-{row['h']}"
     at = {"x": row["compression"], "y": float(row["d_model"])}
-    return Point(**at, key=key, text=text, **_mark(row["phase"]))
+    return Point(**at, text=text, **_mark(row["phase"]))
 
 
 def _mark(phase: str) -> dict[str, Any]:

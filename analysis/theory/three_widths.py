@@ -113,17 +113,17 @@ def _panel(rows: Sequence[Row]) -> Panel:
 def _points(row: Row, top: float) -> Iterator[Point]:
     """The marks of one (cell, h); an arrow stands at the top."""
 
-    def point(kind: str, y: float, words: str, **more: Any) -> Point:
-        key, text = f"{kind}-{row['anchor']}-h{row['h']}", f"{row['full']}, h = {row['h']}\n{words}"
-        return Point(x=row["h"], y=y, h=row["h"], cell=row["anchor"], key=key, text=text, **more)
+    def point(y: float, words: str, **more: Any) -> Point:
+        text = f"{row['full']}, h = {row['h']}\n{words}"
+        return Point(x=row["h"], y=y, h=row["h"], cell=row["anchor"], text=text, **more)
 
     D_K, possible = row["D_K"], row["possible_D_K"]
     if D_K is not None:
         words, ends = f"trained: D_K = {D_K}, limited by {row['limited_by']}", ("low", "high")
-        yield point("trained", D_K, words, **{end: row[f"D_K_{end}"] for end in ends})
+        yield point(D_K, words, **{end: row[f"D_K_{end}"] for end in ends})
     if possible is not None and possible != D_K:
         words = f"possible: D_K = {possible}, {row['possible_source']}"
-        yield point("possible", possible, words, hollow=True)
+        yield point(possible, words, hollow=True)
     if row["proved_draws"]:
         words = f"proved impossible at any width in {_proved(row)} draws"
-        yield point("proved", top, words, arrow=True)
+        yield point(top, words, arrow=True)

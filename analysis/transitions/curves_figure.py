@@ -88,8 +88,7 @@ def _panel(cell: Row, probes: Sequence[Row], target: float, minimised: bool) -> 
 
 def probe_point(row: Row, x: float, y: float, **more: Any) -> Point:
     """A point of a row of ``probe_rows_of``; hollow if not every seed ran."""
-    key = f"{row['anchor']}-h{row['h']}-k{row['d_k']}"
-    about = {"key": key, "text": row["text"], "cell": row["anchor"], "h": row["h"]}
+    about = {"text": row["text"], "cell": row["anchor"], "h": row["h"]}
     return Point(x=x, y=y, hollow=not row["complete"], **{**about, **more})
 
 

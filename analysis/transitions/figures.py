@@ -76,7 +76,7 @@ def draw_collapse(collapses: Sequence[tuple[Collapse, Sequence[Row]]]) -> Figure
         collapses: each with its points: rows with ``scaled, share, anchor, h, text, complete``.
     """
     panels = []
-    for i, (one, points) in enumerate(collapses):
+    for one, points in collapses:
         x = ratio_axis("D_K / law", [row["scaled"] for row in points], pad=1.2)
         curve = _logistic(x, one.middle, one.width)
         panels.append(
@@ -85,12 +85,7 @@ def draw_collapse(collapses: Sequence[tuple[Collapse, Sequence[Row]]]) -> Figure
                 x=x,
                 y=share_axis("share of passing seeds"),
                 lines=(Line(points=curve, look="ours"),),
-                points=tuple(
-                    probe_point(
-                        row, row["scaled"], row["share"], key=f"{i}-{row['anchor']}-k{row['d_k']}"
-                    )
-                    for row in points
-                ),
+                points=tuple(probe_point(row, row["scaled"], row["share"]) for row in points),
                 height=190,
             )
         )

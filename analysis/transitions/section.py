@@ -75,7 +75,6 @@ def _points(one: Collapse, results: StudyResults) -> list[Row]:
     """The points of a collapse with their words."""
     rows = named(results, one.points)
     for row in rows:
-        row["d_k"] = row["D_K"] // row["h"]
         row["text"] = (
             f"{row['short']}, h = {row['h']}, D_K = {row['D_K']}\n"
             f"{row['passing']} of {row['n_seeds']} seeds pass"

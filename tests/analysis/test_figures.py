@@ -44,7 +44,7 @@ def figure_of(section: Any, name: str) -> Figure:
 
 
 def cells_of(panel: Panel) -> dict[str | None, Point]:
-    return {point.cell or point.key: point for point in panel.points if point.look == "cell"}
+    return {point.cell: point for point in panel.points if point.look == "cell"}
 
 
 FOUR = ((64, 16, 6), (64, 32, 2), (128, 16, 21), (128, 32, 5))
@@ -194,9 +194,11 @@ def test_training_time_shows_every_limit_of_a_cell_and_the_others_the_largest() 
 
 
 def drawn(panel: Panel) -> ET.Element:
-    return ET.fromstring(
-        str(svg.page_panel(panel, "name")).replace("<svg", f'<svg xmlns="{SVG[1:-1]}"', 1)
-    )
+    return ET.fromstring(str(svg.page_panel(panel)).replace("<svg", f'<svg xmlns="{SVG[1:-1]}"', 1))
+
+
+def marks(panel: Panel) -> list[ET.Element]:
+    return [node for node in drawn(panel).iter() if (node.get("class") or "").startswith("pt")]
 
 
 def panel_of(*points: Point, links: bool = False) -> Panel:
@@ -204,14 +206,10 @@ def panel_of(*points: Point, links: bool = False) -> Panel:
     return Panel(x=axis, y=axis, points=points, height=200, links=links)
 
 
-def test_a_point_of_the_page_has_an_id_a_text_and_its_place() -> None:
-    point = Point(x=8, y=16, key="a", text="one\ntwo", cell="m64-d16", h=4, low=8, high=32)
-    (node,) = [n for n in drawn(panel_of(point)) if n.get("id")]
-    assert (node.get("id"), node.get("data-cell"), node.get("class")) == (
-        "name-a",
-        "m64-d16",
-        "pt h4",
-    )
+def test_a_point_of_the_page_has_a_text_and_its_place() -> None:
+    point = Point(x=8, y=16, text="one\ntwo", cell="m64-d16", h=4, low=8, high=32)
+    (node,) = marks(panel_of(point))
+    assert (node.get("data-cell"), node.get("class")) == ("m64-d16", "pt h4")
     (title,) = node.findall(f"{SVG}title")
     assert title.text == "one\ntwo"
     assert node.get("x") == "50%"
@@ -222,7 +220,7 @@ def test_a_point_of_the_page_has_an_id_a_text_and_its_place() -> None:
 
 
 def test_a_point_that_leads_to_its_cell_is_a_link_with_a_name() -> None:
-    point = Point(x=8, y=16, key="a", text="all of it", cell="m64-d16")
+    point = Point(x=8, y=16, text="all of it", cell="m64-d16")
     (link,) = drawn(panel_of(point, links=True)).findall(f"{SVG}a")
     assert link.get("href") == "#m64-d16"
     assert link.findtext(f"{SVG}title") == "all of it"
@@ -230,14 +228,14 @@ def test_a_point_that_leads_to_its_cell_is_a_link_with_a_name() -> None:
 
 def test_text_cannot_become_markup() -> None:
     text = '<script>alert(1)</script> & "quotes"'
-    point = Point(x=8, y=16, key="a", text=text)
+    point = Point(x=8, y=16, text=text)
     root = drawn(panel_of(point))
     assert [node.text for node in root.iter(f"{SVG}title")] == [text]
     assert not list(root.iter(f"{SVG}script"))
 
 
 def test_what_leaves_the_panel_is_cut_off() -> None:
-    point = Point(x=8, y=4000, key="a", text="far", low=1e-9, high=1e9)
-    (node,) = [n for n in drawn(panel_of(point)) if n.get("id")]
+    point = Point(x=8, y=4000, text="far", low=1e-9, high=1e9)
+    (node,) = marks(panel_of(point))
     assert float(node.get("y") or "") >= -5
     assert not re.search(r"nan|inf", ET.tostring(node).decode())

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Locator, Page
 
 from rgr_dist.analysis.drawing.svg import OUTLINES
 from rgr_dist.analysis.report.publish import comparison
@@ -56,7 +56,7 @@ MISPLACED = """() => [...document.querySelectorAll("svg.plot")].flatMap((plot) =
     const x = area.left + area.width * parseFloat(node.getAttribute("x") || 0) / 100;
     const y = area.top + parseFloat(node.getAttribute("y") || 0);
     return Math.hypot(box.x + box.width / 2 - x, box.y + box.height / 2 - y) > 2;
-  }).map((node) => node.id || node.parentNode.id);
+  }).map((node) => node.closest(".pt").ariaLabel ?? node.textContent);
 })"""
 MISPLACED = MISPLACED.replace("ARROW", str(len(OUTLINES)))
 """Points whose mark does not stand where they are; arrows and dodged ones aside."""
@@ -105,6 +105,12 @@ def finished(six_cells: Any) -> Path:
     """The page of six searched cells."""
     path: Path = six_cells[1] / "index.html"
     return path
+
+
+def law_point(page: Page, cell: str, panel: int = 0) -> Locator:
+    """The mark of a cell in a panel of the law; the paper's are hollow."""
+    own = f"a.pt:not(.hollow)[href='#{cell}']"
+    return page.locator("#law-figure .panel").nth(panel).locator(own)
 
 
 def fits(page: Page, width: int) -> bool:
@@ -180,7 +186,7 @@ def test_two_studies_side_by_side_have_a_page(tmp_path: Path, visit: Visit) -> N
     opened = visit(path)
     assert fits(opened, 400)
     assert fits(opened, 1600)
-    opened.locator("#side-by-side-widths-m64-d16 use").hover()
+    opened.locator("#side-by-side-figure a.pt[href='#m64-d16'] use").first.hover()
     assert "one: D_K* = " in opened.locator(".tip").inner_text()
 
 
@@ -218,7 +224,7 @@ def test_a_point_tells_what_it_is_and_its_cell_stands_out_everywhere(
     finished: Path, visit: Visit
 ) -> None:
     page = visit(finished)
-    point = page.locator("#law-width-m128-d32")
+    point = law_point(page, "m128-d32")
     point.locator("use").hover()
     tip = page.locator(".tip")
     told = point.get_attribute("aria-label") or ""
@@ -231,15 +237,16 @@ def test_a_point_tells_what_it_is_and_its_cell_stands_out_everywhere(
     assert "on" not in (page.locator("#m128-d32").get_attribute("class") or "")
     point.locator("use").click()
     page.wait_for_url("**#m128-d32")
-    for place in ("#m128-d32", "#law-ratio-m128-d32", ".panel[data-cell='m128-d32'] >> nth=0"):
-        assert "on" in (page.locator(place).get_attribute("class") or "")
+    row, panel = page.locator("#m128-d32"), page.locator(".panel[data-cell='m128-d32']").first
+    for place in (row, law_point(page, "m128-d32", panel=1), panel):
+        assert "on" in (place.get_attribute("class") or "")
     page.keyboard.press("Escape")
     assert "#m128" not in page.url
 
 
 def test_points_are_reached_by_keyboard(finished: Path, visit: Visit) -> None:
     page = visit(finished)
-    page.locator("#law-width-m64-d16").focus()
+    law_point(page, "m64-d16").focus()
     assert "(64, 16)" in page.locator(".tip").inner_text()
     page.keyboard.press("Enter")
     page.wait_for_url("**#m64-d16")
@@ -247,7 +254,7 @@ def test_points_are_reached_by_keyboard(finished: Path, visit: Visit) -> None:
 
 def test_without_scripts_a_point_leads_to_its_row(finished: Path, visit: Visit) -> None:
     page = visit(finished, scripts=False)
-    point = page.locator("#law-width-m128-d32")
+    point = law_point(page, "m128-d32")
     assert "D_K* = " in (point.locator("title").text_content() or "")
     point.locator("use").click()
     page.wait_for_url("**#m128-d32")
@@ -278,7 +285,7 @@ def test_the_main_figure_zooms_and_goes_back(finished: Path, visit: Visit) -> No
     plot = page.locator("#law-figure svg.plot").first
 
     def place() -> Any:
-        return page.locator("#law-width-m64-d16 use").bounding_box()
+        return law_point(page, "m64-d16").locator("use").bounding_box()
 
     plot.scroll_into_view_if_needed()
     scrolled = page.evaluate("scrollY")
@@ -297,11 +304,11 @@ def test_the_main_figure_zooms_and_goes_back(finished: Path, visit: Visit) -> No
     assert middle["x"] + middle["width"] / 2 == pytest.approx(
         box["x"] + share * box["width"], abs=2
     )
-    assert page.locator("#law-width-m128-d16 use").is_hidden()
+    assert law_point(page, "m128-d16").locator("use").is_hidden()
     assert "zoom=" in page.url
     assert page.evaluate("document.documentElement.scrollWidth") <= 1000
     again = visit(finished, hash=page.url[page.url.index("#") :])
-    kept = again.locator("#law-width-m64-d16 use").bounding_box()
+    kept = law_point(again, "m64-d16").locator("use").bounding_box()
     assert kept is not None
     assert kept["x"] == pytest.approx(middle["x"], abs=2)
     page.get_by_role("button", name="Show the whole figure").click()

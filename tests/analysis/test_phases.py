@@ -131,7 +131,7 @@ def test_the_page_has_phases_and_no_thresholds(study: Study) -> None:
 def test_a_tile_stands_for_every_size_and_its_legend_for_every_phase(study: Study) -> None:
     rows = phases(results_of(study, {(16, 8, 1000)})).to_dict("records")
     figure = draw_phases(rows, LIMITS)
-    drawn = "".join(svg.page_panel(panel, figure.name) for panel in figure.panels)
+    drawn = "".join(svg.page_panel(panel) for panel in figure.panels)
     legend = [key.text for key in figure.legend]
     for i, phase in enumerate(TILES, start=len(SHAPES)):
         tiles = sum(row["phase"] == phase for row in rows)

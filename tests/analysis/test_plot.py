@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from markupsafe import escape
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
@@ -66,7 +67,7 @@ def test_the_page_and_its_files_draw_the_same_values(
             assert ax.get_xlim() == (panel.x.low, panel.x.high)
             assert ax.get_ylim() == (panel.y.low, panel.y.high)
             for point in panel.points:
-                assert f'id="{figure.name}-{point.key}"' in page
+                assert f"<title>{escape(point.text)}</title>" in page
             seen = [t.get_text() for t in ax.get_yticklabels()]
             assert seen == [tick.text for tick in panel.y.ticks if not tick.level]
 
@@ -74,7 +75,7 @@ def test_the_page_and_its_files_draw_the_same_values(
 def made_up(**more: object) -> Figure:
     width, score = log2_axis("D_K", [2, 32], pad=2), score_axis("mean test score")
     points = tuple(
-        Point(x=x, y=0.99, key=str(x), text="", h=h, low=0.9, high=1, **more)  # type: ignore[arg-type]
+        Point(x=x, y=0.99, text="", h=h, low=0.9, high=1, **more)  # type: ignore[arg-type]
         for x, h in ((4, 1), (8, 3))
     )
     line = Line(points=((2, 0.5), (32, 1.0)), look="ours", label="d_model = 16")

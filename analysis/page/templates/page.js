@@ -53,6 +53,10 @@
   // One cell in every figure and table
   const anchors = new Set(all("tr[id][data-cell]").map((row) => row.id));
   const tagged = all("[data-cell]");
+  for (const link of all("a.pt")) {
+    link.dataset.cell = link.getAttribute("href").slice(1);
+    tagged.push(link);
+  }
   const choose = (cell, temporary) => {
     for (const node of tagged) {
       const own = node.dataset.cell === cell;
