@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,9 @@ from rgr_dist.analysis.drawing.points import head_keys, interval_point
 from rgr_dist.analysis.drawing.scales import Axis, Tick, log2_axis, ratio_axis
 from rgr_dist.analysis.heads.figures import columns_of
 from rgr_dist.analysis.wording import MISSING, with_range
+
+MOST_LABELS = 12
+"""Lines that have the names of their cells at their ends; of more they would overlap."""
 
 Row = Mapping[str, Any]
 
@@ -29,8 +33,7 @@ def tip(row: Row) -> str:
 
 def cell_title(row: Row) -> str:
     """A cell without its step limit."""
-    more = f", r = {row['degree']}" if row["degree"] != 1 else ""
-    return f"({row['m']}, {row['d_model']}{more})"
+    return re.sub(r", ?max_steps=\d+", "", row["short"])
 
 
 def gain_words(row: Row) -> str:
@@ -77,11 +80,12 @@ def _panel(
     is_gain = of == "gain"
     y = ratio_axis(label, [1.0, *reach], 1.2) if is_gain else log2_axis(label, reach or [1, 2], 1.3)
     lines = [Line(points=((x.low, 1.0), (x.high, 1.0)), look="target")] if is_gain else []
-    for size in dict.fromkeys(cell_title(row) for row in rows):
-        places = _places([row for row in rows if cell_title(row) == size], of)
-        label_ = size if of == "D_K" else None
+    titles = dict.fromkeys(cell_title(row) for row in rows)
+    for title in titles:
+        places = _places([row for row in rows if cell_title(row) == title], of)
+        end = title if of == "D_K" and len(titles) <= MOST_LABELS else None
         if places:
-            lines.append(Line(points=places, look="series", label=label_, width_to_label=480))
+            lines.append(Line(points=places, look="series", label=end, width_to_label=480))
     points = _points(rows, of, ends)
     return Panel(x=x, y=y, lines=tuple(lines), points=points, height=height, links=True)
 
@@ -160,4 +164,5 @@ def _beside_one_head(rows: Sequence[Row]) -> Panel | None:
             *_points(rivals, "D_K_one", ("one_low", "one_high")),
         ),
         height=150,
+        cell=rows[-1]["anchor"],
     )

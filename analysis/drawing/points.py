@@ -32,9 +32,19 @@ def interval_point(
     return Point(x=x, y=row[of] if found else row[low], **{**about, **ends, **more})
 
 
+MOST_KEYS = 12
+"""Head counts that a legend lists."""
+
+
 def head_keys(heads: Iterable[int], name: str = "h") -> tuple[Key, ...]:
-    """The legend of some head counts, or of what else has their colours."""
-    return tuple(Key(text=f"{name} = {h}", h=h) for h in sorted(set(heads)))
+    """The legend of some head counts, or of what else has their colours.
+
+    Of many the powers of two alone, since the colours of the others are mixtures of theirs.
+    """
+    listed = sorted(set(heads))
+    if len(listed) > MOST_KEYS:
+        listed = [h for h in listed if h.bit_count() == 1] or listed
+    return tuple(Key(text=f"{name} = {h}", h=h) for h in listed)
 
 
 def along(curve: Curve, across: Axis, n: int = 60) -> tuple[Place, ...]:

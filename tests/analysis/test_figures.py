@@ -12,6 +12,7 @@ import pytest
 from rgr_dist.analysis.budgets import section as training_time
 from rgr_dist.analysis.drawing import svg
 from rgr_dist.analysis.drawing.panel import Figure, Panel, Point
+from rgr_dist.analysis.drawing.points import head_keys
 from rgr_dist.analysis.drawing.scales import log2_axis
 from rgr_dist.analysis.heads import section as heads
 from rgr_dist.analysis.laws import conclusions
@@ -191,6 +192,35 @@ def test_training_time_shows_every_limit_of_a_cell_and_the_others_the_largest() 
     plain = searched((64, 16, 6))
     assert training_time.section(plain) is None
     assert laws.law(plain) is None, "one point shows no law"
+
+
+def test_a_line_of_training_time_joins_the_limits_of_one_cell() -> None:
+    rates, limits = [0.001, 0.01], [20_000, 80_000]
+    cells = [{"m": [64, 128, 256, 512], "d_model": [16, 32]}]
+    training = {"learning_rate": rates, "max_steps": limits}
+    study = parse_study({"name": "made-up", "cells": cells, "training": training})
+    rows = [
+        made_up.threshold_row(
+            cell, h, 12 - rates.index(cell.training.learning_rate) - (cell.training.max_steps > 3e4)
+        )
+        for cell in study.cells
+        for h in (1, 2)
+    ]
+    section = training_time.section(made_up.results_of(study, [], rows))
+    assert section is not None
+    joined = figure_of(section, "training-time").panels[0].lines
+    assert [[D_K for _, D_K in line.points] for line in joined] == [[12, 11], [11, 10]] * 8
+    assert {line.label for line in joined} == {None}, "sixteen names would overlap"
+    panels = figure_of(section, "one-head").panels
+    assert [(panel.cell, panel.title) for panel in panels[:2]] == [
+        ("m64-d16-2", ("(64, 16, learning_rate=0.001)",)),
+        ("m64-d16-4", ("(64, 16, learning_rate=0.01)",)),
+    ]
+
+
+def test_a_legend_of_many_heads_has_the_powers_of_two() -> None:
+    assert [key.h for key in head_keys([3, 1, 3, 12])] == [1, 3, 12]
+    assert [key.h for key in head_keys(range(1, 101))] == [1, 2, 4, 8, 16, 32, 64]
 
 
 def drawn(panel: Panel) -> ET.Element:
