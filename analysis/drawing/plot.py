@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import re
+import textwrap
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -28,6 +29,8 @@ COLUMN, PAGE = 3.4, 7.0
 """Widths of a column and of a page of a paper with two columns, in inches."""
 PIXELS = 104
 """Pixels of a panel's height to an inch of print."""
+WIDEST_TITLE = 36
+"""Characters of a title's line, for which a third of a page has room."""
 INK = INKS["light"]
 
 STYLE: Any = {
@@ -158,7 +161,7 @@ def _whole(figure: Figure, width: float | None) -> Canvas:
     columns = max(1, min(figure.columns, len(figure.panels)))
     width = width or (COLUMN if columns == 1 else PAGE)
     rows = [figure.panels[i : i + columns] for i in range(0, len(figure.panels), columns)]
-    heights = [max(panel.height / PIXELS + 0.15 * len(panel.title) for panel in r) for r in rows]
+    heights = [max(panel.height / PIXELS + 0.15 * len(_title(panel)) for panel in r) for r in rows]
     legends = _legends(figure.legend, width)
     above = sum(0.17 * -(-len(keys) // across) for _, keys, across in legends)
     size = (width, sum(heights) + 0.4 * len(rows) + above)
@@ -207,7 +210,7 @@ def _spare_labels(ax: Axes, panels: Sequence[Panel], i: int, columns: int) -> No
 
 
 def _draw(ax: Axes, panel: Panel) -> None:
-    ax.set_title("\n".join(mathtext(line) for line in panel.title))
+    ax.set_title("\n".join(mathtext(line) for line in _title(panel)))
     ax.set_xlabel(mathtext(panel.x.label))
     ax.set_ylabel(mathtext(panel.y.label))
     ax.set_xscale(**_scale(panel.x))
@@ -221,6 +224,12 @@ def _draw(ax: Axes, panel: Panel) -> None:
         _line(ax, line)
     for point in panel.points:
         _point(ax, point, panel)
+
+
+def _title(panel: Panel) -> list[str]:
+    """The lines of its title; a long name of a cell takes several."""
+    spaced = (re.sub(r",(?! )", ", ", line) for line in panel.title)
+    return [part for line in spaced for part in textwrap.wrap(line, WIDEST_TITLE)]
 
 
 def _scale(axis: Axis) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,15 @@ def test_it_draws_into_axes_of_a_users_own() -> None:
     assert all(values_of(ax) == values(made_up().panels[0]) for ax in axes.ravel())
     with pytest.raises(StudyError, match="has 4 panels; give ax as many axes, not 1"):
         plot.plot(made_up(), axes[0, 0])
+
+
+def test_a_long_name_of_a_cell_takes_several_lines() -> None:
+    name = "(256, 32, learning_rate=0.0003,max_steps=160000)"
+    panel = replace(made_up().panels[0], title=(name, "D_K* = 64 at h* = 4"))
+    (ax,) = plot.plot(replace(made_up(), panels=(panel,))).axes
+    first, second, found = ax.get_title(loc="left").split("\n")
+    assert (first, second) == ("(256, 32, learning_rate=0.0003,", "max_steps=160000)")
+    assert found == plot.mathtext("D_K* = 64 at h* = 4")
 
 
 @pytest.mark.parametrize(
