@@ -18,10 +18,11 @@ from typing import Annotated
 
 import typer
 
+from rgr_dist.analysis.page.fit import LARGEST
 from rgr_dist.cli.listing import Format, print_listing
 from rgr_dist.cli.options import How
 
-LIMIT_SECONDS, LIMIT_BYTES = 5.0, 400_000
+LIMIT_SECONDS = 5.0
 
 
 def main(
@@ -53,7 +54,7 @@ def main(
         "processor_seconds": processor,
         "peak_MiB": peak if sys.platform != "darwin" else peak / 1024,
         "page_bytes": size,
-        "within_limits": seconds < LIMIT_SECONDS and size <= LIMIT_BYTES,
+        "within_limits": seconds < LIMIT_SECONDS and size <= LARGEST,
     }
     print_listing({"rows": [row]}, how)
 

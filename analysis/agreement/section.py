@@ -75,7 +75,7 @@ def _table(name: str, caption: str, rows: Sequence[Row], folded: str | None = No
         rows=rows,
         cell=None,
         apart=lambda row: row["verdict"] in ("differs", "not as the paper"),
-        folded=None if folded is None else f"{folded}: {len(rows)} rows",
+        folded=folded,
     )
 
 

@@ -106,7 +106,8 @@ def _thresholds(results: StudyResults) -> Table:
         + (f" Bits: of the graph, per parameter at that {axis.total}." if of_graph else ""),
         columns=columns,
         rows=rows,
-        folded=f"Thresholds of {each}: {len(rows)} rows",
+        folded=f"Thresholds of {each}",
+        file="thresholds",
     )
 
 
@@ -131,6 +132,6 @@ def _pool(results: StudyResults) -> Table:
             Column("kept", lambda row: "yes" if row["retained"] else "no", text=True),
         ],
         rows=rows,
-        folded=f"{_title(axis)} near {axis.total}*, compared with {axis.shown_arm}*: "
-        f"{len(rows)} rows",
+        folded=f"{_title(axis)} near {axis.total}*, compared with {axis.shown_arm}*",
+        file=f"{axis.arms_key.removesuffix('s')}_pool",
     )

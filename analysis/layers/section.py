@@ -151,5 +151,5 @@ def _costs(rows: list[Row]) -> Table:
         ],
         rows=rows,
         cell=None,
-        folded=f"What each layer needs in each size: {len(rows)} rows",
+        folded="What each layer needs in each size",
     )

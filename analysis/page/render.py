@@ -20,7 +20,11 @@ from rgr_dist.analysis.page.section import Section
 
 
 def render(
-    title: str, sections: Sequence[Section], files: Mapping[str, bytes], drawn_by: str = ""
+    title: str,
+    sections: Sequence[Section],
+    files: Mapping[str, bytes],
+    drawn_by: str = "",
+    holds_files: bool = True,
 ) -> str:
     """The page as HTML.
 
@@ -28,8 +32,9 @@ def render(
         title: of the document.
         sections: in order; the first is the head, without a heading of its own in the contents. It
             holds the second one below its title, if that has a figure.
-        files: what lies beside the page, by name; the page holds them once more in an archive.
+        files: what lies beside the page, by name.
         drawn_by: the command that draws the page's figures as files.
+        holds_files: whether the page has the files once more, in an archive.
     """
     environment = _environment()
     heads = sorted({h for each in sections for figure in each.figures for h in figure.heads})
@@ -47,7 +52,7 @@ def render(
         shapes=svg.shapes(),
         script=Markup(_source("page.js")),
         files=[*files],
-        archive=_archive(files),
+        archive=_archive(files) if holds_files else None,
         drawn_by=drawn_by if any(each.figures for each in sections) else "",
     )
 

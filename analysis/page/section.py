@@ -72,7 +72,9 @@ class Table:
         cell: the key of a row that holds its cell's anchor, which ties it to the figures.
         anchored: whether its rows are the cells' own, which addresses lead to.
         apart: the rows to be shaded.
-        folded: shown once a reader unfolds it, under this summary.
+        folded: shown once a reader unfolds it, under this summary and the number of rows.
+        file: which of the files has the rows too, so that a page may leave some out.
+        left_out: how many it leaves out.
     """
 
     name: str
@@ -83,6 +85,8 @@ class Table:
     anchored: bool = False
     apart: Callable[[Row], bool] = lambda row: False
     folded: str | None = None
+    file: str | None = None
+    left_out: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from rgr_dist.analysis.agreement import section as agreement
 from rgr_dist.analysis.budgets import section as training_time
@@ -13,6 +13,7 @@ from rgr_dist.analysis.laws import section as laws
 from rgr_dist.analysis.layers import section as layers
 from rgr_dist.analysis.layers.costs import compares_layers
 from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.page.fit import panels_of
 from rgr_dist.analysis.page.section import Section
 from rgr_dist.analysis.report import provenance, side_by_side
 from rgr_dist.analysis.report.sections import cost, repeat, summary
@@ -78,22 +79,32 @@ def _lead(results: StudyResults) -> Make:
     return heads.section if laws.law(results) is None else laws.law
 
 
-def figures(content: Sequence[Section], names: Sequence[str] = ()) -> list[Figure]:
+def figures(
+    content: Sequence[Section],
+    names: Sequence[str] = (),
+    cells: Collection[str] | None = None,
+) -> list[Figure]:
     """The figures of a page, in order.
 
     Args:
         content: the page's sections.
         names: of those that are asked for; all if none is given.
+        cells: the anchors of those whose panels are asked for; every panel if None.
 
     Raises:
-        StudyError: the page has no figure of such a name.
+        StudyError: the page has no figure of such a name, or none of such cells.
     """
-    drawn = (figure for section in content for figure in section.figures)
+    drawn = [figure for section in content for figure in section.figures]
+    if cells is not None:
+        drawn = [panels_of(figure, cells) for figure in drawn]
     every = {figure.name: figure for figure in drawn if figure.panels}
+    if cells is not None and not every:
+        raise StudyError("--cell: no figure has it; of several step limits they show the largest")
+    kind = "figure" if cells is None else "figure by cell"
     for name in names:
         if name not in every:
             has = ", ".join(every) or "none: it has too few results"
-            raise StudyError(f"the page has no figure {name!r}; its figures: {has}")
+            raise StudyError(f"the page has no {kind} {name!r}; its figures: {has}")
     return [every[name] for name in names or every]
 
 

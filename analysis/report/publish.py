@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from rgr_dist.analysis.laws.fits import fits_of
 from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.page.fit import fitted
 from rgr_dist.analysis.page.render import render
 from rgr_dist.analysis.page.section import Section
 from rgr_dist.analysis.report.contents import compared, sections
 from rgr_dist.analysis.report.report_cache import Written, digest_of, keep, origin_of
 from rgr_dist.analysis.report.sections.summary import findings
+from rgr_dist.analysis.thresholds.rows import drawn_cells_of
 from rgr_dist.store.store import Store
 from rgr_dist.study.document import shipped_studies
 
@@ -54,7 +57,12 @@ def report(results: StudyResults) -> tuple[str, dict[str, bytes]]:
         laws = {"laws": [asdict(law) for law in fits_of(results).laws]}
         files["laws.json"] = f"{json.dumps(laws, indent=2, allow_nan=False)}\n".encode()
     files["study.yaml"] = results.study.to_yaml().encode()
-    page = render(f"{results.study.name} · rgr-dist", content, files, drawn_by(results))
+
+    def draw(sections: Sequence[Section], holds_files: bool) -> str:
+        title = f"{results.study.name} · rgr-dist"
+        return render(title, sections, files, drawn_by(results), holds_files)
+
+    page = fitted(draw, content, [row["anchor"] for row in drawn_cells_of(results)])
     if results.decisions is not None:  # too long to be held by the page
         files["decisions.csv"] = results.decisions.to_csv(index=False).encode()
     return page, files

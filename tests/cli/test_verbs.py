@@ -62,10 +62,17 @@ def test_figures_are_written_as_files(
             "--figure", "laws")  # fmt: skip
     refused("--to file", "figures", study, "--store", store, "--to", "file")
     refused("--store results: there is no store", "figures", study)
+    one = ["figures", study, "--store", store, "--to", "one", "--format", "svg", "--cell", "16,8"]
+    refused("the page has no figure by cell 'heads'; its figures: splits", *one,
+            "--figure", "heads")  # fmt: skip
+    refused("--cell: takes one study", *one, study)
     assert call(["figures", study, "--out", store, "--to", "drawn", "--figure", "heads"]) == 0
     (drawn,) = (tmp_path / "drawn").iterdir()
     assert drawn.name == "small-heads.pdf"
     assert drawn.read_bytes().startswith(b"%PDF")
+    assert call(one) == 0
+    by_cell = {"small-splits.svg", "small-curves.svg"}
+    assert by_cell <= {path.name for path in (tmp_path / "one").iterdir()}
     assert call(["figures", study, study, "--store", store, "--to", "pair", "--format", "svg"]) == 0
     assert [path.name for path in (tmp_path / "pair").iterdir()] == ["small-small-side-by-side.svg"]
 

@@ -30,6 +30,7 @@ def section(results: StudyResults) -> Section:
             Column("processor time", lambda row: duration(row["seconds"]), "seconds"),
         ],
         rows=named(results, cost_of(results)),
+        file="cost",
     )
     return Section(
         name="cost",
