@@ -95,9 +95,10 @@ def differences(study: Study) -> list[tuple[str, str, str]]:
             if judged and name not in cell.record.unused_keys and value != papers.get(name):
                 told = ours.setdefault((name, _text(papers.get(name))), {})
                 told.setdefault(_text(value), []).append(study.name_of(cell))
+    names = [name for name, _ in ours]
     rows = [
         (name, ", ".join(_with_cells(text, who, study) for text, who in values.items()), theirs)
-        for (name, theirs), values in ours.items()
+        for (name, theirs), values in sorted(ours.items(), key=lambda of: names.index(of[0][0]))
     ]
     search = study.search
     of_search = (
