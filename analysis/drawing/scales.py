@@ -100,8 +100,8 @@ def integer_ticks(low: float, high: float, most: int = 9) -> list[int]:
 
 
 def round_ticks(low: float, high: float) -> list[float]:
-    """At most nine round numbers in [low, high]: 1, 2, 5 of each decade, or in even steps."""
-    for steps in ((1,), (1, 2, 5), range(1, 10)):
+    """At most nine round numbers in [low, high]: 1, 2, 5 of each decade, or more, or even steps."""
+    for steps in ((1,), (1, 2, 5), (1, 2, 3, 5, 7), range(1, 10)):
         decades = range(-30, 31)
         ticks = sorted({float(f"{step}e{k}") for k in decades for step in steps})
         ticks = [tick for tick in ticks if low <= tick <= high]
