@@ -13,7 +13,9 @@ from rgr_dist.analysis.heads.figures import columns_of
 from rgr_dist.analysis.wording import MISSING, with_range
 
 MOST_LABELS = 12
-"""Lines that have the names of their cells at their ends; of more they would overlap."""
+"""Lines that have the names of their cells at their ends; of more none has."""
+LABEL_HEIGHT = 13
+"""Pixels. A label nearer to another is left out."""
 
 Row = Mapping[str, Any]
 
@@ -81,11 +83,16 @@ def _panel(
     y = ratio_axis(label, [1.0, *reach], 1.2) if is_gain else log2_axis(label, reach or [1, 2], 1.3)
     lines = [Line(points=((x.low, 1.0), (x.high, 1.0)), look="target")] if is_gain else []
     titles = dict.fromkeys(cell_title(row) for row in rows)
+    labelled: list[float] = []
     for title in titles:
         places = _places([row for row in rows if cell_title(row) == title], of)
-        end = title if of == "D_K" and len(titles) <= MOST_LABELS else None
-        if places:
-            lines.append(Line(points=places, look="series", label=end, width_to_label=480))
+        if not places:
+            continue
+        end = y.at(places[-1][1]) * height
+        is_apart = all(abs(end - other) >= LABEL_HEIGHT for other in labelled)
+        label_ = title if of == "D_K" and len(titles) <= MOST_LABELS and is_apart else None
+        labelled += [end] if label_ else []
+        lines.append(Line(points=places, look="series", label=label_, width_to_label=480))
     points = _points(rows, of, ends)
     return Panel(x=x, y=y, lines=tuple(lines), points=points, height=height, links=True)
 
