@@ -19,12 +19,25 @@ from tables.results import Record, printed
 
 COMPETE = ["softmax", "cosine", "top_k", "talking_heads", "differential"]
 """Layers in which the scores of a row compete."""
+LATENTS = "latent-widths"
 FIGURE = Path(__file__).parent.parent / "variants.svg"
 
 
 @cache
 def _order(study: str = "variants") -> list[Record]:
-    return rows_of(order(pd.DataFrame(printed(study, "thresholds")["layers"])))
+    rows = printed(study, "thresholds")["layers"]
+    return rows_of(order(pd.DataFrame(rows + (_beside(rows) if study == LATENTS else []))))
+
+
+def _beside(rows: list[Record]) -> list[Record]:
+    """The layers of ``variants`` without a latent at the sizes and within the limits of others."""
+    asked = {(row["m"], row["d_model"], row["max_steps"]) for row in rows}
+    return [
+        row
+        for row in printed("variants", "thresholds")["layers"]
+        if row["model"] in ("max", "multi_query")
+        and (row["m"], row["d_model"], row["max_steps"]) in asked
+    ]
 
 
 def _ends(study: str = "variants") -> tuple[int, int]:
@@ -176,7 +189,7 @@ PIECES: dict[str, Callable[[], str]] = {
     "variants longer": partial(longer, ["max", "multi_query", "grouped"]),
     "variants order": correlations,
     "variants-16-heads held": of_16_heads,
-    "latent-widths held": partial(held, True, "latent-widths"),
+    "latent-widths held": partial(held, True, LATENTS),
     "variants-16-heads each": partial(
         beside_max, ["sigmoid", "squared_relu"], study="variants-16-heads"
     ),

@@ -180,7 +180,7 @@ def test_the_powers_and_falls_of_the_readme_follow_from_stored_thresholds() -> N
         if row["D_K"] < base[cell]["D_K_first"] and cell != (512, 16)
     ]
     assert len(lower) == 11
-    assert "At 640,000 steps eleven of the twelve are lower" in text
+    assert "<!-- =budget lower -->eleven<!-- / --> of the twelve are lower" in text
     apart = [last[cell]["D_K_high"] < base[cell]["D_K_low"] for cell in last]
     assert f"=budget apart -->{('eight', 'nine', 'ten')[sum(apart) - 8]}<" in text
     widths = [*made, *(row for row in gains if row["D_K"])]
@@ -230,10 +230,10 @@ def test_the_readme_tells_how_far_cells_lie_from_their_power_law() -> None:
         )
         seeds = np.log([row["D_K_high"] / row["D_K_low"] for row in some]) / 3.92
         told.append(misfit(D_K, below, seeds, [(row["m"], row["d_model"]) for row in some]))
-    assert f"by <!-- =budget misfits -->{' and '.join(told)}, of which" in text
+    assert f"by <!-- =budget misfits -->{' and '.join(told)}; seeds" in text
     cells = stored("base-grid.fit")["printed"]["cells"]
     D_K, below, seeds = (
         np.array([row[name] for row in cells]) for name in ("D_K_passes", "D_K_fails", "seed_sd")
     )
     far = misfit(D_K, below, seeds, [(row["m"], row["d_model"]) for row in cells])
-    assert f"by <!-- =base-grid misfit -->{far}, of which" in text
+    assert f"by <!-- =base-grid misfit -->{far}; seeds" in text
