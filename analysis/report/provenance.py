@@ -32,7 +32,7 @@ SEARCH = (
 
 
 FEW = 6
-"""Cells that are named where their setting differs. More are counted: their names tell it too."""
+"""Cells that are named where their setting differs. More are counted, if their names tell it."""
 
 
 def protocol(results: StudyResults) -> Section:
@@ -54,8 +54,12 @@ def provenance(results: StudyResults) -> Section:
     return Section(name="provenance", title="Provenance", template="facts", values={"facts": facts})
 
 
-def settings(study: Study) -> list[tuple[str, str]]:
-    """Every setting that the model uses, as (name, value); if cells differ, with which they are."""
+def settings(study: Study, most: float = FEW) -> list[tuple[str, str]]:
+    """Every setting that the model uses, as (name, value), with the cells that have each.
+
+    Args:
+        most: cells that are named; more are counted, if the name of each tells its value.
+    """
     values: dict[str, dict[str, list[str]]] = {}
     for cell in study.cells:
         for name, value in _flat(cell.model_dump(mode="json")):
@@ -67,8 +71,9 @@ def settings(study: Study) -> list[tuple[str, str]]:
             rows.append((name, next(iter(cells))))
             continue
         common = max(cells, key=lambda text: len(cells[text]))
-        others = [f"{text} ({_who(of)})" for text, of in cells.items() if text != common]
-        rows.append((name, f"{common}, but {', '.join(others)}"))
+        others = {text: _who(name, of, most) for text, of in cells.items() if text != common}
+        told = ", ".join(f"{text} ({who})" for text, who in others.items())
+        rows.append((name, f"{common}, but {told}"))
     search = study.search.model_dump(mode="json")
     return rows + [(f"search.{name}", _text(value)) for name, value in _flat(search)]
 
@@ -97,7 +102,7 @@ def differences(study: Study) -> list[tuple[str, str, str]]:
                 told.setdefault(_text(value), []).append(study.name_of(cell))
     names = [name for name, _ in ours]
     rows = [
-        (name, ", ".join(_with_cells(text, who, study) for text, who in values.items()), theirs)
+        (name, ", ".join(_with_cells(name, *each, study) for each in values.items()), theirs)
         for (name, theirs), values in sorted(ours.items(), key=lambda of: names.index(of[0][0]))
     ]
     search = study.search
@@ -111,13 +116,14 @@ def differences(study: Study) -> list[tuple[str, str, str]]:
     return rows
 
 
-def _with_cells(value: str, who: list[str], study: Study) -> str:
+def _with_cells(name: str, value: str, cells: list[str], study: Study) -> str:
     """A value with the cells that have it, unless all do."""
-    return value if len(who) == len(study.cells) else f"{value} ({_who(who)})"
+    return value if len(cells) == len(study.cells) else f"{value} ({_who(name, cells)})"
 
 
-def _who(names: list[str]) -> str:
-    return "; ".join(names) if len(names) <= FEW else f"{len(names)} cells"
+def _who(setting: str, cells: list[str], most: float = FEW) -> str:
+    tell_it = all(f",{setting.split('.')[-1]}=" in cell for cell in cells)
+    return f"{len(cells)} cells" if tell_it and len(cells) > most else "; ".join(cells)
 
 
 def _table_2(cell: Cell) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from rgr_dist.analysis.laws.scaling_laws import by_name
 from rgr_dist.analysis.laws.section import law_words
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.section import Column, Section, Table, cell_column
-from rgr_dist.analysis.report.provenance import origins, settings
+from rgr_dist.analysis.report.provenance import FEW, origins, settings
 from rgr_dist.analysis.report.side_by_side_figure import draw_side_by_side
 from rgr_dist.analysis.rows import Row, named
 from rgr_dist.analysis.runs import cost_of
@@ -145,15 +145,19 @@ def laws(pair: Pair, names: Names) -> Section | None:
 
 def differences(pair: Pair, names: Names) -> Section:
     """The settings and origins in which the studies differ."""
-    told = [
-        dict([*settings(results.study), *origins(results.runs, results.study)]) for results in pair
-    ]
-    keys = dict.fromkeys([*told[0], *told[1]])
-    rows = [
-        {"name": key, "a": told[0].get(key), "b": told[1].get(key)}
-        for key in keys
-        if told[0].get(key) != told[1].get(key)
-    ]
+    whole, short = (
+        [
+            dict([*settings(results.study, most), *origins(results.runs, results.study)])
+            for results in pair
+        ]
+        for most in (math.inf, FEW)
+    )
+    rows = []
+    for key in dict.fromkeys([*whole[0], *whole[1]]):
+        a, b = (told.get(key) for told in whole)
+        if a != b:
+            shown = short if short[0].get(key) != short[1].get(key) else whole
+            rows.append({"name": key, "a": shown[0].get(key), "b": shown[1].get(key)})
     table = Table(
         name="table-differences",
         caption="Settings, and what trained the runs, where the two differ.",

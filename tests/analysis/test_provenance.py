@@ -114,6 +114,17 @@ def test_what_differs_from_the_paper_is_told_and_nothing_else() -> None:
     ]
 
 
+def test_cells_are_named_where_their_names_do_not_tell_the_setting() -> None:
+    cells = [
+        {"m": m, "d_model": 16, "training": {"learning_rate": 0.01 if m < 71 else 0.001}}
+        for m in range(64, 80)
+    ]
+    study = parse_study({"name": "by-size", "cells": cells})
+    names = "; ".join(f"m={m},d_model=16" for m in range(64, 71))
+    assert dict(settings(study))["training.learning_rate"] == f"0.001, but 0.01 ({names})"
+    assert ("training.learning_rate", f"0.01 ({names})", "0.001") in differences(study)
+
+
 def test_cells_that_differ_are_counted_where_they_are_many() -> None:
     rates = {"learning_rate": [0.001, 0.01]}
     cells = [{"m": [64, 128, 256, 512], "d_model": [16, 32]}]
