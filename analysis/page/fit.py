@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from itertools import product
@@ -11,13 +10,16 @@ from rgr_dist.analysis.drawing.panel import Figure
 from rgr_dist.analysis.page.section import Section, Table
 
 LARGEST = 400_000
-"""Bytes that a page has at most, as far as this makes it so small."""
+"""The most bytes of a page; what cannot be cut may exceed it."""
 
 MOST = (12, 6, 3)
-"""Cells that are shown of a study whose page would be larger with all, or with more."""
+"""How many cells to show, tried in turn until the page fits."""
 
 FEW_ROWS = 24
 """Rows of a table that is shown whole."""
+
+CUT = "Here are"
+"""How a caption begins to tell what its figure or table leaves out."""
 
 
 Draw = Callable[[Sequence[Section], bool], str]
@@ -28,14 +30,15 @@ def fitted(draw: Draw, sections: Sequence[Section], cells: Sequence[str]) -> str
     """The page with as many of the cells as it has room for, then without the tables as files.
 
     Args:
-        cells: their anchors, by size; those that are shown lie evenly among them.
+        cells: the anchors of those that figures draw, by size; tables list them before others.
     """
     page = draw(sections, True)
+    tried = [([*sections], True)]
     for holds_files, most in product((True, False), MOST):
-        if len(page.encode()) <= LARGEST:
-            break
-        shown = cells[:: math.ceil(len(cells) / most) or 1]
-        page = draw([_of_cells(section, shown) for section in sections], holds_files)
+        attempt = ([_of_cells(section, cells, most) for section in sections], holds_files)
+        if len(page.encode()) > LARGEST and attempt not in tried:
+            page = draw(*attempt)
+            tried.append(attempt)
     return page
 
 
@@ -45,32 +48,42 @@ def panels_of(figure: Figure, cells: Collection[str]) -> Figure:
     return replace(figure, panels=panels, columns=max(1, min(figure.columns, len(panels))))
 
 
-def _of_cells(section: Section, cells: Collection[str]) -> Section:
-    figures = [_drawn(figure, cells) for figure in section.figures]
-    return replace(
-        section,
-        figures=[figure for figure in figures if figure.panels],
-        shown=[_listed(table, cells) for table in section.shown],
-    )
+def _of_cells(section: Section, cells: Sequence[str], most: int) -> Section:
+    """A section with at most so many cells in each figure and long table, or as it is."""
+    figures = [_drawn(figure, most) for figure in section.figures]
+    shown = [_listed(table, cells, most) for table in section.shown]
+    if figures == [*section.figures] and shown == [*section.shown]:
+        return section
+    return replace(section, figures=figures, shown=shown)
 
 
-def _drawn(figure: Figure, cells: Collection[str]) -> Figure:
+def _drawn(figure: Figure, most: int) -> Figure:
     """A figure with some of its cells, if each has panels of its own."""
-    every = {panel.cell for panel in figure.panels}
-    if None in every or every <= {*cells}:
+    every = [*dict.fromkeys(panel.cell for panel in figure.panels if panel.cell is not None)]
+    if len(every) <= most or any(panel.cell is None for panel in figure.panels):
         return figure
-    here = f" Here are {len(every & {*cells})} of {len(every)} cells, evenly by size."
-    rest = " rgr figures draws all of them, or with --cell the one that you name."
-    return replace(panels_of(figure, cells), caption=f"{figure.caption}{here}{rest}")
+    some = _evenly(every, most)
+    here = f" {CUT} {len(some)} of {len(every)} cells, evenly by size."
+    rest = " rgr figures draws them all; with --cell, the one you name."
+    return replace(panels_of(figure, some), caption=f"{figure.caption}{here}{rest}")
 
 
-def _listed(table: Table, cells: Collection[str]) -> Table:
+def _listed(table: Table, cells: Sequence[str], most: int) -> Table:
     """A table with the rows of some cells, if a file has the others."""
     if table.file is None or table.cell is None or len(table.rows) <= FEW_ROWS:
         return table
-    rows = [row for row in table.rows if row[table.cell] in cells]
+    own = dict.fromkeys(row[table.cell] for row in table.rows)
+    some = _evenly([cell for cell in cells if cell in own] or [*own], most)
+    rows = [row for row in table.rows if row[table.cell] in some]
     if len(rows) == len(table.rows):
         return table
-    here = f" Here are {len(rows)} of {len(table.rows)} rows, those of {len(cells)} cells."
+    here = f" {CUT} {len(rows)} of {len(table.rows)} rows, those of {len(some)} cells."
     caption = f"{table.caption}{here} {table.file}.csv has all of them."
     return replace(table, rows=rows, caption=caption, left_out=len(table.rows) - len(rows))
+
+
+def _evenly(cells: Sequence[str], most: int) -> Sequence[str]:
+    """At most so many of the cells, the first and the last too."""
+    if len(cells) <= most:
+        return cells
+    return [cells[round(i * (len(cells) - 1) / (most - 1))] for i in range(most)]

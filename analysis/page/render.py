@@ -24,7 +24,7 @@ def render(
     sections: Sequence[Section],
     files: Mapping[str, bytes],
     drawn_by: str = "",
-    holds_files: bool = True,
+    archive: str | None = None,
 ) -> str:
     """The page as HTML.
 
@@ -34,7 +34,7 @@ def render(
             holds the second one below its title, if that has a figure.
         files: what lies beside the page, by name.
         drawn_by: the command that draws the page's figures as files.
-        holds_files: whether the page has the files once more, in an archive.
+        archive: the files once more, as ``archive_of`` has them, to be held by the page.
     """
     environment = _environment()
     heads = sorted({h for each in sections for figure in each.figures for h in figure.heads})
@@ -52,7 +52,7 @@ def render(
         shapes=svg.shapes(),
         script=Markup(_source("page.js")),
         files=[*files],
-        archive=_archive(files) if holds_files else None,
+        archive=archive,
         drawn_by=drawn_by if any(each.figures for each in sections) else "",
     )
 
@@ -109,7 +109,7 @@ def _source(name: str) -> str:
     return "\n".join(line.lstrip() for line in lines if not line.lstrip().startswith("// "))
 
 
-def _archive(files: Mapping[str, bytes]) -> str:
+def archive_of(files: Mapping[str, bytes]) -> str:
     """The files as a zip archive in a data address, so that a page that was sent on has them."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from rgr_dist.analysis.laws.fits import fits_of
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.fit import fitted
-from rgr_dist.analysis.page.render import render
+from rgr_dist.analysis.page.render import archive_of, render
 from rgr_dist.analysis.page.section import Section
 from rgr_dist.analysis.report.contents import compared, sections
 from rgr_dist.analysis.report.report_cache import Written, digest_of, keep, origin_of
@@ -58,9 +58,10 @@ def report(results: StudyResults) -> tuple[str, dict[str, bytes]]:
         files["laws.json"] = f"{json.dumps(laws, indent=2, allow_nan=False)}\n".encode()
     files["study.yaml"] = results.study.to_yaml().encode()
 
+    title, archive = f"{results.study.name} · rgr-dist", archive_of(files)
+
     def draw(sections: Sequence[Section], holds_files: bool) -> str:
-        title = f"{results.study.name} · rgr-dist"
-        return render(title, sections, files, drawn_by(results), holds_files)
+        return render(title, sections, files, drawn_by(results), archive if holds_files else None)
 
     page = fitted(draw, content, [row["anchor"] for row in drawn_cells_of(results)])
     if results.decisions is not None:  # too long to be held by the page
@@ -96,7 +97,7 @@ def comparison(
     for side, results in zip("ab", (first, second), strict=True):
         files[f"study-{side}.yaml"] = results.study.to_yaml().encode()
     title = f"{names[0]} and {names[1]} · rgr-dist"
-    return render(title, content, files, drawn_by(first, second)), files
+    return render(title, content, files, drawn_by(first, second), archive_of(files)), files
 
 
 def drawn_by(*compared: StudyResults) -> str:
