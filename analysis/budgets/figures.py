@@ -13,7 +13,7 @@ from rgr_dist.analysis.heads.figures import columns_of
 from rgr_dist.analysis.wording import MISSING, with_range
 
 MOST_LABELS = 12
-"""Lines that have the names of their cells at their ends; of more none has."""
+"""Lines that have the names of their cells at their ends; with more lines, none has one."""
 LABEL_HEIGHT = 13
 """Pixels. A label nearer to another is left out."""
 
@@ -35,7 +35,7 @@ def tip(row: Row) -> str:
 
 def cell_title(row: Row) -> str:
     """A cell without its step limit."""
-    return re.sub(r", ?max_steps=\d+", "", row["short"])
+    return re.sub(r"max_steps=\d+,|, ?max_steps=\d+(?=\))", "", row["short"])
 
 
 def gain_words(row: Row) -> str:

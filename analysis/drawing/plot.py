@@ -228,8 +228,9 @@ def _draw(ax: Axes, panel: Panel) -> None:
 
 def _title(panel: Panel) -> list[str]:
     """The lines of its title; a long name of a cell takes several."""
-    spaced = (re.sub(r",(?! )", ", ", line) for line in panel.title)
-    return [part for line in spaced for part in textwrap.wrap(line, WIDEST_TITLE)]
+    spaced = (re.sub(r",(?=[a-zA-Z])", ", ", line) for line in panel.title)
+    wrap = textwrap.TextWrapper(WIDEST_TITLE, break_on_hyphens=False).wrap
+    return [part for line in spaced for part in wrap(line)]
 
 
 def _scale(axis: Axis) -> dict[str, Any]:

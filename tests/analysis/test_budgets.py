@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from rgr_dist.analysis.budgets.figures import cell_title
 from rgr_dist.analysis.budgets.section import section
 from rgr_dist.analysis.budgets.step_limits import families, gains, limits, verdict
 from rgr_dist.study.from_yaml import parse_study
@@ -34,6 +35,20 @@ def results_of(study: Study, d_k: dict[int, list[int | None]]) -> Any:
             more = {"status": "censored", "D_K_low": 97} if width is None else {}
             rows.append(made_up.threshold_row(cell, h, width, **more))
     return made_up.results_of(study, [], rows)
+
+
+@pytest.mark.parametrize(
+    ("short", "without"),
+    [
+        ("(64, 16, max_steps=20000)", "(64, 16)"),
+        ("(64, 16, max_steps=20000,patience=5)", "(64, 16, patience=5)"),
+        ("(64, 16, length=8,max_steps=20000)", "(64, 16, length=8)"),
+        ("(64, 16, length=8,max_steps=20000,patience=5)", "(64, 16, length=8,patience=5)"),
+        ("(64, 16, r = 2, max_steps=20000)", "(64, 16, r = 2)"),
+    ],
+)
+def test_a_cell_is_named_without_its_step_limit(short: str, without: str) -> None:
+    assert cell_title({"short": short}) == without
 
 
 def test_the_best_head_count_stands_beside_one_head() -> None:

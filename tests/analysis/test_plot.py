@@ -124,6 +124,20 @@ def test_a_long_name_of_a_cell_takes_several_lines() -> None:
     assert found == plot.mathtext("D_K* = 64 at h* = 4")
 
 
+def test_numbers_and_words_of_a_title_stay_whole() -> None:
+    title = (
+        "a threshold after more than 160,000 steps",
+        "the graph of this cell is the well-known",
+    )
+    panel = replace(made_up().panels[0], title=title)
+    (ax,) = plot.plot(replace(made_up(), panels=(panel,))).axes
+    lines = ax.get_title(loc="left").split("\n")
+    assert lines == [
+        "a threshold after more than 160,000", "steps",
+        "the graph of this cell is the", "well-known",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("text", "set_as"),
     [
