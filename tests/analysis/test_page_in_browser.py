@@ -12,6 +12,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator, Page
 
 from rgr_dist.analysis.drawing.svg import OUTLINES
+from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.report.publish import comparison
 from tests.analysis import made_up
 from tests.analysis.odd_studies import GRID, ODD
@@ -242,6 +243,29 @@ def test_a_point_tells_what_it_is_and_its_cell_stands_out_everywhere(
         assert "on" in (place.get_attribute("class") or "")
     page.keyboard.press("Escape")
     assert "#m128" not in page.url
+
+
+@pytest.fixture(scope="module")
+def trimmed(many: StudyResults, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page of many cells, each at two step limits, that shows some."""
+    return write_report(many, tmp_path_factory.mktemp("trimmed"))
+
+
+@pytest.mark.parametrize(
+    ("cell", "fades"),
+    [("m64-d16-2", ["one-head", "splits", "curves"]), ("m64-d16", ["one-head"]), ("m64-d16-4", [])],
+    ids=["with panels", "a smaller step limit", "without a panel"],
+)
+def test_panels_fade_where_the_chosen_cell_has_another(
+    trimmed: Path, visit: Visit, cell: str, fades: list[str]
+) -> None:
+    page = visit(trimmed, hash=f"#{cell}")
+    for name in ("one-head", "splits", "curves"):
+        panels = page.locator(f"#{name}-figure .panel")
+        faded = page.locator(f"#{name}-figure .panel.far")
+        assert faded.count() == (panels.count() - 1 if name in fades else 0), name
+        assert page.locator(f"#{name}-figure .panel.on").count() == (name in fades)
+        assert name in fades or page.locator(f"#{name}-figure .far").count() == 0
 
 
 def test_points_are_reached_by_keyboard(finished: Path, visit: Visit) -> None:

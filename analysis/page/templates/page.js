@@ -58,10 +58,14 @@
     tagged.push(link);
   }
   const choose = (cell, temporary) => {
+    const its = tagged.filter((node) => cell && node.dataset.cell === cell);
+    const panels = new Set(its.map((node) => node.closest(".panel")));
+    const figures = new Set(its.map((node) => node.closest("figure")));
+    figures.delete(null); // of rows of tables
     for (const node of tagged) {
-      const own = node.dataset.cell === cell;
+      const own = node.dataset.cell === cell || panels.has(node);
       node.classList.toggle("on", own && !!cell);
-      node.classList.toggle("far", !!cell && !own && node.localName !== "tr");
+      node.classList.toggle("far", !own && figures.has(node.closest("figure")));
     }
     if (!temporary && (cell || anchors.has(place))) keep("", cell);
   };
