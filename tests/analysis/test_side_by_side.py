@@ -102,6 +102,29 @@ def test_only_what_differs_is_told(pair: tuple[StudyResults, StudyResults]) -> N
     assert same.words == ["Nothing: no setting, no origin."]
 
 
+def test_its_last_column_is_as_narrow_as_its_numbers(
+    pair: tuple[StudyResults, StudyResults],
+) -> None:
+    page, _ = comparison(*pair, NAMES)
+    assert '<table id="table-cells"' in page
+    assert re.search(r'<table id="table-cells" class="[^"]*worded', page) is None
+
+
+@pytest.mark.parametrize("own_names", [True, False], ids=["names tell it", "by size"])
+def test_settings_of_as_many_cells_of_other_sizes_differ(own_names: bool) -> None:
+    def study(sizes: range) -> StudyResults:
+        rates = [0.001, 0.002, 0.01] if own_names else [0.01]
+        of_rate = {"training": {"learning_rate": rates}}
+        cells = [{"m": m, "d_model": 16} | (of_rate if m in sizes else {}) for m in range(64, 84)]
+        content = {"name": "x", "cells": cells, "search": {"heads": [2]}}
+        return made_up.results_of(parse_study(content), [], [])
+
+    (table,) = side_by_side.differences((study(range(64, 71)), study(range(71, 78))), NAMES).shown
+    (row,) = (row for row in table.rows if row["name"] == "training.learning_rate")
+    assert "m=64,d_model=16" in row["a"]
+    assert "m=64,d_model=16" not in row["b"]
+
+
 def test_studies_without_a_cell_in_common_have_a_page() -> None:
     first, second = found({(64, 16): 5}), found({(64, 32): 5})
     page, files = comparison(first, second, NAMES)
