@@ -92,14 +92,12 @@ def figures(
         cells: the anchors of those whose panels are asked for; every panel if None.
 
     Raises:
-        StudyError: the page has no figure of such a name, or none of such cells.
+        StudyError: the page has no figure of such a name.
     """
     drawn = [figure for section in content for figure in section.figures]
     if cells is not None:
         drawn = [panels_of(figure, cells) for figure in drawn]
     every = {figure.name: figure for figure in drawn if figure.panels}
-    if cells is not None and not every:
-        raise StudyError("--cell: no figure has it; of several step limits they show the largest")
     kind = "figure" if cells is None else "figure by cell"
     for name in names:
         if name not in every:

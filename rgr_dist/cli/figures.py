@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from rgr_dist.cli.options import CELL, Out, Set, StudyName
 from rgr_dist.cli.results import side_by_side, stored_results
 from rgr_dist.faults import UserError
+
+if TYPE_CHECKING:
+    from rgr_dist.analysis.load import StudyResults
+    from rgr_dist.analysis.page.section import Section
 
 
 def figures(
@@ -37,17 +43,15 @@ def figures(
     """Draw the figures of a study's report as files, with fonts embedded; prints their names."""
     from rgr_dist.analysis.drawing.plot import as_file
     from rgr_dist.analysis.report import contents
-    from rgr_dist.analysis.rows import names_of
     from rgr_dist.store.storage import write_atomically
-    from rgr_dist.study.select import cells_named
 
-    anchors = None
+    anchors, of = None, ""
     if other is None:
         results, _ = stored_results(study, set_, out)
         stem, sections = results.study.name, contents.sections(results)
         if cell is not None:
-            cells = cells_named(results.study, cell)
-            anchors = {names_of(results)[one.cell_id].anchor for one in cells}
+            anchors = _drawn(results, sections, cell)
+            of = "-" + re.sub(r"[^\w.=+-]+", "-", cell).strip("-")
     else:
         if cell is not None:
             raise UserError("--cell: takes one study, since a comparison has no panels by cell")
@@ -55,10 +59,34 @@ def figures(
         stem = "-".join(results.study.name for results in pair)
         sections = contents.compared(pair, names)
     for each in contents.figures(sections, figure or (), anchors):
-        path = to / f"{stem}-{each.name}.{kind}"
+        path = to / f"{stem}-{each.name}{of}.{kind}"
         try:
             to.mkdir(parents=True, exist_ok=True)
             write_atomically(path, as_file(each, kind, width), sync=False)
         except OSError as error:
             raise UserError(f"--to {to}: cannot be written to: {error.strerror}") from None
         print(path)
+
+
+def _drawn(results: StudyResults, sections: Sequence[Section], text: str) -> set[str]:
+    """The anchors of the cells of that name.
+
+    Raises:
+        UserError: no figure has a panel of one.
+        StudyError: the study has none.
+    """
+    from rgr_dist.analysis.rows import names_of
+    from rgr_dist.study.select import cells_named
+
+    study = results.study
+    anchors = {cell: names_of(results)[cell.cell_id].anchor for cell in study.cells}
+    asked = {anchors[cell] for cell in cells_named(study, text)}
+    figures = [figure for section in sections for figure in section.figures]
+    drawn = {panel.cell for figure in figures for panel in figure.panels} - {None}
+    if not drawn:
+        raise UserError("--cell: no figure of this study has panels by cell")
+    if not asked & drawn:
+        has = "; ".join(study.name_of(cell) for cell in study.cells if anchors[cell] in drawn)
+        limits = ", of several step limits the largest" if study.has_budgets else ""
+        raise UserError(f"--cell {text}: no figure has it; they have {has}{limits}")
+    return asked

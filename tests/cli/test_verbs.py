@@ -15,7 +15,7 @@ import pytest
 
 from rgr_dist.cli import call
 from tests.analysis.test_best import BEST_KEYS, THRESHOLD_KEYS
-from tests.small_study import RGR, Refused, Rgr, rgr, write_study
+from tests.small_study import RGR, SMALL, Refused, Rgr, rgr, write_study
 
 
 def test_run_finds_thresholds_with_certificates_and_writes_a_report(finished: Path) -> None:
@@ -54,7 +54,7 @@ def test_a_study_to_begin_with_is_valid_with_every_comment_taken_out(
 
 
 def test_figures_are_written_as_files(
-    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Refused
+    finished: Path, tmp_path: Path, refused: Refused, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("in the way")
     study, store = str(finished / "small.yaml"), str(finished / "results")
@@ -66,12 +66,20 @@ def test_figures_are_written_as_files(
     refused("the page has no figure by cell 'heads'; its figures: splits", *one,
             "--figure", "heads")  # fmt: skip
     refused("--cell: takes one study", *one, study)
+    training = SMALL["training"] | {"max_steps": [2000, 4000]}
+    write_study(tmp_path, "limits.yaml", name="limits", training=training)
+    refused("--cell max_steps=2000: no figure has it; they have m=16,d_model=8,max_steps=4000; "
+            "m=16,d_model=16,max_steps=4000, of several step limits the largest", "figures",
+            "limits.yaml", "--store", store, "--cell", "max_steps=2000")  # fmt: skip
+    write_study(tmp_path, "phases.yaml", name="phases", search={"mode": "widest", "heads": [1, 2]})
+    assert call(["figures", "phases.yaml", "--store", store, "--cell", "16,8"]) == 2
+    assert "--cell: no figure of this study has panels by cell\n" in capsys.readouterr().err
     assert call(["figures", study, "--out", store, "--to", "drawn", "--figure", "heads"]) == 0
     (drawn,) = (tmp_path / "drawn").iterdir()
     assert drawn.name == "small-heads.pdf"
     assert drawn.read_bytes().startswith(b"%PDF")
     assert call(one) == 0
-    by_cell = {"small-splits.svg", "small-curves.svg"}
+    by_cell = {"small-splits-16-8.svg", "small-curves-16-8.svg"}
     assert by_cell <= {path.name for path in (tmp_path / "one").iterdir()}
     assert call(["figures", study, study, "--store", store, "--to", "pair", "--format", "svg"]) == 0
     assert [path.name for path in (tmp_path / "pair").iterdir()] == ["small-small-side-by-side.svg"]
