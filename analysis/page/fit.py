@@ -35,8 +35,10 @@ def fitted(draw: Draw, sections: Sequence[Section], cells: Sequence[str]) -> str
     page = draw(sections, True)
     tried = [([*sections], True)]
     for holds_files, most in product((True, False), MOST):
+        if len(page.encode()) <= LARGEST:
+            break
         attempt = ([_of_cells(section, cells, most) for section in sections], holds_files)
-        if len(page.encode()) > LARGEST and attempt not in tried:
+        if attempt not in tried:
             page = draw(*attempt)
             tried.append(attempt)
     return page
