@@ -116,13 +116,17 @@ def test_the_base_grid_of_the_pages_has_the_least_known_width_and_what_limits_it
     text = (ROOT / "docs/figures.md").read_text("utf-8")
     (block,) = re.findall(r"written: base-grid best -->(.*?)<!-- / -->", text, re.DOTALL)
     rows = [line.strip("| ").split(" | ") for line in block.strip().splitlines()[2:]]
-    least, widths = known(), trained()
+    least, widths, stored = known(), trained(), {}
+    for name, row in shipped():
+        if name == "base-grid.thresholds.json" and "h_star" in row:
+            stored[row["m"], row["d_model"]] = row["limited_by"]
     for m, d_model, *_, possible, limit in rows:
         cell = int(m), int(d_model)
         assert int(possible.split()[0]) == least[cell, None], cell
         is_lower = least[cell, None] < widths[cell]
         assert (limit in ("budget", "optimisation")) == is_lower, cell
         assert limit != "budget" or "steps" in possible, cell
+        assert (stored[cell] == "unknown") == (not is_lower), cell
     assert len(rows) == len(widths)
 
 
