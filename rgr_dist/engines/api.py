@@ -74,6 +74,9 @@ class Outcome:
     cached: int | None = None
 
 
+End = tuple[int, StopReason, float | None]
+"""A lane of a program that ends, why, and its score at the last check."""
+
 Weights = dict[str, npt.NDArray[np.floating]]
 """Parameters of one run by name: of a layer of edges W_Q and W_K, [d_model, D_K], and tau, [], 0 if
 the model has none; of a layer of its own file its parameters and tau."""

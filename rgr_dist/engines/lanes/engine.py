@@ -1,8 +1,9 @@
-"""Many runs in one torch program, on any device; each lane stops for itself.
+"""Many runs in one program, on any device; each lane stops for itself.
 
-Lanes that have stopped are compacted away. On a GPU the step is captured as a CUDA graph, anew
-after each compaction; this has not been run on a GPU, nor is it known how far the products of
-cuBLAS there depend on a lane's neighbours.
+On a GPU a layer of edges has a thread block for each lane (``engines.cuda``), if one has room for
+it. Else the program is torch's: lanes that have stopped are compacted away, and on a GPU the step
+is captured as a CUDA graph, anew after each compaction. How far the products of cuBLAS depend there
+on a lane's neighbours is not known.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from dataclasses import replace
 import torch
 
 from rgr_dist.engines.api import Engine, Outcome, Weights
+from rgr_dist.engines.cuda.kernels import KernelError
+from rgr_dist.engines.cuda.lanes import CudaEvaluation, CudaLanes
 from rgr_dist.engines.early_stopping import Checks
 from rgr_dist.engines.lanes.evaluation import Evaluation
 from rgr_dist.engines.lanes.own_layer import OwnLanes
@@ -45,29 +48,27 @@ class LanesEngine(Engine):
         outcomes: list[list[Outcome]] = [[] for _ in runs]
         if not runs:
             return outcomes
-        lanes = self._lanes(runs)
-        evaluation = Evaluation(lanes)
+        lanes, evaluation = self._start(runs)
         checks = [Checks(lanes.cell, budgets) for _ in runs]
-        seconds = [0.0] * len(runs)
+        seconds = 0.0  # a lane's share of the time so far, the same for all that still run
         while True:
             began = time.perf_counter()
             ahead = checks[lanes.indices[0]]  # all that still run have the same limits before them
             lanes.advance(ahead.steps_to_next(lanes.steps))
             finite, above = lanes.is_finite(), ahead.above(lanes.steps)
-            shared = (time.perf_counter() - began) / len(lanes)
-            running = []
+            running, ended, at = [], [], []
             for lane, index in enumerate(lanes.indices):
-                began = time.perf_counter()
                 val_score = evaluation.validate(lane, above) if finite[lane] else math.nan
                 stop_reason, ends = checks[index].after(lanes.steps, val_score)
-                outcome = None
                 if stop_reason is not None:
-                    outcome = evaluation.outcome(lane, stop_reason, val_score)
-                seconds[index] += shared + time.perf_counter() - began
-                if outcome is not None:
-                    outcomes[index] += [replace(outcome, seconds=seconds[index])] * ends
+                    ended.append((lane, stop_reason, val_score))
+                    at.append((index, ends))
                 if checks[index].limits:
                     running.append(lane)
+            tested = evaluation.outcomes(ended)
+            seconds += (time.perf_counter() - began) / len(lanes)
+            for (index, ends), outcome in zip(at, tested, strict=True):
+                outcomes[index] += [replace(outcome, seconds=seconds)] * ends
             if not running:
                 return outcomes
             if len(running) < len(lanes):
@@ -75,13 +76,26 @@ class LanesEngine(Engine):
 
     def weights_after(self, runs: Sequence[Run], steps: int) -> list[Weights]:
         """The weights after so many steps, without checks or stopping."""
-        lanes = self._lanes(runs)
+        lanes, _ = self._start(runs)
         lanes.advance(steps)
         return [lanes.weights(lane) for lane in range(len(runs))]
 
-    def _lanes(self, runs: Sequence[Run]) -> Lanes | OwnLanes:
+    def _start(
+        self, runs: Sequence[Run]
+    ) -> tuple[Lanes | OwnLanes | CudaLanes, Evaluation | CudaEvaluation]:
+        lanes: Lanes | OwnLanes
         if runs[0].cell.record.task == "own layer":
             lanes = OwnLanes(runs, self.device, self.dtype, self.compiled)
             self.name = "lanes" if lanes.program.compiled else "lanes, uncompiled"
-            return lanes
-        return Lanes(runs, self.device, self.dtype)
+            return lanes, Evaluation(lanes)
+        if self.device.type == "cuda" and self.dtype == torch.float32:
+            try:
+                blocks = CudaLanes(runs)
+            except KernelError:
+                pass
+            else:
+                self.name = "lanes, in blocks"
+                return blocks, CudaEvaluation(blocks)
+        self.name = "lanes"
+        lanes = Lanes(runs, self.device, self.dtype)
+        return lanes, Evaluation(lanes)

@@ -13,7 +13,7 @@ of an item, p some of the items, h heads, k = d_k, v = width of a message.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from rgr_dist.engines.api import Outcome, StopReason, f1_cannot_exceed
+from rgr_dist.engines.api import End, Outcome, StopReason, f1_cannot_exceed
 from rgr_dist.engines.lanes.batches import REGISTER, padded
 from rgr_dist.engines.lanes.own_layer import OwnLane, OwnLanes
 from rgr_dist.engines.lanes.state import Lanes, Layer
@@ -62,8 +62,11 @@ class Evaluation:
         assert score is not None
         return score
 
-    def outcome(self, lane: int, stop_reason: StopReason, val_score: float | None) -> Outcome:
-        """How a lane ended, tested unless it diverged; the engine fills in its time."""
+    def outcomes(self, ended: Sequence[End]) -> list[Outcome]:
+        """How lanes ended, tested unless they diverged; the engine fills in their time."""
+        return [self._outcome(*end) for end in ended]
+
+    def _outcome(self, lane: int, stop_reason: StopReason, val_score: float | None) -> Outcome:
         state = self.lanes
         if stop_reason == "diverged":
             return Outcome(steps=state.steps, stop_reason=stop_reason)

@@ -22,9 +22,10 @@ from tests.engines.shapes import BENCHMARK_SHAPES, ODD_SHAPES, flat, make_run
 
 models = pytest.mark.parametrize("model", ["max", "softmax", "value"])
 ENGINES: list[Engine] = [FusedEngine(), LanesEngine()]
+ON_GPU = pytest.param(LanesEngine("cuda"), marks=pytest.mark.gpu, id="cuda")
 
 
-@pytest.fixture(params=ENGINES, ids=lambda engine: engine.name)
+@pytest.fixture(params=[*(pytest.param(one, id=one.name) for one in ENGINES), ON_GPU])
 def engine(request: pytest.FixtureRequest) -> Engine:
     chosen: Engine = request.param
     return chosen
@@ -97,11 +98,14 @@ class TestAgainstReference:
         parted = [run for run in runs if distance(*references(run)) > 1e-4]
         assert len(parted) <= len(runs) / 20
 
+    @pytest.mark.parametrize("other", [FusedEngine(), ON_GPU], ids=["fused", "cuda"])
     @pytest.mark.parametrize("model", ["softmax", "value"])
     @pytest.mark.parametrize("shape", BENCHMARK_SHAPES[:4] + ODD_SHAPES, ids=str)
-    def test_weights_of_other_models(self, shape: tuple[int, ...], model: str) -> None:
+    def test_weights_of_other_models(
+        self, shape: tuple[int, ...], model: str, other: Engine
+    ) -> None:
         run = make_run(*shape, model=model)
-        (given,) = FusedEngine().weights_after([run], 100)
+        (given,) = other.weights_after([run], 100)
         assert distance(given, references(run)[0]) <= 1e-4
 
     @models
