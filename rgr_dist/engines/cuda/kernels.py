@@ -5,7 +5,6 @@ Compiler and driver are those of ``cuda.bindings``, which every CUDA build of to
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import tempfile
 from collections.abc import Sequence
@@ -14,12 +13,15 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from rgr_dist.engines.api import BETA_1, BETA_2, EPSILON
 from rgr_dist.kernel_cache import cache_folder
 
+Argument = Tensor | npt.NDArray[Any] | np.generic
 WARP = 32
 
 
@@ -85,9 +87,9 @@ class Kernels:
         torch.zeros(1, device="cuda")  # makes the device's context current
         module = _checked(driver.cuModuleLoadData(_compiled(plan)))
         at, size = _checked(driver.cuModuleGetGlobal(module, b"shared_bytes"))
-        number = ctypes.c_int()
-        _checked(driver.cuMemcpyDtoH(ctypes.addressof(number), at, size))
-        self.bytes = number.value
+        number = np.zeros(1, dtype=np.int32)
+        _checked(driver.cuMemcpyDtoH(_address(number), at, size))
+        self.bytes = int(number[0])
         dynamic = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         self.functions = {}
         for name in ("train", "evaluate"):
@@ -95,14 +97,17 @@ class Kernels:
             _checked(driver.cuFuncSetAttribute(function, dynamic, self.bytes))
             self.functions[name] = function
 
-    def launch(self, name: str, blocks: int, arguments: Sequence[Any]) -> None:
-        """Start a kernel: tensors are passed as their addresses, the rest as ctypes values."""
-        values = [ctypes.c_void_p(a.data_ptr()) if isinstance(a, Tensor) else a for a in arguments]
-        pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(v) for v in values))
+    def launch(self, name: str, blocks: int, arguments: Sequence[Argument]) -> None:
+        """Start a kernel: tensors are passed as their addresses, all else as it is."""
+        values = [
+            np.asarray(np.uint64(one.data_ptr()) if isinstance(one, Tensor) else one)
+            for one in arguments
+        ]
+        pointers = np.array([_address(value) for value in values], dtype=np.uint64)
         stream = torch.cuda.current_stream().cuda_stream
         launched = self.driver.cuLaunchKernel(
             self.functions[name], blocks, 1, 1, self.plan.threads + WARP, 1, 1, self.bytes, stream,
-            ctypes.addressof(pointers), 0,
+            _address(pointers), 0,
         )  # fmt: skip
         _checked(launched)
 
@@ -178,6 +183,10 @@ def _source_and_options(plan: Plan) -> tuple[bytes, list[bytes]]:
     options += [f"-D{name}={value}" for name, value in constants.items()]
     source = files("rgr_dist.engines.cuda").joinpath("kernels.cu").read_bytes()
     return source, [option.encode() for option in options]
+
+
+def _address(array: npt.NDArray[Any]) -> int:
+    return int(array.__array_interface__["data"][0])
 
 
 def _checked(answer: tuple[Any, ...]) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,7 +10,7 @@ import torch
 from torch import Tensor
 
 from rgr_dist.engines.api import End, Outcome, Weights
-from rgr_dist.engines.cuda.kernels import Plan, Shape, kernels_of, padded, plan_of
+from rgr_dist.engines.cuda.kernels import Argument, Plan, Shape, kernels_of, padded, plan_of
 from rgr_dist.engines.fused.adamw import bias_corrected
 from rgr_dist.engines.schedule import learning_rates
 from rgr_dist.engines.start import initial_weights
@@ -22,18 +21,11 @@ from rgr_dist.study.cell import Run
 
 AT_ONCE = 4096
 """Steps of one launch at most."""
-
-
-class _Lanes(ctypes.Structure):
-    """What the kernels call Lanes."""
-
-    _fields_ = [
-        *((name, ctypes.c_void_p) for name in (
-            "items", "messages", "starts", "targets", "keys", "W", "moments", "tau",
-        )),
-        ("m", ctypes.c_int),
-        ("edges", ctypes.c_int),
-    ]  # fmt: skip
+ARRAYS = ("items", "messages", "starts", "targets", "keys", "W", "moments", "tau")
+LANES = np.dtype(
+    [*((name, np.uint64) for name in ARRAYS), ("m", np.int32), ("edges", np.int32)], align=True
+)
+"""What the kernels call Lanes."""
 
 
 def shape_of(run: Run) -> Shape:
@@ -105,10 +97,10 @@ class CudaLanes:
         self.chosen = _sent(np.array(lanes, dtype=np.int32))
 
     @property
-    def addresses(self) -> _Lanes:
+    def addresses(self) -> npt.NDArray[np.void]:
         """Where the kernels find the lanes."""
-        addresses = {name: array.data_ptr() for name, array in self.arrays.items()}
-        return _Lanes(**addresses, m=self.cell.m, edges=self.edges)
+        addresses = [self.arrays[name].data_ptr() for name in ARRAYS]
+        return np.array((*addresses, self.cell.m, self.edges), dtype=LANES)
 
     def advance(self, steps: int) -> None:
         """Take so many training steps in every lane."""
@@ -118,11 +110,10 @@ class CudaLanes:
             count = min(AT_ONCE, end - self.steps)
             rates = bias_corrected(learning_rates(training, self.steps, count), self.steps)
             rates_and_roots = _sent(np.stack(rates))
-            word = int(rate_word(self.cell.context.positive_rate))
-            arguments = [
-                self.addresses, self.chosen, ctypes.c_uint64(self.steps), ctypes.c_int(count),
-                rates_and_roots[0], rates_and_roots[1], ctypes.c_float(training.sharpness),
-                ctypes.c_uint64(word),
+            arguments: list[Argument] = [
+                self.addresses, self.chosen, np.uint64(self.steps), np.int32(count),
+                rates_and_roots[0], rates_and_roots[1], np.float32(training.sharpness),
+                rate_word(self.cell.context.positive_rate),
             ]  # fmt: skip
             self.kernels.launch("train", len(self), arguments)
             self.steps += count
@@ -233,10 +224,10 @@ class _Contexts:
         indices = np.array([state.indices[lane] for lane in lanes], dtype=np.int32)
         counts = torch.zeros(len(lanes), 4, dtype=torch.int32, device="cuda")
         errors = torch.zeros(len(lanes), dtype=torch.float64, device="cuda")
-        arguments = [
+        arguments: list[Argument] = [
             state.addresses, _sent(indices), _sent(np.array(rows, dtype=np.int32)), self.contexts,
-            ctypes.c_int(self.count_of_contexts), _sent(self.actual[rows]),
-            ctypes.c_double(-1.0 if above is None else above), counts, errors,
+            np.int32(self.count_of_contexts), _sent(self.actual[rows]),
+            np.float64(-1.0 if above is None else above), counts, errors,
         ]  # fmt: skip
         state.kernels.launch("evaluate", len(lanes), arguments)
         return counts, errors
