@@ -58,12 +58,7 @@ def report(results: StudyResults) -> tuple[str, dict[str, bytes]]:
         files["laws.json"] = f"{json.dumps(laws, indent=2, allow_nan=False)}\n".encode()
     files["study.yaml"] = results.study.to_yaml().encode()
 
-    title, archive = f"{results.study.name} · rgr-dist", archive_of(files)
-
-    def draw(sections: Sequence[Section], holds_files: bool) -> str:
-        return render(title, sections, files, drawn_by(results), archive if holds_files else None)
-
-    page = fitted(draw, content, [row["anchor"] for row in drawn_cells_of(results)])
+    page = _page(results.study.name, content, files, results)
     if results.decisions is not None:  # too long to be held by the page
         files["decisions.csv"] = results.decisions.to_csv(index=False).encode()
     return page, files
@@ -96,8 +91,20 @@ def comparison(
     files = files_of(content)
     for side, results in zip("ab", (first, second), strict=True):
         files[f"study-{side}.yaml"] = results.study.to_yaml().encode()
-    title = f"{names[0]} and {names[1]} · rgr-dist"
-    return render(title, content, files, drawn_by(first, second), archive_of(files)), files
+    return _page(f"{names[0]} and {names[1]}", content, files, first, second), files
+
+
+def _page(
+    title: str, content: Sequence[Section], files: dict[str, bytes], *shown: StudyResults
+) -> str:
+    """A page of sections, of no more bytes than it may have."""
+    archive, command = archive_of(files), drawn_by(*shown)
+
+    def draw(sections: Sequence[Section], holds_files: bool) -> str:
+        held = archive if holds_files else None
+        return render(f"{title} · rgr-dist", sections, files, command, held)
+
+    return fitted(draw, content, [row["anchor"] for row in drawn_cells_of(shown[0])])
 
 
 def drawn_by(*compared: StudyResults) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Point
+from rgr_dist.analysis.drawing.panel import Figure, Line, Panel, Point
+from rgr_dist.analysis.drawing.points import head_keys
 from rgr_dist.analysis.drawing.scales import Axis, Tick, log2_axis, share_axis
 
 CAPTION = (
@@ -75,7 +76,7 @@ def draw_accuracy(
         title="Accuracy and answers of NULL against D_K",
         caption=CAPTION,
         panels=tuple(panels),
-        legend=tuple(Key(text=f"h = {h}", h=h) for h in heads),
+        legend=head_keys(heads),
         columns=2,
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Point
+from rgr_dist.analysis.drawing.points import head_keys
 from rgr_dist.analysis.drawing.scales import log2_axis, ratio_axis
 from rgr_dist.analysis.wording import with_range
 
@@ -57,7 +58,7 @@ def draw_three_curves(
     legend += [
         Key(text="trivial: a head for each edge", line="paper"),
         Key(text="counting bound, by bits per parameter", line="series"),
-        *(Key(text=f"h = {h}", h=h) for h in sorted(h for h in heads if h)),
+        *head_keys(h for h in heads if h),
     ]
     return Figure(
         name="three-curves",

@@ -299,7 +299,7 @@
           row.hidden = !row.textContent.toLowerCase().includes(wanted);
           seen += !row.hidden;
         }
-        count.textContent = wanted ? `${seen} of ${rows.length} rows` : "";
+        count.textContent = wanted ? `${seen} of the ${rows.length} rows here` : "";
       };
       input.oninput = () => {
         filter(input.value);
