@@ -216,7 +216,9 @@ def test_rows_are_filtered(finished: Path, visit: Visit) -> None:
     rows = page.locator("#table-heads tbody tr:visible")
     assert rows.count() == 7
     assert all("(64, 16)" in text for text in rows.all_inner_texts())
-    assert page.locator("#heads .filter [role=status]").first.inner_text() == "7 of the 42 rows here"
+    assert (
+        page.locator("#heads .filter [role=status]").first.inner_text() == "7 of the 42 rows here"
+    )
     box.fill("")
     assert rows.count() == 42
 

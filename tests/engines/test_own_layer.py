@@ -13,7 +13,8 @@ from rgr_dist.engines.api import Engine
 from rgr_dist.engines.check_layers import LayerError, check_layers
 from rgr_dist.engines.fused.engine import FusedEngine
 from rgr_dist.engines.lanes.engine import LanesEngine
-from rgr_dist.engines.lanes.own_layer import OwnLanes, has_compiler
+from rgr_dist.engines.lanes.own_layer import OwnLanes
+from rgr_dist.engines.lanes.own_program import has_compiler
 from rgr_dist.engines.reference.engine import ReferenceEngine
 from rgr_dist.models.own_layer import make_layer, paid
 from rgr_dist.study.cell import Run

@@ -1,0 +1,221 @@
+"""The step of a layer of its own file: differentiated and compiled by torch.
+
+A step of all lanes, their contexts, the gradient by torch.func and AdamW, is one program of
+torch.compile for each width, for any number of lanes from two on. Where torch makes a constant of
+that number (it does at ``layer_norm`` and ``cat``), each program takes ten lanes, some of them
+repeated. Where there is no C++ compiler, torch takes each operation by itself, which is six times
+as slow or more. A torch module is never compiled.
+
+Shapes in names: L lanes, l items of a context, d = d_model, B steps of a block, R items of all
+lanes, r = the most out-neighbours of an item.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from functools import cache, partial
+from types import FunctionType
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.func import grad, vmap
+
+from rgr_dist.engines.api import BETA_1, BETA_2, EPSILON
+from rgr_dist.engines.lanes.batches import BLOCK
+from rgr_dist.engines.schedule import learning_rates
+from rgr_dist.models.own_layer import class_of, loss_of
+from rgr_dist.study.layer import Layer
+from rgr_dist.study.training import Training
+
+FIRST_LANES = 10
+"""Lanes with which a step is compiled: for any number, or for this one."""
+
+Theta = dict[str, Tensor]
+"""Parameters of every lane by name, tau among them, or their gradients or moments: [L, …]."""
+State = tuple[Theta, Theta, Theta]
+"""Parameters, first and second moments."""
+Update = Callable[[State, Tensor, Tensor, Tensor], State]
+"""A step of AdamW from embeddings [L, l, d], edges as 0 and 1 [L, l, l], and ``adamw_factors``."""
+Step = Callable[[State, "Contexts", Tensor], None]
+"""The same in place, from the next contexts and the factors [B, 3] of a block."""
+
+
+class Contexts(NamedTuple):
+    """What a step draws its contexts from.
+
+    Attributes:
+        X_Rd, targets_Rr, items_R: embedding, out-neighbours and number of each item of each lane.
+        rows_BLl: which rows of these are the contexts of each step of a block.
+        cursor: the next step of the block, [1].
+    """
+
+    X_Rd: Tensor
+    targets_Rr: Tensor
+    items_R: Tensor
+    rows_BLl: Tensor
+    cursor: Tensor
+
+
+class Program(NamedTuple):
+    """What takes the steps of a layer.
+
+    Attributes:
+        step: of all lanes.
+        update: of some, from contexts that are drawn already; never compiled.
+        compiled: whether torch has made one program of ``step``.
+        lanes: how many it takes, where not any number.
+    """
+
+    step: Step
+    update: Update
+    compiled: bool
+    lanes: int | None = None
+
+
+class Sizes(NamedTuple):
+    """What a step is compiled for: of a context, of an item, of a layer, and of its numbers."""
+
+    length: int
+    neighbours: int
+    d_model: int
+    h: int
+    d_k: int
+    dtype: torch.dtype
+    device: torch.device
+
+
+@cache
+def has_compiler() -> bool:
+    """Whether this machine has a compiler of C++, which torch.compile needs on a CPU."""
+    return shutil.which(os.environ.get("CXX", "g++")) is not None
+
+
+def adamw_factors(training: Training, done: int, count: int) -> npt.NDArray[np.float64]:
+    """What AdamW's next steps multiply by, float64 [count, 3]; t counts steps from 1.
+
+    The learning rate over 1 - beta_1^t, 1 / sqrt(1 - beta_2^t), and what decay leaves of a weight.
+
+    Args:
+        done: steps taken so far.
+    """
+    t, rates = np.arange(done + 1, done + count + 1), learning_rates(training, done, count)
+    decayed = 1 - rates * (training.weight_decay or 0.0)
+    return np.stack([rates / (1 - BETA_1**t), (1 - BETA_2**t) ** -0.5, decayed], axis=1)
+
+
+def drawn(contexts: Contexts, factors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Embeddings [L, l, d] and edges as 0 and 1 [L, l, l] of the next contexts, and factors [3]."""
+    rows_Ll = contexts.rows_BLl.index_select(0, contexts.cursor)[0]
+    X_Lld = contexts.X_Rd[rows_Ll]
+    items_Lxlx = contexts.items_R[rows_Ll][:, None, :, None]
+    y_Lll = (contexts.targets_Rr[rows_Ll][:, :, None] == items_Lxlx).any(-1)
+    now = factors.index_select(0, contexts.cursor)[0]
+    contexts.cursor.add_(1)
+    return X_Lld, y_Lll.to(X_Lld.dtype), now
+
+
+@cache
+def plain_program(spec: Layer, sharpness: float, balanced: bool, sizes: Sizes) -> Program:
+    """A step of a layer in every lane, as torch takes it operation by operation."""
+    layer = class_of(spec)(d_model=sizes.d_model, h=sizes.h, d_k=sizes.d_k)
+    loss = loss_of(layer, sharpness, balanced)
+
+    def loss_of_lane(theta: Theta, X: Tensor, y: Tensor) -> Tensor:
+        p = {name: value for name, value in theta.items() if name != "tau"}
+        return loss(layer.scores(X, p), y, theta["tau"])
+
+    def loss_of_lanes(theta: Theta, X_Lld: Tensor, y_Lll: Tensor) -> Tensor:
+        each: Tensor = vmap(loss_of_lane)(theta, X_Lld, y_Lll)
+        return each.sum()
+
+    def update(state: State, X_Lld: Tensor, y_Lll: Tensor, factors: Tensor) -> State:
+        theta, first, second = ({**part} for part in state)
+        gradients = grad(loss_of_lanes)(theta, X_Lld, y_Lll)
+        size, root, decayed = factors.unbind()
+        for name, g in gradients.items():
+            first[name] = first[name] + (1 - BETA_1) * (g - first[name])
+            second[name] = BETA_2 * second[name] + (1 - BETA_2) * g * g
+            scale = second[name].sqrt() * root + EPSILON
+            theta[name] = theta[name] * decayed - size * first[name] / scale
+        return theta, first, second
+
+    def step(state: State, contexts: Contexts, factors: Tensor) -> None:
+        given = drawn(contexts, factors)
+        for kept, part in zip(state, update(state, *given), strict=True):
+            for name, value in part.items():
+                kept[name].copy_(value)
+
+    return Program(step, update, compiled=False)
+
+
+@cache
+def compiled_program(spec: Layer, sharpness: float, balanced: bool, sizes: Sizes) -> Program:
+    """The same as one program for any number of lanes, or for ``FIRST_LANES``.
+
+    It may depend on the number that comes first, so that is always the same. Whatever else it
+    depends on is in the arguments here, so that torch need not look at each step. A layer that
+    torch cannot compile is left as it is, and its rows say so.
+    """
+    plain = plain_program(spec, sharpness, balanced, sizes)
+    step = plain.step
+    assert isinstance(step, FunctionType)
+    code = step.__code__.replace()  # programs are kept by it: one for each
+    own = FunctionType(code, step.__globals__, None, None, step.__closure__)
+    unguarded = torch.compiler.skip_all_guards_unsafe
+    options: Any = {"guard_filter_fn": unguarded, "size_asserts": False}
+    compiled: Step = torch.compile(own, fullgraph=True, dynamic=False, options=options)
+    try:
+        compiled(*_zeros_given(spec, sizes, FIRST_LANES))
+    except Exception:  # torch raises many kinds of what it cannot compile
+        return plain
+    lanes = None if _takes(compiled, *_zeros_given(spec, sizes, FIRST_LANES + 2)) else FIRST_LANES
+    return plain._replace(step=compiled, compiled=True, lanes=lanes)
+
+
+def _takes(step: Step, state: State, contexts: Contexts, factors: Tensor) -> bool:
+    """Whether a program takes so many lanes: factors of zero take tau from 1 in each that it has.
+
+    It does not compare sizes with its own, which would take longer than some of its work.
+    """
+    tau = state[0]["tau"].fill_(1)
+    try:
+        step(state, contexts, factors)
+    except Exception:  # of a product, for one, which does compare
+        return False
+    return not bool((tau == 1).any())
+
+
+def _zeros_given(spec: Layer, sizes: Sizes, lanes: int) -> tuple[State, Contexts, Tensor]:
+    """Zeros for a step, of which only the numbers of lanes and rows may vary.
+
+    No two numbers that may differ are equal here, or torch would take them to be the same.
+    """
+    zeros = partial(torch.zeros, dtype=sizes.dtype, device=sizes.device)
+    shapes = class_of(spec)(d_model=sizes.d_model, h=sizes.h, d_k=sizes.d_k).parameters()
+    theta = {name: zeros(lanes, *shape) for name, (shape, _) in shapes.items()}
+    theta["tau"] = zeros(lanes)
+    state = theta, zeros_like(theta), zeros_like(theta)
+    rows = FIRST_LANES + 1
+    contexts = Contexts(
+        zeros(rows, sizes.d_model),
+        zeros(rows, sizes.neighbours),
+        zeros(rows),
+        torch.zeros(BLOCK, lanes, sizes.length, dtype=torch.int64, device=sizes.device),
+        torch.zeros(1, dtype=torch.int64, device=sizes.device),
+    )
+    for one in (*theta.values(), *state[1].values(), *state[2].values()):
+        torch._dynamo.maybe_mark_dynamic(one, 0)
+    torch._dynamo.maybe_mark_dynamic(contexts.rows_BLl, 1)
+    for one in contexts[:3]:
+        torch._dynamo.mark_dynamic(one, 0)
+    return state, contexts, zeros(BLOCK, 3)
+
+
+def zeros_like(theta: Theta) -> Theta:
+    """Moments before the first step."""
+    return {name: torch.zeros_like(value) for name, value in theta.items()}
