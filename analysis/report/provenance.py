@@ -90,7 +90,7 @@ def differences(study: Study) -> list[tuple[str, str, str]]:
     The paper's values are those of App. A.1 and Table 2, or of the model's own section; what it
     leaves open cannot differ. Graphs, sizes and the search are what a study asks, not how.
     """
-    ours: dict[tuple[str, str], dict[str, list[str]]] = {}
+    ours: dict[str, dict[str, dict[str, list[str]]]] = {}  # setting, theirs, ours: cells
     for cell in study.cells:
         training = Training(**{**cell.record.training, **_table_2(cell)})
         usual = {"training": training, "context": Context(), "embedding": Gaussian()}
@@ -98,12 +98,12 @@ def differences(study: Study) -> list[tuple[str, str, str]]:
         for name, value in _flat(cell.model_dump(mode="json")):
             judged = name.startswith(("training.", "context.", "embedding."))
             if judged and name not in cell.record.unused_keys and value != papers.get(name):
-                told = ours.setdefault((name, _text(papers.get(name))), {})
+                told = ours.setdefault(name, {}).setdefault(_text(papers.get(name)), {})
                 told.setdefault(_text(value), []).append(study.name_of(cell))
-    names = [name for name, _ in ours]
     rows = [
         (name, ", ".join(_with_cells(name, *each, study) for each in values.items()), theirs)
-        for (name, theirs), values in sorted(ours.items(), key=lambda of: names.index(of[0][0]))
+        for name, by_theirs in ours.items()
+        for theirs, values in by_theirs.items()
     ]
     search = study.search
     of_search = (
