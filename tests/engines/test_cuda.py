@@ -15,7 +15,14 @@ from rgr_dist.engines.reference.engine import ReferenceEngine
 from rgr_dist.models.f1 import micro_f1
 from tests.engines.reference_of import reference_with
 from tests.engines.shapes import BENCHMARK_SHAPES, flat, make_run
-from tests.engines.test_agreement import ENDINGS, QUICK, assert_same_weights, cases, runs_of
+from tests.engines.test_agreement import (
+    ENDINGS,
+    QUICK,
+    assert_runs_end_as_those_of_the_reference,
+    assert_same_weights,
+    cases,
+    runs_of,
+)
 
 pytestmark = pytest.mark.gpu
 models = pytest.mark.parametrize("model", ["max", "softmax", "value"])
@@ -36,12 +43,7 @@ def test_runs_end_as_those_of_the_reference(
     model: str, shape: tuple[Any, ...], training: dict[str, Any]
 ) -> None:
     runs = runs_of(shape, (0, 1, 3), model, **QUICK | training)
-    expected = ReferenceEngine().train(runs)
-    for run, solo in zip(LanesEngine("cuda").train(runs), expected, strict=True):
-        assert (run.stop_reason, run.steps) == (solo.stop_reason, solo.steps)
-        assert run.score == pytest.approx(solo.score, abs=0.01)
-        assert run.val_score == pytest.approx(solo.val_score, abs=0.01)
-        assert run.tau == (None if model == "value" else pytest.approx(solo.tau, rel=0.01))
+    assert_runs_end_as_those_of_the_reference(runs, LanesEngine("cuda"))
 
 
 @models
