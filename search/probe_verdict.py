@@ -238,7 +238,9 @@ def _explain(test: SeedTest, known: tuple[float, ...]) -> str:
         return f"a run diverged; the other {spared} seeds cannot save the mean"
     if not spared:
         sign = ("≤" if test.minimise else "≥") if verdict == "pass" else "<>"[test.minimise]
-        return f"mean {_shown(mean)} {sign} {test.target} over all {ran} seeds"
+        reach = sum(passes((score,), test.target, test.minimise) for score in known)
+        some = f"; {reach} of them reach it" if 0 < reach < ran else ""
+        return f"mean {_shown(mean)} {sign} {test.target} over all {ran} seeds{some}"
     if verdict == "pass":
         return f"{ran} seeds settle n * target; the other {spared} are spared"
     if verdict is None or best is None:

@@ -58,7 +58,7 @@ ELSEWHERE = (
 )
 """Numbers of other experiments, with the study that measures them."""
 
-WITHIN_A_STEP = "agrees within one step of d_k"
+WITHIN_A_STEP = "agrees if within one step of d_k"
 
 Cells = dict[tuple[int, int], Row]
 Verdict = Literal["agrees", "differs", "as the paper", "not as the paper", "not measured here"]
@@ -157,7 +157,7 @@ def _law_figures(fits: Fits, study: Study) -> Iterator[PublishedFigure]:
                 note += f"; with the sampling error of theirs, {p_words(test.p_value_with_theirs)}"
             agrees = bool(test.compatible)
             if key == "r2":
-                agrees, note = abs(own - theirs) <= 0.05, "agrees within 0.05"
+                agrees, note = abs(own - theirs) <= 0.05, "agrees if within 0.05"
             yield _beside(law.source, quantity, theirs, own, agrees, note, three_digits)
         power = tests.get((name, "log"))
         if power is not None and power.p_value is not None and power.exponent is not None:

@@ -17,6 +17,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
+from matplotlib.path import Path
 from matplotlib.ticker import NullLocator
 from matplotlib.transforms import Transform, offset_copy
 
@@ -95,7 +96,11 @@ MARKERS: dict[str, tuple[Any, float]] = {
 }
 """The outlines of ``SHAPES`` and ``TILES`` as matplotlib has them, and how much larger."""
 Corner = Literal["outside upper left", "outside lower left"]
-ARROW = r"$\uparrow$"
+ARROW = Path(
+    [(-5, 0), (5, 0), (0, 0), (0, 16), (-4, 11), (0, 16), (4, 11)],
+    [Path.MOVETO, Path.LINETO, Path.MOVETO, Path.LINETO, Path.MOVETO, Path.LINETO, Path.LINETO],
+)
+"""From a lower bound upwards, as the page draws it."""
 
 
 def plot(
@@ -287,7 +292,8 @@ def _beside(ax: Axes, dodge: float) -> Transform:
 def _marker(of: Point | Key, colour: str, size: float) -> dict[str, Any]:
     """The mark of a point or of an entry of the legend."""
     if isinstance(of, Point) and of.arrow:
-        return {"marker": ARROW, "color": colour, "markersize": 2 * size}
+        line = {"markerfacecolor": "none", "markeredgecolor": colour, "markeredgewidth": 1.2}
+        return {"marker": ARROW, "linestyle": "none", "markersize": 4 * size, **line}
     hollow = of.hollow or of.look == "paper"
     shape = "diamond" if of.look == "paper" else "circle" if of.h is None else head_shape(of.h)
     shape = of.look if of.look in TILES else shape

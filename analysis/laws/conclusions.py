@@ -32,7 +32,7 @@ def headline(fits: Fits, best: pd.DataFrame) -> list[str]:
     """The finding of the study: how D_K* grows, or what is known where no law can be fitted."""
     law = better_law(fits)
     if law is not None:
-        return [line for line in (best_law(law, fits.candidates), lack_of_fit(fits)) if line]
+        return best_law(law, fits)
     if by_name(fits.laws)["D_K_power"].exponent is not None:
         every, *wide = growth(fits).split("; without ")
         said = [f"{every.rstrip('.')}.", *(f"Without {line}" for line in wide), lack_of_fit(fits)]
@@ -58,20 +58,36 @@ def better_law(fits: Fits) -> Candidate | None:
     return None if any(one.name == POWER for one in kept) else next(iter(kept), None)
 
 
-def best_law(law: Candidate, candidates: Sequence[Candidate]) -> str:
-    """A law with its numbers, and how far the data single it out."""
-    kept = [one.formula for one in candidates if one.supported and one is not law]
-    fitted = plural(sum(one.status == "fitted" for one in candidates), "law")
-    others = f"the best of {fitted}, though the data keep {' and '.join(kept)} too"
-    how = others if kept else f"of {fitted} the data single this one out"
-    return f"D_K* ≈ {with_numbers(law)}: {how} ({plural(law.n, 'cell')})."
+def best_law(law: Candidate, fits: Fits) -> list[str]:
+    """A law with its numbers, what else fits, and whether the cells scatter about it."""
+    fitted = sum(one.status == "fitted" for one in fits.candidates)
+    kept = [one.formula for one in fits.candidates if one.supported and one is not law]
+    numbers, cells = with_numbers(law, limits=True), plural(law.n, "cell")
+    first = f"D_K* ≈ {numbers} fits best of {plural(fitted, 'law')} ({cells})"
+    others = f"{_and(kept)} {'fits' if len(kept) == 1 else 'fit'} about as well."
+    singled = [] if fitted == 1 else [others if kept else "The data rule the others out."]
+    rejected = {test.law: test.p_value for test in fits.lack_of_fit if test.rejects}
+    if law.name == PROPORTIONAL and "D_K" in rejected:
+        about = "the cells scatter about it by more than seeds and the resolution of d_k explain"
+        return [f"{first}, but {about} ({p_words(rejected['D_K'])}).", *singled]
+    return [line for line in (f"{first}.", *singled, lack_of_fit(fits)) if line]
 
 
-def with_numbers(law: Candidate) -> str:
-    """A law's formula with the numbers fitted."""
-    return re.sub(
-        r"\b[cakb]\b", lambda unknown: three_digits(law.parameters[unknown[0]]), law.formula
-    )
+def with_numbers(law: Candidate, limits: bool = False) -> str:
+    """A law's formula with the numbers fitted.
+
+    Args:
+        limits: whether to tell the 95 % limits of a factor that is the only unknown.
+    """
+    numbers = {name: three_digits(value) for name, value in law.parameters.items()}
+    if limits and [*numbers] == ["c"]:
+        numbers["c"] += f" [{three_digits(law.low['c'])}–{three_digits(law.high['c'])}]"
+    return re.sub(r"\b[cakb]\b", lambda unknown: numbers[unknown[0]], law.formula)
+
+
+def _and(words: Sequence[str]) -> str:
+    *most, last = words or [""]
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def growth(fits: Fits) -> str:
@@ -156,7 +172,7 @@ def which_law(candidates: Sequence[Candidate], cells: str = "") -> str:
     data = f"data {cells}".rstrip()
     if len(kept) == 1:
         return f"Of {plural(len(fitted), 'law')} the {data} single out {kept[0]}."
-    return f"The {data} cannot tell {', '.join(kept[:-1])} and {kept[-1]} apart."
+    return f"The {data} cannot tell {_and(kept)} apart."
 
 
 def left_out(fits: Fits) -> str:

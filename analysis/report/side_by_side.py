@@ -15,12 +15,15 @@ from rgr_dist.analysis.page.section import Column, Section, Table, cell_column
 from rgr_dist.analysis.report.provenance import FEW, origins, settings
 from rgr_dist.analysis.report.side_by_side_figure import draw_side_by_side
 from rgr_dist.analysis.rows import Row, named
-from rgr_dist.analysis.runs import cost_of
+from rgr_dist.analysis.runs import asked, cost_of
 from rgr_dist.analysis.splits.accuracy import splits_of
 from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.analysis.thresholds.rows import cells_of
-from rgr_dist.analysis.wording import clock, number, plural, real_range, three_digits
+from rgr_dist.analysis.wording import MISSING, clock, number, plural, real_range, three_digits
 from rgr_dist.search.confidence_interval import t_interval
+
+FEW_SETTINGS = 3
+"""Settings that a sentence names; the page has a table of all."""
 
 Pair = tuple[StudyResults, StudyResults]
 Names = tuple[str, str]
@@ -41,7 +44,7 @@ def summary(pair: Pair, names: Names) -> Section:
         name="summary",
         title=f"{names[0]} and {names[1]}",
         template="side-by-side",
-        words=said if shared else [],
+        words=[*said, *_caveats(pair, names)] if shared else [],
         values={"names": names, "shared": shared, "study": study, "tiles": tiles}
         | {"finds": study.record.finds, "one_limit": False},
     )
@@ -186,7 +189,8 @@ def answer(pair: Pair, names: Names) -> tuple[list[str], list[Row]]:
     if _by_accuracy(pair):
         splits_ = [{"cell": row["short"]} | row for row in _shared_splits(pair)]
         keys = ["cell", "D_K", "h", "accuracy_a", "accuracy_b", "difference"]
-        return _accuracy_words(pair, names), [{key: row[key] for key in keys} for row in splits_]
+        said = [*_accuracy_words(pair, names), *_caveats(pair, names)]
+        return said, [{key: row[key] for key in keys} for row in splits_]
     rows = _pairs(pair, names)
     sizes = {row["anchor"]: row for row in cells_of(pair[0])}
     keys = [f"{name}_{side}" for name in ("D_K", "h", "d_k") for side in "ab"]
@@ -196,8 +200,9 @@ def answer(pair: Pair, names: Names) -> tuple[list[str], list[Row]]:
         | {key: row[key] for key in keys}
         for row in rows
     ]
-    said = _ratio_words(rows, names) if rows else ["The two have no cell in common."]
-    return said, table
+    if not rows:
+        return ["The two have no cell in common."], table
+    return [*_ratio_words(rows, names), *_caveats(pair, names)], table
 
 
 def _by_accuracy(pair: Pair) -> bool:
@@ -267,7 +272,8 @@ def _ratio_words(rows: Sequence[Row], names: Names) -> list[str]:
     cells_ = plural(len(known), "cell")
     ends = t_interval(logs)
     if ends is None:
-        return [f"{line}, in {cells_}."]
+        row, *_ = known
+        return [f"{names[1]} needs {row['ratio_words']} times the D_K* of {names[0]}, in {cells_}."]
     low, high = (three_digits(math.exp(end)) for end in ends)
     least, most = (choose(known, key=lambda row: row["ratio"]) for choose in (min, max))
     over = f"geometric mean over {cells_}; 95 % t-interval {low} to {high}"
@@ -275,6 +281,27 @@ def _ratio_words(rows: Sequence[Row], names: Names) -> list[str]:
     ends_ = f"{most['ratio']:.2f} at {most['short']}"
     reach = f"The ratio goes from {least['ratio']:.2f} at {least['full']} to {ends_}."
     return [f"{line} ({over}){verdict}.", reach]
+
+
+def _caveats(pair: Pair, names: Names) -> list[str]:
+    """What else differs, and how many runs their step limit ended."""
+    whole = [dict(settings(results.study, math.inf)) for results in pair]
+    told = [dict(settings(results.study)) for results in pair]
+    apart = [name for name in whole[0] | whole[1] if len({one.get(name) for one in whole}) > 1]
+    said = []
+    if apart:
+        values = [f"{name} ({'; '.join(one.get(name, MISSING) for one in told)})" for name in apart]
+        more = [f"{len(values) - FEW_SETTINGS} more"] if len(values) > FEW_SETTINGS else []
+        said.append(f"They differ in {', '.join([*values[:FEW_SETTINGS], *more])}.")
+    ended = []
+    for results, name in zip(pair, names, strict=True):
+        reasons = asked(results.runs, results.study)["stop_reason"]
+        ended.append(f"{int((reasons == 'max_steps').sum()):,} of {len(reasons):,} runs of {name}")
+    if not _by_accuracy(pair):
+        said.append(
+            f"Each threshold holds for its step limit, at which {' and '.join(ended)} ended."
+        )
+    return said
 
 
 def _shared_splits(pair: Pair) -> list[Row]:

@@ -6,7 +6,7 @@ no weights of one head are right on every pair (construction ``one-head``). What
 is
 
 - ``budget``: weights that pass are known at a smaller D_K, the smallest of them by a longer run of
-  the same protocol;
+  the same protocol; or D_K* still falls between the last two step limits of the study;
 - ``optimisation``: they are known, and the smallest are others;
 - ``proved``: one head passes at no width, and in every draw none can be right on all pairs;
 - ``unknown``: none of these.
@@ -24,10 +24,12 @@ import pandas as pd
 from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.records import integer
 from rgr_dist.analysis.thresholds.best import best_of
+from rgr_dist.planning.budgets import limited_by
 from rgr_dist.search.probe_verdict import passes
 from rgr_dist.store.row import cell_columns
 from rgr_dist.study.cell import PROBLEM, Cell, canonical_json
 from rgr_dist.study.models import MODELS
+from rgr_dist.study.study import Study
 
 UNROUNDED = "float32"
 """The precision of weights as they were trained."""
@@ -113,7 +115,7 @@ def best_with_known(results: StudyResults) -> pd.DataFrame:
 def _with_known(results: StudyResults, table: pd.DataFrame) -> pd.DataFrame:
     cells = {cell.cell_id: cell for cell in results.study.cells}
     table = table[table["cell_id"].isin(list(cells))]
-    stored = table.get("limited_by", pd.Series(None, table.index, "object"))
+    stored = table["limited_by"] if "limited_by" in table else _by_limits(results.study, table)
     ended = table["status"].isin(["found", "censored"])
     table = table.assign(limited_by=stored.fillna("unknown").where(ended, None))
     if results.study.record.finds != "D_K":
@@ -127,6 +129,16 @@ def _with_known(results: StudyResults, table: pd.DataFrame) -> pd.DataFrame:
         rows.append(_known(cell, row, alike, draws.get(problem) if h == 1 else None))
     known = pd.DataFrame(rows, table.index, KNOWN, "object").astype(dict.fromkeys(WHOLE, "Int64"))
     return table.drop(columns="limited_by").join(known)
+
+
+def _by_limits(study: Study, best: pd.DataFrame) -> pd.Series[Any]:
+    """What the other step limits of a cell show of its D_K*, as for each of its head counts."""
+    totals = dict(zip(best["cell_id"], map(integer, best["D_K"]), strict=True))
+    by = {
+        cell_id: limited_by(D_K, [totals.get(cell.cell_id) for cell in study.budgets[cell_id]])
+        for cell_id, D_K in totals.items()
+    }
+    return best["cell_id"].map(by).astype("object")
 
 
 def _known(cell: Cell, row: Row, weights: Sequence[Weights], draws: Draws | None) -> dict[str, Any]:

@@ -58,12 +58,13 @@ def one_head() -> str:
     count = {phase: len(rows) for phase, rows in found.items()}
     trained = max(row["load"] for phase in ("easy", "slow") for row in found[phase])
     proved = min(row["load"] for row in found["impossible"])
+    first, last = (_kept()["limits"][at] for at in (0, -1))
     return (
-        f"Of {sum(count.values())} sizes, training one head passes at {count['easy']} within "
-        f"{_kept()['limits'][0]:,} steps and at {count['slow']} more within "
-        f"{_kept()['limits'][-1]:,}, all with $m \\ln m / d_\\text{{model}}^2$ of at most "
-        f"{trained:.2f}; at {count['impossible']}, from {proved:.2f} on, no weights of one head "
-        f"are right on all pairs, proved for each of {found['impossible'][0]['draws']} draws"
+        f"Of {sum(count.values())} sizes, one trained head passes at {count['easy']} within "
+        f"{first:,} steps and at {count['slow']} more within {last:,}; at all of them "
+        f"$m \\ln m / d_\\text{{model}}^2 \\le {trained:.2f}$. At the {count['impossible']} with "
+        f"at least {proved:.2f} no weights of one head are right on all pairs: proved for each of "
+        f"{found['impossible'][0]['draws']} draws"
     )
 
 
@@ -83,8 +84,8 @@ def eight_heads() -> str:
     left = [size for size in sizes if (*size, 1) not in passes]
     trained = sum((*size, 8) in passes for size in left)
     return (
-        f"Of the {len(left)} sizes at which training one head passes at neither limit, training "
-        f"eight passes at {trained}"
+        f"Where one trained head passes at neither limit, eight pass at {trained} of "
+        f"{len(left)} sizes"
     )
 
 

@@ -252,7 +252,7 @@ def misfit(study: str) -> str:
     """How far the cells lie from their power law, and how far noise alone would put them."""
     test = next(one for one in printed(study, "fit")["lack_of_fit"] if one["law"] == "D_K_power")
     far = unexplained(test["scatter"], test["p_value"])
-    return f"{far}; seeds and the resolution of $d_k$ alone would give {100 * test['noise']:.0f} %"
+    return f"{far}, where seeds and whole-number $d_k$ explain {100 * test['noise']:.0f} %"
 
 
 def unexplained(scatter: float, p_value: float) -> str:

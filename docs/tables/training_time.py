@@ -266,8 +266,8 @@ def misfits() -> str:
     ours, every = (unexplained(test.scatter, test.p_value) for test in tests)
     noise = 100 * max(test.noise for test in tests)
     return (
-        f"{ours} and {every}; seeds and the resolution of $d_k$ alone would give {noise:.0f} %, "
-        "where App. A.2's interval is read as 1.96 standard deviations to both sides"
+        f"{ours} and {every}, where seeds and whole-number $d_k$ explain {noise:.0f} % (reading "
+        "App. A.2's interval as ±1.96 standard deviations)"
     )
 
 

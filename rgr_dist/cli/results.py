@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rgr_dist.cli.listing import Format, print_listing, say
+from rgr_dist.cli.listing import Format, Row, print_listing, say
 from rgr_dist.cli.options import (
     LARGEST,
     Heads,
@@ -319,9 +319,21 @@ def compare(
     if how is not Format.TABLE:
         print_listing({"cells": rows}, how, facts={"found": " ".join(found), "page": page})
         return
-    print_listing({"cells": rows}, how)
+    print_listing({"cells": [_named_sides(row, names) for row in rows]}, how)
     for sentence in [*found, page]:
         say(sentence)
+
+
+def _named_sides(row: Row, names: tuple[str, str]) -> Row:
+    """A row of a comparison as a person reads it: ``D_K small``, and a ratio with its ends."""
+    shown = {
+        f"{key[:-2]} {names['ab'.index(key[-1])]}" if key[-2:] in ("_a", "_b") else key: value
+        for key, value in row.items()
+        if key not in ("ratio_low", "ratio_high")
+    }
+    if row.get("ratio") is not None:
+        shown["ratio"] = f"{row['ratio']:.2f} [{row['ratio_low']:.2f}–{row['ratio_high']:.2f}]"
+    return shown
 
 
 def side_by_side(

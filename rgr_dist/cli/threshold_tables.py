@@ -29,6 +29,8 @@ LIMITS = {
     "proved": "no weights of one head are right on all pairs of any draw",
 }
 """What ``limited_by`` means, but for unknown."""
+UNKNOWN = "unknown: nothing smaller is known to pass; search: {retest_steps: 4} trains longer too"
+"""The same where every cell has one step limit."""
 
 
 def print_thresholds(
@@ -49,7 +51,10 @@ def print_thresholds(
     say("; ".join([*_signs(study, best_alone), *reach(study)]))
     statuses = {row["status"] for name in names for row in sections[name] if "status" in row}
     limits = {row["limited_by"] for name in names for row in sections[name] if "limited_by" in row}
-    if meant := [f"{one}: {meaning}" for one, meaning in LIMITS.items() if one in limits]:
+    meant = [f"{one}: {meaning}" for one, meaning in LIMITS.items() if one in limits]
+    if "unknown" in limits and not study.has_budgets and study.record.algorithm is None:
+        meant.append(UNKNOWN)
+    if meant:
         say("limited by " + "; ".join(meant))
     if meant := [f"{one}: {meaning}" for one, meaning in MEANINGS.items() if one in statuses]:
         say("; ".join(meant))
@@ -149,9 +154,12 @@ def _signs(study: Study, best_alone: bool) -> list[str]:
     """What the columns and their signs mean."""
     sizes, record = study.search.sizes, study.cells[0].record
     seeds = plural(study.search.seeds, "seed")
-    meant = [f"{sizes.total}* = h {sizes.value} [its interval over {seeds}]"]
+    all_ = "head counts" if sizes.value == "d_k" else "settings"
+    meant = [f"{sizes.total}* = h {sizes.value} [over {seeds}, the smallest ends of all {all_}]"]
+    if not best_alone:
+        meant.insert(0, f"{sizes.total} [its interval over {seeds}]")
     if sizes.value == "d_k":
-        meant.append("h* [the head counts not told apart]")
+        meant.append("h* [head counts whose scores there a paired t-test does not tell apart]")
     else:
         meant.append("rank: bounds on that of the database, and on that of the layer’s logits")
     if not best_alone:

@@ -66,8 +66,11 @@ def read_edges(path: Path) -> npt.NDArray[np.int32]:
         StudyError: the file cannot be read or is not an edge list.
     """
     with opened(path, COLUMNS, LIST) as file:
-        is_named = path.suffix != ".parquet" and _is_named(file)
-        pairs = _named_pairs(file) if is_named else read_pairs(file, path.suffix)
+        names: list[str] = []
+        if path.suffix != ".parquet" and _is_named(file):
+            pairs, names = _named_pairs(file)
+        else:
+            pairs = read_pairs(file, path.suffix)
         edges, times = np.unique(pairs, axis=0, return_counts=True)
         if len(edges) == 0:
             raise ValueError("it holds no edges")
@@ -75,8 +78,8 @@ def read_edges(path: Path) -> npt.NDArray[np.int32]:
             if not 0 <= item < LARGEST_COUNT:
                 raise ValueError(f"item {item} is out of range; items are numbered from 0")
         if times.max() > 1:
-            source, target = edges[times.argmax()]
-            raise ValueError(f"the edge {source} {target} is listed twice")
+            twice = [names[item] if names else str(item) for item in edges[times.argmax()]]
+            raise ValueError(f"the edge {' '.join(twice)} is listed twice")
         return edges.astype(np.int32)
 
 
@@ -102,11 +105,14 @@ def _is_named(file: BinaryIO) -> bool:
     return bool(rows) and not any(re.fullmatch(r"-?\d+", entry) for row in rows for entry in row)
 
 
-def _named_pairs(file: BinaryIO) -> npt.NDArray[np.int64]:
-    """The edges among names, int64 [rows, 2].
+def _named_pairs(file: BinaryIO) -> tuple[npt.NDArray[np.int64], list[str]]:
+    """The edges among names, int64 [rows, 2], and the names by number.
+
+    A first line whose names no other line has is taken for a heading that is not one of
+    ``HEADERS``, since an edge may stand anywhere.
 
     Raises:
-        ValueError: a line is not two names.
+        ValueError: a line is not two names, or the first is such a heading.
     """
     numbers: dict[str, int] = {}
     ends = array("q")
@@ -115,7 +121,14 @@ def _named_pairs(file: BinaryIO) -> npt.NDArray[np.int64]:
             raise ValueError(f"line {at} is '{', '.join(row)[:LONGEST]}'")
         if ends or [entry.lower() for entry in row] not in HEADERS:
             ends.extend(numbers.setdefault(entry, len(numbers)) for entry in row)
+    if len(ends) > 2 and set(ends[:2]).isdisjoint(ends[2:]):
+        first = ", ".join([*numbers][:2])[:LONGEST]
+        raise ValueError(
+            f"its first line, '{first}', has names that no other line has: call a heading "
+            "'source, target', or put an edge on another line"
+        )
+    names = sorted(numbers)
     rank = np.empty(len(numbers), dtype=np.int64)
-    for place, name in enumerate(sorted(numbers)):
+    for place, name in enumerate(names):
         rank[numbers[name]] = place
-    return rank[np.array(ends, dtype=np.int64)].reshape(-1, 2)
+    return rank[np.array(ends, dtype=np.int64)].reshape(-1, 2), names

@@ -77,7 +77,7 @@ def test_a_law_of_other_sizes_is_drawn_at_each_where_the_data_rule_out_the_power
     assert conclusions.better_law(fits) is fits.candidates[0]
     (found, *_) = conclusions.headline(fits, best_of(results))
     assert re.match(
-        r"D_K\* ≈ 0.9\d+ · m′\^(1\.99|2\.0)\d* d_model\^−0\.[45]\d+: of \d laws the data", found
+        r"D_K\* ≈ 0.9\d+ · m′\^(1\.99|2\.0)\d* d_model\^−0\.[45]\d+ fits best of \d laws", found
     )
     figure = figure_of(laws.law(results), "law")
     assert [key.line for key in figure.legend[:2]] == ["ours", "rest"]

@@ -52,7 +52,7 @@ def test_a_width_of_the_grid_agrees_within_one_step(
     by_quantity = figures({(256, 64): {"d_k": largest}})
     figure = by_quantity["largest d_k* on the base grid"]
     assert told(figure) == ("24", str(largest), difference, verdict)
-    assert figure["note"] == "agrees within one step of d_k"
+    assert figure["note"] == "agrees if within one step of d_k"
     assert told(by_quantity["d_k* at (m, d_model) = (256, 64)"]) == told(figure)
 
 
@@ -60,7 +60,7 @@ def test_the_median_of_table_1_is_not_that_of_the_text() -> None:
     figure = figures({})["median d_k* on the base grid"]
     assert told(figure) == ("11", "8", -3, "differs")
     assert figure["note"] == (
-        "agrees within one step of d_k; the paper's Table 1 has a median of 8"
+        "agrees if within one step of d_k; the paper's Table 1 has a median of 8"
     )
 
 
@@ -90,7 +90,7 @@ def test_a_total_width_agrees_within_one_step_of_the_larger_head_count(
 ) -> None:
     figure = figures({(64, 16): {"D_K": D_K, "h_star": h}})["D_K* at (m, d_model) = (64, 16)"]
     assert told(figure) == ("20", str(D_K), D_K - 20, verdict)
-    assert figure["note"].endswith(f"agrees within one step of d_k, {max(h, 4)}")
+    assert figure["note"].endswith(f"agrees if within one step of d_k, {max(h, 4)}")
 
 
 @pytest.mark.parametrize(

@@ -179,6 +179,11 @@ SCORE = SeedTest(0.99, 10)
         (SCORE, {0: 0.99, 1: 1.0}, "mean 0.9950 over 2 of 10 seeds: undecided"),
         (SCORE, dict.fromkeys(range(10), 0.995), "mean 0.9950 ≥ 0.99 over all 10 seeds"),
         (SCORE, dict.fromkeys(range(10), 0.985), "mean 0.9850 < 0.99 over all 10 seeds"),
+        (
+            SCORE,
+            dict.fromkeys(range(8), 1.0) | dict.fromkeys((8, 9), 0.9),
+            "mean 0.9800 < 0.99 over all 10 seeds; 8 of them reach it",
+        ),
         (SCORE, dict.fromkeys(range(10), 0.01), "mean 0.0100 < 0.99 over all 10 seeds"),
         (SCORE, dict.fromkeys(range(10), 0.001), "mean 0.001 < 0.99 over all 10 seeds"),
         (
