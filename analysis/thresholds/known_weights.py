@@ -132,11 +132,12 @@ def _with_known(results: StudyResults, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _by_limits(study: Study, best: pd.DataFrame) -> pd.Series[Any]:
-    """What the other step limits of a cell show of its D_K*, as for each of its head counts."""
-    totals = dict(zip(best["cell_id"], map(integer, best["D_K"]), strict=True))
+    """What the other step limits of a cell show of its best, as for each of its settings."""
+    widths = best[study.search.sizes.total]
+    totals = dict(zip(best["cell_id"], map(integer, widths), strict=True))
     by = {
-        cell_id: limited_by(D_K, [totals.get(cell.cell_id) for cell in study.budgets[cell_id]])
-        for cell_id, D_K in totals.items()
+        cell_id: limited_by(total, [totals.get(cell.cell_id) for cell in study.budgets[cell_id]])
+        for cell_id, total in totals.items()
     }
     return best["cell_id"].map(by).astype("object")
 

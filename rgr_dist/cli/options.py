@@ -26,7 +26,9 @@ LARGEST = 2**31 - 1
 StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="A shipped study, or a YAML file.")]
 Out = Annotated[
     str,
-    typer.Option("--store", "--out", help="Where results are: a folder or a URI. --out is its old name."),
+    typer.Option(
+        "--store", "--out", help="A folder or URI that holds results; --out is its old name."
+    ),
 ]
 Stores = Annotated[
     list[str] | None,

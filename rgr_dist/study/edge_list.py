@@ -115,13 +115,15 @@ def _named_pairs(file: BinaryIO) -> tuple[npt.NDArray[np.int64], list[str]]:
         ValueError: a line is not two names, or the first is such a heading.
     """
     numbers: dict[str, int] = {}
-    ends = array("q")
+    ends, is_headed = array("q"), False
     for at, row in _rows(file):
         if len(row) != 2 or not all(row):
             raise ValueError(f"line {at} is '{', '.join(row)[:LONGEST]}'")
-        if ends or [entry.lower() for entry in row] not in HEADERS:
+        if not ends and [entry.lower() for entry in row] in HEADERS:
+            is_headed = True
+        else:
             ends.extend(numbers.setdefault(entry, len(numbers)) for entry in row)
-    if len(ends) > 2 and set(ends[:2]).isdisjoint(ends[2:]):
+    if not is_headed and len(ends) > 2 and set(ends[:2]).isdisjoint(ends[2:]):
         first = ", ".join([*numbers][:2])[:LONGEST]
         raise ValueError(
             f"its first line, '{first}', has names that no other line has: call a heading "

@@ -106,4 +106,5 @@ def test_what_limits_a_cell_and_what_becomes_of_its_gain() -> None:
     d_k[4][-1] = 3
     results = results_of(study, d_k)
     assert limits(results)["falls"].tolist() == [True, True]
+    assert limits(results)["limited_by"].tolist() == ["budget", "budget"]
     assert "at 2 of 2 cells" in paragraphs(section(results))[0]

@@ -68,13 +68,22 @@ def test_the_mean_ratio_is_geometric_with_its_interval_over_cells(
         f"3 cells; 95 % t-interval {low:#.3g} to {high:#.3g}): no difference is shown."
     )
     assert section.words[1].startswith("The ratio goes from 1.00 at (m, d_model) = ")
+    assert section.words[2].startswith("They differ in search.seeds (10; 5).")
+    assert section.words[3] == (
+        "Each threshold holds for its step limit, at which 0 of 0 runs of one and 0 of 0 runs of "
+        "other ended."
+    )
 
 
 @pytest.mark.parametrize(
     ("first", "second", "said"),
     [
         ({(64, 16): 10, (64, 32): 5}, {(64, 16): 10, (64, 32): 5}, "D_K* is the same in 2 cells."),
-        ({(64, 16): 10}, {(64, 16): 20}, "other needs 2.00 times the D_K* of one, in 1 cell."),
+        (
+            {(64, 16): 10},
+            {(64, 16): 20},
+            "other needs 2.00 [1.73–2.33] times the D_K* of one, in 1 cell.",
+        ),
         ({(64, 16): 10}, {(64, 16): 0}, "No cell has a threshold in both."),
         ({(64, 16): 0}, {(64, 16): 10}, "No cell has a threshold in both."),
     ],
@@ -83,7 +92,7 @@ def test_without_several_ratios_no_mean_is_told(
     first: dict[tuple[int, int], int], second: dict[tuple[int, int], int], said: str
 ) -> None:
     pair = found(first), found(second)
-    assert side_by_side.summary(pair, NAMES).words == [said]
+    assert side_by_side.summary(pair, NAMES).words[0] == said
     section = side_by_side.cells(pair, NAMES)
     assert section is not None
     (table,) = section.shown

@@ -40,10 +40,26 @@ def test_names_are_numbered_by_the_alphabet(
     tmp_path: Path, edges: set[tuple[str, str]], header: tuple[str, str] | None
 ) -> None:
     assume(not any(source.startswith("#") for source, _ in edges))
+    first, *rest = sorted(edges)
+    assume(header or not rest or not {*first}.isdisjoint(name for edge in rest for name in edge))
     table = pd.DataFrame(sorted(edges), columns=["a", "b"])
     table.to_csv(tmp_path / "n.csv", index=False, header=header or False)
     codes, _ = pd.factorize(table.to_numpy().ravel(), sort=True)
     assert read_edges(tmp_path / "n.csv").tolist() == sorted(codes.reshape(-1, 2).tolist())
+
+
+def test_a_heading_in_words_of_its_own_is_no_edge(tmp_path: Path) -> None:
+    (tmp_path / "n.csv").write_text("teacher,student\na,b\nb,c\n")
+    with pytest.raises(StudyError, match="its first line, 'teacher, student', has names that no"):
+        read_edges(tmp_path / "n.csv")
+    (tmp_path / "n.csv").write_text("source,target\nd,e\na,b\nb,c\n")
+    assert read_edges(tmp_path / "n.csv").tolist() == [[0, 1], [1, 2], [3, 4]]
+
+
+def test_an_edge_that_is_listed_twice_is_told_by_its_names(tmp_path: Path) -> None:
+    (tmp_path / "n.csv").write_text("a,b\nb,c\na,b\n")
+    with pytest.raises(StudyError, match="the edge a b is listed twice"):
+        read_edges(tmp_path / "n.csv")
 
 
 def test_items_are_counted_where_m_is_left_out(tmp_path: Path) -> None:
