@@ -269,7 +269,7 @@ def power_law(
     bounded = np.isfinite(lower) & np.isfinite(upper)
     distinct = len(np.unique(x[bounded].round(12)))
     if bounded.sum() < CELLS_OF_A_LAW or distinct < 2:
-        need = f"{CELLS_OF_A_LAW} cells of 2 sizes whose {axes[0]} lies between two known ends"
+        need = f"{CELLS_OF_A_LAW} cells, of 2 or more sizes, with {axes[0]} bounded on both sides"
         have = plural(int(bounded.sum()), "cell") if len(cells) else "no cell with a threshold"
         alike = ", all of one size" if bounded.sum() > 1 and distinct < 2 else ""
         return dataclasses.replace(law, reason=f"{have}{alike}; a fit needs {need}")

@@ -143,6 +143,6 @@ def _table(rows: list[dict[str, Any]]) -> Table:
             with_limits("width", "share_width", "share_width_low", "share_width_high", "0", ".2f"),
         ],
         rows=rows,
-        folded="Fits of the transitions that have one",
+        folded="Fitted transitions",
         file="transitions",
     )

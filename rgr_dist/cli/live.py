@@ -139,7 +139,7 @@ class LiveView:
         """How far the study is before any run tells: its phase, and how long training may take."""
         gone = clock(time.monotonic() - self._began)
         guess = left.work / MULTIPLY_ADDS_PER_SECOND / max(1, summary.workers)
-        return f"{self._phase} {gone}, then perhaps {rough_time(guess)}"
+        return f"{self._phase}: {gone} so far, then about {rough_time(guess)} of training"
 
     def _left(self, study: Study, portfolio: Portfolio) -> Forecast:
         return sum(forecast(study, portfolio, self._played), Forecast())

@@ -25,6 +25,14 @@ from rgr_dist.study.study import Study
 Rows = list[dict[str, Any]]
 
 
+def _within(cell: Cell) -> dict[str, str]:
+    """The step limit that every verdict holds for; a construction is not trained."""
+    if cell.record.algorithm is not None:
+        return {}
+    limit = f"{cell.training.max_steps:,} training steps"
+    return {"within": f"{limit}; rgr thresholds says what limits a threshold"}
+
+
 def explain_cell(
     study: Study, cell: Cell, store: Store, heads: Sequence[int] = ()
 ) -> tuple[dict[str, Rows], dict[str, Any]]:
@@ -49,9 +57,11 @@ def explain_cell(
     counted = shown if heads else decisions
     test = state.test
     sign = "at most" if test.minimise else "at least"
+    expected = f"expected {sizes.total} near {own.D_K:.0f}, {of_arm} near {own.h:.1f}"
     facts = {
-        "start": f"{sizes.total} near {own.D_K:.0f}, {of_arm} near {own.h:.1f}, from {own.source}",
+        "start": f"{expected}, from {own.source}",
         "test": f"mean of {test.seeds} seed{'s' * (test.seeds > 1)} {sign} {test.target}",
+        **_within(cell),
         "finished": state.is_settled,
         "probes": len({(row[of_arm], row[of_value]) for row in counted}),
         "runs": sum(row["new_seeds"] for row in counted),

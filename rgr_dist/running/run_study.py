@@ -148,7 +148,7 @@ def _train(
         limits.check()
         ready = [trial.last_result[COMPILES] for trial in trials if COMPILES in trial.last_result]
         if ready and not summary.runs:
-            compiles = "compiling kernels, once, then " if any(ready) else ""
+            compiles = "compiling kernels (first use only), then " if any(ready) else ""
             view.phase(f"{compiles}first runs")
         recorder.show()
 
