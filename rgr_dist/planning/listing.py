@@ -72,7 +72,7 @@ def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
         "cores_here": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
         "bytes_left": total.runs * BYTES_PER_RUN,
         "at_least": total.at_least,
-        "supposing": "that thresholds lie where the law expects them; intervals and retests cost extra",
+        "supposing": "thresholds where the law expects them; intervals and retests cost extra",
         "pace_from": "stored runs" if len(runs) else "a guess; no run is stored yet",
     }
     return rows, facts

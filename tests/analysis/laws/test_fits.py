@@ -138,7 +138,7 @@ def of_heads(*heads: dict[str, Any]) -> StudyResults:
 def test_without_a_threshold_there_is_no_law() -> None:
     fits = fits_of(of_heads({}, {}))
     growth, which, left_out = conclusions.sentences(fits)
-    assert growth.startswith("No law of D_K*: no cell with a threshold; a fit needs 3 cells of 2")
+    assert growth.startswith("No law of D_K*: no cell with a threshold; a fit needs 3 cells, of 2")
     assert which.startswith("These cells cannot tell which law holds: AICc needs 4 cells")
     assert left_out == "No law counts 2 cells: 2 open."
     assert predict_sizes(fits, 64, 16).reason == "0 cells with a threshold, too few for a law"

@@ -235,7 +235,7 @@ def test_a_power_law_takes_three_cells_of_two_sizes(sizes: list[float], why: str
     table = pd.DataFrame({"x": sizes, "fails": sizes, "status": "found"})
     table["passes"] = table["fails"] + 1
     law = power_law("any", ("Y*", "x"), "these", table, "x", ("fails", "passes"))
-    needs = "a fit needs 3 cells of 2 sizes whose Y* lies between two known ends"
+    needs = "a fit needs 3 cells, of 2 or more sizes, with Y* bounded on both sides"
     assert law.reason == (None if why is None else f"{why}; {needs}")
     assert law.status == ("fitted" if why is None else "too few cells")
     assert (law.exponent is None) == (why is not None)
