@@ -53,6 +53,7 @@ def test_curves_are_of_the_heads_and_the_cell_that_are_asked_for(
     study: rgr.Study, tmp_path: Path
 ) -> None:
     runs = study.runs()
+    runs = runs[runs["seed"] < study.study.search.seeds]  # an idle core may have trained others
     every = study.curves().table
     probes = runs.groupby(["cell_id", "h", "d_k"])["score"].mean()
     keys = pd.MultiIndex.from_frame(every[["cell_id", "h", "d_k"]])
@@ -128,13 +129,15 @@ def test_a_study_compared_with_itself_needs_the_same(
     found = rgr.compare(study, study)
     assert found.table["ratio"].tolist() == [1, 1]
     assert found.table["D_K_a"].tolist() == study.best()["D_K"].tolist()
-    assert found.found == ["D_K* is the same in 2 cells."]
+    same, limit = found.found
+    assert same == "D_K* is the same in 2 cells."
+    assert limit.startswith("Each threshold holds for its step limit, at which ")
     assert repr(found).startswith(found.found[0])
     out = shutil.copytree(finished / "results", tmp_path / "other")
     ask = ["compare", str(finished / "small.yaml"), "--store", str(out)]
     assert call([*ask, "--store", str(out), "--format", "json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["found"] == found.found[0]
+    assert told["found"].startswith(f"{same} {limit[:30]}")
     assert [row["D_K_b"] for row in told["cells"]] == found.table["D_K_b"].tolist()
     assert Path(told["page"]).is_file()
     assert call(ask) == 2
