@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -148,19 +148,13 @@ def laws(pair: Pair, names: Names) -> Section | None:
 
 def differences(pair: Pair, names: Names) -> Section:
     """The settings and origins in which the studies differ."""
-    whole, short = (
-        [
-            dict([*settings(results.study, most), *origins(results.runs, results.study)])
-            for results in pair
-        ]
-        for most in (math.inf, FEW)
+    rows = _apart(
+        pair,
+        lambda results, most: [
+            *settings(results.study, most),
+            *origins(results.runs, results.study),
+        ],
     )
-    rows = []
-    for key in dict.fromkeys([*whole[0], *whole[1]]):
-        a, b = (told.get(key) for told in whole)
-        if a != b:
-            shown = short if short[0].get(key) != short[1].get(key) else whole
-            rows.append({"name": key, "a": shown[0].get(key), "b": shown[1].get(key)})
     table = Table(
         name="table-differences",
         caption="Settings, and what trained the runs, where the two differ.",
@@ -283,14 +277,29 @@ def _ratio_words(rows: Sequence[Row], names: Names) -> list[str]:
     return [f"{line} ({over}){verdict}.", reach]
 
 
+def _apart(
+    pair: Pair, told: Callable[[StudyResults, float], Sequence[tuple[str, str]]]
+) -> list[Row]:
+    """What differs of what is told of each study: ``name, a, b``, None where one has no such thing.
+
+    Args:
+        told: of a study, with so many cells named for each value.
+    """
+    whole, short = ([dict(told(results, most)) for results in pair] for most in (math.inf, FEW))
+    rows = []
+    for key in dict.fromkeys([*whole[0], *whole[1]]):
+        if whole[0].get(key) != whole[1].get(key):
+            shown = short if short[0].get(key) != short[1].get(key) else whole
+            rows.append({"name": key, "a": shown[0].get(key), "b": shown[1].get(key)})
+    return rows
+
+
 def _caveats(pair: Pair, names: Names) -> list[str]:
     """What else differs, and how many runs their step limit ended."""
-    whole = [dict(settings(results.study, math.inf)) for results in pair]
-    told = [dict(settings(results.study)) for results in pair]
-    apart = [name for name in whole[0] | whole[1] if len({one.get(name) for one in whole}) > 1]
+    apart = _apart(pair, lambda results, most: settings(results.study, most))
     said = []
     if apart:
-        values = [f"{name} ({'; '.join(one.get(name, MISSING) for one in told)})" for name in apart]
+        values = [f"{row['name']} ({row['a'] or MISSING}; {row['b'] or MISSING})" for row in apart]
         more = [f"{len(values) - FEW_SETTINGS} more"] if len(values) > FEW_SETTINGS else []
         said.append(f"They differ in {', '.join([*values[:FEW_SETTINGS], *more])}.")
     ended = []

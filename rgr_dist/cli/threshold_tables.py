@@ -159,7 +159,7 @@ def _signs(study: Study, best_alone: bool) -> list[str]:
     if not best_alone:
         meant.insert(0, f"{sizes.total} [its interval over {seeds}]")
     if sizes.value == "d_k":
-        meant.append("h* [head counts whose scores there a paired t-test does not tell apart]")
+        meant.append("h* [head counts that a paired t-test of their scores does not tell apart]")
     else:
         meant.append("rank: bounds on that of the database, and on that of the layer’s logits")
     if not best_alone:

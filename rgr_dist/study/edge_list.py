@@ -108,8 +108,8 @@ def _is_named(file: BinaryIO) -> bool:
 def _named_pairs(file: BinaryIO) -> tuple[npt.NDArray[np.int64], list[str]]:
     """The edges among names, int64 [rows, 2], and the names by number.
 
-    A first line whose names no other line has is taken for a heading that is not one of
-    ``HEADERS``, since an edge may stand anywhere.
+    A first line whose names no other line has, where other names occur again, may be a heading.
+    What it is, one of ``HEADERS`` above it or in its place says.
 
     Raises:
         ValueError: a line is not two names, or the first is such a heading.
@@ -123,11 +123,12 @@ def _named_pairs(file: BinaryIO) -> tuple[npt.NDArray[np.int64], list[str]]:
             is_headed = True
         else:
             ends.extend(numbers.setdefault(entry, len(numbers)) for entry in row)
-    if not is_headed and len(ends) > 2 and set(ends[:2]).isdisjoint(ends[2:]):
-        first = ", ".join([*numbers][:2])[:LONGEST]
+    others = set(ends[2:])
+    if not is_headed and others.isdisjoint(ends[:2]) and len(others) < len(ends) - 2:
+        first = ", ".join([*numbers][end] for end in ends[:2])[:LONGEST]
         raise ValueError(
-            f"its first line, '{first}', has names that no other line has: call a heading "
-            "'source, target', or put an edge on another line"
+            f"its first line, '{first}', has names that no other line has: write 'source,target' "
+            "in its place if it is a heading, above it if it is an edge"
         )
     names = sorted(numbers)
     rank = np.empty(len(numbers), dtype=np.int64)

