@@ -28,7 +28,7 @@ from rgr_dist.study.errors import StudyError
 
 COLUMN, PAGE = 3.4, 7.0
 """Widths of a column and of a page of a paper with two columns, in inches."""
-PIXELS = 104
+PIXELS = 120
 """Pixels of a panel's height to an inch of print."""
 WIDEST_TITLE = 36
 """Characters of a title's line, for which a third of a page has room."""
@@ -329,9 +329,9 @@ def _colour(of: Point | Key) -> str:
 
 
 def mathtext(text: str) -> str:
-    """Our own words as matplotlib sets them: ``D_K``, ``d_model`` and ``h*`` as mathematics."""
+    """Our own words as matplotlib sets them: ``D_K``, ``m′`` and ``h*``, say, as mathematics."""
     marked = re.sub(
         r"\b([Dd])_(K|V|k|vo|qk|model)\b", r"$\1_{\\mathrm{\2}}$", text.replace("$", r"\$")
     )
     marked = re.sub(r" ?\^ ?([−-]?[\w.]+)", r"$^{\1}$", marked)
-    return re.sub(r"\bh\*", r"$h$*", marked)
+    return re.sub(r"(?<![\w$])([mhx])(′?)(?!\w)", r"$\1$\2", marked)

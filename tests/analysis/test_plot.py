@@ -142,8 +142,9 @@ def test_numbers_and_words_of_a_title_stay_whole() -> None:
     ("text", "set_as"),
     [
         ("D_K* = 20 at h* = 4", r"$D_{\mathrm{K}}$* = 20 at $h$* = 4"),
-        ("m′ log₂ m / d_model", r"m′ log₂ m / $d_{\mathrm{model}}$"),
-        ("1.19 x ^1.02", r"1.19 x$^{1.02}$"),
+        ("m′ log₂ m / d_model", r"$m$′ log₂ $m$ / $d_{\mathrm{model}}$"),
+        ("1.19 x ^1.02", r"1.19 $x$$^{1.02}$"),
+        ("max of h=8 heads", "max of $h$=8 heads"),
         ("5 $", r"5 \$"),
     ],
 )
