@@ -13,8 +13,8 @@ from rgr_dist.study.study import Study
 
 COST_KINDS: dict[str, Any] = {
     "cell_id": "object", "m": "Int64", "d_model": "Int64", "degree": "Int64", "probes": "int64",
-    "runs": "int64", "failed": "int64", "at_limit": "int64", "spared": "int64", "steps": "int64",
-    "seconds": "float64",
+    "runs": "int64", "failed": "int64", "at_limit": "int64", "given_up": "int64",
+    "spared": "int64", "steps": "int64", "seconds": "float64",
 }  # fmt: skip
 
 
@@ -79,11 +79,12 @@ def cost(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
     """What each cell of the study cost, in the study's order.
 
     Returns:
-        ``cell_id, m, d_model, degree, probes, runs, failed, at_limit, spared, steps, seconds``:
-        runs include those read off longer ones; steps and seconds do not, but cover every seed.
-        failed counts runs that could not be trained, at_limit those that reached the step limit,
-        spared the seeds of its probes that were not run. steps are contexts; seconds are wall time
-        of one core or device, divided among the runs that trained together.
+        ``cell_id, m, d_model, degree, probes, runs, failed, at_limit, given_up, spared, steps,
+        seconds``: runs include those read off longer ones; steps and seconds do not, but cover
+        every seed. failed counts runs that could not be trained, at_limit those that reached the
+        step limit, given_up those that ``training.give_up_below`` ended before it, spared the seeds
+        of its probes that were not run. steps are contexts; seconds are wall time of one core or
+        device, divided among the runs that trained together.
     """
     sizes = _sizes(study)
     counted = [*sizes, "seed", "stop_reason", "steps", "trained_to", "max_steps", "seconds"]
@@ -106,6 +107,7 @@ def cost(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
                 "runs": len(own),
                 "failed": len(own) - len(good),
                 "at_limit": int((own["stop_reason"] == "max_steps").sum()),
+                "given_up": int((own["stop_reason"] == "given_up").sum()),
                 "spared": int((study.search.seeds - probes).sum()),
                 "steps": int(trained_steps(own).sum()),
                 "seconds": float(own["seconds"].sum()),

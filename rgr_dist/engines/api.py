@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from rgr_dist.study.cell import Run
 
-StopReason = Literal["converged", "max_steps", "diverged"]
+StopReason = Literal["converged", "max_steps", "given_up", "diverged"]
 
 BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
 """AdamW's constants; the paper gives none, so these are the defaults of ``torch.optim.AdamW``."""

@@ -1,4 +1,4 @@
-"""When a run stops because it has converged (App. A.1, Sec. 7.2), and at which step limits.
+"""When a run stops: as it has converged (App. A.1, Sec. 7.2), or as it cannot pass any more.
 
 The randomness of a run does not depend on its limit, so a run at a smaller limit is the beginning
 of one at a larger. ``Checks`` says what a training at the larger limit shows of both.
@@ -9,9 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 
 from rgr_dist.engines.api import StopReason
 from rgr_dist.study.cell import Cell
+
+FEWEST_CHECKS = 10
+"""Checks of a run before it may be given up."""
 
 
 @dataclass
@@ -27,11 +31,14 @@ class EarlyStop:
     cell: Cell
     in_a_row: int = 0
     best: float = math.inf
+    scores: tuple[float, ...] = ()
 
     @property
     def above(self) -> float | None:
         """A check may skip a score that is certainly not above this; None: it must give it."""
-        return None if self.cell.record.minimised else self.cell.training.stop_score
+        training = self.cell.training
+        needs_score = self.cell.record.minimised or training.give_up_below is not None
+        return None if needs_score else training.stop_score
 
     def after(self, val_score: float | None) -> bool:
         """Whether to stop after this check; None is a score that is not above ``above``."""
@@ -47,8 +54,25 @@ class EarlyStop:
                 self.best = val_score
         else:
             counts = val_score is not None and val_score > training.stop_score
+        if training.give_up_below is not None and val_score is not None:
+            self.scores += (val_score,)
         self.in_a_row = self.in_a_row + 1 if counts else 0
         return self.in_a_row == training.patience
+
+    def is_hopeless(self, limit: int) -> bool:
+        """Whether the score would stay below ``give_up_below`` up to a step limit.
+
+        Supposed is that it goes on to rise as it rose from the second quarter of the checks so far
+        to the last. Curves flatten, so that this is more than most then do. Our addition.
+        """
+        training, checks = self.cell.training, len(self.scores)
+        if training.give_up_below is None or checks < FEWEST_CHECKS:
+            return False
+        quarter = checks // 4
+        before, lately = fmean(self.scores[quarter : 2 * quarter]), fmean(self.scores[-quarter:])
+        rise = max(0.0, lately - before) / (checks - 2 * quarter)
+        left = limit / training.check_every - (checks - quarter / 2)
+        return lately + rise * left < training.give_up_below
 
 
 class Checks:
@@ -75,25 +99,32 @@ class Checks:
         """A check may skip a score that is certainly not above this; None: it must give it."""
         return None if steps == self.limits[0] else self.stop.above
 
-    def after(self, steps: int, val_score: float | None) -> tuple[StopReason | None, int]:
+    def is_due(self, steps: int) -> bool:
+        """Whether the run is checked after so many steps."""
+        return steps % self.every == 0 or steps == self.limits[0]
+
+    def after(self, steps: int, val_score: float | None) -> list[StopReason]:
         """What a check shows.
 
         Args:
             val_score: None if it is certainly not above ``above``, not finite if the run diverged.
 
         Returns:
-            How the run ends at this check, if it does; and at how many of the limits, the smallest
-            first. They are done with.
+            How the run ends at this check, if it does: at each of the limits for which it does, the
+            smallest first. They are done with.
         """
-        at_limit, is_regular = steps == self.limits[0], steps % self.every == 0
+        is_regular = steps % self.every == 0
         stop = self.stop if is_regular else replace(self.stop)
-        reason: StopReason | None = "max_steps" if at_limit else None
+        ended: StopReason | None = None
         if val_score is not None and not math.isfinite(val_score):
-            reason = "diverged"
+            ended = "diverged"
         elif stop.after(val_score):
-            reason = "converged"
-        ends = 0 if reason is None else 1
-        if is_regular and reason != "max_steps":
-            ends *= len(self.limits)
-        del self.limits[:ends]
-        return reason, ends
+            ended = "converged"
+        if ended is not None:
+            reasons = [ended] * (len(self.limits) if is_regular else 1)
+        else:
+            reasons = ["max_steps"] if steps == self.limits[0] else []
+            if is_regular:
+                reasons += ["given_up"] * sum(map(stop.is_hopeless, self.limits[len(reasons) :]))
+        del self.limits[: len(reasons)]
+        return reasons

@@ -19,6 +19,8 @@ from rgr_dist.study.study import Study
 
 PASS_SHARE = 0.5
 """Share of the step limit that a passing run takes before it converges, on average."""
+GIVEN_UP_SHARE = 0.4
+"""The same of a failing run, where hopeless ones are given up: 0.7 at 20,000, 0.2 at 640,000."""
 FAIL_SEEDS = 2
 """Seeds that a failing probe usually takes before the rest are spared."""
 HEAD_PENALTY = 0.5
@@ -26,6 +28,9 @@ HEAD_PENALTY = 0.5
 MULTIPLY_ADDS_PER_SECOND = 2e10
 """One core's pace where the store holds no run to measure it by: the fused engine's, measured
 on ``base-grid``, ``softmax`` and ``gpt2-small``."""
+LAYER_FILE_COST = 20
+"""A multiply-add of a layer's file, whose compiling is most of a short run, in those of the fused
+engine: 9 to 34 on ``variants`` and ``variants-16-heads``."""
 BYTES_PER_RUN = 400
 """Parquet bytes of a stored run, measured on parts of ten rows."""
 PROJECTIONS = 100
@@ -39,7 +44,8 @@ def step_cost(cell: Cell, width: float) -> float:
 
     Of the transformer, all but the attention's own; its output has no gradient for the weights.
     A construction scores all pairs in each of its steps; ``one-head`` has one, which looks for
-    weights and for a proof. Of facts, the logits of every asked pair.
+    weights and for a proof. Of facts, the logits of every asked pair. Those of a layer's file
+    count as many times as they take longer.
 
     Args:
         width: total over the heads of the searched width: D_K, or D_V of facts.
@@ -55,7 +61,8 @@ def step_cost(cell: Cell, width: float) -> float:
     if cell.record.task == "matching":
         example = 6 * cell.d_model * (D_K + cell.d_model) + 2 * cell.m * cell.d_model
         return example * (cell.training.batch_size or 1)
-    return 6 * cell.context.length * cell.d_model * D_K
+    slower = 1 if cell.layer is None else LAYER_FILE_COST
+    return slower * 6 * cell.context.length * cell.d_model * D_K
 
 
 @dataclass(frozen=True)
@@ -209,4 +216,6 @@ def _probe_work(cell: Cell, state: CellState, need: Need, passes: bool) -> Forec
         steps = runs * min(PROJECTIONS, _most_steps(cell))
     elif passes and cell.record.stops_early:
         steps *= PASS_SHARE
+    elif cell.training.give_up_below is not None:
+        steps *= GIVEN_UP_SHARE
     return Forecast(1, runs, steps, steps * step_cost(cell, state.plan.cost_of(*need.key)))

@@ -123,7 +123,7 @@ def check_values(table: pa.Table) -> None:
         is_share = pc.less_equal(table[name], 1.0)
         _check(pc.or_(is_share, is_error), f"{name} is outside its bounds")
     has_none = pc.is_in(table["stop_reason"], pa.array(["diverged", "failed"]))
-    has_ended = pc.is_in(table["stop_reason"], pa.array(["converged", "max_steps"]))
+    has_ended = pc.is_in(table["stop_reason"], pa.array(["converged", "max_steps", "given_up"]))
     _check(pc.or_(has_none, has_ended), "a stop_reason that there is not")
     _check(pc.or_(has_none, pc.is_valid(table["score"])), "a run that ended has no score")
     for text in pc.unique(table["by_tau"]).drop_null().to_pylist():

@@ -14,15 +14,16 @@ import pyarrow as pa
 
 from rgr_dist.study.spec import LARGEST_COUNT
 
-SCHEMA_VERSION = 5
-"""Raise it whenever columns change, so that no older rgr-dist rewrites parts without the new ones.
+SCHEMA_VERSION = 6
+"""Raise it where columns change, or what they may hold: no older rgr-dist then rewrites such parts.
 
 2 added ``null_rate`` to runs; it is null in parts of version 1. 3 added ``trained_to`` to runs,
 which is null before; ``max_steps``, ``confirmed``, ``fresh_mean``, ``fresh_seeds`` and
 ``D_K_first`` to thresholds; and ``max_steps``, ``want`` and ``first_seed`` to decisions, in place
 of ``longer``. 4 added the columns of facts, which are null for every other model: ``d_vo``,
 ``D_V``, the accuracies and the ranks to runs; the widths to thresholds and decisions. 5 added
-``parameters`` and ``cached`` to runs, which are null but for layers of their own files.
+``parameters`` and ``cached`` to runs, which are null but for layers of their own files. 6 added the
+stop_reason ``given_up``.
 """
 
 
@@ -80,7 +81,7 @@ COLUMNS_OF_RUNS = (
     ("cached", LONG, "of such a layer: numbers cached for each token; null where it does not say"),
     ("by_tau", TEXT, "of facts, JSON: [tau, accuracy, the same of softmax>=tau(L)], each"),
     ("steps", LONG, "training steps done: contexts, or batches for the transformer"),
-    ("stop_reason", TEXT, "converged | max_steps | diverged | failed"),
+    ("stop_reason", TEXT, "converged | max_steps | given_up | diverged | failed"),
     ("error", TEXT, "what failed; null unless stop_reason is failed"),
     ("engine", TEXT, "engine that trained the run"),
     ("device", TEXT, "cpu or cuda, and the processor's name"),

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from rgr_dist.search.probe_verdict import decimal
 from rgr_dist.study import assets
 from rgr_dist.study.cell import NEEDS_DATABASE, Cell
 from rgr_dist.study.construction import ConstructionModel
@@ -345,10 +346,10 @@ def _check_search(cell: Cell, search: Search) -> None:
     """Make sure that a cell can be searched as asked.
 
     Raises:
-        StudyError: the model's searched width is another, or its heads would share d_model
-            unevenly.
+        StudyError: the model's searched width is another, its heads would share d_model
+            unevenly, or runs would be given up that a probe may pass with.
     """
-    record = cell.record
+    record, bar = cell.record, cell.training.give_up_below
     if record.axis != search.axis:
         raise StudyError(
             f"search.axis: {search.axis} is not valid for model {cell.model}; give {record.axis}"
@@ -361,6 +362,16 @@ def _check_search(cell: Cell, search: Search) -> None:
         raise StudyError(
             f"search.heads: {search.heads} is not valid for model {cell.model}, whose heads share "
             f"d_model for their values; list divisors of d_model = {cell.d_model} alone"
+        )
+    seeds = max(search.seeds + search.extra_seeds, search.confirm_seeds, search.transition_seeds)
+    most = 1 - seeds * (1 - decimal(search.target))
+    if bar is not None and search.mode == "grid":
+        raise StudyError("training.give_up_below: not for mode grid, which asks for every score")
+    if bar is not None and decimal(bar) > most:
+        raise StudyError(
+            f"training.give_up_below: {bar} is not valid with target {search.target} and up to "
+            f"{seeds} seeds, where a probe may pass with a run below it; give at most "
+            f"{max(0.0, float(most)):g}"
         )
 
 

@@ -117,7 +117,7 @@ def _of_training(keys: str) -> tuple[str, ...]:
 
 BATCHES = _of_training("batch_size weight_decay")
 """Keys of a model that is trained on batches."""
-STOPPING = _of_training("patience stop_score tolerance")
+STOPPING = _of_training("patience stop_score tolerance give_up_below")
 """Keys of a model that stops before its last step where it learns no more."""
 OF_CPU = ("fused", "lanes", "reference")
 """Engines of a model that has compiled kernels."""
@@ -186,7 +186,7 @@ RECORDS = (
         heads="max",
         loss="messages",
         engines=OF_CPU,
-        unused_keys=(*BATCHES, "training.sharpness", "training.stop_score", "training.start"),
+        unused_keys=(*BATCHES, *_of_training("sharpness stop_score start give_up_below")),
         # The error is 1 where nothing is retrieved; the paper has no threshold.
         target=0.5,
         one_target=True,

@@ -69,7 +69,7 @@ def test_what_each_cell_cost() -> None:
     row, failed = made_up.run_row, {"stop_reason": "failed", "steps": 0, "seconds": 0.0}
     rows = [
         row(big, 2, 5, 0, 0.9, steps=100, seconds=1.0),
-        row(big, 2, 5, 1, 0.999, steps=50, seconds=0.5),
+        row(big, 2, 5, 1, 0.5, steps=50, seconds=0.5, stop_reason="given_up"),
         row(big, 4, 5, 0, 0.9, steps=100, seconds=1.0),
         row(big, 4, 5, 1, None, **failed),
         row(big, 4, 6, 1, None, **failed),
@@ -87,6 +87,7 @@ def test_what_each_cell_cost() -> None:
             "runs": [6, 2, 0, 0],
             "failed": [2, 0, 0, 0],
             "at_limit": [3, 1, 0, 0],
+            "given_up": [1, 0, 0, 0],
             "spared": [1 + 2, 2 + 2, 0, 0],
             "steps": [350, 400, 0, 0],
             "seconds": [3.5, 4.0, 0.0, 0.0],

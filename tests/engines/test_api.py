@@ -8,7 +8,7 @@ import pytest
 
 from rgr_dist.engines.api import f1_cannot_exceed
 from rgr_dist.engines.choose import ENGINES, EngineError, check_engine, make_engine
-from rgr_dist.engines.early_stopping import EarlyStop
+from rgr_dist.engines.early_stopping import Checks, EarlyStop
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.models import MODELS
 
@@ -58,6 +58,34 @@ def test_an_error_stops_after_enough_checks_in_a_row_without_a_better_one(
     cell = Cell(model="value", m=64, d_model=16, training=training)
     assert EarlyStop(cell).above is None
     assert stops_at(cell, scores) == expected
+
+
+def gives_up_at(limit: int, scores: Sequence[float]) -> int | None:
+    """Number of the check after which a run is given up, checked at every step."""
+    training = {"check_every": 1, "max_steps": limit, "give_up_below": 0.8}
+    checks = Checks(Cell(m=64, d_model=16, training=training))
+    return next((n for n, one in enumerate(scores, 1) if "given_up" in checks.after(n, one)), None)
+
+
+@pytest.mark.parametrize(
+    ("limit", "scores", "expected"),
+    [
+        (1000, [0.7] * 20, 10),  # not before the tenth check
+        (1000, [0.81] * 999, None),
+        (1000, [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6] + [0.7] * 40, 28),  # once 7 are a quarter
+        (1000, [n / 1000 for n in range(999)], None),  # it would reach 0.8 at step 800
+        (100, [n / 1000 for n in range(99)], 10),  # it would end at 0.1
+        (1000, [0.5 - n / 100 for n in range(20)], 10),  # a falling score is not taken to fall on
+    ],
+)
+def test_a_run_is_given_up_once_it_would_stay_below_the_bar_at_its_pace(
+    limit: int, scores: list[float], expected: int | None
+) -> None:
+    assert gives_up_at(limit, scores) == expected
+
+
+def test_whoever_may_be_given_up_needs_every_score() -> None:
+    assert EarlyStop(Cell(m=64, d_model=16, training={"give_up_below": 0.8})).above is None
 
 
 def test_an_unknown_engine_is_named_beside_the_valid_ones() -> None:

@@ -17,6 +17,7 @@ from tests.engines.test_facts import QUICK as QUICK_FACTS
 from tests.engines.test_facts import run_of as facts_run_of
 
 BOTH = {"max_steps", "converged"}
+EVERY = {"max_steps", "given_up"}
 BUDGETS = [7, 20, 31, 60, 150]
 """Multiples of the interval between checks and others, and one beyond convergence."""
 QUICK = {"check_every": 20, "patience": 2, "validation_contexts": 20, "test_contexts": 30}
@@ -42,6 +43,7 @@ WARM = {**QUICK_FACTS, "training": {"schedule": "warmup", "warmup_steps": 5}}
 RUNS = {  # runs of three seeds, and how they end
     "max": ([run_of(seed=s, learning_rate=0.03, stop_score=0.7) for s in range(3)], BOTH),
     "wild": ([run_of(seed=s, learning_rate=1e30) for s in range(3)], {"diverged"}),
+    "hopeless": ([run_of(seed=s, check_every=5, give_up_below=0.5) for s in range(3)], EVERY),
     "softmax": ([run_of("softmax", s, learning_rate=0.03, stop_score=0.8) for s in range(3)], BOTH),
     "value": ([run_of("value", s, learning_rate=0.03, tolerance=0.2) for s in range(3)], BOTH),
     "facts": ([facts_run_of(QUICK_FACTS, s, **FAST) for s in range(3)], BOTH),
@@ -79,7 +81,7 @@ def test_time_grows_on_the_way():
     assert seconds[0] > 0
 
 
-scores_of = st.lists(st.sampled_from([0.2, 0.996, 0.999]), min_size=60, max_size=60)
+scores_of = st.lists(st.sampled_from([0.2, 0.6, 0.996, 0.999]), min_size=60, max_size=60)
 
 
 def ends_at(cell: Cell, budgets: list[int], scores: list[float]) -> list[tuple[int, str]]:
@@ -87,9 +89,7 @@ def ends_at(cell: Cell, budgets: list[int], scores: list[float]) -> list[tuple[i
     checks, steps, ends = Checks(cell, budgets), 0, []
     while checks.limits:
         steps += checks.steps_to_next(steps)
-        reason, count = checks.after(steps, scores[steps - 1])
-        assert (reason is None) == (count == 0)
-        ends += [(steps, reason)] * count
+        ends += [(steps, reason) for reason in checks.after(steps, scores[steps - 1])]
     return ends
 
 
@@ -100,10 +100,13 @@ def ends_at(cell: Cell, budgets: list[int], scores: list[float]) -> list[tuple[i
     st.sets(st.integers(1, 59), max_size=5),
     st.integers(1, 7),
     st.integers(1, 3),
+    st.sampled_from([None, 0.3, 0.7, 1.0]),
 )
-def test_checks_through_many_limits_are_those_of_each(scores, finite, budgets, every, patience):
+def test_checks_through_many_limits_are_those_of_each(
+    scores, finite, budgets, every, patience, bar
+):
     scores[finite:] = [math.nan] * (60 - finite)
-    training = {"max_steps": 60, "check_every": every, "patience": patience}
+    training = {"max_steps": 60, "check_every": every, "patience": patience, "give_up_below": bar}
     cell = Cell(m=12, d_model=8, context={"length": 5}, training=training)
     together = ends_at(cell, sorted(budgets), scores)
     each = [ends_at(cell.with_limit(limit), [], scores)[0] for limit in (*sorted(budgets), 60)]

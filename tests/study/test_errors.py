@@ -151,6 +151,12 @@ REFUSED = [  # what is written into a valid study, and what its one line must sa
     ("training: {max_steps: []}", "training.max_steps: [] is not valid"),
     ("training: {max_steps: [700, 700]}", "cells: m=64,d_model=16 is listed twice"),
     ("training: {schedule: warmup, warmup_steps: 0}", "training.warmup_steps: 0"),
+    ("training: {give_up_below: 0.81}", "training.give_up_below: 0.81 is not valid with target"),
+    ("training: {give_up_below: 0.81}", "up to 20 seeds, where a probe may pass with a run below"),
+    ("training: {give_up_below: 0.81}", "it; give at most 0.8"),
+    ("training: {give_up_below: 0.5, schedule: cosine}", "training.give_up_below: not for sched"),
+    ("training: {give_up_below: 0.5}\nsearch: {mode: grid, D_K: [64]}", "asks for every score"),
+    ("model: value\ntraining: {give_up_below: 0.5}", "training.give_up_below: model value does"),
     ("training: {warmup_steps: 500}", "training.warmup_steps: schedule constant does not use it"),
     (
         "training: {schedule: warmup, max_steps: 900}",

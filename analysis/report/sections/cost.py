@@ -13,6 +13,8 @@ TOTALS = ["probes", "runs", "failed", "spared", "steps", "seconds"]
 
 def section(results: StudyResults) -> Section:
     """Runs, training steps and time of each cell."""
+    costs = cost_of(results)
+    given_up = [Column("given up before it", "given_up")] if costs["given_up"].any() else []
     table = Table(
         name="table-cost",
         caption=(
@@ -25,18 +27,19 @@ def section(results: StudyResults) -> Section:
             Column("runs", "runs"),
             Column("failed", "failed"),
             Column("at the step limit", "at_limit"),
+            *given_up,
             Column("seeds spared", "spared"),
             Column("training steps", "steps"),
             Column("processor time", lambda row: duration(row["seconds"]), "seconds"),
         ],
-        rows=named(results, cost_of(results)),
+        rows=named(results, costs),
         file="cost",
     )
     return Section(
         name="cost",
         title="Cost",
         template="cost",
-        values={"total": cost_of(results)[TOTALS].sum()},
+        values={"total": costs[TOTALS].sum()},
         shown=(table,),
-        files={"cost": cost_of(results)},
+        files={"cost": costs},
     )

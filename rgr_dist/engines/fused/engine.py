@@ -102,11 +102,12 @@ def _train(run: Run, budgets: Sequence[int] = ()) -> list[Outcome]:
         lane.advance(checks.steps_to_next(lane.steps))
         above = checks.above(lane.steps)
         val_score = lane.check(above) if lane.is_finite() else math.nan
-        stop_reason, ends = checks.after(lane.steps, val_score)
-        if stop_reason is None:
+        reasons = checks.after(lane.steps, val_score)
+        if not reasons:
             continue
-        outcome = Outcome(steps=lane.steps, stop_reason=stop_reason)
-        if stop_reason != "diverged":
-            outcome = lane.outcome(stop_reason, val_score)
-        outcomes += [replace(outcome, seconds=time.perf_counter() - started)] * ends
+        outcome = Outcome(steps=lane.steps, stop_reason=reasons[0])
+        if reasons[0] != "diverged":
+            outcome = lane.outcome(reasons[0], val_score)
+        seconds = time.perf_counter() - started
+        outcomes += [replace(outcome, stop_reason=why, seconds=seconds) for why in reasons]
     return outcomes

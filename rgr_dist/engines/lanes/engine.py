@@ -53,22 +53,25 @@ class LanesEngine(Engine):
         seconds = 0.0  # a lane's share of the time so far, the same for all that still run
         while True:
             began = time.perf_counter()
-            ahead = checks[lanes.indices[0]]  # all that still run have the same limits before them
-            lanes.advance(ahead.steps_to_next(lanes.steps))
-            finite, above = lanes.is_finite(), ahead.above(lanes.steps)
+            lanes.advance(min(checks[at].steps_to_next(lanes.steps) for at in lanes.indices))
+            finite = lanes.is_finite()
             running, ended, at = [], [], []
             for lane, index in enumerate(lanes.indices):
-                val_score = evaluation.validate(lane, above) if finite[lane] else math.nan
-                stop_reason, ends = checks[index].after(lanes.steps, val_score)
-                if stop_reason is not None:
-                    ended.append((lane, stop_reason, val_score))
-                    at.append((index, ends))
-                if checks[index].limits:
+                own = checks[index]
+                if own.is_due(lanes.steps):
+                    above = own.above(lanes.steps)
+                    val_score = evaluation.validate(lane, above) if finite[lane] else math.nan
+                    if reasons := own.after(lanes.steps, val_score):
+                        ended.append((lane, reasons[0], val_score))
+                        at.append((index, reasons))
+                if own.limits:
                     running.append(lane)
             tested = evaluation.outcomes(ended)
             seconds += (time.perf_counter() - began) / len(lanes)
-            for (index, ends), outcome in zip(at, tested, strict=True):
-                outcomes[index] += [replace(outcome, seconds=seconds)] * ends
+            for (index, reasons), outcome in zip(at, tested, strict=True):
+                outcomes[index] += [
+                    replace(outcome, stop_reason=why, seconds=seconds) for why in reasons
+                ]
             if not running:
                 return outcomes
             if len(running) < len(lanes):

@@ -1,7 +1,8 @@
 """The paper's loop in plain PyTorch, one run at a time: the oracle, never optimised.
 
 App. A.1 line by line: a step for each context or batch, a check every ``check_every`` steps, the
-end after ``patience`` checks in a row above ``stop_score``, then the test.
+end after ``patience`` checks in a row above ``stop_score``, then the test. What a study may add
+(``training.give_up_below``) ends a run as it does in every engine.
 """
 
 from __future__ import annotations
@@ -72,6 +73,9 @@ class ReferenceEngine(Engine):
                 break
             if stop.after(val_score):
                 stop_reason = "converged"
+                break
+            if steps < training.max_steps and stop.is_hopeless(training.max_steps):
+                stop_reason = "given_up"
                 break
         if stop_reason == "diverged":
             outcome = Outcome(steps=steps, stop_reason=stop_reason)
