@@ -288,7 +288,24 @@ def number(name: str, per: int = 1) -> str:
     return f"{round(_kept()[name] / per):,}"
 
 
+GIVEN_UP = PATH.parent / "given_up.json"
+"""What ``python benchmarks/given_up.py`` printed of some studies."""
+
+
+def given_up() -> str:
+    """What the rule that gives runs up does to stored runs of each study."""
+    rows = json.loads(GIVEN_UP.read_text("utf-8"))["rows"]
+    names = ("below", "runs", "given_up", "wrong", "best_score")
+    cells = [
+        [f"`{row['study']}`", *(row[name] for name in names), f"{100 * row['steps_saved']:.0f} %"]
+        for row in rows
+    ]
+    header = ["study", "`give_up_below`", "runs", "given up", "wrong", "best score"]
+    return table([*header, "steps saved"], cells)
+
+
 PIECES: dict[str, Callable[[], str]] = {
+    "given up": given_up,
     "budget thresholds": thresholds,
     "budget gain": gain,
     "budget falls": falls,

@@ -1,0 +1,101 @@
+"""How cost grows with sizes, from what the benchmark printed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from rgr_dist.analysis.wording import duration
+from tables.markdown import table
+
+RESULTS = Path(__file__).parent.parent / "results" / "growth.json"
+"""What ``python benchmarks/growth.py --format json`` printed."""
+OF = {
+    "step_us": "time of a step",
+    "check_ms": "time of a check",
+    "memory_mib": "memory of a run, from 1 MiB on",
+    "steps": "steps of a cell",
+    "core_seconds": "seconds of a cell",
+}
+SIZES = ("m", "d_model", "h", "D_K")
+HEADS = 8
+"""Of the shapes shown."""
+
+Row = dict[str, Any]
+
+
+@cache
+def printed() -> dict[str, list[Row]]:
+    """The benchmark's rows, by table."""
+    result: dict[str, list[Row]] = json.loads(RESULTS.read_text("utf-8"))
+    return result
+
+
+def shapes() -> str:
+    """Time and memory of a run at the first width of each size, with so many heads."""
+    shown: dict[tuple[int, int], Row] = {}
+    for row in printed()["rows"]:
+        if row["h"] == HEADS:
+            shown.setdefault((row["m"], row["d_model"]), row)
+    header = ["m, d_model", "D_K", "a step, µs", "a check, ms", "memory, MiB", "as estimated"]
+    names = ("D_K", "step_us", "check_ms", "memory_mib", "estimated_mib")
+    rows = [[f"{m}, {d}", *(row[name] for name in names)] for (m, d), row in shown.items()]
+    return table(header, rows)
+
+
+def exponents() -> str:
+    """The powers of each size, with their intervals."""
+    rows = [
+        [OF[row["of"]], *(row[size] or "–" for size in SIZES), row["R2"], row["rows"]]
+        for row in printed()["exponents"]
+    ]
+    return table(["", *SIZES, "R²", "fitted to"], rows)
+
+
+def cells() -> str:
+    """What each cell of the base grid costs."""
+    rows = [
+        [
+            f"({row['m']}, {row['d_model']})",
+            f"{row['max_steps']:,}",
+            row["probes"],
+            row["runs"],
+            f"{row['steps'] / 1e6:.1f}",
+            f"{row['core_seconds']:.0f}",
+        ]
+        for row in sorted(printed()["cells"], key=lambda row: (row["m"], row["d_model"]))
+    ]
+    header = ["cell", "step limit", "probes", "runs", "million steps", "seconds of a core"]
+    return table(header, rows)
+
+
+def workers() -> str:
+    """How long the base grid takes so many workers."""
+    rows = [
+        [
+            row["workers"],
+            duration(row["seconds"]),
+            f"{row['times_faster']:g}",
+            f"{row['useful']:.0%}",
+        ]
+        for row in printed()["workers"]
+    ]
+    return table(["workers", "time", "times faster", "of what is trained, is needed"], rows)
+
+
+def share() -> str:
+    """Share of the base grid's time that its dearest cell takes."""
+    seconds = [row["core_seconds"] for row in printed()["cells"]]
+    return f"{max(seconds) / sum(seconds):.0%}".replace("%", " %")
+
+
+PIECES: dict[str, Callable[[], str]] = {
+    "growth shapes": shapes,
+    "growth exponents": exponents,
+    "growth cells": cells,
+    "growth workers": workers,
+    "growth dearest": share,
+}
