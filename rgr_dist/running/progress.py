@@ -22,7 +22,8 @@ class Summary:
         train_seconds: seconds of training, summed over runs.
         seconds: from ``started`` to the end of the last probe.
         workers: probes that can run at once, by now.
-        worker_seconds: seconds in which workers could have trained, summed over them.
+        worker_seconds: seconds in which workers could have trained, summed over them, from when the
+            first was there.
         failures: each run that failed, with its reason in a line.
         started: when the first probe could start, on ``time.monotonic``'s clock.
         paced_from: when the first reported run began to train, on the same clock: after
@@ -42,6 +43,7 @@ class Summary:
     paced_from: float | None = None
     failures: list[str] = field(default_factory=list)
     _counted: float = 0.0
+    _is_ready: bool = False
 
     @property
     def utilisation(self) -> float:
@@ -52,6 +54,11 @@ class Summary:
         """Note that the first probe can start now."""
         self.workers, self.started = workers, time.monotonic()
         self._counted = self.started
+
+    def ready(self) -> None:
+        """Note that a worker is there; what was before the first does not count."""
+        if not self._is_ready:
+            self._is_ready, self.worker_seconds, self._counted = True, 0.0, time.monotonic()
 
     def resize(self, workers: int) -> None:
         """Note that there are so many workers now."""

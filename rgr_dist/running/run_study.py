@@ -147,6 +147,8 @@ def _train(
             view.say(line)
         limits.check()
         ready = [trial.last_result[COMPILES] for trial in trials if COMPILES in trial.last_result]
+        if ready:
+            summary.ready()
         if ready and not summary.runs:
             compiles = "compiling kernels (first use only), then " if any(ready) else ""
             view.phase(f"{compiles}first runs")
