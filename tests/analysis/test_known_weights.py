@@ -105,6 +105,12 @@ def test_a_longer_run_of_the_same_protocol_is_one_of_budget_and_another_rate_is_
     assert told(limits(store, at(2, 9)), *WIDTHS) == [(12, source, None, "optimisation")]
 
 
+def test_a_longer_run_that_could_have_been_given_up_is_one_of_budget(store: Store) -> None:
+    keep(store, study_of(training={"max_steps": 80_000, "give_up_below": 0.5}), 2, 7, 1.0, 1.0, 1.0)
+    source = "training at 80,000 steps"
+    assert told(limits(store, at(2, 9)), *WIDTHS) == [(14, source, None, "budget")]
+
+
 def test_training_from_constructed_weights_is_a_source_of_its_own(store: Store) -> None:
     keep(store, study_of(training={"start": "constructed"}), 2, 6, 1.0, 1.0, 1.0)
     assert told(limits(store, at(2, 9)), *WIDTHS) == [
