@@ -56,15 +56,16 @@ def is_papers(cell: Cell, search: Search) -> bool:
     """Whether a cell belongs to the paper's base grid and is trained, tested and judged as there.
 
     That is: max over heads on a permutation, contexts and training as in App. A.1 with the step
-    limits of Table 2, mean F1 of at least 0.99 over 10 seeds. A grid study's thresholds are as
-    coarse as its widths and are not compared.
+    limits of Table 2, mean F1 of at least 0.99 over 10 seeds. Runs that cannot pass may have been
+    given up. A grid study's thresholds are as coarse as its widths and are not compared.
     """
     size = (cell.m, cell.d_model)
     if size not in IMPLIED or search.mode == "grid":
         return False
     if (search.target, search.seeds) != (Search().target, Search().seeds):
         return False
-    training = Training(max_steps=TABLE_2_MAX_STEPS[size])
+    bar = cell.training.give_up_below
+    training = Training(max_steps=TABLE_2_MAX_STEPS[size], give_up_below=bar)
     return cell == Cell(m=cell.m, d_model=cell.d_model, training=training)
 
 

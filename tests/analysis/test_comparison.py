@@ -71,6 +71,12 @@ def test_a_cell_that_is_not_set_as_the_papers_is_not_compared(
     assert not is_papers(own.cells[0], own.search)
 
 
+def test_a_cell_whose_hopeless_runs_are_given_up_is_compared() -> None:
+    cell = {"m": 64, "d_model": 16, "training": {"give_up_below": 0.8}}
+    study = parse_study({"name": "made-up", "cells": [cell]})
+    assert is_papers(study.cells[0], study.search)
+
+
 def test_laws_are_compared_by_model_and_graph() -> None:
     def theirs(model: str = "max", **graph: Any) -> dict[str, paper.PublishedLaw]:
         cells = [{"m": 128, "d_model": 32}]
