@@ -151,7 +151,7 @@ def _words(summary: Summary, left: Forecast) -> str:
     elapsed = max(1e-9, now - summary.started)
     about = "at least" if left.at_least else "about"
     steps = f"{summary.steps / elapsed:,.0f} steps/s"
-    parts = [plural(summary.runs, "run"), steps, clock(elapsed)]
+    parts = [plural(summary.runs, "run"), steps, f"{clock(elapsed)} so far"]
     if summary.failed:
         parts.insert(1, f"{summary.failed:,} failed")
     if left.runs and summary.work and summary.paced_from is not None:
