@@ -171,18 +171,18 @@ def _candidates(candidates: list[Candidate]) -> Table:
         name="table-candidates",
         caption=(
             "Candidates for D_K*, fitted on the log scale by the likelihood of each cell’s "
-            "interval, from the failing to the passing D_K. Behind: how far, in AICc. Error: "
-            "when the other cells predict a cell. A law is kept if it is at most 6 behind and does "
-            "more than extend a better one."
+            "interval, from the failing to the passing D_K. Gap: in AICc, to the best. Error: "
+            "when the other cells predict a cell. A law is supported if its gap is at most 6 and "
+            "it does more than extend a better one."
         ),
         columns=[
             Column("law", "formula", text=True),
             Column("unknowns, with 95 % intervals", _unknowns, text=True),
-            Column("behind", "gap", form=".1f"),
+            Column("gap", "gap", form=".1f"),
             Column("weight", "weight", form=".2f"),
             _percent("loo_error", "error"),
             _percent("sigma", "scatter"),
-            Column("kept", lambda row: "yes" if row["supported"] else "", text=True),
+            Column("supported", lambda row: "yes" if row["supported"] else "", text=True),
             Column("note", lambda row: row["reason"] or "", text=True),
         ],
         rows=[dataclasses.asdict(one) for one in candidates],
