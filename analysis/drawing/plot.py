@@ -334,4 +334,4 @@ def mathtext(text: str) -> str:
         r"\b([Dd])_(K|V|k|vo|qk|model)\b", r"$\1_{\\mathrm{\2}}$", text.replace("$", r"\$")
     )
     marked = re.sub(r" ?\^ ?([−-]?[\w.]+)", r"$^{\1}$", marked)
-    return re.sub(r"(?<![\w$])([mhx])(′?)(?!\w)", r"$\1$\2", marked)
+    return re.sub(r"(?<![\w${])([mhx])(′?)(?!\w)", r"$\1$\2", marked)

@@ -295,7 +295,7 @@ def _apart(
 
 
 def _caveats(pair: Pair, names: Names) -> list[str]:
-    """What else differs, and how many runs their step limit ended."""
+    """What else differs, and how many runs did not converge within their step limit."""
     apart = _apart(pair, lambda results, most: settings(results.study, most))
     said = []
     if apart:
@@ -305,10 +305,11 @@ def _caveats(pair: Pair, names: Names) -> list[str]:
     ended = []
     for results, name in zip(pair, names, strict=True):
         reasons = asked(results.runs, results.study)["stop_reason"]
-        ended.append(f"{int((reasons == 'max_steps').sum()):,} of {len(reasons):,} runs of {name}")
+        at_limit = int(reasons.isin(["max_steps", "given_up"]).sum())
+        ended.append(f"{at_limit:,} of {len(reasons):,} runs of {name}")
     if not _by_accuracy(pair):
         said.append(
-            f"Each threshold holds for its step limit, at which {' and '.join(ended)} ended."
+            f"Each threshold holds for its step limit; {' and '.join(ended)} did not converge."
         )
     return said
 

@@ -81,12 +81,13 @@ def probes(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
 
 
 def collapsed(scored_runs: pd.DataFrame, minimised: bool) -> pd.Series[bool]:
-    """Which runs diverged or score less than a share of their probe's median."""
+    """Which runs diverged or score less than a share of their probe's median at their end."""
     diverged = scored_runs["stop_reason"] == "diverged"
     if minimised:
         return diverged
     median = scored_runs.groupby(PROBE, sort=False)["score"].transform("median")
-    return diverged | (scored_runs["score"] < COLLAPSED * median)
+    is_low = scored_runs["score"] < COLLAPSED * median
+    return diverged | (is_low & (scored_runs["stop_reason"] != "given_up"))
 
 
 def mean_words(row: Any) -> str:

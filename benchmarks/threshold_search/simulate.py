@@ -127,6 +127,9 @@ def needed_runs(portfolio: Portfolio) -> Iterable[tuple[str, ProbeKey, int]]:
         for key in state.used:
             for seed in state.scores(key):
                 yield cell, key, seed
+        for key in state.confirmed | state.refuted:
+            for seed in state.scores(key, "fresh seeds"):
+                yield cell, key, seed
 
 
 def probes_per_arm(portfolio: Portfolio, found: bool = False) -> tuple[float, float]:

@@ -79,7 +79,7 @@ def workers() -> str:
             row["workers"],
             duration(row["seconds"]),
             f"{row['times_faster']:g}",
-            f"{row['useful']:.0%}",
+            f"{100 * row['useful']:.0f} %",
         ]
         for row in printed()["workers"]
     ]

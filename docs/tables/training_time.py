@@ -297,7 +297,11 @@ def given_up() -> str:
     rows = json.loads(GIVEN_UP.read_text("utf-8"))["rows"]
     names = ("below", "runs", "given_up", "wrong", "best_score")
     cells = [
-        [f"`{row['study']}`", *(row[name] for name in names), f"{100 * row['steps_saved']:.0f} %"]
+        [
+            f"`{row['study']}`",
+            *(f"{row[name]:,}" for name in names),
+            f"{100 * row['steps_saved']:.0f} %",
+        ]
         for row in rows
     ]
     header = ["study", "`give_up_below`", "runs", "given up", "wrong", "best score"]

@@ -1,4 +1,4 @@
-"""When a run stops: as it has converged (App. A.1, Sec. 7.2), or as it cannot pass any more.
+"""When a run stops: it has converged (App. A.1, Sec. 7.2), or has no prospect of passing.
 
 The randomness of a run does not depend on its limit, so a run at a smaller limit is the beginning
 of one at a larger. ``Checks`` says what a training at the larger limit shows of both.
@@ -14,8 +14,8 @@ from statistics import fmean
 from rgr_dist.engines.api import StopReason
 from rgr_dist.study.cell import Cell
 
-FEWEST_CHECKS = 10
-"""Checks of a run before it may be given up."""
+FEWEST_CHECKS, FEWEST_STEPS = 10, 0.1
+"""Checks of a run, and share of its step limit, before it may be given up."""
 
 
 @dataclass
@@ -32,12 +32,14 @@ class EarlyStop:
     in_a_row: int = 0
     best: float = math.inf
     scores: tuple[float, ...] = ()
+    is_promising: bool = False
 
     @property
     def above(self) -> float | None:
         """A check may skip a score that is certainly not above this; None: it must give it."""
         training = self.cell.training
-        needs_score = self.cell.record.minimised or training.give_up_below is not None
+        may_be_given_up = training.give_up_below is not None and not self.is_promising
+        needs_score = self.cell.record.minimised or may_be_given_up
         return None if needs_score else training.stop_score
 
     def after(self, val_score: float | None) -> bool:
@@ -56,22 +58,26 @@ class EarlyStop:
             counts = val_score is not None and val_score > training.stop_score
         if training.give_up_below is not None and val_score is not None:
             self.scores += (val_score,)
+            self.is_promising |= val_score >= training.give_up_below
         self.in_a_row = self.in_a_row + 1 if counts else 0
         return self.in_a_row == training.patience
 
     def is_hopeless(self, limit: int) -> bool:
-        """Whether the score would stay below ``give_up_below`` up to a step limit.
+        """Whether the score would stay below ``give_up_below``, where it was, up to a step limit.
 
-        Supposed is that it goes on to rise as it rose from the second quarter of the checks so far
-        to the last. Curves flatten, so that this is more than most then do. Our addition.
+        It assumes that the score keeps rising as it did from the second quarter of the checks to
+        the last. Most curves flatten, so this overestimates. Not in the paper. What is hopeless at
+        one limit is so at every smaller one.
         """
         training, checks = self.cell.training, len(self.scores)
-        if training.give_up_below is None or checks < FEWEST_CHECKS:
+        if training.give_up_below is None or self.is_promising:
+            return False
+        if checks < max(FEWEST_CHECKS, FEWEST_STEPS * limit / training.check_every):
             return False
         quarter = checks // 4
         before, lately = fmean(self.scores[quarter : 2 * quarter]), fmean(self.scores[-quarter:])
         rise = max(0.0, lately - before) / (checks - 2 * quarter)
-        left = limit / training.check_every - (checks - quarter / 2)
+        left = limit / training.check_every - (checks - (quarter - 1) / 2)
         return lately + rise * left < training.give_up_below
 
 

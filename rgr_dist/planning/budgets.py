@@ -1,9 +1,10 @@
 """What runs at one step limit tell of the same runs at others.
 
 The randomness of a run does not depend on its limit, so a run at a smaller limit is the beginning
-of one at a larger. An engine tells how a run ends at every smaller limit on its way; one that ended
-early is the same run at every larger limit too. No run is paid for twice. Not so where the learning
-rate looks ahead to the limit, as the cosine schedule does: there each limit has runs of its own.
+of one at a larger. An engine tells how a run ends at every smaller limit on its way; one that
+converged or diverged is the same run at every larger limit too, and one that was given up might
+have passed there. No run is paid for twice. Not so where the learning rate looks ahead to the
+limit, as the cosine schedule does: there each limit has runs of its own.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def smaller_limits(study: Study, cell: Cell) -> list[int]:
 
 
 def at_larger_limits(study: Study, row: Mapping[str, Any]) -> list[Row]:
-    """The rows of a run that ended early, at the larger limits of the study's cells.
+    """The rows of a run that converged or diverged, at the larger limits of the study's cells.
 
     A check at a limit that is no multiple of ``check_every`` is one that longer runs do not have:
     what ended there says nothing of them.

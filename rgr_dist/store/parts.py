@@ -49,7 +49,7 @@ def has_digest(name: str) -> bool:
 
 
 def is_outdated(name: str, content: bytes) -> bool:
-    """Whether an older rgr-dist wrote a part, with fewer columns or no digest in its name."""
+    """Whether an older rgr-dist wrote a part, by an older schema or with no digest in its name."""
     return not has_digest(name) or version_of(content) < SCHEMA_VERSION
 
 

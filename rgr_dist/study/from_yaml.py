@@ -10,6 +10,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -363,15 +364,18 @@ def _check_search(cell: Cell, search: Search) -> None:
             f"search.heads: {search.heads} is not valid for model {cell.model}, whose heads share "
             f"d_model for their values; list divisors of d_model = {cell.d_model} alone"
         )
-    seeds = max(search.seeds + search.extra_seeds, search.confirm_seeds, search.transition_seeds)
-    most = 1 - seeds * (1 - decimal(search.target))
-    if bar is not None and search.mode == "grid":
-        raise StudyError("training.give_up_below: not for mode grid, which asks for every score")
-    if bar is not None and decimal(bar) > most:
+    if bar is None:
+        return
+    if search.mode == "grid" or search.transition_seeds:
+        asking = "mode grid" if search.mode == "grid" else "a search with transition_seeds"
+        raise StudyError(f"training.give_up_below: not for {asking}, which asks for every score")
+    seeds = max(search.seeds + search.extra_seeds, search.confirm_seeds)
+    most = max(Fraction(0), 1 - seeds * (1 - decimal(search.target)))
+    if decimal(bar) > most:
         raise StudyError(
             f"training.give_up_below: {bar} is not valid with target {search.target} and up to "
             f"{seeds} seeds, where a probe may pass with a run below it; give at most "
-            f"{max(0.0, float(most)):g}"
+            f"{float(most):g}"
         )
 
 

@@ -49,10 +49,11 @@ class Training(Spec):
         patience: so many checks in a row above ``stop_score`` end a run as converged; in model
             value, so many that do not bring the error down.
         stop_score: score on the validation contexts that a check must exceed to count.
-        give_up_below: end a run, as ``given_up``, once its score on the validation contexts would
-            stay below this up to its limit, were it to go on rising as it has
-            (``engines.early_stopping``). The paper has no such rule. At most so much that a run
-            below it fails its probe by itself: 0.8 of a target of 0.99 over 10 seeds, and 10 more.
+        give_up_below: end a run, as ``given_up``, when its score on the validation contexts would
+            not reach this by the limit if it kept rising as before (``engines.early_stopping``).
+            Not in the paper. A run below it must fail its probe alone, so that the largest value is
+            1 - seeds · (1 - target), of the most seeds that a verdict may take: 0.8 for ten, and
+            ten of a retest, at 0.99.
         validation_contexts: contexts that a check scores, or queries of model transformer.
         test_contexts: contexts that the final score is of, or queries of model transformer.
         batch_size: queries in a step of model transformer; triples in one of model facts, all of
@@ -115,6 +116,6 @@ class Training(Spec):
             at_most("warmup_steps", self.warmup_steps, self.max_steps, where)
         else:
             self.leaves_out(["warmup_steps"], f"schedule {self.schedule} does not use it")
-        if self.schedule == "cosine":  # scores rise as the rate falls
-            self.leaves_out(["give_up_below"], "not for schedule cosine, where scores rise last")
+        if self.schedule != "constant":  # scores rise with the rate, or as it falls
+            self.leaves_out(["give_up_below"], f"not for schedule {self.schedule}")
         return self

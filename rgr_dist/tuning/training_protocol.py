@@ -44,8 +44,9 @@ class TunedProbe:
     d_k: int
 
     def run(self, protocol: Protocol, seed: int) -> Run:
-        """The run of a seed under a protocol."""
-        training = Training(**{**self.cell.training.model_dump(), **protocol})
+        """The run of a seed under a protocol, trained to its end."""
+        keys = {**self.cell.training.model_dump(), **protocol, "give_up_below": None}
+        training = Training(**keys)
         cell = self.cell.model_copy(update={"training": training})
         return Run(cell=cell, h=self.h, d_k=self.d_k, seed=seed)
 

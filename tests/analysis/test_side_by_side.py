@@ -70,8 +70,8 @@ def test_the_mean_ratio_is_geometric_with_its_interval_over_cells(
     assert section.words[1].startswith("The ratio goes from 1.00 at (m, d_model) = ")
     assert section.words[2].startswith("They differ in search.seeds (10; 5).")
     assert section.words[3] == (
-        "Each threshold holds for its step limit, at which 0 of 0 runs of one and 0 of 0 runs of "
-        "other ended."
+        "Each threshold holds for its step limit; 0 of 0 runs of one and 0 of 0 runs of other did "
+        "not converge."
     )
 
 

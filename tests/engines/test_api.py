@@ -70,12 +70,15 @@ def gives_up_at(limit: int, scores: Sequence[float]) -> int | None:
 @pytest.mark.parametrize(
     ("limit", "scores", "expected"),
     [
-        (1000, [0.7] * 20, 10),  # not before the tenth check
+        (50, [0.7] * 20, 10),  # not before the tenth check
+        (1000, [0.7] * 200, 100),  # nor before a tenth of its limit
         (1000, [0.81] * 999, None),
-        (1000, [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6] + [0.7] * 40, 28),  # once 7 are a quarter
-        (1000, [n / 1000 for n in range(999)], None),  # it would reach 0.8 at step 800
+        (50, [0.8] + [0.2] * 48, None),  # it was there once
+        (12, [0.0] * 9 + [0.9, 0.9, 0.9], None),
+        (250, [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6] + [0.7] * 90, 28),  # once 7 are a quarter
+        (1000, [n / 1000 for n in range(799)], None),  # it would reach 0.8
         (100, [n / 1000 for n in range(99)], 10),  # it would end at 0.1
-        (1000, [0.5 - n / 100 for n in range(20)], 10),  # a falling score is not taken to fall on
+        (50, [0.5 - n / 100 for n in range(20)], 10),  # a falling score is not taken to fall on
     ],
 )
 def test_a_run_is_given_up_once_it_would_stay_below_the_bar_at_its_pace(
@@ -84,8 +87,11 @@ def test_a_run_is_given_up_once_it_would_stay_below_the_bar_at_its_pace(
     assert gives_up_at(limit, scores) == expected
 
 
-def test_whoever_may_be_given_up_needs_every_score() -> None:
-    assert EarlyStop(Cell(m=64, d_model=16, training={"give_up_below": 0.8})).above is None
+def test_a_run_that_may_be_given_up_needs_every_score() -> None:
+    stop = EarlyStop(Cell(m=64, d_model=16, training={"give_up_below": 0.8}))
+    assert stop.above is None
+    stop.after(0.81)
+    assert stop.above == 0.995
 
 
 def test_an_unknown_engine_is_named_beside_the_valid_ones() -> None:

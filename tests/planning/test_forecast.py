@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from rgr_dist.planning.forecast import forecast
+from rgr_dist.planning.forecast import LAYER_FILE_COST, forecast, step_cost
 from rgr_dist.planning.portfolio import open_portfolio
 from rgr_dist.search.protocol import Probe
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.layer_file import load_layer
 from tests.planning.made_up_runs import run_row, runs_of, study_of
 
 
@@ -43,3 +46,20 @@ def test_a_width_below_one_that_failed_is_expected_to_fail() -> None:
         rows += [run_row(cell, 1, probe.value, seed, score=score) for seed in probe.seeds]
     (left,) = forecast(study, portfolio)
     assert (left.runs, left.steps, left.at_least) == (1, cell.training.max_steps, True)
+
+
+def test_failing_runs_cost_less_where_hopeless_ones_are_given_up() -> None:
+    def steps(**training: Any) -> float:
+        cell = {"m": 16, "d_model": 8, "training": {"max_steps": 640_000, **training}}
+        study = study_of([cell], heads=[1], intervals=False)
+        return sum(left.steps for left in forecast(study, open_portfolio(study, runs_of([]))))
+
+    assert steps(give_up_below=0.8) < steps()
+
+
+def test_a_step_of_a_layers_file_is_dearer_by_what_was_measured() -> None:
+    size = {"m": 64, "d_model": 16}
+    layer, named = load_layer({"zoo": "max"}, Path())
+    own = Cell(model="file", layer=layer, **size)
+    assert named == {"zoo": "max"}
+    assert step_cost(own, 32) == LAYER_FILE_COST * step_cost(Cell(**size), 32)

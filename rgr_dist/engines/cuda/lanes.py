@@ -148,15 +148,16 @@ class CudaEvaluation:
     def __init__(self, lanes: CudaLanes) -> None:
         self.lanes = lanes
         self.validation = _Contexts([task.validation for task in lanes.tasks], lanes)
-        self.scored: tuple[int, float | None] | None = None
-        self.scores: list[float | None] = []
+        self.steps = -1
+        self.scores: dict[float | None, list[float | None]] = {}
 
     def validate(self, lane: int, above: float | None = None) -> float | None:
         """Score of a lane over its validation contexts, or None: an F1 that is not above."""
-        if self.scored != (self.lanes.steps, above):
-            self.scores = self.validation.score(range(len(self.lanes)), above)
-            self.scored = self.lanes.steps, above
-        return self.scores[lane]
+        if self.steps != self.lanes.steps:
+            self.steps, self.scores = self.lanes.steps, {}
+        if above not in self.scores:
+            self.scores[above] = self.validation.score(range(len(self.lanes)), above)
+        return self.scores[above][lane]
 
     def outcomes(self, ended: Sequence[End]) -> list[Outcome]:
         """How lanes ended, tested unless they diverged; the engine fills in their time."""
