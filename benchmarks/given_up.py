@@ -69,6 +69,7 @@ def main(
     scores = [one.score for one in given_up if one.score is not None]
     row: Row = {
         "study": study,
+        "seeds": seeds,
         "below": below,
         "runs": len(ends),
         "given_up": len(given_up),

@@ -295,17 +295,18 @@ GIVEN_UP = PATH.parent / "given_up.json"
 def given_up() -> str:
     """What the rule that gives runs up does to stored runs of each study."""
     rows = json.loads(GIVEN_UP.read_text("utf-8"))["rows"]
-    names = ("below", "runs", "given_up", "wrong", "best_score")
+    names = ("seeds", "below", "runs", "given_up", "wrong", "best_score")
     cells = [
         [
             f"`{row['study']}`",
             *(f"{row[name]:,}" for name in names),
             f"{100 * row['steps_saved']:.0f} %",
+            f"{100 * row['seconds_saved']:.0f} %",
         ]
         for row in rows
     ]
-    header = ["study", "`give_up_below`", "runs", "given up", "wrong", "best score"]
-    return table([*header, "steps saved"], cells)
+    header = ["study", "seeds", "`give_up_below`", "runs", "given up", "wrong", "best score"]
+    return table([*header, "steps saved", "time saved"], cells)
 
 
 PIECES: dict[str, Callable[[], str]] = {
