@@ -64,7 +64,7 @@ def test_curves_are_of_the_heads_and_the_cell_that_are_asked_for(
     drawing = some.plot()
     assert drawing._repr_svg_().startswith("<svg")
     legend = [text.get_text() for text in drawing.legends[0].get_texts()]
-    assert "h = 1" in legend
+    assert "$h$ = 1" in legend
     assert "h = 2" not in legend
     drawing.savefig(tmp_path / "curves.pdf")
     assert (tmp_path / "curves.pdf").read_bytes().startswith(b"%PDF")
@@ -131,7 +131,7 @@ def test_a_study_compared_with_itself_needs_the_same(
     assert found.table["D_K_a"].tolist() == study.best()["D_K"].tolist()
     same, limit = found.found
     assert same == "D_K* is the same in 2 cells."
-    assert limit.startswith("Each threshold holds for its step limit, at which ")
+    assert limit.startswith("Each threshold holds for its step limit; ")
     assert repr(found).startswith(found.found[0])
     out = shutil.copytree(finished / "results", tmp_path / "other")
     ask = ["compare", str(finished / "small.yaml"), "--store", str(out)]

@@ -33,8 +33,8 @@ SUBJECT = re.compile(
 """What a claim about thresholds names; a definition does not."""
 CELL = re.compile(r"\((\d+), (\d+)\)")
 
-OF_OTHERS = ("contexts", "softmax", "binary", "skewed", "facts")
-"""Results whose rows are of other contexts, models, embeddings or graphs than ``base-grid``."""
+OF_OTHERS = ("contexts", "softmax", "binary", "skewed", "facts", "growth")
+"""Results of other contexts, models, embeddings or graphs than ``base-grid``, or of no passes."""
 
 OF_ANOTHER = re.compile(r"(?:^|,)model=(?!max(?:,|$))")
 """The name of a cell that is another layer's, in a study of several."""
