@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 from rgr_dist.analysis.wording import duration
+from tables.benchmarks import printed
 from tables.markdown import table
 
-RESULTS = Path(__file__).parent.parent / "results" / "growth.json"
-"""What ``python benchmarks/growth.py --format json`` printed."""
 OF = {
     "step_us": "time of a step",
     "check_ms": "time of a check",
@@ -27,17 +23,10 @@ HEADS = 8
 Row = dict[str, Any]
 
 
-@cache
-def printed() -> dict[str, list[Row]]:
-    """The benchmark's rows, by table."""
-    result: dict[str, list[Row]] = json.loads(RESULTS.read_text("utf-8"))
-    return result
-
-
 def shapes() -> str:
     """Time and memory of a run at the first width of each size, with so many heads."""
     shown: dict[tuple[int, int], Row] = {}
-    for row in printed()["rows"]:
+    for row in printed("growth")["rows"]:
         if row["h"] == HEADS:
             shown.setdefault((row["m"], row["d_model"]), row)
     header = ["m, d_model", "D_K", "a step, µs", "a check, ms", "memory, MiB", "as estimated"]
@@ -50,7 +39,7 @@ def exponents() -> str:
     """The powers of each size, with their intervals."""
     rows = [
         [OF[row["of"]], *(row[size] or "–" for size in SIZES), row["R2"], row["rows"]]
-        for row in printed()["exponents"]
+        for row in printed("growth")["exponents"]
     ]
     return table(["", *SIZES, "R²", "fitted to"], rows)
 
@@ -66,7 +55,7 @@ def cells() -> str:
             f"{row['steps'] / 1e6:.1f}",
             f"{row['core_seconds']:.0f}",
         ]
-        for row in sorted(printed()["cells"], key=lambda row: (row["m"], row["d_model"]))
+        for row in sorted(printed("growth")["cells"], key=lambda row: (row["m"], row["d_model"]))
     ]
     header = ["cell", "step limit", "probes", "runs", "million steps", "seconds of a core"]
     return table(header, rows)
@@ -81,14 +70,14 @@ def workers() -> str:
             f"{row['times_faster']:g}",
             f"{100 * row['useful']:.0f} %",
         ]
-        for row in printed()["workers"]
+        for row in printed("growth")["workers"]
     ]
     return table(["workers", "time", "times faster", "of what is trained, is needed"], rows)
 
 
 def share() -> str:
     """Share of the base grid's time that its dearest cell takes."""
-    seconds = [row["core_seconds"] for row in printed()["cells"]]
+    seconds = [row["core_seconds"] for row in printed("growth")["cells"]]
     return f"{max(seconds) / sum(seconds):.0%}".replace("%", " %")
 
 

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
 from typing import Any
 
+from tables.benchmarks import printed
 from tables.markdown import table
-
-FOLDER = Path(__file__).parent.parent / "results"
-"""``search_cost.json``, ``search_statistics.json``: what the benchmarks of those names printed."""
 
 STRATEGIES = {"exhaustive": "exhaustive grid", "adaptive": "`rgr run`", "optuna": "Optuna"}
 RULES = {
@@ -28,17 +23,10 @@ RULES = {
 Row = dict[str, Any]
 
 
-@cache
-def printed(benchmark: str) -> list[Row]:
-    """The rows of a benchmark."""
-    rows: list[Row] = json.loads((FOLDER / f"{benchmark}.json").read_text("utf-8"))["rows"]
-    return rows
-
-
 def costs() -> str:
     """Training steps of each way to the same thresholds, a row for each cell and the study."""
     by_study: dict[str, dict[str, Row]] = {}
-    for row in printed("search_cost"):
+    for row in printed("search_cost")["rows"]:
         by_study.setdefault(row["study"], {})[row["strategy"]] = row
     rows = [
         [name.removeprefix("base-grid "), *(_cost(ways.get(way)) for way in STRATEGIES)]
@@ -60,7 +48,7 @@ def _percent(row: Row) -> str:
 
 def study_cost() -> str:
     """Training steps of the whole base grid, and their share of the exhaustive grid's."""
-    rows = printed("search_cost")
+    rows = printed("search_cost")["rows"]
     own = next(r for r in rows if r["study"] == "base-grid" and r["strategy"] == "adaptive")
     return _cost(own)
 
@@ -69,7 +57,7 @@ def of_rules() -> str:
     """Each rule over all curves: mean cost, and the least and the largest of its errors."""
     rows = []
     for rule, said in RULES.items():
-        own = [row for row in printed("search_statistics") if row["rule"] == rule]
+        own = [row for row in printed("search_statistics")["rows"] if row["rule"] == rule]
         steps = sum(row["steps"] for row in own) / len(own) / 1e6
         trainings = sum(row["trainings"] for row in own) / len(own)
         cells = [said, f"{trainings:.0f}", f"{steps:.3g}"]
@@ -89,7 +77,7 @@ def _range(rows: list[Row], name: str, places: int, scale: float = 1.0) -> str:
 
 def by_curve() -> str:
     """Million steps of each rule on each curve, and its error of D_K*."""
-    rows = printed("search_statistics")
+    rows = printed("search_statistics")["rows"]
     curves = list(dict.fromkeys(row["curve"] for row in rows))
     at = {(row["rule"], row["curve"]): row for row in rows}
     return table(

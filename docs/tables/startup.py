@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
+from tables.benchmarks import printed
 from tables.markdown import table
-
-RESULTS = Path(__file__).parent.parent / "results" / "startup.json"
-"""What ``python benchmarks/startup.py --format json`` printed."""
 
 COMMANDS = {
     "help": "`rgr --help`",
@@ -21,15 +16,9 @@ COMMANDS = {
 }
 
 
-def printed() -> dict[str, Any]:
-    """The benchmark's rows and facts."""
-    result: dict[str, Any] = json.loads(RESULTS.read_text("utf-8"))
-    return result
-
-
 def waits() -> str:
     """A table of the commands."""
-    rows = {row["command"]: row for row in printed()["rows"]}
+    rows = {row["command"]: row for row in printed("startup")["rows"]}
     return table(
         ["command", "seconds", "processor time of its own, s"],
         [
@@ -41,13 +30,13 @@ def waits() -> str:
 
 def quickstart() -> str:
     """Seconds of ``rgr run quickstart`` from an empty store, its kernels compiled."""
-    rows = {row["command"]: row for row in printed()["rows"]}
+    rows = {row["command"]: row for row in printed("startup")["rows"]}
     return f"{rows['run, empty store']['seconds']:.0f}"
 
 
 def load() -> str:
     """How many programs wanted a core before."""
-    return f"{printed()['load']:.1f}"
+    return f"{printed('startup')['load']:.1f}"
 
 
 PIECES: dict[str, Callable[[], str]] = {

@@ -17,6 +17,7 @@ from rgr_dist.analysis.laws.fits import lack_of_fit
 from rgr_dist.analysis.laws.scaling_laws import Law, power_law
 from rgr_dist.analysis.wording import MISSING, with_range
 from rgr_dist.paper import capacity_scale, is_narrow
+from tables.benchmarks import printed as printed_by
 from tables.markdown import table
 from tables.results import known, printed, unexplained
 
@@ -288,13 +289,9 @@ def number(name: str, per: int = 1) -> str:
     return f"{round(_kept()[name] / per):,}"
 
 
-GIVEN_UP = PATH.parent / "given_up.json"
-"""What ``python benchmarks/given_up.py`` printed of some studies."""
-
-
 def given_up() -> str:
     """What the rule that gives runs up does to stored runs of each study."""
-    rows = json.loads(GIVEN_UP.read_text("utf-8"))["rows"]
+    rows = printed_by("given_up")["rows"]
     names = ("seeds", "below", "runs", "given_up", "wrong", "best_score")
     cells = [
         [
