@@ -154,10 +154,10 @@ def _words(summary: Summary, left: Forecast) -> str:
     parts = [plural(summary.runs, "run"), steps, f"{clock(elapsed)} so far"]
     if summary.failed:
         parts.insert(1, f"{summary.failed:,} failed")
-    if left.runs and summary.work and summary.paced_from is not None:
-        pace = (now - summary.paced_from) / summary.work
+    coming = summary.seconds_for(left.work)
+    if left.runs and coming is not None:
         parts.insert(0, f"{summary.work / (summary.work + left.work):.0%}")
-        parts.append(f"{about} {rough_time(left.work * pace)} left")
+        parts.append(f"{about} {rough_time(coming)} left")
     return "  ".join(parts)
 
 

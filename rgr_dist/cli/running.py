@@ -236,10 +236,11 @@ def _tell(
     say(written.headline)
     if study.record.finds_thresholds:
         print_thresholds(study, threshold_sections(results), best_alone=True)
-    trained = (
-        f"{plural(summary.runs - summary.failed, 'run')} trained in {duration(summary.seconds)} "
-        f"({plural(summary.workers, 'worker')}, {summary.utilisation:.0%} utilised)"
-    )
+    use = f"{plural(summary.workers, 'worker')}, {summary.utilisation:.0%} utilised"
+    if summary.tail >= 1:
+        use += f"; too few probes for all in the last {duration(summary.tail)}"
+    trained = plural(summary.runs - summary.failed, "run")
+    trained += f" trained in {duration(summary.seconds)} ({use})"
     if not summary.runs:
         trained = "nothing was left to train"
     report = "report" if is_new else "report, unchanged"

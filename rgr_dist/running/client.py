@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -62,7 +63,8 @@ def drive_from_inside(
 
         def watch() -> None:
             runs = stored_runs(study, store)
-            summary.runs = len(runs) - len(before)
+            if (trained := len(runs) - len(before)) > summary.runs:
+                summary.runs, summary.reported = trained, time.monotonic()
             summary.steps = int(runs["steps"].sum() - before["steps"].sum())
             summary.work = work_done(runs, study) - work_before
             now = open_portfolio(study, runs, search.expected, retry_failed=execution.retry_failed)

@@ -26,8 +26,10 @@ class Summary:
             first was there.
         failures: each run that failed, with its reason in a line.
         started: when the first probe could start, on ``time.monotonic``'s clock.
+        busy_until: when every worker last had a probe, on the same clock.
         paced_from: when the first reported run began to train, on the same clock: after
             workers started and kernels were compiled. Watched from outside a cluster, ``started``.
+        reported: when a run was last reported, on the same clock.
     """
 
     runs: int = 0
@@ -40,7 +42,9 @@ class Summary:
     workers: int = 0
     worker_seconds: float = 0.0
     started: float = 0.0
+    busy_until: float = 0.0
     paced_from: float | None = None
+    reported: float = 0.0
     failures: list[str] = field(default_factory=list)
     _counted: float = 0.0
     _is_ready: bool = False
@@ -49,6 +53,19 @@ class Summary:
     def utilisation(self) -> float:
         """Share of the workers' time in which they trained."""
         return self.train_seconds / self.worker_seconds if self.worker_seconds else 0.0
+
+    @property
+    def tail(self) -> float:
+        """Seconds at the end in which there were fewer probes than workers."""
+        return self.seconds - max(0.0, self.busy_until - self.started)
+
+    def seconds_for(self, work: float) -> float | None:
+        """Seconds that so much more work takes from now, at the pace of the runs reported; None
+        before the first. What trains now counts by the time since the last report."""
+        if not self.work or self.paced_from is None:
+            return None
+        pace = (self.reported - self.paced_from) / self.work
+        return max(0.0, work * pace - (time.monotonic() - self.reported))
 
     def start(self, workers: int) -> None:
         """Note that the first probe can start now."""

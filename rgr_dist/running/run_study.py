@@ -146,6 +146,8 @@ def _train(
         for line in health.news():
             view.say(line)
         limits.check()
+        if len(searcher.probes) >= summary.workers:
+            summary.busy_until = time.monotonic()
         ready = [trial.last_result[COMPILES] for trial in trials if COMPILES in trial.last_result]
         if ready:
             summary.ready()
