@@ -92,13 +92,14 @@ class Panel:
 
 @dataclass(frozen=True, kw_only=True)
 class Key:
-    """An entry of a legend: a line's look, or a head count, or a kind of point."""
+    """An entry of a legend: a line's look, a head count, or a kind of point."""
 
     text: str
     line: str | None = None
     h: int | None = None
     look: str | None = None
     hollow: bool = False
+    arrow: bool = False
     flawed: bool = False
 
 
@@ -110,6 +111,7 @@ class Figure:
         name: of the figure, of its file, and the first part of its ids.
         title: what it shows, in a few words.
         caption: how to read it.
+        hollow, arrow: what these marks mean, where the legend does not say it.
         columns: panels in a row on a wide page; 1 stacks them.
         zoom: whether a reader can zoom into it.
     """
@@ -119,8 +121,21 @@ class Figure:
     caption: str
     panels: tuple[Panel, ...]
     legend: tuple[Key, ...] = ()
+    hollow: str = "search not finished"
+    arrow: str = "lower bound"
     columns: int = 1
     zoom: bool = False
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """The legend, with the hollow marks and arrows that its panels have."""
+        points = [point for panel in self.panels for point in panel.points]
+        keys = list(self.legend)
+        if self.hollow and any(point.hollow for point in points):
+            keys.append(Key(text=self.hollow, hollow=True))
+        if self.arrow and any(point.arrow for point in points):
+            keys.append(Key(text=self.arrow, arrow=True))
+        return tuple(keys)
 
     @property
     def heads(self) -> list[int]:

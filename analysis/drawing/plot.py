@@ -167,7 +167,7 @@ def _whole(figure: Figure, width: float | None) -> Canvas:
     width = width or (COLUMN if columns == 1 else PAGE)
     rows = [figure.panels[i : i + columns] for i in range(0, len(figure.panels), columns)]
     heights = [max(panel.height / PIXELS + 0.15 * len(_title(panel)) for panel in r) for r in rows]
-    legends = _legends(figure.legend, width)
+    legends = _legends(figure.keys, width)
     above = sum(0.17 * -(-len(keys) // across) for _, keys, across in legends)
     size = (width, sum(heights) + 0.4 * len(rows) + above)
     canvas = Drawing(figsize=size, layout="constrained")
@@ -291,7 +291,7 @@ def _beside(ax: Axes, dodge: float) -> Transform:
 
 def _marker(of: Point | Key, colour: str, size: float) -> dict[str, Any]:
     """The mark of a point or of an entry of the legend."""
-    if isinstance(of, Point) and of.arrow:
+    if of.arrow:
         line = {"markerfacecolor": "none", "markeredgecolor": colour, "markeredgewidth": 1.2}
         return {"marker": ARROW, "linestyle": "none", "markersize": 4 * size, **line}
     hollow = of.hollow or of.look == "paper"
@@ -317,7 +317,7 @@ def _mark(key: Key) -> Line2D:
     """What stands beside an entry of the legend."""
     if key.line is not None:
         return Line2D([], [], **{"color": INK["ink"]} | LINES[key.line])
-    size = 2.4 if key.look in TILES else 5.0
+    size = 2.4 if key.look in TILES or key.arrow else 5.0
     colour = _colour(key)
     return Line2D([], [], **(_cross(colour) if key.flawed else _marker(key, colour, size)))
 

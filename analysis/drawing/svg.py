@@ -106,6 +106,8 @@ def legend_mark(key: Key) -> Markup:
         mark = f'<path class="mark" d="{_outline(key)}"/>'
         if key.flawed:
             mark = f'<g transform="translate(0 10)">{FLAW}</g>'
+        if key.arrow:
+            mark = f'<g transform="translate(0 7) scale(.8)">{ARROW}</g>'
         size = " scale(.5)" if key.look in TILES else ""
         inner = f'<g class="pt {kind}" transform="translate(13 7){size}">{mark}</g>'
     return Markup(f'<svg width="26" height="14" aria-hidden="true">{inner}</svg>')

@@ -66,6 +66,7 @@ def draw_three_curves(
         caption=CAPTION,
         panels=panels,
         legend=tuple(legend),
+        hollow="",
         columns=3,
     )
 

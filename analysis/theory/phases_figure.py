@@ -62,6 +62,7 @@ def draw_phases(rows: Sequence[Row], limits: Sequence[int]) -> Figure:
             for phase, text in MEANS.items()
             if phase in shown
         ),
+        hollow="",
         columns=2,
     )
 

@@ -89,10 +89,9 @@ def draw_three_widths(rows: Sequence[Row]) -> Figure:
         title="Impossible, possible and trained widths",
         caption=CAPTION,
         panels=tuple(_panel(own) for own in cells),
-        legend=(
-            Key(text="hollow: possible", hollow=True, look="paper"),
-            *head_keys(row["h"] for row in rows),
-        ),
+        legend=(Key(text="trained", look="cell"), *head_keys(row["h"] for row in rows)),
+        hollow="weights known",
+        arrow="one head impossible",
         columns=columns_of([own[0] for own in cells]),
     )
 

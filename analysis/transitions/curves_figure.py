@@ -17,6 +17,8 @@ CAPTION = (
     "not change the verdict: a mean of fewer seeds. Dashed: the target. Dotted: "
     "D_K*. {scale}"
 )
+FEWER = "fewer seeds"
+"""What a hollow probe is."""
 
 Row = Mapping[str, Any]
 
@@ -41,8 +43,6 @@ def draw_curves(
         else "The axis widens towards 1."
     )
     legend = head_keys(row["h"] for row in probes)
-    if any(not row["complete"] for row in probes):
-        legend += (Key(text="stopped early", hollow=True),)
     if any(row["collapsed"] or row["failed"] for row in probes):
         legend += (Key(text="with collapsed or failed runs", flawed=True),)
     return Figure(
@@ -51,6 +51,7 @@ def draw_curves(
         caption=CAPTION.format(scale=scale),
         panels=panels,
         legend=legend,
+        hollow=FEWER,
         columns=columns_of(cells),
     )
 

@@ -14,7 +14,7 @@ from rgr_dist.analysis.drawing.points import head_keys
 from rgr_dist.analysis.drawing.scales import Axis, ratio_axis, share_axis
 from rgr_dist.analysis.heads.figures import columns_of
 from rgr_dist.analysis.transitions.collapse import Collapse
-from rgr_dist.analysis.transitions.curves_figure import panel_of_cell, probe_point
+from rgr_dist.analysis.transitions.curves_figure import FEWER, panel_of_cell, probe_point
 
 SHARES = (
     "The share of seeds whose own score reaches the target, against D_K. Lines are logistic "
@@ -25,8 +25,7 @@ SHARES = (
 COLLAPSE = (
     "The transitions of all cells at h*, with D_K divided by each cell’s own D_K*, by the law "
     "with the best collapse and by the paper’s law. Were that law exact, all points would lie on "
-    "one curve up to the luck of seeds, and the reduced χ² would be near 1. Hollow: not every "
-    "seed ran."
+    "one curve up to the luck of seeds, and the reduced χ² would be near 1."
 )
 
 Row = Mapping[str, Any]
@@ -64,6 +63,7 @@ def draw_shares(cells: Sequence[Row], probes: Sequence[Row], fits: Sequence[Row]
         title="Share of passing seeds against D_K",
         caption=SHARES,
         panels=tuple(panels),
+        hollow=FEWER,
         columns=columns_of(cells),
     )
     return replace(figure, legend=head_keys(figure.heads))
@@ -89,14 +89,16 @@ def draw_collapse(collapses: Sequence[tuple[Collapse, Sequence[Row]]]) -> Figure
                 height=190,
             )
         )
-    return Figure(
+    figure = Figure(
         name="collapse",
         title="Share of passing seeds over D_K divided by a law",
         caption=COLLAPSE,
         panels=tuple(panels),
-        legend=(Key(text="logistic curve common to all cells", line="ours"),),
+        hollow=FEWER,
         columns=min(3, len(panels)),
     )
+    common = Key(text="common curve", line="ours")
+    return replace(figure, legend=(common, *head_keys(figure.heads)))
 
 
 def _passing(row: Row) -> str:
@@ -109,6 +111,6 @@ def _logistic(x: Axis, middle: float, width: float) -> tuple[Place, ...]:
     """1 / (1 + exp(-(log₂ x - log₂ middle) / width)) across the axis, in even steps of its bend."""
     low, high = np.log2([x.low, x.high])
     first, last = np.clip(np.log2(middle) + width * np.array([-5.5, 5.5]), low, high)
-    at = np.unique(np.concatenate([[low], np.linspace(first, last, 17), [high]]))
+    at = np.unique(np.concatenate([[low], np.linspace(first, last, 33), [high]]))
     share = expit((at - np.log2(middle)) / width)
     return tuple((float(a), float(b)) for a, b in zip(2.0**at, share, strict=True))

@@ -152,6 +152,21 @@ def test_a_panel_of_curves_shows_each_probe_the_target_and_D_K() -> None:
     assert [x for x, _ in lines["head", 4]] == [8, 20]
 
 
+def test_a_legend_has_the_hollow_marks_and_arrows_that_are_drawn() -> None:
+    def keys(**marks: bool) -> list[str]:
+        x = log2_axis("m", [1, 2])
+        point = Point(x=1.0, y=1.0, text="", **marks)
+        figure = Figure(
+            name="f", title="", caption="", panels=(Panel(x=x, y=x, points=(point,)),),
+            legend=head_keys([1]), hollow="not every seed",
+        )  # fmt: skip
+        return [key.text for key in figure.keys]
+
+    assert keys() == ["h = 1"]
+    assert keys(hollow=True) == ["h = 1", "not every seed"]
+    assert keys(arrow=True) == ["h = 1", "lower bound"]
+
+
 @pytest.mark.parametrize(
     ("sizes", "columns"),
     [
