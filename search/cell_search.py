@@ -158,7 +158,7 @@ def _look_below(state: CellState, arm: int, unrunnable: int) -> Steps:
     axis = state.plan.axes[arm]
     bracket = replace(state.brackets[arm], above=axis.index(unrunnable))
     while not bracket.is_closed:
-        value = bracket.middle(state.plan.spread)
+        value = _between(state, bracket)
         need = Need(ProbeKey(arm, value), f"look below {bracket.high}, which could not be run")
         yield (need,)
         outcome = state.outcome(need)
@@ -176,10 +176,16 @@ def _close(state: CellState, arm: int) -> Steps:
         reason = f"bisect: fails at {bracket.low}, passes at {bracket.high}"
         if bracket.low == 0:
             reason = f"walk down: passes at {bracket.high}, no fail known below"
-        value = bracket.middle(state.plan.spread)
+        value = _between(state, bracket)
         if hint := _hint(state, arm):
             value, reason = hint
         yield from _probe(state, arm, value, reason)
+
+
+def _between(state: CellState, bracket: Bracket) -> int:
+    """Where to probe inside a bracket."""
+    spread = state.plan.spread
+    return bracket.split(state.test.pass_share) if math.isinf(spread) else bracket.middle(spread)
 
 
 def _hint(state: CellState, arm: int) -> tuple[int, str] | None:
@@ -194,6 +200,8 @@ def _first_pass(state: CellState, order: list[int]) -> Generator[Needs, None, in
     plan = state.plan
     if state.shorter is not None:
         return (yield from _first_pass_in_turn(state, order))
+    if math.isinf(plan.spread):
+        return (yield from _first_pass_by_halves(state, order))
     level, _, factor = state.start
     while True:
         growing = False
@@ -230,6 +238,18 @@ def _first_pass_in_turn(state: CellState, order: list[int]) -> Generator[Needs, 
             if state.brackets[arm].high is not None:
                 return arm
             cost *= factor
+    return None
+
+
+def _first_pass_by_halves(state: CellState, order: list[int]) -> Generator[Needs, None, int | None]:
+    """Bisect the axis of one arm after another, as if the value beyond its last one passed."""
+    for arm in order:
+        while not (bracket := state.brackets[arm]).is_exhausted and arm not in state.failed_arms:
+            known = f"fails at {bracket.low}" if bracket.low else "nothing is known"
+            reason = f"bisect: {known}, no pass yet"
+            yield from _probe(state, arm, _between(state, bracket), reason)
+            if state.brackets[arm].high is not None:
+                return arm
     return None
 
 

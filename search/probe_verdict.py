@@ -16,6 +16,8 @@ Verdict = Literal["pass", "fail"]
 """Of a probe."""
 Scores = dict[int, float]
 """By seed."""
+SEEDS_OF_A_FAIL = 3
+"""Seeds that a fail takes where scores have bounds: two far below the threshold, more near it."""
 
 
 def passes(scores: Sequence[float], target: float, minimise: bool = False) -> bool:
@@ -169,6 +171,22 @@ class SeedTest:
         lost = sum(abs(best - decimal(score)) for score in run.values())
         allowed = self.seeds * abs(best - decimal(self.target))
         return math.floor(allowed * len(run) / lost) + 1
+
+    @cached_property
+    def pass_share(self) -> float:
+        """Of the values that may be the threshold, the share to have at or below a probe.
+
+        A pass takes every seed, a fail mostly fewer: s with x**seeds = s and x**fewer = 1 - s, so
+        that either outcome tells as much for each seed. Half where a fail takes as many.
+        """
+        fewer = self.seeds if self.best is None else min(SEEDS_OF_A_FAIL, self.seeds)
+        if fewer == self.seeds:
+            return 0.5
+        below, above = 0.0, 1.0
+        for _ in range(50):
+            x = (below + above) / 2
+            below, above = (x, above) if x**self.seeds + x**fewer < 1 else (below, x)
+        return float(above**self.seeds)
 
     def interval(self, scores: Mapping[int, float]) -> tuple[float, float] | None:
         """95 % t-interval of the mean over the known seeds; None below two seeds."""

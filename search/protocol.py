@@ -117,7 +117,8 @@ class CellPlan:
             order to report.
         guess_cost: where the search starts.
         guess_arm: the arm expected to cost the least; arms near it go first.
-        spread: factor by which the guess may well be wrong: how far the first steps go.
+        spread: factor by which the guess may well be wrong: how far the first steps go. Infinite
+            where nothing is known: the axis is then bisected as a whole.
         cost: what a probe of (arm, value) costs, positive and no less at a larger value; asked
             only of values that the axis holds. arm × value if not given.
         unrunnable: what a probe that cannot be run says: nothing, so that its arm is left ``open``,

@@ -36,7 +36,7 @@ ELSEWHERE = {
 """Arguments of a Tuner that make no sense here, and what does."""
 OF_THE_RUN: dict[str, Any] = {
     "config": None, "store": None, "slots": None, "resources": None, "stop": None,
-    "run_config": None, "callbacks": (), "keep": None,
+    "run_config": None, "callbacks": (), "keep": None, "speculate": True,
 }  # fmt: skip
 """How trials are run, where nothing else is said."""
 
@@ -63,6 +63,7 @@ def find_threshold(
     run_config: RunConfig | None = None,
     callbacks: Sequence[Callback] = (),
     keep: Literal["threshold"] | None = None,
+    speculate: bool = True,
     **others: Any,
 ) -> Threshold:
     """The smallest value of ``axis`` whose mean ``metric`` over the seeds reaches ``target``.
@@ -101,6 +102,9 @@ def find_threshold(
         callbacks: more of them, where nothing else of a ``run_config`` is needed.
         keep: ``threshold``: the checkpoints of the value that is found are kept and returned, those
             of others deleted.
+        speculate: let idle slots train what may be needed next; what was in vain is counted in
+            ``ahead``. Off, only what is needed is trained, which is what to pay for where each
+            training costs money.
 
     Raises:
         ValueError: bad arguments, a metric that is never reported or outside its bounds, a store
@@ -161,6 +165,8 @@ def _search(trainable: Trainable, **given: Any) -> Thresholds:
     about |= {"stop": dict(stop)} if stop else {}
     about |= {"seed_key": question.seed_key} if question.seed_key != "seed" else {}
     search = SettingSearch(question, ScoreFile(store, about))
+    if not how.pop("speculate"):
+        search.portfolio.look_ahead = 0
     if search.portfolio.is_done:
         return search.result()
     from rgr_dist.search.tune.trials import run

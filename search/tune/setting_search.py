@@ -82,7 +82,9 @@ class SettingSearch:
         )
         numbers = range(len(asked.settings))
         if asked.keep_within is None:
-            return [plan(f"{number}", {1: asked.values}, float(asked.start)) for number in numbers]
+            spread = math.inf if asked.guess is None else 1.5
+            plan = partial(plan, guess_cost=float(asked.start), spread=spread)
+            return [plan(f"{number}", {1: asked.values}) for number in numbers]
         return [
             plan(
                 ONE_CELL,
@@ -232,6 +234,11 @@ class SettingSearch:
             for value in sorted(tried)
             if value in asked.values
         }
+        taken = {
+            (one.value, seed)
+            for one in decisions
+            for seed in state.scores(ProbeKey(arm, one.value), one.want)
+        }
         errors = tuple(sorted(self.errors[number], key=lambda error: (error.value, error.seed)))
         cost = None
         if asked.costs and result.value is not None:
@@ -261,6 +268,7 @@ class SettingSearch:
             ),
             scores=known,
             decisions=decisions,
+            ahead=sum(map(len, known.values())) - len(taken),
         )
 
     def _because(

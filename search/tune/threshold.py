@@ -70,6 +70,7 @@ class Threshold:
         scores: the metric of every seed that is known of a value. A failing value may have been
             stopped at the seeds that sufficed to fail it: a mean over those is biased downwards.
         decisions: every probe, why it was made and what it showed.
+        ahead: trainings on idle slots, ahead of need, that no verdict took in the end.
     """
 
     axis: str
@@ -91,6 +92,7 @@ class Threshold:
     checkpoints: Mapping[int, Any] | None = field(default=None, repr=False, compare=False)
     scores: Mapping[int, Mapping[int, float]] = field(default_factory=dict, repr=False)
     decisions: tuple[Decision, ...] = field(default=(), repr=False)
+    ahead: int = field(default=0, repr=False, compare=False)
 
     def __repr__(self) -> str:
         """A line: the value and its certificate, or why there is none."""
@@ -125,10 +127,13 @@ class Threshold:
     def explain(self) -> str:
         """A line for every value tried, in order: why it was, its verdict, and what showed it."""
         where = f"{name(self.setting)}, " if self.setting else ""
-        return "\n".join(
+        lines = [
             f"{where}{self.axis} = {one.value} ({one.reason}): {one.verdict}, {one.evidence}"
             for one in self.decisions
-        )
+        ]
+        if self.ahead:
+            lines.append(f"{where}trained ahead of need, on idle slots, in vain: {self.ahead}")
+        return "\n".join(lines)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw every seed's metric, the means, the target and the threshold.

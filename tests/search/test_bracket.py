@@ -144,3 +144,20 @@ def test_on_an_uneven_axis_the_probe_lies_inside(
     axis: tuple[int, ...], below: int, above: int, middle: int
 ) -> None:
     assert Bracket(axis, below, above, passes=1).middle() == middle
+
+
+@pytest.mark.parametrize(
+    ("below", "above", "share", "value"),
+    [
+        (0, None, 0.5, 6),  # 1 to 10, or none: 11 answers, of which 1 to 6 are below
+        (0, None, 0.25, 3),
+        (4, None, 0.5, 8),
+        (4, 8, 0.5, 7),  # 5 to 9, which passes
+        (4, 8, 0.25, 5),
+        (7, 8, 0.01, 8),
+    ],
+)
+def test_a_split_leaves_its_share_of_the_answers_below(
+    below: int, above: int | None, share: float, value: int
+) -> None:
+    assert Bracket(range(1, 11), below, above).split(share) == value

@@ -329,3 +329,14 @@ LOSS = SeedTest(1e308, 3, low=None, high=None)
 )
 def test_the_verdict(test: SeedTest, scores: dict[int, float], verdict: str | None) -> None:
     assert test.verdict(scores) == verdict
+
+
+@pytest.mark.parametrize("seeds", [4, 5, 10, 30])
+def test_a_pass_and_a_fail_tell_as_much_for_each_seed(seeds: int) -> None:
+    share = SeedTest(0.9, seeds).pass_share
+    assert math.log(share) / seeds == pytest.approx(math.log(1 - share) / 3)
+
+
+@pytest.mark.parametrize("test", [SeedTest(0.9, 3), SeedTest(0.9, 10, high=None)])
+def test_where_a_fail_takes_as_many_seeds_as_a_pass_values_are_halved(test: SeedTest) -> None:
+    assert test.pass_share == 0.5

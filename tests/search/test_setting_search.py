@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+from bisect import bisect_left
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -83,6 +85,70 @@ def grids(draw: st.DrawFn) -> tuple[dict[str, list[int]], dict[tuple, int], dict
     keys = [(a, b) for a in over[names[0]] for b in (over[names[1]] if len(names) > 1 else [0])]
     thresholds = {key: draw(st.integers(1, 34)) for key in keys}
     return over, thresholds, {key: draw(st.sampled_from([0.1, 0.9, 1.0, 3.5])) for key in keys}
+
+
+def trainings(found: Thresholds) -> int:
+    return sum(map(len, found.thresholds[0].scores.values()))
+
+
+def by_bisection(question: Question, score: Any) -> tuple[int | None, int]:
+    """Plain bisection that spares seeds as the search does: its answer and its trainings."""
+    count = 0
+
+    def passes(value: int) -> bool:
+        nonlocal count
+        scores: dict[int, float] = {}
+        while wave := question.test.next_wave(scores):
+            scores |= {seed: score({}, value, seed) for seed in wave}
+        count += len(scores)
+        return question.test.verdict(scores) == "pass"
+
+    at = bisect_left(question.values, True, key=passes)
+    return (question.values[at] if at < len(question.values) else None), count
+
+
+@given(st.integers(1, 70), st.integers(1, 3), st.integers(0, 99), st.booleans())
+def test_with_up_to_three_seeds_and_no_guess_it_trains_what_plain_bisection_trains(
+    threshold: int, seeds: int, noise: int, bounded: bool
+) -> None:
+    def score(_: dict, value: int, seed: int) -> float:
+        luck = random.Random(f"{noise} {value} {seed}").random()
+        return min(1.0, 0.9 * value / threshold - 0.1 * luck) if value < threshold else 1.0
+
+    options = {"seeds": seeds, "bounds": (0, 1) if bounded else (None, None)}
+    result = found(score, **options)
+    assert (result.thresholds[0].value, trainings(result)) == by_bisection(ask(**options), score)
+
+
+def test_what_idle_slots_trained_in_vain_is_counted_apart() -> None:
+    def score(_: dict, value: int, seed: int) -> float:
+        return float(value >= 40)
+
+    alone, many = found(score), found(score, slots=8)
+    (needed,), (ahead,) = alone, many
+    assert needed.ahead == 0
+    assert ahead.ahead == trainings(many) - trainings(alone) > 0
+    assert ahead == replace(needed, scores=ahead.scores)
+    search = SettingSearch(ask(), ScoreFile(None, {}))
+    search.portfolio.look_ahead = 0
+    assert trainings(drive(search, score, slots=8)) == trainings(alone)
+
+
+@pytest.mark.parametrize(("seeds", "share"), [(5, 0.97), (10, 0.94)])
+def test_with_more_seeds_it_takes_fewer_trainings_than_plain_bisection(
+    seeds: int, share: float
+) -> None:
+    taken = plain = 0
+    for threshold in range(1, 66):
+
+        def score(_: dict, value: int, seed: int, threshold: int = threshold) -> float:
+            return 1.0 if value >= threshold else 0.8 * value / threshold
+
+        result = found(score, seeds=seeds)
+        answer, count = by_bisection(ask(seeds=seeds), score)
+        assert result.thresholds[0].value == answer
+        taken, plain = taken + trainings(result), plain + count
+    assert taken < share * plain
 
 
 def key_of(setting: dict[str, int], over: dict[str, list[int]]) -> tuple[int, ...]:
