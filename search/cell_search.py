@@ -72,6 +72,7 @@ def _record(state: CellState, need: Need, outcome: Outcome) -> None:
         state.unrunnable.add(key)
     elif need.want == "fresh seeds":
         (state.confirmed if outcome == "pass" else state.refuted).add(key)
+        state.fresh_tests[key] = test
     elif (outcome == "pass" or outcome == "fail") and need.want != "transition":
         state.used[key] = outcome
     if key in state.refuted:

@@ -38,6 +38,8 @@ class CellState:
         used: verdicts of the probes of this search.
         every_seed, retested: probes that all seeds, or the extra ones too, were wanted of.
         confirmed, refuted: probes that passed, and then passed or failed on fresh seeds.
+        fresh_tests: the tests on fresh seeds that decided these. Seeds that a retest adds later are
+            none of theirs.
         failed_probes: probes that could not be run.
         failed_arms: arms that such a probe leaves open.
         unrunnable: those of this search that count as failing.
@@ -61,6 +63,7 @@ class CellState:
     retested: set[ProbeKey] = field(default_factory=set)
     confirmed: set[ProbeKey] = field(default_factory=set)
     refuted: set[ProbeKey] = field(default_factory=set)
+    fresh_tests: dict[ProbeKey, SeedTest] = field(default_factory=dict)
     failed_arms: set[int] = field(default_factory=set)
     unrunnable: set[ProbeKey] = field(default_factory=set)
     contradicted: set[int] = field(default_factory=set)
@@ -111,8 +114,8 @@ class CellState:
         Its probes are those decided, wanted next, or listed in its grid.
         """
         if self.plan.every_value:
-            axes, seeds = self.plan.axes.items(), self.test.seeds
-            return {ProbeKey(arm, value): seeds for arm, axis in axes for value in axis}
+            keys = (ProbeKey(arm, value) for arm, axis in self.plan.axes.items() for value in axis)
+            return {key: self.test_of(key).seeds for key in keys}
         wanted = [(ProbeKey(one.arm, one.value), one.want) for one in self.decisions]
         wanted += [(need.key, need.want) for need in self.needs]
         used: dict[ProbeKey, int] = {}
@@ -193,7 +196,7 @@ class CellState:
         extra = want == "extra seeds" or key in self.retested
         test = self.test.with_extra if extra else self.test
         if want == "fresh seeds":
-            return test.on_fresh(self.plan.confirm_seeds)
+            return self.fresh_tests.get(key) or test.on_fresh(self.plan.confirm_seeds)
         if want == "transition":
             return replace(self.test, seeds=self.plan.transition.seeds, extra=0)
         return test

@@ -21,6 +21,7 @@ from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.analysis.thresholds.rows import cells_of
 from rgr_dist.analysis.wording import MISSING, clock, number, plural, real_range, three_digits
 from rgr_dist.search.confidence_interval import t_interval
+from rgr_dist.study.cell import Cell
 
 FEW_SETTINGS = 3
 """Settings that a sentence names; the page has a table of all."""
@@ -177,7 +178,7 @@ def answer(pair: Pair, names: Names) -> tuple[list[str], list[Row]]:
     """How the second study differs from the first, in sentences, and a row for each cell of both.
 
     Returns:
-        Rows of ``m, d_model, D_K_a, D_K_b, h_a, h_b, d_k_a, d_k_b, ratio, ratio_low, ratio_high``;
+        Rows of ``cell, m, d_model, D_K_a, D_K_b, h_a, h_b, d_k_a, d_k_b, ratio, ratio_low, ratio_high``;
         of studies of accuracy ``cell, D_K, h, accuracy_a, accuracy_b, difference``.
     """
     if _by_accuracy(pair):
@@ -190,7 +191,8 @@ def answer(pair: Pair, names: Names) -> tuple[list[str], list[Row]]:
     keys = [f"{name}_{side}" for name in ("D_K", "h", "d_k") for side in "ab"]
     keys += ["ratio", "ratio_low", "ratio_high"]
     table = [
-        {size: sizes[row["anchor"]][size] for size in ("m", "d_model")}
+        {"cell": row["short"]}
+        | {size: sizes[row["anchor"]][size] for size in ("m", "d_model")}
         | {key: row[key] for key in keys}
         for row in rows
     ]
@@ -203,13 +205,48 @@ def _by_accuracy(pair: Pair) -> bool:
     return pair[0].study.record.finds == "accuracy"
 
 
+def _partners(pair: Pair) -> dict[str, str]:
+    """The cell of the second study that stands beside each of the first, by cell_id.
+
+    One of its size alone is compared whatever else differs. Where either study has several of a
+    size, they must agree in the keys that tell those apart, such as the step limit.
+    """
+    groups: tuple[dict[str, list[Cell]], ...] = {}, {}
+    for results, group in zip(pair, groups, strict=True):
+        for cell in results.study.cells:
+            group.setdefault(cell.name, []).append(cell)
+    partners = {}
+    for name in groups[0].keys() & groups[1].keys():
+        keys = [
+            {cell.cell_id: results.study.keys_of(cell) for cell in group[name]}
+            for results, group in zip(pair, groups, strict=True)
+        ]
+        telling = {
+            key
+            for side in keys
+            for key in {key for own in side.values() for key in own}
+            if len({str(own.get(key)) for own in side.values()}) > 1
+        }
+        for cell_id, own in keys[0].items():
+            alike = [
+                other_id
+                for other_id, other in keys[1].items()
+                if all(own.get(key) == other.get(key) for key in telling)
+            ]
+            if len(alike) == 1:
+                partners[cell_id] = alike[0]
+    return partners
+
+
 def _alone(pair: Pair) -> tuple[list[str], list[str]]:
     """The names of the cells of each study that the other has not."""
-    first, second = ({row["anchor"]: row["short"] for row in cells_of(results)} for results in pair)
-    return (
-        [short for anchor, short in first.items() if anchor not in second],
-        [short for anchor, short in second.items() if anchor not in first],
+    partners = _partners(pair)
+    both = partners.keys(), partners.values()
+    first, second = (
+        [row["short"] for row in cells_of(results) if row["cell_id"] not in paired]
+        for results, paired in zip(pair, both, strict=True)
     )
+    return first, second
 
 
 COMPARED = {
@@ -221,12 +258,13 @@ COMPARED = {
 
 def _pairs(pair: Pair, names: Names) -> list[Row]:
     """A row for each cell of both studies."""
-    others = {row["anchor"]: row for row in cells_of(pair[1])}
+    partners = _partners(pair)
+    others = {row["cell_id"]: row for row in cells_of(pair[1])}
     rows = []
     for one in cells_of(pair[0]):
-        other = others.get(one["anchor"])
-        if other is None:
+        if one["cell_id"] not in partners:
             continue
+        other = others[partners[one["cell_id"]]]
         row = {name: one[name] for name in ("anchor", "short", "full", "scale")}
         for side, of in (("a", one), ("b", other)):
             row |= {f"{name}_{side}": of[key] for name, key in COMPARED.items()}
@@ -316,11 +354,12 @@ def _caveats(pair: Pair, names: Names) -> list[str]:
 
 def _shared_splits(pair: Pair) -> list[Row]:
     """A row for each split of both studies."""
+    partners = _partners(pair)
     second = named(pair[1], splits_of(pair[1]))
-    others = {(row["anchor"], row["D_K"], row["h"]): row for row in second}
+    others = {(row["cell_id"], row["D_K"], row["h"]): row for row in second}
     rows = []
     for one in named(pair[0], splits_of(pair[0])):
-        other = others.get((one["anchor"], one["D_K"], one["h"]))
+        other = others.get((partners.get(one["cell_id"], ""), one["D_K"], one["h"]))
         if other is None:
             continue
         row = {name: one[name] for name in ("anchor", "short", "D_K", "h")}

@@ -329,7 +329,7 @@ def _named_sides(row: Row, names: tuple[str, str]) -> Row:
     shown = {
         f"{key[:-2]} {names['ab'.index(key[-1])]}" if key[-2:] in ("_a", "_b") else key: value
         for key, value in row.items()
-        if key not in ("ratio_low", "ratio_high")
+        if key not in ("m", "d_model", "ratio_low", "ratio_high")
     }
     if row.get("ratio") is not None:
         shown["ratio"] = f"{row['ratio']:.2f} [{row['ratio_low']:.2f}–{row['ratio_high']:.2f}]"

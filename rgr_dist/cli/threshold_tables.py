@@ -134,16 +134,21 @@ def certificate_text(certificate: Mapping[str, Any] | None, target: float) -> st
     if passed.get(width) is not None:
         parts.append(f"{passed[width]} ✓ {_mean(round(1000 * passed['mean_score']))}")
     if failed.get(width) is not None:
-        mean = failed["mean_score"]
-        shown = round(1000 * mean)
-        if mean < target <= shown / 1000:
-            shown = math.floor(1000 * mean)
-        elif shown / 1000 <= target < mean:  # an error, which is minimised
-            shown = math.ceil(1000 * mean)
         stopped = failed.get("n_seeds", 0) < passed.get("n_seeds", 0)
         of = f" of {failed['n_seeds']}" if stopped else ""
-        parts.append(f"{failed[width]} ✗ {_mean(shown)}{of}")
+        parts.append(f"{failed[width]} ✗ {_failing_mean(failed['mean_score'], target)}{of}")
     return " | ".join(parts) or None
+
+
+def _failing_mean(mean: float | None, target: float) -> str:
+    if mean is None:
+        return "diverged"
+    shown = round(1000 * mean)
+    if mean < target <= shown / 1000:
+        shown = math.floor(1000 * mean)
+    elif shown / 1000 <= target < mean:  # an error, which is minimised
+        shown = math.ceil(1000 * mean)
+    return _mean(shown)
 
 
 def _mean(thousandths: int) -> str:

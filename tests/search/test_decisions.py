@@ -179,6 +179,28 @@ def test_a_retest_trains_both_sides_and_the_intervals_are_walked_anew() -> None:
     assert retests == ["extra seeds"] * 2
 
 
+@pytest.mark.parametrize(("confirm", "extra"), [(20, 10), (5, 10), (20, 20)])
+def test_what_fresh_seeds_refuted_stays_refuted_by_those_seeds_when_it_is_retested(
+    confirm: int, extra: int
+) -> None:
+    """The seeds that a retest adds to 7 are among those that refuted it: they are not used twice."""
+
+    def score(_: int, value: int, seed: int) -> float:
+        at_seven = 1.0 if seed < 10 else 0.98
+        near = 0.97 if seed % 2 else 1.0
+        return {4: 1.0, 5: near, 6: near, 7: at_seven}.get(value, float(value > 7))
+
+    plan = CellPlan("cell", axes_to({1: 20}), 8.0, confirm_seeds=confirm)
+    state, _ = decisions(SimulatedCell(plan, SeedTest(0.99, 10, extra=extra), score))
+    assert ProbeKey(1, 7) in state.retested & state.refuted
+    result = state.result(1)
+    assert result.status == "inconsistent"
+    assert result.contradiction is not None
+    passed, failed = result.contradiction
+    assert passed.value == 4
+    assert failed == ProbeResult(7, pytest.approx(0.98), confirm)
+
+
 def test_a_contradiction_that_cannot_be_retested_ends_the_arm() -> None:
     plan = CellPlan("cell", axes_to({1: 16}), 8.0, words=WORDS)
     state, lines = decisions(SimulatedCell(plan, SeedTest(0.99, 2), lucky))
@@ -201,6 +223,8 @@ def test_a_grid_is_retested_like_a_search() -> None:
         "2 at 6: fail, retest: passes at 3, fails above it at 6",
     ]
     one, two = state.result(1), state.result(2)
+    assert {key.value: seeds for key, seeds in state.asked.items() if key.arm == 2} == {3: 3, 6: 3}
+    assert {seeds for key, seeds in state.asked.items() if key.arm == 1} == {2}
     assert (one.status, one.value, one.cost_low, one.cost_high) == ("found", 8, 8, 8)
     assert one.because == "passes at value = 8, fails at 4"
     assert (two.status, two.cost_low, two.cost_high) == ("inconsistent", 6, 14)

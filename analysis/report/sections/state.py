@@ -77,11 +77,12 @@ def section(results: StudyResults, search: StoredSearch) -> Section:
 
 
 def _pace(latest: pd.DataFrame, study: Study) -> float | None:
-    """Multiply-adds a second in which the latest runs were trained; None before two of them."""
+    """Multiply-adds a second in which the latest runs were trained; None before two have steps."""
     ended = pd.to_datetime(latest["finished_at"], utc=True)
     began = ended - pd.to_timedelta(latest["seconds"], unit="s")
     seconds = (ended.max() - began.min()).total_seconds() if len(latest) > 1 else 0
-    return work_done(latest, study) / seconds if seconds else None
+    work = work_done(latest, study)
+    return work / seconds if seconds and work else None
 
 
 def _sign_of(h: int, row: Mapping[str, Any]) -> str:
