@@ -95,8 +95,10 @@ def cost(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
     for cell in study.cells:
         own = by_cell.get(cell.cell_id, nothing)
         good = own[own["stop_reason"] != "failed"]
-        plain = good[good["seed"] < study.search.seeds]
-        probes = plain.groupby(sizes)["seed"].nunique()
+        tried, probes = (
+            some[some["seed"] < study.search.seeds].groupby(sizes)["seed"].nunique()
+            for some in (own, good)
+        )
         rows.append(
             {
                 "cell_id": cell.cell_id,
@@ -108,7 +110,7 @@ def cost(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
                 "failed": len(own) - len(good),
                 "at_limit": int((own["stop_reason"] == "max_steps").sum()),
                 "given_up": int((own["stop_reason"] == "given_up").sum()),
-                "spared": int((study.search.seeds - probes).sum()),
+                "spared": int((study.search.seeds - tried[probes.index]).sum()),
                 "steps": int(trained_steps(own).sum()),
                 "seconds": float(own["seconds"].sum()),
             }

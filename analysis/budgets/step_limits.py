@@ -6,7 +6,7 @@ the gain of several heads, D_K(1) / D_K*. What training does not find may exist 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 import pandas as pd
 
@@ -15,7 +15,7 @@ from rgr_dist.analysis.records import integer
 from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.analysis.thresholds.known_weights import best_with_known
 from rgr_dist.analysis.wording import plural, span
-from rgr_dist.planning.budgets import limited_by
+from rgr_dist.planning.budgets import limited_by, total_or_beyond
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study
 
@@ -109,18 +109,22 @@ def limits(results: StudyResults) -> pd.DataFrame:
         last two, null without a threshold; and ``gain``: what becomes of the gain of several heads
         (``verdict``).
     """
-    by = best_with_known(results).set_index("cell_id")["limited_by"]
-    rows = [_row(gains(results), family) for family in families(results.study)]
+    best = best_with_known(results).set_index("cell_id")
+    by, status = best["limited_by"], best["status"].to_dict()
+    rows = [_row(gains(results), status, family) for family in families(results.study)]
     columns = [*SIZES, "D_K", "falls", "gain"]
     frame = pd.DataFrame(rows, columns=columns, dtype="object")
     frame.insert(5, "limited_by", frame["cell_id"].map(by))
     return frame.astype(dict.fromkeys([*SIZES[1:], "D_K"], "Int64"))
 
 
-def _row(table: pd.DataFrame, family: Sequence[Cell]) -> dict[Hashable, object]:
+def _row(
+    table: pd.DataFrame, status: Mapping[Hashable, str], family: Sequence[Cell]
+) -> dict[Hashable, object]:
     own = table[table["cell_id"].isin([cell.cell_id for cell in family])].sort_values("max_steps")
-    totals = [integer(D_K) for D_K in own["D_K"]]
-    limit = limited_by(totals[-1], totals)
+    widths = zip(own["cell_id"], map(integer, own["D_K"]), strict=True)
+    totals = [total_or_beyond(status[cell_id], D_K) for cell_id, D_K in widths]
+    limit = limited_by(integer(own["D_K"].iloc[-1]), totals)
     return own.iloc[-1][[*SIZES, "D_K"]].to_dict() | {
         "falls": None if limit is None else limit == "budget",
         "gain": verdict(own),

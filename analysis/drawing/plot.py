@@ -333,5 +333,5 @@ def mathtext(text: str) -> str:
     marked = re.sub(
         r"\b([Dd])_(K|V|k|vo|qk|model)\b", r"$\1_{\\mathrm{\2}}$", text.replace("$", r"\$")
     )
-    marked = re.sub(r" ?\^ ?([−-]?[\w.]+)", r"$^{\1}$", marked)
+    marked = re.sub(r" ?\^ ?([−-]?\w+(?:\.\w+)?)", r"$^{\1}$", marked)
     return re.sub(r"(?<![\w${])([mhx])(′?)(?!\w)", r"$\1$\2", marked)

@@ -70,7 +70,9 @@ def words(text: str) -> Markup:
     small = r'<tspan dy="{}" font-size="80%">\{}</tspan>'
     lowered = rf"\1{small.format(3, 2)}{back.format(-3)}"
     marked = re.sub(r"\b([Dd])_(K|V|k|vo|qk|model)\b", lowered, str(escape(text)))
-    return Markup(re.sub(r" ?\^ ?([−-]?[\w.]+)", small.format(-4, 1) + back.format(4), marked))
+    return Markup(
+        re.sub(r" ?\^ ?([−-]?\w+(?:\.\w+)?)", small.format(-4, 1) + back.format(4), marked)
+    )
 
 
 def page_panel(panel: Panel) -> Markup:

@@ -31,7 +31,8 @@ def by_heads(thresholds: pd.DataFrame, best: pd.DataFrame, study: Study) -> pd.D
         ``cell_id, m, d_model, degree, max_steps, h, status, D_K``; ``D_K_fails``, the largest D_K
         known to fail at these heads, the other side of the certificate; ``D_K_low, D_K_high``, the
         ends of App. A.2, null unless found; ``at_least``, null where found; ``is_best``;
-        ``times_best``, D_K or its bound over the cell's D_K*; ``arrow``, whether it is a bound.
+        ``times_best``, D_K or its bound over the cell's D_K*; ``arrow``, whether the figure draws
+        it as a bound.
     """
     axis = study.search.sizes
     stars = best.set_index("cell_id")[[axis.total, axis.best_arm]].astype("object")
@@ -59,7 +60,7 @@ def by_heads(thresholds: pd.DataFrame, best: pd.DataFrame, study: Study) -> pd.D
                 "at_least": None if is_found else low,
                 "is_best": star is not None and arm == best_arm,
                 "times_best": shown / star if shown is not None and star else None,
-                "arrow": row["status"] in ("pruned", "censored") and not is_found and bool(low),
+                "arrow": not is_found and low is not None,
             }
         )
     rows.sort(key=lambda row: (order[row["cell_id"]], row[axis.arm]))

@@ -83,7 +83,8 @@ def by_size(law: Candidate, cells: pd.DataFrame) -> tuple[str, list[tuple[Place,
     """
     drawn = []
     m = np.geomspace(cells["m"].min() / 2, cells["m"].max() * 2, 40)
-    for d_model, degree in sorted(set(zip(cells["d_model"], cells["degree"], strict=True))):
+    degrees = cells["n_edges"] / cells["m"]  # of an edge list, the mean one
+    for d_model, degree in sorted(set(zip(cells["d_model"], degrees, strict=True))):
         sizes = pd.DataFrame({"m": m, "d_model": d_model, "n_edges": degree * m})
         D_K, *_ = predict(law, cells, sizes)
         drawn.append(tuple(zip(degree * m * np.log2(m) / d_model, D_K, strict=True)))

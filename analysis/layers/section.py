@@ -103,8 +103,8 @@ def _order(rows: list[Row]) -> Table:
     def held(row: Mapping[str, Any]) -> str | None:
         if row["per_cached"] is None:
             return None
-        low, high = (three_digits(row[end]) for end in ("low", "high"))
-        return f"{three_digits(row['per_cached'])} [{low}–{high}]"
+        ends = ("?" if row[end] is None else three_digits(row[end]) for end in ("low", "high"))
+        return f"{three_digits(row['per_cached'])} [{'–'.join(ends)}]"
 
     return Table(
         name="table-layers",

@@ -91,7 +91,7 @@ def _environment() -> jinja2.Environment:
 def math(text: Any) -> Markup:
     """Our own words as HTML: ``D_K``, ``h*`` and ``x^2`` as the field writes them."""
     marked = re.sub(r"\b([Dd])_(K|V|k|vo|qk|model)\b", r"<i>\1</i><sub>\2</sub>", str(escape(text)))
-    marked = re.sub(r" ?\^ ?([−-]?[\w.]+)", r"<sup>\1</sup>", marked)
+    marked = re.sub(r" ?\^ ?([−-]?\w+(?:\.\w+)?)", r"<sup>\1</sup>", marked)
     return Markup(re.sub(r"\bh\*", "<i>h</i>*", marked))
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.section import Section
 from rgr_dist.analysis.runs import asked
-from rgr_dist.analysis.wording import MISSING, plural
+from rgr_dist.analysis.wording import MISSING, plural, span
 from rgr_dist.paper import TABLE_2_MAX_STEPS
 from rgr_dist.study.cell import PROTOCOL, Cell
 from rgr_dist.study.construction import Construction
@@ -146,7 +146,7 @@ def origins(runs: pd.DataFrame, study: Study) -> list[tuple[str, str]]:
         )
     ]
     seeds = sorted({int(seed) for seed in ours["seed"]})
-    rows.append(("seeds", f"{seeds[0]} to {seeds[-1]}" if seeds else MISSING))
+    rows.append(("seeds", span([seeds[0], seeds[-1]]) if seeds else MISSING))
     finished = pd.to_datetime(ours["finished_at"], utc=True).dropna()
     if len(finished):
         first, last = (f"{end:%Y-%m-%d %H:%M} UTC" for end in (finished.min(), finished.max()))

@@ -178,8 +178,8 @@ def answer(pair: Pair, names: Names) -> tuple[list[str], list[Row]]:
     """How the second study differs from the first, in sentences, and a row for each cell of both.
 
     Returns:
-        Rows of ``cell, m, d_model, D_K_a, D_K_b, h_a, h_b, d_k_a, d_k_b, ratio, ratio_low, ratio_high``;
-        of studies of accuracy ``cell, D_K, h, accuracy_a, accuracy_b, difference``.
+        Rows of ``cell, m, d_model, D_K_a, D_K_b, h_a, h_b, d_k_a, d_k_b, ratio, ratio_low,
+        ratio_high``; of studies of accuracy ``cell, D_K, h, accuracy_a, accuracy_b, difference``.
     """
     if _by_accuracy(pair):
         splits_ = [{"cell": row["short"]} | row for row in _shared_splits(pair)]
@@ -241,7 +241,7 @@ def _partners(pair: Pair) -> dict[str, str]:
 def _alone(pair: Pair) -> tuple[list[str], list[str]]:
     """The names of the cells of each study that the other has not."""
     partners = _partners(pair)
-    both = partners.keys(), partners.values()
+    both = set(partners), set(partners.values())
     first, second = (
         [row["short"] for row in cells_of(results) if row["cell_id"] not in paired]
         for results, paired in zip(pair, both, strict=True)

@@ -73,7 +73,7 @@ def opened(
     resolved, store = load_study(study, overrides or ()), Store(out)
     if not (may_be_new or any(map(store.files, ("runs", "studies", "drivers")))):
         raise UserError(
-            f"--store {out}: there is no store; rgr run {as_typed(study, out)} makes it"
+            f"--store {out}: there is no store; rgr run {as_typed(study, out, overrides)} makes it"
         )
     yield resolved, store
     for line in store.left_out:
@@ -102,9 +102,9 @@ def drawn_cell(m: int, d_model: int, file: str | None, **parts: Any) -> Cell:
     return validated(Cell, keys, "--")
 
 
-def no_runs(study: str, out: str) -> str:
+def no_runs(study: str, out: str, set_: Sequence[str] | None = None) -> str:
     """That the store holds nothing of a study, and what to do: the same words in every verb."""
-    return f"{out} holds no run of {study}; rgr run {as_typed(study, out)} trains them"
+    return f"{out} holds no run of {study}; rgr run {as_typed(study, out, set_)} trains them"
 
 
 def as_typed(study: str, out: str, set_: Sequence[str] | None = None) -> str:

@@ -80,7 +80,7 @@ def stored_results(
     with opened(study, overrides, out) as (resolved, store):
         results = open_results(resolved, store)
     if results.runs.empty:
-        say_error(no_runs(study, out))
+        say_error(no_runs(study, out, overrides))
     return results, store
 
 
@@ -157,7 +157,7 @@ def runs(
     if failed:
         rows = [row for row in rows if row["stop_reason"] == "failed"]
     if not known:
-        say_error(no_runs(study, out))
+        say_error(no_runs(study, out, set_))
     elif diverged:
         say_error(diverged)
     if known and failed and not rows and how is Format.TABLE:
@@ -255,13 +255,14 @@ def predict(
     with opened(study, set_, out) as (resolved, store):
         results = open_results(resolved, store)
     if resolved.record.holds == "facts":
-        raise UserError(f"--study {study}: has laws of facts only; rgr fit {study} prints them")
+        typed = as_typed(study, out, set_)
+        raise UserError(f"--study {study}: has laws of facts only; rgr fit {typed} prints them")
     prediction = predict_sizes(fits_of(results), m, d_model, edges)
     if prediction.reason is not None:
         others = ", ".join(other for other in store.studies() if other != resolved.name)
         raise UserError(
-            f"{out} has no law of {study}: {prediction.reason}; rgr run {as_typed(study, out)} "
-            "finds thresholds"
+            f"{out} has no law of {study}: {prediction.reason}; "
+            f"rgr run {as_typed(study, out, set_)} finds thresholds"
             + (f"; or --study takes another: stored are {others}" if others else "")
         )
     rows = [asdict(row) for row in prediction.rows]
@@ -377,5 +378,5 @@ def explain(
         sections, facts = explain_cell(resolved, chosen, store, listed)
         facts["repeat"] = command_to_repeat(study, set_ or (), chosen, store)
     if not sections["decisions"] and "failures" not in facts:
-        say_error(no_runs(study, out))
+        say_error(no_runs(study, out, set_))
     print_listing(sections, how, show=DECISION_COLUMNS.split(), facts=facts)

@@ -271,7 +271,7 @@ def status(
     with opened(study, set_, out) as (resolved, store):
         brackets, facts = study_status(resolved, store)
     if not facts["runs_done"] + facts["runs_failed"]:
-        say_error(no_runs(study, out))
+        say_error(no_runs(study, out, set_))
     if how is Format.TABLE and facts.get("runs_to_retry"):
         asked = as_typed(study, out, set_)
         facts["next"] = f"rgr run {asked} --retry-failed tries the failed runs again"

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rgr_dist.cli.listing import Format, print_listing
-from rgr_dist.cli.options import LARGEST, How, OneCell, Out, Set, StudyName, drawn_cell, opened
+from rgr_dist.cli.options import (
+    LARGEST,
+    How,
+    OneCell,
+    Out,
+    Set,
+    StudyName,
+    as_typed,
+    drawn_cell,
+    opened,
+)
 from rgr_dist.faults import UserError
 
 if TYPE_CHECKING:
@@ -234,7 +244,8 @@ def all_pairs(
         at &= {cell_named(resolved, cell).cell_id}
     if not at:
         of = study if cell is None else f"{cell} of {study}"
-        raise UserError(f"{out} holds no threshold of {of}; rgr run {study} finds them")
+        typed = as_typed(study, out, set_)
+        raise UserError(f"{out} holds no threshold of {of}; rgr run {typed} finds them")
     standing = _runs_at(best, results)
     runs = [(run, steps) for run, steps in standing if run.cell.cell_id in at]
     asked = {one.value for one in precision or PrecisionName}

@@ -64,7 +64,7 @@ def _print_layers(order: Sequence[Row]) -> None:
     """Print what layers hold for a number of their cache, of one compression after another."""
     rows = []
     for row in order:
-        ends = (three_digits(row[end]) for end in ("low", "high"))
+        ends = ("?" if row[end] is None else three_digits(row[end]) for end in ("low", "high"))
         held = three_digits(row["per_cached"])
         rows.append(
             {
@@ -79,7 +79,10 @@ def _print_layers(order: Sequence[Row]) -> None:
             }
         )
     print_listing({"layers": rows}, Format.TABLE)
-    say("[low–high]: every threshold may lie anywhere in its interval; –: no threshold is known")
+    say(
+        "[low–high]: every threshold may lie anywhere in its interval, ?: an end is not known; "
+        "–: no threshold is known"
+    )
 
 
 def shown_row(record: Row, study: Study) -> dict[str, Any]:

@@ -48,9 +48,14 @@ def bracket_sign(state: CellState, h: int) -> Sign:
 
 
 def accuracy_sign(state: CellState, h: int) -> Sign:
-    """The accuracy at the largest D_K so far, and of how many seeds."""
-    probes = [key for key in state.evidence if key.arm == h]
-    if not probes:
+    """The accuracy at the largest D_K so far, and over how many of the study's seeds."""
+    test = state.test
+    known = {
+        key.value: {seed: scores[seed] for seed in test.in_order if seed in scores}
+        for key, scores in state.evidence.items()
+        if key.arm == h
+    }
+    largest = max((value for value, scores in known.items() if scores), default=None)
+    if largest is None:
         return Sign("·", "untried")
-    scores = state.evidence[max(probes, key=lambda key: key.value)]
-    return Sign(f"{state.test.mean(scores):.3f} ({len(scores)})", "found")
+    return Sign(f"{test.mean(known[largest]):.3f} ({len(known[largest])})", "found")

@@ -9,6 +9,7 @@ limit, as the cosine schedule does: there each limit has runs of its own.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -60,7 +61,7 @@ def missing_at_larger_limits(study: Study, runs: pd.DataFrame) -> list[Row]:
     """Such rows of stored runs, without those that are stored."""
     if not study.has_budgets:
         return []
-    known = set(runs["run_id"])
+    known = set(runs.loc[runs["stop_reason"] != "failed", "run_id"])
     early = runs[runs["stop_reason"].isin(["converged", "diverged"])]
     missing: dict[str, Row] = {}
     for row in records(early.sort_values("max_steps", kind="stable")):
@@ -77,6 +78,11 @@ def records(runs: pd.DataFrame) -> list[Row]:
     return [{str(name): value for name, value in row.items()} for row in rows]
 
 
+def total_or_beyond(status: str, total: float | None) -> float | None:
+    """A threshold's total width: infinite where no allowed one passes, None where none is known."""
+    return math.inf if status == "censored" else total
+
+
 def limited_by(
     total: float | None, at_each: Sequence[float | None]
 ) -> Literal["budget", "unknown"] | None:
@@ -84,18 +90,20 @@ def limited_by(
 
     Args:
         total: the threshold's total width, such as D_K; None if there is no threshold.
-        at_each: the same at every step limit, increasing.
+        at_each: ``total_or_beyond`` at every step limit, increasing.
 
     Returns:
         budget if the largest limit has a lower threshold, or the last two still differ; unknown
-        if those two have the same; None where there is one limit, or a threshold is missing.
+        if those two have the same; None where there is one limit, or one of them is not known.
     """
-    if len(at_each) < 2 or total is None:
+    if len(at_each) < 2 or total is None or math.isinf(total):
         return None
     before, last = at_each[-2:]
-    if last is None:
+    if last is None or math.isinf(last):
         return None
-    return "budget" if last < total or before is None or last < before else "unknown"
+    if last < total or (before is not None and last < before):
+        return "budget"
+    return None if before is None else "unknown"
 
 
 def trained_steps(runs: pd.DataFrame) -> pd.Series[Any]:

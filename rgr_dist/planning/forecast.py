@@ -214,7 +214,7 @@ def _share_until_given_up(limit: int) -> float:
 
 def _probe_work(cell: Cell, state: CellState, need: Need, passes: bool) -> Forecast:
     test = state.test_of(need.key, need.want)
-    known = len(state.evidence.get(need.key, {}))
+    known = sum(seed in test.in_order for seed in state.evidence.get(need.key, {}))
     whole = passes or need.want != "verdict"
     runs = max(0, (test.seeds if whole else min(FAIL_SEEDS, test.seeds)) - known)
     steps: float = runs * _most_steps(cell)

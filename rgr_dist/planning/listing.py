@@ -10,7 +10,13 @@ from typing import Any
 import pandas as pd
 
 from rgr_dist.planning.budgets import records, trained_steps
-from rgr_dist.planning.forecast import BYTES_PER_RUN, Forecast, forecast, seconds_per_work
+from rgr_dist.planning.forecast import (
+    BYTES_PER_RUN,
+    Forecast,
+    forecast,
+    seconds_per_work,
+    work_done,
+)
 from rgr_dist.planning.memory import check_memory, machine_memory
 from rgr_dist.planning.portfolio import (
     left_by_failures,
@@ -73,7 +79,7 @@ def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
         "bytes_left": total.runs * BYTES_PER_RUN,
         "at_least": total.at_least,
         "supposing": "thresholds where the law expects them; intervals and retests cost extra",
-        "pace_from": "stored runs" if len(runs) else "a guess; no run is stored yet",
+        "pace_from": "stored runs" if work_done(runs, study) else "a guess; no run is stored yet",
     }
     return rows, facts
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from rgr_dist.planning.budgets import limited_by
+from rgr_dist.planning.budgets import limited_by, total_or_beyond
 from rgr_dist.planning.portfolio import shown_arms
 from rgr_dist.search.cell_state import CellState
 from rgr_dist.search.portfolio import Portfolio
@@ -39,6 +39,7 @@ def threshold_rows(study: Study, portfolio: Portfolio) -> Rows:
         for arm in shown_arms(state):
             result = state.result(arm)
             fresh, first = result.fresh, result.first_value
+            at_each = [one.result(arm) for one in budgets]
             rows.append(
                 {
                     "cell_id": cell.cell_id,
@@ -60,7 +61,7 @@ def threshold_rows(study: Study, portfolio: Portfolio) -> Rows:
                     ),
                     "because": result.because,
                     "limited_by": limited_by(
-                        result.cost, [one.result(arm).cost for one in budgets]
+                        result.cost, [total_or_beyond(one.status, one.cost) for one in at_each]
                     ),
                     "n_edges": cell.n_edges,
                     "max_steps": cell.training.max_steps,

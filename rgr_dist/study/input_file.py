@@ -134,7 +134,7 @@ def read_pairs(file: BinaryIO, suffix: str) -> npt.NDArray[np.int64]:
         columns = [column.to_numpy().astype(np.int64) for column in table.columns]
         return np.column_stack(columns)
     numbers, is_first = array("q"), True
-    for at, whole in enumerate(io.StringIO(file.read().decode(), newline=None), 1):
+    for at, whole in enumerate(io.StringIO(file.read().decode("utf-8-sig"), newline=None), 1):
         line = whole.partition("#")[0].strip()
         row = re.split(r"\s*[,\s]\s*", line)
         if len(row) == 2 and all(re.fullmatch(r"-?\d{1,18}", entry) for entry in row):

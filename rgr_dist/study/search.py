@@ -105,7 +105,7 @@ class Search(Spec):
     keep_within: Annotated[Real, Field(ge=0)] | None = 0.10
     max_D_K: Count | None = None
     intervals: bool | Literal["best"] = True
-    extra_seeds: Annotated[StrictInt, Field(ge=0)] = 10
+    extra_seeds: Annotated[StrictInt, Field(ge=0, le=10_000)] = 10
     confirm_seeds: Annotated[StrictInt, Field(ge=0, le=10_000)] = 0
     keep_heads: Annotated[tuple[Count, ...], Field(max_length=1000)] = ()
     transition_seeds: Annotated[StrictInt, Field(ge=0, le=10_000)] = 0

@@ -142,7 +142,7 @@ class Study(Spec):
         """The study with every default written out; loading it gives the same study."""
         cells = []
         shared = self.cells[0]
-        models = {cell.model_name: self._written_model(cell) for cell in self.cells}
+        models = {cell.model_name: self.written_model(cell) for cell in self.cells}
         first, *others = models.values()
         for cell in (one for one in self.cells if one.model_name == shared.model_name):
             item = self.written_sizes(cell)
@@ -171,7 +171,7 @@ class Study(Spec):
         }
         return yaml.safe_dump(document, sort_keys=False)
 
-    def _written_model(self, cell: Cell) -> str | dict[str, Any]:
+    def written_model(self, cell: Cell) -> str | dict[str, Any]:
         """A cell's model as a study file has it; a layer by its file and every key."""
         if cell.layer is None:
             return cell.written_model

@@ -27,12 +27,12 @@ def test_the_cost_in_words() -> None:
     spent = {"probes": 2, "runs": 1, "steps": 30_000, "seconds": 200.0, "spared": 19}
     assert cost_words(**spent) == (
         "1 run of 2 probes: 30,000 training steps in 3 minutes and 20 seconds of processor time, "
-        "150 steps per second. The search spared 19 seeds of these probes: no verdict needed them."
+        "150 steps per second. 19 seeds of these probes did not run: a verdict that is certain "
+        "needs no more."
     )
-    assert cost_words(**spent, failed=2).endswith("needed them. 2 runs failed.")
+    assert cost_words(**spent, failed=2).endswith("needs no more. 2 runs failed.")
     assert cost_words(runs=1) == (
-        "1 run of 0 probes: 0 training steps in 0 seconds of processor time. "
-        "The search spared 0 seeds of these probes: no verdict needed them."
+        "1 run of 0 probes: 0 training steps in 0 seconds of processor time."
     )
 
 

@@ -88,7 +88,7 @@ def test_what_each_cell_cost() -> None:
             "failed": [2, 0, 0, 0],
             "at_limit": [3, 1, 0, 0],
             "given_up": [1, 0, 0, 0],
-            "spared": [1 + 2, 2 + 2, 0, 0],
+            "spared": [1 + 1, 2 + 2, 0, 0],
             "steps": [350, 400, 0, 0],
             "seconds": [3.5, 4.0, 0.0, 0.0],
         }

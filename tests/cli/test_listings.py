@@ -224,6 +224,7 @@ def test_the_legend_says_within_what_training_and_of_which_widths() -> None:
         (None, (5, 0.98996), 0.99, "5 ✗ .989"),
         ((6, 0.1), (5, 0.10001), 0.1, "6 ✓ .100 | 5 ✗ .101"),
         ((3, 0.999, 10), (2, 0.55, 2), 0.99, "3 ✓ .999 | 2 ✗ .550 of 2"),
+        ((6, 0.1, 3), (5, None, 2), 0.1, "6 ✓ .100 | 5 ✗ diverged of 2"),
     ],
 )
 def test_a_certificate_in_short(

@@ -148,6 +148,8 @@ EDGES = {"family": "edges", "file": "edges.csv"}
         {"graph": {"family": "regular", "degree": [3, 2]}},
         {"graph": {"family": "regular", "degree": [3, 2]}, "training": {"max_steps": 7}},
         {"cells": [{"m": 9, "d_model": 4}, {"m": 8, "d_model": 4, "graph": EDGES}]},
+        {"search": {"retest_steps": 4}},
+        {"model": ["max", "softmax"]},
     ],
 )
 @pytest.mark.parametrize("overrides", [[], ["training.patience=9", "search.seeds=2"]])
@@ -167,7 +169,8 @@ def test_the_command_that_repeats_it_runs_the_same_cell_and_search(
     assert command[-4:] == ["--engine", "made up", "--store", "repeat"]
     settings = [command[i + 1] for i, word in enumerate(command) if word == "--set"]
     again = load_study(command[2], settings)
-    assert (again.cells, again.search) == ((cell,), study.search)
+    assert again.cells == (cell,)
+    assert again.search == study.search
 
 
 @pytest.mark.parametrize("stored", [["lanes, bfloat16"], ["fused"], ["fused", "lanes"]])

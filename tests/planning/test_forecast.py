@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from rgr_dist.planning.brackets import accuracy_sign
 from rgr_dist.planning.forecast import LAYER_FILE_COST, forecast, step_cost
 from rgr_dist.planning.portfolio import open_portfolio
 from rgr_dist.search.protocol import Probe
@@ -46,6 +50,30 @@ def test_a_width_below_one_that_failed_is_expected_to_fail() -> None:
         rows += [run_row(cell, 1, probe.value, seed, score=score) for seed in probe.seeds]
     (left,) = forecast(study, portfolio)
     assert (left.runs, left.steps, left.at_least) == (1, cell.training.max_steps, True)
+
+
+def test_fresh_seeds_are_forecast_beside_those_that_selected() -> None:
+    study = study_of(heads=[1], seeds=3, intervals=False, confirm_seeds=5)
+    (cell,) = study.cells
+    rows: list[dict[str, Any]] = []
+    while (portfolio := open_portfolio(study, runs_of(rows))).state(cell.cell_id).needs[
+        0
+    ].want == "verdict":
+        probe = portfolio.ask()
+        assert isinstance(probe, Probe)
+        score = 1.0 if probe.value >= 3 else 0.5
+        rows += [run_row(cell, 1, probe.value, seed, score=score) for seed in probe.seeds]
+    (left,) = forecast(study, portfolio)
+    assert left.runs == 5
+
+
+@pytest.mark.parametrize(("seeds", "shown"), [(range(10), "1.000 (3)"), ([7, 8], "·")])
+def test_a_means_sign_counts_the_seeds_of_its_study(seeds: Iterable[int], shown: str) -> None:
+    study = study_of(heads=[1], seeds=3)
+    (cell,) = study.cells
+    rows = [run_row(cell, 1, 4, seed, score=float(seed < 3)) for seed in seeds]
+    state = open_portfolio(study, runs_of(rows)).state(cell.cell_id)
+    assert accuracy_sign(state, 1).text == shown
 
 
 def test_failing_runs_cost_less_where_hopeless_ones_are_given_up() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
 
-from rgr_dist.planning.budgets import limited_by
+from rgr_dist.planning.budgets import limited_by, missing_at_larger_limits
 from rgr_dist.planning.portfolio import open_portfolio
 from rgr_dist.planning.tables import threshold_rows
-from tests.planning.made_up_runs import runs_of, study_of, trained
+from tests.planning.made_up_runs import run_row, runs_of, study_of, trained
 
 
 @pytest.mark.parametrize(
@@ -17,17 +18,20 @@ from tests.planning.made_up_runs import runs_of, study_of, trained
     [
         (20, [20, 20, 12], "budget"),  # a larger limit has a lower one
         (12, [20, 20, 12], "budget"),  # the last two still differ
-        (12, [None, 12], "budget"),  # censored but at the largest limit
+        (12, [math.inf, 12], "budget"),  # censored but at the largest limit
+        (24, [24, None, 24], None),  # not yet known at the second largest
+        (24, [24, None, 12], "budget"),  # lower at the largest all the same
         (20, [20, 12, 12], "budget"),
         (12, [20, 12, 12], "unknown"),
         (12, [12, 16], "unknown"),
-        (None, [None, 12], None),
-        (12, [12, None], None),  # open or censored at the largest limit
+        (None, [math.inf, 12], None),
+        (12, [12, None], None),  # open at the largest limit
+        (12, [12, math.inf], None),  # censored there
         (12, [12], None),
     ],
 )
 def test_what_limits_a_threshold(
-    total: int | None, at_each: list[int | None], by: str | None
+    total: int | None, at_each: list[float | None], by: str | None
 ) -> None:
     assert limited_by(total, at_each) == by
 
@@ -54,3 +58,15 @@ def test_the_table_says_from_which_limit_on_a_threshold_passes(
     assert [row["limited_by"] for row in table] == by
     certificates = [json.loads(row["certificate"] or '{"pass": {}}') for row in table]
     assert [sides["pass"].get("passes_from_max_steps") for sides in certificates] == passes_from
+
+
+def test_what_a_longer_run_implies_takes_the_place_of_one_that_failed() -> None:
+    training = {"max_steps": [1000, 2000]}
+    study = study_of([{"m": 16, "d_model": 8, "training": training}], heads=[1])
+    short, long = study.cells
+    converged = run_row(short, 1, 4, 0, steps=500, max_steps=1000, trained_to=1000)
+    failed = run_row(long, 1, 4, 0, stop_reason="failed", score=None, error="the worker died")
+    (implied,) = missing_at_larger_limits(study, runs_of([converged, failed]))
+    assert implied["run_id"] == failed["run_id"]
+    again = run_row(long, 1, 4, 0, steps=500, max_steps=2000, trained_to=1000)
+    assert missing_at_larger_limits(study, runs_of([converged, again])) == []

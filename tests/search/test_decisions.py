@@ -183,7 +183,7 @@ def test_a_retest_trains_both_sides_and_the_intervals_are_walked_anew() -> None:
 def test_what_fresh_seeds_refuted_stays_refuted_by_those_seeds_when_it_is_retested(
     confirm: int, extra: int
 ) -> None:
-    """The seeds that a retest adds to 7 are among those that refuted it: they are not used twice."""
+    """The seeds that a retest adds to 7 are among those that refuted it."""
 
     def score(_: int, value: int, seed: int) -> float:
         at_seven = 1.0 if seed < 10 else 0.98

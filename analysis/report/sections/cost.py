@@ -28,7 +28,7 @@ def section(results: StudyResults) -> Section:
             Column("failed", "failed"),
             Column("at the step limit", "at_limit"),
             *given_up,
-            Column("seeds spared", "spared"),
+            Column("seeds not run", "spared"),
             Column("training steps", "steps"),
             Column("processor time", lambda row: duration(row["seconds"]), "seconds"),
         ],
