@@ -72,7 +72,7 @@ def workers() -> str:
         ]
         for row in printed("growth")["workers"]
     ]
-    return table(["workers", "time", "times faster", "of what is trained, is needed"], rows)
+    return table(["workers", "time", "times faster", "share of training that is needed"], rows)
 
 
 def share() -> str:

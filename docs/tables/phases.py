@@ -61,10 +61,10 @@ def one_head() -> str:
     first, last = (_kept()["limits"][at] for at in (0, -1))
     return (
         f"Of {sum(count.values())} sizes, one trained head passes at {count['easy']} within "
-        f"{first:,} steps and at {count['slow']} more within {last:,}; at all of them "
-        f"$m \\ln m / d_\\text{{model}}^2 \\le {trained:.2f}$. At the {count['impossible']} with "
-        f"at least {proved:.2f} no weights of one head are right on all pairs: proved for each of "
-        f"{found['impossible'][0]['draws']} draws"
+        f"{first:,} steps and at {count['slow']} more within {last:,}; all of them "
+        f"have $m \\ln m / d_\\text{{model}}^2 \\le {trained:.2f}$. At the {count['impossible']} "
+        f"sizes with at least {proved:.2f}, no weights of one head are right on all pairs; this is "
+        f"proved for each of {found['impossible'][0]['draws']} draws"
     )
 
 

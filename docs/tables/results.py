@@ -146,7 +146,7 @@ def best(study: str) -> str:
             ]
         )
     header = ["m", "d_model", "D_K* [low–high]", "by ten seeds alone", "h* [low–high]", "d_k"]
-    more = ["the paper, implied by its Table 1", "weights are known that pass from", "limited by"]
+    more = ["the paper, implied by its Table 1", "known weights pass from", "limited by"]
     return table([*header, *more], rows)
 
 
@@ -232,7 +232,7 @@ def every_head() -> str:
             ]
         )
     header = ["cell", "D_K* over every head count", "h*, and those not told apart from it"]
-    return table([*header, "over powers of two (base-grid)", "less by"], rows)
+    return table([*header, "over powers of two (base-grid)", "lower by"], rows)
 
 
 def lower() -> str:
@@ -252,7 +252,7 @@ def misfit(study: str) -> str:
     """How far the cells lie from their power law, and how far noise alone would put them."""
     test = next(one for one in printed(study, "fit")["lack_of_fit"] if one["law"] == "D_K_power")
     far = unexplained(test["scatter"], test["p_value"])
-    return f"{far}, where seeds and whole-number $d_k$ explain {100 * test['noise']:.0f} %"
+    return f"{far}, while seeds and whole-number $d_k$ explain {100 * test['noise']:.0f} %"
 
 
 def unexplained(scatter: float, p_value: float) -> str:

@@ -20,7 +20,7 @@ def waits() -> str:
     """A table of the commands."""
     rows = {row["command"]: row for row in printed("startup")["rows"]}
     return table(
-        ["command", "seconds", "processor time of its own, s"],
+        ["command", "seconds", "its own processor time, s"],
         [
             [said, f"{rows[name]['seconds']:g}", f"{rows[name]['processor']:g}"]
             for name, said in COMMANDS.items()

@@ -132,7 +132,7 @@ def gain() -> str:
         )
     last = f"{next(_cells())[1][-1]['max_steps']:,}"
     header = [f"{what} at {at}" for what in ("one head", "gain") for at in (f"{TABLE_2:,}", last)]
-    asked = ["the gain in training", "does D_K* still fall?"]
+    asked = ["the gain with more steps", "does D_K* still fall?"]
     return table(["cell", *header, *asked], rows)
 
 
@@ -267,7 +267,7 @@ def misfits() -> str:
     ours, every = (unexplained(test.scatter, test.p_value) for test in tests)
     noise = 100 * max(test.noise for test in tests)
     return (
-        f"{ours} and {every}, where seeds and whole-number $d_k$ explain {noise:.0f} % (reading "
+        f"{ours} and {every}, while seeds and whole-number $d_k$ explain {noise:.0f} % (reading "
         "App. A.2's interval as ±1.96 standard deviations)"
     )
 

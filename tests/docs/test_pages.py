@@ -131,9 +131,9 @@ def test_the_readme_counts_the_phases_of_one_head() -> None:
     within = [sum(row["passes_within"] == limit for row in passes) for limit in (short, long)]
     text = README.read_text("utf-8")
     assert f"Of {len(one)} sizes, one trained head passes at {within[0]} within 20,000" in text
-    assert f"and at {within[1]} more within 640,000; at all of them" in text
-    assert f"\\le {max(row['load'] for row in passes):.2f}$. At the {len(proved)} with" in text
-    assert f"at least {min(row['load'] for row in proved):.2f} no weights of one head" in text
+    assert f"and at {within[1]} more within 640,000; all of them have" in text
+    assert f"\\le {max(row['load'] for row in passes):.2f}$. At the {len(proved)} sizes with" in text
+    assert f"at least {min(row['load'] for row in proved):.2f}, no weights of one head" in text
     assert ", ".join(f"({row['m']}, {row['d_model']})" for row in hard) in text
     assert not [row for row in passes if row in proved]
     left = {(row["m"], row["d_model"]) for row in one if row not in passes}
@@ -229,10 +229,10 @@ def test_the_readme_tells_how_far_cells_lie_from_their_power_law() -> None:
         )
         seeds = np.log([row["D_K_high"] / row["D_K_low"] for row in some]) / 3.92
         told.append(misfit(D_K, below, seeds, [(row["m"], row["d_model"]) for row in some]))
-    assert f"by <!-- =budget misfits -->{' and '.join(told)}, where seeds" in text
+    assert f"by <!-- =budget misfits -->{' and '.join(told)}, while seeds" in text
     cells = stored("base-grid.fit")["printed"]["cells"]
     D_K, below, seeds = (
         np.array([row[name] for row in cells]) for name in ("D_K_passes", "D_K_fails", "seed_sd")
     )
     far = misfit(D_K, below, seeds, [(row["m"], row["d_model"]) for row in cells])
-    assert f"by <!-- =base-grid misfit -->{far}, where seeds" in text
+    assert f"by <!-- =base-grid misfit -->{far}, while seeds" in text
