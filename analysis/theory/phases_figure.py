@@ -14,7 +14,7 @@ MEANS = {
     "slow": "slow: training passes, but needs up to {last} steps",
     "hard": "hard: weights exist, but training does not find them",
     "impossible": "impossible: proved, in every draw",
-    "open": "open: training fails, and whether weights exist is not known",
+    "open": "open: not known to pass, and not decided in every draw",
 }
 """What each phase means, from the best to the worst."""
 SIDE = 31

@@ -53,8 +53,9 @@ def width_scaling_of(results: StudyResults) -> WidthScaling | None:
 def width_scaling(fits: pd.DataFrame, best: pd.DataFrame) -> WidthScaling | None:
     """The power of m by which the transitions at h* narrow; None below three sizes.
 
-    Cells whose seeds all pass or all fail at every D_K, or switch all at one, have no width and are
-    left out.
+    Cells are left out whose width has no lower limit: where all seeds pass or fail at every D_K, or
+    switch at one, and where a sudden switch fits about as well as the best curve. Those are the
+    sharpest, so the power may be too small where there are some.
 
     Args:
         fits: of ``rgr_dist.analysis.transitions.transition_fits.transitions``.

@@ -112,9 +112,9 @@ def construct(
         law = signatures_of(algorithm, made.options)
         wide = (law.union_bound_constant if constant is None else constant) * math.log(m)
         if not 0 < wide <= LARGEST:
+            asked = f"--p {p:g}" if constant is None else f"--constant {constant:g}"
             raise UserError(
-                f"--constant {constant:g}: makes d_k = {wide:g}; give a number that makes it 1 to "
-                f"{LARGEST}"
+                f"{asked}: makes d_k = {wide:g}; give a number that makes it 1 to {LARGEST}"
             )
         width = math.ceil(wide)
     if store is not None and width:

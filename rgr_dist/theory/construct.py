@@ -171,7 +171,11 @@ def _closed_form(
         return trivial_layer(X, edges_of(graph))
     if algorithm == "limit":
         kind = "5" if max_degree(graph) > 1 else "1"
-        return limit_layer(X, matchings_of(kind, graph, h, block_size), problem.scale)
+        overlap = 0.0
+        if options.signatures == "bernoulli":
+            p = signatures_of(algorithm, options).p
+            overlap = p / (1 - p)
+        return limit_layer(X, matchings_of(kind, graph, h, block_size), problem.scale, overlap)
     if algorithm == "3" and not np.array_equal(X, np.eye(len(X))):
         raise ConstructionError("algorithm 3 takes one-hot embeddings, so give d_model = m")
     mu = problem.scale if algorithm == "4" else 1.0

@@ -30,6 +30,7 @@ from rgr_dist.theory.construct import (
     head_count,
     printed_block,
     problem_of,
+    signatures_of,
 )
 from rgr_dist.theory.layer import Built
 from rgr_dist.theory.matchings import edges_of, max_degree
@@ -190,8 +191,12 @@ class Constructor:
 
     @property
     def limit(self) -> Constructor:
-        """The limit d_k → ∞ of the same heads, at its best tau."""
-        best = self.options.model_copy(update={"tau": "best"})
+        """The limit d_k → ∞ of the same heads and signatures, at its best tau."""
+        own: dict[str, Any] = {"tau": "best"}
+        if self.options.signatures != "orthogonal":
+            law = signatures_of(self.algorithm, self.options)
+            own |= {"signatures": law.kind, "p": law.p if law.kind == "bernoulli" else None}
+        best = self.options.model_copy(update=own)
         return Constructor(self.cell, "limit", best, self.block)
 
     def why_not_found(self, h: int) -> str:

@@ -74,18 +74,17 @@ class Signatures:
 
     @property
     def union_bound_constant(self) -> float:
-        """C of d_k = C ln m at which the union bound fails with a chance below m⁻³, one-hot.
+        """C of d_k = C ln m at which the union bound fails with a chance of about m⁻³, one-hot.
 
-        Bernoulli: Theorem B.1's exponents c_1 and c_2, but C = max(4 / c_1, 5 / c_2). The paper's
-        max(3 / c_1, 2 / c_2) gives m · m⁻³ = m⁻² for the first term and m⁰ for the second.
-        Rademacher: Hoeffding's exp(-d_k / 8) for each of m² pairs, so C = 8 · 5. The proofs use
-        the natural logarithm; the figures of the paper use log₂.
+        Bernoulli: Theorem B.1's exponent c_1, but C = 4 / c_1, so that its first term is
+        m · m⁻⁴ = m⁻³; the paper's 3 / c_1 gives m⁻². The second term, m² exp(-c_2 d_k), is smaller
+        at every p. Rademacher: Hoeffding's exp(-d_k / 8) for each of m² pairs, so C = 8 · 5. The
+        proofs use the natural logarithm; the figures of the paper use log₂.
         """
         if self.kind == "rademacher":
             return 40.0
         p = self.p
-        c_1, c_2 = p * (1 - p) ** 2 / 8, p * (1 - p) ** 2 / (2 * (1 + 3 * p))
-        return max(4 / c_1, 5 / c_2)
+        return 4 / (p * (1 - p) ** 2 / 8)
 
 
 def template_layer(
@@ -109,12 +108,19 @@ def template_layer(
     return Layer(W_Q, W_K, len(matchings), tau)
 
 
-def limit_layer(X: FloatArray, matchings: Sequence[Matching], mu: float = 1.0) -> Layer:
+def limit_layer(
+    X: FloatArray, matchings: Sequence[Matching], mu: float = 1.0, overlap: float = 0.0
+) -> Layer:
     """The template as d_k grows without bound, with scores divided by d_k and tau = 1/2.
 
-    Signatures become orthogonal, w_s · w_t / d_k = 1 if s = t and else 0, so that orthogonal
-    signatures have exactly these scores at d_k = B. Head k is then Σ x_s x_tᵀ over its matching,
-    whose rank is at most d_model: that is the width used here where B exceeds it.
+    Head k is Σ x_s x_tᵀ over its matching, plus ``overlap`` · (Σ x_s)(Σ x_t)ᵀ. Its rank is at most
+    d_model: that is the width used here where B exceeds it. Rademacher signatures become
+    orthogonal, w_s · w_t / d_k = 1 if s = t and else 0, so that orthogonal signatures have exactly
+    these scores at d_k = B.
+
+    Args:
+        overlap: p / (1 - p) of Bernoulli signatures, whose products go to p if s = t and else to
+            p²; the scores are then divided by p - p² too.
     """
     d_model = X.shape[1]
     width = max(1, min(d_model, max(len(matching) for matching in matchings)))
@@ -122,7 +128,8 @@ def limit_layer(X: FloatArray, matchings: Sequence[Matching], mu: float = 1.0) -
     for k, matching in enumerate(matchings):
         sources, targets = X[matching[:, 0]], X[matching[:, 1]]
         wide = len(matching) > d_model
-        query = sources.T @ targets if wide else sources.T
+        leaning = sources + overlap * sources.sum(axis=0)
+        query = leaning.T @ targets if wide else leaning.T
         key = np.eye(d_model) if wide else targets.T
         columns = slice(k * width, k * width + query.shape[1])
         W_Q[:, columns], W_K[:, columns] = query / mu, key / mu
@@ -135,9 +142,10 @@ def trivial_layer(X: FloatArray, edges: Matching) -> Layer:
     An edge (s, t) scores |x_s|² |x_t|² in its own head, made 1 here, and any other pair the
     product of two cosines. For unit rows the largest of those is the largest |cosine| of two
     items, and tau lies half-way from it to 1. The printed tau = 1/2 would fail where that cosine
-    exceeds 1/2, as it does at d_model = 16.
+    exceeds 1/2, as it does at d_model = 16. An item of a row of zeros scores 0 with all.
     """
     squares = np.einsum("id,id->i", X, X)
+    squares[squares == 0] = 1
     unit = X / np.sqrt(squares)[:, np.newaxis]
     cosines = np.abs(unit @ unit.T)
     np.fill_diagonal(cosines, 0)

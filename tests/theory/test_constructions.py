@@ -17,7 +17,7 @@ from rgr_dist.study.construction import Construction
 from rgr_dist.theory.all_pairs import score_all_pairs
 from rgr_dist.theory.construct import Problem, build, problem_of, signatures_of
 from rgr_dist.theory.draws import Constructor
-from rgr_dist.theory.layer import ConstructionError
+from rgr_dist.theory.layer import ConstructionError, Layer
 from rgr_dist.theory.matchings import batched, blocks, edges_of, max_degree
 from rgr_dist.theory.template import Signatures, limit_layer, template_layer, trivial_layer
 
@@ -149,6 +149,29 @@ def test_noise_has_a_mean_that_width_does_not_remove() -> None:
     i, j = 0, int(pi[5])
     off = {(s, t): gram[i, s] * gram[pi[s], j] for s in range(16) for t in [pi[s]]}
     assert off[0, pi[0]] == pytest.approx(gram[pi[0], j])  # δ_j(π(i)): no factor that averages out
+
+
+def test_wide_bernoulli_signatures_go_to_their_own_limit() -> None:
+    """Their products are p and p² times d_k, not 1 and 0: a part of rank one stays."""
+    problem = problem_of(cell(32, 8), 0)
+    options = Construction(signatures="bernoulli", p=0.25)
+
+    def scores(layer: Layer) -> np.ndarray:
+        return (problem.X @ layer.W_Q) @ (problem.X @ layer.W_K).T
+
+    wide = scores(build("1", options, problem, 1, 40_000).layer) / 40_000 / (0.25 - 0.25**2)
+    limit = Constructor(cell(32, 8), "1", options, 32).limit.build(0, 1, 1)[1].layer
+    np.testing.assert_allclose(wide, scores(limit), atol=0.5)
+    assert np.abs(wide - scores(limit_layer(problem.X, [edges_of(problem.graph)]))).max() > 5
+
+
+def test_an_item_of_zeros_has_finite_trivial_weights() -> None:
+    problem = problem_of(cell(16, 8), 0)
+    X = problem.X.copy()
+    X[3] = 0
+    layer = trivial_layer(X, edges_of(problem.graph))
+    assert np.isfinite(layer.W_Q).all()
+    assert math.isfinite(layer.tau)
 
 
 @pytest.mark.parametrize("d_k", [4, 32, 512])
