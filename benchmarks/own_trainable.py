@@ -1,4 +1,4 @@
-"""Trainings that a smallest good width costs: our search, a grid, Optuna, Ax, noisy bisection.
+"""Trainings that a smallest good width costs: our search, a grid, bisection, Optuna, Ax.
 
     python benchmarks/own_trainable.py [--scores FILE] [--repeats 10] [--format table|json|csv]
 
@@ -7,14 +7,15 @@ at a mean accuracy of 0.99 over three seeds? Every width from 1 to 64 is trained
 first (kept in ``--scores``), so that all ways see the same trainings. A repeat has three
 seeds of its own; the samplers' own seed is its number.
 
-``grid``: every width. ``search``: ``find_threshold``'s, one training at a time. ``optuna``: TPE,
-minimises the width, where a width that fails counts as more than the largest. ``ax``: Bayesian
-optimisation, minimises the width under the constraint on the accuracy. These two get the search's
-test of a width, pay for no training twice, and answer with the smallest width that passed.
-``bisection``: noisy binary search (probabilistic bisection: Horstein 1963; Waeber, Frazier,
-Henderson 2013): each training has a fresh seed of any repeat, and says right with a probability of
-0.8 whether the threshold lies at its width or below; it answers with the median of its belief. They
-stop at the trainings that the search took, or at twice as many.
+``grid``: every width. ``search``: ``find_threshold``'s, one training at a time. ``bisection``: the
+widths are halved. ``optuna``: TPE, minimises the width, where a width that fails counts as more
+than the largest. ``ax``: Bayesian optimisation, minimises the width under the constraint on the
+accuracy. These three get the search's test of a width, and pay for no training twice; the samplers
+answer with the smallest width that passed. ``noisy``: noisy binary search (probabilistic bisection:
+Horstein 1963; Waeber, Frazier, Henderson 2013): each training has a fresh seed of any repeat, and
+says right with a probability of 0.8 whether the threshold lies at its width or below; it answers
+with the median of its belief. Samplers and noisy search stop at the trainings that the search took,
+or at twice as many.
 
 ``trainings`` is the median over the repeats. ``same``: share of the repeats whose answer is the
 grid's on the same seeds. ``off``: widths between the answer and the smallest that passes over the
@@ -26,9 +27,11 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import math
 import random
 import statistics
 import warnings
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -97,9 +100,10 @@ def accuracies(
 
 
 def by_search(runs: CountedRuns, test: SeedTest, seed: int) -> Iterator[Answer]:
-    """What ``find_threshold`` does, started in the middle of the widths."""
-    plan = CellPlan("", {1: WIDTHS}, float(WIDTHS[len(WIDTHS) // 2]), keep_within=None,
-                    intervals=False)  # fmt: skip
+    """What ``find_threshold`` does without a guess."""
+    plan = CellPlan(
+        "", {1: WIDTHS}, float(WIDTHS[0]), spread=math.inf, keep_within=None, intervals=False
+    )
     found = adaptive(plan, test, runs)[1]
     yield found.value, found.failed is not None
 
@@ -108,6 +112,16 @@ def by_grid(runs: CountedRuns, test: SeedTest, seed: int) -> Iterator[Answer]:
     """Every width with every seed."""
     found = exhaustive({1: WIDTHS}, test, runs)[1]
     yield found.value, found.failed is not None
+
+
+def by_bisection(runs: CountedRuns, test: SeedTest, seed: int) -> Iterator[Answer]:
+    """Plain bisection, which spares the seeds that could not change a verdict."""
+
+    def passes(width: int) -> bool:
+        return test.verdict(runs.verdict_scores(ProbeKey(1, width), test)) == "pass"
+
+    at = bisect_left(WIDTHS, True, key=passes)
+    yield (WIDTHS[at] if at < len(WIDTHS) else None), at > 0
 
 
 class Tried:
@@ -166,7 +180,7 @@ def by_ax(runs: CountedRuns, test: SeedTest, seed: int) -> Iterator[Answer]:
             yield tried.answer
 
 
-def by_bisection(runs: CountedRuns, test: SeedTest, seed: int) -> Iterator[Answer]:
+def by_noisy_bisection(runs: CountedRuns, test: SeedTest, seed: int) -> Iterator[Answer]:
     """A belief about the threshold, sharpened by a training at its median each time."""
     order = random.Random(seed)
     belief = dict.fromkeys([*WIDTHS, WIDTHS[-1] + 1], 1.0)  # the last: no width is enough
@@ -197,9 +211,10 @@ def by_bisection(runs: CountedRuns, test: SeedTest, seed: int) -> Iterator[Answe
 WAYS: dict[str, Callable[[CountedRuns, SeedTest, int], Iterator[Answer]]] = {
     "grid": by_grid,
     "search": by_search,
+    "bisection": by_bisection,
     "optuna": by_optuna,
     "ax": by_ax,
-    "bisection": by_bisection,
+    "noisy": by_noisy_bisection,
 }
 
 
@@ -222,8 +237,9 @@ def compare(run: Run, repeats: int, ways: Sequence[str]) -> list[dict[str, Any]]
         own = partial(_shifted, run, number * SEEDS)
         spent = 0
         for way in ways:
-            budgets = [1] if way in ("grid", "search") else [spent, 2 * spent]
-            alone = way == "bisection"  # which takes its seeds from all of them
+            ends_itself = way in ("grid", "search", "bisection")
+            budgets = [1] if ends_itself else [spent, 2 * spent]
+            alone = way == "noisy"  # which takes its seeds from all of them
             runs = CountedRuns(run if alone else own)
             reached = answers_at(budgets, runs, WAYS[way](runs, whole if alone else test, number))
             spent = runs.steps if way == "search" else spent
@@ -235,7 +251,7 @@ def compare(run: Run, repeats: int, ways: Sequence[str]) -> list[dict[str, Any]]
             "way": way if share == 1 else f"{way}, twice the trainings",
             "trainings": statistics.median(steps for steps, _ in given),
             "same": None
-            if way == "bisection"
+            if way == "noisy"
             else statistics.fmean(a[0] == g for (_, a), g in zip(given, grid, strict=True)),
             "off": statistics.median(_off(a[0], truth) for _, a in given),
             "off_most": max(_off(a[0], truth) for _, a in given),

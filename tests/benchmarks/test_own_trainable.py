@@ -27,7 +27,8 @@ def test_grid_and_search_find_a_sharp_threshold_and_show_it(rows: dict) -> None:
     grid, search = rows["grid"], rows["search"]
     assert grid["trainings"] == 3 * len(WIDTHS)
     assert search["trainings"] < grid["trainings"] / 8
-    for row in (grid, search):
+    assert search["trainings"] == rows["bisection"]["trainings"]
+    for row in (grid, search, rows["bisection"]):
         assert (row["same"], row["off"], row["off_most"], row["shown"]) == (1, 0, 0, 1)
 
 
@@ -35,8 +36,8 @@ def test_the_others_stop_at_the_trainings_of_the_search(rows: dict) -> None:
     for share, suffix in ((1, ""), (2, ", twice the trainings")):
         most = share * rows["search"]["trainings"]
         assert most <= rows[f"optuna{suffix}"]["trainings"] < most + 3
-        assert rows[f"bisection{suffix}"]["trainings"] <= most
-    assert rows["bisection, twice the trainings"]["off_most"] <= 1
+        assert rows[f"noisy{suffix}"]["trainings"] <= most
+    assert rows["noisy, twice the trainings"]["off_most"] <= 1
     assert 0.5 < TRUST < 1
 
 
