@@ -27,26 +27,26 @@ def is_final(error: str) -> bool:
 
 
 class LostWorkers:
-    """Counts the trials that each probe has lost, with their workers or otherwise.
+    """Counts the trials that each seed of a probe has lost, with their workers or otherwise.
 
     Attributes:
-        attempts: trials that a probe may lose before it has failed.
+        attempts: trials that a seed may lose before its probe has failed.
     """
 
     attempts = 3
 
     def __init__(self) -> None:
-        self._lost: Counter[tuple[str, ProbeKey]] = Counter()
+        self._lost: Counter[tuple[str, ProbeKey, int]] = Counter()
         self._causes: dict[tuple[str, ProbeKey], Cause] = {}
 
     def add(self, probe: Probe) -> bool:
         """Count a lost trial; returns whether its probe has failed."""
-        self._lost[probe.cell, probe.key] += 1
+        self._lost.update((probe.cell, probe.key, seed) for seed in probe.seeds)
         return self.count(probe) >= self.attempts
 
     def count(self, probe: Probe) -> int:
-        """How many trials a probe has lost."""
-        return self._lost[probe.cell, probe.key]
+        """How many trials a probe has lost: the most of its seeds."""
+        return max((self._lost[probe.cell, probe.key, seed] for seed in probe.seeds), default=0)
 
     def note(self, probe: Probe, cause: Cause) -> None:
         """Note why a probe loses a worker, where it does not just die."""

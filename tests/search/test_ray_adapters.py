@@ -173,6 +173,19 @@ def test_a_probe_that_loses_every_trial_is_reported_and_leaves_its_arm_open(
     assert (state.result(1).status, state.result(2).status) == ("open", "found")
 
 
+def test_seeds_that_are_lost_together_have_each_an_attempt_of_their_own() -> None:
+    study = Study(portfolio(seeds=3))
+    study.portfolio.slots, study.portfolio.together = 3, 1
+    for number in range(3):  # a node dies with all seeds of a probe, again and again
+        given = [f"{seed} {number}" for seed in range(3)]
+        assert all(isinstance(study.searcher.suggest(trial), dict) for trial in given)
+        assert {study.searcher.lost.count(study.searcher.probes[one]) for one in given} == {number}
+        assert not study.lost
+        for trial in given:
+            study.fail(trial)
+    assert [probe.seeds for probe, _ in study.lost] == [(0,), (1,), (2,)]
+
+
 def test_of_several_trials_one_of_which_took_the_memory_each_is_tried_alone() -> None:
     study = Study(portfolio(seeds=4))
     study.portfolio.slots = study.portfolio.together = 2
@@ -181,7 +194,7 @@ def test_of_several_trials_one_of_which_took_the_memory_each_is_tried_alone() ->
     again = study.searcher.suggest("c")
     assert study.searcher.suggest("d") is None
     study.searcher.killed_for_memory()  # now it is known which
-    assert study.searcher.lost.count(Probe("cell", 1, 8, ())) == 1
+    assert study.searcher.lost.count(Probe("cell", 1, 8, (0, 1, 2, 3))) == 1
     assert again in configs
     study.searcher.suggest("e")
     study.end("e", dict.fromkeys(range(4), 1.0))
