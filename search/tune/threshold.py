@@ -113,7 +113,7 @@ class Threshold:
             if self.failed is not None:
                 text += f"; at {self.failed.value}: {_mean(self.failed)}"
             elif not self.because.endswith("the smallest there is"):
-                text += f"; {self.because.rpartition(', ')[2]}"
+                text += f"; {self.because.removeprefix(f'passes at {self.axis} = {self.value}, ')}"
         if self.cost is not None:
             text += f"; cost {self.cost:.6g}"
         if self.fails_above:

@@ -284,16 +284,18 @@ def test_a_value_that_raises_ends_the_search_and_is_reported() -> None:
 @pytest.mark.parametrize(("least", "most"), [(1, 30), (1, 12), (28, 64), (40, 64)])
 def test_a_value_that_raises_fails_if_asked(least: int, most: int) -> None:
     def score(setting: dict[str, int], value: int, seed: int) -> float | Exception:
-        return MemoryError() if not least <= value <= most else float(value >= 11)
+        error = MemoryError("3 are wanted, none is left")
+        return error if not least <= value <= most else float(value >= 11)
 
     one = found(score, slots=2, on_error="fail")[0]
     assert (one.status, one.value) == ("found", max(11, least))
     assert all(not least <= error.value <= most for error in one.errors)
     if least > 11:
         assert one.failed is None
-        told = f"passes at width = {least}, {least - 1} could not be run "
-        assert one.because == f"{told}(at {least - 1}: MemoryError)"
-        assert repr(one).endswith(f"; {least - 1} could not be run (at {least - 1}: MemoryError))")
+        below = least - 1
+        told = f"{below} could not be run (at {below}: MemoryError: 3 are wanted, none is left)"
+        assert one.because == f"passes at width = {least}, {told}"
+        assert repr(one).endswith(f"1 (2 seeds) ≥ 0.9; {told})")
 
 
 def test_a_trainable_that_always_raises_has_no_threshold_and_says_why() -> None:
