@@ -101,7 +101,10 @@ class ScoreFile:
         try:
             if not self.path.is_file():
                 raise ValueError("a folder, a pipe or a device")
-            whole, _, torn = self.path.read_bytes().rpartition(b"\n")
+            content = self.path.read_bytes()
+            whole, _, torn = content.rpartition(b"\n")
+            if not whole and not json.dumps(self.about).encode().startswith(content):
+                raise ValueError("it does not begin with what was measured")
             lines = [json.loads(line) for line in whole.splitlines()]
             scores = [Score(**line) for line in lines[1:]]
         except (OSError, ValueError, TypeError, RecursionError) as error:

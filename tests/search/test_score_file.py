@@ -93,3 +93,17 @@ def test_the_first_line_says_what_the_scores_are_of(tmp_path: Path) -> None:
     assert first["trainable"]["arguments"] == [[], {"factor": 2}]
     assert first["trainable"]["partial"].startswith("scores_after ")
     assert second == {"value": 3, "seed": 1, "score": 0.25}
+
+
+@pytest.mark.parametrize("content", [b"a draft without a line break", b"\n", b'{"axis": "width"}x'])
+def test_a_file_without_a_whole_line_is_written_over_only_if_it_is_its_own(
+    content: bytes, tmp_path: Path
+) -> None:
+    path, about = tmp_path / "scores.log", {"axis": "width"}
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"scores\.log is no file of scores \(it does not begin"):
+        ScoreFile(path, about)
+    assert path.read_bytes() == content
+    path.write_bytes(b'{"axis": "wi')  # a crash cut the first line short
+    ScoreFile(path, about).add(3, 1, 0.25)
+    assert ScoreFile(path, about).scores == [(3, 1, 0.25, {})]
