@@ -24,6 +24,19 @@ class Score(NamedTuple):
     setting: dict[str, Any] = {}  # noqa: RUF012 (never written to)
 
 
+def _score(line: Any) -> Score:
+    """The score of a line.
+
+    Raises:
+        ValueError, TypeError: it holds none.
+    """
+    made = Score(**line)
+    wanted = ((int,), (int,), (int, float), (dict,))
+    if not all(type(part) in kinds for part, kinds in zip(made, wanted, strict=True)):
+        raise ValueError(f"no score: {json.dumps(line)}")
+    return made
+
+
 def _named(value: Any) -> Any:
     """What stands for an object in a file: the same in every process, other for another content."""
     if isinstance(value, bytes | bytearray):
@@ -106,7 +119,7 @@ class ScoreFile:
             if not whole and not json.dumps(self.about).encode().startswith(content):
                 raise ValueError("it does not begin with what was measured")
             lines = [json.loads(line) for line in whole.splitlines()]
-            scores = [Score(**line) for line in lines[1:]]
+            scores = [_score(line) for line in lines[1:]]
         except (OSError, ValueError, TypeError, RecursionError) as error:
             raise ValueError(
                 f"{self.path} is no file of scores ({error}); give another file"

@@ -107,3 +107,24 @@ def test_a_file_without_a_whole_line_is_written_over_only_if_it_is_its_own(
     path.write_bytes(b'{"axis": "wi')  # a crash cut the first line short
     ScoreFile(path, about).add(3, 1, 0.25)
     assert ScoreFile(path, about).scores == [(3, 1, 0.25, {})]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"score": "x"},
+        {"score": None},
+        {"score": True},
+        {"setting": 5},
+        {"seed": [1]},
+        {"value": 3.0},
+    ],
+)
+def test_a_line_that_holds_no_score_is_refused_in_one_line(
+    change: dict[str, Any], tmp_path: Path
+) -> None:
+    path = tmp_path / "scores.log"
+    lines = [{}, {"value": 3, "seed": 1, "score": 0.25} | change]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(ValueError, match=r"^[^\n]*scores\.log is no file of scores \(no score: {"):
+        ScoreFile(path, {})
