@@ -172,7 +172,8 @@ def _search(trainable: Trainable, **given: Any) -> Thresholds:
     from rgr_dist.search.tune.trials import run
 
     try:
-        found = run(search, trainable, **how)
+        with search.kept.held():
+            found = run(search, trainable, **how)
     except KeyboardInterrupt:
         resume = f"run it again to go on from {store}" if store else "with store=… it would go on"
         known = len(search.kept.scores)

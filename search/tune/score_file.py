@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import inspect
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 TUNE_WRAPPERS = "ray.tune.trainable.util"
 
@@ -93,7 +94,7 @@ class ScoreFile:
     A line that a crash cut short is ignored, and written over by the next.
 
     Args:
-        path: the file; made with the first score. None keeps scores in memory alone.
+        path: the file; made as it is held. None keeps scores in memory alone.
             A search over a grid of settings has lines that name theirs.
         about: what the scores depend on. What JSON cannot hold is named by its content: a function
             or class by its name and source, any other object by its type and a digest.
@@ -106,6 +107,8 @@ class ScoreFile:
     def __init__(self, path: str | Path | None, about: Mapping[str, Any]) -> None:
         self.path = None if path is None else Path(path)
         self.scores: list[Score] = []
+        self._file: IO[bytes] | None = None
+        self._size = self._whole = 0  # bytes that were read, and those of whole lines
         if self.path is None:
             return
         self.about = json.loads(json.dumps(dict(about), default=_named))
@@ -115,7 +118,7 @@ class ScoreFile:
             if not self.path.is_file():
                 raise ValueError("a folder, a pipe or a device")
             content = self.path.read_bytes()
-            whole, _, torn = content.rpartition(b"\n")
+            whole, end, _ = content.rpartition(b"\n")
             if not whole and not json.dumps(self.about).encode().startswith(content):
                 raise ValueError("it does not begin with what was measured")
             lines = [json.loads(line) for line in whole.splitlines()]
@@ -130,8 +133,41 @@ class ScoreFile:
                 f"{json.dumps(self.about)}; give another file"
             )
         self.scores = scores
-        if torn:
-            os.truncate(self.path, len(whole) + bool(whole))
+        self._size, self._whole = len(content), len(whole + end)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is known: a Tuner, which is saved with its searcher, does not hold the file."""
+        return {**self.__dict__, "_file": None}
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Be the one search that writes the file; within a block that is, it does nothing.
+
+        Raises:
+            ValueError: another one writes it, or has since it was read.
+        """
+        if self.path is None or self._file is not None:
+            yield
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("ab") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ValueError(
+                    f"{self.path}: another search writes it; wait for it, or give another file"
+                ) from None
+            except OSError:
+                pass  # a file system without locks
+            if file.seek(0, os.SEEK_END) != self._size:
+                raise ValueError(f"{self.path}: another search has written it; run this one again")
+            file.seek(file.truncate(self._whole))
+            self._file = file
+            try:
+                yield
+            finally:
+                self._size = self._whole = file.tell()
+                self._file = None
 
     @staticmethod
     def key(setting: Mapping[str, Any]) -> str:
@@ -144,14 +180,13 @@ class ScoreFile:
         """Write a score, durably."""
         added = Score(value, seed, score, json.loads(self.key(setting or {})))
         self.scores.append(added)
-        if self.path is None:
-            return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         line = added._asdict()
         lines = [line if setting else {key: line[key] for key in ("value", "seed", "score")}]
-        if not self.path.exists() or not self.path.stat().st_size:
-            lines.insert(0, self.about)
-        with self.path.open("ab") as file:
+        with self.held():
+            if (file := self._file) is None:
+                return
+            if not file.tell():
+                lines.insert(0, self.about)
             file.write("".join(json.dumps(line) + "\n" for line in lines).encode())
             file.flush()
             os.fsync(file.fileno())

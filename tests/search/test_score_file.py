@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ray import cloudpickle
 
 from rgr_dist.search.tune.score_file import ScoreFile
 
@@ -128,3 +129,40 @@ def test_a_line_that_holds_no_score_is_refused_in_one_line(
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     with pytest.raises(ValueError, match=r"^[^\n]*scores\.log is no file of scores \(no score: {"):
         ScoreFile(path, {})
+
+
+SECOND = """
+import sys
+from rgr_dist import find_threshold
+
+search = {"axis": "width", "values": [1, 2], "metric": "f1", "target": 0.9, "seeds": 1}
+find_threshold(print, **search, store=sys.argv[1])
+"""
+
+
+def test_a_second_search_on_a_file_is_refused_and_leaves_it_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "scores.log"
+    question = {"axis": "width", "metric": "f1", "config": {}, "trainable": print}
+    kept, late = ScoreFile(path, question), ScoreFile(path, question)
+    for seed in range(2):  # before its first score, and with one
+        with kept.held():
+            done = subprocess.run(
+                [sys.executable, "-c", SECOND, str(path)],
+                env={"PYTHONPATH": str(Path(__file__).parents[2])},
+                capture_output=True,
+                text=True,
+                timeout=60,
+            )
+            said = f"ValueError: {path}: another search writes it; wait for it, or give another"
+            assert done.stderr.splitlines()[-1].startswith(said)
+            kept.add(1, seed, 0.5)
+    assert ScoreFile(path, question).scores == [(1, 0, 0.5, {}), (1, 1, 0.5, {})]
+    with pytest.raises(ValueError, match=r"another search has written it; run this one again"):
+        late.add(1, 1, 0.5)
+
+
+def test_a_file_that_is_held_goes_along_with_a_searcher_that_is_saved(tmp_path: Path) -> None:
+    kept = ScoreFile(tmp_path / "scores.log", {})
+    with kept.held():
+        kept.add(1, 0, 0.5)
+        assert cloudpickle.loads(cloudpickle.dumps(kept)).scores == kept.scores
