@@ -106,7 +106,8 @@ class ThresholdSearch(ProbeSearcher):
         self._last: dict[str, Any] = {}  # the metric by trial
         self._seen: dict[str, int] = {}  # iterations by trial
         self._reported: set[str] = set()
-        self._inherited: set[str] = set()  # trials of the Tuner that this one goes on from
+        # Trials of the Tuner that this one goes on from, of which nothing was heard since.
+        self._inherited: set[str] = set()
 
     # ----- What Tune calls
 
@@ -149,17 +150,20 @@ class ThresholdSearch(ProbeSearcher):
             )
         return super().suggest(trial_id)
 
+    def _room(self) -> int:
+        """How many trials run at once, besides those that Tune may not know."""
+        return super()._room() + len(self._inherited & self.probes.keys())
+
     def _ask(self) -> Probe | Signal:
         answer = super()._ask()
         if answer is Signal.WAIT and self.probes.keys() <= self._inherited:
             # Tune may not know a trial that began as it was killed: an idle worker takes it.
-            trial_id = next(iter(self.probes))
-            self._inherited.discard(trial_id)
-            return self.probes[trial_id]
+            return next(filter(self.portfolio.is_wanted, self.probes.values()), answer)
         return answer
 
     def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
         """Remember the metric, if this result has it, and else what it has."""
+        self._inherited.discard(trial_id)
         self._seen[trial_id] = result.get("training_iteration", 0)
         self._look(trial_id, result)
 

@@ -202,18 +202,34 @@ def test_a_restored_search_goes_on_where_it_was(way: str, told: int, tmp_path: P
     assert other.thresholds() == one.thresholds()
 
 
+@pytest.mark.parametrize("slots", [1, 4])
 def test_a_trial_that_a_restored_tuner_does_not_know_is_taken_by_an_idle_worker(
-    tmp_path: Path,
+    slots: int, tmp_path: Path
 ) -> None:
-    one = search(seeds=1, max_concurrent=4)
+    one = search(seeds=slots, max_concurrent=slots)
     one.portfolio.look_ahead = 0
-    lost = one.suggest("began as the Tuner was killed")
+    one.portfolio.slots = slots
+    lost = [one.suggest(f"began {n} as the Tuner was killed") for n in range(slots)]
     one.save(str(tmp_path / "state"))
-    other = search(seeds=1, max_concurrent=4)
+    other = search(seeds=slots, max_concurrent=slots)
     other.restore(str(tmp_path / "state"))
     other.portfolio.look_ahead = 0
     drive(other, passing_from(11))
-    assert (lost["width"], other.threshold().value) == (17, 11)
+    assert (lost[0]["width"], other.threshold().value) == (17, 11)
+
+
+def test_a_trial_that_a_restored_tuner_goes_on_with_counts_once_it_is_heard_of(
+    tmp_path: Path,
+) -> None:
+    one = search(max_concurrent=1)
+    one.suggest("running")
+    one.save(str(tmp_path / "state"))
+    other = search(max_concurrent=1)
+    other.restore(str(tmp_path / "state"))
+    other.on_trial_result("running", {"f1": 0.0, "training_iteration": 1})
+    assert other.suggest("next") is None
+    other.on_trial_complete("running", {"f1": 0.0, "training_iteration": 1, "done": True})
+    assert isinstance(other.suggest("next"), dict)
 
 
 def test_the_state_of_another_search_is_refused(tmp_path: Path) -> None:
