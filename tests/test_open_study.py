@@ -13,6 +13,7 @@ from matplotlib.figure import Figure as Canvas
 import rgr_dist as rgr
 from rgr_dist.analysis.load import open_results
 from rgr_dist.cli import call
+from rgr_dist.faults import UserError
 from rgr_dist.store.store import Store
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.from_yaml import load_study
@@ -172,3 +173,24 @@ def test_runs_that_are_left_out_are_warned_of(tmp_path: Path) -> None:
     for read in (study.runs, study.thresholds):
         with pytest.warns(UserWarning, match=f"^1 run in {tmp_path} with more than one result"):
             assert read() is not None
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({"engine": "fsued"}, "--engine fsued: unknown; valid: auto, "),
+        ({"engine": "fused"}, "--engine fused: has no kernels for model file; valid: auto, "),
+        ({"gpus": 1, "engine": "fused"}, "--engine fused: trains on CPUs alone"),
+        ({"gpus": -1}, "--gpus -1: give a share of a GPU"),
+        ({"cpus": 0}, "--cpus 0: give 1 or more"),
+    ],
+)
+def test_what_no_worker_could_train_with_is_refused_before_anything_is_written(
+    how: dict, said: str, tmp_path: Path
+) -> None:
+    cells, models = [{"m": 16, "d_model": 8}], ["max", {"zoo": "tied"}]
+    study = rgr.Study(name="two", cells=cells, model=models, out=tmp_path / "results")
+    with pytest.raises(UserError) as refused:
+        study.run(show=False, **how)
+    assert str(refused.value).startswith(said)
+    assert not (tmp_path / "results").exists()

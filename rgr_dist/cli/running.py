@@ -168,14 +168,12 @@ def run(
     ] = False,
 ) -> None:
     """Run what is missing of a study, then write its report. Run it again to resume or extend."""
-    from rgr_dist.engines.choose import check_engine
     from rgr_dist.planning.same_question import check_same_question, keep_source
     from rgr_dist.running.execution import Execution
     from rgr_dist.store.store import Store
     from rgr_dist.study.from_yaml import load_study
 
     resolved = load_study(study, set_ or ())
-    check_engine(engine, [resolved.record.name], gpus)
     store = Store(out)
     check_same_question(resolved, store, study, bool(set_))
     execution = Execution(cpus, address, engine, gpus, retry_failed)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
+from rgr_dist.faults import UserError
 from rgr_dist.search.tune.connect import default_address
 
 __all__ = ["HERE", "Execution", "default_address"]
@@ -21,6 +23,9 @@ class Execution:
         engine: what trains the runs; ``auto`` takes the fastest that there is.
         gpus: share of a GPU that each worker trains on; 0 trains on CPUs.
         retry_failed: try runs again that are stored as failed; else their probes are left alone.
+
+    Raises:
+        UserError: there are no such numbers of CPUs or GPUs.
     """
 
     cpus: int | None = None
@@ -28,6 +33,13 @@ class Execution:
     engine: str = "auto"
     gpus: float = 0.0
     retry_failed: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what no worker has."""
+        if self.cpus is not None and self.cpus < 1:
+            raise UserError(f"--cpus {self.cpus}: give 1 or more; by default all are used")
+        if not 0 <= self.gpus < math.inf:
+            raise UserError(f"--gpus {self.gpus}: give a share of a GPU, or 0 to train on CPUs")
 
 
 HERE = Execution(address="local")

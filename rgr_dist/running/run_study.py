@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from rgr_dist.engines.choose import check_engine
 from rgr_dist.planning import expectations
 from rgr_dist.planning.budgets import smaller_limits
 from rgr_dist.planning.memory import check_memory, machine_memory
@@ -47,6 +48,7 @@ def run_study(
     Raises:
         StoreError: another driver writes the store; or a row could not be stored, and the study
             was stopped.
+        EngineError: the engine does not train the study's models; nothing was written.
         ClusterError: no Ray cluster answers at the address.
         MemoryFault: a run that is left would not fit in memory; nothing was written.
         LayerError: the layer of a file cannot be trained; nothing was written.
@@ -54,6 +56,8 @@ def run_study(
     """
     view = view or Silent()
     view.phase("planning")
+    trained = [cell.model for cell in study.cells if cell.record.task != "construction"]
+    check_engine(execution.engine, trained or [study.record.name], execution.gpus)
     if execution.address.startswith("ray://"):  # a task on that cluster calls this function
         return drive_from_inside(run_study, study, store, view, execution)
     shortest = shortest_limit()  # an invalid one is refused before anything starts
