@@ -73,7 +73,7 @@ class Recorder:
         self.show()
 
     def record_lost(self, probe: Probe, engine: str, device: str, why: str) -> None:
-        """Store the runs of a probe whose worker died or was ended on every attempt."""
+        """Store the runs of a probe that no worker could train, and why."""
         runs = self.feed.runs_of(probe)
         rows = lost_rows(runs, engine, device, why)
         self.store.append(rows)

@@ -124,7 +124,7 @@ def _train(
 
     from rgr_dist.running.ray_health import RayHealth
     from rgr_dist.running.worker import COMPILES, ProbeTrainable, probe_config
-    from rgr_dist.search.tune.lost_workers import Cause
+    from rgr_dist.search.tune.lost_workers import Cause, is_final
     from rgr_dist.search.tune.runner import Watch, WhileNeeded, run_trials
     from rgr_dist.search.tune.searcher import ProbeSearcher
 
@@ -134,6 +134,7 @@ def _train(
     recorder.pace.learn_stored(search.runs)
     feed = recorder.feed
     health = RayHealth()
+    raised: dict[Probe, str] = {}
 
     def config_of(probe: Probe) -> dict[str, Any]:
         cell, sizes = feed.cell_of(probe), study.search.sizes.config(probe.arm, probe.value)
@@ -142,9 +143,13 @@ def _train(
         )  # made beside what is trained
         return probe_config(probe, cell, sizes, smaller_limits(study, cell), own, device)
 
+    def note(probe: Probe, error: str) -> None:
+        if is_final(error):  # it is not tried again: what was raised is the reason
+            raised[probe] = error
+
     def lost(probe: Probe, cause: Cause) -> None:
         health.check()  # a Ray that died takes every worker with it: that is no failed run
-        recorder.record_lost(probe, engine, device, WHY[cause])
+        recorder.record_lost(probe, engine, device, raised.get(probe, WHY[cause]))
 
     def beat(trials: Sequence[Any]) -> None:
         for line in health.news():
@@ -177,6 +182,7 @@ def _train(
         portfolio,
         config_of,
         recorder.record,
+        on_error=note,
         on_lost=lost,
         slots=slots,
     )
