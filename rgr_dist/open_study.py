@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from copy import copy
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -41,7 +42,9 @@ def load(source: str | Path, overrides: Sequence[str] = (), out: str | Path = "r
         StudyError: the study is unknown, unreadable or not valid.
         StoreError: the store cannot be opened.
     """
-    return Study.of(load_study(str(source), overrides), Store(str(out)))
+    opened = Study.of(load_study(str(source), overrides), Store(str(out)))
+    opened._read = str(source), bool(overrides)
+    return opened
 
 
 def run(
@@ -67,12 +70,14 @@ def run(
         show: draw the brackets as they close.
 
     Raises:
-        StudyError, StoreError: the study or its store cannot be used.
+        StudyError, StoreError: the study or its store cannot be used; or the store holds another
+            question of the study's name, which this would overwrite.
         ClusterError: no Ray cluster answers at the address.
     """
     opened = study if isinstance(study, Study) else load(study, overrides, out)
     if store is not None:
-        opened = Study.of(opened.study, store)
+        opened = copy(opened)
+        opened.store = store
     return opened.run(cpus, address, engine, gpus, show, retry_failed)
 
 
@@ -112,6 +117,9 @@ class Study:
     Raises:
         StudyError: a key is unknown or not valid; the message says what would be.
     """
+
+    _read: tuple[str, bool] = "", False
+    """Where it was read, if it was, and whether overrides changed it."""
 
     def __init__(
         self,
@@ -171,7 +179,7 @@ class Study:
 
         execution = Execution(cpus, address or default_address(), engine, gpus, retry_failed)
         with LiveView(Console(file=sys.stdout)) if show else nullcontext() as view:
-            run_study(self.study, self.store, view, execution)
+            run_study(self.study, self.store, view, execution, *self._read)
         self.refresh()
         return self
 

@@ -18,6 +18,7 @@ from rgr_dist.store.store import Store
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.from_yaml import load_study
 from tests.analysis.written_page import write_report
+from tests.small_study import write_study
 from tests.store.made_up_runs import run_row
 
 
@@ -155,6 +156,22 @@ def test_a_finished_study_is_returned_without_training(finished: Path, tmp_path:
     elsewhere = rgr.run(done, rgr.Store(str(out)), show=False)
     assert elsewhere.best().equals(done.best())
     assert Path(done.report()).is_file()
+
+
+def test_another_question_of_the_name_is_not_overwritten(finished: Path, tmp_path: Path) -> None:
+    source, out = finished / "small.yaml", shutil.copytree(finished / "results", tmp_path / "here")
+    rgr.run(source, out=out, show=False)  # trains nothing
+    kept = {path: path.read_bytes() for path in (out / "studies").rglob("*") if path.is_file()}
+    changed = rgr.load(source, ["search.seeds=2"], out)
+    said = rf"^--set: {out} has small with other search; this would overwrite its report"
+    with pytest.raises(StudyError, match=said):
+        changed.run(show=False)
+    with pytest.raises(StudyError, match=said):
+        rgr.run(changed, Store(out), show=False)
+    other = write_study(tmp_path, search={"heads": [1], "seeds": 2})
+    with pytest.raises(StudyError, match=f"another study of the name small, from {source}"):
+        rgr.run(other, out=out, show=False)
+    assert kept == {path: path.read_bytes() for path in kept}
 
 
 def test_the_decisions_of_a_search_are_written(finished: Path, tmp_path: Path) -> None:

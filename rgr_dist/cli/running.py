@@ -168,14 +168,12 @@ def run(
     ] = False,
 ) -> None:
     """Run what is missing of a study, then write its report. Run it again to resume or extend."""
-    from rgr_dist.planning.same_question import check_same_question, keep_source
     from rgr_dist.running.execution import Execution
     from rgr_dist.store.store import Store
     from rgr_dist.study.from_yaml import load_study
 
     resolved = load_study(study, set_ or ())
     store = Store(out)
-    check_same_question(resolved, store, study, bool(set_))
     execution = Execution(cpus, address, engine, gpus, retry_failed)
     with held(store, f"rgr run {study}", address):
         from rich.console import Console
@@ -187,9 +185,8 @@ def run(
             view.phase("planning")  # and importing Ray, which takes longer
             from rgr_dist.running.run_study import run_study
 
-            summary = run_study(resolved, store, view, execution)
+            summary = run_study(resolved, store, view, execution, study, bool(set_))
             view.phase("writing the report")
-            keep_source(resolved, store, study)
             results, written, is_new = _written(resolved, store)
         _tell(results, written, is_new, console, summary, as_typed(study, out, set_))
 

@@ -12,6 +12,7 @@ from rgr_dist.planning import expectations
 from rgr_dist.planning.budgets import smaller_limits
 from rgr_dist.planning.memory import check_memory, machine_memory
 from rgr_dist.planning.portfolio import StoredSearch, left_by_failures, open_cells, stored_search
+from rgr_dist.planning.same_question import check_same_question, keep_source
 from rgr_dist.planning.tables import write_tables
 from rgr_dist.running.client import drive_from_inside
 from rgr_dist.running.cluster import connect, is_connected, node_memory, slots_of
@@ -35,6 +36,8 @@ def run_study(
     store: Store,
     view: View | None = None,
     execution: Execution = HERE,
+    source: str = "",
+    is_changed: bool = False,
 ) -> Summary:
     """Train what the study still needs, and leave its tables in the store.
 
@@ -44,8 +47,11 @@ def run_study(
     Args:
         view: shows how far the study is.
         execution: where and how it is trained.
+        source: where the study was read, a file or the name of a shipped study; empty if nowhere.
+        is_changed: whether its keys were overridden since.
 
     Raises:
+        StudyError: the store holds another question of that name; nothing was written.
         StoreError: another driver writes the store; or a row could not be stored, and the study
             was stopped.
         EngineError: the engine does not train the study's models; nothing was written.
@@ -58,8 +64,19 @@ def run_study(
     view.phase("planning")
     trained = [cell.model for cell in study.cells if cell.record.task != "construction"]
     check_engine(execution.engine, trained or [study.record.name], execution.gpus)
+    if source:
+        check_same_question(study, store, source, is_changed)
     if execution.address.startswith("ray://"):  # a task on that cluster calls this function
-        return drive_from_inside(run_study, study, store, view, execution)
+        summary = drive_from_inside(run_study, study, store, view, execution)
+    else:
+        summary = _run_here(study, store, view, execution)
+    if source:
+        keep_source(study, store, source)
+    return summary
+
+
+def _run_here(study: Study, store: Store, view: View, execution: Execution) -> Summary:
+    """Drive the study from this process."""
     shortest = shortest_limit()  # an invalid one is refused before anything starts
     if any(cell.layer is not None for cell in study.cells):
         from rgr_dist.engines.check_layers import check_layers  # imports torch
