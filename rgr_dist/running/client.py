@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+import pandas as pd
+
 from rgr_dist.faults import RunBroken, UserError
+from rgr_dist.planning.budgets import trained_steps
 from rgr_dist.planning.forecast import work_done
 from rgr_dist.planning.portfolio import open_portfolio, stored_runs, stored_search
 from rgr_dist.running.cluster import ClusterError, connect
 from rgr_dist.running.execution import Execution
 from rgr_dist.running.progress import Silent, Summary, View
+from rgr_dist.store.storage import StoreError
 from rgr_dist.store.store import Store
 from rgr_dist.study import assets
 from rgr_dist.study.study import Study
@@ -44,7 +49,7 @@ def drive_from_inside(
     search = stored_search(study, store, execution.retry_failed)
     for line in store.left_out:
         view.warn(line)
-    before, work_before = search.runs, work_done(search.runs, study)
+    before, work_before = trained(search.runs), work_done(search.runs, study)
     summary = Summary()
     view.phase(f"connecting to {address}")
     with connect(address, execution.cpus) as workers:
@@ -63,9 +68,10 @@ def drive_from_inside(
 
         def watch() -> None:
             runs = stored_runs(study, store)
-            if (trained := len(runs) - len(before)) > summary.runs:
-                summary.runs, summary.reported = trained, time.monotonic()
-            summary.steps = int(runs["steps"].sum() - before["steps"].sum())
+            count, steps = trained(runs)
+            if count - before[0] > summary.runs:
+                summary.runs, summary.reported = count - before[0], time.monotonic()
+            summary.steps = steps - before[1]
             summary.work = work_done(runs, study) - work_before
             now = open_portfolio(study, runs, search.expected, retry_failed=execution.retry_failed)
             view.update(study, now, summary)
@@ -74,13 +80,19 @@ def drive_from_inside(
     return done
 
 
+def trained(runs: pd.DataFrame) -> tuple[int, int]:
+    """How many of these runs were trained for themselves, not read off longer ones, and steps."""
+    is_own = runs["trained_to"].fillna(runs["max_steps"]) == runs["max_steps"]
+    return int(is_own.sum()), int(trained_steps(runs).sum())
+
+
 def check_shared(store: Store, address: str) -> None:
     """Make sure that a driver on the cluster can write the store.
 
     Raises:
         ClusterError: it is a folder of this machine.
     """
-    if "://" not in store.root:
+    if store.local_path is not None:
         raise ClusterError(
             f"--store {store.root}: the driver of {address} runs on the cluster and cannot write "
             "a folder of this machine; give a URI that both can open, such as s3://BUCKET/results"
@@ -90,6 +102,8 @@ def check_shared(store: Store, address: str) -> None:
 def wait_for(task: Any, address: str, watch: Callable[[], None]) -> Any:
     """What a task on the cluster returns; ``watch`` is called every few seconds meanwhile.
 
+    Where the store cannot be read for once, the next time may do.
+
     Raises:
         ClusterError: the task refused what it was given.
         RunBroken: it died, or the cluster did.
@@ -98,7 +112,8 @@ def wait_for(task: Any, address: str, watch: Callable[[], None]) -> Any:
 
     try:
         while not ray.wait([task], timeout=WATCH_EVERY)[0]:
-            watch()
+            with suppress(StoreError):
+                watch()
         return ray.get(task)
     except (ray.exceptions.RayError, ConnectionError) as error:
         cause = getattr(error, "cause", error)

@@ -3,29 +3,43 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
 import pytest
+import ray
 
 import rgr_dist
+from rgr_dist.running.client import trained, wait_for
+from rgr_dist.store.storage import StoreError
+from rgr_dist.store.store import Store
 from tests.running.head import ENVIRONMENT, free_port, head
 from tests.small_study import Refused, rgr, write_study
-from tests.store.object_storage import CREDENTIALS, s3_server, uri
+from tests.store.made_up_runs import run_row
+from tests.store.object_storage import CREDENTIALS, has_credentials, s3_server, uri
 
 
 @pytest.fixture(scope="module")
 def ports() -> Iterator[tuple[int, int]]:
     """A one-node cluster; the ports of its control store and of its client."""
     control, client = free_port(), free_port()
-    with head({}, f"--port={control}", f"--ray-client-server-port={client}"):
+    with head(CREDENTIALS, f"--port={control}", f"--ray-client-server-port={client}"):
         yield control, client
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Store]:
+    """A store that this machine and the cluster can open."""
+    has_credentials(monkeypatch)
+    with s3_server() as (_, port):
+        yield Store(uri(port, tmp_path.name))  # what another test stored stays in the bucket
 
 
 @pytest.mark.slow
 def test_a_study_runs_on_a_cluster_and_from_outside_it(
-    ports: tuple[int, int], tmp_path: Path
+    ports: tuple[int, int], bucket: Store, tmp_path: Path
 ) -> None:
     # An edge list: its array has to reach the workers, and the driver on the cluster.
     (tmp_path / "ring.txt").write_text("".join(f"{p} {(p + 5) % 16}\n" for p in range(16)))
@@ -33,32 +47,25 @@ def test_a_study_runs_on_a_cluster_and_from_outside_it(
     inside = ("--address", f"127.0.0.1:{ports[0]}", "--store", "inside")
     done = rgr("run", "small.yaml", *inside, cwd=tmp_path, environment=ENVIRONMENT)
     assert done.returncode == 0, done.stderr
-    outside = ("--address", f"ray://127.0.0.1:{ports[1]}", "--store", f"file://{tmp_path}/outside")
+    outside = ("--address", f"ray://127.0.0.1:{ports[1]}", "--store", bucket.uri)
     done = rgr("run", "small.yaml", *outside, cwd=tmp_path, environment=ENVIRONMENT)
     assert done.returncode == 0, done.stderr
     for name in ("thresholds", "decisions"):
-        found = [
-            pd.read_parquet(tmp_path / place / f"studies/small/{name}.parquet")
-            for place in ("inside", "outside")
-        ]
-        pd.testing.assert_frame_equal(*found, check_exact=True)
+        inside = Store(tmp_path / "inside").read_study_table("small", name)
+        found = bucket.read_study_table("small", name)
+        pd.testing.assert_frame_equal(inside, found, check_exact=True)
 
 
 @pytest.mark.slow
 def test_a_protocol_is_tuned_on_a_cluster_and_from_outside_it(
-    ports: tuple[int, int], tmp_path: Path
+    ports: tuple[int, int], bucket: Store, tmp_path: Path
 ) -> None:
     write_study(tmp_path)
     few = ("--trials", 3, "--D_K", 2, "--cpus", 1, "--format", "json")
     places = {
         "here": ("--store", "here"),
         "inside": ("--address", f"127.0.0.1:{ports[0]}", "--store", "inside"),
-        "outside": (
-            "--address",
-            f"ray://127.0.0.1:{ports[1]}",
-            "--store",
-            f"file://{tmp_path}/out",
-        ),
+        "outside": ("--address", f"ray://127.0.0.1:{ports[1]}", "--store", bucket.uri),
     }
     answers = {}
     for name, place in places.items():
@@ -70,9 +77,9 @@ def test_a_protocol_is_tuned_on_a_cluster_and_from_outside_it(
     for key in ("trials", "tuned", "training", "score", "present_score"):
         assert answers["inside"][key] == answers["here"][key]
         assert answers["outside"][key] == answers["here"][key]
-    for folder in ("here", "inside", "out"):
-        assert (tmp_path / folder / "studies/small/tuning.journal").exists()
-        assert len(pd.read_parquet(tmp_path / folder / "runs")) == 3 * 3 * 2
+    for store in (Store(tmp_path / "here"), Store(tmp_path / "inside"), bucket):
+        assert store.read_text("studies/small/tuning.journal")
+        assert len(store.runs()) == 3 * 3 * 2
 
 
 def user(name: str) -> dict[str, str]:
@@ -110,12 +117,37 @@ def test_from_outside_a_bucket_is_opened_by_the_credentials_of_each_side(
     assert json.loads(found[0]) == json.loads(found[1])
 
 
+@pytest.mark.parametrize("store", ["results", "file://{folder}/results"])
 def test_a_driver_outside_needs_a_store_that_both_can_open(
-    tmp_path: Path, refused: Refused
+    store: str, tmp_path: Path, refused: Refused
 ) -> None:
     write_study(tmp_path)
     address = f"ray://127.0.0.1:{free_port()}"  # refused before anybody asks whether it answers
-    refused("give a URI that both can open", "run", "small.yaml", "--address", address)
+    where = ("--address", address, "--store", store.format(folder=tmp_path))
+    refused("give a URI that both can open", "run", "small.yaml", *where)
+
+
+@pytest.mark.usefixtures("_ray")
+def test_a_store_that_cannot_be_read_for_once_does_not_end_what_a_task_drives(
+    tmp_path: Path,
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    def watch() -> None:
+        if pipe.exists():
+            pipe.write_text("the task's answer")  # which waits for it
+            pipe.unlink()
+        raise StoreError("a fault that passes")
+
+    task = ray.remote(num_cpus=0)(Path.read_text).remote(pipe)
+    assert wait_for(task, "ray://there", watch) == "the task's answer"
+
+
+def test_runs_that_were_read_off_longer_ones_are_not_counted_as_trained() -> None:
+    row = run_row(steps=400)
+    longer = row | {"trained_to": 2 * row["max_steps"]}
+    assert trained(pd.DataFrame([row, longer, row | {"trained_to": None}])) == (2, 800)
 
 
 def test_an_address_without_a_cluster_is_told_in_one_line(tmp_path: Path) -> None:
