@@ -47,6 +47,7 @@ def tune(
     how: How = Format.TABLE,
 ) -> None:
     """Tune one learning rate, sharpness and initial scale for cells. Run it again to go on."""
+    from rgr_dist.analysis.wording import plural
     from rgr_dist.engines.choose import check_engine
     from rgr_dist.planning.portfolio import stored_search
     from rgr_dist.running.execution import Execution
@@ -81,5 +82,8 @@ def tune(
     if tuned.score is not None and portfolio.test.reaches(tuned.score):
         say_error("the best one passes there: a smaller --D_K tells good protocols apart")
     if tuned.failed:
-        say_error(f"{tuned.failed} trials failed; their rows in {out} say why")
+        say_error(f"{plural(tuned.failed, 'trial')} failed; the rows in {out} say why")
+    if tuned.kills:
+        say_error(f"workers were lost {plural(tuned.kills, 'time')}, of which no row tells")
+    if tuned.failed or sum(trial["state"] != "failed" for trial in tuned.trials) < trials:
         raise typer.Exit(EXIT_FAILED_RUNS)

@@ -16,6 +16,7 @@ from rgr_dist.planning.portfolio import seed_test
 from rgr_dist.running.cluster import connect
 from rgr_dist.running.execution import HERE, Execution
 from rgr_dist.running.ray_health import RayHealth
+from rgr_dist.search.tune.lost_workers import in_a_line
 from rgr_dist.search.tune.runner import Watch, run_trials
 from rgr_dist.store.verify import set_damage_aside
 from rgr_dist.study import assets
@@ -74,9 +75,14 @@ def _tune_here(tuning: Tuning, say: Callable[[str], None], execution: Execution)
 
     def record(result: dict[str, Any]) -> None:
         store.append(result["rows"])
+        done = (row for row in result["rows"] if row["stop_reason"] != "failed")
+        known.update({row["run_id"]: score_of(row, test.worst) for row in done})
         if result["done"]:
             score, pruned = result["score"], bool(result.get("pruned"))
             say(f"{len(search.finished) + 1} of {tuning.trials}: {ended(score, pruned)}")
+
+    def lost(trial_id: str, error: str) -> None:
+        say(f"a trial was lost, and is tried again: {in_a_line(error)}")
 
     def open_search() -> OptunaTrials:
         search = OptunaTrials(
@@ -107,7 +113,7 @@ def _tune_here(tuning: Tuning, say: Callable[[str], None], execution: Execution)
             ProtocolTrainable, arrays=assets.needed(probe.cell for probe in probes)
         )
         with RayHealth() as health:
-            watch = Watch(lambda trials: health.news())
+            watch = Watch(lambda trials: health.news(), lost)
             run_trials(trainable, search, {"cpu": 1}, slots=slots, callbacks=[watch])
     if search.fault is not None:
         raise search.fault

@@ -20,10 +20,10 @@ class OptunaTrials(Searcher):
     """TPE until there are so many finished trials, those that the storage holds included.
 
     A result holds ``score``; one that also holds a true ``pruned`` ends its trial as pruned, and
-    one with a true ``failed`` as failed, which does not count as finished. Unlike Ray's own
-    searcher, it goes on from a storage: a trial that a killed process left running is marked as
-    failed and run again, and the sampler is seeded by ``seed`` and the number of stored trials,
-    since the same seed again would draw the first trials' points a second time.
+    one with a true ``failed`` as failed, which does not count as finished. A trial that ends in
+    error, or was left running by a killed process, is marked as failed and run again. Unlike Ray's
+    own searcher, it goes on from a storage: the sampler is seeded by ``seed`` and the number of
+    stored trials, since the same seed again would draw the first trials' points a second time.
 
     Args:
         space: the distribution of each parameter.
@@ -31,13 +31,15 @@ class OptunaTrials(Searcher):
         first: the parameters of the first trial, if the storage holds none.
         record: is handed each result before Optuna is. An error that it raises ends the search
             and is kept in ``fault``.
-        failures: failed trials after which the search gives up.
+        failures: failed trials and kills after which the search gives up.
 
     Attributes:
         study: Optuna's.
         running: the trials that have not ended.
         loaded: finished trials that the storage held at the start.
-        failed: trials that failed since.
+        failed: trials that failed since, and said so in a result.
+        kills: times since that trials ended in error: those that ran at once count once, as they
+            may have been lost together, with a node or for their memory.
     """
 
     def __init__(
@@ -63,9 +65,10 @@ class OptunaTrials(Searcher):
         self.space, self.trials = dict(space), trials
         self.to_config = to_config
         self.record = record
-        self.failures, self.failed = failures, 0
+        self.failures, self.failed, self.kills = failures, 0, 0
         self.fault: Exception | None = None
         self.running: dict[str, Trial] = {}
+        self._hit: set[str] = set()  # trials that ran as one was lost
         left_over = self.study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
         for trial in left_over:
             self.study.tell(trial.number, state=TrialState.FAIL)
@@ -91,7 +94,7 @@ class OptunaTrials(Searcher):
 
     def suggest(self, trial_id: str) -> Any:
         """The next trial's config, or FINISHED."""
-        given_up = self.fault is not None or self.failed >= self.failures
+        given_up = self.fault is not None or self.failed + self.kills >= self.failures
         if given_up or len(self.finished) >= self.trials:
             return Searcher.FINISHED
         if len(self.finished) + len(self.running) >= self.trials:
@@ -112,7 +115,12 @@ class OptunaTrials(Searcher):
         trial = self.running.pop(trial_id, None)
         if trial is None:
             return
-        if error or result is None or not self._recorded(result) or result.get("failed"):
+        if error or result is None:
+            if trial_id not in self._hit:
+                self.kills, self._hit = self.kills + 1, set(self.running)
+            self.study.tell(trial, state=TrialState.FAIL)
+            self.study.enqueue_trial(trial.params)
+        elif not self._recorded(result) or result.get("failed"):
             self.failed += 1
             self.study.tell(trial, state=TrialState.FAIL)
         elif result.get("pruned"):
@@ -122,7 +130,7 @@ class OptunaTrials(Searcher):
             self.study.tell(trial, result["score"])
 
     def killed_for_memory(self) -> None:
-        """Take every trial that ran for failed: Tune, which ended them all, does not say which."""
+        """Take every trial that ran for lost: Tune, which ended them all, does not say which."""
         for trial_id in list(self.running):
             self.on_trial_complete(trial_id, error=True)
 

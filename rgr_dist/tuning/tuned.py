@@ -21,14 +21,15 @@ class Tuned:
     """What a tuning found.
 
     Attributes:
-        trials: a row for each trial: number, state, score (mean so far where pruned), seeds,
-            and the tuned keys.
+        trials: a row for each trial that has begun: number, state, score (mean so far where
+            pruned), seeds, and the tuned keys.
         probes: a row for each probe, with its mean score under the best and the present protocol.
         training: the best protocol, a ``training`` section of a study; None before any trial.
         score, present_score: mean test score of the best, and of the protocol that the first of
             the tuned cells has in the study.
         loaded: finished trials that the journal held already.
-        failed: trials that failed now.
+        failed: trials that failed now, as their rows say.
+        kills: times that workers were lost now.
         journal: where the trials are kept.
     """
 
@@ -39,6 +40,7 @@ class Tuned:
     present_score: float | None
     loaded: int
     failed: int
+    kills: int
     journal: str
 
 
@@ -64,15 +66,17 @@ def tuned_by(search: OptunaTrials, tuning: Tuning) -> Tuned:
             strict=True,
         )
     ]
-    seeds = tuning.study.search.seeds
+    seeds, trials = tuning.study.search.seeds, search.study.get_trials(deepcopy=False)
+    begun = (trial for trial in trials if trial.state is not TrialState.WAITING)
     return Tuned(
-        trials=[_trial_row(trial, seeds) for trial in search.study.get_trials(deepcopy=False)],
+        trials=[_trial_row(trial, seeds) for trial in begun],
         probes=listed,
         training=found,
         score=best.value if best else None,
         present_score=first.value if first else None,
         loaded=search.loaded,
         failed=search.failed,
+        kills=search.kills,
         journal=journal_place(tuning.store, tuning.study),
     )
 

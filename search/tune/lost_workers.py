@@ -26,6 +26,18 @@ def is_final(error: str) -> bool:
     return error == UNKNOWN or re.search(r"ray::\w+\.\w+\(\)", error) is not None
 
 
+def in_a_line(error: str) -> str:
+    """What ended a trial, such as ``RuntimeError: out of memory``."""
+    lines = [line for line in error.splitlines() if line.strip()] or [""]
+    if not is_final(error):
+        return lines[0].strip()
+    # An exception follows the last frame of its traceback, whose lines are indented.
+    frames = [number for number, line in enumerate(lines) if line.lstrip().startswith("File ")]
+    after = lines[frames[-1] :] if frames else []
+    raised = next((line for line in after if not line[0].isspace()), lines[-1])
+    return re.sub(r"^[\w.]+\.(?=\w+(:|$))", "", raised)
+
+
 class LostWorkers:
     """Counts the trials that each seed of a probe has lost, with their workers or otherwise.
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from rgr_dist.search.protocol import Decision, ProbeResult, Status
-from rgr_dist.search.tune.lost_workers import is_final
+from rgr_dist.search.tune.lost_workers import in_a_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,14 +33,7 @@ class TrialError:
     @property
     def message(self) -> str:
         """The error in a line, such as ``RuntimeError: out of memory``."""
-        lines = [line for line in self.error.splitlines() if line.strip()] or [""]
-        if not is_final(self.error):
-            return lines[0].strip()
-        # An exception follows the last frame of its traceback, whose lines are indented.
-        frames = [number for number, line in enumerate(lines) if line.lstrip().startswith("File ")]
-        after = lines[frames[-1] :] if frames else []
-        raised = next((line for line in after if not line[0].isspace()), lines[-1])
-        return re.sub(r"^[\w.]+\.(?=\w+(:|$))", "", raised)
+        return in_a_line(self.error)
 
 
 @dataclass(frozen=True)

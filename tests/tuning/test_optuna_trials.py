@@ -108,10 +108,24 @@ def test_a_pruned_trial_is_finished_but_never_the_best() -> None:
 def test_failed_trials_do_not_count_and_three_end_the_search(end: dict | None) -> None:
     search = searcher(trials=3)
     assert len(drive(search, t1=end)) == 4
-    assert (search.failed, len(search.finished)) == (1, 3)
+    assert (search.failed + search.kills, len(search.finished)) == (1, 3)
     hopeless = searcher()
     assert len(drive(hopeless, t0=end, t1=end, t2=end)) == 3
-    assert (hopeless.failed, hopeless.finished) == (3, [])
+    assert (hopeless.failed + hopeless.kills, hopeless.finished) == (3, [])
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_trials_that_are_lost_together_count_once_and_are_run_again(at_once: bool) -> None:
+    search = searcher()
+    lost = [search.suggest(name) for name in "abc"]
+    if at_once:
+        search.killed_for_memory()
+    else:
+        for name in "abc":
+            search.on_trial_complete(name, error=True)
+    configs = drive(search)
+    assert [config["x"] for config in configs[:3]] == [config["x"] for config in lost]
+    assert (search.failed, search.kills, len(configs)) == (0, 1, 8)
 
 
 def test_a_slot_waits_for_the_last_trial_since_it_may_fail() -> None:

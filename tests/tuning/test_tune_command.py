@@ -15,9 +15,12 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
 from rgr_dist.cli import call
-from rgr_dist.study.from_yaml import load_study
-from rgr_dist.tuning.training_protocol import SPACE, TunedProbe
-from tests.small_study import RGR, Refused, rgr, write_study
+from rgr_dist.running.execution import Execution
+from rgr_dist.store.store import Store
+from rgr_dist.study.from_yaml import load_study, parse_study
+from rgr_dist.tuning.driver import tune_protocol
+from rgr_dist.tuning.training_protocol import SPACE, TunedProbe, Tuning
+from tests.small_study import RGR, SMALL, Refused, rgr, write_study
 
 SHORT = {"max_steps": 400, "check_every": 100, "patience": 2, "learning_rate": 0.01}
 SHORT |= {"validation_contexts": 50, "test_contexts": 100}
@@ -146,6 +149,22 @@ def test_a_tuning_that_is_killed_repeats_no_run_and_ends_as_if_it_had_not_been(
     assert len(finished) == 5
     assert finished[0] | {"trial": 0} == tuned[1]["trials"][0]
     assert answer["present_score"] == tuned[1]["present_score"]
+
+
+@pytest.mark.usefixtures("_ray")
+def test_trials_whose_workers_are_lost_are_told_and_run_again(tmp_path: Path) -> None:
+    study, said = parse_study({**SMALL, "training": SHORT}), list[str]()
+    store = Store(tmp_path)
+    tuning = Tuning(study, store, [TunedProbe(study.cells[0], h=1, d_k=2)], trials=1)
+    found = tune_protocol(tuning, said.append, Execution(1, "local", engine="warp"))
+    told = "a trial was lost, and is tried again: EngineError: --engine warp: unknown; valid: auto"
+    assert [line.startswith(told) for line in said[-3:]] == [True] * 3
+    assert (found.failed, found.kills, found.training) == (0, 3, None)
+    assert [trial["state"] for trial in found.trials] == ["failed"] * 3
+    assert store.runs().empty
+    again = tune_protocol(tuning, said.append, Execution(1, "local"))
+    assert [trial["state"] for trial in again.trials] == ["failed"] * 3 + ["complete"]
+    assert again.present_score == again.score is not None
 
 
 @pytest.mark.parametrize(
