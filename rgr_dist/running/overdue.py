@@ -4,7 +4,8 @@ reported, its worker is ended, and another trains the probe.
 A worker may be stopped, swapped out or cut off by the network; Ray waits for it without end. Ending
 it is Ray's ``kill``, after which the trial is lost as that of any worker that dies. Should the
 worker still answer, nobody listens: Ray has given its trial up, and the same probe has the same
-scores wherever it is trained.
+scores wherever it is trained. One that has not named itself yet can only be reported: it may as
+well be that there is no room for it.
 """
 
 from __future__ import annotations
@@ -106,25 +107,28 @@ class TimeLimits:
     ) -> None:
         self._feed, self._pace, self._say = feed, pace, say
         self._searcher, self._shortest = searcher, shortest
-        self._waited: dict[str, float] = {}
+        self._waited: dict[tuple[str, bool], float] = {}  # by trial, and whether it has a worker
         self._looked = time.monotonic()
 
     def check(self) -> None:
-        """End the worker of every trial that is overdue since it named its worker."""
+        """End the worker of every trial that is overdue since it named its worker, and report one
+        that never has."""
         import ray
 
         now = time.monotonic()
         passed, self._looked = min(now - self._looked, LONGEST_LOOK_AWAY), now
         waited, self._waited = self._waited, {}
-        for trial_id, worker in self._searcher.workers.items():
-            probe = self._searcher.probes[trial_id]
-            self._waited[trial_id] = waited.get(trial_id, 0.0) + passed
+        for trial_id, probe in self._searcher.probes.items():
+            worker = self._searcher.workers.get(trial_id)
+            key = trial_id, worker is not None
+            self._waited[key] = waited.get(key, 0.0) + passed
             limit = self.limit(probe)
-            if self._waited[trial_id] > limit:
-                self._waited[trial_id] = float("-inf")
-                self._say(self._overdue(probe, limit))
-                self._searcher.lost.note(probe, "overdue")
-                ray.kill(worker)
+            if self._waited[key] > limit:
+                self._waited[key] = float("-inf")
+                self._say(self._overdue(probe, limit, worker is not None))
+                if worker is not None:
+                    self._searcher.lost.note(probe, "overdue")
+                    ray.kill(worker)
 
     def limit(self, probe: Probe) -> float:
         """Seconds that a probe is given, twice as many after each worker that it has lost."""
@@ -134,10 +138,10 @@ class TimeLimits:
         limit = max(self._shortest, limit_seconds(work, self._pace.of(probe.cell)))
         return float(limit * 2 ** self._searcher.lost.count(probe))
 
-    def _overdue(self, probe: Probe, limit: float) -> str:
+    def _overdue(self, probe: Probe, limit: float, has_worker: bool) -> str:
         name = self._feed.study.name_of(self._feed.cell_of(probe))
         seeds = ", ".join(map(str, probe.seeds))
-        return (
-            f"overdue: {name}, {self._feed.sizes.probe_name(*probe.key)}, seeds {seeds}: no answer "
-            f"for {limit:,.0f} s; its worker is ended, and another one trains them"
-        )
+        what = f"overdue: {name}, {self._feed.sizes.probe_name(*probe.key)}, seeds {seeds}: no "
+        if not has_worker:
+            return f"{what}worker has begun for {limit:,.0f} s: there is no room, or it stopped"
+        return f"{what}answer for {limit:,.0f} s; its worker is ended, and another one trains them"

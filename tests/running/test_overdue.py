@@ -6,16 +6,23 @@ import os
 import signal
 import subprocess
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from rgr_dist.planning.forecast import LIMIT_TIMES, UNMEASURED_TIMES, limit_seconds, most_work
-from rgr_dist.running.overdue import shortest_limit
+from rgr_dist.planning.portfolio import Feed, open_portfolio
+from rgr_dist.running import overdue
+from rgr_dist.running.overdue import Pace, TimeLimits, shortest_limit
+from rgr_dist.search.tune.searcher import WORKER, ProbeSearcher
+from rgr_dist.store.schema import RUNS
 from rgr_dist.study.cell import Cell
+from rgr_dist.study.from_yaml import parse_study
 from tests.cli.test_faults import workers_marked
-from tests.small_study import RGR, Refused, runs_on, tables, write_study
+from tests.small_study import RGR, SMALL, Refused, runs_on, tables, write_study
+from tests.store.made_up_runs import run_row
 
 
 @pytest.mark.slow
@@ -44,14 +51,35 @@ def test_stopped_workers_are_told_and_their_probes_trained_by_others(
             os.kill(worker, signal.SIGCONT)
     assert stopped, "no worker was there to be stopped"
     assert (driver.returncode, errors) == (0, "")
-    told = [line for line in output.splitlines() if line.startswith("overdue: ")]
+    said = "no answer for 4 s; its worker is ended, and another one trains them"
+    told = [line for line in output.splitlines() if line.startswith("overdue: ") and said in line]
     assert len(told) >= len(stopped)
-    assert "no answer for 4 s; its worker is ended, and another one trains them" in told[0]
     runs = pd.read_parquet(tmp_path / "results/runs")
     assert runs["run_id"].is_unique
     assert (runs["stop_reason"] != "failed").all()
     for name, table in tables(finished).items():
         pd.testing.assert_frame_equal(table, tables(tmp_path)[name], check_exact=True)
+
+
+def test_a_worker_that_never_begins_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    study, now, told = parse_study(SMALL), 0.0, list[str]()
+    monkeypatch.setattr(overdue.time, "monotonic", lambda: now)
+    portfolio = open_portfolio(study, pd.DataFrame(columns=RUNS.names))
+    feed = Feed(study, portfolio)
+    pace = Pace(feed)
+    pace.learn([run_row(cell=study.cells[0], seconds=1e-9)])
+    searcher = ProbeSearcher(portfolio, asdict, lambda *result: None)
+    searcher.suggest("a")
+    limits = TimeLimits(feed, pace, searcher, 8.0, told.append)
+    for now in (4.0, 8.0, 12.0, 16.0, 20.0, 24.0):
+        limits.check()
+        assert len(told) == (now > 8)
+    assert told[0].startswith("overdue: m=16,d_model=")
+    assert told[0].endswith(": no worker has begun for 8 s: there is no room, or it stopped")
+    searcher.on_trial_result("a", {WORKER: "named"})  # from now on its training counts
+    now += 4
+    limits.check()
+    assert len(told) == 1
 
 
 def test_a_time_limit_is_ten_times_what_a_probe_takes_at_most() -> None:
