@@ -51,7 +51,8 @@ class LackOfFit:
         law: ``D_K_power`` (any power) or ``D_K`` (proportional).
         chi2, degrees: and the degrees of freedom.
         p_value: of so large a χ² from seeds and resolution alone.
-        scatter: root mean square residual of the logarithm.
+        scatter: root mean square residual of the logarithm, at those parameters; about the law
+            that is fitted it is ``Law.scatter``.
         noise: root mean square of what seeds and resolution explain.
         reduced: χ² over its degrees of freedom.
     """

@@ -251,12 +251,15 @@ def lower() -> str:
 def misfit(study: str) -> str:
     """How far the cells lie from their power law, and how far noise alone would put them."""
     test = next(one for one in printed(study, "fit")["lack_of_fit"] if one["law"] == "D_K_power")
-    far = unexplained(test["scatter"], test["p_value"])
+    far = unexplained(_law(study, "D_K_power")["scatter"], test["p_value"])
     return f"{far}, while seeds and whole-number $d_k$ explain {100 * test['noise']:.0f} %"
 
 
 def unexplained(scatter: float, p_value: float) -> str:
-    """``23 % ($p \\approx 10^{-31}$)``: a scatter, and how likely no more than noise gives it."""
+    """``20 % ($p \\approx 10^{-31}$)``: the scatter about a law, and the p of its lack of fit.
+
+    The test takes the power law that lies nearest to the cells by χ², so that it rejects every one.
+    """
     return f"{100 * scatter:.0f} % ($p \\approx 10^{{{round(math.log10(p_value))}}}$)"
 
 

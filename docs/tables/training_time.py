@@ -261,14 +261,18 @@ def bound_power() -> str:
     return f"{wide} over the nine cells and {of(cells)} over all twelve"
 
 
+def _misfit(limit: int, wide: bool) -> str:
+    """How far the cells lie from their power law at a step limit, by its place."""
+    law, test = _law(limit, wide), lack_of_fit(_at(limit, wide))[0]
+    return unexplained(law.scatter or 0.0, test.p_value)
+
+
 def misfits() -> str:
     """How far the wide cells, and all of them, lie from their power laws at the end."""
-    tests = [lack_of_fit(_at(-1, wide))[0] for wide in (True, False)]
-    ours, every = (unexplained(test.scatter, test.p_value) for test in tests)
-    noise = 100 * max(test.noise for test in tests)
+    noise = 100 * max(lack_of_fit(_at(-1, wide))[0].noise for wide in (True, False))
     return (
-        f"{ours} and {every}, while seeds and whole-number $d_k$ explain {noise:.0f} % (reading "
-        "App. A.2's interval as ±1.96 standard deviations)"
+        f"{_misfit(-1, True)} and {_misfit(-1, False)}, while seeds and whole-number $d_k$ explain "
+        f"{noise:.0f} % (reading App. A.2's interval as ±1.96 standard deviations)"
     )
 
 
@@ -277,10 +281,8 @@ def powers() -> str:
     limits, rows = [row["max_steps"] for row in next(_cells())[1]], []
     cells = len(_at(-1, wide=True))
     for i, limit in enumerate(limits):
-        own = _at(i, wide=True)
-        if len(own) == cells:
-            far = unexplained(_law(i, wide=True).scatter or 0.0, lack_of_fit(own)[0].p_value)
-            rows.append([f"{limit:,}", power(True, i), far])
+        if len(_at(i, wide=True)) == cells:
+            rows.append([f"{limit:,}", power(True, i), _misfit(i, True)])
     return table(["step limit", "power", "scatter about it (lack of fit)"], rows)
 
 

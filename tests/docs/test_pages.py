@@ -146,7 +146,12 @@ def test_the_readme_counts_the_phases_of_one_head() -> None:
 def power(
     widths: dict[tuple[int, int], tuple[int, int]], joined: str = "{:.2f} [{:.2f} to {:.2f}]"
 ) -> str:
-    """Of D_K and heads by cell: the interval likelihood and its profile, by Nelder and Mead."""
+    """Of D_K and heads by cell: the power and its interval."""
+    return joined.format(*fitted(widths)[:3])
+
+
+def fitted(widths: dict[tuple[int, int], tuple[int, int]]) -> tuple[float, float, float, float]:
+    """A power, its interval and the scatter about it: interval likelihood, by Nelder and Mead."""
     x = np.log([m * np.log2(m) / d_model for m, d_model in widths])
     D_K, h = np.array([*widths.values()]).T
 
@@ -154,9 +159,12 @@ def power(
         ends = [(np.log(width) - free[0] - slope * x) / np.exp(free[1]) for width in (D_K, D_K - h)]
         return -float(np.log(stats.norm.cdf(ends[0]) - stats.norm.cdf(ends[1])).sum())
 
-    def profile(slope: float) -> float:
+    def at(slope: float) -> Any:
         start = [float((np.log(D_K) - slope * x).mean()), -0.5]
-        return float(optimize.minimize(unlikely, start, (slope,), method="Nelder-Mead").fun)
+        return optimize.minimize(unlikely, start, (slope,), method="Nelder-Mead")
+
+    def profile(slope: float) -> float:
+        return float(at(slope).fun)
 
     best = optimize.minimize_scalar(profile, bounds=(0.9, 1.7), method="bounded")
     n = len(widths)
@@ -165,7 +173,8 @@ def power(
         optimize.brentq(lambda slope: profile(slope) - best.fun - fall, best.x, best.x + side)
         for side in (-0.4, 0.4)
     ]
-    return joined.format(best.x, *ends)
+    scatter = float(np.exp(at(best.x).x[1])) * np.sqrt(n / (n - 2))
+    return float(best.x), ends[0], ends[1], scatter
 
 
 def test_the_powers_and_falls_of_the_readme_follow_from_stored_thresholds() -> None:
@@ -212,12 +221,13 @@ def best_of(study: str) -> list[dict[str, Any]]:
 
 
 def misfit(D_K: Any, below: Any, seed_sd: Any, cells: list[tuple[int, int]]) -> str:
-    """By weighted least squares on the ends of thresholds."""
+    """The scatter about the power law, and p of χ² by weighted least squares on the ends."""
     sd = np.hypot(np.log(D_K / below) / np.sqrt(12), seed_sd)
     x, y = np.log([m * np.log2(m) / d_model for m, d_model in cells]), np.log(D_K * below) / 2
     far = y - np.polynomial.Polynomial.fit(x, y, 1, w=1 / sd)(x)
     p = stats.chi2.sf(((far / sd) ** 2).sum(), len(cells) - 2)
-    scatter = np.sqrt((far**2).sum() / (len(cells) - 2))
+    ends = zip(D_K, D_K - below, strict=True)
+    scatter = fitted(dict(zip(cells, ends, strict=True)))[3]
     return f"{100 * scatter:.0f} % ($p \\approx 10^{{{round(np.log10(p))}}}$)"
 
 
