@@ -40,19 +40,31 @@ def cells(listed: Sequence[Cell]) -> str:
     more = f", {len(listed)} cells in all" if len(listed) > len(sizes) else ""
     if len(sizes) <= 4:
         return ", ".join(f"({m}, {d})" for m, d in sizes) + more
-    (m_low, m_high), (d_low, d_high) = ((min(one), max(one)) for one in zip(*sizes, strict=True))
-    return f"{len(sizes)} sizes, m {m_low} to {m_high}, d_model {d_low} to {d_high}{more}"
+    m, d_model = map(_from_to, zip(*sizes, strict=True))
+    return f"{len(sizes)} sizes, m {m}, d_model {d_model}{more}"
+
+
+def _from_to(sizes: Sequence[int]) -> str:
+    """``64 to 512``, or the size where there is one alone."""
+    low, high = min(sizes), max(sizes)
+    return f"{low}" if low == high else f"{low} to {high}"
+
+
+def _listed(sizes: Sequence[int]) -> str:
+    """``1, 2, 4``; ``1 to 32`` of every integer."""
+    is_every = len(sizes) > 2 and list(sizes) == list(range(sizes[0], sizes[-1] + 1))
+    return _from_to(sizes) if is_every else ", ".join(map(str, sizes))
 
 
 def cost(name: str) -> str:
-    """Runs and steps by ``rgr plan`` with nothing stored."""
+    """Runs and steps by ``rgr plan`` with nothing stored, in its words."""
     plan = json.loads(PLANS.read_text("utf-8"))["studies"][name]
-    least = "at least " if plan["at_least"] else ""
+    about = "at least" if plan["at_least"] else "about"
     unit = "projections" if loaded(name).cells[0].record.task == "construction" else "steps"
     if loaded(name).cells[0].record.algorithm == "one-head":
-        return f"{plan['runs_left']:,} runs"
+        return f"{about} {plan['runs_left']:,} runs"
     unit = "batches" if loaded(name).cells[0].record.task == "matching" else unit
-    return f"{least}{plan['runs_left']:,} runs, {_rounded(plan['steps_left'])} {unit}"
+    return f"{about} {plan['runs_left']:,} runs, {_rounded(plan['steps_left'])} {unit}"
 
 
 def _rounded(steps: int) -> str:
@@ -73,13 +85,16 @@ def shipped() -> str:
 def _section(name: str) -> str:
     study = loaded(name)
     search = study.search
-    arms = search.arms if search.arms == "all" else ", ".join(map(str, search.arms))
+    arms = search.arms if search.arms == "all" else _listed(search.arms)
     settings = "heads" if search.axis == "d_k" else search.sizes.shown(search.sizes.arm)
     models = list(dict.fromkeys(cell.model_name for cell in study.cells))
-    model = f"Model `{models[0]}`" if len(models) < 4 else f"{len(models)} layers"
+    names = ", ".join(f"`{one}`" for one in models)
+    model = f"{len(models)} layers" if len(models) > 3 else f"Model{'s' * (len(models) > 1)} {names}"
     how = f"{model}; {settings} {arms}; {search.seeds} seeds"
-    if search.mode == "grid":
-        how += f"; D_K {', '.join(map(str, search.D_K or ()))}"
+    if search.total:
+        how += f"; d_vo = {search.total} − d_qk"
+    elif search.mode == "grid":
+        how += f"; {'D_K' if search.D_K else 'd_vo'} {_listed(search.widths)}"
     else:
         how += f"; passes at {search.target:g}"
     if search.confirm_seeds:
