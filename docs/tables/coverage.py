@@ -126,6 +126,12 @@ def context_lengths(shown: str) -> str:
     return table([*header, *(f"ℓ = {one}" for one in every)], lines)
 
 
+def absent() -> str:
+    """``0.01 to 0.97``: for what share of sources without their target no edge is found."""
+    shares = [row["absent_right"] for row in printed("context_lengths")["rows"]]
+    return f"{min(shares):.2f} to {max(shares):.2f}"
+
+
 def skewed() -> str:
     """Trained thresholds of graphs with one large degree, beside Algorithm 5."""
     rows = [
@@ -188,6 +194,7 @@ PIECES: dict[str, Callable[[], str]] = {
     "binary thresholds": binary,
     "algorithm-2 present": partial(context_lengths, "present_right"),
     "algorithm-2 absent": partial(context_lengths, "absent_right"),
+    "algorithm-2 absent-range": absent,
     "skewed thresholds": skewed,
     "construction cost": cost,
     "construction cost power-m": partial(power, "power_m_of_1"),

@@ -1,9 +1,11 @@
 """Algorithm 2's layer on sampled contexts: with a softmax, a pair's score depends on the others.
 
-Theorem 8.1 takes the target to be in the context, and ℓ ≥ C max(h, ln m) with a large C, so that
-the other heads add little: their background is (h - 1) / ℓ on average. At ℓ = 16 and h = 4 heads or
-more it is far outside of that, and a source without its target in the context gets about h / ℓ
-on every item. So both kinds of source are counted apart.
+Theorem 8.1 claims that a source whose target is not in the context gets no edge, but its proof
+needs the target there: Eq. (11) has the target's exp(3/4 √d_k) in the denominator. It also assumes
+ℓ ≥ C max(h, ln m) with a large C, so that the other heads add little: their background is
+(h - 1) / ℓ on average. At ℓ = 16 and h = 4 heads or more it is far outside of that, and a source
+without its target in the context gets about h / ℓ on every item. So both kinds of source are
+counted apart.
 """
 
 from __future__ import annotations
