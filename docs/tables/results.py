@@ -11,8 +11,9 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rgr_dist.analysis.laws.published import p_words
 from rgr_dist.analysis.wording import with_range
-from rgr_dist.paper import IMPLIED
+from rgr_dist.paper import IMPLIED, capacity_scale
 from tables.markdown import table
 
 FOLDER = Path(__file__).parent.parent / "results"
@@ -263,12 +264,37 @@ def unexplained(scatter: float, p_value: float) -> str:
     return f"{100 * scatter:.0f} % ($p \\approx 10^{{{round(math.log10(p_value))}}}$)"
 
 
+def possible(study: str, name: str) -> str:
+    """``1.32 [1.18 to 1.46]``: the power of the widths that a study's own store knows to pass."""
+    law = _law(study, name)
+    return f"{law['exponent']:.2f} [{law['exponent_low']:.2f} to {law['exponent_high']:.2f}]"
+
+
 def slope(study: str, name: str) -> str:
     """``1.40 [1.22, 1.57]``, by the paper's own estimator."""
     law = _law(study, name)
     digits = 3 if law["slope"] < 1 else 2
     low, high = (f"{law[key]:.{digits}f}" for key in ("slope_low", "slope_high"))
     return f"{law['slope']:.{digits}f} [{low}, {high}]"
+
+
+def implied_slope() -> str:
+    """``1.40 (R² 0.966)``: the slope and uncentred R² of the widths that Table 1 implies."""
+    widths = {cell: D_K for cell, (D_K, _) in IMPLIED.items()}
+    x = {cell: capacity_scale(*cell) for cell in widths}
+    slope = sum(x[cell] * widths[cell] for cell in x) / sum(one**2 for one in x.values())
+    missed = sum((widths[cell] - slope * x[cell]) ** 2 for cell in x)
+    return f"{slope:.2f} (R² {1 - missed / sum(D_K**2 for D_K in widths.values()):.3f})"
+
+
+def tested(study: str, name: str, scale: str = "linear") -> str:
+    """``p = 0.026``: the test of a published law, with the sampling error of theirs if known."""
+    tests = printed(study, "fit")["published"]
+    test = next(one for one in tests if (one["name"], one["scale"]) == (name, scale))
+    told = p_words(test["p_value"])
+    if name == "D_K" and scale == "linear":
+        told += f", or {test['p_value_with_theirs']:.2g} with the sampling error of theirs"
+    return told
 
 
 PIECES: dict[str, Callable[[], str]] = {
@@ -284,4 +310,11 @@ PIECES: dict[str, Callable[[], str]] = {
     "base-grid slope": partial(slope, "base-grid", "D_K"),
     "base-grid slope-wide": partial(slope, "base-grid", "D_K_wide"),
     "base-grid slope-h": partial(slope, "base-grid", "h"),
+    "base-grid implied": implied_slope,
+    "base-grid tested": partial(tested, "base-grid", "D_K"),
+    "base-grid tested-wide": partial(tested, "base-grid", "D_K_wide"),
+    "base-grid tested-wide-log": partial(tested, "base-grid", "D_K_wide", "log"),
+    "base-grid tested-h": partial(tested, "base-grid", "h"),
+    "base-grid possible": partial(possible, "base-grid", "D_K_possible_power"),
+    "base-grid possible-wide": partial(possible, "base-grid", "D_K_possible_power_wide"),
 }
