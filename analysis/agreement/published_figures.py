@@ -51,7 +51,7 @@ OF_MODEL = {
 
 ELSEWHERE = (
     ("Sec. 7.3, Fig. 7", "accuracy of single heads that do not collapse", "near 0.81", "gpt2"),
-    ("Sec. 7.1, Fig. 5", "case without a multi-head advantage under softmax", "(64, 32)", "softmax"),
+    ("Sec. 7.1, Fig. 5", "case without multi-head advantage under softmax", "(64, 32)", "softmax"),
     ("Sec. 7.2, Fig. 6", "heads that beat h = 1 at d_model = 16", "h ≥ 4", "value"),
     ("App. A.3, Fig. 12", "degrees of one linear trend", "1 to 16", "dense"),
     ("Sec. 6.1, Fig. 4", "compression λ of the diagonal", "8", "diagonal"),

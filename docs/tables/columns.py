@@ -17,7 +17,7 @@ def columns(schema: pa.Schema) -> str:
         [f"`{field.name}`", field.type, plain(field.metadata[b"about"].decode()).replace("|", "or")]
         for field in schema
     ]
-    return table(["column", "type", "is"], rows)
+    return table(["column", "type", "meaning"], rows)
 
 
 PIECES: dict[str, Callable[[], str]] = {

@@ -43,7 +43,7 @@ def attributes(spec: type[Spec]) -> dict[str, str]:
         entries = re.findall(
             r"^    (\w+): (.*?)(?=^    \w+: |\Z)", listed, re.DOTALL | re.MULTILINE
         )
-        told |= {name: plain(text) for name, text in entries}
+        told |= {name: plain(text).replace("|", r"\|") for name, text in entries}
     return told
 
 
@@ -106,7 +106,7 @@ def default(field: FieldInfo) -> str:
 
 
 def key_rows(spec: type[Spec]) -> list[list[str]]:
-    """Key, what it may be, its default and what it is, for each key but the family."""
+    """Key, its values, its default and its meaning, for each key but the family."""
     about = attributes(spec)
     return [
         [f"`{name}`", allowed(field.annotation, field.metadata), default(field), about[name]]
@@ -117,7 +117,7 @@ def key_rows(spec: type[Spec]) -> list[list[str]]:
 
 def keys_of(spec: type[Spec]) -> str:
     """The table of a spec's keys."""
-    return table(["key", "may be", "default", "is"], key_rows(spec))
+    return table(["key", "values", "default", "meaning"], key_rows(spec))
 
 
 def keys_of_study() -> str:
@@ -129,7 +129,7 @@ def keys_of_study() -> str:
             may_be = f"[its keys](#{name})"
             value = value if name in ("cells", "model") else "the paper's"
         rows.append([key, may_be, value, about])
-    return table(["key", "may be", "default", "is"], rows)
+    return table(["key", "values", "default", "meaning"], rows)
 
 
 def keys_of_cells() -> str:
@@ -143,21 +143,21 @@ def keys_of_cells() -> str:
             may_be = may_be.replace("a list of integers ≥ 1", "integer ≥ 1, or a list")
             value = "must be given" if value == "`[]`" else value
         rows.append([key, may_be, value, about])
-    return table(["key", "may be", "default", "is"], rows)
+    return table(["key", "values", "default", "meaning"], rows)
 
 
 def keys_of_families(specs: tuple[type[Spec], ...]) -> str:
     """The table of families, and below it that of their keys."""
     names = [_family(spec) for spec in specs]
     first = table(
-        ["family", "is"], [[f"`{n}`", summary(s)] for n, s in zip(names, specs, strict=True)]
+        ["family", "meaning"], [[f"`{n}`", summary(s)] for n, s in zip(names, specs, strict=True)]
     )
     rows = [
         [f"`{name}`", *row]
         for name, spec in zip(names, specs, strict=True)
         for row in key_rows(spec)
     ]
-    return f"{first}\n\n{table(['family', 'key', 'may be', 'default', 'is'], rows)}"
+    return f"{first}\n\n{table(['family', 'key', 'values', 'default', 'meaning'], rows)}"
 
 
 def _family(spec: type[Spec]) -> str:

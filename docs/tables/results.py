@@ -287,7 +287,7 @@ def implied_slope() -> str:
     return f"{slope:.2f} (R² {1 - missed / sum(D_K**2 for D_K in widths.values()):.3f})"
 
 
-def tested(study: str, name: str, scale: str = "linear") -> str:
+def against_published(study: str, name: str, scale: str = "linear") -> str:
     """``p = 0.026``: the test of a published law, with the sampling error of theirs if known."""
     tests = printed(study, "fit")["published"]
     test = next(one for one in tests if (one["name"], one["scale"]) == (name, scale))
@@ -311,10 +311,10 @@ PIECES: dict[str, Callable[[], str]] = {
     "base-grid slope-wide": partial(slope, "base-grid", "D_K_wide"),
     "base-grid slope-h": partial(slope, "base-grid", "h"),
     "base-grid implied": implied_slope,
-    "base-grid tested": partial(tested, "base-grid", "D_K"),
-    "base-grid tested-wide": partial(tested, "base-grid", "D_K_wide"),
-    "base-grid tested-wide-log": partial(tested, "base-grid", "D_K_wide", "log"),
-    "base-grid tested-h": partial(tested, "base-grid", "h"),
+    "base-grid tested": partial(against_published, "base-grid", "D_K"),
+    "base-grid tested-wide": partial(against_published, "base-grid", "D_K_wide"),
+    "base-grid tested-wide-log": partial(against_published, "base-grid", "D_K_wide", "log"),
+    "base-grid tested-h": partial(against_published, "base-grid", "h"),
     "base-grid possible": partial(possible, "base-grid", "D_K_possible_power"),
     "base-grid possible-wide": partial(possible, "base-grid", "D_K_possible_power_wide"),
 }

@@ -89,7 +89,9 @@ def _section(name: str) -> str:
     settings = "heads" if search.axis == "d_k" else search.sizes.shown(search.sizes.arm)
     models = list(dict.fromkeys(cell.model_name for cell in study.cells))
     names = ", ".join(f"`{one}`" for one in models)
-    model = f"{len(models)} layers" if len(models) > 3 else f"Model{'s' * (len(models) > 1)} {names}"
+    model = (
+        f"{len(models)} layers" if len(models) > 3 else f"Model{'s' * (len(models) > 1)} {names}"
+    )
     how = f"{model}; {settings} {arms}; {search.seeds} seeds"
     if search.total:
         how += f"; d_vo = {search.total} − d_qk"

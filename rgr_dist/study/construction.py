@@ -18,14 +18,17 @@ class Construction(Spec):
     """Free parameters of a construction; what is left out is as the paper prints it.
 
     Attributes:
-        signatures: law of their entries; Bernoulli in Algorithms 3 and 4, else Rademacher.
-            Orthogonal ones are not the paper's: at a d_k of the block size they have the scores of
-            the limit d_k → ∞. For Algorithms 1, 3 and 4.
-        p: chance of a 1 in a Bernoulli entry: 1/4 in Algorithm 3, 1/20 in Algorithm 4.
-        colouring: how Algorithm 5 packs edges into heads: König's classes cut into blocks, as
-            printed, or matchings of even size, which take fewer heads (Corollary B.10).
-        tau: the printed threshold, or the best one for F1 over all pairs.
-        iterations: most projections of ``ours``.
+        signatures: distribution of the signatures' entries; by default Bernoulli in Algorithms 3
+            and 4, Rademacher in the others. ``orthogonal`` is not the paper's: at a d_k of the
+            block size, such signatures have the scores of the limit d_k → ∞. Only Algorithms 1, 3
+            and 4 take it.
+        p: probability of a one in a Bernoulli entry; by default 1/4 in Algorithm 3 and 1/20 in
+            Algorithm 4.
+        colouring: how Algorithm 5 packs edges into heads: ``batched`` cuts König's classes into
+            blocks, as printed; ``equitable`` takes matchings of even size, which need fewer heads
+            (Corollary B.10).
+        tau: the ``printed`` threshold, or the ``best`` one for F1 over all pairs.
+        iterations: the largest number of projections that ``ours`` makes.
     """
 
     signatures: Kind | None = None

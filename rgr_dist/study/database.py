@@ -45,10 +45,10 @@ class Function(DatabaseFamily):
 
 
 class Partial(DatabaseFamily):
-    """A share of the pairs has a value, uniformly random; the others are not asked.
+    """A share of the pairs have a value, uniformly random; the others are not asked.
 
     Attributes:
-        share: of the pairs that are asked, rounded to a whole number of them, at least one.
+        share: share of the pairs that are asked, rounded to a whole number of pairs, at least one.
     """
 
     family: Literal["partial"] = "partial"
@@ -61,10 +61,11 @@ class Partial(DatabaseFamily):
 
 
 class LowRank(DatabaseFamily):
-    """Every pair has a value, and the tensor's rank is stated (``problem.databases``).
+    """Every pair has a value, and the tensor has a given rank (``problem.databases``).
 
     Attributes:
-        rank: R, the rank of the 0/1 tensor: 1 up to |V| or to the number of pairs.
+        rank: R, the rank of the 0/1 tensor: at least 1, at most |V| and at most the number of
+            pairs.
     """
 
     family: Literal["low-rank"] = "low-rank"
@@ -78,10 +79,10 @@ class LowRank(DatabaseFamily):
 
 
 class Predicates(DatabaseFamily):
-    """Every pair has a value out of a small set of its query's own, uniformly random.
+    """Every pair has a uniformly random value from a small set that belongs to its query.
 
     Attributes:
-        per_query: values in the set of each query.
+        per_query: number of values in the set of each query.
     """
 
     family: Literal["predicates"] = "predicates"

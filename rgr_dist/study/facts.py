@@ -15,13 +15,14 @@ class Facts(Spec):
     The summary of arXiv:2502.05076 settles none of these but the recommended ``tau``.
 
     Attributes:
-        score: what a run is judged and stopped by: the share of the asked triples whose value has
-            a probability of at least ``tau``, or the share whose value is the ``argmax``.
-        tau: threshold on the probability, τ of softmax≥τ.
-        residual: whether the query's embedding is added to what attention returns.
-        train_embedding: whether the embeddings of keys and queries are trained; frozen if not.
-        train_unembedding: whether the unembedding is trained; frozen if not.
-        embedding_scale: standard deviation of the first embeddings' entries.
+        score: what a run is judged and stopped by: ``softmax``, the share of the asked triples
+            whose value has a probability of at least ``tau``, or ``argmax``, the share whose value
+            has the largest logit.
+        tau: threshold on the probability: the τ of softmax≥τ.
+        residual: whether the query's embedding is added to the output of attention.
+        train_embedding: whether the embeddings of keys and queries are trained, or frozen.
+        train_unembedding: whether the unembedding is trained, or frozen.
+        embedding_scale: standard deviation of the entries of the initial embeddings.
     """
 
     score: Literal["softmax", "argmax"] = "softmax"

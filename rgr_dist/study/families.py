@@ -49,7 +49,7 @@ class EmbeddingFamily(Spec):
 
 
 class Permutation(GraphFamily):
-    """A uniformly random permutation: one out- and one in-edge at each item (App. A.1)."""
+    """A uniformly random permutation: every item has one out- and one in-edge (App. A.1)."""
 
     family: Literal["permutation"] = "permutation"
 
@@ -75,7 +75,7 @@ class Regular(GraphFamily):
     ``permutation`` all the same: App. A.3 weighs the positives of each context by their number.
 
     Attributes:
-        degree: r, the out- and in-degree of every item; a list makes a cell for each.
+        degree: r, the out- and in-degree of every item. A list makes a cell for each degree.
     """
 
     family: Literal["regular"] = "regular"
@@ -132,7 +132,7 @@ class Gaussian(EmbeddingFamily):
 
 
 class OneHot(EmbeddingFamily):
-    """Item i is the unit vector e_i, so that d_model = m: no compression (App. B.1)."""
+    """Item i is the unit vector e_i, so d_model = m: there is no compression (App. B.1)."""
 
     family: Literal["onehot"] = "onehot"
 
@@ -151,7 +151,7 @@ class Binary(EmbeddingFamily):
     The paper has p = Theta(log m / d_model).
 
     Attributes:
-        density: the constant of p, over log2(m) / d_model.
+        density: factor on log2(m) / d_model that gives p.
     """
 
     family: Literal["binary"] = "binary"

@@ -53,14 +53,14 @@ class CellItem(Spec):
     """One entry of ``cells``: lists of m and d_model, and what this entry overrides.
 
     Attributes:
-        m: items: a number, or a list of them; counted in the file where left out of an edge list,
-            and of model facts left out, as the triples are counted.
-        d_model: width of an item's embedding: a number, or a list of them.
-        context: keys of ``context`` for these cells.
-        training: keys of ``training`` for these cells.
-        graph: keys of ``graph`` for these cells, or another family.
-        database: keys of ``database`` for these cells, or another family.
-        facts: keys of ``facts`` for these cells.
+        m: number of items, or a list of numbers. May be left out for an edge list, whose items are
+            then counted. Leave it out for model facts: its triples are counted.
+        d_model: width of the items' embedding, or a list of widths.
+        context: keys of ``context`` that these cells override.
+        training: keys of ``training`` that these cells override.
+        graph: keys of ``graph`` that these cells override, or another family.
+        database: keys of ``database`` that these cells override, or another family.
+        facts: keys of ``facts`` that these cells override.
     """
 
     m: OneOrMore = ()
@@ -76,20 +76,20 @@ class StudyFile(Spec):
     """A study file as written, before its cells are expanded.
 
     Attributes:
-        name: of the study, and of its folder in the store.
-        model: what is trained: a model's name, a construction's keys, or a layer's file
-            (``mine.py``, ``{file: mine.py, groups: 2}``) or name in the zoo
-            (``{zoo: grouped, groups: 2}``). Or a list of those that hold edges, each trained on
-            every cell with the same ``training``, whose defaults are the first one's. In mode
-            widest it may end with constructions, which take none of ``training``.
+        name: name of the study, and of its folder in the store.
+        model: what is trained: the name of a model, the keys of a construction, or a layer, by its
+            file (``mine.py``, ``{file: mine.py, groups: 2}``) or by its name in the zoo (``{zoo:
+            grouped, groups: 2}``). It may also be a list of models that hold edges: each is then
+            trained on every cell with the same ``training``, whose defaults are those of the first.
+            In mode widest the list may end with constructions, which take none of ``training``.
         graph: the relations among the items.
-        embedding: the items' vectors.
-        database: of model facts: the triples that are stored, in place of a graph.
-        facts: of model facts: what is trained and how it is judged.
+        embedding: the vectors of the items.
+        database: for model facts: the triples to be stored, in place of a graph.
+        facts: for model facts: what is trained, and how it is judged.
         context: how contexts are drawn.
         training: how a run is trained, and when it stops.
-        cells: what is measured: sizes, and what some of them override.
-        search: which widths are tried, and what passes.
+        cells: what is measured: the sizes, and what some of them override.
+        search: which widths are tried, and what counts as a pass.
     """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]

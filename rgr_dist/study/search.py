@@ -29,8 +29,9 @@ class Settings(Spec):
 
     Attributes:
         d_qk: key width of a head, d_head,qk.
-        h: heads.
-        total: d_qk + d_vo of a head: mode grid then tries every way to split it. For one h.
+        h: number of heads.
+        total: the sum d_qk + d_vo of a head; mode grid then tries every way to split it. For a
+            single h only.
     """
 
     later: ClassVar[frozenset[str]] = frozenset({"total"})
@@ -54,41 +55,47 @@ class Search(Spec):
     """Which widths are tried, and what passes.
 
     Attributes:
-        axis: the width whose smallest passing value is searched: ``d_k``, or ``d_vo`` of model
+        axis: the width whose smallest passing value is sought: ``d_k``, or ``d_vo`` for model
             facts.
-        per: the settings in which d_vo is searched: a list of d_qk, or of h. For axis d_vo alone.
-        max_d_vo: largest d_vo; by default d_model, for a head's values have no more dimensions.
-        d_vo: widths of mode grid on axis d_vo.
-        rule: a name for several keys, which those that are written change. ``paper``: App. A.2's,
-            ten seeds and no confirmation. ``confirmed``: 20 fresh seeds too, and the interval of
-            the best head alone.
-        mode: ``threshold`` finds the smallest passing d_k of each head count; ``grid`` trains every
-            listed D_K that the head count divides: a threshold is then the smallest listed one that
-            passes, and fails at the next listed one below. ``widest`` tries one width of each head
-            count, d_k = d_model, beyond which a head gains nothing: whether it passes at all.
-        heads: head counts to search. ``all`` searches every integer and confirms its winners; heads
-            that may be equally wide go by their largest: if that fails, so do fewer heads of its
-            width, which are a part of it.
-        target: mean score over the seeds to reach; the paper's, or the model's own.
-        seeds: of a probe, numbered from 0.
-        keep_within: heads up to this share above the best D_K, or up to one step of their d_k above
-            it, are searched to the end; ``none`` searches every head.
-        max_D_K: largest total width; by default 4 m' log2(m) / d_model, at least 4 h.
-        intervals: top up the probes beside a threshold to all seeds (App. A.2): those of every head
-            near the best, or, with ``best``, of the best head and of ``keep_heads`` alone;
-            ``false`` for none.
-        extra_seeds: where a pass lies below a fail, both are trained with so many more seeds before
-            they are called ``inconsistent``.
-        confirm_seeds: fresh seeds on which the threshold of the best head must pass too, and those
-            of ``keep_heads``, or of all with ``keep_within: none``; one that does not is a fail
-            from then on. 0 is the paper's protocol; 20 with ``heads: all``.
-        keep_heads: heads that are searched to the end however far above the best they lie.
-        transition_seeds: seeds to train at every width near a threshold, 0 for none.
-        transition_window: how near: up to this share of the threshold away from it.
-        retest_steps: search every cell at so many times its step limit too: ``limited_by`` then
-            says ``budget`` where longer training lowers a threshold. A loaded study has those
-            cells, and no such key.
-        D_K: total widths of mode grid.
+        per: the settings in which d_vo is searched: a list of d_qk, or of h. For axis d_vo only.
+        max_d_vo: the largest d_vo to try; by default d_model, since the values of a head have no
+            more dimensions.
+        d_vo: the widths to try in mode grid on axis d_vo.
+        rule: a preset for several keys; a key that the study sets itself takes precedence.
+            ``paper``: ten seeds and no confirmation, as in App. A.2. ``confirmed``: also 20 fresh
+            seeds, and an interval for the best head count alone.
+        mode: ``threshold`` finds the smallest passing d_k of each head count. ``grid`` trains every
+            listed D_K that the head count divides; the threshold is then the smallest listed D_K
+            that passes, while the next listed one below fails. ``widest`` tries one width for each
+            head count, d_k = d_model, beyond which a head gains nothing, and finds whether it
+            passes at all.
+        heads: the head counts to search. ``all`` searches every integer and confirms the winners.
+            Head counts that could have the same d_k are tried by the largest of them: if it fails,
+            so do fewer heads of that width, which are a part of it.
+        target: the mean score over the seeds that counts as a pass; by default the paper's, or the
+            model's own.
+        seeds: number of seeds per probe; they are numbered from 0.
+        keep_within: a head count is searched to the end if its D_K lies above the best one by at
+            most this share, or by at most one step of its d_k; ``none`` searches every head count
+            to the end.
+        max_D_K: the largest total width to try; by default 4 m' log2(m) / d_model, but at least 4
+            h.
+        intervals: whether the probes beside a threshold are trained on all seeds, for the intervals
+            of App. A.2: those of every head count near the best (``true``), only those of the best
+            and of ``keep_heads`` (``best``), or none (``false``).
+        extra_seeds: if a pass lies below a fail, this many more seeds are trained at both widths
+            before the head count is called ``inconsistent``.
+        confirm_seeds: number of fresh seeds on which the threshold of the best head count must also
+            pass, and those of ``keep_heads``, or of all head counts with ``keep_within: none``. A
+            threshold that does not is a fail from then on. 0 is the paper's protocol; with ``heads:
+            all`` the default is 20.
+        keep_heads: head counts that are searched to the end, however far above the best they lie.
+        transition_seeds: number of seeds to train at every width near a threshold; 0 for none.
+        transition_window: how far from the threshold those widths may lie, as a share of it.
+        retest_steps: also search every cell at this multiple of its step limit; ``limited_by`` then
+            says ``budget`` where longer training lowers a threshold. A study that has been loaded
+            has these cells in place of the key.
+        D_K: the total widths to try in mode grid.
     """
 
     later: ClassVar[frozenset[str]] = frozenset({"axis", "per", "max_d_vo", "d_vo", "rule"})

@@ -51,10 +51,12 @@ class TableFile(Spec):
     """Rows of a model's token table (Sec. 7.3), unchanged; paths are relative to the study file.
 
     Attributes:
-        source: a folder with ``model.safetensors``, such a file, or a model's name on the hub.
-        counts: how often each token occurs: two columns of whole numbers, token and count.
-        text: instead of ``counts``, a text to be split into tokens by the source's tokenizer.
-        tokens: how many tokens of the text count; the paper takes the first 10 million.
+        source: a folder that holds ``model.safetensors``, such a file itself, or a model's name on
+            the hub.
+        counts: a file that says how often each token occurs: two columns of whole numbers, token
+            and count.
+        text: in place of ``counts``, a text that the source's tokenizer splits into tokens.
+        tokens: how many tokens of the text are counted; the paper takes the first 10 million.
     """
 
     family: Literal["table"]

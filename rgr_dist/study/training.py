@@ -13,9 +13,9 @@ class Context(Spec):
     """How contexts are drawn (App. A.1).
 
     Attributes:
-        length: items in a context, l; pairs of items for model transformer.
-        positive_rate: target-in-context rate, rho: the chance that an item is a source, whose
-            target is brought into the context.
+        length: items per context, l; for model transformer, pairs of items.
+        positive_rate: target-in-context rate, rho: the probability that an item is a source, whose
+            target is then brought into the context.
     """
 
     length: Annotated[StrictInt, Field(ge=2)] = 16
@@ -28,39 +28,44 @@ class Training(Spec):
     The transformer (Sec. 7.3) takes a batch a step, decays its weights and does not stop early.
 
     Attributes:
-        learning_rate: of AdamW; the highest that a schedule reaches. A list asks for each.
-        sharpness: alpha of the logits alpha (S - tau).
-        initial_scale: multiplies the standard deviation of the first W_Q and W_K, in either
-            reading of ``initial``; in model facts of W_V and W_O too.
-        start: in model max, what W_Q, W_K and tau are at first: ``random``, as in the paper, or
-            ``constructed`` for the same draw by alternating projections (``engines.start``). So
-            the same loop shows what it keeps, or reaches from there, and does not find by itself.
-        initial: the paper draws W_Q and W_K from N(0, 1/sqrt(d_model)) and does not say which the
-            second number is: read as their standard ``deviation`` or as their ``variance``.
-        schedule: of the learning rate (``engines.schedule``), which the paper keeps ``constant``:
-            ``warmup`` rises linearly for ``warmup_steps`` and stays, ``cosine`` falls to zero at
-            ``max_steps``.
-        warmup_steps: with ``warmup`` alone: steps until the full rate. The default,
-            2 / (1 - beta_2), is the untuned warm-up of Ma and Yarats (arXiv:1910.04209).
-        max_steps: step limit; a list asks for a threshold at each. A full batch of facts is an
-            epoch.
-        check_every: steps between two checks on the validation contexts; of facts on all triples,
-            where a run ends once all are right.
-        patience: so many checks in a row above ``stop_score`` end a run as converged; in model
-            value, so many that do not bring the error down.
+        learning_rate: AdamW's learning rate; with a schedule, the highest that it reaches. A list
+            asks for each.
+        sharpness: alpha in the logits alpha (S - tau).
+        initial_scale: factor on the standard deviation of the initial W_Q and W_K, in either
+            reading of ``initial``; for model facts, also of W_V and W_O.
+        start: for model max, the initial W_Q, W_K and tau: ``random``, as in the paper, or
+            ``constructed`` by alternating projections for the same draw (``engines.start``). The
+            same training loop then shows what it keeps, or reaches from there, but does not find by
+            itself.
+        initial: how to read N(0, 1/sqrt(d_model)), from which the paper draws W_Q and W_K without
+            saying what the second number is: as a standard ``deviation`` or as a ``variance``.
+        schedule: how the learning rate changes (``engines.schedule``). The paper keeps it
+            ``constant``; ``warmup`` raises it linearly over ``warmup_steps`` and then keeps it;
+            ``cosine`` lowers it to zero at ``max_steps``.
+        warmup_steps: for ``schedule: warmup`` only: steps until the full rate is reached. The
+            default, 2 / (1 - beta_2), is the untuned warm-up of Ma and Yarats (arXiv:1910.04209).
+        max_steps: step limit; a list asks for a threshold at each limit. For model facts, a step on
+            a full batch is an epoch.
+        check_every: steps between two checks on the validation contexts; for model facts, on all
+            triples, where a run ends once all are right.
+        patience: number of consecutive checks above ``stop_score`` after which a run ends as
+            converged; for model value, number of consecutive checks without a better error.
         stop_score: score on the validation contexts that a check must exceed to count.
-        give_up_below: end a run, as ``given_up``, when its score on the validation contexts would
-            not reach this by the limit if it kept rising as before (``engines.early_stopping``).
-            Not in the paper. A run below it must fail its probe alone, so that the largest value is
-            1 - seeds · (1 - target), of the most seeds that a verdict may take: 0.8 for ten, and
-            ten of a retest, at 0.99.
-        validation_contexts: contexts that a check scores, or queries of model transformer.
-        test_contexts: contexts that the final score is of, or queries of model transformer.
-        batch_size: queries in a step of model transformer; triples in one of model facts, all of
-            them if not given.
-        weight_decay: of AdamW in models transformer and facts; the others have none.
-        tolerance: in model value, by how large a share of the best error a check must be below it
-            to count as better; the paper does not give it (Sec. 7.2).
+        give_up_below: ends a run as ``given_up`` if its score on the validation contexts would not
+            reach this value by the limit even if it kept rising as before
+            (``engines.early_stopping``). Not in the paper. One run below the value must be enough
+            to fail its probe, so the value may be at most 1 - seeds · (1 - target), for the most
+            seeds that a verdict may take: 0.8 for ten seeds and ten of a retest, at a target of
+            0.99.
+        validation_contexts: number of contexts that a check scores; for model transformer, of
+            queries.
+        test_contexts: number of contexts that the final score is taken over; for model transformer,
+            of queries.
+        batch_size: queries per step for model transformer; triples per step for model facts, by
+            default all of them.
+        weight_decay: AdamW's weight decay in models transformer and facts; the others have none.
+        tolerance: for model value: a check counts as better if its error is below the best one by
+            more than this share of it. The paper does not give the share (Sec. 7.2).
     """
 
     later: ClassVar[frozenset[str]] = frozenset(
