@@ -209,6 +209,12 @@ def power(wide: bool, limit: int = -1) -> str:
     return _power(_law(limit, wide))
 
 
+def slope(wide: bool) -> str:
+    """``1.09``: the slope of D_K* at the end, by the paper's estimator."""
+    cells = _at(-1, wide)
+    return f"{(cells['scale'] @ cells['D_K_passes']) / (cells['scale'] @ cells['scale']):.2f}"
+
+
 def _power(law: Law) -> str:
     return f"{law.exponent:.2f} [{law.exponent_low:.2f} to {law.exponent_high:.2f}]"
 
@@ -318,6 +324,8 @@ PIECES: dict[str, Callable[[], str]] = {
     "budget power": partial(power, wide=False),
     "budget power-wide": partial(power, wide=True),
     "budget misfits": misfits,
+    "budget slope": partial(slope, wide=False),
+    "budget slope-wide": partial(slope, wide=True),
     "constructions power": constructed_power,
     "known power": partial(known_power, wide=False),
     "known power-wide": partial(known_power, wide=True),
