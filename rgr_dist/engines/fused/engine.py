@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -40,7 +41,8 @@ class EdgeLane(Lane):
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
-        self.validation = make_scorer(self, self.task.validation, often=True)
+        # A cycle of references would keep the weights of ended runs until Python looks for such.
+        self.validation = make_scorer(weakref.proxy(self), self.task.validation, often=True)
 
     def check(self, above: float | None) -> float | None:
         """The score over the validation contexts, or None if it certainly is not above."""

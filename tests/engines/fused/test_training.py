@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
@@ -12,7 +14,7 @@ import pytest
 import torch
 
 from rgr_dist.engines.api import Engine, Weights
-from rgr_dist.engines.fused.engine import FusedEngine
+from rgr_dist.engines.fused.engine import LANES, FusedEngine
 from rgr_dist.engines.fused.lane import Lane
 from rgr_dist.engines.lanes.engine import LanesEngine
 from rgr_dist.engines.reference.edges import EdgeTrainer
@@ -241,3 +243,19 @@ def test_nothing_is_compiled_while_a_runs_seconds_are_counted() -> None:
         [sys.executable, "-c", COMPILED_MEANWHILE], capture_output=True, text=True, timeout=240
     )
     assert done.stdout.splitlines() == ["set()"] * 11, done.stderr
+
+
+@pytest.mark.parametrize("task", LANES)
+def test_an_ended_run_is_freed_at_once(task: str) -> None:
+    """No cycle of references keeps its weights until Python looks for cycles."""
+    for brief in LANES[task].brief_runs(make_run(32, 8, 1, 2)):
+        lane = LANES[task](brief)
+        lane.advance(1)
+        lane.check(None)
+        gone = weakref.ref(lane)
+        gc.disable()
+        try:
+            del lane
+            assert gone() is None
+        finally:
+            gc.enable()
