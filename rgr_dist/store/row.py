@@ -79,13 +79,13 @@ def cell_columns(cell: Cell) -> dict[str, Any]:
 def lost_rows(
     runs: Iterable[Run], engine: str, device: str, why: str = LOST
 ) -> list[dict[str, Any]]:
-    """Rows of runs whose worker died or was ended on every attempt.
+    """Rows of runs whose worker died, was ended or raised on every attempt.
 
     Args:
         engine: the engine that was asked for. ``auto`` is stored as the engine that would have
             trained the run: the fastest of its model on a CPU, ``lanes`` elsewhere.
         device: ``cpu``, or a torch device such as ``cuda``.
-        why: ``LOST``, ``OUT_OF_MEMORY`` or ``OVERDUE``.
+        why: ``LOST``, ``OUT_OF_MEMORY``, ``OVERDUE``, or what the worker raised before it trained.
     """
     rows = []
     for run in runs:
