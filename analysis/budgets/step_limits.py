@@ -15,7 +15,7 @@ from rgr_dist.analysis.records import integer
 from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.analysis.thresholds.known_weights import best_with_known
 from rgr_dist.analysis.wording import plural, span
-from rgr_dist.planning.budgets import limited_by, total_or_beyond
+from rgr_dist.planning.budgets import AtLimit, limited_by
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study
 
@@ -122,9 +122,9 @@ def _row(
     table: pd.DataFrame, status: Mapping[Hashable, str], family: Sequence[Cell]
 ) -> dict[Hashable, object]:
     own = table[table["cell_id"].isin([cell.cell_id for cell in family])].sort_values("max_steps")
-    widths = zip(own["cell_id"], map(integer, own["D_K"]), strict=True)
-    totals = [total_or_beyond(status[cell_id], D_K) for cell_id, D_K in widths]
-    limit = limited_by(integer(own["D_K"].iloc[-1]), totals)
+    ends = (map(integer, own[name]) for name in ("D_K", "D_K_low"))
+    known = list(map(AtLimit.of, own["cell_id"].map(status), *ends))
+    limit = limited_by(known[-1].total, known)
     return own.iloc[-1][[*SIZES, "D_K"]].to_dict() | {
         "falls": None if limit is None else limit == "budget",
         "gain": verdict(own),

@@ -24,7 +24,7 @@ import pandas as pd
 from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.records import integer
 from rgr_dist.analysis.thresholds.best import best_of
-from rgr_dist.planning.budgets import limited_by, total_or_beyond
+from rgr_dist.planning.budgets import AtLimit, limited_by
 from rgr_dist.search.probe_verdict import passes
 from rgr_dist.store.row import cell_columns
 from rgr_dist.study.cell import PROBLEM, Cell, canonical_json
@@ -134,11 +134,12 @@ def _with_known(results: StudyResults, table: pd.DataFrame) -> pd.DataFrame:
 
 def _by_limits(study: Study, best: pd.DataFrame) -> pd.Series[Any]:
     """What the other step limits of a cell show of its best, as for each of its settings."""
-    widths = map(integer, best[study.search.sizes.total])
-    totals = dict(zip(best["cell_id"], map(total_or_beyond, best["status"], widths), strict=True))
+    sizes = study.search.sizes
+    widths, lows = (map(integer, best[name]) for name in (sizes.total, sizes.low))
+    known = dict(zip(best["cell_id"], map(AtLimit.of, best["status"], widths, lows), strict=True))
     by = {
-        cell_id: limited_by(total, [totals.get(cell.cell_id) for cell in study.budgets[cell_id]])
-        for cell_id, total in totals.items()
+        cell_id: limited_by(own.total, [known[cell.cell_id] for cell in study.budgets[cell_id]])
+        for cell_id, own in known.items()
     }
     return best["cell_id"].map(by).astype("object")
 

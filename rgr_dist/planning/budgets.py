@@ -9,9 +9,8 @@ limit, as the cosine schedule does: there each limit has runs of its own.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import pandas as pd
 
@@ -78,29 +77,43 @@ def records(runs: pd.DataFrame) -> list[Row]:
     return [{str(name): value for name, value in row.items()} for row in rows]
 
 
-def total_or_beyond(status: str, total: float | None) -> float | None:
-    """A threshold's total width: infinite where no allowed one passes, None where none is known."""
-    return math.inf if status == "censored" else total
+class AtLimit(NamedTuple):
+    """What is known of a threshold's total width, such as D_K, at one step limit.
+
+    Attributes:
+        total: it; None unless found.
+        at_least: the least that it can be, where the search ended without it.
+    """
+
+    total: float | None
+    at_least: float | None = None
+
+    @classmethod
+    def of(cls, status: str, total: float | None, low: float | None) -> AtLimit:
+        """That of a row of thresholds."""
+        return cls(total, low if status in ("censored", "pruned") else None)
 
 
 def limited_by(
-    total: float | None, at_each: Sequence[float | None]
+    total: float | None, at_each: Sequence[AtLimit]
 ) -> Literal["budget", "unknown"] | None:
     """Whether longer training is seen to lower a threshold; what else limits it, it cannot tell.
 
     Args:
         total: the threshold's total width, such as D_K; None if there is no threshold.
-        at_each: ``total_or_beyond`` at every step limit, increasing.
+        at_each: what is known of it at every step limit, increasing.
 
     Returns:
         budget if the largest limit has a lower threshold, or the last two still differ; unknown
         if those two have the same; None where there is one limit, or one of them is not known.
     """
-    if len(at_each) < 2 or total is None or math.isinf(total):
+    if len(at_each) < 2 or total is None:
         return None
-    before, last = at_each[-2:]
-    if last is None or math.isinf(last):
+    (before, at_least), (last, _) = at_each[-2:]
+    if last is None:
         return None
+    if before is None:
+        before = at_least
     if last < total or (before is not None and last < before):
         return "budget"
     return None if before is None else "unknown"

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from rgr_dist.planning.budgets import limited_by, total_or_beyond
+from rgr_dist.planning.budgets import AtLimit, limited_by
 from rgr_dist.planning.portfolio import shown_arms
 from rgr_dist.search.cell_state import CellState
 from rgr_dist.search.portfolio import Portfolio
@@ -30,6 +30,13 @@ def write_tables(study: Study, store: Store, portfolio: Portfolio) -> None:
     store.write_study_table(study.name, "thresholds", threshold_rows(study, portfolio))
 
 
+def _at_limit(sizes: SizeAxis, result: ArmResult) -> AtLimit:
+    """What a step limit tells of a threshold: more than where it fails, if it is not found."""
+    failed = result.failed
+    least = None if failed is None else sizes.width(result.arm, failed.value) + 1
+    return AtLimit.of(result.status, result.cost, least)
+
+
 def threshold_rows(study: Study, portfolio: Portfolio) -> Rows:
     """The thresholds table, one row per (cell, h), in the study's order."""
     rows, sizes = [], study.search.sizes
@@ -39,7 +46,7 @@ def threshold_rows(study: Study, portfolio: Portfolio) -> Rows:
         for arm in shown_arms(state):
             result = state.result(arm)
             fresh, first = result.fresh, result.first_value
-            at_each = [one.result(arm) for one in budgets]
+            known = [_at_limit(sizes, one.result(arm)) for one in budgets]
             rows.append(
                 {
                     "cell_id": cell.cell_id,
@@ -60,9 +67,7 @@ def threshold_rows(study: Study, portfolio: Portfolio) -> Rows:
                         sizes, result, _passes_from(study, cell, result, budgets)
                     ),
                     "because": result.because,
-                    "limited_by": limited_by(
-                        result.cost, [total_or_beyond(one.status, one.cost) for one in at_each]
-                    ),
+                    "limited_by": limited_by(result.cost, known),
                     "n_edges": cell.n_edges,
                     "max_steps": cell.training.max_steps,
                     "confirmed": result.confirmed,

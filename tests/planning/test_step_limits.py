@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 
 import pytest
 
-from rgr_dist.planning.budgets import limited_by, missing_at_larger_limits
+from rgr_dist.planning.budgets import AtLimit, limited_by, missing_at_larger_limits
 from rgr_dist.planning.portfolio import open_portfolio
 from rgr_dist.planning.tables import threshold_rows
 from tests.planning.made_up_runs import run_row, runs_of, study_of, trained
@@ -18,22 +17,27 @@ from tests.planning.made_up_runs import run_row, runs_of, study_of, trained
     [
         (20, [20, 20, 12], "budget"),  # a larger limit has a lower one
         (12, [20, 20, 12], "budget"),  # the last two still differ
-        (12, [math.inf, 12], "budget"),  # censored but at the largest limit
+        (12, [">= 65", 12], "budget"),  # pruned or censored but at the largest limit
         (24, [24, None, 24], None),  # not yet known at the second largest
         (24, [24, None, 12], "budget"),  # lower at the largest all the same
         (20, [20, 12, 12], "budget"),
         (12, [20, 12, 12], "unknown"),
         (12, [12, 16], "unknown"),
-        (None, [math.inf, 12], None),
+        (12, [">= 10", 12], "unknown"),
+        (None, [">= 65", 12], None),
         (12, [12, None], None),  # open at the largest limit
-        (12, [12, math.inf], None),  # censored there
+        (12, [12, ">= 65"], None),  # censored there
         (12, [12], None),
     ],
 )
 def test_what_limits_a_threshold(
-    total: int | None, at_each: list[float | None], by: str | None
+    total: int | None, at_each: list[int | str | None], by: str | None
 ) -> None:
-    assert limited_by(total, at_each) == by
+    known = [
+        AtLimit(None, int(one.removeprefix(">= "))) if isinstance(one, str) else AtLimit(one)
+        for one in at_each
+    ]
+    assert limited_by(total, known) == by
 
 
 @pytest.mark.parametrize(
