@@ -37,6 +37,7 @@ docs: $(DOCS)  ## the documentation as a site: site/index.html; to search it: py
 
 bench: $(JAX)  ## speed of the engines, overheads, cost of the search and its errors (some minutes)
 	$(BIN)/python benchmarks/throughput.py --threads 2
+	$(BIN)/python benchmarks/step_parts.py
 	$(BIN)/python benchmarks/facts_throughput.py
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/startup.py
