@@ -29,7 +29,12 @@ from rgr_dist.paper import PublishedLaw, capacity_scale, compression
 
 
 def has_sizes_to_compare(results: StudyResults) -> bool:
-    """Whether two cells have a D_K* or a bound: a law has two parameters."""
+    """Whether two cells have a D_K* or a bound: a law has two parameters.
+
+    One head is made as wide as d_model, and its width says nothing.
+    """
+    if results.study.record.algorithm == "one-head":
+        return False
     rows = drawn_cells_of(results)
     return sum(row["D_K"] is not None or row["D_K_low"] is not None for row in rows) >= 2
 
@@ -139,8 +144,10 @@ def published(results: StudyResults) -> list[dict[str, Any]]:
     ]
 
 
-def which_law(results: StudyResults) -> Section:
+def which_law(results: StudyResults) -> Section | None:
     """The candidates by AICc and leave-one-out error, the fits, the cells' parts."""
+    if results.study.record.algorithm == "one-head":
+        return None
     fits = fits_of(results)
     words = [conclusions.which_law(fits.candidates)]
     if fits.candidates_wide:

@@ -76,6 +76,8 @@ def _lead(results: StudyResults) -> Make:
         return transitions.section
     if results.study.has_budgets:
         return training_time.section
+    if results.study.record.algorithm == "one-head":
+        return cells.section
     return heads.section if laws.law(results) is None else laws.law
 
 

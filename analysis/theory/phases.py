@@ -102,6 +102,24 @@ def headline(results: StudyResults) -> str:
     return f"Of {sizes}, training passes at {', '.join(found)}, each as wide as d_model.{beyond}"
 
 
+def one_head_headline(results: StudyResults) -> str:
+    """At how many sizes one head can be right on every pair, and at how many no head can be."""
+    study, runs = results.study, results.searched
+    whole = {cell.cell_id: runs[runs["cell_id"] == cell.cell_id] for cell in study.cells}
+    ended = [own for own in whole.values() if own["seed"].nunique() >= study.search.seeds]
+    exact = sum(bool((own["score"] == 1).all()) for own in ended)
+    proved = sum(
+        bool(((own["score"] < 1) & (own["stop_reason"] == "converged")).all()) for own in ended
+    )
+    sizes = plural(len(whole), "size")
+    rest = len(whole) - exact - proved
+    others = f"; at {rest} the draws differ or are not decided" if rest else ""
+    return (
+        f"Of {sizes}, one head as wide as d_model can be right on every pair in all draws at "
+        f"{exact}; at {proved} it is proved, draw by draw, that none can be{others}."
+    )
+
+
 def section(results: StudyResults) -> Section:
     """The figure and its table."""
     rows = named(results, phases(results))

@@ -16,7 +16,7 @@ from rgr_dist.analysis.drawing.colours import INKS, PHASES, SHAPES, TILES
 from rgr_dist.analysis.drawing.plot import as_file
 from rgr_dist.analysis.page.render import render
 from rgr_dist.analysis.report.contents import sections
-from rgr_dist.analysis.theory.phases import headline, phases
+from rgr_dist.analysis.theory.phases import headline, one_head_headline, phases
 from rgr_dist.analysis.theory.phases_figure import draw_phases
 from rgr_dist.engines.choose import make_engine
 from rgr_dist.problem.embeddings import sample_embedding
@@ -149,3 +149,27 @@ def test_a_tile_stands_for_every_size_and_its_legend_for_every_phase(study: Stud
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_phases_stand_out_from_the_page(theme: str) -> None:
     assert all(contrast(colour, INKS[theme]["page"]) >= 3 for colour in PHASES[theme].values())
+
+
+def test_a_study_of_one_head_says_where_it_can_be_right_and_fits_no_law() -> None:
+    study = parse_study(
+        {
+            "name": "x",
+            "model": {"construction": "one-head"},
+            "cells": [{"m": [16, 32, 64], "d_model": 8}],
+            "search": {"heads": [1], "seeds": 2},
+        }
+    )
+    runs = [row for cell in study.cells for row in made(cell)]
+    results = made_up.results_of(study, runs, [])
+    can = [all(is_separable(cell, seed) for seed in range(2)) for cell in study.cells]
+    none = [not any(is_separable(cell, seed) for seed in range(2)) for cell in study.cells]
+    assert sum(can) + sum(none) == 3
+    assert one_head_headline(results) == (
+        f"Of 3 sizes, one head as wide as d_model can be right on every pair in all draws at "
+        f"{sum(can)}; at {sum(none)} it is proved, draw by draw, that none can be."
+    )
+    undecided = [row | {"stop_reason": "max_steps"} for row in runs]
+    differ = one_head_headline(made_up.results_of(study, undecided, []))
+    assert differ.endswith(f"; at {sum(none)} the draws differ or are not decided.")
+    assert not {"law", "laws"} & {section.name for section in sections(results)}

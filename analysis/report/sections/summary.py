@@ -17,7 +17,7 @@ from rgr_dist.analysis.runs import cost_of
 from rgr_dist.analysis.splits import findings as accuracy
 from rgr_dist.analysis.splits.accuracy import splits_of
 from rgr_dist.analysis.theory.phases import headline as phases_headline
-from rgr_dist.analysis.theory.phases import is_of_phases
+from rgr_dist.analysis.theory.phases import is_of_phases, one_head_headline
 from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.analysis.thresholds.rows import cells_of
 from rgr_dist.analysis.wording import clock, plural, span
@@ -35,6 +35,8 @@ def findings(results: StudyResults) -> list[str]:
     if study.record.finds == "D_V":
         found = facts.headline(facts.rows_of_facts(results), study)
         return [found, *conclusions.growths(pooled_laws(results))]
+    if study.record.algorithm == "one-head":
+        return [one_head_headline(results)]
     longer = step_limits.headline(results)
     return [*longer, *conclusions.headline(fits_of(results), best_of(results))]
 
