@@ -199,10 +199,8 @@ def _hint(state: CellState, arm: int) -> tuple[int, str] | None:
 def _first_pass(state: CellState, order: list[int]) -> Generator[Needs, None, int | None]:
     """Try every arm at a level of cost, nearest to the expected one first, then raise the level."""
     plan = state.plan
-    if state.shorter is not None:
+    if state.shorter is not None or math.isinf(plan.spread):
         return (yield from _first_pass_in_turn(state, order))
-    if math.isinf(plan.spread):
-        return (yield from _first_pass_by_halves(state, order))
     level, _, factor = state.start
     while True:
         growing = False
@@ -226,7 +224,10 @@ def _first_pass(state: CellState, order: list[int]) -> Generator[Needs, None, in
 
 
 def _first_pass_in_turn(state: CellState, order: list[int]) -> Generator[Needs, None, int | None]:
-    """Try one arm up to its limit before the next: at the largest budget every fail is dear."""
+    """Try one arm up to its limit before the next: at the largest budget every fail is dear.
+
+    Where nothing is known, its axis is bisected as if the value beyond its last one passed.
+    """
     level, _, factor = state.start
     for arm in order:
         cost = level
@@ -235,22 +236,14 @@ def _first_pass_in_turn(state: CellState, order: list[int]) -> Generator[Needs, 
             value = max(bracket.nearest(near), bracket.axis[bracket.below])
             at = shown(state.plan.cost_of(arm, value))
             reason = f"look for a first pass at {state.plan.words.cost} near {at}"
+            if math.isinf(state.plan.spread):
+                value = _between(state, bracket)
+                known = f"fails at {bracket.low}" if bracket.low else "nothing is known"
+                reason = f"bisect: {known}, no pass yet"
             yield from _probe(state, arm, value, reason)
             if state.brackets[arm].high is not None:
                 return arm
             cost *= factor
-    return None
-
-
-def _first_pass_by_halves(state: CellState, order: list[int]) -> Generator[Needs, None, int | None]:
-    """Bisect the axis of one arm after another, as if the value beyond its last one passed."""
-    for arm in order:
-        while not (bracket := state.brackets[arm]).is_exhausted and arm not in state.failed_arms:
-            known = f"fails at {bracket.low}" if bracket.low else "nothing is known"
-            reason = f"bisect: {known}, no pass yet"
-            yield from _probe(state, arm, _between(state, bracket), reason)
-            if state.brackets[arm].high is not None:
-                return arm
     return None
 
 

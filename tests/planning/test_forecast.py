@@ -11,10 +11,26 @@ import pytest
 from rgr_dist.planning.brackets import accuracy_sign
 from rgr_dist.planning.forecast import LAYER_FILE_COST, forecast, step_cost
 from rgr_dist.planning.portfolio import open_portfolio
+from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.search.protocol import Probe
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.layer_file import load_layer
+from rgr_dist.study.study import Study
 from tests.planning.made_up_runs import run_row, runs_of, study_of
+
+
+def with_verdicts(study: Study, passes_from: int) -> Portfolio:
+    """The search of one cell of one head, once every verdict that it needs is known."""
+    (cell,) = study.cells
+    rows: list[dict[str, Any]] = []
+    while True:
+        portfolio = open_portfolio(study, runs_of(rows))
+        if portfolio.state(cell.cell_id).needs[0].want != "verdict":
+            return portfolio
+        probe = portfolio.ask()
+        assert isinstance(probe, Probe)
+        score = 1.0 if probe.value >= passes_from else 0.5
+        rows += [run_row(cell, 1, probe.value, seed, score=score) for seed in probe.seeds]
 
 
 def test_seeds_beyond_those_that_a_fail_takes_save_no_run_of_other_probes() -> None:
@@ -40,29 +56,14 @@ def test_a_width_below_one_that_failed_is_expected_to_fail() -> None:
     """The law expects a threshold of a few; 19 has failed, and its last seed goes to the limit."""
     study = study_of(heads=[1], seeds=3, intervals=True, confirm_seeds=0)
     (cell,) = study.cells
-    rows: list[dict[str, Any]] = []
-    while (portfolio := open_portfolio(study, runs_of(rows))).state(cell.cell_id).needs[
-        0
-    ].want == "verdict":
-        probe = portfolio.ask()
-        assert isinstance(probe, Probe)
-        score = 1.0 if probe.value >= 20 else 0.5
-        rows += [run_row(cell, 1, probe.value, seed, score=score) for seed in probe.seeds]
+    portfolio = with_verdicts(study, passes_from=20)
     (left,) = forecast(study, portfolio)
     assert (left.runs, left.steps, left.at_least) == (1, cell.training.max_steps, True)
 
 
 def test_fresh_seeds_are_forecast_beside_those_that_selected() -> None:
     study = study_of(heads=[1], seeds=3, intervals=False, confirm_seeds=5)
-    (cell,) = study.cells
-    rows: list[dict[str, Any]] = []
-    while (portfolio := open_portfolio(study, runs_of(rows))).state(cell.cell_id).needs[
-        0
-    ].want == "verdict":
-        probe = portfolio.ask()
-        assert isinstance(probe, Probe)
-        score = 1.0 if probe.value >= 3 else 0.5
-        rows += [run_row(cell, 1, probe.value, seed, score=score) for seed in probe.seeds]
+    portfolio = with_verdicts(study, passes_from=3)
     (left,) = forecast(study, portfolio)
     assert left.runs == 5
 
