@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from rgr_dist.analysis.drawing.scales import Axis
 
 Place = tuple[float, float]
+POWER = r" ?\^ ?([−-]?\w+(?:\.\w+)?)"
+"""What is raised in words of ours, such as ``x^1.5``: a full stop after it is not."""
 
 
 @dataclass(frozen=True, kw_only=True)

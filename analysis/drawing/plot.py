@@ -22,7 +22,7 @@ from matplotlib.ticker import NullLocator
 from matplotlib.transforms import Transform, offset_copy
 
 from rgr_dist.analysis.drawing.colours import INKS, PHASES, TILES, head_colour, head_shape
-from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Point
+from rgr_dist.analysis.drawing.panel import POWER, Figure, Key, Line, Panel, Point
 from rgr_dist.analysis.drawing.scales import NEAR_ONE, Axis
 from rgr_dist.study.errors import StudyError
 
@@ -333,5 +333,5 @@ def mathtext(text: str) -> str:
     marked = re.sub(
         r"\b([Dd])_(K|V|k|vo|qk|model)\b", r"$\1_{\\mathrm{\2}}$", text.replace("$", r"\$")
     )
-    marked = re.sub(r" ?\^ ?([−-]?\w+(?:\.\w+)?)", r"$^{\1}$", marked)
+    marked = re.sub(POWER, r"$^{\1}$", marked)
     return re.sub(r"(?<![\w${])([mhx])(′?)(?!\w)", r"$\1$\2", marked)

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from markupsafe import Markup, escape
 
 from rgr_dist.analysis.drawing.colours import SHAPES, TILES, head_shape
-from rgr_dist.analysis.drawing.panel import Key, Line, Panel, Point
+from rgr_dist.analysis.drawing.panel import POWER, Key, Line, Panel, Point
 
 STRETCH = 1000
 """Width of the box that lines are drawn in, before it is stretched to the panel's."""
@@ -70,9 +70,7 @@ def words(text: str) -> Markup:
     small = r'<tspan dy="{}" font-size="80%">\{}</tspan>'
     lowered = rf"\1{small.format(3, 2)}{back.format(-3)}"
     marked = re.sub(r"\b([Dd])_(K|V|k|vo|qk|model)\b", lowered, str(escape(text)))
-    return Markup(
-        re.sub(r" ?\^ ?([−-]?\w+(?:\.\w+)?)", small.format(-4, 1) + back.format(4), marked)
-    )
+    return Markup(re.sub(POWER, small.format(-4, 1) + back.format(4), marked))
 
 
 def page_panel(panel: Panel) -> Markup:

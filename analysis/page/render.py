@@ -16,6 +16,7 @@ from markupsafe import Markup, escape
 from rgr_dist import paper
 from rgr_dist.analysis import wording
 from rgr_dist.analysis.drawing import colours, svg
+from rgr_dist.analysis.drawing.panel import POWER
 from rgr_dist.analysis.page.section import Section
 
 
@@ -91,7 +92,7 @@ def _environment() -> jinja2.Environment:
 def math(text: Any) -> Markup:
     """Our own words as HTML: ``D_K``, ``h*`` and ``x^2`` as the field writes them."""
     marked = re.sub(r"\b([Dd])_(K|V|k|vo|qk|model)\b", r"<i>\1</i><sub>\2</sub>", str(escape(text)))
-    marked = re.sub(r" ?\^ ?([−-]?\w+(?:\.\w+)?)", r"<sup>\1</sup>", marked)
+    marked = re.sub(POWER, r"<sup>\1</sup>", marked)
     return Markup(re.sub(r"\bh\*", "<i>h</i>*", marked))
 
 

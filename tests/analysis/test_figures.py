@@ -12,6 +12,7 @@ import pytest
 from rgr_dist.analysis.budgets import section as training_time
 from rgr_dist.analysis.drawing import svg
 from rgr_dist.analysis.drawing.panel import Figure, Panel, Point
+from rgr_dist.analysis.drawing.plot import mathtext
 from rgr_dist.analysis.drawing.points import head_keys
 from rgr_dist.analysis.drawing.scales import log2_axis
 from rgr_dist.analysis.heads import section as heads
@@ -19,6 +20,7 @@ from rgr_dist.analysis.laws import conclusions
 from rgr_dist.analysis.laws import section as laws
 from rgr_dist.analysis.laws.fits import fits_of
 from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.page.render import math as math_of
 from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.analysis.transitions import section as transitions
 from rgr_dist.analysis.transitions.probes import probes_of
@@ -150,6 +152,12 @@ def test_a_panel_of_curves_shows_each_probe_the_target_and_D_K() -> None:
     assert lines["target", None] == ((panel.x.low, 0.99), (panel.x.high, 0.99))
     assert lines["guide", None] == ((20, 0), (20, 1))
     assert [x for x, _ in lines["head", 4]] == [8, 20]
+
+
+def test_a_full_stop_after_a_power_is_not_raised() -> None:
+    said = "It goes as (m log m)^1.5. So does x^a."
+    assert math_of(said) == "It goes as (m log m)<sup>1.5</sup>. So does x<sup>a</sup>."
+    assert mathtext("x^a.") == "$x$$^{a}$."
 
 
 def test_a_legend_has_the_hollow_marks_and_arrows_that_are_drawn() -> None:

@@ -168,3 +168,23 @@ def test_accuracies_are_compared_split_by_split() -> None:
         "The accuracy of other less that of one is +0.125 on average over 1 split."
     )
     assert side_by_side.cells(pair, NAMES) is None
+
+
+def test_cells_of_one_size_are_paired_by_what_tells_them_apart() -> None:
+    def found_at(limits: list[int], widths: list[int]) -> StudyResults:
+        cells = [{"m": 64, "d_model": 16, "training": {"max_steps": limits}}]
+        study = parse_study({"name": "x", "cells": cells, "search": {"heads": [1]}})
+        by_limit = dict(zip(limits, widths, strict=True))
+        rows = [
+            made_up.threshold_row(cell, 1, by_limit[cell.training.max_steps])
+            for cell in study.cells
+        ]
+        return made_up.results_of(study, [], rows)
+
+    pair = found_at([20_000], [30]), found_at([5_000, 20_000, 80_000], [60, 31, 15])
+    (row,) = side_by_side.answer(pair, NAMES)[1]
+    assert (row["cell"], row["D_K_a"], row["D_K_b"]) == ("(64, 16)", 30, 31)
+    alone = found_at([40_000], [30]), pair[1]
+    assert side_by_side.answer(alone, NAMES)[1] == []
+    single = found_at([40_000], [30]), found_at([80_000], [15])
+    assert [one["D_K_b"] for one in side_by_side.answer(single, NAMES)[1]] == [15]
