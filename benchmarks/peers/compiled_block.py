@@ -28,6 +28,7 @@ class CompiledBlocks:
         theta = tuple(torch.from_numpy(one).float() for one in stacked)
         self.state = theta + tuple(torch.zeros_like(part) for part in theta * 2)
         self.steps = 0
+        torch.compiler.reset()  # the ninth program of a function would not be compiled
         self._step = torch.compile(_step_of(runs[0]), dynamic=False)
 
     def advance(self, steps: int) -> None:

@@ -34,6 +34,7 @@ class CompiledLanes:
         theta = torch.from_numpy(both).float(), torch.zeros(len(runs))
         self.state = (*theta, *(torch.zeros_like(part) for part in theta * 2))
         self.steps = 0
+        torch.compiler.reset()  # the ninth program of a function would not be compiled
         self._step = torch.compile(_step_of(runs[0]), dynamic=False)
 
     def advance(self, steps: int) -> None:
