@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import humanize
@@ -77,6 +77,17 @@ def with_range(value: Any, low: Any, high: Any) -> str:
     if middle is None:
         return f"[{ends}]"
     return f"{middle}" if bottom is None and top is None else f"{middle} [{ends}]"
+
+
+def with_limits(
+    value: float,
+    low: float | None,
+    high: float | None,
+    shown: Callable[[float], str] = three_digits,
+) -> str:
+    """``1.40 [1.31–?]``: a number with its limits, ``?`` for one that is not known."""
+    ends = ("?" if end is None else shown(end) for end in (low, high))
+    return f"{shown(value)} [{'–'.join(ends)}]"
 
 
 def real_range(value: Any, low: Any, high: Any, signed: bool = False) -> str:

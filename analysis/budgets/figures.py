@@ -10,7 +10,7 @@ from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Place, Poi
 from rgr_dist.analysis.drawing.points import head_keys, interval_point
 from rgr_dist.analysis.drawing.scales import Axis, Tick, log2_axis, ratio_axis
 from rgr_dist.analysis.heads.figures import columns_of
-from rgr_dist.analysis.wording import MISSING, with_range
+from rgr_dist.analysis.wording import MISSING, with_limits, with_range
 
 MOST_LABELS = 12
 """Lines that have the names of their cells at their ends; with more lines, none has one."""
@@ -42,8 +42,7 @@ def gain_words(row: Row) -> str:
     """``1.29 [1.10–1.50]``, or a bound where one head has no threshold."""
     if row["gain"] is None:
         return MISSING if row["gain_low"] is None else f"≥ {row['gain_low']:.2f}"
-    ends = ("?" if row[end] is None else f"{row[end]:.2f}" for end in ("gain_low", "gain_high"))
-    return f"{row['gain']:.2f} [{'–'.join(ends)}]"
+    return with_limits(row["gain"], row["gain_low"], row["gain_high"], "{:.2f}".format)
 
 
 def draw_training_time(curves: Sequence[Sequence[Row]]) -> Figure:

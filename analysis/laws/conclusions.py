@@ -11,7 +11,7 @@ from rgr_dist.analysis.laws.candidates import Candidate
 from rgr_dist.analysis.laws.fits import Fits
 from rgr_dist.analysis.laws.published import p_words
 from rgr_dist.analysis.laws.scaling_laws import Law, by_name
-from rgr_dist.analysis.wording import cell_name, plural, three_digits
+from rgr_dist.analysis.wording import cell_name, plural, three_digits, with_limits
 
 
 def sentences(fits: Fits) -> list[str]:
@@ -66,10 +66,9 @@ def best_law(law: Candidate, fits: Fits) -> list[str]:
     first = f"D_K* ≈ {numbers} fits best of {plural(fitted, 'law')} ({cells})"
     others = f"{_and(kept)} {'fits' if len(kept) == 1 else 'fit'} about as well."
     singled = [] if fitted == 1 else [others if kept else "The data rule the others out."]
-    rejected = {test.law: test.p_value for test in fits.lack_of_fit if test.rejects}
-    if law.name == PROPORTIONAL and "D_K" in rejected:
-        about = "the cells scatter about it by more than seeds and the resolution of d_k explain"
-        return [f"{first}, but {about} ({p_words(rejected['D_K'])}).", *singled]
+    if law.name == PROPORTIONAL and any(t.rejects and t.law == "D_K" for t in fits.lack_of_fit):
+        best = f"The best of {plural(fitted, 'law')}, D_K* ≈ {numbers}"
+        first = f"{best}, does not fit the {cells} within their noise"
     return [line for line in (f"{first}.", *singled, lack_of_fit(fits)) if line]
 
 
@@ -81,7 +80,7 @@ def with_numbers(law: Candidate, limits: bool = False) -> str:
     """
     numbers = {name: three_digits(value) for name, value in law.parameters.items()}
     if limits and [*numbers] == ["c"]:
-        numbers["c"] += f" [{three_digits(law.low['c'])}–{three_digits(law.high['c'])}]"
+        numbers["c"] = with_limits(law.parameters["c"], law.low["c"], law.high["c"])
     return re.sub(r"\b[cakb]\b", lambda unknown: numbers[unknown[0]], law.formula)
 
 

@@ -12,7 +12,7 @@ from rgr_dist.analysis.layers.figure import draw_costs
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.section import Column, Section, Table
 from rgr_dist.analysis.rows import Row, rows_of
-from rgr_dist.analysis.wording import plural, three_digits, with_range
+from rgr_dist.analysis.wording import plural, three_digits, with_limits, with_range
 
 
 def section(results: StudyResults) -> Section | None:
@@ -49,6 +49,10 @@ def headline(results: StudyResults) -> list[str]:
         if best:
             others = ", ".join(row["model"] for row in best[1:])
             beside = f", not told apart from {others}" if others else ""
+            after = [row for row in here if row["rank"] and row not in best]
+            if after and not others:
+                held = three_digits(after[0]["per_cached"])
+                beside = f", then {after[0]['model']} with {held}"
             told = f"{three_digits(best[0]['per_cached'])} at m′/d_model = {ratio:g}{beside}"
             firsts.setdefault(best[0]["model"], []).append(told)
     most = [f"{model} ({'; '.join(told)})" for model, told in firsts.items()]
@@ -103,8 +107,7 @@ def _order(rows: list[Row]) -> Table:
     def held(row: Mapping[str, Any]) -> str | None:
         if row["per_cached"] is None:
             return None
-        ends = ("?" if row[end] is None else three_digits(row[end]) for end in ("low", "high"))
-        return f"{three_digits(row['per_cached'])} [{'–'.join(ends)}]"
+        return with_limits(row["per_cached"], row["low"], row["high"])
 
     return Table(
         name="table-layers",

@@ -19,7 +19,15 @@ from rgr_dist.analysis.runs import asked, cost_of
 from rgr_dist.analysis.splits.accuracy import splits_of
 from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.analysis.thresholds.rows import cells_of
-from rgr_dist.analysis.wording import MISSING, clock, number, plural, real_range, three_digits
+from rgr_dist.analysis.wording import (
+    MISSING,
+    clock,
+    number,
+    plural,
+    real_range,
+    three_digits,
+    with_limits,
+)
 from rgr_dist.search.confidence_interval import t_interval
 from rgr_dist.study.cell import Cell
 
@@ -287,7 +295,7 @@ def _ratio(one: Row, other: Row) -> Row:
     ratio = other["D_K"] / one["D_K"]
     low = (other["D_K_low"] or other["D_K"]) / (one["D_K_high"] or one["D_K"])
     high = (other["D_K_high"] or other["D_K"]) / (one["D_K_low"] or one["D_K"])
-    words = f"{ratio:.2f} [{low:.2f}–{high:.2f}]"
+    words = with_limits(ratio, low, high, "{:.2f}".format)
     return {"ratio": ratio, "ratio_low": low, "ratio_high": high, "ratio_words": words}
 
 

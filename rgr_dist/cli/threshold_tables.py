@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rgr_dist.analysis.wording import MISSING, plural, three_digits, with_range
+from rgr_dist.analysis.wording import MISSING, plural, with_limits, with_range
 from rgr_dist.cli.listing import Format, Row, print_listing, say
 from rgr_dist.study.models import MODELS
 from rgr_dist.study.study import Study
@@ -64,17 +64,16 @@ def _print_layers(order: Sequence[Row]) -> None:
     """Print what layers hold for a number of their cache, of one compression after another."""
     rows = []
     for row in order:
-        ends = ("?" if row[end] is None else three_digits(row[end]) for end in ("low", "high"))
-        held = three_digits(row["per_cached"])
+        held = row["per_cached"]
         rows.append(
             {
                 "m/d_model": f"{row['compression']:g}",
                 "steps": row["max_steps"],
                 "rank": row["rank"],
                 "layer": row["model"],
-                "relations per cached number": held
-                if held == MISSING
-                else f"{held} [{'–'.join(ends)}]",
+                "relations per cached number": MISSING
+                if held is None
+                else with_limits(held, row["low"], row["high"]),
                 "like the best": "yes" if row["beside_best"] else "",
             }
         )

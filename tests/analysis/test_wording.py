@@ -28,6 +28,7 @@ from rgr_dist.analysis.wording import (
     real_range,
     rough_time,
     three_digits,
+    with_limits,
     with_range,
 )
 from rgr_dist.study.axis import CAPACITY, SizeAxis
@@ -45,6 +46,8 @@ NAN = float("nan")
         (with_range, (20, None, 24), "20 [?–24]"),
         (with_range, (20, None, None), "20"),
         (with_range, (None, 18, None), "≥ 18"),
+        (with_limits, (1.4, 1.314, None), "1.40 [1.31–?]"),
+        (with_limits, (2.0, None, 3.0, "{:.2f}".format), "2.00 [?–3.00]"),
         (with_range, (None, 18, 24), "[18–24]"),
         (with_range, (pd.NA, NAN, None), "–"),
         (real_range, (0.8464, 0.831, 0.861), "0.846 [0.831 to 0.861]"),

@@ -55,6 +55,9 @@ def test_a_study_that_the_store_does_not_know_is_reported_alike(
     said = capsys.readouterr().err
     assert said.startswith(f"rgr: --store {out}: there is no store; rgr run {study} ")
     assert not out.exists()
+    other = ["--set", "search.seeds=3"]
+    assert call([verb, str(study), "--store", str(out), *cell, *other]) == 2
+    assert f"; rgr run {study} --set search.seeds=3 --store {out} " in capsys.readouterr().err
     Store(out).write_text("studies/other/study.yaml", "")
     assert call([verb, str(study), "--store", str(out), *cell]) == 0
     said = capsys.readouterr().err

@@ -75,6 +75,16 @@ def test_the_page_fills_in_as_runs_are_stored(watched: tuple[str, Path], finishe
     assert not list(store.glob("studies")), "it writes nothing"
 
 
+def test_a_study_whose_runs_all_failed_has_a_page(finished: Path, tmp_path: Path) -> None:
+    runs = Store(finished / "results").runs()
+    runs[["stop_reason", "error"]] = ["failed", "the worker died"]
+    runs[["score", "val_score", "threshold_tau"]] = None
+    rows = runs.astype("object").where(runs.notna(), None).to_dict("records")
+    Store(tmp_path / "results").append(rows)
+    with served(finished, tmp_path / "results") as address:
+        assert f"{len(rows)} runs failed: the worker died" in read(f"{address}/")
+
+
 def test_it_opens_the_browser_that_there_is(watched: tuple[str, Path], finished: Path) -> None:
     store = watched[1]
     told, browser = store.parent / "told", store.parent / "browser"

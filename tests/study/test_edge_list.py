@@ -29,6 +29,12 @@ def test_the_order_of_lines_does_not_matter(tmp_path: Path, edges: list[tuple[in
     assert assets.get(digests.pop()).tolist() == [list(edge) for edge in edges]
 
 
+@pytest.mark.parametrize("text", ["0,1\n1,0\n", "a,b\nb,a\n", "source,target\na,b\nb,a\n"])
+def test_a_byte_order_mark_is_no_part_of_a_list(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.csv").write_text(text, encoding="utf-8-sig")
+    assert read_edges(tmp_path / "a.csv").tolist() == [[0, 1], [1, 0]]
+
+
 @given(
     st.sets(
         st.tuples(*[st.text("abc é#-", min_size=1).map(str.strip).filter(bool)] * 2), min_size=1
