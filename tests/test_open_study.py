@@ -15,6 +15,7 @@ from rgr_dist.analysis.load import open_results
 from rgr_dist.cli import call
 from rgr_dist.faults import UserError
 from rgr_dist.store.store import Store
+from rgr_dist.study.document import load_yaml
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.from_yaml import load_study
 from tests.analysis.written_page import write_report
@@ -171,6 +172,9 @@ def test_another_question_of_the_name_is_not_overwritten(finished: Path, tmp_pat
     other = write_study(tmp_path, search={"heads": [1], "seeds": 2})
     with pytest.raises(StudyError, match=f"another study of the name small, from {source}"):
         rgr.run(other, out=out, show=False)
+    document = load_yaml(other.read_text())
+    with pytest.raises(StudyError, match=f"^this study: .* name small, from {source};"):
+        rgr.Study(document, out=out).run(show=False)
     assert kept == {path: path.read_bytes() for path in kept}
 
 

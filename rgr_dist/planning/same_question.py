@@ -17,12 +17,13 @@ def check_same_question(study: Study, store: Store, source: str, is_changed: boo
     A file may be edited, and go on; so may a copy of it that only adds cells.
 
     Args:
-        source: where the study was read: a file, or the name of a shipped study.
+        source: where the study was read: a file, or the name of a shipped study; empty if nowhere.
         is_changed: whether ``--set`` changed it.
 
     Raises:
         StudyError: ``--set`` asks for other cells or another search; or another file, which is
-            still there, asked for cells that this one has not, or for another search.
+            still there, or a shipped study asks for cells that this one has not, or for another
+            search.
     """
     stored = _stored(study, store)
     if stored is None:
@@ -30,18 +31,19 @@ def check_same_question(study: Study, store: Store, source: str, is_changed: boo
     changed = [
         name for name in ("cells", "search") if getattr(stored, name) != getattr(study, name)
     ]
-    name = f"name={study.name}-2"
+    name = f"--set name={study.name}-2" if source else f"name={study.name}-2"
     if changed and is_changed:
         raise StudyError(
             f"--set: {store.root} has {study.name} with other {' and '.join(changed)}; this would "
-            f"overwrite its report: name the question, such as --set {name}"
+            f"overwrite its report: name the question, such as {name}"
         )
     first, here = store.read_text(_path(study, "source.txt")), _whole(source)
     is_extended = stored.search == study.search and {*stored.cells} <= {*study.cells}
     if first and first != here and _whole(first) == first and not is_extended:
         raise StudyError(
-            f"{here}: {store.root} has another study of the name {study.name}, from {first}; this "
-            f"would overwrite its report: name one of them otherwise, such as --set {name}"
+            f"{here or 'this study'}: {store.root} has another study of the name {study.name}, "
+            f"from {first}; this would overwrite its report: name one of them otherwise, such as "
+            f"{name}"
         )
 
 
@@ -52,7 +54,7 @@ def keep_source(study: Study, store: Store, source: str) -> None:
         StoreError: it could not be stored.
     """
     path, here = _path(study, "source.txt"), _whole(source)
-    if store.read_text(path) != here:
+    if here and store.read_text(path) != here:
         store.write_text(path, here)
 
 
@@ -60,7 +62,7 @@ def _whole(source: str) -> str:
     """The whole path of a study's file, or the name of a shipped study; empty if it is gone."""
     if source in shipped_studies():
         return source
-    return str(Path(source).resolve()) if Path(source).exists() else ""
+    return str(Path(source).resolve()) if source and Path(source).exists() else ""
 
 
 def _path(study: Study, file: str) -> str:

@@ -64,14 +64,12 @@ def run_study(
     view.phase("planning")
     trained = [cell.model for cell in study.cells if cell.record.task != "construction"]
     check_engine(execution.engine, trained or [study.record.name], execution.gpus)
-    if source:
-        check_same_question(study, store, source, is_changed)
+    check_same_question(study, store, source, is_changed)
     if execution.address.startswith("ray://"):  # a task on that cluster calls this function
         summary = drive_from_inside(run_study, study, store, view, execution)
     else:
         summary = _run_here(study, store, view, execution)
-    if source:
-        keep_source(study, store, source)
+    keep_source(study, store, source)
     return summary
 
 

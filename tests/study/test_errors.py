@@ -107,7 +107,7 @@ REFUSED = [  # what is written into a valid study, and what its one line must sa
     ("search: {heads: [1, 2.5]}", "search.heads[1]: 2.5"),
     ("search: {heads: [1, 1]}", "search.heads: [1, 1] is not valid: list each"),
     ("search: {heads: []}", "search.heads: [] is not valid: give at least one"),
-    ("search: {extra_seeds: 10001}", "search.extra_seeds: 10001 is not valid: input should be less"),
+    ("search: {extra_seeds: 10001}", "search.extra_seeds: 10001 is not valid: input should be"),
     (
         "search: {heads: [1, 8], max_D_K: 4}",
         "search.heads: 8 is not valid with these D_K, as each needs a width of 1; give at most 4",
