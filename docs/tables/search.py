@@ -90,9 +90,18 @@ def _at(row: Row) -> str:
     return f"{row['steps'] / 1e6:.2g}: {row['rmse']:.0f} ± {row['rmse_se']:.1g}"
 
 
+def dips() -> str:
+    """How often a pass below a fail is missed."""
+    rows = printed("search_statistics")["rows"]
+    missed = {row["rule"]: row["above_truth"] for row in rows if row["curve"] == "dips"}
+    bisection, ours = (100 * missed[rule] for rule in ("curtailed", "today"))
+    return f"{bisection:.3g} % of the draws, by `base-grid` in {ours:.3g} %"
+
+
 PIECES: dict[str, Callable[[], str]] = {
     "search cost": costs,
     "search cost of base-grid": study_cost,
+    "search dips": dips,
     "search rules": of_rules,
     "search rules by curve": by_curve,
 }
