@@ -29,6 +29,8 @@ ROOMS = ("problem", "engines")
 IMPORT = re.compile(rb"^\s*(?:from|import) +rgr_dist\.([\w.]+)", re.MULTILINE)
 
 
+ROOM = 2**24
+"""Bytes that are to be free where kernels are kept; all of them take 13 million."""
 FOLDERS: set[Path] = set()
 """Where the kernels that this process may call are kept."""
 
@@ -115,10 +117,15 @@ def _roots() -> Iterator[Path]:
 
 
 def _is_writable(folder: Path) -> bool:
-    """Whether files can be written to the folder, which is created if need be."""
+    """Whether kernels can be written to the folder, which is created if need be.
+
+    Numba raises where there is no room for one.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(ROOM))
+            file.flush()
             return True
     except OSError:
         return False

@@ -1,10 +1,12 @@
 """Mutation tests: changes the code of a room bit by bit and lists the changes no test notices.
 
-    make mutants                            every room below
-    make mutants ROOM=rgr_dist/store        one folder or file
-    make mutants ROOM=analysis SAMPLE=2000  that many of its mutants, the same at each call
-    make mutants ROOM=analysis SAMPLE=2000 DRAW=2   as many drawn anew, whatever the first draw
-                                                    was: for tests written for its survivors
+    make mutants                              every room below
+    make mutants ROOM=rgr_dist/store          one folder or file
+    make mutants ROOM=rgr_dist/analysis SAMPLE=2000
+                                              that many of its mutants, the same at each call
+    make mutants ROOM=rgr_dist/analysis SAMPLE=2000 DRAW=2
+                                              as many drawn anew, whatever the first draw was:
+                                              for tests written for its survivors
 
 mutmut makes the mutants and runs each against the tests that reach it. It skips decorated
 functions, so it works on a copy, ``.mutants/<room>``, where ``@d def f`` is written out as

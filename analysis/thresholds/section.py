@@ -5,6 +5,7 @@ from __future__ import annotations
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.section import Column, Section, Table, bits_column, cell_column
 from rgr_dist.analysis.records import with_bits
+from rgr_dist.analysis.rows import Row
 from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.analysis.thresholds.rows import STATUS, cells_of
 
@@ -37,7 +38,7 @@ def section(results: StudyResults) -> Section:
     return Section(
         name="cells",
         title="Cells",
-        words=_without_threshold(cells),
+        words=[*_without_threshold(cells), *_by_first_seeds(results, cells)],
         shown=(
             Table(
                 name="table-cells",
@@ -53,6 +54,22 @@ def section(results: StudyResults) -> Section:
         ),
         files={"best": with_bits(best) if holds_bits else best},
     )
+
+
+def _by_first_seeds(results: StudyResults, cells: list[Row]) -> list[str]:
+    """Where the paper's rule, which confirms nothing, gives another threshold."""
+    search = results.study.search
+    axis = search.sizes
+    known = [row for row in cells if row[axis.first] is not None]
+    if not search.confirm_seeds or not known:
+        return []
+    others = [
+        f"{row[axis.first]} at {row['short']}, not {row[axis.total] or 'confirmed'}"
+        for row in known
+        if row[axis.first] != row[axis.total]
+    ]
+    rule = f"The paper's rule, the first {search.seeds} seeds alone, gives"
+    return [f"{rule} {'; '.join(others) or 'the same thresholds'}."]
 
 
 def _without_threshold(cells: list[dict[str, str]]) -> list[str]:

@@ -63,8 +63,8 @@ def one_head() -> str:
         f"Of {sum(count.values())} sizes, one trained head passes at {count['easy']} within "
         f"{first:,} steps and at {count['slow']} more within {last:,}; all of them "
         f"have $m \\ln m / d_\\text{{model}}^2 \\le {trained:.2f}$. At the {count['impossible']} "
-        f"sizes with at least {proved:.2f}, no weights of one head are right on all pairs; this is "
-        f"proved for each of {found['impossible'][0]['draws']} draws"
+        f"sizes where this ratio is at least {proved:.2f}, no weights of one head are right on "
+        f"all pairs; this is proved for each of {found['impossible'][0]['draws']} draws"
     )
 
 

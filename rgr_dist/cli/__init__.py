@@ -62,7 +62,7 @@ VERBS: dict[str, dict[Callable[..., Any], str]] = {
     },
     "Theory": {
         theory.bounds: "rgr bounds --one-head --m 56 --d-model 16",
-        construct.construct: "rgr construct --algorithm ours --m 64 --d-model 16 --find 0.99",
+        construct.construct: "rgr construct --algorithm 3 --m 64 --find 0.99",
         theory.all_pairs: "rgr all-pairs quickstart --cell 64,16",
         theory.geometry: "rgr geometry vectors.npy",
     },

@@ -85,6 +85,14 @@ def construct(
         raise UserError("--find: looks for d_k; leave --d-k and --constant out")
     if save is not None and not save.endswith(".safetensors"):
         raise UserError(f"--save {save}: give a name that ends in .safetensors")
+    if d_k is not None and constant is not None:
+        raise UserError("--constant: makes d_k = C ln m, and --d-k gives it; leave one out")
+    widths = {"--d-k": d_k, "--constant": constant}
+    given = [name for name, value in widths.items() if value is not None]
+    if algorithm in ("trivial", "limit") and given:
+        raise UserError(f"{given[0]}: {algorithm} has no d_k to choose; leave it out")
+    if algorithm == "trivial" and block_size is not None:
+        raise UserError("--block-size: trivial has a head for each edge; leave it out")
     if length is not None and algorithm != "2":
         raise UserError("--length: only algorithm 2 has it; the others are tested on every pair")
     parts: dict[str, Any] = {
@@ -93,7 +101,9 @@ def construct(
     if length is not None:
         parts["context"] = {"length": length}
     cell = drawn_cell(m, m if d_model is None else d_model, graph, **parts)
-    made = Constructor(cell, algorithm, _options(signatures, p, tau, colouring), block_size)
+    made = Constructor(
+        cell, algorithm, _options(algorithm, signatures, p, tau, colouring), block_size
+    )
     store = None if out is None else _store_for(made, out)
     h, facts = made.heads(), dict[str, Any]()
     width: int | None
@@ -118,6 +128,7 @@ def construct(
             )
         width = math.ceil(wide)
     if store is not None and width:
+        made.build(0, h, width)  # what it does not take is refused before anything is stored
         _keep(made.runs(h, width, draws), store)
     row = made.measure(h, width, draws, tracked) if width else made.not_found(h, draws)
     if algorithm == "5":
@@ -159,9 +170,15 @@ def _keep(runs: list[Run], store: Store) -> None:
         store.append(train_rows(ConstructionEngine(), [r for r in runs if r.run_id not in known]))
 
 
-def _options(signatures: str | None, p: float | None, tau: str, colouring: str) -> Construction:
-    from rgr_dist.study.construction import Construction
+def _options(
+    algorithm: str, signatures: str | None, p: float | None, tau: str, colouring: str
+) -> Construction:
+    from rgr_dist.study.construction import Construction, fault_of
     from rgr_dist.study.errors import validated
 
     keys = {"signatures": signatures, "p": p, "tau": tau, "colouring": colouring}
-    return validated(Construction, keys, "construct: --")
+    options = validated(Construction, keys, "construct: --")
+    fault = fault_of(algorithm, options)
+    if fault is not None:
+        raise UserError(f"construct: --{fault}")
+    return options

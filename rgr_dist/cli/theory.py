@@ -233,12 +233,17 @@ def all_pairs(
     from rgr_dist.theory.draws import tracked
 
     with opened(study, set_, out) as (resolved, store):
-        record = resolved.record
-        if not (record.task == "edges" and record.has_tau and record.scores_pairs):
+        records = {one.cell_id: one.record for one in resolved.cells}
+        scored = [
+            cell_id
+            for cell_id, record in records.items()
+            if record.task == "edges" and record.has_tau and record.scores_pairs
+        ]
+        if not scored:
             raise UserError(f"{study}: all-pairs is for model max; other scores need a context")
         results = open_results(resolved, store)
     best = best_of(results)
-    best = best[best["D_K"].notna()]
+    best = best[best["D_K"].notna() & best["cell_id"].isin(scored)]
     at = set(best["cell_id"])
     if cell is not None:
         at &= {cell_named(resolved, cell).cell_id}

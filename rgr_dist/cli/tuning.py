@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -51,6 +52,8 @@ def tune(
     from rgr_dist.engines.choose import check_engine
     from rgr_dist.planning.portfolio import stored_search
     from rgr_dist.running.execution import Execution
+    from rgr_dist.study.errors import StudyError
+    from rgr_dist.study.from_yaml import load_study
     from rgr_dist.study.select import cells_named, heads_named
     from rgr_dist.tuning.training_protocol import Tuning, flags, probes_to_tune
 
@@ -60,6 +63,9 @@ def tune(
         check_engine(engine, [one.model for one in resolved.cells])
         named = [one for text in cell or () for one in cells_named(resolved, text)]
         cells = [one for one in resolved.cells if not cell or one in named]
+        cells = [one for one in cells if one.record.algorithm is None]
+        if not cells:
+            raise UserError(f"{study}: rgr tune is for models that are trained, not constructions")
         listed = heads_named(resolved, heads or ())
         portfolio = stored_search(resolved, store).portfolio
     probes = probes_to_tune(portfolio, cells, listed, D_K)
@@ -77,7 +83,9 @@ def tune(
     }
     if tuned.training is not None:
         to_tuned = shlex.join(["--set", f"name={resolved.name}-tuned", *flags(tuned.training)])
-        facts["to_use_it"] = f"rgr run {as_typed(study, out, set_)} {to_tuned}"
+        with suppress(StudyError):  # cells may differ in nothing else
+            load_study(study, [*(set_ or ()), *shlex.split(to_tuned)[1::2]])
+            facts["to_use_it"] = f"rgr run {as_typed(study, out, set_)} {to_tuned}"
     print_listing({"trials": tuned.trials, "tuned": tuned.probes}, how, facts=facts)
     if tuned.score is not None and portfolio.test.reaches(tuned.score):
         say_error("the best one passes there: a smaller --D_K tells good protocols apart")

@@ -33,6 +33,8 @@ CONTEXTS = 3
 """Contexts that are scored together, as a check of training does."""
 ROUNDING = 1e-4
 """By how much scores of one context may differ beside others."""
+TAKEN = "tau", "embedding", "graph", "train", "validation", "test"
+"""Names that no parameter may have: of ours, or of what is drawn for a problem, by its name too."""
 LONGEST = 120
 """Characters shown of what a file raises."""
 
@@ -109,8 +111,10 @@ def _check_shapes(layer: AttentionLayer) -> None:
             sizes = [*shape]
         except (TypeError, ValueError):
             raise LayerError(f"parameter {name}: not of the form ((8, 4), 0.1)") from None
-        if not isinstance(name, str) or name == "tau":
-            raise LayerError(f"parameter {name!r}: not a name of its own; tau is ours")
+        if not isinstance(name, str) or name in TAKEN:
+            raise LayerError(
+                f"parameter {name!r}: not a name of its own; taken: {', '.join(TAKEN)}"
+            )
         if not all(type(size) is int and size > 0 for size in sizes):
             raise LayerError(f"parameter {name}: shape {tuple(sizes)} is not of positive int")
         if not isinstance(scale, float | int) or not 0 <= scale < math.inf:

@@ -57,13 +57,13 @@ def make_engine(name: str = "auto", device: str = "cpu", model: str = "max") -> 
         from rgr_dist.engines.fused.engine import FusedEngine
 
         return FusedEngine()
+    import torch
+
+    torch.set_num_threads(1)
     if name == "construction":
         from rgr_dist.engines.constructions import ConstructionEngine
 
         return ConstructionEngine()
-    import torch
-
-    torch.set_num_threads(1)
     if name == "reference":
         from rgr_dist.engines.reference.engine import ReferenceEngine
 

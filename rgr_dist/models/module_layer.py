@@ -23,7 +23,7 @@ class ModuleLayer:
     """What ``models.own_layer`` asks of a layer, of a module at one size.
 
     Parameters that do not reach the scores, such as those of values, are left as they are, and are
-    none of the layer's; buffers too.
+    none of the layer's; frozen ones and buffers too.
 
     Args:
         make: the module, anew at each call.
@@ -34,7 +34,8 @@ class ModuleLayer:
         self.make = make
         torch.backends.mha.set_fastpath_enabled(False)  # it rounds in another way than training
         self.module = self._made(0)
-        named = dict(self.module.named_parameters())
+        every = self.module.named_parameters()
+        named = {name: parameter for name, parameter in every if parameter.requires_grad}
         scores = self.module(torch.ones(1, TRIED, d_model))
         found = torch.autograd.grad(scores.square().sum(), [*named.values()], allow_unused=True)
         reached = dict(zip(named, found, strict=True))

@@ -8,11 +8,13 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from rgr_dist.faults import RayDied, RunBroken, UserError
-from rgr_dist.search.tune.connect import NoRay, fits, is_connected
+from rgr_dist.search.tune.connect import NoRay, environment, fits, is_connected
 from rgr_dist.search.tune.connect import connect as connect_to_ray
 
 __all__ = ["ClusterError", "connect", "is_connected", "node_memory", "slots_of"]
 
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+"""What workers of a local Ray take over: each has one core, whatever the user's shell says."""
 NOTHING_TO_IMPORT = Path(__file__).parent.parent / "studies"
 """A folder that holds no Python file."""
 
@@ -36,6 +38,7 @@ def connect(address: str, cpus: int | None = None, gpus: float = 0.0) -> Iterato
     """
     with ExitStack() as stack:
         stack.enter_context(_told_in_one_line())
+        stack.enter_context(environment(ONE_THREAD))
         # Ray puts the working directory first on every worker's path, where a file of the user's
         # could hide a library.
         with contextlib.chdir(NOTHING_TO_IMPORT):

@@ -91,7 +91,7 @@ class ProbeTrainable(tune.Trainable):
 def train_rows(
     engine: Engine, runs: list[Run], device: str = "cpu", budgets: Sequence[int] = ()
 ) -> list[dict[str, Any]]:
-    """Train a wave and return the row of each run; if the engine raises, rows that say so.
+    """Train a wave and return the row of each run; of one at which the engine raises, that it did.
 
     The rows at smaller step limits come before that of the run that they were read off, whose
     time is that of all.
@@ -102,6 +102,8 @@ def train_rows(
     try:
         ended = engine.train_through(runs, budgets)
     except Exception:
+        if len(runs) > 1:  # so that one that raises costs the others nothing
+            return [row for run in runs for row in train_rows(engine, [run], device, budgets)]
         error = {"error": traceback.format_exc(limit=-3).strip()}
         return [run_row(run, error, engine.name, device_name) for run in runs]
     rows = []

@@ -13,6 +13,11 @@ Algorithm = Literal["1", "2", "3", "4", "5", "ours", "one-head"]
 whether one head of any width can hold a graph (``theory.one_head``)."""
 Kind = Literal["rademacher", "bernoulli", "orthogonal"]
 
+PRINTED_P = {"3": 1 / 4, "4": 1 / 20}
+"""The Bernoulli signatures that the paper prints, by algorithm."""
+LARGEST_P = {"4": 1 / 20}
+"""Algorithm 4 takes p of at most 1/20."""
+
 
 class Construction(Spec):
     """Free parameters of a construction; what is left out is as the paper prints it.
@@ -44,21 +49,57 @@ def _named(value: Any) -> Any:
 
 
 class ConstructionModel(Construction):
-    """``model`` as a study names a construction: ``{construction: 1, signatures: bernoulli}``."""
+    """``model`` as a study names a construction: ``{construction: 1, signatures: bernoulli}``.
+
+    Of Algorithm 5 the search names the number of heads, so a study has ``equitable`` matchings.
+    """
 
     construction: Annotated[Algorithm, BeforeValidator(_named)]
 
+    @model_validator(mode="before")
+    @classmethod
+    def _is_equitable(cls, keys: Any) -> Any:
+        if isinstance(keys, dict) and _named(keys.get("construction")) == "5":
+            if keys.get("colouring") == "batched":
+                raise ValueError("colouring: a study of algorithm 5 takes equitable; leave it out")
+            return {"colouring": "equitable", **keys}
+        return keys
+
     @model_validator(mode="after")
-    def _takes_its_signatures(self) -> Self:
-        if self.signatures == "orthogonal":
-            fault = orthogonal_fault(self.construction, self.p)
-            if fault is not None:
-                raise ValueError(f"signatures: {fault}")
+    def _takes_its_keys(self) -> Self:
+        fault = fault_of(self.construction, self)
+        if fault is not None:
+            raise ValueError(fault)
         return self
 
 
-def orthogonal_fault(algorithm: str, p: float | None) -> str | None:
-    """Why an algorithm does not take orthogonal signatures; None if it does."""
-    if algorithm not in ("1", "3", "4"):
-        return f"orthogonal is for algorithms 1, 3 and 4, not for {algorithm}"
-    return None if p is None else f"p = {p:g} is for bernoulli, not for orthogonal"
+def fault_of(algorithm: str, options: Construction) -> str | None:
+    """Which parameter an algorithm does not take, or not with this value; None if it takes all.
+
+    Args:
+        algorithm: also ``trivial`` or ``limit``, which no study has.
+    """
+    has_signatures = algorithm not in ("ours", "one-head", "trivial")
+    takes = {
+        "signatures": has_signatures,
+        "p": has_signatures,
+        "colouring": algorithm in ("5", "limit"),
+        "tau": algorithm != "2",
+        "iterations": algorithm == "ours",
+    }
+    for key, is_taken in takes.items():
+        if not is_taken and getattr(options, key) != Construction.model_fields[key].default:
+            return f"{key}: construction {algorithm} does not use it; leave it out"
+    kind, p = kind_of(algorithm, options), options.p
+    if kind == "orthogonal" and algorithm not in ("1", "3", "4", "limit"):
+        return f"signatures: orthogonal is for algorithms 1, 3 and 4, not for {algorithm}"
+    if p is not None and kind != "bernoulli":
+        return f"p: {p:g} is for bernoulli signatures alone; leave it out"
+    if p is not None and p > LARGEST_P.get(algorithm, 0.5):
+        return f"p: {p:g} is not valid for algorithm {algorithm}; give at most 1/20"
+    return None
+
+
+def kind_of(algorithm: str, options: Construction) -> Kind:
+    """The distribution of an algorithm's signatures: as asked, else as printed."""
+    return options.signatures or ("bernoulli" if algorithm in PRINTED_P else "rademacher")

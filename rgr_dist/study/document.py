@@ -158,8 +158,9 @@ def _override(document: dict[str, Any], override: str) -> None:
     items = document.get("cells")
     for item in items if isinstance(items, list) else ():
         # The override holds in every cell, also where a cell has its own value.
-        if len(path) == 1 and isinstance(item, dict) and isinstance(item.get(path[0]), dict):
-            item[path[0]].pop(last, None)
+        own = item if not path else item.get(path[0]) if isinstance(item, dict) else None
+        if len(path) < 2 and isinstance(own, dict):
+            own.pop(last, None)
     keys = document
     for part in path:
         keys = keys.setdefault(part, {})

@@ -172,7 +172,7 @@ class _Expansion:
         for i, one in enumerate(models):
             if names[i] in names[:i]:
                 raise StudyError(f"model[{i}]: {names[i]} is listed twice; list each once")
-            if len(models) > 1 and MODELS.get(str(names[i]), MODELS["file"]).loss != "edges":
+            if len(models) > 1 and MODELS.get(str(one["model"]), MODELS["file"]).loss != "edges":
                 raise StudyError(f"model[{i}]: {names[i]} holds no edges; list those that do")
             is_made = i > 0 and "construction" in one
             if is_made and self.written.search.mode != "widest":
@@ -351,6 +351,8 @@ def _check_search(cell: Cell, search: Search) -> None:
             unevenly, or runs would be given up that a probe may pass with.
     """
     record, bar = cell.record, cell.training.give_up_below
+    if search.retest_steps is not None and "training.max_steps" in record.unused_keys:
+        raise StudyError(f"search.retest_steps: {cell.model_name} is not trained; leave it out")
     if record.axis != search.axis:
         raise StudyError(
             f"search.axis: {search.axis} is not valid for model {cell.model}; give {record.axis}"
@@ -358,6 +360,12 @@ def _check_search(cell: Cell, search: Search) -> None:
     one_head = search.heads == (1,) or (search.mode == "widest" and 1 in search.arms)
     if record.algorithm == "one-head" and not one_head:
         raise StudyError("search.heads: construction one-head has one; give [1]")
+    least = 1 if search.arms == "all" else min(search.arms)
+    if record.algorithm == "5" and cell.graph.degree > least:
+        raise StudyError(
+            f"search.heads: {least} is not valid for algorithm 5, whose heads take one edge of an "
+            f"item; with degree {cell.graph.degree} give at least {cell.graph.degree}"
+        )
     uneven = search.heads == "all" or any(cell.d_model % h for h in search.heads)
     if record.splits_values and uneven:
         raise StudyError(

@@ -122,8 +122,8 @@ STOPPING = _of_training("patience stop_score tolerance give_up_below")
 OF_CPU = ("fused", "lanes", "reference")
 """Engines of a model that has compiled kernels."""
 TRAINING = (
-    *_of_training("learning_rate sharpness initial_scale start max_steps check_every"),
-    *_of_training("validation_contexts"),
+    *_of_training("learning_rate sharpness initial_scale initial start schedule warmup_steps"),
+    *_of_training("max_steps check_every validation_contexts"),
     *STOPPING,
     *BATCHES,
 )

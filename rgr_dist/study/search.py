@@ -183,6 +183,8 @@ class Search(Spec):
 
     @model_validator(mode="after")
     def _suits_its_axis_and_mode(self) -> Self:
+        if self.rule == "confirmed" and self.mode != "threshold":
+            raise ValueError(f"rule: confirmed; not for mode {self.mode}; leave it out")
         others, widths = (OF_D_VO, "D_K") if self.axis == "d_k" else (OF_D_K, "d_vo")
         self.leaves_out(others, f"not for axis {self.axis}")
         of_other_mode = [] if self.mode == "threshold" else [*OF_THRESHOLDS]

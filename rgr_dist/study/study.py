@@ -161,9 +161,12 @@ class Study(Spec):
         }
         if shared.database is not None:
             left_out, parts = left_out | {*parts, "context"}, {"facts": dict(shared.facts)}
+        keys = shared.model_dump(mode="json", exclude=left_out)
+        for name in self.record.training:  # else the model's own defaults would be read
+            keys["training"][name] = getattr(shared.training, name)
         document = {
             "name": self.name,
-            **shared.model_dump(mode="json", exclude=left_out),
+            **keys,
             "model": [first, *others] if others else first,
             **parts,
             "cells": cells,

@@ -12,7 +12,13 @@ from rgr_dist.problem.embeddings import sample_embedding
 from rgr_dist.problem.graphs import Neighbours, sample_graph
 from rgr_dist.problem.streams import Stream
 from rgr_dist.study.cell import Cell
-from rgr_dist.study.construction import Algorithm, Construction, orthogonal_fault
+from rgr_dist.study.construction import (
+    PRINTED_P,
+    Algorithm,
+    Construction,
+    fault_of,
+    kind_of,
+)
 from rgr_dist.theory.all_pairs import find_tau
 from rgr_dist.theory.layer import Built, ConstructionError, FloatArray, Layer
 from rgr_dist.theory.matchings import Matching, batched, blocks, edges_of, equitable, max_degree
@@ -28,11 +34,6 @@ from rgr_dist.theory.template import (
 
 Baseline = Literal["trivial", "limit"]
 """A head for each edge (B = 1), and the template for d_k → ∞: neither has a d_k to choose."""
-
-PRINTED_P = {"3": 1 / 4, "4": 1 / 20}
-"""The Bernoulli signatures that the paper prints, by algorithm."""
-LARGEST_P = {"4": 1 / 20}
-"""Algorithm 4 takes p of at most 1/20."""
 
 
 @dataclass(frozen=True)
@@ -67,19 +68,18 @@ def signatures_of(algorithm: str, options: Construction) -> Signatures:
     """The signatures of an algorithm: as asked, else as printed.
 
     Raises:
-        ConstructionError: p is not valid there.
+        ConstructionError: the algorithm does not take these parameters, or they have no law.
     """
-    kind = options.signatures or ("bernoulli" if algorithm in PRINTED_P else "rademacher")
+    fault, kind = fault_of(algorithm, options), kind_of(algorithm, options)
+    if fault is not None:
+        raise ConstructionError(fault)
     if kind == "orthogonal":
         raise ConstructionError("orthogonal signatures have no law; give a d_k, the block size")
     if kind == "rademacher":
-        if options.p is not None:
-            raise ConstructionError(f"p = {options.p:g} is for bernoulli signatures alone")
         return Signatures("rademacher")
-    p = PRINTED_P.get(algorithm, 1 / 4) if options.p is None else options.p
-    if p > LARGEST_P.get(algorithm, 0.5):
-        raise ConstructionError(f"p = {p:g}: algorithm {algorithm} takes at most 1/20")
-    return Signatures("bernoulli", p)
+    return Signatures(
+        "bernoulli", PRINTED_P.get(algorithm, 1 / 4) if options.p is None else options.p
+    )
 
 
 def printed_block(algorithm: str, graph: Neighbours, d_model: int) -> int:
@@ -181,7 +181,7 @@ def _closed_form(
     mu = problem.scale if algorithm == "4" else 1.0
     matchings = matchings_of(algorithm, graph, h, block_size)
     if options.signatures == "orthogonal":
-        fault = orthogonal_fault(algorithm, options.p)
+        fault = fault_of(algorithm, options)
         if fault is not None:
             raise ConstructionError(fault)
         return template_layer(X, matchings, orthogonal(matchings, graph.m, d_k), 0.5, mu)

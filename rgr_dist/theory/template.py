@@ -111,7 +111,7 @@ def template_layer(
 def limit_layer(
     X: FloatArray, matchings: Sequence[Matching], mu: float = 1.0, overlap: float = 0.0
 ) -> Layer:
-    """The template as d_k grows without bound, with scores divided by d_k and tau = 1/2.
+    """The template as d_k grows without bound, with scores divided by d_k.
 
     Head k is Σ x_s x_tᵀ over its matching, plus ``overlap`` · (Σ x_s)(Σ x_t)ᵀ. Its rank is at most
     d_model: that is the width used here where B exceeds it. Rademacher signatures become
@@ -120,7 +120,8 @@ def limit_layer(
 
     Args:
         overlap: p / (1 - p) of Bernoulli signatures, whose products go to p if s = t and else to
-            p²; the scores are then divided by p - p² too.
+            p²; the scores are then divided by p - p² too. The printed tau, half-way from p² to p,
+            becomes 1/2 + overlap.
     """
     d_model = X.shape[1]
     width = max(1, min(d_model, max(len(matching) for matching in matchings)))
@@ -133,7 +134,7 @@ def limit_layer(
         key = np.eye(d_model) if wide else targets.T
         columns = slice(k * width, k * width + query.shape[1])
         W_Q[:, columns], W_K[:, columns] = query / mu, key / mu
-    return Layer(W_Q, W_K, len(matchings), 0.5)
+    return Layer(W_Q, W_K, len(matchings), 0.5 + overlap)
 
 
 def trivial_layer(X: FloatArray, edges: Matching) -> Layer:

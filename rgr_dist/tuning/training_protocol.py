@@ -67,15 +67,17 @@ def probes_to_tune(
     Raises:
         StudyError: a head does not divide D_K.
     """
-    probes = []
+    probes: dict[tuple[str, int, int], TunedProbe] = {}  # one, where cells differ in what is tuned
     for cell in cells:
         state = portfolio.state(cell.cell_id)
         check_heads(cell, state, heads)
         for h in heads or (_least_head(state),):
             if D_K is not None and D_K % h:
                 raise StudyError(f"--D_K {D_K}: not a multiple of h = {h}; give one, or --heads")
-            probes.append(TunedProbe(cell, h, _width(state, h) if D_K is None else D_K // h))
-    return probes
+            probe = TunedProbe(cell, h, _width(state, h) if D_K is None else D_K // h)
+            run = probe.run(dict.fromkeys(tuned_keys(cell), 1.0), 0)
+            probes.setdefault((run.cell.cell_id, h, probe.d_k), probe)
+    return [*probes.values()]
 
 
 def _least_head(state: CellState) -> int:

@@ -31,7 +31,8 @@ class ProtocolTrainable(tune.Trainable):
         self.protocol = config["protocol"]
         self.seeds, self.best, self.known = config["seeds"], config["best"], config["known"]
         self.perfect, self.worst = config["perfect"], config["worst"]
-        self.engine = make_engine(config["engine"], model=self.probes[0].cell.model)
+        models = {probe.cell.model for probe in self.probes}
+        self.engines = {model: make_engine(config["engine"], model=model) for model in models}
         self.scores: list[float] = []
         self.seed = 0
 
@@ -48,7 +49,7 @@ class ProtocolTrainable(tune.Trainable):
             if run.run_id in self.known:
                 self.scores.append(self.known[run.run_id])
                 continue
-            rows += train_rows(self.engine, [run])
+            rows += train_rows(self.engines[run.cell.model], [run])
             if rows[-1]["stop_reason"] == "failed":
                 return {"score": None, "rows": rows, "failed": True, "done": True}
             self.scores.append(score_of(rows[-1], self.worst))

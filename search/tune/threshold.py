@@ -51,7 +51,7 @@ class Threshold:
         passed, failed: the certificate: mean metric at the value and at the one below it, over the
             seeds that the verdict took. Failed is None if nothing lies below, or that value raised.
         fresh: the mean over the fresh seeds that confirm the value; None where none were asked for.
-        because: the same in words.
+        because: why it has this status, in words.
         fails_above: values that fail although a smaller one passes, of all that were tried: the
             metric does not get better with every larger value, and a threshold may lie elsewhere.
         errors: the trials of this run that gave no score.

@@ -57,7 +57,8 @@ def test_studies_are_valid(block: Block, tmp_path: Path, monkeypatch: pytest.Mon
     edges = [f"{item},{(item + 1) % 32}" for item in range(32)]
     (tmp_path / "my-edges.csv").write_text("\n".join(["source,target", *edges]))
     first = (ROOT / "rgr_dist/models/first_layer.py").read_text()
-    (tmp_path / "mine.py").write_text(first)
+    for name in ("mine.py", "my_layer.py"):
+        (tmp_path / name).write_text(first)
     (tmp_path / "soft_max.py").write_text(first.replace("temperature", "beta"))
     table = "source: gpt2-weights/" in block.text
     if table:

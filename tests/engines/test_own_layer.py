@@ -16,6 +16,7 @@ from rgr_dist.engines.lanes.engine import LanesEngine
 from rgr_dist.engines.lanes.own_layer import OwnLanes
 from rgr_dist.engines.lanes.own_program import has_compiler
 from rgr_dist.engines.reference.engine import ReferenceEngine
+from rgr_dist.models.module_layer import ModuleLayer
 from rgr_dist.models.own_layer import make_layer, paid
 from rgr_dist.study.cell import Run
 from rgr_dist.study.errors import StudyError
@@ -260,6 +261,20 @@ def test_a_module_of_torch_trains_as_the_reference_does(tmp_path: Path, length: 
     assert study.cells[0].model_name == "torch_attention(bias=False)"
 
 
+def test_a_frozen_parameter_of_a_module_is_none_of_the_layers(tmp_path: Path) -> None:
+    class Frozen(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.free, self.table = torch.nn.Linear(4, 4), torch.nn.Embedding(9, 4)
+            self.table.requires_grad_(False)
+
+        def forward(self, X: torch.Tensor) -> torch.Tensor:
+            X = X + self.table.weight[: X.shape[-2]]
+            return self.free(X) @ X.transpose(-1, -2)
+
+    assert ModuleLayer(Frozen, 4).names == ["free.weight", "free.bias"]
+
+
 def test_a_module_starts_as_its_own_initialisation_has_it(tmp_path: Path) -> None:
     """Torch's: uniform up to the root of 1 / d_model, and of 6 / (3 D_K + D_K)."""
     runs = runs_of(study_of(file_of(tmp_path, MODULE)), 4, 3)
@@ -311,7 +326,8 @@ BAD = {
     "beside others": ('(X @ p["A"]) @', '((X - X.mean()) @ p["A"]) @', "depend on those beside"),
     "raises": ("return {", "raise RuntimeError('not\\n today')\n        return {", "not today"),
     "no scale": ('"c": ((), 0.1)', '"c": ()', "parameter c: not of the form"),
-    "tau": ('"c": ((), 0.1)', '"c": ((), 0.1), "tau": ((), 0.1)', "tau is ours"),
+    "tau": ('"c": ((), 0.1)', '"c": ((), 0.1), "tau": ((), 0.1)', "taken: tau"),
+    "embedding": ('"c": ((), 0.1)', '"c": ((), 0.1), "graph": ((), 0.1)', "parameter 'graph': not"),
     "no dict": (
         'return {"A": (shape, 0.3), "B": (shape, 0.3), "c": ((), 0.1)}',
         "return 3",

@@ -176,6 +176,22 @@ REFUSED = [  # what is written into a valid study, and what its one line must sa
     ("model: {construktion: 1}", "model.construktion: unknown key; did you mean 'construction'"),
     ("model: {construction: 3}", "model algorithm-3 takes onehot"),
     ("model: {construction: 5, signatures: orthogonal}", "orthogonal is for algorithms 1, 3 and 4"),
+    ("model: {construction: 1, p: 0.2}", "model.p: 0.2 is for bernoulli signatures alone"),
+    ("model: {construction: 4, p: 0.2}", "model.p: 0.2 is not valid for algorithm 4; give at most"),
+    ("model: {construction: 2, tau: best}", f"model.tau: construction 2 {UNUSED}"),
+    ("model: {construction: ours, p: 0.1}", f"model.p: construction ours {UNUSED}"),
+    ("model: {construction: 1, iterations: 9}", f"model.iterations: construction 1 {UNUSED}"),
+    ("model: {construction: 5, colouring: batched}", "model.colouring: a study of algorithm 5"),
+    (
+        "model: {construction: 5}\ngraph: {family: regular, degree: 4}\nsearch: {heads: [2, 4]}",
+        "search.heads: 2 is not valid for algorithm 5, whose heads take one edge of an item; with",
+    ),
+    ("model: {construction: ours}\nsearch: {retest_steps: 4}", "search.retest_steps: ours is not"),
+    ("model: {construction: ours}\ntraining: {initial: variance}", f"model ours {UNUSED}"),
+    (
+        "search: {rule: confirmed, mode: grid, D_K: [64]}",
+        "search.rule: confirmed; not for mode",
+    ),
     (
         "model: {construction: ours}\ntraining: {learning_rate: 1}",
         f"learning_rate: model ours {UNUSED}",
@@ -190,8 +206,8 @@ REFUSED = [  # what is written into a valid study, and what its one line must sa
     ("model: [{zoo: tied}, {zoo: tied}]", "model[1]: tied is listed twice"),
     ("model: [max, transformer]", "model[1]: transformer holds no edges"),
     (
-        "model: [max, {construction: ours}, {construction: ours, p: 0.1}]\nsearch: {mode: widest}",
-        "model[2]: ours is listed twice; list each once",
+        "model: [max, {construction: 1}, {construction: 1, tau: best}]\nsearch: {mode: widest}",
+        "model[2]: algorithm-1 is listed twice; list each once",
     ),
     (
         "model: [value, {construction: ours}]\nsearch: {mode: widest}",

@@ -49,6 +49,12 @@ def test_lists_within_a_database_make_a_cell_for_each_combination() -> None:
     assert parse_study(yaml.safe_load(study.to_yaml())) == study
 
 
+def test_a_default_that_is_not_the_models_own_is_written_out() -> None:
+    study = study_of(training={"schedule": "constant"})
+    assert study.cells[0].training.schedule == "constant"
+    assert parse_study(yaml.safe_load(study.to_yaml())) == study
+
+
 def test_a_file_is_a_database_that_its_content_names(tmp_path: Path) -> None:
     lines = ["key,query,value", *(f"k{i},q{j},{(i * j) % 3}" for i in range(4) for j in range(2))]
     (tmp_path / "facts.csv").write_text("\n".join(lines))

@@ -145,6 +145,8 @@ def test_an_override_holds_in_a_cell_that_has_a_value_of_its_own(tmp_path: Path)
     (tmp_path / "own.yaml").write_text(yaml.safe_dump(document(cells=[own])))
     (cell,) = load_study(str(tmp_path / "own.yaml"), ["training.patience=7"]).cells
     assert (cell.training.patience, cell.training.max_steps) == (7, 9)
+    (cell,) = load_study(str(tmp_path / "own.yaml"), ["training={max_steps: 700}"]).cells
+    assert (cell.training.patience, cell.training.max_steps) == (5, 700)
 
 
 def test_cells_expand_to_the_product_of_their_lists_in_order() -> None:

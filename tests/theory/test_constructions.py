@@ -162,6 +162,8 @@ def test_wide_bernoulli_signatures_go_to_their_own_limit() -> None:
     wide = scores(build("1", options, problem, 1, 40_000).layer) / 40_000 / (0.25 - 0.25**2)
     limit = Constructor(cell(32, 8), "1", options, 32).limit.build(0, 1, 1)[1].layer
     np.testing.assert_allclose(wide, scores(limit), atol=0.5)
+    printed = build("1", options, problem, 1, 40_000).layer.tau / 40_000 / (0.25 - 0.25**2)
+    assert build("limit", options, problem, 1, 1).layer.tau == pytest.approx(printed)
     assert np.abs(wide - scores(limit_layer(problem.X, [edges_of(problem.graph)]))).max() > 5
 
 

@@ -655,13 +655,14 @@ extern "C" __global__ void __launch_bounds__(THREADS + 32)
       }
       together();
       mix(s, context);
-      if (threadIdx.x < LENGTH && retrieves(context, threadIdx.x)) {
+      for (int p = threadIdx.x; p < LENGTH; p += THREADS) {
+        if (!retrieves(context, p)) continue;
         float sum = 0;
         for (int i = 0; i < DP; i++) {
-          float error = s.error[threadIdx.x * DS + i];
+          float error = s.error[p * DS + i];
           sum += error * error;
         }
-        s.G[threadIdx.x * GS] = sum;
+        s.G[p * GS] = sum;
       }
       together();
       if (threadIdx.x == 0)
