@@ -29,9 +29,10 @@ from rich.console import Console
 from cores import pin
 from rgr_dist.cli.listing import Format, print_listing
 from rgr_dist.cli.options import How
-from throughput import SHAPES
+from throughput import LAYER
 
 WORKER = Path(__file__).with_name("overhead_worker.py")
+SHAPES = [shape[:4] for shape in LAYER]
 ENGINES = {"fused": 1, "lanes": 10}
 """Engines, with the lanes that each trains in one thread at a time."""
 THRESHOLDS = [
