@@ -105,7 +105,7 @@ def run(engine: str, *sizes: int) -> dict[str, Any]:
             *((scorer, "__init__") for scorer in (F1ByContexts, F1ByPairs)),
             (F1Scorer, "score"),
         ),
-        "lanes": ((Lanes, "is_finite"), (Evaluation, "validate"), (Evaluation, "outcome")),
+        "lanes": ((Lanes, "is_finite"), (Evaluation, "validate"), (Evaluation, "outcomes")),
     }
     for owner, name in evaluation[engine]:
         setattr(owner, name, noting_seconds(getattr(owner, name), spent))
