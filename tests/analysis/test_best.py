@@ -15,6 +15,7 @@ from scipy import stats
 
 from rgr_dist.analysis.thresholds.best import best, head_pool
 from rgr_dist.analysis.thresholds.listing import best_records, threshold_records
+from rgr_dist.analysis.thresholds.section import section
 from tests.analysis import made_up
 
 
@@ -247,6 +248,16 @@ def test_records_have_the_published_keys_and_are_plain_json() -> None:
     ]
     text = json.dumps({"thresholds": records, "best": bests}, allow_nan=False)
     assert json.loads(text) == {"thresholds": records, "best": bests}
+
+
+def test_the_page_says_where_the_papers_rule_gives_another_threshold() -> None:
+    searched = made_up.search_all(made_up.study_of([(64, 16), (64, 32)], confirm_seeds=2))
+    rule = f"The paper's rule, the first {searched.study.search.seeds} seeds alone, gives"
+    assert section(searched).words == [f"{rule} the same thresholds."]
+    first = searched.thresholds.assign(
+        D_K_first=lambda rows: rows["D_K_first"].where(rows["D_K"] != 20, 18)
+    )
+    assert section(replace(searched, thresholds=first)).words == [f"{rule} 18 at (64, 16), not 20."]
 
 
 @settings(max_examples=40, deadline=None)

@@ -156,7 +156,9 @@ def test_a_panel_of_curves_shows_each_probe_the_target_and_D_K() -> None:
 
 def test_a_full_stop_after_a_power_is_not_raised() -> None:
     said = "It goes as (m log m)^1.5. So does x^a."
-    assert math_of(said) == "It goes as (m log m)<sup>1.5</sup>. So does x<sup>a</sup>."
+    m, h = "<i>m</i>", "<i>h</i>"
+    assert math_of(said) == f"It goes as ({m} log {m})<sup>1.5</sup>. So does x<sup>a</sup>."
+    assert math_of("m²/m′, h = 2, h*, item, 3 h") == f"{m}²/{m}′, {h} = 2, {h}*, item, 3 h"
     assert mathtext("x^a.") == "$x$$^{a}$."
 
 

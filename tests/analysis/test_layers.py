@@ -156,7 +156,7 @@ def test_the_page_sets_the_layers_side_by_side() -> None:
         assert counting
     first, correlation = headline(results)
     assert first.startswith("Most relations for each cached number: multi_query (")
-    assert "; 3.77 at m′/d_model = 4)" in first
+    assert first.endswith("; 3.77 at m′/d_model = 4, then latent(width=2) with 1.62).")
     assert "Kendall's rank correlation of the orders within 1,000 and 4,000 steps" in correlation
 
 

@@ -133,7 +133,7 @@ def test_the_readme_counts_the_phases_of_one_head() -> None:
     assert f"Of {len(one)} sizes, one trained head passes at {within[0]} within 20,000" in text
     assert f"and at {within[1]} more within 640,000; all of them have" in text
     load = max(row["load"] for row in passes)
-    assert f"\\le {load:.2f}$. At the {len(proved)} sizes with" in text
+    assert f"\\le {load:.2f}$. At the {len(proved)} sizes where this ratio is" in text
     assert f"at least {min(row['load'] for row in proved):.2f}, no weights of one head" in text
     assert ", ".join(f"({row['m']}, {row['d_model']})" for row in hard) in text
     assert not [row for row in passes if row in proved]

@@ -61,7 +61,9 @@ def test_a_lane_has_the_same_bits_beside_others_and_with_other_threads(model: st
 
 @models
 @pytest.mark.parametrize(
-    "shape", [(64, 16, 4, 5), (23, 33, 5, 4, 23), (23, 33, 1, 4, 7), (70, 12, 2, 9, 70)], ids=str
+    "shape",
+    [(64, 16, 4, 5), (23, 33, 5, 4, 23), (23, 33, 1, 4, 7), (70, 12, 2, 9, 70), (99, 16, 1, 1, 90)],
+    ids=str,
 )
 def test_scores_are_those_of_the_reference(shape: tuple[int, ...], model: str) -> None:
     runs = [make_run(*shape, seed=s, model=model, validation_contexts=60) for s in range(3)]
