@@ -93,7 +93,7 @@ def math(text: Any) -> Markup:
     """Our own words as HTML: ``D_K``, ``m``, ``h*`` and ``x^2`` as the field writes them."""
     marked = re.sub(r"\b([Dd])_(K|V|k|vo|qk|model)\b", r"<i>\1</i><sub>\2</sub>", str(escape(text)))
     marked = re.sub(POWER, r"<sup>\1</sup>", marked)
-    sizes = r"(?<![A-Za-z0-9_-])(m(?![A-Za-z0-9_-])|h(?=\*| [=·]))"
+    sizes = r"(?<![A-Za-z0-9_-])(m(?![A-Za-z0-9_-])|h(?=\*| [=·]| heads))"
     return Markup(re.sub(sizes, r"<i>\1</i>", marked))
 
 
