@@ -10,15 +10,14 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from rgr_dist.search.probe_verdict import decimal
 from rgr_dist.study import assets
 from rgr_dist.study.cell import NEEDS_DATABASE, Cell
+from rgr_dist.study.check_search import check_search
 from rgr_dist.study.construction import ConstructionModel
 from rgr_dist.study.database import Database
 from rgr_dist.study.document import read_document, shipped_studies
@@ -214,7 +213,7 @@ class _Expansion:
         cells = _with_longer(cells, search.retest_steps)
         cells += dict.fromkeys(itertools.chain(*beside))  # one for every step limit
         for cell in cells:
-            _check_search(cell, search)
+            check_search(cell, search)
         changed: dict[str, Any] = {"retest_steps": None}
         if self.record.target is not None and "target" not in search.model_fields_set:
             changed["target"] = self.record.target
@@ -343,60 +342,18 @@ def _check_number(cells: int) -> None:
         raise StudyError(f"cells: {cells:,} or more; list at most {MOST_CELLS:,} in one study")
 
 
-def _check_search(cell: Cell, search: Search) -> None:
-    """Make sure that a cell can be searched as asked.
-
-    Raises:
-        StudyError: the model's searched width is another, its heads would share d_model
-            unevenly, or runs would be given up that a probe may pass with.
-    """
-    record, bar = cell.record, cell.training.give_up_below
-    if search.retest_steps is not None and "training.max_steps" in record.unused_keys:
-        raise StudyError(f"search.retest_steps: {cell.model_name} is not trained; leave it out")
-    if record.axis != search.axis:
-        raise StudyError(
-            f"search.axis: {search.axis} is not valid for model {cell.model}; give {record.axis}"
-        )
-    one_head = search.heads == (1,) or (search.mode == "widest" and 1 in search.arms)
-    if record.algorithm == "one-head" and not one_head:
-        raise StudyError("search.heads: construction one-head has one; give [1]")
-    least = 1 if search.arms == "all" else min(search.arms)
-    if record.algorithm == "5" and cell.graph.degree > least:
-        raise StudyError(
-            f"search.heads: {least} is not valid for algorithm 5, whose heads take one edge of an "
-            f"item; with degree {cell.graph.degree} give at least {cell.graph.degree}"
-        )
-    uneven = search.heads == "all" or any(cell.d_model % h for h in search.heads)
-    if record.splits_values and uneven:
-        raise StudyError(
-            f"search.heads: {search.heads} is not valid for model {cell.model}, whose heads share "
-            f"d_model for their values; list divisors of d_model = {cell.d_model} alone"
-        )
-    if bar is None:
-        return
-    if search.mode == "grid" or search.transition_seeds:
-        asking = "mode grid" if search.mode == "grid" else "a search with transition_seeds"
-        raise StudyError(f"training.give_up_below: not for {asking}, which asks for every score")
-    seeds = max(search.seeds + search.extra_seeds, search.confirm_seeds)
-    most = max(Fraction(0), 1 - seeds * (1 - decimal(search.target)))
-    if decimal(bar) > most:
-        raise StudyError(
-            f"training.give_up_below: {bar} is not valid with target {search.target} and up to "
-            f"{seeds} seeds, where a probe may pass with a run below it; give at most "
-            f"{float(most):g}"
-        )
-
-
 def _with_longer(cells: list[Cell], times: int | None) -> list[Cell]:
     """The cells, each followed by itself at so many times its step limit if no other is that.
 
     Raises:
-        StudyError: it would be too long.
+        StudyError: it would be too long, or is of weights that are made.
     """
     if times is None:
         return cells
     every: list[Cell] = []
     for cell in cells:
+        if "training.max_steps" in cell.record.unused_keys:
+            raise StudyError(f"search.retest_steps: {cell.model_name} is not trained; leave it out")
         limit = cell.training.max_steps
         if times * limit > LARGEST_COUNT:
             raise StudyError(

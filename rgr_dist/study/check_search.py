@@ -1,0 +1,52 @@
+"""Whether a cell can be searched as a study asks."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from rgr_dist.search.probe_verdict import decimal
+from rgr_dist.study.cell import Cell
+from rgr_dist.study.errors import StudyError
+from rgr_dist.study.search import Search
+
+
+def check_search(cell: Cell, search: Search) -> None:
+    """Make sure that a cell can be searched as asked.
+
+    Raises:
+        StudyError: the model's searched width is another, it does not take these head counts, or
+            runs would be given up that a probe may pass with.
+    """
+    record, bar = cell.record, cell.training.give_up_below
+    if record.axis != search.axis:
+        raise StudyError(
+            f"search.axis: {search.axis} is not valid for model {cell.model}; give {record.axis}"
+        )
+    one_head = search.heads == (1,) or (search.mode == "widest" and 1 in search.arms)
+    if record.algorithm == "one-head" and not one_head:
+        raise StudyError("search.heads: construction one-head has one; give [1]")
+    least = 1 if search.arms == "all" else min(search.arms)
+    if record.algorithm == "5" and cell.graph.degree > least:
+        raise StudyError(
+            f"search.heads: {least} is not valid for algorithm 5, whose heads take one edge of an "
+            f"item; with degree {cell.graph.degree} give at least {cell.graph.degree}"
+        )
+    uneven = search.heads == "all" or any(cell.d_model % h for h in search.heads)
+    if record.splits_values and uneven:
+        raise StudyError(
+            f"search.heads: {search.heads} is not valid for model {cell.model}, whose heads share "
+            f"d_model for their values; list divisors of d_model = {cell.d_model} alone"
+        )
+    if bar is None:
+        return
+    if search.mode == "grid" or search.transition_seeds:
+        asking = "mode grid" if search.mode == "grid" else "a search with transition_seeds"
+        raise StudyError(f"training.give_up_below: not for {asking}, which asks for every score")
+    seeds = max(search.seeds + search.extra_seeds, search.confirm_seeds)
+    most = max(Fraction(0), 1 - seeds * (1 - decimal(search.target)))
+    if decimal(bar) > most:
+        raise StudyError(
+            f"training.give_up_below: {bar} is not valid with target {search.target} and up to "
+            f"{seeds} seeds, where a probe may pass with a run below it; give at most "
+            f"{float(most):g}"
+        )
