@@ -31,7 +31,7 @@ class Construction(Spec):
             Algorithm 4.
         colouring: how Algorithm 5 packs edges into heads: ``batched`` cuts König's classes into
             blocks, as printed; ``equitable`` takes matchings of even size, which need fewer heads
-            (Corollary B.10).
+            (Corollary B.10). A study of Algorithm 5 always takes ``equitable``.
         tau: the ``printed`` threshold, or the ``best`` one for F1 over all pairs.
         iterations: the largest number of projections that ``ours`` makes.
     """
