@@ -42,7 +42,7 @@ bench: $(JAX)  ## speed of the engines, overheads, cost of the search and its er
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/search_cost.py
-	$(BIN)/python benchmarks/search_slots.py
+	$(BIN)/python benchmarks/search_slots.py --out results-search-cost
 	$(BIN)/python benchmarks/search_statistics.py
 
 clean:  ## remove what the other targets made, except results/

@@ -37,8 +37,7 @@ from rgr_dist.cli.listing import Format, print_listing
 from rgr_dist.cli.options import How
 from rgr_dist.paper import capacity_scale
 from rgr_dist.planning.portfolio import open_portfolio, plan_cell, seed_test, stored_runs
-from rgr_dist.running.run_study import Summary, run_study
-from rgr_dist.search.portfolio import Portfolio
+from rgr_dist.running.run_study import run_study
 from rgr_dist.search.protocol import ArmResult
 from rgr_dist.store.store import Store
 from rgr_dist.study.cell import Cell
@@ -57,19 +56,6 @@ TRIALS = 400
 """Most trials that Optuna gets for a cell."""
 
 Row = dict[str, Any]
-
-
-class Silent:
-    """Watches a study without a word."""
-
-    def say(self, text: str) -> None:
-        """Nothing."""
-
-    def warn(self, text: str) -> None:
-        """Nothing."""
-
-    def update(self, study: Study, portfolio: Portfolio, summary: Summary) -> None:
-        """Nothing."""
 
 
 def exhaustive_axes(study: Study, cell: Cell) -> dict[int, range]:
@@ -209,7 +195,7 @@ def main(
     cells = [cell_named(resolved, name) for name in measure or MEASURED]
     for part in (resolved, *(grid_study(resolved, cell) for cell in cells)):
         messages.print(f"training what {part.name} lacks")
-        run_study(part, store, Silent())
+        run_study(part, store)
     runs = stored_runs(resolved, store)
     curves = {cell.cell_id: recorded(cell, runs) for cell in resolved.cells}
     rows, measured = [], {}
