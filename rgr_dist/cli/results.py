@@ -327,13 +327,16 @@ def compare(
 
 def _named_sides(row: Row, names: tuple[str, str]) -> Row:
     """A row of a comparison as a person reads it: ``D_K small``, and a ratio with its ends."""
+    from rgr_dist.analysis.wording import with_limits
+
     shown = {
         f"{key[:-2]} {names['ab'.index(key[-1])]}" if key[-2:] in ("_a", "_b") else key: value
         for key, value in row.items()
         if key not in ("m", "d_model", "ratio_low", "ratio_high")
     }
     if row.get("ratio") is not None:
-        shown["ratio"] = f"{row['ratio']:.2f} [{row['ratio_low']:.2f}–{row['ratio_high']:.2f}]"
+        ends = row["ratio_low"], row["ratio_high"]
+        shown["ratio"] = with_limits(row["ratio"], *ends, "{:.2f}".format)
     return shown
 
 
