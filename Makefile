@@ -35,7 +35,7 @@ docs: $(DOCS)  ## the documentation as a site: site/index.html; to search it: py
 	$(BIN)/python docs/write.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-bench: $(JAX)  ## speed of the engines, overheads, cost of the search and its errors (some minutes)
+bench: $(JAX)  ## speed of the engines, overheads, cost of the search and its errors (over an hour)
 	$(BIN)/python benchmarks/throughput.py --threads 2
 	$(BIN)/python benchmarks/step_parts.py
 	$(BIN)/python benchmarks/facts_throughput.py
@@ -46,7 +46,7 @@ bench: $(JAX)  ## speed of the engines, overheads, cost of the search and its er
 	$(BIN)/python benchmarks/search_statistics.py
 
 clean:  ## remove what the other targets made, except results/
-	rm -rf .venv .mutants .range build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .mutants .range build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .grimp_cache
 	find rgr_dist search analysis tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -19,24 +18,14 @@ Row = dict[str, Any]
 everything about it in words."""
 
 
-@dataclass(frozen=True)
-class CellName:
-    """Names of one cell.
-
-    Attributes:
-        anchor: its id on a page, ``m64-d16``.
-        short: ``(64, 16)``, with what tells it from cells of its size.
-        full: ``(m, d_model) = (64, 16)``, likewise.
-    """
-
-    anchor: str
-    short: str
-    full: str
+Names = Mapping[str, str]
+"""Names of one cell: ``anchor``, its id on a page, ``m64-d16``; ``short``, ``(64, 16)``, with what
+tells it from cells of its size; ``full``, ``(m, d_model) = (64, 16)``, likewise."""
 
 
-def cell_names(study: Study) -> Mapping[str, CellName]:
+def cell_names(study: Study) -> Mapping[str, Names]:
     """The names of each cell of a study by its cell_id; no two are the same."""
-    names: dict[str, CellName] = {}
+    names: dict[str, Names] = {}
     taken: set[str] = set()
     for cell in study.cells:
         anchor, more = f"m{cell.m}-d{cell.d_model}", _more(cell)
@@ -52,13 +41,14 @@ def cell_names(study: Study) -> Mapping[str, CellName]:
         taken.add(unique)
         if cell.database is not None:
             size = f"{cell.m} facts, {cell.d_model}{inside}"
-            names[cell.cell_id] = CellName(unique, f"({size})", f"(|D|, d_model) = ({size})")
+            full = f"(|D|, d_model) = ({size})"
+            names[cell.cell_id] = {"anchor": unique, "short": f"({size})", "full": full}
             continue
         short = f"({cell.m}, {cell.d_model}{inside})"
         signs = f", {more[0]}" if more else ""
         values = f"({cell.m}, {cell.d_model}" + (f", {more[1]})" if more else ")")
         full = f"(m, d_model{signs}) = {values}" + (f" with {differs}" if differs else "")
-        names[cell.cell_id] = CellName(unique, short, full)
+        names[cell.cell_id] = {"anchor": unique, "short": short, "full": full}
     return names
 
 
@@ -70,19 +60,19 @@ def _more(cell: Cell) -> tuple[str, int] | None:
 
 
 @per_study
-def names_of(results: StudyResults) -> Mapping[str, CellName]:
+def names_of(results: StudyResults) -> Mapping[str, Names]:
     """The names of each cell by its cell_id."""
     return cell_names(results.study)
 
 
-def name_keys(results: StudyResults, row: Mapping[str, Any]) -> dict[str, str]:
+def name_keys(results: StudyResults, row: Mapping[str, Any]) -> Names:
     """The names of a row's cell: ``anchor``, ``short`` and ``full``."""
-    return dict(vars(names_of(results)[row["cell_id"]]))
+    return names_of(results)[row["cell_id"]]
 
 
 def named(results: StudyResults, table: pd.DataFrame) -> list[Row]:
     """The rows of any table with a cell_id, by size, with the names of their cells."""
-    return [row | name_keys(results, row) for row in by_size(table)]
+    return [{**row, **name_keys(results, row)} for row in by_size(table)]
 
 
 def by_size(table: pd.DataFrame) -> list[Row]:

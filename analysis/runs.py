@@ -32,7 +32,7 @@ def scored(runs: pd.DataFrame, study: Study, every_seed: bool = False) -> pd.Dat
     Returns:
         The columns of ``runs``, one row per (cell, h, d_k, seed); of facts, per d_vo too.
     """
-    sizes = _sizes(study)
+    sizes = [*study.search.sizes.columns]
     order = {cell.cell_id: i for i, cell in enumerate(study.cells)}
     search, seeds = study.search, study.search.seeds
     if every_seed:
@@ -45,11 +45,6 @@ def scored(runs: pd.DataFrame, study: Study, every_seed: bool = False) -> pd.Dat
     kept = kept[kept["score"].notna()]
     kept = kept.sort_values(["_order", *sizes, "seed"], kind="stable").drop(columns="_order")
     return kept.drop_duplicates(["cell_id", *sizes, "seed"]).reset_index(drop=True)
-
-
-def _sizes(study: Study) -> list[str]:
-    """The columns that name a probe in its cell: ``h, d_k``, and ``d_vo`` of facts."""
-    return ["h", "d_k", *(["d_vo"] if study.search.axis == "d_vo" else [])]
 
 
 def _listed(runs: pd.DataFrame, study: Study) -> pd.Series[bool]:
@@ -71,11 +66,6 @@ def asked(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
 
 @per_study
 def cost_of(results: StudyResults) -> pd.DataFrame:
-    """What each cell of a study cost: ``cost`` of all its runs."""
-    return cost(results.runs, results.study)
-
-
-def cost(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
     """What each cell of the study cost, in the study's order.
 
     Returns:
@@ -86,9 +76,10 @@ def cost(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
         of its probes that were not run. steps are contexts; seconds are wall time of one core or
         device, divided among the runs that trained together.
     """
-    sizes = _sizes(study)
+    study = results.study
+    sizes = [*study.search.sizes.columns]
     counted = [*sizes, "seed", "stop_reason", "steps", "trained_to", "max_steps", "seconds"]
-    ours = asked(runs, study)
+    ours = asked(results.runs, study)
     by_cell = dict(list(ours[counted].groupby(ours["cell_id"])))
     nothing = ours[counted].iloc[:0]
     rows = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import humanize
@@ -58,14 +58,6 @@ def three_digits(value: float | None) -> str:
 def fixed(value: float, digits: int) -> str:
     """So many digits after the point, ``−0.21``; what rounds to zero has no sign."""
     return number(value, f"z.{digits}f")
-
-
-def cell_name(row: Mapping[Any, Any]) -> str:
-    """``m = 64, d_model = 16``, with ``r = 4`` if the degree is not 1, or m' of a graph file."""
-    if row.get("graph") == "edges":
-        return f"m = {row['m']}, d_model = {row['d_model']}, m' = {row['n_edges']}"
-    degree = int(row.get("degree", 1))
-    return f"m = {row['m']}, d_model = {row['d_model']}" + (f", r = {degree}" if degree > 1 else "")
 
 
 def with_range(value: Any, low: Any, high: Any) -> str:

@@ -26,7 +26,16 @@ from rgr_dist.cli.listing import Format, print_listing
 from rgr_dist.cli.options import How
 from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.database import Function
-from throughput import BLOCK, Contestant, Program, median_ratio, peak_flops_per_second, ratio
+from throughput import (
+    BLOCK,
+    Contestant,
+    FusedLanes,
+    Program,
+    ReferenceLoop,
+    median_ratio,
+    peak_flops_per_second,
+    ratio,
+)
 
 SHAPES = [
     # keys, queries, values, d_model, h, d_qk, d_vo
@@ -36,33 +45,6 @@ SHAPES = [
 ]
 LANES = 10
 """Seeds of a probe."""
-
-
-class ReferenceLoop:
-    """The reference engine's steps, without its checks."""
-
-    def __init__(self, runs: Sequence[Run]) -> None:
-        from rgr_dist.engines.reference.facts import FactsTrainer
-
-        self.trainer, self.steps = FactsTrainer(runs[0], torch.float32), 0
-
-    def advance(self, steps: int) -> None:
-        for index in range(self.steps, self.steps + steps):
-            self.trainer.step(index)
-        self.steps += steps
-
-
-class FusedLanes:
-    """Lanes of the compiled engine, one after another."""
-
-    def __init__(self, runs: Sequence[Run]) -> None:
-        from rgr_dist.engines.fused.facts.lane import FactsLane
-
-        self.lanes = [FactsLane(run) for run in runs]
-
-    def advance(self, steps: int) -> None:
-        for lane in self.lanes:
-            lane.advance(steps)
 
 
 def make_jax(runs: Sequence[Run], factored: bool) -> Program:

@@ -10,10 +10,10 @@ Adaptive is all that ``rgr run`` spends in a store that holds nothing: certifica
 within the kept margin, App. A.2's intervals, and, on two slots, what is trained ahead of need. It
 is replayed on the runs in the store; one that the store lacks lies between its neighbours.
 
-Optuna is TPE through Ray's OptunaSearch, asked for the smallest D_K that passes, within the
-exhaustive range. It gets the seed test of the adaptive search, pays for no probe twice, and stops
-when it has touched the D_K* that it is not told: the figure is the median over its own seeds. It
-leaves no certificate, and cannot know that it has arrived.
+Optuna is TPE, asked for the smallest D_K that passes, within the exhaustive range. It gets the seed
+test of the adaptive search, pays for no probe twice, and stops when it has touched the D_K* that it
+is not told: the figure is the median over its own seeds. It leaves no certificate, and cannot know
+that it has arrived.
 
 ``same_thresholds``: the adaptive search finds what the exhaustive grid finds, at every head within
 the kept margin of each measured cell; Optuna, the same D_K*, with each of its seeds.
@@ -47,7 +47,7 @@ from rgr_dist.study.select import cell_named
 from rgr_dist.study.study import Study
 from threshold_search.baselines import CountedRuns, adaptive, exhaustive, least_cost
 from threshold_search.curves import RecordedCurve
-from threshold_search.optuna_baseline import smallest_by_optuna
+from threshold_search.optuna_asked import smallest_by_optuna
 from threshold_search.simulate import SimulatedRun, simulate
 
 MEASURED = ("m=64,d_model=16", "m=64,d_model=32", "m=128,d_model=32")

@@ -55,9 +55,7 @@ def study_rows(name: str, store: Store, workers: Sequence[int], start: float) ->
         for count in workers:
             portfolio = open_portfolio(study, no_runs(), expected)
             title = f"{name}, {source}"
-            rows.append(
-                _row(title, portfolio, lambda c, key, s: curves[c].run(key, s), count, start)
-            )
+            rows.append(_row(title, portfolio, run, count, start))
     return rows
 
 

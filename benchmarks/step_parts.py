@@ -22,13 +22,13 @@ import typer
 
 from rgr_dist.cli.listing import Format, print_listing
 from rgr_dist.cli.options import How
-from rgr_dist.engines.fused.adamw import bias_corrected, update
+from rgr_dist.engines.fused.adamw import update
 from rgr_dist.engines.fused.heads import heads_backward, heads_forward
 from rgr_dist.engines.fused.lane import Lane
 from rgr_dist.engines.fused.losses import label_pairs, loss_backward
 from rgr_dist.engines.fused.simd_memory import zeros
 from rgr_dist.engines.fused.step import project_context, update_W
-from rgr_dist.engines.schedule import learning_rates
+from rgr_dist.engines.schedule import adamw_factors
 from rgr_dist.study.cell import Cell, Run
 
 SHAPES = [(64, 16, 4, 20), (256, 32, 8, 64), (1024, 128, 8, 96)]
@@ -84,11 +84,13 @@ def parts_of(lane: Lane) -> dict[str, Callable[[], object]]:
     contexts = lane.task.training_contexts(0, STEPS)
     gradient = zeros(lane.theta.W.size)
     gradient[:] = 1e-3
-    arrays = lane.arrays
-    rates = learning_rates(lane.run.cell.training, 0, STEPS)
+    arrays, training = lane.arrays, lane.run.cell.training
     return {
         "step": lambda: lane.advance(STEPS),
-        "contexts": lambda: (lane.task.training_contexts(0, STEPS), bias_corrected(rates, 0)),
+        "contexts": lambda: (
+            lane.task.training_contexts(0, STEPS),
+            adamw_factors(training, 0, STEPS),
+        ),
         "projection": lambda: projection(arrays, contexts),
         "heads": lambda: heads(arrays, contexts),
         "loss": lambda: loss(arrays, contexts),

@@ -130,7 +130,7 @@ def make_lanes(runs: Sequence[Run]) -> Program:
     """The torch engine, as it runs on this processor."""
     cpu = torch.device("cpu")
     if runs[0].cell.record.task == "matching":
-        from rgr_dist.engines.lanes.transformer_state import BlockLanes
+        from rgr_dist.engines.lanes.transformer import BlockLanes
 
         return BlockLanes(runs, cpu, torch.float32, mixed=False)
     if runs[0].cell.layer is not None:

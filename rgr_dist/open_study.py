@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
 import pandas as pd
 
 from rgr_dist.answers import Comparison, Curves, Explanation, Laws, as_html
@@ -74,6 +75,8 @@ def run(
             question of the study's name, which this would overwrite.
         ClusterError: no Ray cluster answers at the address.
     """
+    if isinstance(study, Study) and overrides:
+        raise StudyError("overrides: only for a name or a path; load the study with them")
     opened = study if isinstance(study, Study) else load(study, overrides, out)
     if store is not None:
         opened = copy(opened)
@@ -96,7 +99,10 @@ def compare(one: str | Path | Study, other: str | Path | Study) -> Comparison:
     kinds = {study.study.record.finds for study in pair}
     if len(kinds) > 1 or kinds == {"D_V"}:
         raise StudyError(f"{pair[0].name} and {pair[1].name} measure different things, or facts")
-    found, table = answer((pair[0]._results, pair[1]._results), (pair[0].name, pair[1].name))
+    first, second = (study.name for study in pair)
+    if first == second:
+        first, second = (f"{study.name} in {study.store.root}" for study in pair)
+    found, table = answer((pair[0]._results, pair[1]._results), (first, second))
     return Comparison(found, table)
 
 
@@ -180,12 +186,8 @@ class Study:
         execution = Execution(cpus, address or default_address(), engine, gpus, retry_failed)
         with LiveView(Console(file=sys.stdout)) if show else nullcontext() as view:
             run_study(self.study, self.store, view, execution, *self._read)
-        self.refresh()
+        self.__dict__.pop("_results", None)  # runs stored since are read
         return self
-
-    def refresh(self) -> None:
-        """Forget the tables, so that runs stored since are read."""
-        self.__dict__.pop("_results", None)
 
     def _warn(self) -> None:
         """Warn of parts and runs that were left out when the store was read."""
@@ -229,7 +231,9 @@ class Study:
         from rgr_dist.planning.explain import explain_cell
 
         chosen = cell_named(self.study, cell)
-        return Explanation(*explain_cell(self.study, chosen, self.store, self._heads(h)))
+        told = explain_cell(self.study, chosen, self.store, self._heads(h))
+        self._warn()
+        return Explanation(*told)
 
     def predict(self, m: int, d_model: int, edges: int | None = None) -> pd.DataFrame:
         """D_K, h and d_k for sizes of your own: the rows of ``rgr predict --format json``.
@@ -240,11 +244,13 @@ class Study:
             edges: relations m′; m if not given.
 
         Raises:
-            StudyError: the study has too few thresholds for a law.
+            StudyError: the study has too few thresholds for a law, or there is no such size.
         """
         from rgr_dist.analysis.laws.fits import fits_of
         from rgr_dist.analysis.laws.predict import predict_sizes
 
+        if m < 2 or d_model < 1 or not 1 <= (m if edges is None else edges) <= m * m:
+            raise StudyError("predict: give m of 2 or more, d_model of 1 or more, 1 to m² edges")
         if self.study.record.finds != "D_K":
             raise StudyError(f"{self.name}: only studies of thresholds D_K predict")
         prediction = predict_sizes(fits_of(self._results), m, d_model, edges)
@@ -255,7 +261,7 @@ class Study:
         return pd.DataFrame(prediction.rows)
 
     def _heads(self, h: int | Sequence[int]) -> tuple[int, ...]:
-        return heads_named(self.study, [h] if isinstance(h, int) else h)
+        return heads_named(self.study, [int(h)] if isinstance(h, int | np.integer) else h)
 
     def runs(self) -> pd.DataFrame:
         """The study's runs, one row each: the columns of ``rgr runs --format json``.
@@ -341,9 +347,15 @@ class Study:
         return plot(figures(sections(self._results), [name])[0], ax, width)
 
     def report(self) -> str:
-        """Write the report into the store; returns the address of its page."""
-        from rgr_dist.analysis.report.publish import publish
+        """Write the report into the store; returns the address of its page.
 
+        Raises:
+            StudyError: the store has the report of another question of that name.
+        """
+        from rgr_dist.analysis.report.publish import publish
+        from rgr_dist.planning.same_question import check_same_question
+
+        check_same_question(self.study, self.store, *self._read)
         return publish(self._results, self.store).address
 
 

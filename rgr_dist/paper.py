@@ -94,6 +94,9 @@ Fig. 8's values are not available as text. These are Table 1's d_k times the pow
 count that the scaling law makes most likely.
 """
 
+SEEDS = {"softmax": 3, "value": 3}
+"""Seeds of a threshold, Figs. 5 and 6; 10 of any other model (Sec. 6.1)."""
+
 TABLE_2_MAX_STEPS = {
     (64, 16): 20_000, (64, 32): 20_000, (64, 64): 20_000,
     (128, 16): 20_000, (128, 32): 20_000, (128, 64): 20_000,

@@ -280,7 +280,7 @@ def _bound_by_group(state: CellState) -> Steps:
             groups, key=lambda group: (abs(math.log2(group[1][0] / guess)), group[0])
         ):
             for arm in arms:
-                if state.is_ruled_out(arm, cap):
+                if state.ruled_out_by(arm, cap):
                     break
                 yield from _bound_arm(state, arm)
                 if state.bound != bound:
@@ -441,7 +441,7 @@ def _transition(state: CellState, order: list[int]) -> Steps:
         if result.status == "found" and result.value is not None:
             for value in state.plan.axes[arm]:
                 if abs(value - result.value) <= max(1, share * result.value):
-                    near = f"transition: within {share:.0%} of the threshold, {result.value}"
+                    near = f"transition: within {100 * share:.6g}% of the threshold, {result.value}"
                     needs.append(Need(ProbeKey(arm, value), near, "transition"))
     if needs:
         yield tuple(needs)

@@ -179,17 +179,14 @@ class CellState:
         probed = {key.arm for key in (*self.used, *self.unrunnable)} | self.failed_arms
         return [arm for arm in self.plan.axes if arm in probed]
 
-    def is_ruled_out(self, arm: int, value: int) -> bool:
-        """Whether a failure at a larger arm and value shows that this one fails too."""
-        return self.plan.every_arm and self._ruled_out_by(arm, value) is not None
-
-    def _ruled_out_by(self, arm: int, value: int) -> ProbeKey | None:
+    def ruled_out_by(self, arm: int, value: int) -> ProbeKey | None:
+        """A failure at a larger arm and value, which shows that this one fails too; or None."""
         larger = (
             key
             for key, verdict in self.used.items()
             if verdict == "fail" and key.arm >= arm and key.value >= value
         )
-        return next(larger, None)
+        return next(larger, None) if self.plan.every_arm else None
 
     def test_of(self, key: ProbeKey, want: Want = "verdict") -> SeedTest:
         """The test of a probe: over more seeds if it was retested, over others if it is wanted."""
@@ -271,7 +268,7 @@ class CellState:
         """What is known of an arm that has no threshold: censored, pruned or open."""
         bracket, margin, word = self.brackets[arm], self.margin(arm), self.plan.words.value
         low, limit = bracket.low, self.plan.limit(arm)
-        is_refuted = bracket.is_exhausted or (self.is_done and self.is_ruled_out(arm, limit))
+        is_refuted = bracket.is_exhausted or (self.is_done and self.ruled_out_by(arm, limit))
         if is_refuted and (margin is None or limit < margin):
             failed = self._probe(ProbeKey(arm, limit))
             because = f"no pass up to the largest {word} allowed, {limit}"
@@ -334,7 +331,8 @@ class CellState:
 
     def _why_pruned(self, arm: int, margin: int) -> str:
         words = self.plan.words
-        within = f"the margin of {self.plan.keep_within:.0%} or one step above the best, "
+        share = 100 * (self.plan.keep_within or 0)
+        within = f"the margin of {share:.6g}% or one step above the best, "
         within += f"{words.cost} = {shown(self.bound)}"
         cap = self.cap(arm)
         if not cap:
@@ -344,7 +342,7 @@ class CellState:
             return f"fails at {words.value} = {low}, the largest within {within}"
         if cap < low:
             return f"fails at {words.value} = {low}; {words.value} ≤ {cap} lies within {within}"
-        larger = self._ruled_out_by(arm, cap)
+        larger = self.ruled_out_by(arm, cap)
         if larger is not None:
             fails = f"{larger.arm} {words.arms} of {words.value} = {larger.value} fail"
             return f"{fails}; {words.value} ≤ {cap} lies within {within}"

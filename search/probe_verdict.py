@@ -134,7 +134,7 @@ class SeedTest:
         Args:
             complete: go on until every seed has a score.
         """
-        return self._waves(scores, complete)[1]
+        return _waves(self, tuple(map(scores.get, self.in_order)), complete)[1]
 
     def needed(self, scores: Mapping[int, float], complete: bool = False) -> Scores:
         """Those of the scores that the waves of this test would have run, and no more.
@@ -142,12 +142,8 @@ class SeedTest:
         Other studies, or speculation, may have trained more seeds of a probe than its verdict
         takes; what is reported must not depend on that.
         """
-        return {seed: scores[seed] for seed in self._waves(scores, complete)[0]}
-
-    def _waves(
-        self, scores: Mapping[int, float], complete: bool
-    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        return _waves(self, tuple(map(scores.get, self.in_order)), complete)
+        run, _ = _waves(self, tuple(map(scores.get, self.in_order)), complete)
+        return {seed: scores[seed] for seed in run}
 
     def wave_end(self, run: Mapping[int, float]) -> int:
         """How many seeds there are to be when the next wave has run, if a score has bounds."""

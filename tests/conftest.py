@@ -30,7 +30,6 @@ LONGEST = (
     "engines/test_graphs.py",
     "docs/test_blocks.py",
     "cli/test_facts.py",
-    "search/test_ray_runner.py",
     "search/test_ray_searcher.py",
     "engines/test_agreement.py",
     "tuning/test_tune_command.py",

@@ -22,7 +22,7 @@ def search_here(study: Study, store: Store, probes: int | None = None) -> Portfo
     feed = Feed(study, portfolio)
     done = 0
     while done != probes and isinstance(probe := portfolio.ask(), Probe):
-        budgets = smaller_limits(study, feed.cell_of(probe))
+        budgets = smaller_limits(study, feed.cells[probe.cell])
         own, others = feed.sorted_out(train_rows(engine, feed.runs_of(probe), budgets=budgets))
         rows = [*own, *others]
         store.append(rows)

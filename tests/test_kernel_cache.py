@@ -28,7 +28,7 @@ WEIGHTS = """
 from rgr_dist.engines.fused.engine import FusedEngine
 from rgr_dist.study.cell import Cell, Run
 run = Run(cell=Cell(m=32, d_model=8), h=2, d_k=2, seed=0)
-print(FusedEngine().weights_after([run], 20)[0].W_Q.tobytes().hex())
+print(FusedEngine().weights_after([run], 20)[0]["W_Q"].tobytes().hex())
 """
 
 AS_ANY_USER = """

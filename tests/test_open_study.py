@@ -124,6 +124,11 @@ def test_it_explains_and_predicts_as_the_command_line_does(
     assert "<table" in found._repr_html_()
     with pytest.raises(StudyError, match="too few for a law"):
         study.predict(64, 16)
+    for sizes in ((1, 16), (64, 0), (64, 16, 0), (64, 16, 5000)):
+        with pytest.raises(StudyError, match="predict: give m of 2 or more"):
+            study.predict(*sizes)
+    h = study.best()["h_star"].iloc[0]  # of numpy's type
+    assert study.explain((16, 8), h=h).ends["h"].tolist() == [h]
 
 
 def test_a_study_compared_with_itself_needs_the_same(
@@ -138,6 +143,8 @@ def test_a_study_compared_with_itself_needs_the_same(
     assert repr(found).startswith(found.found[0])
     out = shutil.copytree(finished / "results", tmp_path / "other")
     ask = ["compare", str(finished / "small.yaml"), "--store", str(out)]
+    there = rgr.compare(study, rgr.load(finished / "small.yaml", out=out))
+    assert there.found[0] == same
     assert call([*ask, "--store", str(out), "--format", "json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["found"].startswith(f"{same} {limit[:30]}")
@@ -169,6 +176,10 @@ def test_another_question_of_the_name_is_not_overwritten(finished: Path, tmp_pat
         changed.run(show=False)
     with pytest.raises(StudyError, match=said):
         rgr.run(changed, Store(out), show=False)
+    with pytest.raises(StudyError, match=said):
+        changed.report()
+    with pytest.raises(StudyError, match="overrides: only for a name or a path"):
+        rgr.run(changed, overrides=["search.seeds=4"])
     other = write_study(tmp_path, search={"heads": [1], "seeds": 2})
     with pytest.raises(StudyError, match=f"another study of the name small, from {source}"):
         rgr.run(other, out=out, show=False)
@@ -191,7 +202,7 @@ def test_runs_that_are_left_out_are_warned_of(tmp_path: Path) -> None:
     study = rgr.Study({"name": "s", "cells": [{"m": 64, "d_model": 16}]}, out=tmp_path)
     (cell,) = study.study.cells
     study.store.append([run_row(h=1, d_k=5, cell=cell, score=score) for score in (0.1, 0.9)])
-    for read in (study.runs, study.thresholds):
+    for read in (study.runs, study.thresholds, study.explain):
         with pytest.warns(UserWarning, match=f"^1 run in {tmp_path} with more than one result"):
             assert read() is not None
 

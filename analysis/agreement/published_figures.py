@@ -6,7 +6,6 @@ every D_K*) are not quoted; what its Table 1 implies is marked so.
 
 from __future__ import annotations
 
-import dataclasses
 import statistics
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from rgr_dist.analysis.rows import Row, rows_of
 from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.analysis.thresholds.comparable import compare, laws_for
 from rgr_dist.analysis.wording import number, three_digits
-from rgr_dist.paper import DENSE_LAW, IMPLIED, LAWS, TABLE_1_D_K_OF_A_HEAD, TABLE_2_MAX_STEPS
+from rgr_dist.paper import DENSE_LAW, IMPLIED, LAWS, SEEDS, TABLE_1_D_K_OF_A_HEAD, TABLE_2_MAX_STEPS
 from rgr_dist.study.study import Study
 
 PROTOCOL = (
@@ -42,10 +41,10 @@ PROTOCOL = (
 OF_MODEL = {
     "max": (("Sec. 6.1", "seeds", 10, "search.seeds"),),
     "softmax": (
-        ("Fig. 5", "seeds", 3, "search.seeds"),
+        ("Fig. 5", "seeds", SEEDS["softmax"], "search.seeds"),
         ("Sec. 7.1", "step limit", 80_000, "training.max_steps"),
     ),
-    "value": (("Fig. 6", "seeds", 3, "search.seeds"),),
+    "value": (("Fig. 6", "seeds", SEEDS["value"], "search.seeds"),),
 }
 """What the paper has of one model alone."""
 
@@ -96,7 +95,7 @@ def published_figures(fits: Fits, best: pd.DataFrame, study: Study) -> pd.DataFr
     """The paper's numbers, results first, in its own order.
 
     Args:
-        best: the table of ``rgr_dist.analysis.thresholds.best.best``.
+        best: the table of ``rgr_dist.analysis.thresholds.best.best_of``.
 
     Returns:
         The attributes of ``PublishedFigure``, one row per number.
@@ -109,9 +108,8 @@ def published_figures(fits: Fits, best: pd.DataFrame, study: Study) -> pd.DataFr
         *_settings(study),
         *_elsewhere(study),
     ]
-    columns = [field.name for field in dataclasses.fields(PublishedFigure)]
-    rows = [vars(figure) for figure in figures]
-    return pd.DataFrame(rows, columns=columns, dtype="object").astype({"difference": "float64"})
+    table = pd.DataFrame([vars(figure) for figure in figures], dtype="object")
+    return table.astype({"difference": "float64"})
 
 
 def _beside(
@@ -218,9 +216,10 @@ def _settings(study: Study) -> Iterator[PublishedFigure]:
     record = study.record
     unused = {*record.unused_keys, *(() if record.score == "F1" else ("search.target",))}
     own = {"search.target": study.search.target, "search.seeds": study.search.seeds}
+    ours = [cell for cell in study.cells if cell.model == study.cells[0].model]
     for place, quantity, theirs, key in (*PROTOCOL, *OF_MODEL.get(record.name, ())):
         if key not in unused:
-            values = dict.fromkeys((study.keys_of(cell) | own)[key] for cell in study.cells)
+            values = dict.fromkeys((study.keys_of(cell) | own)[key] for cell in ours)
             yield _setting(place, quantity, theirs, list(values))
     if record.name != "max":
         return

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Place, Point
 from rgr_dist.analysis.drawing.points import head_keys, interval_point
 from rgr_dist.analysis.drawing.scales import Axis, Tick, log2_axis, ratio_axis
 from rgr_dist.analysis.heads.figures import columns_of
+from rgr_dist.analysis.page.section import Row
 from rgr_dist.analysis.wording import MISSING, with_limits, with_range
 
 MOST_LABELS = 12
 """Lines that have the names of their cells at their ends; with more lines, none has one."""
 LABEL_HEIGHT = 13
 """Pixels. A label nearer to another is left out."""
-
-Row = Mapping[str, Any]
 
 
 def tip(row: Row) -> str:

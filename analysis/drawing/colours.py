@@ -79,9 +79,9 @@ def head_colour(h: int, theme: str) -> str:
     share = place - below
     mixed = (
         round(a + (b - a) * share)
-        for a, b in zip(_rgb(colours[below]), _rgb(colours[above]), strict=True)
+        for a, b in zip(*(bytes.fromhex(colours[i][1:]) for i in (below, above)), strict=True)
     )
-    return "#" + "".join(f"{part:02x}" for part in mixed)
+    return f"#{bytes(mixed).hex()}"
 
 
 def head_shape(h: int) -> str:
@@ -93,7 +93,3 @@ def variables(heads: Iterable[int], theme: str) -> dict[str, str]:
     """Every colour of a page by its name in CSS: ``ink``, …, ``h1``, ``h2``, …"""
     of_heads = {f"h{h}": head_colour(h, theme) for h in sorted(set(heads))}
     return INKS[theme] | PHASES[theme] | of_heads
-
-
-def _rgb(colour: str) -> tuple[int, int, int]:
-    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)

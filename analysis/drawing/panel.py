@@ -12,6 +12,8 @@ from rgr_dist.analysis.drawing.scales import Axis
 Place = tuple[float, float]
 POWER = r" ?\^ ?([−-]?\w+(?:\.\w+)?)"
 """What is raised in words of ours, such as ``x^1.5``: a full stop after it is not."""
+SIZES = r"(?<![A-Za-z0-9_-])(m(?![A-Za-z0-9_-])|h(?=\*| [=·]| heads))"
+"""Letters in words of ours that are sizes, and set in italics."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,46 +13,10 @@ from collections.abc import Iterable
 from markupsafe import Markup, escape
 
 from rgr_dist.analysis.drawing.colours import SHAPES, TILES, head_shape
-from rgr_dist.analysis.drawing.panel import POWER, Key, Line, Panel, Point
+from rgr_dist.analysis.drawing.panel import POWER, SIZES, Key, Line, Panel, Point
 
 STRETCH = 1000
 """Width of the box that lines are drawn in, before it is stretched to the panel's."""
-
-FONTS = '-apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, "DejaVu Sans", sans-serif'
-STYLE = (
-    f"text {{ fill: var(--ink); font: 12px {FONTS}; }}"
-    """
-.xt text, .yt text, .end { fill: var(--soft); font-size: 11px; text-anchor: middle; }
-.yt text { text-anchor: end; }
-.end { text-anchor: start; paint-order: stroke;
-  stroke: var(--page); stroke-width: 3px; stroke-linejoin: round; }
-.axis { fill: var(--soft); }
-.xt path, .yt line { stroke: var(--line); stroke-width: 1; }
-.base { stroke: var(--soft); stroke-width: 1; }
-path.line { fill: none; stroke: var(--ink); stroke-width: 1.6; vector-effect: non-scaling-stroke; }
-path.also { stroke-width: 1.4; stroke-dasharray: 1.5 3.5; stroke-linecap: round; }
-path.paper { stroke: var(--soft); stroke-width: 1.4; stroke-dasharray: 7 4; }
-path.rest { stroke: var(--soft); stroke-width: 1.2; opacity: .6; }
-path.series { stroke: var(--soft); stroke-width: 1; opacity: .55; }
-path.target { stroke: var(--soft); stroke-width: 1; stroke-dasharray: 4 3; }
-path.guide { stroke-width: 1; stroke-dasharray: 1 3; }
-path.head { stroke: currentColor; stroke-width: 1.3; }
-.pt, .mark { fill: currentColor; stroke: var(--page); stroke-width: .8; }
-.hollow, .hollow .mark { fill: var(--page); stroke: currentColor; stroke-width: 1.6; }
-.finer, .out, .zoomed .out { visibility: hidden; }
-.zoomed .finer:not(.out) { visibility: visible; }
-.bar { fill: none; stroke: currentColor; stroke-width: 1.8; }
-.pt { color: var(--soft); }
-.small .pt use, .small .mark { transform: scale(.72); }
-.easy { color: var(--easy); }
-.slow { color: var(--slow); }
-.hard { color: var(--hard); }
-.impossible { color: var(--impossible); }
-.pt.faint { opacity: .4; }
-.small .faint use, .faint use, .faint .mark { transform: scale(.5); }
-"""
-)
-"""How marks look, in terms of ``rgr_dist.analysis.drawing.colours.variables``."""
 
 OUTLINES = (*SHAPES.values(), *TILES.values())
 """Of every mark but the arrow, which comes after them in the page."""
@@ -65,19 +29,22 @@ FLAW = '<path class="bar" d="M-3-13l6 6m0-6l-6 6"/>'
 
 
 def words(text: str) -> Markup:
-    """Our own words for SVG: ``D_K`` and the like with subscripts, ``x^2`` raised."""
+    """Our own words for SVG: sizes in italics, ``D_K`` with a subscript, ``x^2`` raised."""
     back = '<tspan dy="{}">&#8203;</tspan>'
     small = r'<tspan dy="{}" font-size="80%">\{}</tspan>'
-    lowered = rf"\1{small.format(3, 2)}{back.format(-3)}"
+    slanted = r'<tspan class="size">\1</tspan>'
+    lowered = f"{slanted}{small.format(3, 2)}{back.format(-3)}"
     marked = re.sub(r"\b([Dd])_(K|V|k|vo|qk|model)\b", lowered, str(escape(text)))
-    return Markup(re.sub(POWER, small.format(-4, 1) + back.format(4), marked))
+    marked = re.sub(POWER, small.format(-4, 1) + back.format(4), marked)
+    return Markup(re.sub(SIZES, slanted, marked))
 
 
 def page_panel(panel: Panel) -> Markup:
     """One panel for the page, as wide as its place."""
     about = " ".join([*panel.title, f"{panel.y.label} against {panel.x.label}."])
+    small = "" if panel.links else " small"  # more than its cells
     return Markup(
-        f'<svg class="plot{_size(panel)}" width="100%" height="{panel.height}" role="group" '
+        f'<svg class="plot{small}" width="100%" height="{panel.height}" role="group" '
         f'aria-label="{escape(about)}">{_inside(panel)}</svg>'
     )
 
@@ -121,11 +88,6 @@ def head_rules(heads: Iterable[int]) -> str:
 def _pixels(length: float) -> str:
     """A length to a tenth of a pixel."""
     return f"{length:z.1f}".removesuffix(".0")
-
-
-def _size(panel: Panel) -> str:
-    """The marks of a panel with more to show than its cells are smaller."""
-    return "" if panel.links else " small"
 
 
 def _inside(panel: Panel) -> str:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Point
 from rgr_dist.analysis.drawing.points import head_keys, interval_point
 from rgr_dist.analysis.drawing.scales import Axis, Tick, log2_axis, ratio_axis, share_axis
-
-Row = Mapping[str, Any]
+from rgr_dist.analysis.page.section import Row
 
 RANKS = (
     "The bound on the rank of the logits that a layer of this D_V can have (Prop. 3.5), at the "

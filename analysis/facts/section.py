@@ -89,7 +89,9 @@ def taus(results: StudyResults) -> Section | None:
 def said(results: StudyResults) -> Section:
     """Each statement of the summary, what we measured, and a verdict."""
     arm = results.study.search.sizes.shown_arm
-    rows = statements(rows_of_facts(results), facts.runs(results), arm)
+    # Of a fixed total each d_qk has one d_vo: its thresholds follow from the design.
+    found = [] if results.study.search.total else rows_of_facts(results)
+    rows = statements(found, facts.runs(results), arm)
     return Section(
         name="statements",
         title="What the summary states",

@@ -11,7 +11,6 @@ from rgr_dist.analysis import wording
 from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.rows import Row, name_keys, rows_of
 from rgr_dist.analysis.runs import scored
-from rgr_dist.analysis.thresholds.best import largest_width
 from rgr_dist.analysis.thresholds.database_ranks import layer_bound
 from rgr_dist.analysis.thresholds.listing import threshold_records
 from rgr_dist.analysis.wording import plural
@@ -56,23 +55,6 @@ def headline(rows: Rows, study: Study) -> str:
         ends.append(f"{n:,} facts take D_V* = {best['D_V']}{at}")
     counted = f"{len(found)} of {plural(len(rows), 'threshold')} found"
     return f"{', and '.join(ends)} ({counted})."
-
-
-def grid_runs(study: Study) -> int:
-    """Runs of a full grid: every width up to its limit in every setting, with every seed."""
-    limits = [largest_width(study, cell) for cell in study.cells]
-    return sum(limits) * len(study.search.arms) * study.search.seeds
-
-
-def grid_seconds(study: Study, runs: pd.DataFrame) -> float | None:
-    """About what a full grid takes of one core, at the mean time of each cell's stored runs."""
-    seconds = runs[runs["seconds"] > 0].groupby("cell_id")["seconds"].mean()
-    if not set(seconds.index) >= {cell.cell_id for cell in study.cells}:
-        return None
-    each = len(study.search.arms) * study.search.seeds
-    return sum(
-        largest_width(study, cell) * each * float(seconds[cell.cell_id]) for cell in study.cells
-    )
 
 
 @per_study

@@ -12,20 +12,18 @@ import pandas as pd
 from rgr_dist.analysis import wording
 from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.records import integer, parse_certificate
-from rgr_dist.analysis.rows import Row, by_size, name_keys, rows_of
+from rgr_dist.analysis.rows import Row, named, rows_of
 from rgr_dist.analysis.thresholds.best import best_of
-from rgr_dist.analysis.thresholds.rows import certificate_of, thresholds_of
-from rgr_dist.study.study import Study
+from rgr_dist.analysis.thresholds.certificates import certificate_words
+from rgr_dist.analysis.thresholds.rows import thresholds_of
 
 
-def by_heads(thresholds: pd.DataFrame, best: pd.DataFrame, study: Study) -> pd.DataFrame:
+@per_study
+def by_heads_of(results: StudyResults) -> pd.DataFrame:
     """The threshold of every head count of every cell, in the study's order.
 
     A head that is pruned or censored has no threshold but a bound, ``at_least``: its threshold is
     that or more. ``keep_within: null`` in a study searches every head to its end instead.
-
-    Args:
-        best: the table of ``rgr_dist.analysis.thresholds.best.best``.
 
     Returns:
         ``cell_id, m, d_model, degree, max_steps, h, status, D_K``; ``D_K_fails``, the largest D_K
@@ -34,14 +32,14 @@ def by_heads(thresholds: pd.DataFrame, best: pd.DataFrame, study: Study) -> pd.D
         ``times_best``, D_K or its bound over the cell's D_K*; ``arrow``, whether the figure draws
         it as a bound.
     """
+    study, best = results.study, best_of(results)
     axis = study.search.sizes
     stars = best.set_index("cell_id")[[axis.total, axis.best_arm]].astype("object")
     limits = {cell.cell_id: cell.training.max_steps for cell in study.cells}
-    order = {cell.cell_id: i for i, cell in enumerate(study.cells)}
     fails = f"{axis.total}_fails"
     rows = []
-    for row in thresholds.astype("object").to_dict("records"):
-        if row["cell_id"] not in order or not study.search.lists(int(row[axis.arm])):
+    for row in thresholds_of(results).astype("object").to_dict("records"):
+        if not study.search.lists(int(row[axis.arm])):
             continue
         arm, width = int(row[axis.arm]), integer(row[axis.total])
         star, best_arm = (integer(value) for value in stars.loc[row["cell_id"]])
@@ -63,7 +61,6 @@ def by_heads(thresholds: pd.DataFrame, best: pd.DataFrame, study: Study) -> pd.D
                 "arrow": not is_found and low is not None,
             }
         )
-    rows.sort(key=lambda row: (order[row["cell_id"]], row[axis.arm]))
     kinds: dict[str, Any] = {"cell_id": "object"}
     kinds |= dict.fromkeys(("m", "d_model", "degree", "max_steps"), "Int64")
     kinds |= dict.fromkeys((*dict(axis.fixed), axis.arm), "Int64") | {"status": "object"}
@@ -73,26 +70,19 @@ def by_heads(thresholds: pd.DataFrame, best: pd.DataFrame, study: Study) -> pd.D
 
 
 @per_study
-def by_heads_of(results: StudyResults) -> pd.DataFrame:
-    """The threshold of every (cell, setting), or the bound on it, beside the cell's D_K*."""
-    return by_heads(thresholds_of(results), best_of(results), results.study)
-
-
-@per_study
 def heads_of(results: StudyResults) -> list[Row]:
-    """The rows of ``by_heads`` by size, with the rest of their threshold, names and words."""
+    """The rows of ``by_heads_of`` by size, with the rest of their threshold, names and words."""
     axis = results.study.search.sizes
     kept = ("graph", "n_edges", "mean_score", "n_seeds", axis.value, "certificate", "limited_by",
             "confirmed")  # fmt: skip
     stored = {(row["cell_id"], row[axis.arm]): row for row in rows_of(thresholds_of(results))}
     rows = []
-    for row in by_size(by_heads_of(results)):
+    for row in named(results, by_heads_of(results)):
         threshold = stored[row["cell_id"], row[axis.arm]]
-        row |= name_keys(results, row)
         row |= {name: threshold[name] for name in kept if name in threshold}
         width = wording.with_range(row[axis.total], threshold[axis.low], threshold[axis.high])
         row["width_words"] = width
-        row["certificate_words"] = certificate_of(results, row)
+        row["certificate_words"] = certificate_words(row["certificate"], results.study)
         is_ = "= " if row[axis.total] is not None else ""
         text = [
             f"{row['full']}, {axis.shown_arm} = {row[axis.arm]}",

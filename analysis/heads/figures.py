@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Point
 from rgr_dist.analysis.drawing.points import PUBLISHED, Curve, along, head_keys, interval_point
 from rgr_dist.analysis.drawing.scales import Axis, log2_axis
+from rgr_dist.analysis.page.section import Row
 from rgr_dist.study.axis import SizeAxis
 
 BEST = (
@@ -31,8 +31,6 @@ FRONTIER = (
     "conservative D_V; an arrow starts at the smallest width not excluded. The level line is D_V*."
 )
 PARAMETERS = " Dotted curves: the same number of parameters, d_qk + d_vo of each head."
-
-Row = Mapping[str, Any]
 
 
 def draw_best_heads(

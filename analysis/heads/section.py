@@ -20,7 +20,6 @@ from rgr_dist.analysis.thresholds.listing import threshold_records
 from rgr_dist.analysis.thresholds.rows import drawn_cells_of, thresholds_of
 from rgr_dist.analysis.wording import three_digits
 from rgr_dist.paper import PublishedLaw
-from rgr_dist.study.axis import SizeAxis
 
 
 def section(results: StudyResults) -> Section:
@@ -38,7 +37,7 @@ def section(results: StudyResults) -> Section:
     thresholds = thresholds_of(results)
     return Section(
         name=axis.arms_key,
-        title=_title(axis),
+        title=axis.arms.capitalize(),
         figures=figures,
         shown=shown,
         files={
@@ -49,11 +48,6 @@ def section(results: StudyResults) -> Section:
             f"{one}_pool": pool_of(results),
         },
     )
-
-
-def _title(axis: SizeAxis) -> str:
-    """``Heads``, or ``Values of d_qk``."""
-    return f"{axis.arms[0].upper()}{axis.arms[1:]}"
 
 
 def _curves(results: StudyResults) -> list[tuple[str, str, Curve]]:
@@ -116,7 +110,7 @@ def _pool(results: StudyResults) -> Table:
     return Table(
         name="table-pool",
         caption=(
-            f"{_title(axis)} that pass within 10 % of {axis.total}*, or one "
+            f"{axis.arms.capitalize()} that pass within 10 % of {axis.total}*, or one "
             f"step of their {axis.value} above it, each compared with {axis.shown_arm}* by a "
             "paired t-test on the seeds that both ran."
         ),
@@ -132,6 +126,6 @@ def _pool(results: StudyResults) -> Table:
             Column("kept", lambda row: "yes" if row["retained"] else "no", text=True),
         ],
         rows=rows,
-        folded=f"{_title(axis)} near {axis.total}*, compared with {axis.shown_arm}*",
+        folded=f"{axis.arms.capitalize()} near {axis.total}*, compared with {axis.shown_arm}*",
         file=f"{axis.arms_key.removesuffix('s')}_pool",
     )

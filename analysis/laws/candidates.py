@@ -361,8 +361,8 @@ def _leave_out(form: Form, cells: pd.DataFrame, lower: Array, upper: Array, k: f
 
 def predict(
     candidate: Candidate, cells: pd.DataFrame, at: pd.DataFrame
-) -> tuple[Array, Array, Array, Array]:
-    """D_K* at other sizes, with 95 % prediction intervals and leverages.
+) -> tuple[Array, Array, Array]:
+    """D_K* at other sizes, with 95 % prediction intervals.
 
     The interval is that of one more cell: Student's t at n - p degrees of freedom, of the scatter
     and the uncertainty of the fit together.
@@ -372,7 +372,7 @@ def predict(
         at: ``m, d_model, n_edges``.
 
     Returns:
-        Prediction, lower and upper end, and leverage (of the fitted cells' own at most 1).
+        Prediction, lower and upper end.
     """
     form = next(form for form in FORMS if form.name == candidate.name)
     assert candidate.sigma is not None
@@ -387,24 +387,18 @@ def predict(
         load = np.exp(_load(table))
         return np.column_stack([design, load / (1 + k * load)])
 
-    leverage = leverages(tangent(cells), tangent(at))
     centre = form.offset_at(at, k) + _design(form, at) @ beta
-    bounded = int(np.isfinite(cells["D_K_passes"]).sum())
-    half = prediction_half(candidate.sigma, bounded - len(form.unknowns), leverage)
-    return np.exp(centre), np.exp(centre - half), np.exp(centre + half), leverage
+    degrees = int(np.isfinite(cells["D_K_passes"]).sum()) - len(form.unknowns)
+    half = prediction_half(candidate.sigma, degrees, tangent(cells), tangent(at))
+    return np.exp(centre), np.exp(centre - half), np.exp(centre + half)
 
 
-def leverages(own: Array, new: Array) -> Array:
-    """What rows would weigh in a fit to others: of the fitted rows' own at most 1.
+def prediction_half(sigma: float, degrees: int, own: Array, new: Array) -> Array:
+    """Half of the 95 % interval of one more value, by Student's t.
 
     Args:
         own: the design of the fit, shape (n, p).
-        new: the rows, shape (k, p).
+        new: the rows predicted, shape (k, p).
     """
-    weighed: Array = np.einsum("np,pq,nq->n", new, np.linalg.pinv(own.T @ own), new)
-    return weighed
-
-
-def prediction_half(sigma: float, degrees: int, leverage: Array) -> Array:
-    """Half of the 95 % interval of one more value, by Student's t."""
+    leverage: Array = np.einsum("np,pq,nq->n", new, np.linalg.pinv(own.T @ own), new)
     return t_quantile(degrees) * sigma * np.sqrt(1 + leverage)

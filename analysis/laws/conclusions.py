@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-
-import pandas as pd
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rgr_dist.analysis.laws.candidates import Candidate
-from rgr_dist.analysis.laws.fits import Fits
+from rgr_dist.analysis.laws.fits import Fits, fits_of
 from rgr_dist.analysis.laws.published import p_words
 from rgr_dist.analysis.laws.scaling_laws import Law, by_name
-from rgr_dist.analysis.wording import cell_name, plural, three_digits, with_limits
+from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.rows import names_of
+from rgr_dist.analysis.thresholds.best import best_of
+from rgr_dist.analysis.wording import plural, three_digits, with_limits
 
 
 def sentences(fits: Fits) -> list[str]:
@@ -28,8 +30,9 @@ def possible(fits: Fits) -> str:
     return f"The {growth_of(law)}. Each width is an upper bound: weights are known that pass."
 
 
-def headline(fits: Fits, best: pd.DataFrame) -> list[str]:
+def headline(results: StudyResults) -> list[str]:
     """The finding of the study: how D_K* grows, or what is known where no law can be fitted."""
+    fits, best = fits_of(results), best_of(results)
     law = better_law(fits)
     if law is not None:
         return best_law(law, fits)
@@ -49,7 +52,7 @@ def headline(fits: Fits, best: pd.DataFrame) -> list[str]:
     more = len(found) - 1
     others = [f"The table has {plural(more, 'more cell')}."] if more else []
     few = "A law needs more finished cells."
-    return [f"At {cell_name(first)}, {at}{so_far}.", *others, few]
+    return [f"At {names_of(results)[first['cell_id']]['full']}, {at}{so_far}.", *others, few]
 
 
 def better_law(fits: Fits) -> Candidate | None:
@@ -66,8 +69,13 @@ def best_law(law: Candidate, fits: Fits) -> list[str]:
     first = f"D_K* ≈ {numbers} fits best of {plural(fitted, 'law')} ({cells})"
     others = f"{_and(kept)} {'fits' if len(kept) == 1 else 'fit'} about as well."
     singled = [] if fitted == 1 else [others if kept else "The data rule the others out."]
+    is_best = law is fits.candidates[0]  # or that only extends another law, for too small a gain
+    if not is_best:
+        first = f"D_K* ≈ {numbers} fits about as well as the best of {fitted} laws ({cells})"
+        singled = singled if kept else ["The better ones only add freedom to it."]
     if law.name == PROPORTIONAL and any(t.rejects and t.law == "D_K" for t in fits.lack_of_fit):
-        best = f"The best of {plural(fitted, 'law')}, D_K* ≈ {numbers}"
+        kind = "best" if is_best else "one kept"
+        best = f"The {kind} of {plural(fitted, 'law')}, D_K* ≈ {numbers}"
         first = f"{best}, does not fit the {cells} within their noise"
     return [line for line in (f"{first}.", *singled, lack_of_fit(fits)) if line]
 
@@ -82,6 +90,15 @@ def with_numbers(law: Candidate, limits: bool = False) -> str:
     if limits and [*numbers] == ["c"]:
         numbers["c"] = with_limits(law.parameters["c"], law.low["c"], law.high["c"])
     return re.sub(r"\b[cakb]\b", lambda unknown: numbers[unknown[0]], law.formula)
+
+
+def unknowns(row: Mapping[str, Any]) -> str:
+    """``c = 0.441 [0.403, 0.483], k = 0.092 [0.053, 0.15]``: of a candidate, as a row."""
+    return ", ".join(
+        f"{name} = {three_digits(value)} "
+        f"[{three_digits(row['low'][name])}, {three_digits(row['high'][name])}]"
+        for name, value in row["parameters"].items()
+    )
 
 
 def _and(words: Sequence[str]) -> str:
@@ -161,12 +178,13 @@ def which_law(candidates: Sequence[Candidate], cells: str = "") -> str:
 
     Args:
         candidates: of ``rank_candidates``, best first.
-        cells: said after "the data", such as ``without the narrow cells``.
+        cells: said after "the data" or "The cells", such as ``without the narrow cells``.
     """
     fitted = [candidate for candidate in candidates if candidate.status == "fitted"]
     if not fitted:
         reason = candidates[0].reason if candidates else "no cell has a threshold"
-        return f"These cells cannot tell which law holds: {reason}."
+        these = f"The cells {cells}" if cells else "These cells"
+        return f"{these} cannot tell which law holds: {reason}."
     kept = [candidate.formula for candidate in fitted if candidate.supported]
     data = f"data {cells}".rstrip()
     if len(kept) == 1:

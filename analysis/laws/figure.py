@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Place, Point
 from rgr_dist.analysis.drawing.points import PUBLISHED, Curve, along, head_keys, interval_point
 from rgr_dist.analysis.drawing.scales import Axis, log2_axis, ratio_axis
 from rgr_dist.analysis.laws.scaling_laws import Law
+from rgr_dist.analysis.page.section import Row
 
 CAPTION = (
     "Above: the smallest total key width D_K* of each cell against m′ log₂ m / d_model. Below: "
@@ -25,8 +25,6 @@ FAMILIES = (
     "smallest width not excluded."
 )
 WIDTHS = ("D_K", "D_K_low", "D_K_high")
-
-Row = Mapping[str, Any]
 
 
 def draw_law(

@@ -11,7 +11,7 @@ fits.published     are the paper's numbers compatible with ours?
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -121,30 +121,18 @@ def fits_of(results: StudyResults) -> Fits:
 
     Each problem counts at its largest step limit, and protocols are not taken together.
     """
-    own = fits(best_of(results), results.searched, results.study)
-    return replace(own, laws=[*own.laws, *possible_laws(own.cells, best_with_known(results))])
-
-
-def fits(best: pd.DataFrame, runs: pd.DataFrame, study: Study) -> Fits:
-    """Everything fitted to the thresholds ``best``.
-
-    Args:
-        best: the table of ``rgr_dist.analysis.thresholds.best.best``.
-        runs: columns of ``RUNS``.
-    """
-    best = with_protocols(best, study)
+    study = results.study
+    best = with_protocols(best_of(results), study)
     largest = best[best["largest"] & (best["protocol"] == "")]
     cells = points(largest, study.search.heads)
-    draws = draw_seeds(cells, runs, study)
+    draws = draw_seeds(cells, results.searched, study)
     laws = fit_laws(best, study.search.heads, draws)
     wide = cells[~cells["narrow"]]
     told = _per_cell(cells, draws, by_name(laws)["D_K_power"], study.search.seeds)
     return Fits(
         cells=told,
-        left_out=largest[~largest["status"].isin(["found", "censored"])][
-            ["cell_id", "m", "d_model", "degree", "n_edges", "max_steps", "status"]
-        ].reset_index(drop=True),
-        laws=laws,
+        left_out=largest[~largest["status"].isin(["found", "censored"])],
+        laws=[*laws, *possible_laws(told, best_with_known(results))],
         candidates=rank_candidates(cells),
         candidates_wide=rank_candidates(wide) if len(wide) < len(cells) else [],
         lack_of_fit=lack_of_fit(told),

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import fdtrc, fdtri, log_ndtr
+from scipy.special import fdtri, log_ndtr
 
 from rgr_dist.search.confidence_interval import CONFIDENCE
 
@@ -175,18 +175,6 @@ def cut_off(low: Array, high: Array, weight: Array, p: int) -> Array:
     return np.asarray(n * np.log1p(quantile / (n - p)), dtype=np.float64)
 
 
-def p_value(fall: float, n: int, p: int, restrictions: int) -> float:
-    """Probability of so large a fall of twice the log-likelihood, by the same correction.
-
-    Args:
-        fall: twice the log-likelihood at the maximum less that of the restricted fit.
-        n: values with two finite ends.
-    """
-    degrees = max(n - p, 1)
-    statistic = math.expm1(max(fall, 0.0) / max(n, p + 1)) * degrees / restrictions
-    return float(fdtrc(restrictions, degrees, statistic))
-
-
 def middles(lower: Any, upper: Any) -> Array:
     """The middle of each interval; its finite end where the other is open."""
     low, high = np.asarray(lower, dtype=np.float64), np.asarray(upper, dtype=np.float64)
@@ -212,10 +200,10 @@ def _start(low: Array, high: Array, x: Array, weight: Array) -> Array:
     return np.concatenate([beta / sigma[:, None], (1 / sigma)[:, None]], axis=1)
 
 
-def _likelihood(
-    state: Array, low: Array, high: Array, x: Array
-) -> tuple[Array, Array, Array, Array]:
-    """log P of each value, and its standardised ends with 0 for the open ones."""
+def _derivatives(
+    state: Array, low: Array, high: Array, x: Array, weight: Array
+) -> tuple[Array, Array, Array]:
+    """Log-likelihood, gradient and Hessian in (γ, θ)."""
     p = x.shape[2]
     centre = np.einsum("bnp,bp->bn", x, state[:, :p])
     with np.errstate(invalid="ignore"):
@@ -225,14 +213,7 @@ def _likelihood(
     log_large, log_small = log_ndtr(large), log_ndtr(small)
     with np.errstate(divide="ignore", invalid="ignore"):
         log_p = log_large + np.log1p(-np.exp(np.minimum(log_small - log_large, 0.0)))
-    return np.maximum(log_p, -1e300), a, b, centre
-
-
-def _derivatives(
-    state: Array, low: Array, high: Array, x: Array, weight: Array
-) -> tuple[Array, Array, Array]:
-    """Log-likelihood, gradient and Hessian in (γ, θ)."""
-    log_p, a, b, _ = _likelihood(state, low, high, x)
+    log_p = np.maximum(log_p, -1e300)
 
     def ratio(end: Array) -> Array:
         """φ(end) / P."""
@@ -253,7 +234,6 @@ def _derivatives(
         ],
         axis=1,
     )
-    p = x.shape[2]
     hessian = np.empty((len(x), p + 1, p + 1))
     hessian[:, :p, :p] = np.einsum("bn,bnp,bnq->bpq", weight * curve, x, x)
     hessian[:, p, :p] = hessian[:, :p, p] = np.einsum("bn,bnp->bp", weight * cross, x)

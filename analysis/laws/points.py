@@ -8,14 +8,12 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from rgr_dist.analysis.laws.interval_likelihood import Array
 from rgr_dist.analysis.records import parse_certificate
 from rgr_dist.paper import capacity_scale, compression, is_narrow
 from rgr_dist.study.study import Study
-
-Array = npt.NDArray[np.float64]
 
 POINT_KINDS = {
     "cell_id": "object", "m": "int64", "d_model": "int64", "degree": "int64", "n_edges": "int64",
@@ -40,7 +38,7 @@ def points(best: pd.DataFrame, heads: Heads) -> pd.DataFrame:
     and open above at the most.
 
     Args:
-        best: the table of ``rgr_dist.analysis.thresholds.best.best``.
+        best: the table of ``rgr_dist.analysis.thresholds.best.best_of``.
 
     Returns:
         ``cell_id, m, d_model, degree, n_edges, max_steps, status, D_K, D_K_fails, D_K_passes,
@@ -89,12 +87,13 @@ def _protocols(study: Study) -> dict[str, str]:
             for key, value in keys.items()
             if key.startswith(("model", "context.", "training.")) and key != "training.max_steps"
         }
-    ((usual, _),) = Counter(tuple(keys.items()) for keys in own.values()).most_common(1)
+    ((most, _),) = Counter(tuple(keys.items()) for keys in own.values()).most_common(1)
+    usual = dict(most)
     return {
         cell_id: ", ".join(
             f"{key.split('.')[-1]} = {f'{value:g}' if isinstance(value, float) else value}"
             for key, value in keys.items()
-            if value != dict(usual)[key]
+            if value != usual.get(key, value)
         )
         for cell_id, keys in own.items()
     }

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from rgr_dist.analysis.laws.candidates import leverages, predict, prediction_half
+from rgr_dist.analysis.laws.candidates import predict, prediction_half
 from rgr_dist.analysis.laws.fits import Fits
 from rgr_dist.analysis.laws.scaling_laws import by_name
 from rgr_dist.analysis.wording import plural
@@ -74,7 +74,7 @@ def predict_sizes(fits: Fits, m: int, d_model: int, n_edges: int | None = None) 
     heads = _heads(fits, compression(m, d_model, edges))
     rows = []
     for candidate in laws:
-        D_K, low, high, _ = (float(values[0]) for values in predict(candidate, cells, at))
+        D_K, low, high = (float(values[0]) for values in predict(candidate, cells, at))
         ends = (_up(D_K), _up(low), _up(high))
         rows.append(_predicted(candidate.name, candidate.formula, candidate.gap, ends, heads))
     paper = LAWS["D_K"].slope * capacity_scale(m, d_model, edges)
@@ -115,7 +115,7 @@ def _heads(fits: Fits, at: float) -> Ends:
     x = np.log(own["compression"].to_numpy(dtype=np.float64))
     bounded = int(((own["h_above"] > 0) & np.isfinite(own["h_below"])).sum())
     design, new = np.column_stack([np.ones_like(x), x]), np.array([[1.0, math.log(at)]])
-    half = float(prediction_half(law.scatter, bounded - 2, leverages(design, new))[0])
+    half = float(prediction_half(law.scatter, bounded - 2, design, new)[0])
     centre = math.log(law.factor) + law.exponent * math.log(at)
     h, low, high = (
         max(1, round(math.exp(min(end, 30.0)))) for end in (centre, centre - half, centre + half)

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import fdtrc, stdtr
 
-from rgr_dist.analysis.laws.interval_likelihood import Array, fit, p_value
+from rgr_dist.analysis.laws.interval_likelihood import Array, fit
 from rgr_dist.analysis.laws.points import log_ends
 from rgr_dist.paper import PublishedLaw
 from rgr_dist.search.confidence_interval import CONFIDENCE
@@ -173,11 +173,12 @@ def proportional_test(name: str, law: PublishedLaw, cells: pd.DataFrame) -> Publ
     offset = x + np.clip(best, *np.log(rounding(law.slope)))
     held = fit(lower - offset, upper - offset, np.empty((len(x), 0)))
     fall = 2 * float(free.log_likelihood - held.log_likelihood)
-    p = p_value(fall, n, 2, 2)
+    statistic = math.expm1(max(fall, 0.0) / n) * (n - 2) / 2
+    p = float(fdtrc(2, n - 2, statistic))
     return dataclasses.replace(
         result,
         exponent=float(free.coefficients[1]),
-        statistic=math.expm1(max(fall, 0.0) / n) * (n - 2) / 2,
+        statistic=statistic,
         p_value=p,
         compatible=p > 1 - CONFIDENCE,
     )

@@ -300,7 +300,7 @@ def distinct(laws: Sequence[Law]) -> list[Law]:
     def key(law: Law) -> tuple[Any, ...]:
         return law.response, law.predictor, law.estimator, law.n, law.max_steps, law.protocol
 
-    whole = [law for law in laws if law.name in ("D_K", "D_K_power")]
+    whole = [law for law in laws if law.name in ("D_K", "D_K_power", "D_K_possible_power")]
     told = [key(law) for law in whole]
     return [law for law in laws if law in whole or key(law) not in told]
 

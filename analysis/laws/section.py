@@ -53,7 +53,7 @@ def law(results: StudyResults) -> Section | None:
             published(results),
             by_size(law, fits.cells) if law and law.name != conclusions.PROPORTIONAL else None,
         )
-        words = [_beside(fits) if law else conclusions.which_law(fits.candidates)]
+        words = [_beside(fits, law) if law else conclusions.which_law(fits.candidates)]
         shown, files = [], {}
     else:
         rows, laws = rows_of_facts(results), laws_of_facts(results)
@@ -73,11 +73,13 @@ def law(results: StudyResults) -> Section | None:
     )
 
 
-def _beside(fits: Fits) -> str:
-    """How far the power law is behind the best one."""
-    behind = next((one.gap for one in fits.candidates if one.name == conclusions.POWER), None)
-    said = conclusions.growth_of(by_name(fits.laws)["D_K_power"])
-    return f"{said}, drawn in grey: {behind:.1f} behind in AICc." if behind is not None else ""
+def _beside(fits: Fits, law: Candidate) -> str:
+    """How far the power law is behind the law that the data keep, or ahead of it."""
+    power = next((one.gap for one in fits.candidates if one.name == conclusions.POWER), None)
+    if power is None or law.gap is None:
+        return ""
+    said, gap = conclusions.growth_of(by_name(fits.laws)["D_K_power"]), power - law.gap
+    return f"{said}, drawn in grey: {abs(gap):.1f} {'ahead' if gap < 0 else 'behind'} in AICc."
 
 
 def by_size(law: Candidate, cells: pd.DataFrame) -> tuple[str, list[tuple[Place, ...]]]:
@@ -185,7 +187,7 @@ def _candidates(candidates: list[Candidate]) -> Table:
         ),
         columns=[
             Column("law", "formula", text=True),
-            Column("unknowns, with 95 % intervals", _unknowns, text=True),
+            Column("unknowns, with 95 % intervals", conclusions.unknowns, text=True),
             Column("gap", "gap", form=".1f"),
             Column("weight", "weight", form=".2f"),
             _percent("loo_error", "error"),
@@ -195,14 +197,6 @@ def _candidates(candidates: list[Candidate]) -> Table:
         ],
         rows=[dataclasses.asdict(one) for one in candidates],
         cell=None,
-    )
-
-
-def _unknowns(row: Any) -> str:
-    return ", ".join(
-        f"{name} = {three_digits(value)} "
-        f"[{three_digits(row['low'][name])}, {three_digits(row['high'][name])}]"
-        for name, value in row["parameters"].items()
     )
 
 

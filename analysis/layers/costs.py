@@ -34,11 +34,7 @@ Row = dict[str, Any]
 
 def compares_layers(study: Study) -> bool:
     """Whether a study searches the thresholds of several layers."""
-    return study.search.mode == "threshold" and len(_layers(study)) > 1
-
-
-def _layers(study: Study) -> list[str]:
-    return list(dict.fromkeys(cell.model_name for cell in study.cells))
+    return study.search.mode == "threshold" and len({cell.model_name for cell in study.cells}) > 1
 
 
 class Arm(NamedTuple):
@@ -70,8 +66,8 @@ def costs_of(results: StudyResults) -> pd.DataFrame:
         ``_learning_rate`` of the threshold that has it. ``per_cached`` are relations held for each
         cached number, m′ / cached, and ``bits`` of the graph for each parameter. cached is null of
         a layer that does not say. status is ``open`` while any threshold is, ``inconsistent`` where
-        one is, and might be
-        cheaper, else ``found``, or ``censored`` if none is.
+        one is, and might be cheaper, ``pruned`` where a head count of a larger D_K was not searched
+        to its end, and might be cheaper, else ``found``, or ``censored`` if none is.
     """
     groups: dict[tuple[Any, ...], list[Cell]] = {}
     for cell in results.study.cells:
@@ -84,11 +80,10 @@ def costs_of(results: StudyResults) -> pd.DataFrame:
         row: Row = {"graph": cells[0].graph.family, **dict(zip(SIZES, sizes, strict=True))}
         row |= {"compression": compression(row["m"], row["d_model"], row["n_edges"])}
         row |= {"model": model, "max_steps": max_steps}
+        arms = {paid: list(_arms(cells, stored, prices, paid)) for paid in PAID}
         for paid in PAID:
-            arms = list(_arms(cells, stored, prices, paid))
-            row |= _cheapest(arms, paid)
-            if paid == "cached":
-                row["status"] = _status(arms)
+            row |= _cheapest(arms[paid], paid)
+        row["status"] = _status(arms["parameters" if row["cached"] is None else "cached"])
         row["per_cached"] = row["n_edges"] / row["cached"] if row["cached"] else None
         row["bits"] = bits_of_graph(row) / row["parameters"] if row["parameters"] else None
         rows.append(row)
@@ -180,7 +175,10 @@ def _status(arms: list[Arm]) -> str:
     doubtful = [arm.low for arm in arms if arm.status == "inconsistent"]
     if doubtful and (not found or any(low is None or low < min(found) for low in doubtful)):
         return "inconsistent"
-    return "found" if found else "censored"
+    pruned = [arm.low or 0 for arm in arms if arm.status == "pruned" and arm.cell.layer is not None]
+    if found and any(low < min(found) for low in pruned):  # pruned by D_K, which is not the cost
+        return "pruned"
+    return "found" if "found" in statuses else "censored"
 
 
 @per_study

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Point
 from rgr_dist.analysis.drawing.points import head_keys
 from rgr_dist.analysis.drawing.scales import log2_axis
+from rgr_dist.analysis.page.section import Row
 from rgr_dist.analysis.records import bits_of_graph
 from rgr_dist.paper import capacity_scale
-
-Row = Mapping[str, Any]
 
 CAPTION = (
     "The fewest numbers cached for each token with which a layer recovers the graph, the least "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from scipy.stats import kendalltau
@@ -56,6 +56,10 @@ def headline(results: StudyResults) -> list[str]:
             told = f"{three_digits(best[0]['per_cached'])} at m′/d_model = {ratio:g}{beside}"
             firsts.setdefault(best[0]["model"], []).append(told)
     most = [f"{model} ({'; '.join(told)})" for model, told in firsts.items()]
+    costs = rows_of(costs_of(results))
+    silent = all(row["cached"] is None for row in costs)
+    if not most and silent and any(row["parameters"] is not None for row in costs):
+        return ["No layer says what it caches for a token, so the table compares parameters alone."]
     if not most:
         return [f"Within {last:,} steps no layer passes at every size of a compression m′/d_model."]
     found = f"Most relations for each cached number: {'; '.join(most)}."
@@ -65,8 +69,26 @@ def headline(results: StudyResults) -> list[str]:
 def _changes(order: list[Row], last: int) -> list[str]:
     """Whether the order of the layers is another at the smallest step limit."""
     first = min(row["max_steps"] for row in order)
-    if first == last:
+    told = [
+        f"{three_digits(tau)} of {plural(layers, 'layer')} at {ratio:g}"
+        for ratio, tau, layers in correlations(order)
+    ]
+    if first == last or not told:
         return []
+    words = f"Kendall's rank correlation of the orders within {first:,} and {last:,} steps"
+    return [f"{words}: {'; '.join(told)}. It is 1 where the order is the same."]
+
+
+def correlations(order: Sequence[Mapping[str, Any]]) -> list[tuple[float, float, int]]:
+    """Kendall's rank correlation of the orders within the smallest and the largest step limit.
+
+    Args:
+        order: rows of ``costs.order``.
+
+    Returns:
+        For each compression: it, the correlation, and how many layers have a rank within both.
+    """
+    limits = sorted({row["max_steps"] for row in order})
     told = []
     for ratio in sorted({row["compression"] for row in order}):
         held: list[dict[str, float]] = [
@@ -75,16 +97,13 @@ def _changes(order: list[Row], last: int) -> list[str]:
                 for row in order
                 if row["compression"] == ratio and row["max_steps"] == steps and row["rank"]
             }
-            for steps in (first, last)
+            for steps in (limits[0], limits[-1])
         ]
         both = [model for model in held[0] if model in held[1]]
         if len(both) > 1:
             tau = kendalltau(*([of[model] for model in both] for of in held)).statistic
-            told.append(f"{three_digits(tau)} of {plural(len(both), 'layer')} at {ratio:g}")
-    if not told:
-        return []
-    words = f"Kendall's rank correlation of the orders within {first:,} and {last:,} steps"
-    return [f"{words}: {'; '.join(told)}. It is 1 where the order is the same."]
+            told.append((ratio, float(tau), len(both)))
+    return told
 
 
 def _tip(row: Row) -> str:

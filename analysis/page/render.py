@@ -8,6 +8,7 @@ import re
 import zipfile
 from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import jinja2
@@ -16,7 +17,7 @@ from markupsafe import Markup, escape
 from rgr_dist import paper
 from rgr_dist.analysis import wording
 from rgr_dist.analysis.drawing import colours, svg
-from rgr_dist.analysis.drawing.panel import POWER
+from rgr_dist.analysis.drawing.panel import POWER, SIZES
 from rgr_dist.analysis.page.section import Section
 
 
@@ -48,7 +49,7 @@ def render(
         lead=leads,
         sections=parts,
         style=Markup(_source("page.css")),
-        marks=Markup(svg.STYLE + svg.head_rules(heads)),
+        marks=Markup(svg.head_rules(heads)),
         colours={theme: colours.variables(heads, theme) for theme in ("light", "dark")},
         shapes=svg.shapes(),
         script=Markup(_source("page.js")),
@@ -82,7 +83,7 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {"math": math, "prose": prose}
-    for name in ("clock", "duration", "fixed", "number", "plural", "span", "three_digits"):
+    for name in ("duration", "fixed", "number", "plural", "span", "three_digits"):
         environment.filters[name] = getattr(wording, name)
     environment.globals["panel"] = svg.page_panel
     environment.globals["legend_mark"] = svg.legend_mark
@@ -93,8 +94,7 @@ def math(text: Any) -> Markup:
     """Our own words as HTML: ``D_K``, ``m``, ``h*`` and ``x^2`` as the field writes them."""
     marked = re.sub(r"\b([Dd])_(K|V|k|vo|qk|model)\b", r"<i>\1</i><sub>\2</sub>", str(escape(text)))
     marked = re.sub(POWER, r"<sup>\1</sup>", marked)
-    sizes = r"(?<![A-Za-z0-9_-])(m(?![A-Za-z0-9_-])|h(?=\*| [=·]| heads))"
-    return Markup(re.sub(sizes, r"<i>\1</i>", marked))
+    return Markup(re.sub(SIZES, r"<i>\1</i>", marked))
 
 
 def prose(text: Any) -> Markup:
@@ -105,9 +105,7 @@ def prose(text: Any) -> Markup:
 @cache
 def _source(name: str) -> str:
     """A file of the templates without its comments and indentation, which only take room."""
-    loader = _environment().loader
-    assert loader is not None
-    lines = loader.get_source(_environment(), name)[0].splitlines()
+    lines = (Path(__file__).parent / "templates" / name).read_text("utf-8").splitlines()
     return "\n".join(line.lstrip() for line in lines if not line.lstrip().startswith("// "))
 
 

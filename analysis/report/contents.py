@@ -16,7 +16,7 @@ from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.fit import panels_of
 from rgr_dist.analysis.page.section import Section
 from rgr_dist.analysis.report import provenance, side_by_side
-from rgr_dist.analysis.report.sections import cost, repeat, summary
+from rgr_dist.analysis.report.sections import cost, summary
 from rgr_dist.analysis.splits import section as accuracy
 from rgr_dist.analysis.theory import phases
 from rgr_dist.analysis.theory import section as theory
@@ -49,7 +49,7 @@ CONTENTS: tuple[tuple[Make, tuple[str, ...]], ...] = (
     (cost.section, ALL),
     (provenance.protocol, D_K + ACCURACY + PHASES + LAYERS),  # the paper asks for no D_V
     (provenance.provenance, ALL),
-    (repeat.section, ALL),
+    (provenance.repeat, ALL),
 )
 """The sections in order, each with what a study finds: ``Model.finds``, phases, or layers.
 

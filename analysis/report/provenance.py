@@ -1,17 +1,18 @@
-"""Where the numbers come from: the study's settings, and what trained its runs."""
+"""Where the numbers come from: the study's settings, what trained its runs, how to repeat it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
 from rgr_dist.analysis.load import StudyResults
-from rgr_dist.analysis.page.section import Section
+from rgr_dist.analysis.page.section import Column, Section, Table
 from rgr_dist.analysis.runs import asked
 from rgr_dist.analysis.wording import MISSING, plural, span
-from rgr_dist.paper import TABLE_2_MAX_STEPS
+from rgr_dist.paper import SEEDS, TABLE_2_MAX_STEPS
 from rgr_dist.study.cell import PROTOCOL, Cell
 from rgr_dist.study.construction import Construction
 from rgr_dist.study.families import Gaussian
@@ -38,20 +39,53 @@ FEW = 6
 def protocol(results: StudyResults) -> Section:
     """Every setting; those that are not the paper's stand first."""
     study = results.study
-    values = {"differences": differences(study), "settings": settings(study)}
-    words = []
+    apart, words, shown = differences(study), [], []
     if study.search.mode == "threshold":
         fresh = study.search.confirm_seeds
         words.append(SEARCH + (CONFIRMED.format(fresh) if fresh else ""))
-    return Section(
-        name="protocol", title="Protocol", words=words, template="protocol", values=values
-    )
+    if apart:
+        heads = "setting", "here", "the paper"
+        shown.append(_listed("table-paper", "What differs from the paper.", heads, apart))
+    else:
+        words.append("No setting of training or of judging differs from the paper.")
+    shown.append(_listed("table-settings", "Every setting.", ("setting", "value"), settings(study)))
+    return Section(name="protocol", title="Protocol", words=words, shown=shown)
 
 
 def provenance(results: StudyResults) -> Section:
     """What trained the runs: engines, versions, revisions, processors, seeds and dates."""
-    facts = origins(results.runs, results.study)
-    return Section(name="provenance", title="Provenance", template="facts", values={"facts": facts})
+    rows = origins(results.runs, results.study)
+    table = _listed("table-origins", "What trained the runs.", ("what", "value"), rows)
+    return Section(name="provenance", title="Provenance", shown=(table,))
+
+
+def _listed(name: str, caption: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """A table of texts that are not ours to mark up."""
+    columns = [Column(head, head, text=True, names=True) for head in heads]
+    listed = [dict(zip(heads, row, strict=True)) for row in rows]
+    return Table(name=name, caption=caption, columns=columns, rows=listed, cell=None)
+
+
+def repeat(results: StudyResults) -> Section:
+    """How to repeat the study: what trains it again, and tells how a threshold came about."""
+    study = results.study
+    file = shlex.quote(f"{study.name}.yaml")
+    cell = study.name_of(study.cells[0])
+    commands = [
+        (f"rgr plan {file}", "what it will cost"),
+        (f"rgr run {file}", "trains what is missing, and writes this page"),
+        (f"rgr thresholds {file}", "the threshold of every cell and head count"),
+        (f"rgr fit {file}", "the laws"),
+        (f"rgr explain {file} --cell {shlex.quote(cell)}", "every decision behind a threshold"),
+    ]
+    if not study.record.finds_thresholds:
+        commands = commands[:2]
+    return Section(
+        name="repeat",
+        title="How to repeat it",
+        template="repeat",
+        values={"commands": commands, "study_yaml": study.to_yaml(), "file": f"{study.name}.yaml"},
+    )
 
 
 def settings(study: Study, most: float = FEW) -> list[tuple[str, str]]:
@@ -108,7 +142,7 @@ def differences(study: Study) -> list[tuple[str, str, str]]:
     search = study.search
     of_search = (
         ("search.target", search.target, study.cells[0].record.target or Search().target),
-        ("search.seeds", search.seeds, Search().seeds),
+        ("search.seeds", search.seeds, SEEDS.get(study.record.name, Search().seeds)),
         ("search.confirm_seeds", search.confirm_seeds, 0),
     )
     if study.record.finds == "D_K":

@@ -44,7 +44,7 @@ def publish(results: StudyResults, store: Store) -> Written:
     if "laws.json" in files:
         placed[f"{home}/laws.json"] = digest_of(files["laws.json"])
         store.write_text(f"{home}/laws.json", files["laws.json"].decode())
-    written = Written(address, headline(results), origin, placed)
+    written = Written(address=address, headline=headline(results), origin=origin, files=placed)
     keep(study, store, written)
     return written
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from rgr_dist import analysis, paper, search
 from rgr_dist.analysis.load import StudyResults
@@ -21,24 +20,20 @@ FROM_OTHERS = ("thresholds", "all_pairs")
 """Tables of other studies that theory is set beside."""
 
 
-@dataclass(frozen=True)
-class Written:
+class Written(BaseModel, frozen=True):
     """A report that lies in a store; kept beside it as ``written.json``.
 
     Attributes:
         address: of its page.
         headline: its finding, in a sentence.
-        origin: digest of what it was written from; None if that is not known.
+        origin: digest of what it was written from.
         files: digest of each of its files, by its path within the store.
     """
 
     address: str
     headline: str
-    origin: str | None
+    origin: str
     files: Mapping[str, str]
-
-
-_AS_JSON = TypeAdapter(Written)
 
 
 def keep(study: str, store: Store, written: Written) -> None:
@@ -47,32 +42,32 @@ def keep(study: str, store: Store, written: Written) -> None:
     Raises:
         StoreError: it could not be stored.
     """
-    store.write_text(_path(study), _AS_JSON.dump_json(written, indent=2).decode() + "\n")
+    store.write_text(_path(study), written.model_dump_json(indent=2) + "\n")
 
 
 def written_before(results: StudyResults, store: Store) -> Written | None:
     """The report that the store has, if it is whole and would be written the same again."""
     study = results.study.name
-    text, origin = store.read_bytes(_path(study)), origin_of(results, store)
-    if text is None or origin is None:
+    text = store.read_bytes(_path(study))
+    if text is None:
         return None
     try:
-        kept = _AS_JSON.validate_json(text)
+        kept = Written.model_validate_json(text)
     except ValidationError:
         return None
     is_whole = all(_stored(store, name) == digest for name, digest in kept.files.items())
-    if kept.origin != origin or not is_whole:
+    if kept.origin != origin_of(results, store) or not is_whole:
         return None
-    return replace(kept, address=store.address(f"studies/{study}/report/index.html"))
+    address = store.address(f"studies/{study}/report/index.html")
+    return kept.model_copy(update={"address": address})
 
 
-def origin_of(results: StudyResults, store: Store) -> str | None:
+def origin_of(results: StudyResults, store: Store) -> str:
     """Digest of what a report follows from: the runs, the study, other studies' results, our code.
 
-    None where the store's version is not known.
+    Args:
+        results: as ``open_results`` gives them, with the store's version.
     """
-    if results.version is None:
-        return None
     study = results.study
     digest = hashlib.sha256(f"{results.version} {_sources()}\n{study.to_yaml()}".encode())
     digest.update(store.read_bytes(f"studies/{study.name}/prior.json") or b"")

@@ -175,11 +175,12 @@ def differences(pair: Pair, names: Names) -> Section:
         rows=rows,
         cell=None,
     )
-    if not rows:
-        return Section(
-            name="differences", title="What differs", words=["Nothing: no setting, no origin."]
-        )
-    return Section(name="differences", title="What differs", shown=(table,))
+    return Section(
+        name="differences",
+        title="What differs",
+        words=[] if rows else ["Nothing: no setting, no origin."],
+        shown=(table,) if rows else (),
+    )
 
 
 def answer(pair: Pair, names: Names) -> tuple[list[str], list[Row]]:
@@ -351,9 +352,10 @@ def _caveats(pair: Pair, names: Names) -> list[str]:
     ended = []
     for results, name in zip(pair, names, strict=True):
         reasons = asked(results.runs, results.study)["stop_reason"]
-        at_limit = int(reasons.isin(["max_steps", "given_up"]).sum())
+        at_limit = int(reasons.isin(["max_steps", "given_up", "diverged"]).sum())
         ended.append(f"{at_limit:,} of {len(reasons):,} runs of {name}")
-    if not _by_accuracy(pair):
+    is_trained = not all(results.study.record.algorithm for results in pair)
+    if is_trained and not _by_accuracy(pair):
         said.append(
             f"Each threshold holds for its step limit; {' and '.join(ended)} did not converge."
         )

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from rgr_dist.analysis.drawing.panel import Figure, Line, Panel, Point
 from rgr_dist.analysis.drawing.points import head_keys, interval_point
 from rgr_dist.analysis.drawing.scales import log2_axis, ratio_axis
+from rgr_dist.analysis.page.section import Row
 
 CAPTION = (
     "First: D_K* of {second} against D_K* of {first}; on the line they are equal. Then their ratio "
     "against m′ log₂ m / d_model. Bars run from the optimistic to the conservative D_K* of "
     "{second}, and over the ratios that both intervals allow. Colour and shape are h* of {second}."
 )
-
-Row = Mapping[str, Any]
 
 
 def draw_side_by_side(pairs: Sequence[Row], first: str, second: str) -> Figure:

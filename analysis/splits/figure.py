@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from rgr_dist.analysis.drawing.panel import Figure, Line, Panel, Point
 from rgr_dist.analysis.drawing.points import head_keys
 from rgr_dist.analysis.drawing.scales import Axis, Tick, log2_axis, share_axis
+from rgr_dist.analysis.page.section import Row
 
 CAPTION = (
     "Accuracy: the mean over seeds for each head count, with its 95 % t-interval; each faint "
@@ -15,8 +15,6 @@ CAPTION = (
     "collapsed. NULL: the share of test queries that each run answered with NULL, which is never "
     "correct. Head counts at one D_K stand side by side."
 )
-
-Row = Mapping[str, Any]
 
 
 def draw_accuracy(

@@ -16,8 +16,8 @@ def section(results: StudyResults) -> Section:
     """Accuracy and answers of NULL at every split."""
     study, names = results.study, names_of(results)
     splits = [_named(results, row) for row in rows_of(splits_of(results))]
-    runs = [row | name_keys(results, row) for row in rows_of(scored(results.searched, study))]
-    guesses = {names[cell.cell_id].anchor: guess(cell) for cell in study.cells}
+    runs = [{**row, **name_keys(results, row)} for row in rows_of(scored(results.searched, study))]
+    guesses = {names[cell.cell_id]["anchor"]: guess(cell) for cell in study.cells}
     words = [f"The items’ vectors: {accuracy.vectors(study)}."]
     chance = ", ".join(dict.fromkeys(f"{guess(cell):.3f}" for cell in study.cells))
     words.append(
@@ -29,7 +29,7 @@ def section(results: StudyResults) -> Section:
         name="accuracy",
         title="Accuracy against width",
         words=words,
-        figures=(draw_accuracy([vars(name) for name in names.values()], splits, runs, guesses),),
+        figures=(draw_accuracy([*names.values()], splits, runs, guesses),),
         shown=(_table(splits),),
         files={"splits": splits_of(results)},
     )

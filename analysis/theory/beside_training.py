@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from rgr_dist.analysis.load import StudyResults, per_study
+from rgr_dist.analysis.page.section import Row
 from rgr_dist.analysis.records import bits_of_graph, graph_bits_per_parameter
 from rgr_dist.analysis.rows import rows_of
 from rgr_dist.analysis.theory.constructions import (
@@ -23,8 +23,8 @@ from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.study.study import Study
 from rgr_dist.theory.bounds import counting_bound
 
-BITS = (2.0, 1.0, 0.5, 0.25)
-"""Bits per parameter of the bound's lines: around what trained layers hold."""
+BITS = {2.0: "2 bits", 1.0: "1 bit", 0.5: "½ bit", 0.25: "¼ bit"}
+"""Bits per parameter of the bound's lines, around what trained layers hold, and their names."""
 LEAST_CELLS = 3
 """Cells below which a family is not drawn and growth is not fitted."""
 GAPS = {
@@ -34,8 +34,6 @@ GAPS = {
 }
 WHOLE = ("trained", "trained_low", "trained_high", "h_star", "constructed", "constructed_h",
          "constructed_draws", "trivial")  # fmt: skip
-
-Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,7 @@ def curves_table(best: pd.DataFrame, study: Study, widths: Mapping[str, Width]) 
     Of cells that differ in their step limit alone, that with the largest is taken.
 
     Args:
-        best: the table of ``rgr_dist.analysis.thresholds.best.best``.
+        best: the table of ``rgr_dist.analysis.thresholds.best.best_of``.
         widths: the constructed ones, by ``Cell.problem_json``.
 
     Returns:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
@@ -16,8 +17,7 @@ from rgr_dist.study.study import Study
 ALGORITHM_1 = "algorithm-1"
 OURS = "ours"
 MADE = [record.name for record in MODELS.values() if record.task == "construction"]
-KEYS = ("run_id", "cell_id", "model", "graph", "degree", "m", "d_model", "h", "d_k", "seed",
-        "stop_reason", "finished_at")  # fmt: skip
+COLUMNS = ("cell_id", "model", "m", "d_model", "h", "d_k", "stop_reason", "score", "config")
 SIZES = {"m", "d_model"}
 LIMIT = "orthogonal"
 """Signatures that give Algorithm 1's limit d_k → ∞."""
@@ -33,11 +33,9 @@ class Width:
 
 
 def construction_runs(store: Store) -> pd.DataFrame:
-    """Every stored run of a construction: columns of ``RUNS``, the score being F1 on all pairs."""
-    kinds = store.runs(columns=KEYS)
-    made = kinds[kinds["model"].isin(MADE)]
-    columns = [*KEYS, "score", "config"]
-    return store.runs(set(made["cell_id"]), columns) if len(made) else made.assign(config=[])
+    """Every stored run of a construction, with ``COLUMNS``, the score being F1 on all pairs."""
+    kinds = store.runs(columns=["cell_id", "model"])
+    return store.runs(set(kinds.loc[kinds["model"].isin(MADE), "cell_id"]), COLUMNS)
 
 
 def constructed_widths(store: Store, runs: pd.DataFrame) -> dict[str, Width]:
@@ -77,8 +75,8 @@ def rates_of_algorithm_1(study: Study, runs: pd.DataFrame) -> pd.DataFrame:
     Returns:
         A row for each size, d_k and choice of signatures and tau: ``m, d_model, h, d_k,
         signatures, tau, draws, exact, success_low, success_high, mean_f1``, with a 95 %
-        Clopper-Pearson interval of the share of exact draws. Orthogonal signatures are the limit
-        d_k → ∞.
+        Clopper-Pearson interval of the share of exact draws. Orthogonal signatures at a d_k of the
+        block size, ceil(m / h), or more are the limit d_k → ∞.
     """
     kinds = {_kind(cell.problem_json) for cell in study.cells}
     kind_of = {cell_id: _kind(problem) for cell_id, problem in _problems(runs).items()}
@@ -99,7 +97,7 @@ def rates_of_algorithm_1(study: Study, runs: pd.DataFrame) -> pd.DataFrame:
     )
     options = [json.loads(config)["cell"].get("construction", {}) for config in table["config"]]
     table = table.assign(
-        signatures=[option.get("signatures") or "rademacher" for option in options],
+        signatures=[_law(option) for option in options],
         tau=[option.get("tau", "printed") for option in options],
     )
     if len(table):
@@ -111,6 +109,12 @@ def rates_of_algorithm_1(study: Study, runs: pd.DataFrame) -> pd.DataFrame:
                "success_high", "mean_f1"]  # fmt: skip
     table = table.reindex(columns=columns)
     return table.sort_values(["m", "d_model", "signatures", "d_k", "tau"], ignore_index=True)
+
+
+def _law(option: dict[str, Any]) -> str:
+    """The signatures of a stored choice, with the p of Bernoulli ones, 1/4 unless asked."""
+    kind = option.get("signatures") or "rademacher"
+    return f"bernoulli({option.get('p') or 0.25:g})" if kind == "bernoulli" else kind
 
 
 def _problems(runs: pd.DataFrame) -> dict[str, str]:

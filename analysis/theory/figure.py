@@ -8,6 +8,7 @@ from typing import Any
 from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Point
 from rgr_dist.analysis.drawing.points import head_keys
 from rgr_dist.analysis.drawing.scales import log2_axis, ratio_axis
+from rgr_dist.analysis.page.section import Row
 from rgr_dist.analysis.wording import with_range
 
 CAPTION = (
@@ -18,7 +19,6 @@ CAPTION = (
     "bits per parameter: the more a parameter holds, the less width is needed."
 )
 
-Row = Mapping[str, Any]
 Bounds = Mapping[str, str]
 
 
@@ -88,13 +88,14 @@ def _places(rows: Sequence[Row], name: str) -> tuple[tuple[float, float], ...]:
 def _points(rows: Sequence[Row]) -> list[Point]:
     points = []
     for row in rows:
+        about: dict[str, Any] = {"x": row["m"], "cell": row["anchor"]}
         if row["constructed"]:
             text = (
                 f"{row['full']}, constructed\nD_K = {row['constructed']} at h = "
                 f"{row['constructed_h']}, exact in {row['constructed_draws']} draws"
             )
             h = row["constructed_h"]
-            points.append(_point(row, "constructed", text, h, hollow=True))
+            points.append(Point(**about, y=row["constructed"], h=h, text=text, hollow=True))
         if row["trained"]:
             ends = {"low": row["trained_low"], "high": row["trained_high"]}
             so_far = ", so far" if row["status"] == "open" else ""
@@ -103,16 +104,5 @@ def _points(rows: Sequence[Row]) -> list[Point]:
                 f"at h* = {row['h_star']}{so_far}\n"
                 f"{row['bits_per_parameter']:.2f} bits of the graph per parameter"
             )
-            points.append(_point(row, "trained", text, row["h_star"], **ends))
+            points.append(Point(**about, y=row["trained"], h=row["h_star"], text=text, **ends))
     return points
-
-
-def _point(row: Row, name: str, text: str, h: int, **more: Any) -> Point:
-    return Point(
-        x=row["m"],
-        y=row[name],
-        text=text,
-        cell=row["anchor"],
-        h=h,
-        **more,
-    )

@@ -7,6 +7,7 @@ from typing import Any
 
 from rgr_dist.analysis.drawing.panel import Figure, Key, Panel, Point
 from rgr_dist.analysis.drawing.scales import log2_axis
+from rgr_dist.analysis.page.section import Row
 from rgr_dist.analysis.wording import plural
 
 MEANS = {
@@ -19,8 +20,6 @@ MEANS = {
 """What each phase means, from the best to the worst."""
 SIDE = 31
 """Pixels between two sizes, on the axis upwards."""
-
-Row = Mapping[str, Any]
 
 
 def draw_phases(rows: Sequence[Row], limits: Sequence[int]) -> Figure:

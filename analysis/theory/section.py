@@ -23,8 +23,6 @@ from rgr_dist.analysis.thresholds.known_weights import UNROUNDED
 from rgr_dist.analysis.wording import fixed, plural, with_range
 
 TITLE = "Theory beside training"
-LINES = {2.0: "2 bits", 1.0: "1 bit", 0.5: "½ bit", 0.25: "¼ bit"}
-"""What stands at the end of the bound's lines."""
 
 
 def section(results: StudyResults) -> Section | None:
@@ -58,7 +56,7 @@ def section(results: StudyResults) -> Section | None:
 
 def _figures(rows: Sequence[Row], target: float) -> tuple[Figure, ...]:
     shown = families(rows)
-    bounds = {f"bound_{b:g}": LINES[b] for b in BITS}
+    bounds = {f"bound_{b:g}": words for b, words in BITS.items()}
     return (draw_three_curves(shown, bounds, target),) if shown else ()
 
 
@@ -143,7 +141,8 @@ def _rates(rates: pd.DataFrame) -> Table:
     rows = rows_of(rates)
 
     def width(row: Row) -> str:
-        return f"∞ (limit, {row['d_k']} wide)" if row["signatures"] == LIMIT else str(row["d_k"])
+        is_limit = row["signatures"] == LIMIT and row["d_k"] >= -(-row["m"] // row["h"])
+        return f"∞ (limit, {row['d_k']} wide)" if is_limit else str(row["d_k"])
 
     return Table(
         name="table-algorithm-1",
@@ -170,8 +169,8 @@ def _rates(rates: pd.DataFrame) -> Table:
     )
 
 
-def _exact(of: str) -> Callable[[Row], str]:
-    return lambda row: f"{row['exact']} of {row[of]}"
+def _exact(of: str) -> Callable[[Row], str | None]:
+    return lambda row: None if row["exact"] is None else f"{row['exact']} of {row[of]}"
 
 
 def _share(of: str) -> Callable[[Row], float | None]:

@@ -10,13 +10,12 @@ from rgr_dist.store.store import Store
 from rgr_dist.study.study import Study
 
 KEYS = ["cell_id", "m", "d_model", "h", "d_k", "D_K", "precision", "bits"]
+AS_TRAINED = ["seeds", "exact", "mean_f1", "mean_score"]
+"""What is known of weights before they are rounded."""
 
 
-def rounded_means(rows: pd.DataFrame, target: float, minimise: bool = False) -> pd.DataFrame:
+def rounded_means(rows: pd.DataFrame, target: float) -> pd.DataFrame:
     """Means over the seeds of each threshold at each precision.
-
-    Args:
-        minimise: lower scores are better.
 
     Returns:
         ``cell_id, m, d_model, h, d_k, D_K, precision, bits, seeds, mean_score, passes, exact,
@@ -26,7 +25,7 @@ def rounded_means(rows: pd.DataFrame, target: float, minimise: bool = False) -> 
     return rows.groupby(KEYS, sort=False, as_index=False).agg(
         seeds=("score", "size"),
         mean_score=("score", "mean"),
-        passes=("score", lambda scores: passes(scores.tolist(), target, minimise)),
+        passes=("score", lambda scores: passes(scores.tolist(), target)),
         exact=("failed_pairs", lambda failed: int((failed == 0).sum())),
         mean_f1=("f1", "mean"),
         mean_failed_pairs=("failed_pairs", "mean"),
@@ -38,7 +37,7 @@ def rounded_thresholds(store: Store, study: Study, best: pd.DataFrame) -> pd.Dat
     """``rounded_means`` at a study's thresholds, of any study's rows of ``ALL_PAIRS``; or empty.
 
     Args:
-        best: the table of ``rgr_dist.analysis.thresholds.best.best``.
+        best: the table of ``rgr_dist.analysis.thresholds.best.best_of``.
     """
     tables = [store.read_study_table(name, "all_pairs") for name in store.studies()]
     held = [table for table in tables if table is not None and len(table)]
@@ -47,7 +46,7 @@ def rounded_thresholds(store: Store, study: Study, best: pd.DataFrame) -> pd.Dat
     at = best.assign(h=best["h_star"])[["cell_id", "h", "d_k"]].dropna()
     rows = pd.concat(held).merge(at.astype({"h": "int64", "d_k": "int64"}))
     rows = rows.drop_duplicates(["run_id", "precision"])
-    return rounded_means(rows, study.search.target, study.record.minimised)
+    return rounded_means(rows, study.search.target)
 
 
 def bits_needed(means: pd.DataFrame) -> pd.DataFrame:
@@ -58,7 +57,8 @@ def bits_needed(means: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         ``cell_id, m, d_model, h, d_k, D_K, seeds, exact, mean_f1, mean_score, bits, tried_below``:
-        exact and the means are of weights as trained; ``bits`` is null if no integer passes, and
+        seeds, exact and the means are of weights as trained, and null if those were not tested;
+        ``bits`` is null if no integer passes, and
         ``tried_below`` the largest number of bits that fails, null if none does.
     """
     integers = means[means["precision"].str.startswith("int")]
@@ -67,9 +67,9 @@ def bits_needed(means: pd.DataFrame) -> pd.DataFrame:
     passing = integers[integers["bits"] > integers["tried_below"].fillna(0)]
     trained = means[means["precision"] == UNROUNDED]
     return (
-        means.drop_duplicates("cell_id")[[*KEYS[:6], "seeds"]]
-        .merge(trained[["cell_id", "exact", "mean_f1", "mean_score"]], how="left", on="cell_id")
+        means.drop_duplicates("cell_id")[KEYS[:6]]
+        .merge(trained[["cell_id", *AS_TRAINED]], how="left", on="cell_id")
         .join(passing.groupby("cell_id")["bits"].min(), on="cell_id")
         .join(fails, on="cell_id")
-        .astype(dict.fromkeys(["exact", "bits", "tried_below"], "Int64"))
+        .astype(dict.fromkeys(["seeds", "exact", "bits", "tried_below"], "Int64"))
     )

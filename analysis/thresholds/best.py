@@ -37,21 +37,10 @@ Head = dict[str, Any]
 
 @per_study
 def best_of(results: StudyResults) -> pd.DataFrame:
-    """D_K* and h* of every cell of a study: ``best`` of its tables."""
-    return best(results.thresholds, results.searched, results.study)
-
-
-@per_study
-def pool_of(results: StudyResults) -> pd.DataFrame:
-    """Settings near D_K*, compared with h*: ``head_pool`` of a study's tables."""
-    return head_pool(results.thresholds, results.searched, results.study)
-
-
-def best(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataFrame:
     """D_K* and h* of every cell of the study, in its order, with or without a threshold.
 
     h* is the head count with the smallest found D_K, ties broken by better mean score, then by
-    fewer heads; [h_low, h_high] spans the retained heads of ``head_pool``. D_K_low is the smallest
+    fewer heads; [h_low, h_high] spans the retained heads of ``pool_of``. D_K_low is the smallest
     optimistic D_K (App. A.2) of the heads found or pruned, whose fails are tested like any other;
     D_K_high the smallest conservative D_K of those found near D_K*: neither depends on what was
     pruned. D_K_first is the smallest D_K that passes on the first seeds alone, confirmed whether
@@ -68,13 +57,13 @@ def best(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataF
         rivals: the interval is that of the best one, and one that is inconsistent leaves the
         others found.
     """
+    study, pool = results.study, pool_of(results)
     axis = study.search.sizes
     arm, total, first_total = axis.shown_arm, axis.total, axis.first
-    pool = head_pool(thresholds, runs, study)
     retained = pool[pool["retained"]].groupby("cell_id")[axis.arm].agg(["min", "max"])
     spans = {cell_id: (low, high) for cell_id, low, high in retained.itertuples()}
     rows = []
-    for cell, heads in _heads(thresholds, study):
+    for cell, heads in _heads(results.thresholds, study):
         found = [head for head in heads if head[total] is not None]
         row: dict[str, Any] = {
             "cell_id": cell.cell_id,
@@ -90,7 +79,7 @@ def best(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataF
         }
         if not found:
             every = all(head[axis.low] is not None for head in heads)
-            known = not axis.has_rivals or (every and _has_every_head(heads, study))
+            known = not axis.has_rivals or (every and _has_every_head(heads, cell, study))
             row[axis.low] = _smallest(heads, axis.low) if known else None
             row[axis.high] = _smallest(heads, axis.high)
         else:
@@ -106,7 +95,7 @@ def best(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataF
             row[axis.high] = _smallest(near, axis.high)
             if not axis.has_rivals:
                 row |= {name: first[name] for name in (axis.low, axis.high)}
-        row["status"] = _status(heads, found, study)
+        row["status"] = _status(heads, found, cell, study)
         rows.append(row)
     whole = dict.fromkeys(
         ("m", "d_model", "degree", "n_edges", total, axis.low, axis.high, axis.best_arm,
@@ -119,7 +108,8 @@ def best(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataF
     return pd.DataFrame(rows, columns=list(kinds), dtype="object").astype(kinds)
 
 
-def head_pool(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.DataFrame:
+@per_study
+def pool_of(results: StudyResults) -> pd.DataFrame:
     """The head counts near D_K*, each compared with h* on paired seeds (App. A.2).
 
     Candidates are the heads that pass near D_K*: at most ``POOL_MARGIN`` (10 %) above it, or one
@@ -138,7 +128,8 @@ def head_pool(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.
         ``cell_id, m, d_model, degree, h, d_k, D_K, mean_score, n_common, mean_difference, p_value,
         retained, rule``; mean_difference is the candidate's score minus h*'s.
     """
-    axis, good = study.search.sizes, scored(runs, study)
+    study = results.study
+    axis, good = study.search.sizes, scored(results.searched, study)
     rows_of_probe = good.groupby(["cell_id", axis.arm, axis.value], sort=False).indices
     score, seed = good["score"].to_numpy(), good["seed"].to_numpy()
 
@@ -148,7 +139,7 @@ def head_pool(thresholds: pd.DataFrame, runs: pd.DataFrame, study: Study) -> pd.
         return dict(zip(seed[at].tolist(), score[at].tolist(), strict=True))
 
     rows = []
-    for cell, heads in _heads(thresholds, study):
+    for cell, heads in _heads(results.thresholds, study):
         found = [head for head in heads if head[axis.total] is not None]
         if not found:
             continue
@@ -205,7 +196,7 @@ def _is_near(head: Head, first: Head, axis: SizeAxis) -> bool:
     return bool(head[axis.value] <= largest_kept(first[axis.total], head["h"], POOL_MARGIN))
 
 
-def largest_width(study: Study, cell: Cell, d_qk: int = 1) -> int:
+def largest_width(study: Study, cell: Cell, d_qk: int) -> int:
     """The largest d_vo that a study searches in a cell at a d_qk."""
     search = study.search
     return max(search.listed(d_qk), default=search.max_d_vo or cell.d_model)
@@ -273,15 +264,15 @@ def _smallest(heads: Sequence[Head], name: str) -> int | None:
     return min((int(head[name]) for head in heads if head[name] is not None), default=None)
 
 
-def _has_every_head(heads: Sequence[Head], study: Study) -> bool:
+def _has_every_head(heads: Sequence[Head], cell: Cell, study: Study) -> bool:
     """Whether every listed head has a row; under ``heads: all``, whether any head was tried."""
-    arms = study.search.arms
+    arms = (1,) if cell.record.algorithm == "one-head" else study.search.arms
     return len(heads) > 0 if arms == "all" else len(heads) == len(arms)
 
 
-def _status(heads: Sequence[Head], found: Sequence[Head], study: Study) -> str:
+def _status(heads: Sequence[Head], found: Sequence[Head], cell: Cell, study: Study) -> str:
     axis = study.search.sizes
-    if not _has_every_head(heads, study) or any(head["status"] == "open" for head in heads):
+    if not _has_every_head(heads, cell, study) or any(head["status"] == "open" for head in heads):
         return "open"
     doubtful = [head[axis.low] for head in heads if head["status"] == "inconsistent"]
     if not found:

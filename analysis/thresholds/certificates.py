@@ -8,45 +8,40 @@ from typing import Any
 
 from rgr_dist.analysis.records import parse_certificate, real
 from rgr_dist.analysis.wording import MISSING, plural
-from rgr_dist.study.axis import CAPACITY, SizeAxis
+from rgr_dist.study.study import Study
 
 
-def certificate_words(
-    text: object,
-    seeds: int,
-    minimised: bool = False,
-    target: float = math.nan,
-    axis: SizeAxis = CAPACITY,
-) -> str:
+def certificate_words(text: object, study: Study) -> str:
     """``passes at 6 (10 seeds, mean 0.9961), fails at 5 (mean ≤ 0.9824 after 2 seeds)``.
 
-    Widths are those that the axis searches. For a failing probe that stopped early, the mean is the
-    best that all of the study's ``seeds`` could have given. A mean that fails has as many digits as
-    tell it from the target.
+    Widths are those that the study searches. For a failing probe that stopped early, the mean is
+    the best that all of the study's seeds could have given. A mean that fails has as many digits
+    as tell it from the target.
     """
     certificate = parse_certificate(text) or {}
     passed, failed = certificate.get("pass"), certificate.get("fail")
     if not passed and not failed:
         return MISSING
-    words, width = [], axis.value
+    words, width = [], study.search.sizes.value
     if passed:
         mean = _mean(passed["mean_score"])
         words.append(f"passes at {passed[width]} ({_seeds(passed)}, mean {mean})")
     if failed:
-        words.append(f"fails at {failed[width]} ({_failure(failed, seeds, minimised, target)})")
+        words.append(f"fails at {failed[width]} ({_failure(failed, study)})")
     elif passed:
         words.append("nothing is narrower" if passed[width] == 1 else "no failing probe below")
     yet = passed and failed and failed[width] > passed[width]
     return (" yet " if yet else ", ").join(words)
 
 
-def _failure(failed: Mapping[str, Any], seeds: int, minimised: bool, target: float) -> str:
+def _failure(failed: Mapping[str, Any], study: Study) -> str:
+    seeds, target = study.search.seeds, study.search.target
     n, mean = int(failed["n_seeds"]), real(failed["mean_score"])
     if mean is None:
         return _seeds(failed)
     if n >= seeds:
         return f"{_seeds(failed)}, mean {_mean(mean, target)}"
-    if minimised:
+    if study.record.minimised:
         return f"mean ≥ {_mean(n * mean / seeds, target)} after {_seeds(failed)}"
     ceiling = (n * mean + seeds - n) / seeds
     return f"mean ≤ {_mean(ceiling, target)} after {_seeds(failed)}"

@@ -76,7 +76,7 @@ def compare(best: pd.DataFrame, study: Study) -> pd.DataFrame:
     says whether D_K* differs by at most that, null where our cell has no threshold.
 
     Args:
-        best: the table of ``rgr_dist.analysis.thresholds.best.best``.
+        best: the table of ``rgr_dist.analysis.thresholds.best.best_of``.
 
     Returns:
         ``cell_id, m, d_model, D_K, paper_D_K, difference, step, h_star, paper_h, d_k, paper_d_k,

@@ -106,7 +106,7 @@ def thresholds_with_known(results: StudyResults) -> pd.DataFrame:
 
 @per_study
 def best_with_known(results: StudyResults) -> pd.DataFrame:
-    """D_K* of every cell beside what the store knows: ``best`` with ``KNOWN``.
+    """D_K* of every cell beside what the store knows: ``best_of`` with ``KNOWN``.
 
     Weights of every head count compete, but in a study of one head count only those.
     """
@@ -157,7 +157,7 @@ def _known(cell: Cell, row: Row, weights: Sequence[Weights], draws: Draws | None
     if D_K is not None and (possible is None or possible.D_K >= D_K):  # its own, which passed
         own = int(row["h"] if "h" in row else row["h_star"])
         possible = Weights(cell.cell_id, origin, own, D_K, passes=True, exact=False)
-    elif possible is not None and limit is not None:
+    elif possible is not None and limit is not None and _is_below(possible.D_K, row):
         limit = "budget" if possible.origin.is_longer(origin) else "optimisation"
     elif possible is None and draws is not None and all(draws):
         limit = "proved"
@@ -171,6 +171,13 @@ def _known(cell: Cell, row: Row, weights: Sequence[Weights], draws: Draws | None
         "exact_source": exact and exact.origin.source,
         "limited_by": limit,
     }
+
+
+def _is_below(width: int, row: Row) -> bool:
+    """Whether a width lies below a threshold, or below all that it may be."""
+    D_K = integer(row["D_K"])
+    least = integer(row["D_K_low"]) if D_K is None else D_K
+    return least is None or width < least
 
 
 @per_study

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import pandas as pd
 
 from rgr_dist.analysis import wording
 from rgr_dist.analysis.load import StudyResults, per_study
-from rgr_dist.analysis.rows import Row, by_size, name_keys
+from rgr_dist.analysis.rows import Row, named
 from rgr_dist.analysis.thresholds.best import with_bounds
 from rgr_dist.analysis.thresholds.certificates import certificate_words
 from rgr_dist.analysis.thresholds.known_weights import best_with_known, thresholds_with_known
@@ -29,10 +26,9 @@ def thresholds_of(results: StudyResults) -> pd.DataFrame:
     """``thresholds_with_known``, or bounds, in the study's order."""
     order = {cell.cell_id: i for i, cell in enumerate(results.study.cells)}
     table = with_bounds(thresholds_with_known(results), results.study)
-    ours = table[table["cell_id"].isin(order)]
-    ours = ours.assign(_order=ours["cell_id"].map(order))
-    ours = ours.sort_values(["_order", results.study.search.sizes.arm])
-    return ours.drop(columns="_order").reset_index(drop=True)
+    table = table.assign(_order=table["cell_id"].map(order))
+    table = table.sort_values(["_order", results.study.search.sizes.arm])
+    return table.drop(columns="_order").reset_index(drop=True)
 
 
 @per_study
@@ -44,16 +40,15 @@ def cells_of(results: StudyResults) -> list[Row]:
     axis = results.study.search.sizes
     largest = {family[-1].cell_id for family in results.study.budgets.values()}
     rows = []
-    for row in by_size(best_with_known(results)):
+    for row in named(results, best_with_known(results)):
         sizes = (row["m"], row["d_model"], row["n_edges"])
-        row |= name_keys(results, row)
         row["largest"] = row["cell_id"] in largest
         row |= {"scale": capacity_scale(*sizes), "compression": compression(*sizes)}
         row["width_words"] = wording.with_range(row[axis.total], row[axis.low], row[axis.high])
         row["arm_words"] = wording.with_range(
             row[axis.best_arm], *(row[f"{axis.shown_arm}_{end}"] for end in ("low", "high"))
         )
-        row["certificate_words"] = certificate_of(results, row)
+        row["certificate_words"] = certificate_words(row["certificate"], results.study)
         row["text"] = _text(results, row)
         rows.append(row)
     return rows
@@ -63,15 +58,6 @@ def cells_of(results: StudyResults) -> list[Row]:
 def drawn_cells_of(results: StudyResults) -> list[Row]:
     """The cells that figures show: of one problem under several step limits, the largest."""
     return [row for row in cells_of(results) if row["largest"]]
-
-
-def certificate_of(results: StudyResults, row: Mapping[str, Any]) -> str:
-    """The certificate of a row in words."""
-    study = results.study
-    return certificate_words(
-        row["certificate"], study.search.seeds, study.record.minimised, study.search.target,
-        study.search.sizes,
-    )  # fmt: skip
 
 
 def _text(results: StudyResults, row: Row) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from rgr_dist.analysis.laws.candidates import predict
-from rgr_dist.analysis.laws.fits import Fits, fits_of
+from rgr_dist.analysis.laws.fits import fits_of
 from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.transitions.probes import probes_of
 from rgr_dist.analysis.transitions.transition_fits import shares_of
@@ -54,16 +54,8 @@ class Collapse:
 
 @per_study
 def collapses_of(results: StudyResults) -> list[Collapse]:
-    """The transitions of all cells of a study at h*, over D_K divided by each law."""
-    return collapses(probes_of(results), fits_of(results))
-
-
-def collapses(table: pd.DataFrame, fits: Fits) -> list[Collapse]:
-    """The collapse under each cell's own threshold, then under each law that was fitted.
-
-    Args:
-        table: of ``probes``.
-    """
+    """The collapse under each cell's own threshold, then under each law that was fitted."""
+    table, fits = probes_of(results), fits_of(results)
     cells = fits.cells[fits.cells["D_K"].notna()]
     keys = cells.assign(h=cells["h_star"].astype("int64"))[["cell_id", "h"]]
     own = table.merge(keys, on=["cell_id", "h"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +10,7 @@ from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Place, Poi
 from rgr_dist.analysis.drawing.points import head_keys
 from rgr_dist.analysis.drawing.scales import Axis, log2_axis, ratio_axis, score_axis
 from rgr_dist.analysis.heads.figures import columns_of
+from rgr_dist.analysis.page.section import Row
 
 CAPTION = (
     "Mean test score against D_K, cell by cell and by number of heads. Filled: every seed ran, "
@@ -19,8 +20,6 @@ CAPTION = (
 )
 FEWER = "fewer seeds"
 """What a hollow probe is."""
-
-Row = Mapping[str, Any]
 
 
 def draw_curves(

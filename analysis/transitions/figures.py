@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from scipy.special import expit
@@ -13,6 +12,7 @@ from rgr_dist.analysis.drawing.panel import Figure, Key, Line, Panel, Place
 from rgr_dist.analysis.drawing.points import head_keys
 from rgr_dist.analysis.drawing.scales import Axis, ratio_axis, share_axis
 from rgr_dist.analysis.heads.figures import columns_of
+from rgr_dist.analysis.page.section import Row
 from rgr_dist.analysis.transitions.collapse import Collapse
 from rgr_dist.analysis.transitions.curves_figure import FEWER, panel_of_cell, probe_point
 
@@ -28,8 +28,6 @@ COLLAPSE = (
     "one curve up to the luck of seeds, and the reduced χ² would be near 1."
 )
 
-Row = Mapping[str, Any]
-
 
 def draw_shares(cells: Sequence[Row], probes: Sequence[Row], fits: Sequence[Row]) -> Figure | None:
     """The share of passing seeds of every probe with the curves fitted to it; None without any.
@@ -37,7 +35,7 @@ def draw_shares(cells: Sequence[Row], probes: Sequence[Row], fits: Sequence[Row]
     Args:
         cells: rows of ``thresholds.rows.cells_of``.
         probes: rows of ``probe_rows_of``.
-        fits: rows of ``rgr_dist.analysis.transitions.transition_fits.transitions`` with ``anchor``.
+        fits: rows of ``transition_fits.transitions_of`` with ``anchor``.
     """
     fitted = {(row["anchor"], row["h"]): row for row in fits if row["share_status"] == "fitted"}
     panels = []

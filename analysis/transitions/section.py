@@ -7,6 +7,7 @@ from typing import Any
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.section import Column, Section, Table, cell_column
 from rgr_dist.analysis.rows import Row, named
+from rgr_dist.analysis.runs import asked
 from rgr_dist.analysis.thresholds.rows import drawn_cells_of
 from rgr_dist.analysis.transitions.collapse import OWN, Collapse, collapses_of
 from rgr_dist.analysis.transitions.curves_figure import draw_curves
@@ -27,8 +28,11 @@ def section(results: StudyResults) -> Section:
         figures.append(shares)
     shown = [_table(fitted)] if fitted else []
     files = {"probes": probes, "transitions": transitions_of(results)}
-    values: dict[str, Any] = {"collapses": []}
-    lost = {name: int(probes[name].sum()) for name in ("collapsed", "diverged", "failed")}
+    study = results.study
+    values: dict[str, Any] = {"collapses": [], "minimised": study.record.minimised}
+    lost = {name: int(probes[name].sum()) for name in ("collapsed", "diverged")}
+    tried = asked(results.searched, study)["stop_reason"]  # probes of which every seed failed too
+    lost["failed"] = int((tried == "failed").sum())
     values["lost"] = lost if any(lost.values()) else None
     values["ran"] = int(probes["n_seeds"].sum())
     if collapses:

@@ -18,8 +18,7 @@ from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.runs import scored
 from rgr_dist.analysis.transitions import score_curves
 from rgr_dist.analysis.transitions.logistic import Shares
-from rgr_dist.analysis.transitions.probes import collapsed, probes, probes_of
-from rgr_dist.study.study import Study
+from rgr_dist.analysis.transitions.probes import collapsed, probes_of
 
 WIDTHS_OF_A_FIT = 4
 """Fewest key widths at which a curve of three unknowns is fitted to the scores."""
@@ -44,22 +43,12 @@ KINDS = {
 
 @per_study
 def transitions_of(results: StudyResults) -> pd.DataFrame:
-    """Logistic fits of the transition of every (cell, h) of a study."""
-    return transitions(results.searched, results.study, probes_of(results))
-
-
-def transitions(
-    runs: pd.DataFrame, study: Study, table: pd.DataFrame | None = None
-) -> pd.DataFrame:
     """Logistic fits for each head count of each cell, in log₂ D_K.
 
     *Score:* least squares of every run's score on top / (1 + exp(-(log₂ D_K - middle) / width));
     collapsed runs are left out and counted. *Share of passing seeds:* binomial maximum likelihood
     of 1 / (1 + exp(-(log₂ D_K - middle) / width)). A middle is given as a D_K, a width in
     doublings.
-
-    Args:
-        table: of ``probes``; computed if not given.
 
     Returns:
         ``cell_id, m, d_model, degree, h, n_probes, n_runs, collapsed, failed``; ``score_status``:
@@ -72,9 +61,9 @@ def transitions(
         ``share_width_low, share_width_high``; ``sharp``, where every seed fails up to share_low
         and passes from share_high on; ``never``; ``always``; ``not rising``; ``too few widths``.
     """
-    table = probes(runs, study) if table is None else table
+    study, table = results.study, probes_of(results)
     minimised = study.record.minimised
-    good = scored(runs, study, every_seed=True)
+    good = scored(results.searched, study, every_seed=True)
     kept = dict(list(good[~collapsed(good, minimised)].groupby(HEAD, sort=False)))
     rows = []
     for key, own in table.groupby(HEAD, sort=False):

@@ -46,21 +46,13 @@ CELLS_OF_A_POWER = 3
 
 @per_study
 def width_scaling_of(results: StudyResults) -> WidthScaling | None:
-    """How a study's transitions at h* narrow with the size of a cell."""
-    return width_scaling(transitions_of(results), best_of(results))
-
-
-def width_scaling(fits: pd.DataFrame, best: pd.DataFrame) -> WidthScaling | None:
     """The power of m by which the transitions at h* narrow; None below three sizes.
 
     Cells are left out whose width has no lower limit: where all seeds pass or fail at every D_K, or
     switch at one, and where a sudden switch fits about as well as the best curve. Those are the
     sharpest, so the power may be too small where there are some.
-
-    Args:
-        fits: of ``rgr_dist.analysis.transitions.transition_fits.transitions``.
-        best: of ``rgr_dist.analysis.thresholds.best.best``.
     """
+    fits, best = transitions_of(results), best_of(results)
     stars = best.loc[best["D_K"].notna(), ["cell_id", "h_star"]]
     stars = stars.rename(columns={"h_star": "h"}).astype({"h": "int64"})
     cells = stars.merge(fits[fits["share_width_low"].notna()], on=["cell_id", "h"])

@@ -12,12 +12,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from peers.jax_edges import adamw
+from peers.jax_edges import Blocks, adamw
 from rgr_dist.problem.matching_task import MatchingTask, initial_block
 from rgr_dist.study.cell import Run
 
 
-class JaxBlocks:
+class JaxBlocks(Blocks):
     """Lanes of one (cell, h, d_k) that advance together.
 
     Args:
@@ -37,16 +37,9 @@ class JaxBlocks:
         self.steps, self.block = 0, block
         self._train = _compiled(runs[0])
 
-    def advance(self, steps: int) -> None:
-        """Take so many steps in every lane."""
-        if steps % self.block:
-            raise ValueError(f"steps: {steps} is not a multiple of {self.block}")
-        for first in range(self.steps, self.steps + steps, self.block):
-            batches = np.stack([t.training_batches(first, self.block) for t in self.tasks], 1)
-            counter = jnp.arange(first + 1, first + self.block + 1, dtype=jnp.float32)
-            self.state = self._train(self.state, self.tables, batches, counter)
-        self.steps += steps
-        jax.block_until_ready(self.state)
+    def batches(self, first):
+        """What a block trains on: the tables, and its batches."""
+        return self.tables, np.stack([t.training_batches(first, self.block) for t in self.tasks], 1)
 
     def weights(self, lane: int) -> np.ndarray:
         """[W_Q | W_K] of a lane."""

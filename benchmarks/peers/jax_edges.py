@@ -17,7 +17,21 @@ from rgr_dist.problem.edge_task import Task, initial_projections
 from rgr_dist.study.cell import Run
 
 
-class JaxLanes:
+class Blocks:
+    """Lanes that advance by blocks of steps, each in one call of a compiled program."""
+
+    def advance(self, steps: int) -> None:
+        """Take so many steps in every lane."""
+        if steps % self.block:
+            raise ValueError(f"steps: {steps} is not a multiple of {self.block}")
+        for first in range(self.steps, self.steps + steps, self.block):
+            counter = jnp.arange(first + 1, first + self.block + 1, dtype=jnp.float32)
+            self.state = self._train(self.state, *self.batches(first), counter)
+        self.steps += steps
+        jax.block_until_ready(self.state)
+
+
+class JaxLanes(Blocks):
     """Lanes of one (cell, h, d_k) that advance together.
 
     Args:
@@ -38,16 +52,10 @@ class JaxLanes:
         self.steps, self.block = 0, block
         self._train = _compiled(run)
 
-    def advance(self, steps: int) -> None:
-        """Take so many steps in every lane."""
-        if steps % self.block:
-            raise ValueError(f"steps: {steps} is not a multiple of {self.block}")
-        for first in range(self.steps, self.steps + steps, self.block):
-            contexts = np.stack([t.training_contexts(first, self.block) for t in self.tasks], 1)
-            counter = jnp.arange(first + 1, first + self.block + 1, dtype=jnp.float32)
-            self.state = self._train(self.state, self.X, self.V, self.targets, contexts, counter)
-        self.steps += steps
-        jax.block_until_ready(self.state)
+    def batches(self, first):
+        """What a block trains on: the layer's items, and its contexts."""
+        contexts = np.stack([t.training_contexts(first, self.block) for t in self.tasks], 1)
+        return self.X, self.V, self.targets, contexts
 
     def weights(self, lane: int) -> np.ndarray:
         """[W_Q | W_K] of a lane."""

@@ -12,12 +12,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rgr_dist.engines.api import BETA_1, BETA_2, EPSILON
+from peers.jax_edges import Blocks, adamw
 from rgr_dist.problem.facts_task import FactsTask, initial_facts
 from rgr_dist.study.cell import Run
 
 
-class JaxFacts:
+class JaxFacts(Blocks):
     """Lanes of one (cell, h, d_qk, d_vo) that advance together, on full batches.
 
     Args:
@@ -36,15 +36,9 @@ class JaxFacts:
         self.steps, self.block = 0, block
         self._train = _compiled(runs[0], factored_logits if factored else token_logits)
 
-    def advance(self, steps: int) -> None:
-        """Take so many steps in every lane."""
-        if steps % self.block:
-            raise ValueError(f"steps: {steps} is not a multiple of {self.block}")
-        for first in range(self.steps, self.steps + steps, self.block):
-            counter = jnp.arange(first + 1, first + self.block + 1, dtype=jnp.float32)
-            self.state = self._train(self.state, self.triples, counter)
-        self.steps += steps
-        jax.block_until_ready(self.state)
+    def batches(self, first):
+        """The same in every block."""
+        return (self.triples,)
 
     def weights(self, lane: int) -> np.ndarray:
         """The unembedding of a lane."""
@@ -91,18 +85,8 @@ def _compiled(run: Run, logits_of):
     @jax.jit
     def train(state, triples, counter):
         def step(state, t):
-            theta, first, second = state
-            g = jax.vmap(jax.grad(loss))(theta, triples)
-            first = jax.tree.map(lambda m, x: m + (1 - BETA_1) * (x - m), first, g)
-            second = jax.tree.map(lambda v, x: BETA_2 * v + (1 - BETA_2) * x * x, second, g)
-            size, root = rate / (1 - BETA_1**t), 1 / jnp.sqrt(1 - BETA_2**t)
-            theta = jax.tree.map(
-                lambda w, m, v: w * (1 - rate * decay) - size * m / (jnp.sqrt(v) * root + EPSILON),
-                theta,
-                first,
-                second,
-            )
-            return (theta, first, second), None
+            g = jax.vmap(jax.grad(loss))(state[0], triples)
+            return adamw(state, g, t, rate, decay), None
 
         return jax.lax.scan(step, state, counter)[0]
 

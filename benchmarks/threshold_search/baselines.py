@@ -1,7 +1,4 @@
-"""What the adaptive search is compared with: every probe with every seed, and what each costs.
-
-Optuna, the other baseline, needs Ray's adapter and is in ``optuna_baseline``.
-"""
+"""What the adaptive search is compared with: every probe with every seed, and what each costs."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""What Optuna is asked: the space of a cell's probes, and how good each of them was."""
+"""Optuna asked for the smallest cost that passes: what it may try, and what it finds."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import optuna
@@ -46,15 +47,60 @@ def try_probe(
     return largest * (1 + min(1.0, abs(test.mean(scores) - test.target))), None
 
 
+@dataclass(frozen=True)
+class OptunaResult:
+    """What Optuna found.
+
+    Attributes:
+        cost: the smallest that passed; None if none did.
+        trials: how many it took to find it, the repeated ones included.
+        steps: training steps by then.
+    """
+
+    cost: int | None
+    trials: int
+    steps: int
+
+
+def smallest_by_optuna(
+    axes: Axes, test: SeedTest, runs: CountedRuns, goal: int, trials: int, seed: int
+) -> OptunaResult:
+    """Let TPE minimise the cost that passes, until it has reached a goal or used up its trials.
+
+    A trial is a probe, with the seeds that its verdict takes, as in the adaptive search. Only the
+    caller knows the goal: Optuna could not tell that it has arrived, and has no failing probe
+    below to show.
+
+    Args:
+        goal: the smallest cost that passes.
+        trials: most trials; what was found by then is returned.
+    """
+    found: int | None = None
+    for number, key in enumerate(_passing(axes, test, runs, trials, seed), 1):
+        if key is not None:
+            cost = key.arm * key.value
+            found = min(cost, found or cost)
+        if found is not None and found <= goal:
+            return OptunaResult(found, number, runs.steps)
+    return OptunaResult(found, trials, runs.steps)
+
+
 def least_by_trials(
     axes: Axes, test: SeedTest, runs: CountedRuns, trials: int, seed: int
 ) -> ProbeKey | None:
     """The probe of the least cost that passes in so many trials of TPE; None if none does."""
+    passed = filter(None, _passing(axes, test, runs, trials, seed))
+    return min(passed, key=lambda key: key.arm * key.value, default=None)
+
+
+def _passing(
+    axes: Axes, test: SeedTest, runs: CountedRuns, trials: int, seed: int
+) -> Iterator[ProbeKey | None]:
+    """The probe of each trial of TPE if it passes."""
     study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed))
-    space, passed = probe_space(axes), []
+    space = probe_space(axes)
     for _ in range(trials):
         trial = study.ask(space)
         objective, key = try_probe(axes, test, runs, trial.params)
         study.tell(trial, objective)
-        passed += [key] if key else []
-    return min(passed, key=lambda key: key.arm * key.value, default=None)
+        yield key

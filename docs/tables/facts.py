@@ -45,7 +45,7 @@ def read(store: str, study: str) -> None:
     results = open_results(loaded, Store(store))
     cells = {cell.cell_id: cell for cell in loaded.cells}
     rows = rows_of_facts(results)
-    splits = by_split(results) if loaded.search.per.total else None
+    splits = by_split(results) if loaded.search.total else None
     kept = {
         "study": study,
         "runs": len(results.runs),
@@ -60,7 +60,9 @@ def read(store: str, study: str) -> None:
             law.name: [law.exponent, law.exponent_low, law.exponent_high, law.n]
             for law in laws(rows, loaded)
         },
-        "statements": statements(rows, runs(results), loaded.search.sizes.shown_arm),
+        "statements": statements(
+            [] if loaded.search.total else rows, runs(results), loaded.search.sizes.shown_arm
+        ),
         "splits": []
         if splits is None
         else json.loads(

@@ -13,9 +13,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic.fields import FieldInfo
 
 from rgr_dist.study.construction import Construction
-from rgr_dist.study.database import Function, LowRank, Partial, Predicates
+from rgr_dist.study.database import Facts, Function, LowRank, Partial, Predicates
 from rgr_dist.study.edge_list import EdgesFile
-from rgr_dist.study.facts import Facts
 from rgr_dist.study.families import Binary, Gaussian, OneHot, Permutation, Regular, StandIn
 from rgr_dist.study.from_yaml import CellItem, StudyFile
 from rgr_dist.study.models import RECORDS, Model

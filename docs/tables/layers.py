@@ -7,11 +7,11 @@ from functools import cache, partial
 from pathlib import Path
 
 import pandas as pd
-from scipy.stats import kendalltau
 
 from rgr_dist.analysis.drawing.plot import as_file
 from rgr_dist.analysis.layers.costs import order
 from rgr_dist.analysis.layers.figure import draw_costs
+from rgr_dist.analysis.layers.section import correlations as correlations_of
 from rgr_dist.analysis.rows import rows_of
 from rgr_dist.analysis.wording import MISSING, three_digits
 from tables.markdown import table
@@ -153,20 +153,8 @@ def longer(models: Sequence[str]) -> str:
 
 def correlations(study: str = "variants") -> str:
     """Kendall's of the orders within both step limits, at each compression."""
-    told = []
-    for ratio in sorted({row["compression"] for row in _order(study)}):
-        held: list[dict[str, float]] = [
-            {
-                row["model"]: row["per_cached"]
-                for row in _order(study)
-                if (row["compression"], row["max_steps"]) == (ratio, limit) and row["rank"]
-            }
-            for limit in _ends(study)
-        ]
-        both = sorted(held[0].keys() & held[1].keys())
-        tau = kendalltau(*([of[model] for model in both] for of in held)).statistic
-        told.append(f"{tau:.2f} over {len(both)} layers at {ratio:g}")
-    return " and ".join(told)
+    told = correlations_of(_order(study))
+    return " and ".join(f"{tau:.2f} over {n} layers at {ratio:g}" for ratio, tau, n in told)
 
 
 def figure() -> bytes:

@@ -95,7 +95,7 @@ def dips() -> str:
     rows = printed("search_statistics")["rows"]
     missed = {row["rule"]: row["above_truth"] for row in rows if row["curve"] == "dips"}
     bisection, ours = (100 * missed[rule] for rule in ("curtailed", "today"))
-    return f"{bisection:.3g} % of the draws, by `base-grid` in {ours:.3g} %"
+    return f"{bisection:.3g} % of the draws, `base-grid` in {ours:.3g} %"
 
 
 PIECES: dict[str, Callable[[], str]] = {

@@ -77,7 +77,8 @@ def shipped() -> str:
     for name in shipped_studies():
         told = about(name)
         sizes = cells(loaded(name).cells)
-        rows.append([f"[`{name}`](#{name})", plain(told.question), told.paper, sizes, told.cost])
+        cost = told["on two cores"]
+        rows.append([f"[`{name}`](#{name})", plain(told["question"]), told["paper"], sizes, cost])
     first = table(["study", "asks", "paper", "cells (m, d_model)", "on two cores"], rows)
     return "\n\n".join([first, *map(_section, shipped_studies())])
 

@@ -106,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         status = call(arguments)
     except Exception:
-        if not interrupt.came:
+        if interrupt.first is None:
             raise
         status = _interrupted(arguments)  # a library made another error of it
     try:
@@ -175,19 +175,14 @@ class _Interrupt:
 
     def __init__(self, arguments: Sequence[str]) -> None:
         self._arguments = arguments
-        self._first: float | None = None
-
-    @property
-    def came(self) -> bool:
-        """Whether there was a signal."""
-        return self._first is not None
+        self.first: float | None = None
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         now = time.monotonic()
-        if self._first is None:
-            self._first = now
+        if self.first is None:
+            self.first = now
             raise KeyboardInterrupt
-        if now - self._first > TOGETHER:
+        if now - self.first > TOGETHER:
             get_console().show_cursor()  # which a live table hides
             os._exit(_interrupted(self._arguments))
 

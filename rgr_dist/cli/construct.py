@@ -87,10 +87,12 @@ def construct(
         raise UserError(f"--save {save}: give a name that ends in .safetensors")
     if d_k is not None and constant is not None:
         raise UserError("--constant: makes d_k = C ln m, and --d-k gives it; leave one out")
-    widths = {"--d-k": d_k, "--constant": constant}
+    widths = {"--d-k": d_k, "--constant": constant, "--find": find}
     given = [name for name, value in widths.items() if value is not None]
     if algorithm in ("trivial", "limit") and given:
         raise UserError(f"{given[0]}: {algorithm} has no d_k to choose; leave it out")
+    if constant is not None and signatures == "orthogonal":
+        raise UserError("--constant: orthogonal signatures have no law; give --d-k instead")
     if algorithm == "trivial" and block_size is not None:
         raise UserError("--block-size: trivial has a head for each edge; leave it out")
     if length is not None and algorithm != "2":

@@ -33,7 +33,7 @@ def database_rows(
     Raises:
         UserError: there is no such database.
     """
-    from rgr_dist.problem.databases import count, sample_triples, tensor
+    from rgr_dist.problem.databases import sample_triples, tensor
     from rgr_dist.theory.ranks import least_value_width, triples_rank
 
     if cp is not None and not 0 < cp < 1:
@@ -42,13 +42,13 @@ def database_rows(
     assert cell.database is not None
     shape = cell.database.keys, cell.database.queries, cell.database.values
     triples = sample_triples(cell.database, cell.problem_json, seed)
-    counts, rank = count(triples), triples_rank(triples)
+    rank = triples_rank(triples)
     row: dict[str, Any] = {
         "database": database,
         **dict(zip(("keys", "queries", "values"), shape, strict=True)),
-        "triples": counts.triples,
-        "values_of_keys": counts.values_of_keys,
-        "values_of_queries": counts.values_of_queries,
+        "triples": len(triples),
+        "values_of_keys": rank.values_of_keys,
+        "values_of_queries": rank.values_of_queries,
         "rank_lower": rank.lower,
         "rank_upper": rank.upper,
         "d_model": d_model,
@@ -70,9 +70,12 @@ def _one_value_layer(
     Raises:
         UserError: its logits are too many to be written out.
     """
+    import numpy as np
+    from scipy.special import softmax
+
     from rgr_dist.theory.fact_logits import all_logits
     from rgr_dist.theory.one_value_layer import one_value_layer
-    from rgr_dist.theory.ranks import chances_of, logits_rank, places_above, triples_rank
+    from rgr_dist.theory.ranks import logits_rank, triples_rank
 
     if math.prod(shape) > MOST_ENTRIES:
         raise UserError(
@@ -80,7 +83,7 @@ def _one_value_layer(
         )
     weights = one_value_layer(triples, shape, TAU)
     logits = all_logits(weights, 1, residual=True)
-    places = places_above(chances_of(logits), TAU)
+    places = np.argwhere(softmax(logits, axis=2) >= TAU)
     held = {*map(tuple, triples.tolist())} & {*map(tuple, places.tolist())}
     return {
         "one_value_d_model": len(weights["W_V"]),

@@ -79,7 +79,7 @@ def _drawn(results: StudyResults, sections: Sequence[Section], text: str) -> set
     from rgr_dist.study.select import cells_named
 
     study = results.study
-    anchors = {cell: names_of(results)[cell.cell_id].anchor for cell in study.cells}
+    anchors = {cell: names_of(results)[cell.cell_id]["anchor"] for cell in study.cells}
     asked = {anchors[cell] for cell in cells_named(study, text)}
     figures = [figure for section in sections for figure in section.figures]
     drawn = {panel.cell for figure in figures for panel in figure.panels} - {None}

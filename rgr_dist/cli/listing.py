@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -96,7 +97,8 @@ def _print_csv(sections: Mapping[str, Sequence[Row]]) -> None:
         for row in listed
     ]
     columns = dict.fromkeys(column for row in rows for column in row)
-    nested = {column.rpartition(".")[0] for column in columns}  # null in rows that lack it
+    # What a column lies in is null in rows that lack it: ``certificate``, ``certificate.pass``.
+    nested = {column[: dot.start()] for column in columns for dot in re.finditer(r"\.", column)}
     columns = {column: None for column in columns if column not in nested}
     writer = csv.DictWriter(sys.stdout, list(columns), restval="", extrasaction="ignore")
     writer.writeheader()
@@ -120,16 +122,20 @@ def _flat(row: Row, prefix: str = "") -> dict[str, Any]:
 
 def _columns(rows: Sequence[Row], show: Sequence[str]) -> list[str]:
     """The columns to show: those that say something, in order."""
-    columns = [column for column in (show or rows[0]) if column in rows[0]] if rows else []
-    return [column for column in columns if any(row[column] != USUAL.get(column) for row in rows)]
+    columns = show or dict.fromkeys(chain.from_iterable(rows))
+    return [
+        one
+        for one in columns
+        if any(row.get(one, USUAL.get(one)) != USUAL.get(one) for row in rows)
+    ]
 
 
 def _table(name: str, rows: Sequence[Row], show: Sequence[str], width: int) -> Table:
     """The rows as a table that breaks no number; as lists where it would be too wide for that."""
     columns = _columns(rows, show)
-    cells = {column: [_cell(row[column]) for row in rows] for column in columns}
+    cells = {column: [_cell(row.get(column)) for row in rows] for column in columns}
     numeric = {
-        column: all(isinstance(row[column], int | float | None) for row in rows)
+        column: all(isinstance(row.get(column), int | float | None) for row in rows)
         for column in columns
     }
     least = {}
@@ -160,7 +166,7 @@ def _one_below_the_other(name: str, rows: Sequence[Row], show: Sequence[str]) ->
     table.add_column(overflow="fold")
     for row in rows:
         for column in _columns(rows, show):
-            if row[column] is not None:
+            if row.get(column) is not None:
                 table.add_row(_header(column), _cell(row[column]))
         table.add_row()
     return table

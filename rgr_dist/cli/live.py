@@ -18,7 +18,7 @@ from rgr_dist.cli.options import say_error
 from rgr_dist.planning.brackets import MEANINGS, Sign, accuracy_sign, bracket_sign
 from rgr_dist.planning.forecast import MULTIPLY_ADDS_PER_SECOND, Forecast, Played, forecast
 from rgr_dist.planning.portfolio import shown_arms
-from rgr_dist.running.progress import Summary
+from rgr_dist.running.progress import Summary, View
 from rgr_dist.search.cell_state import CellState
 from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.study.study import Study
@@ -30,7 +30,7 @@ SAY_EVERY = 15.0
 ACCURACY_LEGEND = "accuracy at the largest D_K so far, of so many seeds"
 
 
-class LiveView:
+class LiveView(View):
     """Draws a study as it runs; use it as a context manager.
 
     Args:
@@ -76,7 +76,7 @@ class LiveView:
         took, self._phase, self._began, self._state = now - self._began, name, now, None
         if isinstance(self._live, NotebookCell):
             if not self._drawn:
-                self._live.update(self._draw())
+                self._live.update(self._draw() if name else Text(""))
         elif before and took >= 1:
             self.say(f"{before}: {duration(took)}")
 
@@ -108,10 +108,11 @@ class LiveView:
     def _draw(self) -> RenderableType:
         """What stands below the lines that were said: the phase, and brackets once there are."""
         now = time.monotonic()
-        if self._state is None:
+        state = self._state  # another thread may set it to None meanwhile
+        if state is None:
             self._spinner.update(text=f"{self._phase}  {clock(now - self._began)}")
             return self._spinner
-        study, table, summary, left = self._state
+        study, table, summary, left = state
         row = Table.grid(padding=(0, 2))
         if summary.runs:
             whole = summary.work + left.work

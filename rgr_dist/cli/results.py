@@ -27,7 +27,6 @@ from rgr_dist.cli.options import (
 from rgr_dist.faults import UserError
 
 if TYPE_CHECKING:
-    from rgr_dist.analysis.laws.candidates import Candidate
     from rgr_dist.analysis.load import StudyResults
     from rgr_dist.store.store import Store
     from rgr_dist.study.cell import Cell
@@ -161,7 +160,8 @@ def runs(
     elif diverged:
         say_error(diverged)
     if known and failed and not rows and how is Format.TABLE:
-        say(f"no run of {study} failed")
+        narrowed = chosen is not None or heads
+        say(f"no run {'that was asked for' if narrowed else f'of {study}'} failed")
         return
     if how is Format.TABLE:  # the last line of an error alone; JSON and CSV have it all
         rows = [row | {"error": row["error"] and reason(row["error"])} for row in rows]
@@ -205,7 +205,9 @@ def _laws(results: StudyResults) -> tuple[Sections, Sections, list[str]]:
     }
     shown = {
         "laws": [asdict(law) for law in distinct(fits.laws)],
-        "which law?": [{**asdict(one), "parameters": _with_limits(one)} for one in candidates],
+        "which law?": [
+            one | {"parameters": conclusions.unknowns(one)} for one in sections["candidates"]
+        ],
         "cells": sections["cells"],
     }
     shown = {name: rows for name, rows in shown.items() if rows}
@@ -223,17 +225,6 @@ def _laws_of_facts(results: StudyResults) -> tuple[Sections, Sections, list[str]
     keys = ("cell", "facts", "rank_high", "d_model", "h", "d_qk", "D_V", "D_V_fails", "status")
     cells = [{key: row[key] for key in keys} for row in rows]
     return {"laws": laws, "cells": cells}, {"laws": laws}, growths(fitted)
-
-
-def _with_limits(candidate: Candidate) -> str:
-    """``c 0.441 [0.403, 0.483], k 0.092 [0.053, 0.15]``."""
-    from rgr_dist.analysis.wording import three_digits
-
-    return ", ".join(
-        f"{name} {three_digits(value)} "
-        f"[{three_digits(candidate.low[name])}, {three_digits(candidate.high[name])}]"
-        for name, value in candidate.parameters.items()
-    )
 
 
 def predict(

@@ -46,17 +46,7 @@ def studies(how: How = Format.TABLE) -> None:
     from rgr_dist.study.document import shipped_studies
     from rgr_dist.study.shipped import about
 
-    rows = [
-        {
-            "study": found.name,
-            "question": found.question,
-            "paper": found.paper,
-            "cells": found.cells,
-            "on two cores": found.cost,
-        }
-        for found in map(about, shipped_studies())
-    ]
-    print_listing({"studies": rows}, how)
+    print_listing({"studies": [*map(about, shipped_studies())]}, how)
 
 
 def init(

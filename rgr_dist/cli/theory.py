@@ -217,8 +217,9 @@ def all_pairs(
 ) -> None:
     """Score trained weights at each cell's threshold on all pairs, also rounded to fewer bits.
 
-    Weights are not stored: the runs are trained again, to the step at which they ended. What is
-    measured is kept in the store, for the study's report.
+    Weights are not stored: the runs are trained again, to the step at which they ended, but for
+    those that were measured at these precisions before. What is measured is kept in the store, for
+    the study's report.
     """
     import pandas as pd
 
@@ -227,17 +228,16 @@ def all_pairs(
     from rgr_dist.analysis.theory.weight_precision import rounded_means
     from rgr_dist.analysis.thresholds.best import best_of
     from rgr_dist.engines.choose import make_engine
-    from rgr_dist.engines.recovered import recovered
-    from rgr_dist.models.precision import PRECISIONS
+    from rgr_dist.engines.recovered import PRECISIONS, recovered
+    from rgr_dist.planning.budgets import records
     from rgr_dist.study.select import cell_named
     from rgr_dist.theory.draws import tracked
 
     with opened(study, set_, out) as (resolved, store):
-        records = {one.cell_id: one.record for one in resolved.cells}
         scored = [
-            cell_id
-            for cell_id, record in records.items()
-            if record.task == "edges" and record.has_tau and record.scores_pairs
+            one.cell_id
+            for one in resolved.cells
+            if (record := one.record).task == "edges" and record.has_tau and record.scores_pairs
         ]
         if not scored:
             raise UserError(f"{study}: all-pairs is for model max; other scores need a context")
@@ -255,27 +255,30 @@ def all_pairs(
     runs = [(run, steps) for run, steps in standing if run.cell.cell_id in at]
     asked = {one.value for one in precision or PrecisionName}
     wanted = [name for name in PRECISIONS if name in asked]
-    engine, rows = make_engine("auto"), []
+    engine, rows, kept = make_engine("auto"), list[dict[str, Any]](), list[dict[str, Any]]()
     with store.held(f"rgr all-pairs {study}"):
+        table = store.read_study_table(resolved.name, "all_pairs")
+        if table is not None:  # what was measured before at thresholds that still stand
+            kept = records(table[table["run_id"].isin([run.run_id for run, _ in standing])])
         for i in tracked(range(len(runs))):
             run, steps = runs[i]
+            if {row["precision"] for row in kept if row["run_id"] == run.run_id} >= set(wanted):
+                continue
             rows += recovered(engine, run, steps, wanted)
-        kept = store.read_study_table(resolved.name, "all_pairs")
-        if kept is not None:  # what was measured before at thresholds that still stand
             again = {(row["run_id"], row["precision"]) for row in rows}
-            kept = kept[kept["run_id"].isin([run.run_id for run, _ in standing])]
-            rows += [r for r in _records(kept) if (r["run_id"], r["precision"]) not in again]
+            kept = [row for row in kept if (row["run_id"], row["precision"]) not in again]
+            store.write_study_table(resolved.name, "all_pairs", rows + kept)
+        order = [run.run_id for run, _ in standing]
+        rows = sorted(
+            rows + kept,
+            key=lambda row: (order.index(row["run_id"]), PRECISIONS.index(row["precision"])),
+        )
         store.write_study_table(resolved.name, "all_pairs", rows)
-    search, minimised = resolved.search, resolved.record.minimised
-    means = rounded_means(pd.DataFrame(rows), search.target, minimised)
+    means = rounded_means(pd.DataFrame(rows), resolved.search.target)
     means = means[means["precision"].isin(asked) & means["cell_id"].isin(at)]
     bits = {row["cell_id"]: graph_bits_per_parameter(row) for row in best.to_dict("records")}
     means["bits_per_parameter"] = means.pop("cell_id").map(bits)
-    print_listing({"rows": _records(means)}, how)
-
-
-def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    return [{str(key): value for key, value in row.items()} for row in table.to_dict("records")]
+    print_listing({"rows": records(means)}, how)
 
 
 def _runs_at(best: pd.DataFrame, results: StudyResults) -> list[tuple[Run, int]]:

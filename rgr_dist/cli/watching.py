@@ -6,11 +6,9 @@ import os
 import sys
 import webbrowser
 from collections.abc import Callable
-from contextlib import suppress
 from functools import lru_cache, partial
-from socket import SHUT_RDWR, socket
 from threading import Lock, Thread
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 ASK_WITHIN = 5.0
 """Seconds that a reader may be silent before it has asked."""
-MOST_READERS = 8
 REFRESH = """
 setInterval(async () => {
   try {
@@ -103,25 +100,11 @@ def make_server(study: Study, store: Store, port: int) -> ThreadingHTTPServer:
     from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
     class Server(ThreadingHTTPServer):
-        """Serves so many readers at once; the first of them gives way to one more."""
-
-        readers: ClassVar[list[socket]] = []
-
-        def process_request(self, request: Any, client_address: Any) -> None:
-            self.readers.append(request)
-            for reader in self.readers[:-MOST_READERS]:
-                with suppress(OSError):  # it has just been served
-                    reader.shutdown(SHUT_RDWR)
-            super().process_request(request, client_address)
+        """Tells of what went wrong, but not of a reader that went away."""
 
         def handle_error(self, request: Any, client_address: Any) -> None:
-            """Tell of what went wrong, which a reader that went away is not."""
             if not isinstance(sys.exception(), ConnectionError):
                 super().handle_error(request, client_address)
-
-        def shutdown_request(self, request: Any) -> None:
-            self.readers.remove(request)
-            super().shutdown_request(request)
 
     one_at_a_time = Lock()
     page_of = lru_cache(maxsize=1)(partial(_page, study, store))

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Literal
 
 import numpy as np
@@ -96,6 +97,7 @@ class Engine(ABC):
         """Train every run, and say how it would have ended at smaller step limits too.
 
         Args:
+            runs: one at least.
             budgets: step limits below that of the runs, increasing.
 
         Returns:
@@ -106,6 +108,17 @@ class Engine(ABC):
     @abstractmethod
     def weights_after(self, runs: Sequence[Run], steps: int) -> list[Weights]:
         """The weights after so many steps, without checks or stopping: to compare engines."""
+
+
+def padded(size: int, multiple: int) -> int:
+    """The size, rounded up to a multiple."""
+    return -(-size // multiple) * multiple
+
+
+def trained_apart(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Outcomes of one run at growing limits, each trained from the start: their time adds up."""
+    spent = accumulate(outcome.seconds for outcome in outcomes)
+    return [replace(one, seconds=total) for one, total in zip(outcomes, spent, strict=True)]
 
 
 def f1_cannot_exceed(actual: int, errors: int, value: float) -> bool:

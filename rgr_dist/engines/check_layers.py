@@ -55,12 +55,13 @@ def check_layers(study: Study) -> None:
         if cell.layer is not None
     }
     heads = EVERY_HEAD if study.search.heads == "all" else study.search.heads
+    several = len({cell.context.length for cell in sizes.values()}) > 1
     for cell in reversed(sizes.values()):
+        length = f", length = {cell.context.length}" if several else ""
+        place = f"{cell.model_name} at d_model = {cell.d_model}{length}"
         for h in heads:
             for d_k in sorted({*WIDTHS, min(cell.d_model, WIDEST // h)} - {0}):
-                with _within(
-                    f"{cell.model_name} at d_model = {cell.d_model}, h = {h}, d_k = {d_k}"
-                ):
+                with _within(f"{place}, h = {h}, d_k = {d_k}"):
                     _check(Run(cell=cell, h=h, d_k=d_k, seed=0))
 
 

@@ -61,7 +61,7 @@ def _outcome(run: Run) -> Outcome:
     )
     on_contexts = score_contexts(
         torch.from_numpy(task.test).long(),
-        torch.from_numpy(task.graph.table).long().squeeze(1),
+        torch.from_numpy(task.graph.table).long(),
         X,
         W_Q,
         W_K,

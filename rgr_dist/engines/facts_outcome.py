@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import softmax
 
 from rgr_dist.engines.api import FactsOutcome, Outcome, StopReason, Weights
 from rgr_dist.problem.facts_task import FactsTask
 from rgr_dist.study.cell import Run
 from rgr_dist.theory.fact_logits import all_logits
-from rgr_dist.theory.ranks import (
-    chances_of,
-    logits_rank,
-    places_above,
-    places_of_largest,
-    triples_rank,
-)
+from rgr_dist.theory.ranks import logits_rank, places_of_largest, triples_rank
 
 TAUS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 """Thresholds on the probability at which every layer is measured."""
@@ -35,13 +30,13 @@ def facts_outcome(
     """
     score = accuracies[run.cell.facts.score]
     logits = all_logits(weights, run.h, run.cell.facts.residual)
-    chances = chances_of(logits)
+    chances = softmax(logits, axis=2)
     keys, queries, values = task.triples.T
     right = chances[keys, queries, values]
     ranks: dict[bytes, int] = {}  # one layer often says the same at several tau
 
     def at(tau: float) -> tuple[float, float, int]:
-        places = places_above(chances, tau)
+        places = np.argwhere(chances >= tau)
         known = places.tobytes()
         if known not in ranks:
             ranks[known] = triples_rank(places).lower

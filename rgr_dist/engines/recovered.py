@@ -3,17 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
 from rgr_dist.engines.api import Engine
 from rgr_dist.models.edges import score_contexts
-from rgr_dist.models.precision import BITS, Precision, rounded
 from rgr_dist.problem.edge_task import Task
 from rgr_dist.study.cell import Run
 from rgr_dist.theory.all_pairs import score_all_pairs
 from rgr_dist.theory.layer import Layer
+
+Precision = Literal[
+    "float32", "float16", "bfloat16", "int8", "int7", "int6", "int5", "int4", "int3"
+]
+PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+
+BITS: dict[Precision, int] = {
+    name: 16 if name == "bfloat16" else int(name.lstrip("floatin")) for name in PRECISIONS
+}
+"""Bits of a parameter; the one scale of an integer matrix is not counted."""
+
+
+def rounded(W: npt.NDArray[np.floating], precision: Precision) -> npt.NDArray[np.float32]:
+    """A matrix as a format can hold it, to nearest, in float32.
+
+    Integers are symmetric with one scale for the matrix: its largest magnitude is
+    2^(bits - 1) - 1 steps: 127 of int8, 7 of int4.
+    """
+    values = torch.from_numpy(np.ascontiguousarray(W, dtype=np.float32))
+    if precision.startswith("int"):
+        steps = 2 ** (BITS[precision] - 1) - 1
+        scale = values.abs().max() / steps
+        result = torch.round(values / scale) * scale if scale > 0 else values
+    else:
+        result = values.to(getattr(torch, precision)).float()
+    held: npt.NDArray[np.float32] = result.numpy()
+    return held
 
 
 def recovered(
@@ -33,7 +61,7 @@ def recovered(
     """
     (weights,) = engine.weights_after([run], steps)
     cell, task = run.cell, Task.of(run.cell, run.seed)
-    targets = torch.from_numpy(task.graph.table).long().squeeze(1)
+    targets = torch.from_numpy(task.graph.table).long()
     contexts, X = torch.from_numpy(task.test).long(), torch.from_numpy(task.embedding).float()
     tau = float(weights["tau"])
     rows = []

@@ -1,10 +1,11 @@
-"""The learning rate of each step, by the schedule of a run."""
+"""The learning rate of each step, by the schedule of a run, and what AdamW makes of it."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
+from rgr_dist.engines.api import BETA_1, BETA_2
 from rgr_dist.study.training import Training
 
 
@@ -28,3 +29,16 @@ def learning_rates(training: Training, done: int, count: int) -> npt.NDArray[np.
     elif training.schedule == "cosine":
         share = (1 + np.cos(np.pi * np.minimum(1.0, before / training.max_steps))) / 2
     return training.learning_rate * share
+
+
+def adamw_factors(training: Training, done: int, count: int) -> npt.NDArray[np.float64]:
+    """What AdamW's next steps multiply by, float64 [3, count]; t counts steps from 1.
+
+    The learning rate over 1 - beta_1^t, 1 / sqrt(1 - beta_2^t), and what decay leaves of a weight.
+
+    Args:
+        done: steps taken so far.
+    """
+    t, rates = np.arange(done + 1, done + count + 1), learning_rates(training, done, count)
+    decayed = 1 - rates * (training.weight_decay or 0.0)
+    return np.stack([rates / (1 - BETA_1**t), 1 / np.sqrt(1 - BETA_2**t), decayed])

@@ -1,6 +1,7 @@
 """What a layer learns of edges: labels, the logistic loss, and the counts behind micro-F1 (Sec. 6).
 
-Shapes in names: l items of a context, d = d_model, h heads.
+Shapes in names: m items, r = the most out-neighbours of one, l items of a context, d = d_model, h
+heads.
 """
 
 from __future__ import annotations
@@ -13,16 +14,13 @@ from rgr_dist.models.f1 import micro_f1
 from rgr_dist.models.heads import Scores, max_scores
 
 
-def labels(nodes_l: Tensor, targets_m: Tensor) -> Tensor:
+def labels(nodes_l: Tensor, targets_mr: Tensor) -> Tensor:
     """y_pq = 1 where q is an out-neighbour of p, over all ordered pairs; bool [..., l, l].
 
     Args:
-        targets_m: the one out-neighbour of each item, [m], or all of them, [m, r], padded
-            with -1.
+        targets_mr: out-neighbours of each item, [m, r], padded with -1.
     """
-    own = targets_m[nodes_l]
-    if targets_m.dim() == 1:
-        return own.unsqueeze(-1) == nodes_l.unsqueeze(-2)
+    own = targets_mr[nodes_l]
     y_ll = own[..., :1] == nodes_l.unsqueeze(-2)
     for rank in range(1, own.shape[-1]):
         y_ll |= own[..., rank].unsqueeze(-1) == nodes_l.unsqueeze(-2)
@@ -71,7 +69,7 @@ def count_edges(S_ll: Tensor, y_ll: Tensor, tau: Tensor) -> tuple[int, int, int]
 
 def score_contexts(
     contexts: Tensor,
-    targets_m: Tensor,
+    targets_mr: Tensor,
     X_md: Tensor,
     W_Q: Tensor,
     W_K: Tensor,
@@ -84,13 +82,13 @@ def score_contexts(
 
     Args:
         contexts: items of each context, int64 [n_contexts, l].
-        targets_m: out-neighbours, as ``labels`` takes them.
+        targets_mr: out-neighbours, as ``labels`` takes them.
         scores: how the layer scores pairs.
         chunk: contexts scored at once; it bounds memory and does not change the result.
     """
     totals = [0, 0, 0]
     with torch.no_grad():
         for nodes in contexts.split(chunk):
-            counts = count_edges(scores(X_md[nodes], W_Q, W_K, h), labels(nodes, targets_m), tau)
+            counts = count_edges(scores(X_md[nodes], W_Q, W_K, h), labels(nodes, targets_mr), tau)
             totals = [total + count for total, count in zip(totals, counts, strict=True)]
     return micro_f1(*totals)

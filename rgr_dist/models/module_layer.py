@@ -42,7 +42,7 @@ class ModuleLayer:
         self.names = [name for name, gradient in reached.items() if gradient is not None]
         self.module.requires_grad_(False)
         # What does not reach the scores is computed all the same, in the type of the rest.
-        self.of_type = {torch.float32: self.module, torch.float64: deepcopy(self.module).double()}
+        self.held: dict[tuple[torch.dtype, torch.device], nn.Module] = {}
         for own in ("cached", "loss"):
             if hasattr(self.module, own):
                 setattr(self, own, getattr(self.module, own))
@@ -63,8 +63,16 @@ class ModuleLayer:
         named = dict(self._made(seed).named_parameters())
         return {name: named[name].detach().double().numpy() for name in self.names}
 
+    def hold(self, X: Tensor) -> None:
+        """Keep the module in the type and on the device of X, which torch.func forbids within."""
+        kind = X.dtype, X.device
+        if kind not in self.held:
+            self.held[kind] = deepcopy(self.module).to(X.device, X.dtype)
+
     def scores(self, X: Tensor, p: Mapping[str, Tensor]) -> Tensor:
         """What the module's ``forward`` gives of [b, l, d_model]: [b, l, l], or of one context."""
         contexts = X[None] if X.dim() == 2 else X
-        scores: Tensor = functional_call(self.of_type[X.dtype], dict(p), (contexts,))
+        self.hold(X)
+        module = self.held[X.dtype, X.device]
+        scores: Tensor = functional_call(module, dict(p), (contexts,))
         return scores[0] if X.dim() == 2 else scores

@@ -38,7 +38,7 @@ def retrieval_loss(S_ll: Tensor, y_ll: Tensor, V_lv: Tensor) -> Tensor:
 
 def retrieval_error_over(
     contexts: Tensor,
-    targets_m: Tensor,
+    targets_mr: Tensor,
     X_md: Tensor,
     V_mv: Tensor,
     W_Q: Tensor,
@@ -58,6 +58,6 @@ def retrieval_error_over(
     with no_grad():
         for nodes in contexts.split(chunk):
             S_nll = max_scores(X_md[nodes], W_Q, W_K, h)
-            errors_nl, some = retrieval_errors(S_nll, labels(nodes, targets_m), V_mv[nodes])
+            errors_nl, some = retrieval_errors(S_nll, labels(nodes, targets_mr), V_mv[nodes])
             total, count = total + float(errors_nl.double().sum()), count + some
     return total / max(1, count)

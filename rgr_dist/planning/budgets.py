@@ -35,8 +35,6 @@ def at_larger_limits(study: Study, row: Mapping[str, Any]) -> list[Row]:
     A check at a limit that is no multiple of ``check_every`` is one that longer runs do not have:
     what ended there says nothing of them.
     """
-    if not study.has_budgets:
-        return []
     family = study.budgets.get(row["cell_id"], ())
     ended_early = row["stop_reason"] in ("converged", "diverged")
     if not ended_early or not family or row["steps"] % family[0].training.check_every:

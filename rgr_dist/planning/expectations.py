@@ -11,10 +11,11 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
-from pydantic import TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from rgr_dist.paper import DENSE_LAW, LAWS, capacity_scale, compression
 from rgr_dist.search.confidence_interval import t_quantile
@@ -33,6 +34,9 @@ LEAST_SPREAD, LARGEST_SPREAD = 1.15, 2.0
 """Bounds on how far the first steps go: less would creep, more would leap over a doubling."""
 
 
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
 @dataclass(frozen=True)
 class Expectation:
     """What to expect of one cell; the keys of ``prior.json``.
@@ -42,19 +46,12 @@ class Expectation:
         h: head count, or other setting, at which it is expected.
         spread: factor from ``D_K`` to the end of its 95 % prediction interval.
         source: what the expectation rests on.
-
-    Raises:
-        ValueError: a number is not positive and finite.
     """
 
-    D_K: float
-    h: float
-    spread: float
+    D_K: Positive
+    h: Positive
+    spread: Annotated[float, Field(gt=1, allow_inf_nan=False)]
     source: str
-
-    def __post_init__(self) -> None:
-        if not all(0 < number < math.inf for number in (self.D_K, self.h, self.spread)):
-            raise ValueError(f"{self}: not all of its numbers are positive and finite")
 
 
 def width_scale(cell: Cell) -> float:

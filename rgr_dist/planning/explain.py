@@ -48,7 +48,7 @@ def explain_cell(
     search = stored_search(study, store)
     state = search.portfolio.state(cell.cell_id)
     check_heads(cell, state, heads)
-    sizes = search.sizes
+    sizes = study.search.sizes
     decisions = _decision_rows(state, sizes, _runs_by_key(cell, sizes, search.runs))
     of_arm, of_value = sizes.shown_arm, sizes.value
     own = search.expected[cell.cell_id]
@@ -119,7 +119,8 @@ def command_to_repeat(source: str, overrides: Sequence[str], cell: Cell, store: 
             continue
     engines = store.runs([cell.cell_id])["engine"].unique()
     names = {str(engine).partition(",")[0] for engine in engines}  # less its precision
-    engine = ["--engine", *names] if len(names) == 1 else []
+    is_made = cell.record.task == "construction"  # which no --engine names
+    engine = ["--engine", *names] if len(names) == 1 and not is_made else []
     settings = [word for setting in chosen for word in ("--set", setting)]
     return shlex.join(["rgr", "run", source, *settings, *engine, "--store", "repeat"])
 

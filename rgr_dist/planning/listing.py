@@ -41,12 +41,13 @@ def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
     which can double or triple them.
 
     Raises:
-        MemoryFault: a run that is left would not fit in the memory of this machine.
+        UserError: a run that is left would not fit in the memory of this machine.
     """
     search = stored_search(study, store)
     runs, portfolio = search.runs, search.portfolio
     check_memory(study, open_cells(study, portfolio), machine_memory(), "this machine")
     pace, stored = seconds_per_work(runs, study), Counter(runs["cell_id"])
+    stored.subtract(row["cell_id"] for row in search.implied)  # which nobody has stored yet
     rows, total, sizes = [], Forecast(), study.search.sizes
     for cell, left in zip(study.cells, forecast(study, portfolio), strict=True):
         state = portfolio.state(cell.cell_id)
@@ -69,9 +70,9 @@ def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
             }
         )
     facts = {
-        "stored_runs": len(runs),
+        "stored_runs": stored.total(),
         "runs_failed": int((runs["stop_reason"] == "failed").sum()),
-        "runs_to_retry": left_by_failures(search),
+        "runs_to_retry": left_by_failures(study, search),
         "runs_left": total.runs,
         "steps_left": round(total.steps),
         "core_seconds_left": round(total.work * pace),
@@ -111,7 +112,7 @@ def study_status(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
                     "runs_failed": failed,
                 }
             )
-    failed, to_retry = int(has_failed.sum()), left_by_failures(search)
+    failed, to_retry = int(has_failed.sum()), left_by_failures(study, search)
     facts: dict[str, Any] = {
         "finished": portfolio.is_done and not to_retry,
         "runs_done": len(runs) - failed,

@@ -38,10 +38,6 @@ SURELY_HELD = 0.5
 proved to hold none of them."""
 
 
-class MemoryFault(UserError, ValueError):
-    """A run would not fit in memory; the message says what it needs and what there is."""
-
-
 def check_memory(study: Study, cells: Iterable[Cell], available: float | None, where: str) -> None:
     """Make sure that one run of each cell fits in memory, at the width where it is first expected.
 
@@ -50,14 +46,14 @@ def check_memory(study: Study, cells: Iterable[Cell], available: float | None, w
         where: whose memory, in words.
 
     Raises:
-        MemoryFault: naming the first cell that does not fit.
+        UserError: naming the first cell that does not fit, what it needs and what there is.
     """
     if available is None:
         return
     for cell in cells:
         needed = run_memory(cell, _first_width(cell, study))
         if needed > available:
-            raise MemoryFault(
+            raise UserError(
                 f"{study.name_of(cell)}: a run needs about {needed / 1e9:,.1f} GB of memory, and "
                 f"{where} has {available / 1e9:,.1f} GB; give smaller sizes, or a larger machine"
             )

@@ -26,7 +26,6 @@ from rgr_dist.search.probe_verdict import SeedTest
 from rgr_dist.search.protocol import Budget, CellPlan, Probe, ProbeKey, Transition
 from rgr_dist.store.schema import OF_FACTS, RUNS
 from rgr_dist.store.store import Store
-from rgr_dist.study.axis import SizeAxis
 from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.errors import StudyError
 from rgr_dist.study.search import Search
@@ -139,14 +138,12 @@ class StoredSearch:
         implied: those of them that are not stored.
         expected: where each cell's search starts, by cell_id.
         portfolio: the search, told every run.
-        sizes: which sizes of a layer are its arms and values.
     """
 
     runs: pd.DataFrame
     implied: list[Row]
     expected: dict[str, Expectation]
     portfolio: Portfolio
-    sizes: SizeAxis
 
 
 def stored_search(study: Study, store: Store, retry_failed: bool = False) -> StoredSearch:
@@ -165,7 +162,7 @@ def stored_search(study: Study, store: Store, retry_failed: bool = False) -> Sto
         own = pd.DataFrame(implied)[list(stored)].astype(stored.dtypes)
         runs = pd.concat([stored, own], ignore_index=True)
     portfolio = open_portfolio(study, runs, expected, retry_failed=retry_failed)
-    return StoredSearch(runs, implied, expected, portfolio, study.search.sizes)
+    return StoredSearch(runs, implied, expected, portfolio)
 
 
 def stored_runs(study: Study, store: Store) -> pd.DataFrame:
@@ -183,7 +180,6 @@ def open_portfolio(
     study: Study,
     runs: pd.DataFrame,
     expected: Mapping[str, Expectation] | None = None,
-    slots: int = 1,
     retry_failed: bool = False,
 ) -> Portfolio:
     """The study's search, told every stored run; cells that cost most come first.
@@ -192,7 +188,6 @@ def open_portfolio(
 
     Args:
         expected: where each cell's search starts, by cell_id; the paper's constants if not given.
-        slots: probes that run at once.
         retry_failed: ask for probes again of which a run failed.
     """
     by_cost = sorted(study.cells, key=_expected_cost, reverse=True)
@@ -205,7 +200,7 @@ def open_portfolio(
         )
         for cell in by_cost
     ]
-    portfolio = Portfolio(plans, seed_test(study), slots)
+    portfolio = Portfolio(plans, seed_test(study))
     Feed(study, portfolio).tell_all(runs)
     if not retry_failed:
         sizes = study.search.sizes
@@ -216,10 +211,10 @@ def open_portfolio(
     return portfolio
 
 
-def left_by_failures(search: StoredSearch) -> int:
+def left_by_failures(study: Study, search: StoredSearch) -> int:
     """How many failed runs keep a setting of a cell open."""
     failed = search.runs[search.runs["stop_reason"] == "failed"]
-    settings = zip(failed["cell_id"], failed[search.sizes.arm].tolist(), strict=True)
+    settings = zip(failed["cell_id"], failed[study.search.sizes.arm].tolist(), strict=True)
     return sum(arm in search.portfolio.state(cell).failed_arms for cell, arm in settings)
 
 
@@ -248,13 +243,9 @@ class Feed:
         self.cells = {cell.cell_id: cell for cell in study.cells}
         self.sizes = study.search.sizes
 
-    def cell_of(self, probe: Probe) -> Cell:
-        """The cell that a probe trains."""
-        return self.cells[probe.cell]
-
     def runs_of(self, probe: Probe) -> list[Run]:
         """The runs of a probe, one for each of its seeds."""
-        cell, sizes = self.cell_of(probe), self.sizes.config(probe.arm, probe.value)
+        cell, sizes = self.cells[probe.cell], self.sizes.config(probe.arm, probe.value)
         return [Run(cell=cell, seed=seed, **sizes) for seed in probe.seeds]
 
     def knows(self, row: Mapping[str, Any]) -> bool:

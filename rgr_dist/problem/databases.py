@@ -6,8 +6,6 @@ uniform integer below n is (word * n) >> 32.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import numpy.typing as npt
 
@@ -18,20 +16,6 @@ from rgr_dist.study.database import Database, FactsFile, LowRank, Partial, Predi
 Int32Array = npt.NDArray[np.int32]
 Block = tuple[npt.NDArray[np.integer], npt.NDArray[np.integer]]
 """Some keys and some queries: all pairs of one with the other."""
-
-
-class Counts(NamedTuple):
-    """How large a database is.
-
-    Attributes:
-        triples: |D|.
-        values_of_keys: sum over the keys of |V_k|, the values that a key has at some query.
-        values_of_queries: sum over the queries of |V_q|.
-    """
-
-    triples: int
-    values_of_keys: int
-    values_of_queries: int
 
 
 def sample_triples(database: Database, problem: str, seed: int) -> Int32Array:
@@ -60,15 +44,6 @@ def sample_triples(database: Database, problem: str, seed: int) -> Int32Array:
             database, pairs, sets[pairs % database.queries, _below(words, database.per_query)]
         )
     return _triples(database, pairs, _below(words, database.values))
-
-
-def count(triples: npt.NDArray[np.integer]) -> Counts:
-    """The sizes of a database from its triples, [|D|, 3]."""
-    return Counts(
-        len(triples),
-        len(np.unique(triples[:, [0, 2]], axis=0)),
-        len(np.unique(triples[:, 1:], axis=0)),
-    )
 
 
 def tensor(triples: npt.NDArray[np.integer], shape: tuple[int, int, int]) -> npt.NDArray[np.uint8]:

@@ -16,7 +16,7 @@ from rgr_dist.planning.forecast import work_done
 from rgr_dist.planning.portfolio import open_portfolio, stored_runs, stored_search
 from rgr_dist.running.cluster import ClusterError, connect
 from rgr_dist.running.execution import Execution
-from rgr_dist.running.progress import Silent, Summary, View
+from rgr_dist.running.progress import Summary, View
 from rgr_dist.store.storage import StoreError
 from rgr_dist.store.store import Store
 from rgr_dist.study import assets
@@ -25,11 +25,9 @@ from rgr_dist.study.study import Study
 WATCH_EVERY = 2.0
 """Seconds between looks at the store."""
 
-RunStudy = Callable[..., Summary]
-
 
 def drive_from_inside(
-    run_study: RunStudy,
+    run_study: Callable[..., Summary],
     study: Study,
     store: Store,
     view: View,
@@ -52,7 +50,7 @@ def drive_from_inside(
     before, work_before = trained(search.runs), work_done(search.runs, study)
     summary = Summary()
     view.phase(f"connecting to {address}")
-    with connect(address, execution.cpus) as workers:
+    with connect(address, execution.cpus, execution.gpus) as workers:
         import ray
 
         view.phase("training there")
@@ -81,8 +79,9 @@ def drive_from_inside(
 
 
 def trained(runs: pd.DataFrame) -> tuple[int, int]:
-    """How many of these runs were trained for themselves, not read off longer ones, and steps."""
+    """How many of these runs did not fail and were not read off longer ones; and steps."""
     is_own = runs["trained_to"].fillna(runs["max_steps"]) == runs["max_steps"]
+    is_own &= runs["stop_reason"] != "failed"
     return int(is_own.sum()), int(trained_steps(runs).sum())
 
 
@@ -124,7 +123,7 @@ def wait_for(task: Any, address: str, watch: Callable[[], None]) -> Any:
 
 
 def _drive(
-    run_study: RunStudy,
+    run_study: Callable[..., Summary],
     study_json: str,
     arrays: dict[str, assets.Array],
     root: str,
@@ -133,4 +132,4 @@ def _drive(
     """Drive a study from inside the cluster."""
     assets.take(arrays)
     study = Study.model_validate_json(study_json)
-    return run_study(study, Store(root), Silent(), execution)
+    return run_study(study, Store(root), View(), execution)

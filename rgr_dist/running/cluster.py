@@ -8,10 +8,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from rgr_dist.faults import RayDied, RunBroken, UserError
-from rgr_dist.search.tune.connect import NoRay, environment, fits, is_connected
+from rgr_dist.search.tune.connect import NoRay, environment, fits
 from rgr_dist.search.tune.connect import connect as connect_to_ray
-
-__all__ = ["ClusterError", "connect", "is_connected", "node_memory", "slots_of"]
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """What workers of a local Ray take over: each has one core, whatever the user's shell says."""
@@ -33,7 +31,7 @@ def connect(address: str, cpus: int | None = None, gpus: float = 0.0) -> Iterato
         gpus: share of a GPU that a slot needs.
 
     Raises:
-        ClusterError: no Ray cluster answers at the address, or it has no such GPU.
+        ClusterError: no Ray cluster answers at the address, or this machine has no such GPU.
         RunBroken: Ray did not start, died or failed.
     """
     with ExitStack() as stack:
@@ -46,29 +44,30 @@ def connect(address: str, cpus: int | None = None, gpus: float = 0.0) -> Iterato
                 stack.enter_context(connect_to_ray(address, cpus))
             except NoRay as error:
                 raise _no_ray(address, error) from error
-        yield slots_of(cpus, gpus)
-
-
-def slots_of(cpus: int | None, gpus: float) -> int:
-    """How many probes can run at once, each on one CPU and its share of a GPU."""
-    slots = max(1, fits({"CPU": 1}))
-    slots = min(slots, cpus or slots)
-    if gpus:
-        slots = min(slots, fits({"GPU": gpus}))
-        if not slots:
+        if address == "local" and not fits({"GPU": gpus}):
             raise ClusterError(
                 f"--gpus {gpus:g}: Ray has fewer GPUs; valid: 0, which trains on CPUs, or no more "
                 "than there are"
             )
-    return slots
+        yield slots_of(cpus, gpus)
+
+
+def slots_of(cpus: int | None, gpus: float) -> int:
+    """How many probes can run at once, each on one CPU and its share of a GPU.
+
+    One at least: a cluster may have no such node yet, and start one when it is asked for.
+    """
+    slots = max(1, fits({"CPU": 1, "GPU": gpus}))
+    return min(slots, cpus or slots)
 
 
 def node_memory() -> float | None:
-    """Bytes that the largest living node of the cluster has for workers and objects."""
+    """Bytes that the largest node with CPUs has for workers and objects; None if there is none."""
     import ray
 
-    found = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    sizes = [node.get("memory", 0) + node.get("object_store_memory", 0) for node in found]
+    living = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    training = [one for one in living if one.get("CPU")]  # a head may be there to lead alone
+    sizes = [one.get("memory", 0) + one.get("object_store_memory", 0) for one in training]
     return max(sizes, default=None)
 
 

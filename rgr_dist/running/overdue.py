@@ -34,15 +34,11 @@ SHORTEST = 600.0
 """Seconds that every probe is given; the environment's ``SETTING`` sets others."""
 
 
-class TimeLimitError(UserError, ValueError):
-    """The shortest time limit is no number of seconds."""
-
-
 def shortest_limit() -> float:
     """Seconds that every probe is given.
 
     Raises:
-        TimeLimitError: the environment's are no positive number.
+        UserError: the environment's are no positive number.
     """
     text = os.environ.get(SETTING, str(SHORTEST))
     try:
@@ -50,7 +46,7 @@ def shortest_limit() -> float:
     except ValueError:
         seconds = -1.0
     if not 0 < seconds < math.inf:
-        raise TimeLimitError(
+        raise UserError(
             f"{SETTING}: {text!r} is not valid; give seconds, by default {SHORTEST:.0f}"
         )
     return seconds
@@ -132,14 +128,14 @@ class TimeLimits:
 
     def limit(self, probe: Probe) -> float:
         """Seconds that a probe is given, twice as many after each worker that it has lost."""
-        cell = self._feed.cell_of(probe)
+        cell = self._feed.cells[probe.cell]
         width = self._feed.sizes.width(probe.arm, probe.value)
         work = most_work(cell, width, len(probe.seeds))
         limit = max(self._shortest, limit_seconds(work, self._pace.of(probe.cell)))
         return float(limit * 2 ** self._searcher.lost.count(probe))
 
     def _overdue(self, probe: Probe, limit: float, has_worker: bool) -> str:
-        name = self._feed.study.name_of(self._feed.cell_of(probe))
+        name = self._feed.study.name_of(self._feed.cells[probe.cell])
         seeds = ", ".join(map(str, probe.seeds))
         what = f"overdue: {name}, {self._feed.sizes.probe_name(*probe.key)}, seeds {seeds}: no "
         if not has_worker:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.study.study import Study
@@ -89,8 +88,8 @@ class Summary:
         self.resize(self.workers)
 
 
-class View(Protocol):
-    """Whoever watches a study run."""
+class View:
+    """Whoever watches a study run; this one shows nothing."""
 
     def phase(self, name: str) -> None:
         """Begin a part of the run, unless it has begun already; the part before has ended."""
@@ -103,19 +102,3 @@ class View(Protocol):
 
     def update(self, study: Study, portfolio: Portfolio, summary: Summary) -> None:
         """Called after every wave and about once a second."""
-
-
-class Silent:
-    """A view that shows nothing."""
-
-    def phase(self, name: str) -> None:
-        """Show nothing."""
-
-    def say(self, text: str) -> None:
-        """Show nothing."""
-
-    def warn(self, text: str) -> None:
-        """Show nothing."""
-
-    def update(self, study: Study, portfolio: Portfolio, summary: Summary) -> None:
-        """Show nothing."""

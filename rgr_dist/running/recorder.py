@@ -59,7 +59,7 @@ class Recorder:
             summary.runs += 1
             summary.steps += row["steps"]
             width = row[self.feed.sizes.total]
-            summary.work += row["steps"] * step_cost(self.feed.cell_of(probe), width)
+            summary.work += row["steps"] * step_cost(self.feed.cells[probe.cell], width)
             summary.train_seconds += row["seconds"]
             if row["stop_reason"] == "failed":
                 summary.failed += 1
@@ -83,7 +83,7 @@ class Recorder:
 
     def _why(self, probe: Probe, row: dict[str, Any]) -> str:
         """Which run failed, and the last line of its error."""
-        name = self.study.name_of(self.feed.cell_of(probe))
+        name = self.study.name_of(self.feed.cells[probe.cell])
         why = reason(str(row["error"]))
         return f"{name}, {self.feed.sizes.probe_name(*probe.key)}, seed {row['seed']}: {why}"
 

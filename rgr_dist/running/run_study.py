@@ -15,12 +15,13 @@ from rgr_dist.planning.portfolio import StoredSearch, left_by_failures, open_cel
 from rgr_dist.planning.same_question import check_same_question, keep_source
 from rgr_dist.planning.tables import write_tables
 from rgr_dist.running.client import drive_from_inside
-from rgr_dist.running.cluster import connect, is_connected, node_memory, slots_of
+from rgr_dist.running.cluster import connect, node_memory, slots_of
 from rgr_dist.running.execution import HERE, Execution
 from rgr_dist.running.overdue import TimeLimits, shortest_limit
-from rgr_dist.running.progress import Silent, Summary, View
+from rgr_dist.running.progress import Summary, View
 from rgr_dist.running.recorder import Recorder
 from rgr_dist.search.protocol import Probe
+from rgr_dist.search.tune.connect import is_connected
 from rgr_dist.store.row import LOST, OUT_OF_MEMORY, OVERDUE
 from rgr_dist.store.store import Store
 from rgr_dist.store.verify import set_damage_aside
@@ -56,17 +57,17 @@ def run_study(
             was stopped.
         EngineError: the engine does not train the study's models; nothing was written.
         ClusterError: no Ray cluster answers at the address.
-        MemoryFault: a run that is left would not fit in memory; nothing was written.
+        UserError: a run that is left would not fit in memory; nothing was written.
         LayerError: the layer of a file cannot be trained; nothing was written.
         RunBroken: Ray broke half-way.
     """
-    view = view or Silent()
+    view = view or View()
     view.phase("planning")
     trained = [cell.model for cell in study.cells if cell.record.task != "construction"]
     check_engine(execution.engine, trained or [study.record.name], execution.gpus)
     check_same_question(study, store, source, is_changed)
-    if execution.address.startswith("ray://"):  # a task on that cluster calls this function
-        summary = drive_from_inside(run_study, study, store, view, execution)
+    if execution.address.startswith("ray://"):  # a task on that cluster drives
+        summary = drive_from_inside(_run_here, study, store, view, execution)
     else:
         summary = _run_here(study, store, view, execution)
     keep_source(study, store, source)
@@ -96,7 +97,7 @@ def _run_here(study: Study, store: Store, view: View, execution: Execution) -> S
         store.compact()  # first: one part is read sooner than many
         if is_left:  # from the store alone, so that whoever reads it later finds the same
             search = stored_search(study, store)
-        summary.left_failed = left_by_failures(search)
+        summary.left_failed = left_by_failures(study, search)
         expectations.record(study, store, search.expected)
         write_tables(study, store, search.portfolio)
         return summary
@@ -110,7 +111,7 @@ def _connected(
 
     Raises:
         ClusterError: no Ray cluster answers at the address.
-        MemoryFault: a run that is left would not fit in memory.
+        UserError: a run that is left would not fit in memory.
     """
     address, cells = execution.address, open_cells(study, search.portfolio)
     is_here = address == "local"
@@ -138,7 +139,7 @@ def _train(
     from ray.tune import with_parameters
 
     from rgr_dist.running.ray_health import RayHealth
-    from rgr_dist.running.worker import COMPILES, ProbeTrainable, probe_config
+    from rgr_dist.running.worker import COMPILES, ProbeTrainable
     from rgr_dist.search.tune.lost_workers import Cause, is_final
     from rgr_dist.search.tune.runner import Watch, WhileNeeded, run_trials
     from rgr_dist.search.tune.searcher import ProbeSearcher
@@ -152,11 +153,17 @@ def _train(
     raised: dict[Probe, str] = {}
 
     def config_of(probe: Probe) -> dict[str, Any]:
-        cell, sizes = feed.cell_of(probe), study.search.sizes.config(probe.arm, probe.value)
-        own = (
-            "auto" if cell.record.task == "construction" else engine
-        )  # made beside what is trained
-        return probe_config(probe, cell, sizes, smaller_limits(study, cell), own, device)
+        """A probe as the config of a trial: plain values only."""
+        cell = feed.cells[probe.cell]
+        is_made = cell.record.task == "construction"
+        return {
+            "cell": cell.model_dump_json(),
+            "sizes": study.search.sizes.config(probe.arm, probe.value),
+            "seeds": list(probe.seeds),
+            "budgets": smaller_limits(study, cell),
+            "engine": "auto" if is_made else engine,  # made beside what is trained
+            "device": device,
+        }
 
     def note(probe: Probe, error: str) -> None:
         if is_final(error):  # it is not tried again: what was raised is the reason

@@ -17,7 +17,6 @@ from ray import tune
 from rgr_dist.engines.api import Engine, Outcome
 from rgr_dist.engines.choose import make_engine
 from rgr_dist.kernel_cache import are_compiled
-from rgr_dist.search.protocol import Probe
 from rgr_dist.search.tune.searcher import WORKER
 from rgr_dist.store.row import run_row
 from rgr_dist.study import assets
@@ -25,30 +24,6 @@ from rgr_dist.study.cell import Cell, Run
 
 COMPILES = "compiles"
 """Key of a worker's first result: whether no kernel was compiled before."""
-
-
-def probe_config(
-    probe: Probe,
-    cell: Cell,
-    sizes: dict[str, int],
-    budgets: list[int],
-    engine: str,
-    device: str,
-) -> dict[str, Any]:
-    """A probe as the config of a trial: plain values only.
-
-    Args:
-        sizes: of the probe's layer, as a ``Run`` has them.
-        budgets: smaller step limits at which the runs are wanted too.
-    """
-    return {
-        "cell": cell.model_dump_json(),
-        "sizes": sizes,
-        "seeds": list(probe.seeds),
-        "budgets": budgets,
-        "engine": engine,
-        "device": device,
-    }
 
 
 class ProbeTrainable(tune.Trainable):
@@ -64,6 +39,9 @@ class ProbeTrainable(tune.Trainable):
         """Take a probe.
 
         Args:
+            config: ``cell`` as JSON; ``sizes`` of its layer, as a ``Run`` has them; ``seeds``;
+                ``budgets``, smaller step limits at which the runs are wanted too; ``engine``;
+                ``device``.
             arrays: what the study's cells bring from files; Tune fetches them from Ray's store.
         """
         assets.take(arrays or {})
@@ -143,10 +121,8 @@ def _columns(outcome: Outcome) -> dict[str, Any]:
     return columns
 
 
-@cache
-def _engine(name: str, device: str, model: str) -> Engine:
-    """The engine of this process."""
-    return make_engine(name, device, model)
+_engine = cache(make_engine)
+"""The engines of this process."""
 
 
 @cache

@@ -127,7 +127,10 @@ def check_values(table: pa.Table) -> None:
     _check(pc.or_(has_none, has_ended), "a stop_reason that there is not")
     _check(pc.or_(has_none, pc.is_valid(table["score"])), "a run that ended has no score")
     for text in pc.unique(table["by_tau"]).drop_null().to_pylist():
-        BY_TAU.validate_json(text)
+        try:
+            BY_TAU.validate_json(text)
+        except ValueError as error:
+            raise ValueError("by_tau holds no list of [tau, accuracy, rank]") from error
 
 
 def _check(holds: pa.ChunkedArray, fault: str) -> None:

@@ -117,10 +117,18 @@ class Store(Storage):
             check_values(table)
         except ValueError as error:
             raise StoreError(f"--store {self.root}: cannot store runs: {error}") from error
-        if self._lock is not None:
-            self._lock.check()
         content = written(table)
         self.write_bytes(f"runs/{part_name(content)}", content)
+
+    def write_bytes(self, relative: str, content: bytes, sync: bool = True) -> None:
+        """Store a file, as ``Storage`` does, unless this driver has lost the store.
+
+        Raises:
+            StoreError: it could not be stored, or another driver holds the store now.
+        """
+        if self._lock is not None:
+            self._lock.check()
+        super().write_bytes(relative, content, sync)
 
     def runs(
         self, cell_ids: Iterable[str] | None = None, columns: Sequence[str] | None = None

@@ -14,8 +14,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import Field, StrictInt, model_validator
 
 from rgr_dist.study.construction import Construction
-from rgr_dist.study.database import Database
-from rgr_dist.study.facts import Facts
+from rgr_dist.study.database import Database, Facts
 from rgr_dist.study.families import Edges, Embedding, Gaussian, Graph, Permutation
 from rgr_dist.study.layer import HOW, Layer
 from rgr_dist.study.models import MODELS, Model, ModelName
@@ -57,7 +56,7 @@ class Cell(Spec):
         self.leaves_out(unused, f"model {self.model} does not use it")
         if record.task == "own layer" and self.layer is None:
             raise ValueError(f"model: 'file' is no name; {HOW}")
-        for name in record.required_keys:
+        for name in record.training:
             if getattr(self.training, name) is None:
                 raise ValueError(f"training.{name}: missing; model {self.model} needs a number")
         if record.one_target and self.graph.family != "permutation":
@@ -108,14 +107,6 @@ class Cell(Spec):
     def record(self) -> Model:
         """What is particular to the cell's model."""
         return MODELS[self.model]
-
-    @property
-    def written_model(self) -> str | dict[str, Any]:
-        """Its model as a study file has it: a name, or a construction with its parameters."""
-        if self.record.algorithm is None:
-            return self.model
-        chosen = self.construction.model_dump(mode="json", exclude_none=True)
-        return {"construction": self.record.algorithm, **chosen}
 
     @property
     def model_name(self) -> str:

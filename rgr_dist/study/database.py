@@ -1,7 +1,8 @@
-"""Families of databases, as a study names them: facts are triples (key, query, value).
+"""Databases of facts, as a study names them, and how a layer that stores one is judged.
 
-Each family has its own keys, which are its identity. A database is a function: a pair of a key
-and a query has at most one value. Pairs that have one are asked.
+Facts are triples (key, query, value). Each family has its own keys, which are its identity. A
+database is a function: a pair of a key and a query has at most one value. Pairs that have one are
+asked.
 """
 
 from __future__ import annotations
@@ -115,3 +116,27 @@ class FactsFile(DatabaseFamily):
 Database = Annotated[
     Function | Partial | LowRank | Predicates | FactsFile, Field(discriminator="family")
 ]
+
+
+class Facts(Spec):
+    """One attention layer that stores facts (``models.facts``), and what it is judged by.
+
+    The summary of arXiv:2502.05076 settles none of these but the recommended ``tau``.
+
+    Attributes:
+        score: what a run is judged and stopped by: ``softmax``, the share of the asked triples
+            whose value has a probability of at least ``tau``, or ``argmax``, the share whose value
+            has the largest logit.
+        tau: threshold on the probability: the τ of softmax≥τ.
+        residual: whether the query's embedding is added to the output of attention.
+        train_embedding: whether the embeddings of keys and queries are trained, or frozen.
+        train_unembedding: whether the unembedding is trained, or frozen.
+        embedding_scale: standard deviation of the entries of the initial embeddings.
+    """
+
+    score: Literal["softmax", "argmax"] = "softmax"
+    tau: Annotated[Real, Field(gt=0, lt=1)] = 0.95
+    residual: bool = True
+    train_embedding: bool = True
+    train_unembedding: bool = True
+    embedding_scale: Annotated[Real, Field(gt=0, le=1e30)] = 0.1

@@ -27,6 +27,8 @@ COLUMNS = (
 )
 HEADERS = (["source", "target"], ["from", "to"])
 """First lines of a list of names that are no edge."""
+NUMBER = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
+"""A number, which is no name; ``read_pairs`` then refuses one that is not whole."""
 
 
 class EdgesFile(FileKeys):
@@ -83,17 +85,23 @@ def read_edges(path: Path) -> npt.NDArray[np.int32]:
         return edges.astype(np.int32)
 
 
+def _separator(line: str) -> str:
+    """What separates the entries of a first line; a tab beside a comma belongs to that."""
+    signs = "," if re.search(r",\s*\t|\t\s*,", line) else "\t,"
+    return next((sign for sign in signs if sign in line), " ")
+
+
 def _rows(file: BinaryIO) -> Iterator[tuple[int, list[str]]]:
     """The number and the entries of each line that has any; a line that begins with # has none.
 
-    The first comma or tab of the file says what separates them, in quotes too; else spaces do.
+    A tab in the first line separates them, else a comma, in quotes too; else spaces do.
     """
     file.seek(0)
     text = io.StringIO(file.read().decode("utf-8-sig"), newline=None)
     lines = ((at, line) for at, line in enumerate(text, 1) if line.strip() and line[0] != "#")
     separator = None
     for at, line in lines:
-        separator = separator or next((sign for sign in ",\t" if sign in line), " ")
+        separator = separator or _separator(line.strip())
         row = line.split() if separator == " " else next(csv.reader([line], delimiter=separator))
         yield at, [entry.strip() for entry in row]
 
@@ -102,7 +110,7 @@ def _is_named(file: BinaryIO) -> bool:
     """Whether the first two lines, of which one may be a header, have no number."""
     rows = [row for _, row in islice(_rows(file), 2)]
     file.seek(0)
-    return bool(rows) and not any(re.fullmatch(r"-?\d+", entry) for row in rows for entry in row)
+    return bool(rows) and not any(re.fullmatch(NUMBER, entry) for row in rows for entry in row)
 
 
 def _named_pairs(file: BinaryIO) -> tuple[npt.NDArray[np.int64], list[str]]:

@@ -7,7 +7,7 @@ digest of its content (``problem.assets``), never by its path.
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -28,14 +28,8 @@ def _by_default(family: str) -> BeforeValidator:
 class GraphFamily(Spec):
     """A family of directed graphs on m items."""
 
-    @property
-    def balanced(self) -> bool:
-        """Whether the positives of a context weigh #negatives / #positives, as in App. A.3."""
-        return True
-
-    def n_edges(self, m: int) -> int:
-        """Relations m' among m items."""
-        raise NotImplementedError
+    balanced: ClassVar[bool] = True
+    """Whether the positives of a context weigh #negatives / #positives, as in App. A.3."""
 
     def check(self, m: int) -> None:
         """Raise ValueError, naming the key, if there is no such graph on m items."""
@@ -53,15 +47,10 @@ class Permutation(GraphFamily):
 
     family: Literal["permutation"] = "permutation"
 
-    @property
-    def degree(self) -> int:
-        """Out-degree of every item."""
-        return 1
-
-    @property
-    def balanced(self) -> bool:
-        """They weigh l - 1 in every context (App. A.1)."""
-        return False
+    degree: ClassVar[int] = 1
+    """Out-degree of every item."""
+    balanced: ClassVar[bool] = False
+    """They weigh l - 1 in every context (App. A.1)."""
 
     def n_edges(self, m: int) -> int:
         """One for each item."""

@@ -28,7 +28,7 @@ from rgr_dist.study.layer import HOW
 from rgr_dist.study.layer_file import load_layer, zoo
 from rgr_dist.study.models import MODELS, Model, construction_name
 from rgr_dist.study.search import Search
-from rgr_dist.study.spec import LARGEST_COUNT, NotEmpty, OneOrMore, Spec, nearest
+from rgr_dist.study.spec import LARGEST_COUNT, OneOrMore, Spec, nearest
 from rgr_dist.study.study import Study
 from rgr_dist.study.token_table import TableFile, Vocabulary
 from rgr_dist.study.triple_list import TriplesFile, load_triples
@@ -99,7 +99,7 @@ class StudyFile(Spec):
     facts: Keys = Field(default_factory=dict)
     context: Keys = Field(default_factory=dict)
     training: Keys = Field(default_factory=dict)
-    cells: Annotated[tuple[CellItem, ...], NotEmpty]
+    cells: Annotated[tuple[CellItem, ...], Field(min_length=1)]
     search: Search = Search()
 
     def merged(self, part: str, item: CellItem) -> Keys:
@@ -312,7 +312,7 @@ class _Expansion:
         if self.table is None:
             return self.written.embedding
         with within("embedding."):
-            rows = self.vocabulary.rows(m, d_model, self.record.has_null)
+            rows = self.vocabulary.rows(m, d_model, null=self.record.task == "matching")
         digest = assets.add(rows)
         self.files[digest] = self.table.located(self.home)
         return {"family": "table", "digest": digest}

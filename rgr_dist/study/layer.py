@@ -36,11 +36,6 @@ class Layer(Spec):
     @property
     def shown(self) -> str:
         """``grouped(groups=2)`` or ``tied``: its class as a file is named, and its keys if any."""
-        name = snake(self.name)
+        name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", self.name).lower()
         keys = ", ".join(f"{key}={value}" for key, value in self.keys)
         return f"{name}({keys})" if keys else name
-
-
-def snake(name: str) -> str:
-    """``MultiQuery`` as ``multi_query``."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()

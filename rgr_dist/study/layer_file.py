@@ -6,20 +6,20 @@
 from __future__ import annotations
 
 import ast
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field, StrictBool, StrictInt, StrictStr, TypeAdapter, ValidationError
 
 from rgr_dist.study import assets
 from rgr_dist.study.errors import StudyError
-from rgr_dist.study.input_file import FileKeys, opened
+from rgr_dist.study.input_file import exists, opened
 from rgr_dist.study.layer import Key, Layer
-from rgr_dist.study.spec import nearest
+from rgr_dist.study.spec import Real, nearest
 
 SIZES = ("d_model", "h", "d_k")
 """The first fields of every layer's class."""
@@ -28,26 +28,16 @@ METHODS = ("parameters", "scores")
 
 A torch module defines ``__init__``, with the sizes first, and ``forward``.
 """
-KINDS: Mapping[str, tuple[type, ...]] = {
-    "int": (int,),
-    "float": (float, int),
-    "str": (str,),
-    "bool": (bool,),
+KINDS: Mapping[str, TypeAdapter[Any]] = {
+    "int": TypeAdapter(StrictInt),
+    "float": TypeAdapter(Real),
+    "str": TypeAdapter(Annotated[StrictStr, Field(max_length=100)]),
+    "bool": TypeAdapter(StrictBool),
 }
-"""Types of a key, as a file writes them, and the values that are one."""
+"""Types of a key, as a file writes them, and what checks a value of each."""
 WANTED = "rgr new-model NAME writes a file to begin with"
 LARGEST = 1
 """MiB of the largest file."""
-LONGEST_TEXT = 100
-"""Characters of the longest text that is a key."""
-
-
-class LayerFile(FileKeys):
-    """The file of a layer, whose own keys stand beside it.
-
-    Attributes:
-        file: Python; its path is relative to the study file.
-    """
 
 
 @dataclass(frozen=True)
@@ -96,9 +86,10 @@ def load_layer(written: Mapping[str, Any], home: Path) -> tuple[Layer, dict[str,
             raise StudyError(f"model.zoo: '{name}' is not known; {nearest(name, zoo())}")
         path = Path(str(resources.files("rgr_dist") / "models" / "zoo" / f"{name}.py"))
     else:
-        path = Path(LayerFile(file=name).located(home))
+        path = (home / name).absolute()
         name = str(path)
-    text = read_text(path)
+    with opened(path, WANTED, LARGEST) as file:
+        text = file.read().decode()
     try:
         fields = read_fields(text)
         if of == "file":
@@ -108,16 +99,6 @@ def load_layer(written: Mapping[str, Any], home: Path) -> tuple[Layer, dict[str,
     keys = _values(fields, own)
     digest = assets.add(np.frombuffer(text.encode(), dtype=np.uint8))
     return Layer(digest=digest, name=fields.name, keys=tuple(sorted(keys.items()))), {of: name}
-
-
-def read_text(path: Path) -> str:
-    """The text of a layer's file.
-
-    Raises:
-        StudyError: it cannot be read.
-    """
-    with opened(path, WANTED, LARGEST) as file:
-        return file.read().decode()
 
 
 def read_fields(text: str) -> Fields:
@@ -207,16 +188,14 @@ def _has(node: ast.ClassDef, methods: Sequence[str]) -> bool:
 
 def _init_of(node: ast.ClassDef) -> ast.arguments:
     """What the ``__init__`` of a class takes."""
-    (made,) = (
-        one.args for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"
-    )
-    return made
+    functions = [one for one in node.body if isinstance(one, ast.FunctionDef)]
+    return [one.args for one in functions if one.name == "__init__"][-1]  # which Python takes
 
 
 def _default(name: str, kind: str, node: ast.expr) -> Key:
     try:
         value = ast.literal_eval(node)
-    except ValueError:
+    except (ValueError, TypeError):
         raise ValueError(f"the default of {name} is {ast.unparse(node)}; give a number") from None
     return _as(name, kind, value)
 
@@ -227,14 +206,14 @@ def _as(name: str, kind: str, value: Any) -> Key:
     Raises:
         ValueError: it is of another.
     """
-    is_kind = isinstance(value, KINDS[kind])
-    if not is_kind or (isinstance(value, bool) and kind != "bool"):
-        raise ValueError(f"{name}: {value!r} is not valid; give one of type {kind}")
-    if isinstance(value, str) and len(value) > LONGEST_TEXT:
-        raise ValueError(f"{name}: longer than {LONGEST_TEXT} characters")
-    if kind == "float" and not abs(value) <= sys.float_info.max:
-        raise ValueError(f"{name}: {value!r} is not valid; give a finite number")
-    known: Key = float(value) if kind == "float" else value
+    try:
+        known: Key = KINDS[kind].validate_python(value)
+    except ValidationError as error:
+        said = error.errors()[0]["msg"].lower()
+        shown = repr(value)
+        shown = shown if len(shown) <= 60 else f"{shown[:57]}…"
+        told = f"{name}: {shown} is not valid; give one of type {kind} ({said})"
+        raise ValueError(told) from None
     return known
 
 
@@ -273,7 +252,7 @@ def _check_alone(text: str, path: Path) -> None:
         for name in names:
             first = name.partition(".")[0]
             beside = (path.parent / f"{first}.py", path.parent / first / "__init__.py")
-            if not first or any(one.exists() for one in beside):
+            if not first or any(map(exists, beside)):
                 raise ValueError(
                     f"it imports {name}, which stands beside it and which workers have not; "
                     "write it into the file"

@@ -35,7 +35,6 @@ class Model:
         engines: those that train it, the fastest on a CPU first.
         finds_thresholds: a study of it asks for thresholds; else for the score of every width.
         unused_keys: keys of a study that it does not use, which must then have their default.
-        required_keys: keys of ``training`` that must be given, since they have no default.
         training: values that the paper gives for it, where they are not those of App. A.1.
         target: passing score if the study gives none; None for the paper's mean F1.
         one_target: its task has one answer to each item, so that it takes permutations alone.
@@ -57,7 +56,6 @@ class Model:
     algorithm: Algorithm | None = None
     finds_thresholds: bool = True
     unused_keys: tuple[str, ...] = ()
-    required_keys: tuple[str, ...] = ()
     training: Mapping[str, Any] = field(default_factory=dict)
     target: float | None = None
     one_target: bool = False
@@ -99,11 +97,6 @@ class Model:
     def scores_pairs(self) -> bool:
         """Whether a pair of items has one score in every context, which a softmax has not."""
         return self.heads not in (None, "softmax")
-
-    @property
-    def has_null(self) -> bool:
-        """Whether its table of embeddings has a row for NULL, the answer to no query."""
-        return self.task == "matching"
 
     @property
     def has_tau(self) -> bool:
@@ -200,7 +193,6 @@ RECORDS = (
         engines=OF_CPU,
         finds_thresholds=False,
         unused_keys=("context.positive_rate", *_of_training("sharpness start"), *STOPPING),
-        required_keys=("batch_size", "weight_decay"),
         # The paper does not give the batch size: 128 is our choice.
         training={"max_steps": 100_000, "batch_size": 128, "weight_decay": 0.01},
         one_target=True,

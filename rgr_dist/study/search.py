@@ -70,14 +70,14 @@ class Search(Spec):
             head count, d_k = d_model, beyond which a head gains nothing, and finds whether it
             passes at all.
         heads: the head counts to search. ``all`` searches every integer and confirms the winners.
-            Head counts that could have the same d_k are tried by the largest of them: if it fails,
-            so do fewer heads of that width, which are a part of it.
+            Of head counts that could have the same d_k the largest is tried: if it fails, so do
+            fewer heads of that width, which are part of it.
         target: the mean score over the seeds that counts as a pass; by default the paper's, or the
             model's own.
         seeds: number of seeds per probe; they are numbered from 0.
         keep_within: a head count is searched to the end if its D_K lies above the best one by at
-            most this share, or by at most one step of its d_k; ``none`` searches every head count
-            to the end.
+            most this share, or by at most one step of its d_k; ``none``, the default for axis d_vo,
+            searches every head count to the end.
         max_D_K: the largest total width to try; by default 4 m' log2(m) / d_model, but at least 4
             h.
         intervals: whether the probes beside a threshold are trained on all seeds, for the intervals

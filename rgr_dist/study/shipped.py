@@ -3,32 +3,19 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import Any
 
 from rgr_dist.study.document import shipped_text
 from rgr_dist.study.from_yaml import load_study
 
 
-@dataclass(frozen=True)
-class Shipped:
-    """What a shipped study is about, from the comment at the head of its file.
+def about(name: str) -> dict[str, Any]:
+    """What the comment at the head of a shipped study's file says: a row of ``rgr studies``.
 
-    Attributes:
-        question: its first sentence.
-        paper: where the paper has it, such as ``Figs. 2 and 3``; or what of ours it is.
-        cells: how many.
-        cost: what it takes on two cores from an empty store.
-    """
-
-    name: str
-    question: str
-    paper: str
-    cells: int
-    cost: str
-
-
-def about(name: str) -> Shipped:
-    """What the head of a shipped study's file says of it.
+    Returns:
+        ``study``, its name; ``question``, its first sentence; ``paper``, where the paper has it,
+        such as ``Figs. 2 and 3``, or what of ours it is; ``cells``, how many; ``on two cores``,
+        what it takes there from an empty store.
 
     Raises:
         ValueError: the head lacks a part.
@@ -42,4 +29,10 @@ def about(name: str) -> Shipped:
     # A token table is a file, which may not be there; any vectors make as many cells.
     overrides = ["embedding={}"] if "family: table" in text else []
     cells = load_study(name, overrides).cells
-    return Shipped(name, question, paper.rstrip("."), len(cells), cost)
+    return {
+        "study": name,
+        "question": question,
+        "paper": paper.rstrip("."),
+        "cells": len(cells),
+        "on two cores": cost,
+    }

@@ -32,13 +32,6 @@ def _listed(value: Any) -> Any:
     return value if isinstance(value, list | tuple) else [value]
 
 
-def _some(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Refuse an empty list."""
-    if not values:
-        raise PydanticCustomError("empty", "give at least one")
-    return values
-
-
 def _distinct(sizes: tuple[int, ...]) -> tuple[int, ...]:
     """Refuse a list that repeats a size."""
     if len(set(sizes)) < len(sizes):
@@ -64,9 +57,8 @@ LARGEST_COUNT = 2**31 - 1
 Count = Annotated[StrictInt, Field(ge=1, le=LARGEST_COUNT)]
 Real = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False)]
 Share = Annotated[Real, Field(ge=0, le=1), AfterValidator(lambda share: share + 0.0)]  # no -0.0
-NotEmpty = AfterValidator(_some)
 Listed = BeforeValidator(_listed)
-Some = Annotated[tuple[Count, ...], Field(max_length=1000), NotEmpty]
+Some = Annotated[tuple[Count, ...], Field(min_length=1, max_length=1000)]
 OneOrMore = Annotated[Some, Listed]
 """A size, or a list of them."""
 Sizes = Annotated[Some, AfterValidator(_distinct)]

@@ -175,10 +175,16 @@ class Study(Spec):
         return yaml.safe_dump(document, sort_keys=False)
 
     def written_model(self, cell: Cell) -> str | dict[str, Any]:
-        """A cell's model as a study file has it; a layer by its file and every key."""
-        if cell.layer is None:
-            return cell.written_model
-        return {**self.files.get(cell.layer.digest, {}), **dict(cell.layer.keys)}
+        """A cell's model as a study file has it: a name, a construction, or a layer by its file.
+
+        The last two with every key.
+        """
+        if cell.layer is not None:
+            return {**self.files.get(cell.layer.digest, {}), **dict(cell.layer.keys)}
+        if cell.record.algorithm is None:
+            return cell.model
+        chosen = cell.construction.model_dump(mode="json", exclude_none=True)
+        return {"construction": cell.record.algorithm, **chosen}
 
     def written_sizes(self, cell: Cell) -> dict[str, Any]:
         """A cell's item in a study file, as far as its sizes and its database go."""

@@ -109,13 +109,9 @@ class Training(Spec):
         return self.schedule == "cosine"
 
     @model_validator(mode="after")
-    def _starts(self) -> Self:
+    def _starts_and_warms_up(self) -> Self:
         if self.start == "constructed" and self.initial != "deviation":
             raise ValueError("initial: start: constructed draws no weights; leave it out")
-        return self
-
-    @model_validator(mode="after")
-    def _warms_up(self) -> Self:
         if self.schedule == "warmup":
             where = f"with max_steps = {self.max_steps}"
             at_most("warmup_steps", self.warmup_steps, self.max_steps, where)

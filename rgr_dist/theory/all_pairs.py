@@ -90,6 +90,7 @@ def score_all_pairs(layer: Layer, X: FloatArray, graph: Neighbours) -> Recovery:
 def find_tau(layer: Layer, X: FloatArray, graph: Neighbours) -> float:
     """The threshold with the largest F1: half-way where the edges are separable.
 
+    Where every pair is an edge it is 1 below the lowest.
     Otherwise it lies just below the score of an edge, since lowering it from there to the next
     edge would add false edges alone.
     """
@@ -107,6 +108,8 @@ def find_tau(layer: Layer, X: FloatArray, graph: Neighbours) -> float:
         # How many edges' scores a rival reaches: it is false for a tau below any of them.
         reached = np.searchsorted(edges, rivals, side="right")
         false_from += np.bincount(reached, minlength=edges.size + 1)
+    if highest == -np.inf:  # every pair is an edge
+        return float(edges[0] - 1)
     if highest < edges[0]:
         return float((edges[0] + highest) / 2)
     false = false_from[::-1].cumsum()[::-1][1:]

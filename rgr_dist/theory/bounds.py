@@ -11,27 +11,20 @@ BITS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 """Bits per parameter for which bounds are listed."""
 
 
-def log2_graphs(m: int, edges: int) -> float:
-    """log₂ C(m(m-1), m'): bits that single out a loop-free graph of m' edges on m items.
+def graph_bits(m: int, edges: int, graphs: Graphs) -> float:
+    """Bits that single out a graph of the family.
 
-    Of more edges, which only self-loops allow, log₂ C(m², m'): those of any graph.
+    Of permutations log₂ m!, fixed points included. Of all graphs log₂ C(m(m-1), m'): those of m'
+    edges without loops; of more edges, which only self-loops allow, log₂ C(m², m').
 
     The proofs of the paper use the natural logarithm and its figures log₂; bits are log₂.
     """
+    if graphs == "permutations":
+        return math.lgamma(m + 1) / math.log(2)
     pairs = m * (m - 1) if edges <= m * (m - 1) else m * m
     return (
         math.lgamma(pairs + 1) - math.lgamma(edges + 1) - math.lgamma(pairs - edges + 1)
     ) / math.log(2)
-
-
-def log2_permutations(m: int) -> float:
-    """log₂ m!: bits that single out a permutation, fixed points included."""
-    return math.lgamma(m + 1) / math.log(2)
-
-
-def graph_bits(m: int, edges: int, graphs: Graphs) -> float:
-    """Bits that single out a graph of the family."""
-    return log2_permutations(m) if graphs == "permutations" else log2_graphs(m, edges)
 
 
 def counting_bound(bits: float, d_model: int, bits_per_parameter: float) -> float:

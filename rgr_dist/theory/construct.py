@@ -12,13 +12,7 @@ from rgr_dist.problem.embeddings import sample_embedding
 from rgr_dist.problem.graphs import Neighbours, sample_graph
 from rgr_dist.problem.streams import Stream
 from rgr_dist.study.cell import Cell
-from rgr_dist.study.construction import (
-    PRINTED_P,
-    Algorithm,
-    Construction,
-    fault_of,
-    kind_of,
-)
+from rgr_dist.study.construction import PRINTED_P, Algorithm, Construction, kind_of
 from rgr_dist.theory.all_pairs import find_tau
 from rgr_dist.theory.layer import Built, ConstructionError, FloatArray, Layer
 from rgr_dist.theory.matchings import Matching, batched, blocks, edges_of, equitable, max_degree
@@ -65,16 +59,9 @@ def problem_of(cell: Cell, seed: int) -> Problem:
 
 
 def signatures_of(algorithm: str, options: Construction) -> Signatures:
-    """The signatures of an algorithm: as asked, else as printed.
-
-    Raises:
-        ConstructionError: the algorithm does not take these parameters, or they have no law.
-    """
-    fault, kind = fault_of(algorithm, options), kind_of(algorithm, options)
-    if fault is not None:
-        raise ConstructionError(fault)
-    if kind == "orthogonal":
-        raise ConstructionError("orthogonal signatures have no law; give a d_k, the block size")
+    """The law of an algorithm's signatures that are not orthogonal: as asked, else as printed."""
+    kind = kind_of(algorithm, options)
+    assert kind != "orthogonal"
     if kind == "rademacher":
         return Signatures("rademacher")
     return Signatures(
@@ -93,14 +80,15 @@ def printed_block(algorithm: str, graph: Neighbours, d_model: int) -> int:
 def head_count(algorithm: str, graph: Neighbours, block_size: int, colouring: str) -> int:
     """Heads of so many edges at most.
 
-    ceil(m' / B), which for a permutation is ceil(m / B). Algorithm 5 takes what its batches take,
-    at most ceil(m' / B) + Delta, or max(Delta, ceil(m' / B)) with an equitable colouring.
+    ceil(m' / B), which for a permutation is ceil(m / B). Algorithm 5 and the limit take what their
+    batches take, at most ceil(m' / B) + Delta, or max(Delta, ceil(m' / B)) with an equitable
+    colouring.
     """
     edges = graph.targets.size
     if algorithm == "trivial":
         return edges
     least = max(1, -(-edges // block_size))
-    if algorithm != "5":
+    if algorithm not in ("5", "limit"):
         return least
     if colouring == "equitable":
         return max(max_degree(graph), least)
@@ -181,9 +169,6 @@ def _closed_form(
     mu = problem.scale if algorithm == "4" else 1.0
     matchings = matchings_of(algorithm, graph, h, block_size)
     if options.signatures == "orthogonal":
-        fault = fault_of(algorithm, options)
-        if fault is not None:
-            raise ConstructionError(fault)
         return template_layer(X, matchings, orthogonal(matchings, graph.m, d_k), 0.5, mu)
     law = signatures_of(algorithm, options)
     w = law.draw(problem.stream("signatures"), graph.m, d_k)

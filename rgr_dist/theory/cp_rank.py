@@ -34,7 +34,7 @@ def cp_error(tensor: npt.NDArray[np.generic], rank: int, seed: int = 0) -> float
             n_iter_max=ITERATIONS,
             init="random",
             tol=SETTLED,
-            random_state=STARTS * seed + start,
+            random_state=(STARTS * seed + start) % 2**32,
             l2_reg=RIDGE,
             return_errors=True,
         )

@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from rgr_dist.problem.streams import Float64Array
 from rgr_dist.theory.layer import FloatArray
 
-Float64Array = npt.NDArray[np.float64]
 Progress = Callable[[Sequence[int]], Iterable[int]]
 
 
@@ -51,11 +50,8 @@ class Geometry:
         return int(within.argmin()) if not within.all() else self.m
 
 
-def geometry(X: FloatArray, mu: float | None = None, track: Progress = iter) -> Geometry:
+def geometry(X: FloatArray, track: Progress = iter) -> Geometry:
     """The geometry of an embedding, [m, d_model]; O(m³ log m) time, O(m²) memory.
-
-    Args:
-        mu: common scale; the mean of |x_i|² if not given.
 
     Raises:
         ValueError: fewer than two rows, every row is zero, or squares overflow.
@@ -63,7 +59,7 @@ def geometry(X: FloatArray, mu: float | None = None, track: Progress = iter) -> 
     m, d_model = X.shape
     with np.errstate(over="ignore"):
         squares = np.einsum("id,id->i", X, X, dtype=np.float64)
-        scale = float(squares.mean()) if mu is None else mu
+        scale = float(squares.mean())
     if m < 2 or not 0 < scale < math.inf:
         raise ValueError(
             f"{m} rows of mean square {scale:g}; give two rows or more, not all zero, and no "

@@ -31,14 +31,9 @@ class Layer:
     tau: float
 
     @property
-    def D_K(self) -> int:
-        """Total key width h * d_k."""
-        return int(self.W_Q.shape[1])
-
-    @property
     def d_k(self) -> int:
         """Key width of a head."""
-        return self.D_K // self.h
+        return int(self.W_Q.shape[1]) // self.h
 
 
 @dataclass(frozen=True)

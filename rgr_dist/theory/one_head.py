@@ -20,9 +20,9 @@ one head at any width.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -211,38 +211,21 @@ def _is_near_in_fractions(left: Float64Array, right: Float64Array, signed: Float
     pairs = np.flatnonzero(signed)
     if (left.shape[1] * right.shape[1] + 1) * len(pairs) > MOST_FRACTIONS:
         return False
-    places = zip(*np.divmod(pairs, len(right)), strict=True)
-    columns = [
-        [Fraction(signed[i, j]) * entry for entry in (*_products(left[i], right[j]), Fraction(-1))]
-        for i, j in places
-    ]
-    rows = list(zip(*columns, strict=True))
-    system = [[_dot(one, other) for other in rows] + [-sum(one)] for one in rows]
-    solved: dict[int, list[Fraction]] = {}
-    for unknown in range(len(rows)):
-        pivot = next((row for row in system if row[unknown]), None)
+    exact: Any = np.frompyfunc(Fraction, 1, 1)
+    columns = _columns(exact(left), exact(right), exact(signed), pairs)
+    system = np.column_stack([columns.T @ columns, -columns.sum(axis=0)])
+    free, pivots = [*range(len(system))], dict[int, int]()
+    for unknown in range(len(system)):
+        pivot = next((row for row in free if system[row, unknown]), None)
         if pivot is None:
             continue
-        system = [_reduced(row, pivot, unknown) for row in system if row is not pivot]
-        solved = {at: _reduced(row, pivot, unknown) for at, row in solved.items()}
-        solved[unknown] = [entry / pivot[unknown] for entry in pivot]
-    z = [solved[at][-1] if at in solved else Fraction(0) for at in range(len(rows))]
-    return all(abs(_dot(column, z)) < 1 for column in columns)
-
-
-def _products(query: Float64Array, key: Float64Array) -> list[Fraction]:
-    """The entries of x_i x_jᵀ."""
-    return [Fraction(a) * Fraction(b) for a in query for b in key]
-
-
-def _dot(one: Sequence[Fraction], other: Sequence[Fraction]) -> Fraction:
-    return sum((a * b for a, b in zip(one, other, strict=True)), Fraction(0))
-
-
-def _reduced(row: Sequence[Fraction], pivot: Sequence[Fraction], at: int) -> list[Fraction]:
-    """A row less the multiple of another that leaves zero at a place."""
-    factor = row[at] / pivot[at]
-    return [entry - factor * own for entry, own in zip(row, pivot, strict=True)]
+        free.remove(pivot)
+        pivots[unknown] = pivot
+        system[pivot] /= system[pivot, unknown]
+        others = np.arange(len(system)) != pivot
+        system[others] -= np.outer(system[others, unknown], system[pivot])
+    z = [system[pivots[at], -1] if at in pivots else 0 for at in range(len(system))]
+    return bool((abs(columns @ np.array(z, dtype=object)) < 1).all())
 
 
 def memory(m: int, d_model: int) -> float:
@@ -292,8 +275,8 @@ def _columns(
 ) -> Float64Array:
     """lambda (x_i x_jᵀ, -1) of some pairs, a row each; the sign y does not change A Aᵀ."""
     sources, targets = np.divmod(pairs, len(right))
-    products = np.einsum("pa,pb->pab", left[sources], right[targets]).reshape(len(pairs), -1)
-    ones = np.full((len(pairs), 1), -1.0)
+    products = (left[sources, :, None] * right[targets, None, :]).reshape(len(pairs), -1)
+    ones = np.full((len(pairs), 1), -1)
     columns: Float64Array = weights[sources, targets, None] * np.hstack([products, ones])
     return columns
 

@@ -47,7 +47,7 @@ def project(
 
     An iteration costs 2 m² D_K multiply-adds and never holds the scores of more than one head. If
     it fails, the layer is that of the last iteration. Its tau is half-way between the lowest edge
-    and the highest other pair.
+    and the highest other pair, or 1 below the lowest edge where every pair is one.
 
     Args:
         stream: which head each edge starts in.
@@ -74,7 +74,8 @@ def project(
         low, high = problem.extremes([(head.query, head.key) for head in heads])
     W_Q = to_model @ np.concatenate([head.query for head in heads], axis=1)
     W_K = to_model @ np.concatenate([head.key for head in heads], axis=1)
-    return Built(Layer(W_Q, W_K, h, (low + high) / 2), iteration)
+    tau = low - 1 if high == -np.inf else (low + high) / 2  # of no other pair
+    return Built(Layer(W_Q, W_K, h, tau), iteration)
 
 
 Factors = tuple[Float32Array, Float32Array]

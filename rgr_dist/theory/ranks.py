@@ -60,10 +60,14 @@ class DatabaseRank(NamedTuple):
     Attributes:
         lower: the largest rank of an unfolding, or a bound on it from below (``_unfolding_rank``).
         upper: min(sum_k |V_k|, sum_q |V_q|), Proposition 2.1.
+        values_of_keys: sum over the keys of |V_k|, the values that a key has at some query.
+        values_of_queries: sum over the queries of |V_q|.
     """
 
     lower: int
     upper: int
+    values_of_keys: int
+    values_of_queries: int
 
 
 def unfoldings(tensor: Tensor) -> list[Tensor]:
@@ -91,11 +95,11 @@ def _singular_rank(matrix: Tensor, longest: int) -> int:
 def triples_rank(triples: npt.NDArray[np.integer]) -> DatabaseRank:
     """Bounds on the rank of a 0/1 tensor from the places of its ones, int [n, 3]."""
     if not len(triples):
-        return DatabaseRank(0, 0)
+        return DatabaseRank(0, 0, 0, 0)
     lower = max(_unfolding_rank(triples, mode) for mode in range(3))
     of_keys = len(np.unique(triples[:, [0, 2]], axis=0))
     of_queries = len(np.unique(triples[:, 1:], axis=0))
-    return DatabaseRank(lower, min(of_keys, of_queries))
+    return DatabaseRank(lower, min(of_keys, of_queries), of_keys, of_queries)
 
 
 LARGEST_EXACT, LARGEST_CORE = 300, 2000
@@ -198,18 +202,6 @@ def least_value_width(
     return next(
         (D_V for D_V in widths if layer_rank_bound(shape, 1, D_V, d_model, residual) >= rank), None
     )
-
-
-def chances_of(logits: Tensor) -> npt.NDArray[np.float64]:
-    """Softmax over the values, [|K|, |Q|, |V|]."""
-    chances = np.exp(logits - logits.max(axis=2, keepdims=True))
-    normed: npt.NDArray[np.float64] = chances / chances.sum(axis=2, keepdims=True)
-    return normed
-
-
-def places_above(chances: Tensor, tau: float) -> npt.NDArray[np.int64]:
-    """Where softmax≥tau(L) is one: keys, queries and values, [n, 3]."""
-    return np.argwhere(chances >= tau)
 
 
 def places_of_largest(logits: Tensor) -> npt.NDArray[np.int64]:

@@ -49,7 +49,7 @@ def score_contexts_softmax(
         torch.from_numpy(np.asarray(a, np.float64)) for a in (X, layer.W_Q, layer.W_K)
     )
     targets = torch.from_numpy(graph.table).long()
-    totals, margin = [0] * len(COUNTS), float("inf")
+    totals, margin = [0] * 7, float("inf")
     for nodes in torch.from_numpy(contexts).long().split(CONTEXTS_AT_ONCE):
         scores = summed_attention(X_md[nodes], W_Q, W_K, layer.h)
         y, predicted = labels(nodes, targets), scores > layer.tau
@@ -58,7 +58,4 @@ def score_contexts_softmax(
         counted = zip(totals, (y & predicted, predicted, y, *rows), strict=True)
         totals = [total + int(which.sum()) for total, which in counted]
         margin = min(margin, float(torch.where(y, scores - layer.tau, layer.tau - scores).min()))
-    return InContexts(**dict(zip(COUNTS, totals, strict=True)), margin=margin)
-
-
-COUNTS = ("tp", "predicted", "actual", "present", "present_right", "absent", "absent_right")
+    return InContexts(totals[0], totals[1], totals[2], margin, *totals[3:])

@@ -18,13 +18,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from rgr_dist.problem.streams import Stream
+from rgr_dist.problem.streams import Float64Array, Stream
 from rgr_dist.theory.layer import FloatArray, Layer
 from rgr_dist.theory.matchings import Matching
 
-Float64Array = npt.NDArray[np.float64]
 Kind = Literal["rademacher", "bernoulli"]
 """Laws of independent entries of signatures."""
 

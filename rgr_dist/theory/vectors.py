@@ -37,7 +37,7 @@ def read_vectors(
         elif path.suffix == ".npy":
             table = np.lib.format.open_memmap(as_path(file), mode="r")
         else:
-            text = file.read().decode()
+            text = file.read().decode("utf-8-sig")
             table = np.loadtxt(io.StringIO(text), delimiter="," if "," in text else None, ndmin=2)
         table = table[:items]
         check_size(8 * table.size, TABLE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from optuna.trial import TrialState
@@ -10,6 +11,7 @@ from optuna.trial import TrialState
 from rgr_dist.running.client import check_shared, wait_for
 from rgr_dist.running.cluster import connect
 from rgr_dist.running.execution import Execution
+from rgr_dist.store.storage import StoreError
 from rgr_dist.store.store import Store
 from rgr_dist.study import assets
 from rgr_dist.study.cell import Cell
@@ -18,11 +20,12 @@ from rgr_dist.tuning.journal import finished_trials, open_journal
 from rgr_dist.tuning.training_protocol import TunedProbe, Tuning
 from rgr_dist.tuning.tuned import Tuned, ended
 
-TuneProtocol = Callable[..., Tuned]
-
 
 def tune_from_inside(
-    tune_protocol: TuneProtocol, tuning: Tuning, say: Callable[[str], None], execution: Execution
+    tune_protocol: Callable[..., Tuned],
+    tuning: Tuning,
+    say: Callable[[str], None],
+    execution: Execution,
 ) -> Tuned:
     """Let a task on the cluster tune; report the trials that end meanwhile.
 
@@ -35,14 +38,14 @@ def tune_from_inside(
     """
     study, store, name = tuning.study, tuning.store, tuning.trials_name
     check_shared(store, execution.address)
-    reported = len(finished_trials(open_journal(store, study), name))
+    reported = {trial.number for trial in finished_trials(open_journal(store, study), name)}
 
     def watch() -> None:
-        nonlocal reported
-        for trial in finished_trials(open_journal(store, study), name)[reported:]:
-            reported += 1
-            end = ended(trial.value, trial.state is TrialState.PRUNED)
-            say(f"{reported} of {tuning.trials}: {end}")
+        for trial in finished_trials(open_journal(store, study), name):
+            if trial.number not in reported:
+                reported.add(trial.number)
+                end = ended(trial.value, trial.state is TrialState.PRUNED)
+                say(f"{len(reported)} of {tuning.trials}: {end}")
 
     with connect(execution.address, execution.cpus) as slots:
         import ray
@@ -58,12 +61,13 @@ def tune_from_inside(
             replace(execution, cpus=slots, address="auto"),
         )
         found: Tuned = wait_for(task, execution.address, watch)
-    watch()
+    with suppress(StoreError):  # the answer is there
+        watch()
     return found
 
 
 def _drive(
-    tune_protocol: TuneProtocol,
+    tune_protocol: Callable[..., Tuned],
     study_json: str,
     arrays: dict[str, assets.Array],
     root: str,

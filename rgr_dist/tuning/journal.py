@@ -57,7 +57,7 @@ def open_journal(store: Store, study: Study) -> JournalStorage:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
         return JournalStorage(StoredJournal(store, _path(study)))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, AssertionError) as error:
         raise StoreError(
             f"{journal_place(store, study)}: not a readable journal: {error}; move it away"
         ) from None

@@ -10,13 +10,14 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers import TPESampler
 from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial, Trial, TrialState
-from ray.tune.search import Searcher
+
+from rgr_dist.search.tune.searcher import Unsaved
 
 Params = dict[str, Any]
 FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
 
 
-class OptunaTrials(Searcher):
+class OptunaTrials(Unsaved):
     """TPE until there are so many finished trials, those that the storage holds included.
 
     A result holds ``score``; one that also holds a true ``pruned`` ends its trial as pruned, and
@@ -96,7 +97,7 @@ class OptunaTrials(Searcher):
         """The next trial's config, or FINISHED."""
         given_up = self.fault is not None or self.failed + self.kills >= self.failures
         if given_up or len(self.finished) >= self.trials:
-            return Searcher.FINISHED
+            return self.FINISHED
         if len(self.finished) + len(self.running) >= self.trials:
             return None  # one that runs may yet fail
         trial, best = self.study.ask(self.space), self.best
@@ -142,13 +143,3 @@ class OptunaTrials(Searcher):
                 # Tune would retry the trial; the search must end instead, and say why.
                 self.fault = fault
         return self.fault is None
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Nothing of a search is copied: it goes on from its storage."""
-        return {}
-
-    def save(self, checkpoint_path: str) -> None:
-        """Nothing: the search goes on from its storage."""
-
-    def restore(self, checkpoint_path: str) -> None:
-        """Nothing: the search goes on from its storage."""

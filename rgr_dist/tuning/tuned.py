@@ -72,8 +72,8 @@ def tuned_by(search: OptunaTrials, tuning: Tuning) -> Tuned:
         trials=[_trial_row(trial, seeds) for trial in begun],
         probes=listed,
         training=found,
-        score=best.value if best else None,
-        present_score=first.value if first else None,
+        score=finite(best.value) if best else None,
+        present_score=finite(first.value) if first else None,
         loaded=search.loaded,
         failed=search.failed,
         kills=search.kills,
@@ -101,7 +101,7 @@ def _trial_row(trial: FrozenTrial, seeds: int) -> dict[str, Any]:
     return {
         "trial": trial.number,
         "state": trial.state.name.lower().replace("fail", "failed"),
-        "score": trial.value,
+        "score": finite(trial.value),
         "seeds": seeds if done else trial.last_step or 0,
-        **(rounded(trial.params) if trial.params else {}),
+        **rounded(trial.params),
     }

@@ -83,8 +83,8 @@ def find_threshold(
             seeds are spared that could not change a verdict.
         confirm_seeds: fresh seeds on which the threshold must pass too; where it does not, that
             value fails and the search goes on. The smallest of many noisy means is a lucky one.
-        store: a file of scores. Run again with the same trainable and config, the search goes on
-            from it. It does not notice a change in what the trainable calls or reads.
+        store: a file of scores. Run again with the same trainable, config and stop, the search goes
+            on from it. It does not notice a change in what the trainable calls or reads.
         guess: where to start; the middle of the values if not given.
         slots: trials at once; as many as Ray has room for if not given.
         resources: of one trial, as for ``ray.tune.with_resources``; if not given, what the
@@ -163,6 +163,10 @@ def _search(trainable: Trainable, **given: Any) -> Thresholds:
     about: dict[str, Any] = {"axis": question.axis, "metric": question.metric}
     about |= {"config": dict(config), "trainable": trainable}
     about |= {"stop": dict(stop)} if stop else {}
+    stop_of_run = getattr(how["run_config"], "stop", None)
+    is_plain = isinstance(stop_of_run, Mapping) or hasattr(stop_of_run, "__qualname__")
+    if stop_of_run:  # the state of any other changes as it runs
+        about["run_config.stop"] = stop_of_run if is_plain else type(stop_of_run)
     about |= {"seed_key": question.seed_key} if question.seed_key != "seed" else {}
     search = SettingSearch(question, ScoreFile(store, about))
     if not how.pop("speculate"):

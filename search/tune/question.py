@@ -16,7 +16,6 @@ from pydantic import (
     ConfigDict,
     Field,
     PlainValidator,
-    PrivateAttr,
     ValidationError,
     model_validator,
 )
@@ -98,7 +97,6 @@ class Question(BaseModel):
     guess: Integer | None = None
     on_error: Literal["stop", "fail"] = "stop"
     seed_key: Name = "seed"
-    _costs: list[Callable[[int], float]] = PrivateAttr(default_factory=list)
 
     @classmethod
     def checked(cls, **arguments: Any) -> Question:
@@ -131,8 +129,7 @@ class Question(BaseModel):
             raise ValueError(f"guess: {self.guess} lies outside the values {first}…{last}")
         if self.keep_within is not None and self.cost is None:
             raise ValueError("keep_within: give a cost too; it is a share of the best one")
-        if self.cost is not None:
-            self._costs = [_priced(self.cost, one, self.values) for one in self.settings]
+        _ = self.costs  # one that is not valid is refused here
         return self
 
     def check_config(self, config: Mapping[str, Any]) -> None:
@@ -173,10 +170,11 @@ class Question(BaseModel):
         """Every combination of what ``over`` lists; one empty setting for a single search."""
         return [dict(zip(self.over, one, strict=True)) for one in product(*self.over.values())]
 
-    @property
+    @cached_property
     def costs(self) -> list[Callable[[int], float]]:
         """The cost of a value, for each setting; none where no cost was asked for."""
-        return self._costs
+        cost = self.cost
+        return [] if cost is None else [_priced(cost, one, self.values) for one in self.settings]
 
     @property
     def given(self) -> dict[str, Any]:

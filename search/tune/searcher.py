@@ -23,7 +23,21 @@ class NoScore(Exception):
     """A trial that ended has no score, and would have none if it ran again."""
 
 
-class ProbeSearcher(Searcher):
+class Unsaved(Searcher):
+    """A searcher that Tune does not save: its search is rebuilt from what was stored."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Nothing of a search is copied."""
+        return {}
+
+    def save(self, checkpoint_path: str) -> None:
+        """Nothing."""
+
+    def restore(self, checkpoint_path: str) -> None:
+        """Nothing."""
+
+
+class ProbeSearcher(Unsaved):
     """Maps ``Portfolio.ask`` to Tune's ``suggest``: a config, None (wait) or FINISHED.
 
     A trial's last result is taken in as it completes. A probe whose trial ends in error, or
@@ -176,13 +190,3 @@ class ProbeSearcher(Searcher):
         self._suspects += self.probes.values()
         self.probes.clear()
         self.workers.clear()
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Nothing of a study is copied: it is rebuilt from what was stored."""
-        return {}
-
-    def save(self, checkpoint_path: str) -> None:
-        """Nothing: the search is rebuilt from what was stored."""
-
-    def restore(self, checkpoint_path: str) -> None:
-        """Nothing: the search is rebuilt from what was stored."""

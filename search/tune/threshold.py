@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -164,10 +164,6 @@ class Thresholds(Sequence[Threshold]):
     def __getitem__(self, index: Any) -> Any:
         """The threshold of a setting by its place in the grid."""
         return self.thresholds[index]
-
-    def __iter__(self) -> Iterator[Threshold]:
-        """The threshold of each setting."""
-        return iter(self.thresholds)
 
     def at(self, **setting: Any) -> Threshold:
         """The threshold of a setting, such as ``at(depth=2)``.

@@ -7,13 +7,14 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
 
-import ray
 from ray.tune.result import AUTO_RESULT_KEYS
 
 from rgr_dist.search.protocol import Probe, Signal
+from rgr_dist.search.tune.connect import fits
 from rgr_dist.search.tune.lost_workers import Cause
 from rgr_dist.search.tune.question import Cost, Question
 from rgr_dist.search.tune.score_file import ScoreFile
@@ -97,7 +98,7 @@ class ThresholdSearch(ProbeSearcher):
         return new
 
     def _begin(self, search: SettingSearch) -> None:
-        slots = getattr(self, "slots", _cpus)
+        slots = getattr(self, "slots", partial(fits, {"CPU": 1}))
         super().__init__(
             search.portfolio, search.config, self._take_in, search.note, self._give_up, slots
         )
@@ -266,7 +267,3 @@ class ThresholdSearch(ProbeSearcher):
                 stacklevel=3,
             )
         return self.search.result()
-
-
-def _cpus() -> int:
-    return int(ray.cluster_resources().get("CPU", 1))

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from rgr_dist.analysis.thresholds.best import best, head_pool
+from rgr_dist.analysis.load import StudyResults
+from rgr_dist.analysis.thresholds.best import best_of, pool_of
 from rgr_dist.analysis.thresholds.listing import best_records, threshold_records
 from rgr_dist.analysis.thresholds.section import section
 from tests.analysis import made_up
@@ -31,16 +32,12 @@ def cell_of(scores: dict[tuple[int, int], list[float]]) -> Any:
 
 
 def one_best(results: Any) -> dict[str, Any]:
-    (row,) = best(*_tables(results)).to_dict("records")
+    (row,) = best_of(results).to_dict("records")
     return row
 
 
-def pool_of(results: Any) -> dict[int, dict[str, Any]]:
-    return {row["h"]: row for row in head_pool(*_tables(results)).to_dict("records")}
-
-
-def _tables(results: Any) -> tuple[Any, Any, Any]:
-    return results.thresholds, results.runs, results.study
+def pool_by_h(results: Any) -> dict[int, dict[str, Any]]:
+    return {row["h"]: row for row in pool_of(results).to_dict("records")}
 
 
 NOISE = [0.001, -0.002, 0.0005, 0.003, -0.001, 0.002, -0.0015, 0.0, 0.001, -0.002]
@@ -66,7 +63,7 @@ def test_a_candidate_is_kept_by_scipys_paired_test(gap: float) -> None:
     ours = list(0.993 + rng.normal(0, 0.001, 10))
     theirs = [score + gap + noise for score, noise in zip(ours, NOISE, strict=True)]
     results = cell_of({(4, 5): ours, (2, 11): theirs})
-    row = pool_of(results)[2]
+    row = pool_by_h(results)[2]
     expected = stats.ttest_rel(theirs, ours).pvalue
     assert row["p_value"] == pytest.approx(expected, rel=1e-9)
     assert row["retained"] == (expected > 0.05)
@@ -77,7 +74,7 @@ def test_a_candidate_is_kept_by_scipys_paired_test(gap: float) -> None:
 
 def test_two_common_seeds_are_enough_for_a_test() -> None:
     ours, theirs = [0.993, 0.992, 0.991], [0.994, 0.995]
-    row = pool_of(cell_of({(4, 5): ours, (2, 11): theirs}))[2]
+    row = pool_by_h(cell_of({(4, 5): ours, (2, 11): theirs}))[2]
     assert (row["n_common"], row["rule"]) == (2, "paired t-test")
     assert row["p_value"] == pytest.approx(stats.ttest_rel(theirs, ours[:2]).pvalue)
     assert row["mean_difference"] == pytest.approx(0.002)
@@ -95,7 +92,7 @@ def test_two_common_seeds_are_enough_for_a_test() -> None:
 def test_where_no_test_can_be_made_a_rule_decides(
     scores: list[float], rule: str, retained: bool
 ) -> None:
-    row = pool_of(cell_of({(4, 5): [1.0] * 10, (2, 11): scores}))[2]
+    row = pool_by_h(cell_of({(4, 5): [1.0] * 10, (2, 11): scores}))[2]
     assert (row["rule"], row["retained"]) == (rule, retained)
     assert pd.isna(row["p_value"])
 
@@ -106,7 +103,7 @@ def test_the_margin_is_the_papers_whatever_the_search_kept(keep_within: float | 
     widths = {4: 5, 2: 11, 1: 23}
     rows = [made_up.threshold_row(study.cells[0], h, d_k) for h, d_k in widths.items()]
     results = made_up.results_of(study, [], rows)
-    assert set(pool_of(results)) == {2, 4}
+    assert set(pool_by_h(results)) == {2, 4}
 
 
 @pytest.mark.parametrize(("d_k", "candidate"), [(11, True), (12, False)])
@@ -122,13 +119,9 @@ def test_an_inconsistent_head_is_a_candidate_where_it_was_seen_to_pass(
         made_up.threshold_row(cell, 2, None, status="inconsistent", certificate=certificate),
     ]
     scores = {(4, 5): [0.995, 0.991, 0.993], (2, d_k): [0.993, 0.992, 0.991]}
-    runs = [
-        made_up.run_row(cell, h, width, seed, score)
-        for (h, width), own in scores.items()
-        for seed, score in enumerate(own)
-    ]
+    runs = made_up.probe_rows(cell, scores)
     results = made_up.results_of(study, runs, thresholds)
-    pool = pool_of(results)
+    pool = pool_by_h(results)
     assert set(pool) == ({2, 4} if candidate else {4})
     assert one_best(results)["h_low"] == (2 if candidate else 4)
     if candidate:
@@ -211,8 +204,8 @@ def test_rows_of_other_studies_and_the_order_of_rows_do_not_matter() -> None:
     thresholds, runs = (
         table.sample(frac=1, random_state=1) for table in (everything.thresholds, everything.runs)
     )
-    from_all = best(thresholds, runs, narrow)
-    pd.testing.assert_frame_equal(from_all, best(*_tables(alone)))
+    from_all = best_of(StudyResults(narrow, runs, thresholds))
+    pd.testing.assert_frame_equal(from_all, best_of(alone))
 
 
 THRESHOLD_KEYS = (
@@ -294,6 +287,6 @@ def test_h_star_is_in_its_interval_and_no_found_head_is_narrower(
         return
     assert row["D_K"] == min(widths.values()) == widths[row["h_star"]]
     assert row["h_low"] <= row["h_star"] <= row["h_high"]
-    kept = {h for h, member in pool_of(results).items() if member["retained"]}
+    kept = {h for h, member in pool_by_h(results).items() if member["retained"]}
     assert kept <= {h for h, width in widths.items() if width <= 1.1 * row["D_K"]}
     assert (min(kept), max(kept)) == (row["h_low"], row["h_high"])

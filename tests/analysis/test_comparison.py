@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rgr_dist import paper
-from rgr_dist.analysis.thresholds.best import best
+from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.analysis.thresholds.comparable import compare, is_papers, laws_for
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
@@ -21,7 +21,7 @@ def test_agreement_is_one_step_of_d_k(d_k: int, agrees: bool) -> None:
     study = made_up.study_of([(64, 16)], heads=[4])
     rows = [made_up.threshold_row(study.cells[0], 4, d_k)]
     results = made_up.results_of(study, [], rows)
-    (row,) = compare(best(results.thresholds, results.runs, study), study).to_dict("records")
+    (row,) = compare(best_of(results), study).to_dict("records")
     assert (row["difference"], row["step"]) == (4 * d_k - 20, 4)
     assert row["agrees"] == agrees
 
@@ -32,7 +32,7 @@ def test_a_comparison_known_by_hand() -> None:
     rows = [made_up.threshold_row(one, 4, 6), made_up.threshold_row(two, 4, 21)]
     rows += [made_up.threshold_row(cell, 1, None) for cell in (one, two, three)]
     results = made_up.results_of(study, [], rows)
-    table = compare(best(results.thresholds, results.runs, study), study)
+    table = compare(best_of(results), study)
     assert list(table["cell_id"]) == [one.cell_id, two.cell_id, three.cell_id]
     columns = "m d_model D_K paper_D_K difference step h_star paper_h d_k paper_d_k agrees"
     assert list(table) == ["cell_id", *columns.split()]

@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from rgr_dist.analysis.thresholds.best import best
+from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.analysis.transitions.probes import probes as curves
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
@@ -53,7 +53,7 @@ def test_a_diverged_run_has_the_worst_error_there_is() -> None:
 def test_a_tie_goes_to_the_smaller_error() -> None:
     study = value_study()
     results = some_results(study, {1: 0.49, 4: 0.42, 8: 0.45})
-    (row,) = best(results.thresholds, results.runs, study).to_dict("records")
+    (row,) = best_of(results).to_dict("records")
     assert (row["D_K"], row["h_star"], row["mean_score"]) == (32, 4, 0.42)
 
 

@@ -6,7 +6,6 @@ import json
 import math
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from rgr_dist.analysis.facts import tables as facts
@@ -75,16 +74,6 @@ def test_thresholds_known_by_hand() -> None:
         "18 facts take D_V* = 3 at d_qk = 1 (2 of 5 thresholds found)."
     )
     assert facts.headline(rows[2:], study) == "No threshold was found."
-
-
-def test_what_a_full_grid_takes() -> None:
-    study, _ = made_up()
-    assert facts.grid_runs(study) == 3 * 4 * 2 * 2  # cells, widths, settings, seeds
-    seconds = [1.0, 3.0, 0.0, 4.0, 5.0, 7.0]  # one was not measured
-    ids = [cell.cell_id for cell in study.cells for _ in range(2)]
-    runs = pd.DataFrame({"cell_id": ids, "seconds": seconds})
-    assert facts.grid_seconds(study, runs) == 4 * 2 * 2 * (2.0 + 4.0 + 6.0)
-    assert facts.grid_seconds(study, runs[:4]) is None
 
 
 def test_growth_in_words() -> None:

@@ -21,7 +21,6 @@ from rgr_dist.analysis.laws import section as laws
 from rgr_dist.analysis.laws.fits import fits_of
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.render import math as math_of
-from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.analysis.transitions import section as transitions
 from rgr_dist.analysis.transitions.probes import probes_of
 from rgr_dist.study.from_yaml import parse_study
@@ -77,7 +76,7 @@ def test_a_law_of_other_sizes_is_drawn_at_each_where_the_data_rule_out_the_power
     results = searched(*sizes)
     fits = fits_of(results)
     assert conclusions.better_law(fits) is fits.candidates[0]
-    (found, *_) = conclusions.headline(fits, best_of(results))
+    (found, *_) = conclusions.headline(results)
     assert re.match(
         r"D_K\* ≈ 0.9\d+ · m′\^(1\.99|2\.0)\d* d_model\^−0\.[45]\d+ fits best of \d laws", found
     )
@@ -130,11 +129,7 @@ def test_a_panel_of_curves_shows_each_probe_the_target_and_D_K() -> None:
     study = made_up.study_of([(64, 16)], heads=[2, 4], seeds=2)
     (cell,) = study.cells
     scores = {(2, 4): [0.7, 0.8], (2, 8): [0.8], (4, 2): [0.9, 0.94], (4, 5): [1.0, 0.99]}
-    runs = [
-        made_up.run_row(cell, h, d_k, seed, score)
-        for (h, d_k), own in scores.items()
-        for seed, score in enumerate(own)
-    ]
+    runs = made_up.probe_rows(cell, scores)
     results = made_up.results_of(study, runs, [made_up.threshold_row(cell, 4, 5)])
     (panel,) = figure_of(transitions.section(results), "curves").panels
     assert panel.title == ("(64, 16)", "D_K* = 20 at h* = 4 so far")  # h = 2 has no row

@@ -86,6 +86,13 @@ def test_a_construction_below_a_threshold_says_that_optimisation_limits_it(store
     ]
 
 
+def test_weights_wider_than_all_that_was_tried_do_not_say_what_limits_it(store: Store) -> None:
+    keep(store, study_of(OURS), 2, 14, 1.0, 1.0, 1.0)
+    for low, limit in (18, "unknown"), (30, "optimisation"):
+        row = at(2, None, **CENSORED, D_K_low=low, limited_by="unknown")
+        assert told(limits(store, row), "possible_D_K", "limited_by") == [(28, limit)]
+
+
 def test_passing_on_contexts_and_exact_on_all_pairs_are_told_apart(store: Store) -> None:
     keep(store, study_of(OURS), 2, 7, 1.0, 1.0, 1.0)
     keep(store, study_of(OURS), 2, 6, 0.9, 1.0, 1.0, val_score=0.995)

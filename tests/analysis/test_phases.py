@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import linprog
 
@@ -16,9 +17,13 @@ from rgr_dist.analysis.drawing.colours import INKS, PHASES, SHAPES, TILES
 from rgr_dist.analysis.drawing.plot import as_file
 from rgr_dist.analysis.page.render import render
 from rgr_dist.analysis.report.contents import sections
+from rgr_dist.analysis.report.sections import state
 from rgr_dist.analysis.theory.phases import headline, one_head_headline, phases
 from rgr_dist.analysis.theory.phases_figure import draw_phases
+from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.engines.choose import make_engine
+from rgr_dist.planning.portfolio import StoredSearch, open_portfolio
+from rgr_dist.planning.tables import threshold_rows
 from rgr_dist.problem.embeddings import sample_embedding
 from rgr_dist.problem.graphs import sample_graph
 from rgr_dist.running.worker import train_rows
@@ -104,6 +109,16 @@ def test_what_was_not_trained_is_not_called_hard_and_what_was_not_made_not_impos
     assert phases(untrained)["phase"].tolist() == ["open"] * 3 + ["impossible", "open", "open"] * 2
     unmade = replace(results_of(study, set()), runs=made_up.results_of(study, [], []).runs)
     assert set(phases(unmade)["phase"]) == {"open"}
+
+
+def test_a_decided_size_is_finished_though_the_study_lists_more_heads(study: Study) -> None:
+    runs = [row for cell in study.cells if cell.model == "one-head" for row in made(cell)]
+    search = open_portfolio(study, made_up.results_of(study, runs, []).runs)
+    rows = threshold_rows(study, search)
+    best = best_of(made_up.results_of(study, runs, rows)).set_index("model")
+    assert set(best.loc["one-head", "status"]) <= {"found", "censored"}
+    stored = StoredSearch(pd.DataFrame(runs), [], {}, search)
+    assert state.section(results_of(study, set()), stored).shown[0].rows
 
 
 def test_a_draw_without_a_decision_is_not_counted_as_proved(study: Study) -> None:

@@ -143,7 +143,7 @@ def test_a_threshold_on_a_coarse_grid_is_not_held_against_the_papers(tmp_path: P
         ("all censored", ["No threshold in 4 cells: no head count passes at any width allowed.",
                           "censored: no pass up to the largest width allowed", "≥ 97"]),
         ("inconsistent", ["passes at 6 (10 seeds, mean 0.9910) yet fails at 8"]),
-        ("one cell", ["At m = 64, d_model = 16, D_K* = 20 at 4 heads of width 5",
+        ("one cell", ["At (m, d_model) = (64, 16), D_K* = 20 at 4 heads of width 5",
                       "no fit: 1 cell with a threshold; a fit needs 3 cells"]),
         ("one seed", ["With one seed nothing says how far another would move a threshold."]),
         ("diverged", ["1 run failed"]),

@@ -6,7 +6,7 @@ import math
 
 import pandas as pd
 
-from rgr_dist.analysis.runs import asked, cost, scored
+from rgr_dist.analysis.runs import asked, cost_of, scored
 from rgr_dist.study.from_yaml import parse_study
 from tests.analysis import made_up
 
@@ -93,5 +93,5 @@ def test_what_each_cell_cost() -> None:
             "seconds": [3.5, 4.0, 0.0, 0.0],
         }
     ).astype(dict.fromkeys(("m", "d_model", "degree"), "Int64") | {"cell_id": "object"})
-    table = cost(made_up.results_of(study, rows, []).runs, study)
+    table = cost_of(made_up.results_of(study, rows, []))
     pd.testing.assert_frame_equal(table, expected)

@@ -192,13 +192,10 @@ def test_the_bits_needed_are_the_fewest_from_which_on_all_pass(results: StudyRes
     assert (row["bits"], row["tried_below"], row["exact"], row["seeds"]) == (6, 5, 1, 2)
 
 
-def test_whether_rounded_weights_pass_is_exact_and_knows_which_scores_are_better(
-    results: StudyResults,
-) -> None:
+def test_whether_rounded_weights_pass_is_exact(results: StudyResults) -> None:
     cell, means = results.study.cells[0], {"float32": 0.3, "int8": 0.5, "int4": 0.7}
     rows = pd.DataFrame(all_pairs_rows(cell, 3, 8, means))
     assert rounded_means(rows, 0.5)["passes"].tolist() == [False, True, True]
-    assert rounded_means(rows, 0.5, minimise=True)["passes"].tolist() == [True, True, False]
     table = rounded_means(
         pd.concat([rows.head(1).assign(score=score) for score in (0.988, 0.99, 0.992)]), 0.99
     )
@@ -249,3 +246,17 @@ def test_a_cell_without_a_best_head_has_no_rounded_weights(tmp_path: Path) -> No
     store.write_study_table("s", "all_pairs", [{"run_id": "a", "cell_id": "c", "h": 1, "d_k": 2}])
     best = pd.DataFrame({"cell_id": ["c"], "D_K": [2], "h_star": [None], "d_k": [None]})
     assert rounded_thresholds(store, study, best.convert_dtypes()).empty
+
+
+def test_rounded_weights_alone_are_shown_and_of_no_float32_nothing_is_exact(
+    results: StudyResults, tmp_path: Path
+) -> None:
+    """A store without a construction, whose weights were tested as int8 alone."""
+    store, cell = Store(str(tmp_path / "alone")), results.study.cells[0]
+    (best,) = best_of(results).query("cell_id == @cell.cell_id").to_dict("records")
+    rows = all_pairs_rows(cell, best["h_star"], best["d_k"], {"int8": 0.995})
+    store.write_study_table("s", "all_pairs", rows)
+    told = StudyResults(results.study, results.runs, results.thresholds, store=store)
+    (table,) = (one for one in section(told).shown if one.name == "table-all-pairs")
+    shown = {column.head: column.shown(table.rows[0]) for column in table.columns}
+    assert (shown["exact"], shown["bits needed"]) == ("–", "≤ 8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,10 +12,9 @@ from scipy.special import expit
 
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.runs import scored
-from rgr_dist.analysis.thresholds.best import best
 from rgr_dist.analysis.transitions.probes import probes
-from rgr_dist.analysis.transitions.transition_fits import transitions
-from rgr_dist.analysis.transitions.width_scaling import width_scaling
+from rgr_dist.analysis.transitions.transition_fits import transitions_of
+from rgr_dist.analysis.transitions.width_scaling import width_scaling_of
 from rgr_dist.study.from_yaml import parse_study
 from tests.analysis import made_up
 
@@ -42,16 +42,15 @@ def drawn(
 
     Each cell's width is off that line by a normal deviate, ``scatter`` in its logarithm.
     """
-    draw, study, runs = np.random.default_rng(chance), results.study, results.runs
+    draw, runs = np.random.default_rng(chance), results.runs
     D_K = np.array([places[size] for size in zip(runs["m"], runs["d_model"], strict=True)])
     off = dict(zip(places, draw.standard_normal(len(places)) * scatter, strict=True))
     shift = np.exp([off[size] for size in zip(runs["m"], runs["d_model"], strict=True)])
     width = 0.1 * shift * (runs["m"].to_numpy() / 128) ** exponent
     share = expit((np.log2(runs["d_k"].to_numpy() / D_K) + 2 * width) / width)
     runs = runs.assign(score=np.where(draw.random(len(runs)) < share, 1.0, 0.9))
-    table = probes(runs, study)
-    fits = transitions(runs, study, table)
-    return fits, width_scaling(fits, best(results.thresholds, runs, study))
+    results = replace(results, runs=runs)
+    return transitions_of(results), width_scaling_of(results)
 
 
 def made(exponent: float, chance: int, places: dict = PLACES, scatter: float = 0.0) -> tuple:

@@ -13,14 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rgr_dist.analysis.laws.conclusions import headline
-from rgr_dist.analysis.laws.fits import fits_of
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.report.sections import summary
 from rgr_dist.analysis.rows import cell_names
-from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.analysis.thresholds.certificates import certificate_words
 from rgr_dist.analysis.wording import (
-    cell_name,
     clock,
     duration,
     fixed,
@@ -31,8 +28,8 @@ from rgr_dist.analysis.wording import (
     with_limits,
     with_range,
 )
-from rgr_dist.study.axis import CAPACITY, SizeAxis
 from rgr_dist.study.from_yaml import parse_study
+from rgr_dist.study.study import Study
 from tests.analysis import made_up
 from tests.analysis.page_numbers.reading import paragraphs
 
@@ -105,63 +102,57 @@ def test_a_time_that_is_an_estimate_keeps_to_its_units_and_is_near(seconds: floa
 
 PASS = {"d_k": 6, "d_vo": 2, "mean_score": 0.9961, "n_seeds": 10}
 PASSES = "passes at 6 (10 seeds, mean 0.9961)"
-OF_FACTS = SizeAxis(arm="d_k", value="d_vo", fixed=(("h", 1),))
+RELATIONS = made_up.study_of([(64, 16)])
+ERRORS = parse_study({"name": "made-up", "model": "value", "cells": [{"m": 64, "d_model": 16}]})
+FACTS = parse_study(
+    {
+        "name": "facts",
+        "model": "facts",
+        "database": {"family": "function", "keys": 16, "queries": 4, "values": 16},
+        "cells": [{"d_model": 16}],
+        "search": {"axis": "d_vo"},
+    }
+)
 
 
 @pytest.mark.parametrize(
-    ("passed", "fail", "more", "words"),
+    ("passed", "fail", "study", "words"),
     [
-        (PASS, (5, 0.912, 2), {}, f"{PASSES}, fails at 5 (mean ≤ 0.9824 after 2 seeds)"),
-        (PASS, (5, 0.912, 1), {}, f"{PASSES}, fails at 5 (mean ≤ 0.9912 after 1 seed)"),
-        (PASS, (5, 0.9824, 10), {}, f"{PASSES}, fails at 5 (10 seeds, mean 0.9824)"),
-        (PASS, (9, 0.9, 10), {}, f"{PASSES} yet fails at 9 (10 seeds, mean 0.9000)"),
-        (PASS, None, {}, f"{PASSES}, no failing probe below"),
-        (PASS | {"d_k": 1}, None, {}, "passes at 1 (10 seeds, mean 0.9961), nothing is narrower"),
-        (PASS, (1, 0.9, 1), {"axis": OF_FACTS},
-         "passes at 2 (10 seeds, mean 0.9961), fails at 1 (mean ≤ 0.9900 after 1 seed)"),
-        (None, (5, 0.9, 10), {}, "fails at 5 (10 seeds, mean 0.9000)"),
+        (PASS, (5, 0.912, 2), RELATIONS, f"{PASSES}, fails at 5 (mean ≤ 0.9824 after 2 seeds)"),
+        (PASS, (5, 0.912, 1), RELATIONS, f"{PASSES}, fails at 5 (mean ≤ 0.9912 after 1 seed)"),
+        (PASS, (5, 0.9824, 10), RELATIONS, f"{PASSES}, fails at 5 (10 seeds, mean 0.9824)"),
+        (PASS, (9, 0.9, 10), RELATIONS, f"{PASSES} yet fails at 9 (10 seeds, mean 0.9000)"),
+        (PASS, None, RELATIONS, f"{PASSES}, no failing probe below"),
+        (PASS | {"d_k": 1}, None, RELATIONS,
+         "passes at 1 (10 seeds, mean 0.9961), nothing is narrower"),
+        (PASS, (1, 0.912, 1), FACTS,
+         "passes at 2 (10 seeds, mean 0.9961), fails at 1 (mean ≤ 0.9912 after 1 seed)"),
+        (None, (5, 0.9, 10), RELATIONS, "fails at 5 (10 seeds, mean 0.9000)"),
         # a mean that fails is told from the target
-        (None, (5, 0.98998, 10), {"target": 0.99}, "fails at 5 (10 seeds, mean 0.98998)"),
+        (None, (5, 0.98998, 10), RELATIONS, "fails at 5 (10 seeds, mean 0.98998)"),
         # of errors the seeds that are missing could have had none
-        (None, (5, 0.7, 8), {"minimised": True}, "fails at 5 (mean ≥ 0.5600 after 8 seeds)"),
-        (None, (5, None, 2), {"minimised": True}, "fails at 5 (2 seeds)"),
+        (None, (5, 0.7, 8), ERRORS, "fails at 5 (mean ≥ 0.5600 after 8 seeds)"),
+        (None, (5, None, 2), ERRORS, "fails at 5 (2 seeds)"),
     ],
 )  # fmt: skip
 def test_a_certificate_in_words(
-    passed: dict[str, Any] | None, fail: tuple[Any, ...] | None, more: dict[str, Any], words: str
+    passed: dict[str, Any] | None, fail: tuple[Any, ...] | None, study: Study, words: str
 ) -> None:
     """A failing probe by its width, its mean and its seeds. Widths are d_k, of facts d_vo."""
-    value = more.get("axis", CAPACITY).value
+    value = study.search.sizes.value
     failed = fail and dict(zip((value, "mean_score", "n_seeds"), fail, strict=True))
-    assert certificate_words(json.dumps({"pass": passed, "fail": failed}), 10, **more) == words
+    assert certificate_words(json.dumps({"pass": passed, "fail": failed}), study) == words
 
 
 @pytest.mark.parametrize("missing", [None, float("nan"), pd.NA, "", "null", "{}"])
 def test_no_certificate_is_a_dash(missing: object) -> None:
-    assert certificate_words(missing, 10) == "–"
-
-
-@pytest.mark.parametrize(
-    ("row", "words"),
-    [
-        ({}, "m = 64, d_model = 16"),
-        ({"degree": 1}, "m = 64, d_model = 16"),
-        ({"degree": 2}, "m = 64, d_model = 16, r = 2"),
-        (
-            {"graph": "edges", "n_edges": 300, "degree": 9},
-            "m = 64, d_model = 16, m' = 300",
-        ),
-    ],
-)
-def test_a_cell_is_named_by_its_sizes(row: dict, words: str) -> None:
-    sizes = {"m": 64, "d_model": 16}
-    assert cell_name(sizes | row) == words
+    assert certificate_words(missing, RELATIONS) == "–"
 
 
 def names_of(**keys: Any) -> list[tuple[str, str, str]]:
     study = parse_study({"name": "made-up", **keys})
     names = [cell_names(study)[cell.cell_id] for cell in study.cells]
-    return [(name.anchor, name.short, name.full) for name in names]
+    return [tuple(name.values()) for name in names]
 
 
 def test_every_cell_has_a_name_of_its_own() -> None:
@@ -184,7 +175,7 @@ def test_every_cell_has_a_name_of_its_own() -> None:
     ]  # fmt: skip
 
 
-FIRST = "At m = 64, d_model = 16, D_K* = 20 at 2 heads of width 10"
+FIRST = "At (m, d_model) = (64, 16), D_K* = 20 at 2 heads of width 10"
 TOO_FEW = "A law needs more finished cells."
 
 
@@ -207,7 +198,7 @@ def test_the_headline_where_there_is_no_law(
         for cell, d_k in zip(study.cells, widths, strict=True)
     ]
     results = made_up.results_of(study, [], rows)
-    assert " ".join(headline(fits_of(results), best_of(results))) == words
+    assert " ".join(headline(results)) == words
 
 
 def summary_of(results: StudyResults) -> list[str]:

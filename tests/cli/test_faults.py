@@ -214,39 +214,19 @@ cli.main(["run", "small.yaml"])
     )
 
 
-@pytest.mark.parametrize(
-    "signals",
-    [
-        (signal.SIGHUP, signal.SIGTERM, signal.SIGINT),
-        pytest.param((signal.SIGTERM,), marks=pytest.mark.slow),
-        pytest.param((signal.SIGHUP,), marks=pytest.mark.slow),
-        pytest.param((signal.SIGINT, signal.SIGTERM), marks=pytest.mark.slow),
-    ],
-)
 def test_a_study_that_is_told_to_end_in_mid_training_says_how_to_resume(
-    signals: tuple[signal.Signals, ...], tmp_path: Path, temporary: Path
+    tmp_path: Path, temporary: Path
 ) -> None:
     write_study(tmp_path, search={"heads": [1, 2, 4], "seeds": 100})
     with in_mid_study(tmp_path) as driver:
-        for number in signals:  # as a terminal that is closed sends them, or an impatient user
+        # As a terminal that is closed sends them, or an impatient user.
+        for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT):
             driver.send_signal(number)
         _, errors = driver.communicate(timeout=60)
     assert driver.returncode == 130
     assert errors.decode() == "rgr: interrupted; resume with: rgr run small.yaml --cpus 2\n"
     assert pd.read_parquet(tmp_path / "results/runs")["run_id"].is_unique
     assert not list(temporary.iterdir())
-
-
-@pytest.mark.slow  # three signals, one after another, are sent above
-def test_a_study_that_is_told_again_and_again_ends_at_once(tmp_path: Path) -> None:
-    write_study(tmp_path, search={"heads": [1, 2, 4], "seeds": 100})
-    with in_mid_study(tmp_path) as driver:
-        while runs_on(driver):
-            driver.terminate()
-        _, errors = driver.communicate()
-    assert driver.returncode == 130
-    assert errors.decode() == "rgr: interrupted; resume with: rgr run small.yaml --cpus 2\n"
-    assert pd.read_parquet(tmp_path / "results/runs")["run_id"].is_unique
 
 
 @pytest.mark.slow

@@ -117,6 +117,8 @@ def test_runs_are_listed_and_why_some_failed(finished: Path, tmp_path: Path, cap
     rows = json.loads(capsys.readouterr().out)["runs"]
     assert {(row["cell"], row["h"]) for row in rows} == {(lost["cell"], lost["h"])}
 
+    assert call(["runs", *ask, "--failed", "--cell", "16,16", "--heads", "1"]) == 0
+    assert "no run that was asked for failed" in capsys.readouterr().out
     for verb in (["status", *ask], ["explain", *ask, "--cell", lost["cell"]]):
         assert call(verb) == 0
         assert "1 run failed: MemoryError: full" in capsys.readouterr().out

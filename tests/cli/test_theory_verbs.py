@@ -106,6 +106,8 @@ def test_algorithm_5_says_how_many_heads_were_promised(
     assert listing["promised_heads"] == 8
     assert listing["equitable_heads"] == 5
     assert listing["rows"][0]["h"] == 6
+    limit = (*made[:2], "limit", *made[3:-4], "--draws", 2)
+    assert listed(capsys, *limit)["rows"][0]["h"] == 6
     even = listed(capsys, *made, "--colouring", "equitable")
     assert even["rows"][0]["h"] == 5
     assert even["rows"][0]["success_rate"] == listing["rows"][0]["success_rate"] == 1
@@ -252,6 +254,11 @@ FEW = "bounds --d-model 2 --keys 3 --queries 2 --values 4"
         ),
         ("construct --algorithm 1 --m 16 --find 0.9 --d-k 3", "leave --d-k"),
         ("construct --algorithm limit --m 16 --store x", "--store: limit has no d_k"),
+        ("construct --algorithm limit --m 16 --find 0.9", "--find: limit has no d_k to choose"),
+        (
+            "construct --algorithm 1 --m 16 --signatures orthogonal --constant 3",
+            "--constant: orthogonal signatures have no law",
+        ),
         ("construct --algorithm 5 --m 16 --d-k 3 --store x", "take --colouring equitable"),
         ("construct --algorithm 1 --m 16 --find 2", "--find 2: not a share"),
         ("construct --algorithm 1 --m 16 --length 4", "--length: only algorithm 2 has it"),
@@ -325,6 +332,10 @@ def test_all_pairs_scores_the_stored_thresholds(
     table = Store("results").read_study_table("small", "all_pairs")
     assert table is not None
     assert len(table) == 2 * 3 * len(by_cell)
+    again = ("all-pairs", "small.yaml", "--precision", "int4", "--precision", "float32")
+    with monkeypatch.context() as context:  # what is known is not trained again
+        context.setattr("rgr_dist.engines.recovered.recovered", None)
+        assert listed(capsys, *again) == rows
     listed(capsys, "all-pairs", "small.yaml", "--precision", "int4", "--precision", "int6")
     table = Store("results").read_study_table("small", "all_pairs")
     assert table is not None

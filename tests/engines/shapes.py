@@ -46,3 +46,11 @@ def make_run(
 
 def flat(weights: Weights) -> np.ndarray[Any, np.dtype[np.floating[Any]]]:
     return np.concatenate([weights[name].ravel() for name in ("W_Q", "W_K", "tau")])
+
+
+def assert_close(one: Weights, other: Weights, relative: float) -> None:
+    """Make sure that weights are equal, within a share of the largest of each parameter."""
+    assert one.keys() == other.keys()
+    for name, value in one.items():
+        assert value.shape == other[name].shape
+        assert np.abs(value - other[name]).max() <= relative * np.abs(other[name]).max()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from rgr_dist.engines.api import Engine, Weights
+from rgr_dist.engines.api import Engine
 from rgr_dist.engines.choose import ENGINES, make_engine
 from rgr_dist.engines.fused.engine import FusedEngine
 from rgr_dist.engines.lanes.engine import LanesEngine
@@ -22,6 +22,7 @@ from rgr_dist.study import assets
 from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.models import MODELS
 from tests.engines.lane_state import unpadded
+from tests.engines.shapes import assert_close
 
 CPU = torch.device("cpu")
 SHAPES = {  # m, d_model, length, h, d_k, and the graph where it is no permutation
@@ -79,13 +80,6 @@ def runs_of(
     return [Run(cell=cell, h=h, d_k=d_k, seed=seed) for seed in seeds]
 
 
-def assert_same_weights(one: Weights, other: Weights, relative: float) -> None:
-    for a, b in [(one["W_Q"], other["W_Q"]), (one["W_K"], other["W_K"])]:
-        assert a.shape == b.shape
-        assert np.abs(a - b).max() <= relative * np.abs(b).max()
-    assert one["tau"] == pytest.approx(other["tau"], rel=relative, abs=1e-30)
-
-
 @cases
 def test_lanes_of_distinct_seeds_equal_solo_runs_of_the_reference(
     model: str, shape: tuple[Any, ...]
@@ -95,7 +89,7 @@ def test_lanes_of_distinct_seeds_equal_solo_runs_of_the_reference(
     assert not np.allclose(together[0]["W_Q"], together[1]["W_Q"])
     alone = ReferenceEngine(torch.float64).weights_after(runs, 40)
     for weights, expected in zip(together, alone, strict=True):
-        assert_same_weights(weights, expected, 1e-10)
+        assert_close(weights, expected, 1e-10)
 
 
 @cases

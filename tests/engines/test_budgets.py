@@ -74,8 +74,9 @@ def test_the_reference_which_trains_each_budget_apart_ends_the_same(runs):
             assert one.facts.rank_logits == other.facts.rank_logits
 
 
-def test_time_grows_on_the_way():
-    (outcomes,) = make_engine("fused").train_through([run_of(stop_score=1.0)], BUDGETS)
+@pytest.mark.parametrize("engine", ["fused", "reference"])
+def test_time_grows_on_the_way(engine):
+    (outcomes,) = make_engine(engine).train_through([run_of(stop_score=1.0)], BUDGETS)
     seconds = [outcome.seconds for outcome in outcomes]
     assert seconds == sorted(seconds)
     assert seconds[0] > 0

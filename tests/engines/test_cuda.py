@@ -13,12 +13,11 @@ from rgr_dist.engines.lanes.engine import LanesEngine
 from rgr_dist.engines.reference.engine import ReferenceEngine
 from rgr_dist.models.f1 import micro_f1
 from tests.engines.reference_of import reference_with
-from tests.engines.shapes import BENCHMARK_SHAPES, flat, make_run
+from tests.engines.shapes import BENCHMARK_SHAPES, assert_close, flat, make_run
 from tests.engines.test_agreement import (
     ENDINGS,
     QUICK,
     assert_runs_end_as_those_of_the_reference,
-    assert_same_weights,
     cases,
     runs_of,
 )
@@ -34,7 +33,7 @@ def test_weights_on_every_kind_of_graph(model: str, shape: tuple[Any, ...]) -> N
     given = engine.weights_after(runs, 40)
     assert engine.name == "lanes, in blocks"
     for weights, expected in zip(given, ReferenceEngine().weights_after(runs, 40), strict=True):
-        assert_same_weights(weights, expected, 1e-3)
+        assert_close(weights, expected, 1e-3)
 
 
 @pytest.mark.parametrize(("model", "shape", "training"), ENDINGS.values(), ids=ENDINGS.keys())

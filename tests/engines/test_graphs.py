@@ -20,7 +20,8 @@ from rgr_dist.engines.lanes.state import Lanes
 from rgr_dist.engines.reference.engine import ReferenceEngine
 from rgr_dist.study.cell import Cell, Run
 from tests.engines.reference_of import lane_and_reference, reference_with
-from tests.engines.test_agreement import SHAPES, assert_same_weights, runs_of
+from tests.engines.shapes import assert_close
+from tests.engines.test_agreement import SHAPES, runs_of
 
 OTHER_GRAPHS = {name: shape for name, shape in SHAPES.items() if len(shape) > 5}
 LONG = (90, 12, 40, 2, 9, "8-regular")  # longer than a register
@@ -34,7 +35,7 @@ def test_compiled_runs_equal_those_of_the_reference(shape: tuple[Any, ...]) -> N
     runs = runs_of(shape, (0, 3))
     expected = ReferenceEngine(torch.float64).weights_after(runs, 100)
     for given, wanted in zip(FusedEngine().weights_after(runs, 100), expected, strict=True):
-        assert_same_weights(given, wanted, 1e-4)
+        assert_close(given, wanted, 1e-4)
 
 
 @pytest.mark.parametrize("engine", ["fused", "lanes"])
@@ -56,7 +57,7 @@ def test_other_embeddings_train_alike(
     runs = [Run(cell=cell, h=3, d_k=5, seed=seed) for seed in (0, 1)]
     expected = ReferenceEngine(torch.float64).weights_after(runs, 100)
     for given, wanted in zip(make_engine(engine).weights_after(runs, 100), expected, strict=True):
-        assert_same_weights(given, wanted, 1e-4)
+        assert_close(given, wanted, 1e-4)
 
 
 @graphs

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from rgr_dist.engines.choose import make_engine
-from rgr_dist.engines.recovered import recovered
-from rgr_dist.models.precision import BITS, PRECISIONS, rounded
+from rgr_dist.engines.recovered import BITS, PRECISIONS, recovered, rounded
 from rgr_dist.problem.edge_task import Task
 from rgr_dist.study.cell import Cell, Run
 from rgr_dist.theory.all_pairs import score_all_pairs

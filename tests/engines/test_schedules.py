@@ -17,7 +17,8 @@ from rgr_dist.engines.reference.engine import ReferenceEngine
 from rgr_dist.engines.reference.trainer import make_schedule
 from rgr_dist.engines.schedule import learning_rates
 from rgr_dist.study.training import Training
-from tests.engines.test_agreement import assert_same_weights, runs_of
+from tests.engines.shapes import assert_close
+from tests.engines.test_agreement import runs_of
 
 SCHEDULES: list[dict[str, Any]] = [
     {"schedule": "warmup", "warmup_steps": 30},
@@ -73,7 +74,7 @@ def test_every_engine_follows_the_reference(
     runs = runs_of((23, 17, 5, 3, 7), (0, 4), model, **schedule)
     expected = ReferenceEngine(torch.float64).weights_after(runs, 40)
     for weights, wanted in zip(engine.weights_after(runs, 40), expected, strict=True):
-        assert_same_weights(weights, wanted, relative)
+        assert_close(weights, wanted, relative)
 
 
 @pytest.mark.parametrize("engine", [LanesEngine(), FusedEngine()], ids=lambda engine: engine.name)

@@ -93,7 +93,7 @@ def vectors(home: Path) -> Iterator[str]:
             first, last = entry["data_offsets"]
             theirs = np.frombuffer(content[at:][first:last], kind).reshape(entry["shape"])
         else:
-            text = re.sub("#.*", "", content.decode())
+            text = re.sub("#.*", "", content.decode("utf-8-sig"))
             theirs = np.array([float(one) for one in re.split(r"[\s,]+", text) if one])
         if not np.array_equal(ours.ravel(), theirs.ravel()):
             yield f"read {ours!r:.200}, and the file has {theirs!r:.200}"

@@ -31,7 +31,7 @@ def layer(
     contexts = np.stack([rng.permutation(m)[:length] for _ in range(n_contexts)])
     return {
         "contexts": torch.from_numpy(contexts),
-        "targets_m": torch.from_numpy(rng.permutation(m)),
+        "targets_mr": torch.from_numpy(rng.permutation(m)).unsqueeze(1),
         "X_md": torch.from_numpy(rng.normal(size=(m, d))),
         "W_Q": torch.from_numpy(rng.normal(size=(d, h * d_k))),
         "W_K": torch.from_numpy(rng.normal(size=(d, h * d_k))),
@@ -62,7 +62,7 @@ def loop_counts(part: dict[str, Any]) -> tuple[int, int, int]:
         for p in context:
             for q in context:
                 score = loop_score(X[p], X[q], part["W_Q"], part["W_K"], part["h"])
-                found, edge = score > float(part["tau"]), int(part["targets_m"][p]) == q
+                found, edge = score > float(part["tau"]), int(part["targets_mr"][p]) == q
                 hits += found and edge
                 wrong += found and not edge
                 missed += edge and not found

@@ -58,7 +58,7 @@ def test_micro_f1_counts_summed_attention_above_tau() -> None:
     one_hot = torch.eye(m)
     part = {
         "contexts": torch.tensor([[0, 1, 3], [3, 1, 4], [5, 2, 0]]),
-        "targets_m": targets,
+        "targets_mr": targets.unsqueeze(1),
         "X_md": one_hot,
         "W_Q": 99 * one_hot[targets],  # q of an item is its target's one-hot key
         "W_K": one_hot,

@@ -28,7 +28,7 @@ def loop_errors(part: dict[str, Any]) -> list[list[float]]:
     for context in part["contexts"].tolist():
         errors = []
         for p in context:
-            target = int(part["targets_m"][p])
+            target = int(part["targets_mr"][p])
             if target in context:
                 scores = {q: loop_score(X[p], X[q], part["W_Q"], part["W_K"], 2) for q in context}
                 retrieved = [sum(scores[q] * float(V[q, v]) for q in context) for v in range(3)]
@@ -43,7 +43,7 @@ def test_loss_is_the_papers_mean_over_positions_whose_target_is_present() -> Non
     counts = set()
     for nodes, errors in zip(part["contexts"], loop_errors(part), strict=True):
         S = max_scores(part["X_md"][nodes], part["W_Q"], part["W_K"], 2)
-        loss = retrieval_loss(S, labels(nodes, part["targets_m"]), part["V_mv"][nodes])
+        loss = retrieval_loss(S, labels(nodes, part["targets_mr"]), part["V_mv"][nodes])
         assert float(loss) == pytest.approx(np.mean(errors) if errors else 0.0, rel=1e-12)
         counts.add(len(errors))
     assert len(counts) > 1
@@ -72,7 +72,7 @@ def test_where_nothing_is_asked_for_there_is_no_error_and_no_gradient() -> None:
     assert S.grad is not None
     assert not S.grad.any()
     part = retrieval_layer(8, 2, 4, 2, 3) | {"contexts": torch.tensor([[0, 1]])}
-    part["targets_m"] = torch.tensor([2, 3, 0, 1, 4, 5, 6, 7])
+    part["targets_mr"] = torch.tensor([2, 3, 0, 1, 4, 5, 6, 7]).unsqueeze(1)
     assert retrieval_error_over(**part) == 0.0
 
 

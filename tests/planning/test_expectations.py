@@ -103,14 +103,15 @@ def test_the_tables_of_the_store_are_read_once_however_many_cells_are_new(
     assert sorted(reads) == ["one", "two"]
 
 
-def recorded_as(D_K: str) -> str:
-    return f'{{"x": {{"D_K": {D_K}, "h": 1.0, "spread": 2.0, "source": "it"}}}}'
+def recorded_as(D_K: str, spread: str = "2.0") -> str:
+    return f'{{"x": {{"D_K": {D_K}, "h": 1.0, "spread": {spread}, "source": "it"}}}}'
 
 
 @pytest.mark.parametrize(
     "content",
     ["{", "[]", '{"x": {"D_K": 1}}', '{"x": 3}', "\udcff"]
-    + [recorded_as(number) for number in ("NaN", "-1", '"wide"', "null")],
+    + [recorded_as(number) for number in ("NaN", "-1", '"wide"', "null")]
+    + [recorded_as("1", spread="1.0")],
 )
 def test_a_damaged_record_is_told_in_one_line(content: str, tmp_path: Path) -> None:
     store, study = Store(tmp_path), study_of((64, 16))

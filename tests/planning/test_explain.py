@@ -184,6 +184,9 @@ def test_the_engine_of_that_command_is_one_that_run_takes(
     named = [command[i + 1] for i, word in enumerate(command) if word == "--engine"]
     assert named == ([stored[0].split(",")[0]] if len(stored) == 1 else [])
     check_engine(*named or ["auto"], [cell.model])
+    made = load_study("one-head").cells[0]
+    store.append([run_row(1, 1, 0, made) | {"engine": "construction"}])
+    assert "--engine" not in command_to_repeat("one-head", [], made, store)
 
 
 @pytest.fixture

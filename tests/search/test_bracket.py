@@ -125,11 +125,6 @@ def test_where_to_probe_next(low: int, high: int, passes: int, middle: int) -> N
     assert Bracket(range(1, 101), low, high - 1, passes).middle() == middle
 
 
-def test_the_first_step_down_is_the_spread() -> None:
-    first, second = (Bracket(range(1, 101), 0, 63, passes) for passes in (1, 2))
-    assert (first.middle(4.0), second.middle(4.0)) == (16, 32)
-
-
 @pytest.mark.parametrize(
     ("axis", "below", "above", "middle"),
     [

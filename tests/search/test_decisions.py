@@ -422,4 +422,4 @@ def test_a_failure_rules_out_smaller_arms_and_values_alone() -> None:
     plan = CellPlan("cell", axes, 6.0, 2.0, intervals=False, every_arm=True)
     state = replay(plan, SeedTest(0.99, 2), {ProbeKey(2, 3): {0: 0.5, 1: 0.5}})
     asked = [(2, 3), (1, 3), (2, 2), (3, 3), (2, 4)]
-    assert [key for key in asked if state.is_ruled_out(*key)] == asked[:3]
+    assert [key for key in asked if state.ruled_out_by(*key)] == asked[:3]

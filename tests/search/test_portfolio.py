@@ -102,25 +102,6 @@ def test_one_value_that_cannot_be_run_ends_the_search_of_its_arm_alone(
     assert table(fixed, "cell") == cell.table()
 
 
-def test_a_failed_probe_is_not_handed_out_again_until_the_study_is_opened_anew() -> None:
-    plan = CellPlan("cell", axes_to({1: 8}), 4.0, 1.0)
-    portfolio = Portfolio([plan], SeedTest(0.99, 2))
-    probe = portfolio.ask()
-    portfolio.tell_failed(probe.cell, probe.key)
-    assert not portfolio.is_wanted(probe)
-    portfolio.release(probe)
-    assert portfolio.ask() is Signal.DONE
-    assert Portfolio([plan], SeedTest(0.99, 2)).ask() == probe
-
-
-def test_needed_probes_of_any_cell_go_before_speculation() -> None:
-    plans = [CellPlan(name, axes_to({1: 64}), 32.0, 1.0) for name in "ab"]
-    portfolio = Portfolio(plans, SeedTest(0.99, 1))
-    asked = [portfolio.ask() for _ in range(4)]
-    assert [(p.cell, p.value) for p in asked[:2]] == [("a", 32), ("b", 32)]
-    assert all(p.value != 32 for p in asked[2:])
-
-
 @pytest.mark.parametrize("score", [float("nan"), -0.001, 1.001, float("inf"), float("-inf")])
 def test_a_score_that_is_none_is_refused_and_leaves_no_trace(score: float) -> None:
     portfolio = Portfolio([CellPlan("cell", axes_to({1: 8}), 4.0, 1.0)], SeedTest(0.99, 1))
@@ -146,10 +127,6 @@ def asked(portfolio: Portfolio, most: int = 99) -> list[tuple[int, tuple[int, ..
 
 
 LOSS = SeedTest(1.0, 4, minimise=True, low=None, high=None)  # takes every seed at once
-
-
-def test_a_probe_says_what_to_train() -> None:
-    assert one_cell(SeedTest(0.99, 4)).ask() == Probe("cell", arm=1, value=32, seeds=(0, 1))
 
 
 def test_the_first_score_of_a_run_stays() -> None:
@@ -329,6 +306,7 @@ def test_a_failed_run_frees_the_other_cells() -> None:
     assert portfolio.ask().cell == "b"
     assert portfolio.ask() is Signal.WAIT
     assert not portfolio.is_done
+    assert Portfolio(plans, SeedTest(0.99, 1), look_ahead=0).ask() == probe, "opened anew"
 
 
 def test_an_unknown_cell_and_a_cell_named_twice_are_refused() -> None:

@@ -376,14 +376,6 @@ def test_a_file_that_answers_all_does_without_ray(tmp_path: Path) -> None:
     assert (done.stdout.strip(), done.stderr) == (line, "")
 
 
-@pytest.mark.parametrize("content", ["width,accuracy\n3,0.5\n", '{"axis": 1}\n{"value": 3}\n'])
-def test_a_file_of_something_else_is_refused(content: str, tmp_path: Path) -> None:
-    (tmp_path / "notes").write_text(content)
-    with pytest.raises(ValueError, match=r"notes is no file of scores \(.*; give another file$"):
-        find_threshold(train, "width", [1], "accuracy", 0.9, store=tmp_path / "notes")
-    assert (tmp_path / "notes").read_text() == content
-
-
 # ----- Arguments
 
 REFUSED = [

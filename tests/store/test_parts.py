@@ -69,7 +69,7 @@ OUTSIDE: dict[str, tuple[Any, ...]] = {
 @pytest.mark.parametrize("text", ["", "7", "[[0.5, 1.0]]", "[[0.5, 1.5, 7]]", "[[0.5, NaN, 7]]"])
 def test_accuracies_by_tau_that_are_none_are_damage(text: str) -> None:
     part = content(pa.Table.from_pylist([run_row() | {"by_tau": text}], RUNS))
-    with pytest.raises(ValueError, match=r"list|JSON|tuple|less than|finite|Invalid|valid|Field"):
+    with pytest.raises(ValueError, match=r"^by_tau holds no list"):
         parse(part, OLDER)
 
 

@@ -90,13 +90,12 @@ def test_the_revision_is_that_of_the_repository_that_holds_the_file(tmp_path: Pa
 @pytest.mark.parametrize("model", MODELS)
 def test_a_lost_run_is_stored_with_the_engine_that_would_have_trained_it(model: str) -> None:
     record = MODELS[model]
-    training = {"max_steps": 10, **record.training} if record.required_keys else {}
     if record.task == "facts":
         database = {"family": "function", "keys": 8, "queries": 8, "values": 4}
         cell = Cell(model="facts", m=64, d_model=16, database=database)
         runs = [Run(cell=cell, h=1, d_k=5, d_vo=d_vo, seed=3) for d_vo in (1, 2)]
     else:
-        parts: dict[str, Any] = {"model": model, "training": training}
+        parts: dict[str, Any] = {"model": model, "training": record.training}
         if record.embedding == "onehot":
             parts |= {"embedding": {"family": "onehot"}, "m": 64, "d_model": 64}
         if record.task == "own layer":

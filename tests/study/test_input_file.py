@@ -81,6 +81,12 @@ BAD_EDGES = {
     "0 1\n1 0\n0 1\n": "the edge 0 1 is listed twice",
     "a,b\n0,\n": "line 2 is '0,'",
     "0;1\n": "line 1 is '0;1'; an edge list has",
+    "0.0,1.0\n1.0,2.0\n": "line 1 is '0.0,1.0'; an edge list has",
+    "a,b\nb,c\na,b\n": "the edge a b is listed twice",
+    "a b\nc d e\n": "line 2 is 'c, d, e'; an edge list has",
+    "a,b\nc,\n": "line 2 is 'c, '; an edge list has",
+    "a b\n1 2\nc d\n": "line 3 is 'c d'; an edge list has",
+    "1 2\nc d\n": "line 2 is 'c d'; an edge list has",
 }
 BAD_TRIPLES = {
     "": "its first line is ''",

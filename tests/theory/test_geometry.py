@@ -53,9 +53,9 @@ def test_the_largest_block_meets_the_theorem_and_the_next_one_does_not() -> None
 
 
 def test_a_block_at_the_bound_is_allowed() -> None:
-    """One leak of 1/2 among three items: rho and gamma are c / ln m at c = ln(3) / 2 and more."""
+    """A zero row among three items: gamma is 1, which is c / ln m at c = ln 3."""
     X = np.array([[1.0, 0.0], [0.5, np.sqrt(0.75)], [0.0, 0.0]])
-    found = geometry(X, mu=1.0)
+    found = geometry(X)
     assert found.epsilon_d == 1
     at = float(max(found.rho[0], found.gamma[0])) * np.log(3)
     bounds = replace(found, epsilon_d=at)

@@ -61,7 +61,9 @@ def test_a_last_line_without_an_end_is_left_out(tmp_path: Path) -> None:
     assert len(finished_trials(open_journal(store, study), NAME)) == 2
 
 
-@pytest.mark.parametrize("text", ["nothing of\nthe kind\n", "[1]\n", '{"op_code": 0}\n', "\xff\n"])
+@pytest.mark.parametrize(
+    "text", ["nothing of\nthe kind\n", "[1]\n", '{"op_code": 0}\n', '{"op_code": 99}\n', "\xff\n"]
+)
 def test_what_is_no_journal_is_told_by_its_place(text: str, tmp_path: Path) -> None:
     store, study = Store(tmp_path), study_of()
     place = Path(journal_place(store, study))

@@ -18,8 +18,11 @@
 
   // State
   let place, state;
+  const decoded = (text) => {
+    try { return decodeURIComponent(text); } catch { return text; } // a link that was cut
+  };
   const read = () => {
-    const pairs = location.hash.slice(1).split("&").map((pair) => pair.split("=").map(decodeURIComponent));
+    const pairs = location.hash.slice(1).split("&").map((pair) => pair.split("=").map(decoded));
     place = pairs.find((pair) => pair.length === 1)?.[0] ?? "";
     state = new Map(pairs.filter((pair) => pair.length === 2));
   };
@@ -291,7 +294,8 @@
     if (rows.length > 6) {
       const count = make("span");
       count.setAttribute("role", "status");
-      const input = make("input", { type: "search", placeholder: "such as (64, 16) or found" });
+      const placeholder = rows[0].dataset.cell ? "such as (64, 16) or found" : "some of their words";
+      const input = make("input", { type: "search", placeholder });
       const filter = (text) => {
         const wanted = text.trim().toLowerCase();
         let seen = 0;
@@ -313,8 +317,13 @@
   }
 
   // What the address says
-  const arrive = () => {
+  const arrive = (event) => {
+    const before = state;
     read();
+    if (event && !state.size && before.size) { // a link within the page keeps the rest
+      state = before;
+      keep("", place);
+    }
     setTheme(["light", "dark"].includes(state.get("theme")) ? state.get("theme") : "");
     choose(chosen());
   };

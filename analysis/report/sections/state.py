@@ -28,14 +28,15 @@ def section(results: StudyResults, search: StoredSearch) -> Section:
     left = sum(forecast(study, portfolio), Forecast())
     by_accuracy = not study.record.finds_thresholds
     sign = accuracy_sign if by_accuracy else bracket_sign
-    sizes, arms = study.search.sizes, study.search.arms
-    listed, of_arm = () if arms == "all" else arms, sizes.shown(sizes.arm)
+    sizes, every = study.search.sizes, study.search.arms
+    listed, of_arm = () if every == "all" else every, sizes.shown(sizes.arm)
     rows: list[dict[str, Any]] = []
     for cell in study.cells:
-        state, name = portfolio.state(cell.cell_id), names_of(results)[cell.cell_id]
+        state = portfolio.state(cell.cell_id)
         best = None if by_accuracy else state.best_cost
-        shown = {h: sign(state, h) for h in listed or shown_arms(state)}
-        row: dict[str, Any] = {"anchor": name.anchor, "short": name.short, "signs": shown}
+        arms = [h for h in listed or shown_arms(state) if h in state.plan.axes]
+        row: dict[str, Any] = {**names_of(results)[cell.cell_id]}
+        row["signs"] = {h: sign(state, h) for h in arms}
         row["D_K"] = None if best is None else f"{best}" if state.is_settled else f"≤ {best}"
         row["h_star"] = None if by_accuracy or state.best is None else state.best.arm
         row["done"] = "finished" if state.is_settled else "waits" if state.is_waiting else "open"
@@ -86,7 +87,7 @@ def _pace(latest: pd.DataFrame, study: Study) -> float | None:
 
 
 def _sign_of(h: int, row: Mapping[str, Any]) -> str:
-    return str(row["signs"][h].text)
+    return row["signs"][h].text if h in row["signs"] else ""
 
 
 def _in_question(row: Any) -> str:

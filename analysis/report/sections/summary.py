@@ -8,7 +8,6 @@ from rgr_dist.analysis.budgets import step_limits
 from rgr_dist.analysis.facts import tables as facts
 from rgr_dist.analysis.laws import conclusions
 from rgr_dist.analysis.laws.families import pooled_laws
-from rgr_dist.analysis.laws.fits import fits_of
 from rgr_dist.analysis.layers import section as layers
 from rgr_dist.analysis.layers.costs import compares_layers
 from rgr_dist.analysis.load import StudyResults
@@ -18,7 +17,6 @@ from rgr_dist.analysis.splits import findings as accuracy
 from rgr_dist.analysis.splits.accuracy import splits_of
 from rgr_dist.analysis.theory.phases import headline as phases_headline
 from rgr_dist.analysis.theory.phases import is_of_phases, one_head_headline
-from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.analysis.thresholds.rows import cells_of
 from rgr_dist.analysis.wording import clock, plural, span
 
@@ -38,19 +36,15 @@ def findings(results: StudyResults) -> list[str]:
     if study.record.algorithm == "one-head":
         return [one_head_headline(results)]
     longer = step_limits.headline(results)
-    return [*longer, *conclusions.headline(fits_of(results), best_of(results))]
+    return [*longer, *conclusions.headline(results)]
 
 
 def section(results: StudyResults) -> Section:
     """The head of the page."""
-    study, cost = results.study, cost_of(results)
+    study = results.study
     values: dict[str, Any] = {"cells": cells_of(results)}
     if study.record.finds == "D_K":
         values |= {"one_limit": step_limits.limits(results).empty}
-    elif study.record.finds == "D_V":
-        values["cost"] = {name: cost[name].sum() for name in ("runs", "seconds")}
-        values["grid_runs"] = facts.grid_runs(study)
-        values["grid_seconds"] = facts.grid_seconds(study, results.runs)
     return Section(
         name="summary",
         title=f"Study {study.name}",

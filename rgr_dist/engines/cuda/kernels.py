@@ -18,7 +18,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from rgr_dist.engines.api import BETA_1, BETA_2, EPSILON
+from rgr_dist.engines.api import BETA_1, BETA_2, EPSILON, padded
 from rgr_dist.kernel_cache import cache_folder
 
 Argument = Tensor | npt.NDArray[Any] | np.generic
@@ -46,12 +46,12 @@ class Shape(NamedTuple):
     @property
     def columns(self) -> int:
         """Of [W_Q | W_K], padded to fours."""
-        return padded(2 * self.heads * self.d_k)
+        return padded(2 * self.heads * self.d_k, 4)
 
     @property
     def tiles(self) -> int:
         """Squares of 4 x 4 weights."""
-        return self.columns * padded(self.d_model) // 16
+        return self.columns * padded(self.d_model, 4) // 16
 
 
 class Plan(NamedTuple):
@@ -123,16 +123,11 @@ def plan_of(shape: Shape, lanes: int) -> Plan:
 
     A lane's numbers do not depend on it.
     """
-    squares = shape.columns * padded(shape.length) // 16
+    squares = shape.columns * padded(shape.length, 4) // 16
     if lanes <= torch.cuda.get_device_properties().multi_processor_count:
         squares *= 2
     threads = min(512, max(2 * WARP, -(-squares // WARP) * WARP))
     return Plan(shape, threads)
-
-
-def padded(size: int) -> int:
-    """The size, rounded up to a multiple of four."""
-    return -(-size // 4) * 4
 
 
 def _compiled(plan: Plan) -> bytes:

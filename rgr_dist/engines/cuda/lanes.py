@@ -9,10 +9,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from rgr_dist.engines.api import End, Outcome, Weights
-from rgr_dist.engines.cuda.kernels import Argument, Plan, Shape, kernels_of, padded, plan_of
-from rgr_dist.engines.fused.adamw import bias_corrected
-from rgr_dist.engines.schedule import learning_rates
+from rgr_dist.engines.api import End, Outcome, Weights, padded
+from rgr_dist.engines.cuda.kernels import Argument, Plan, Shape, kernels_of, plan_of
+from rgr_dist.engines.schedule import adamw_factors
 from rgr_dist.engines.start import initial_weights
 from rgr_dist.models.f1 import micro_f1
 from rgr_dist.problem.contexts import edges_within, rate_word
@@ -57,7 +56,7 @@ class CudaLanes:
         by_seed = {run.seed: Task.of(run.cell, run.seed) for run in runs}
         self.tasks = [by_seed[run.seed] for run in runs]
         d, D = self.cell.d_model, run.D_K
-        W = np.zeros((len(runs), self.shape.columns, padded(d)), dtype=np.float32)
+        W = np.zeros((len(runs), self.shape.columns, padded(d, 4)), dtype=np.float32)
         tau = np.zeros((len(runs), 3), dtype=np.float32)
         for lane, one in enumerate(runs):
             W_Q, W_K, tau[lane, 0] = initial_weights(one)
@@ -86,7 +85,7 @@ class CudaLanes:
         return len(self.indices)
 
     def _tables(self, tables: Sequence[npt.NDArray[np.float64]]) -> Tensor:
-        d = padded(self.cell.d_model)
+        d = padded(self.cell.d_model, 4)
         rows = np.zeros((len(tables), self.cell.m, d), dtype=np.float32)
         for padded_rows, table in zip(rows, tables, strict=True):
             padded_rows[:, : self.cell.d_model] = table
@@ -108,8 +107,8 @@ class CudaLanes:
         end = self.steps + steps
         while self.steps < end:
             count = min(AT_ONCE, end - self.steps)
-            rates = bias_corrected(learning_rates(training, self.steps, count), self.steps)
-            rates_and_roots = _sent(np.stack(rates))
+            factors = adamw_factors(training, self.steps, count)
+            rates_and_roots = _sent(factors[:2].astype(np.float32))
             arguments: list[Argument] = [
                 self.addresses, self.chosen, np.uint64(self.steps), np.int32(count),
                 rates_and_roots[0], rates_and_roots[1], np.float32(training.sharpness),

@@ -11,7 +11,6 @@ from typing import Any
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
 from rgr_dist.engines.api import BETA_1, BETA_2, EPSILON
 from rgr_dist.engines.fused.simd import WIDTH, fma, sqrt
@@ -55,17 +54,3 @@ def update_tau(tau: Any, gradient: float, rate: float, root: float) -> None:
     tau[1] += np.float32(1 - BETA_1) * (gradient - tau[1])
     tau[2] = np.float32(BETA_2) * tau[2] + np.float32(1 - BETA_2) * gradient * gradient
     tau[0] -= np.float32(rate) * tau[1] / (np.sqrt(tau[2]) * np.float32(root) + np.float32(EPSILON))
-
-
-def bias_corrected(
-    rates: npt.NDArray[np.float64], done: int
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """The rates and roots of the next steps, float32 [n] each.
-
-    Args:
-        rates: learning rates of the steps.
-        done: steps taken so far.
-    """
-    t = np.arange(done + 1, done + len(rates) + 1, dtype=np.float64)
-    corrected = (rates / (1 - BETA_1**t)).astype(np.float32)
-    return corrected, (1 / np.sqrt(1 - BETA_2**t)).astype(np.float32)

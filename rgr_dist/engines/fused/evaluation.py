@@ -13,12 +13,12 @@ needs the error itself, so none ends early.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from rgr_dist.engines.fused.cooccurrence import cooccurrence_pays, error_forms, retrievals_in
+from rgr_dist.engines.api import padded
+from rgr_dist.engines.fused.cooccurrence import cooccurrence_pays, error_forms
 from rgr_dist.engines.fused.evaluation_kernels import (
     AllItems,
     count_in_contexts,
@@ -30,7 +30,7 @@ from rgr_dist.engines.fused.evaluation_kernels import (
 )
 from rgr_dist.engines.fused.lane import Lane
 from rgr_dist.engines.fused.simd import WIDTH
-from rgr_dist.engines.fused.simd_memory import FloatArray, padded, zeros
+from rgr_dist.engines.fused.simd_memory import FloatArray, zeros
 from rgr_dist.models.f1 import micro_f1
 from rgr_dist.problem.contexts import edges_within
 
@@ -39,14 +39,9 @@ Ints = npt.NDArray[np.int64]
 Bound = tuple[int, float]
 
 
-class Scorer(Protocol):
-    """Scores one lane over one set of contexts."""
-
-    def score(self, above: float | None = None) -> float | None:
-        """The lane's score as it is now, or None if it is an F1 that certainly is not above."""
-
-
-def make_scorer(lane: Lane, contexts: Contexts, often: bool = False) -> Scorer:
+def make_scorer(
+    lane: Lane, contexts: Contexts, often: bool = False
+) -> F1Scorer | ErrorByTriples | ErrorByContexts:
     """The fastest scorer of the lane's model.
 
     Args:
@@ -139,7 +134,7 @@ class ErrorByTriples:
         M = padded(lane.run.cell.m, WIDTH)
         self.lane, self.every = lane, _all_items(lane, M, M)
         self.forms = error_forms(contexts, lane.task.targets, lane.task.messages, M).ravel()
-        self.retrievals = len(retrievals_in(contexts, lane.task.targets).positions)
+        self.retrievals = int(edges_within(contexts, lane.task.graph).sum())
 
     def score(self, above: float | None = None) -> float:
         """Mean squared error over the retrieved messages; 0.0 if there are none."""
@@ -154,14 +149,14 @@ class ErrorByContexts:
 
     def __init__(self, lane: Lane, contexts: Contexts) -> None:
         self.lane, self.contexts, self.table = lane, contexts, _new_table(lane)
-        self.retrievals = retrievals_in(contexts, lane.task.targets)
+        self.retrievals = int(edges_within(contexts, lane.task.graph).sum())
 
     def score(self, above: float | None = None) -> float:
         """Mean squared error over the retrieved messages; 0.0 if there are none."""
         arrays, targets = self.lane.arrays, self.lane.task.targets
         project_items(arrays, self.table)
-        error = error_in_contexts(arrays, targets, self.contexts, *self.retrievals, self.table)
-        return float(error) / max(1, len(self.retrievals.positions))
+        error = error_in_contexts(arrays, targets, self.contexts, self.table)
+        return float(error) / max(1, self.retrievals)
 
 
 def _all_items(lane: Lane, M: int, sources: int) -> AllItems:

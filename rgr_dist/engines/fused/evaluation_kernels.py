@@ -173,25 +173,27 @@ def count_in_pairs(
 
 
 @cached_kernel(nogil=True)
-def error_in_contexts(
-    lane: Any, targets: Any, contexts: Any, until: Any, positions: Any, table: Any
-) -> float:
+def error_in_contexts(lane: Any, targets: Any, contexts: Any, table: Any) -> float:
     """Sum of the squared errors of all retrieved messages, in float64 over contexts.
 
     Args:
-        until, positions: the ``Retrievals`` in the contexts.
         table: what ``project_items`` made.
     """
-    error, done = 0.0, 0
+    present = np.zeros(targets.size, dtype=np.bool_)
+    error = 0.0
     for index in range(contexts.shape[0]):
         nodes = contexts[index]
         score_context(lane, nodes, table)
+        for node in nodes:
+            present[node] = True
         squares = splat(1, 0.0)
-        for retrieval in range(done, until[index]):
-            p = positions[retrieval]
-            squares = squares + squared_error(lane, p, nodes, targets[nodes[p]])
+        for p in range(nodes.size):
+            target = targets[nodes[p]]
+            if present[target]:
+                squares = squares + squared_error(lane, p, nodes, target)
+        for node in nodes:
+            present[node] = False
         error += horizontal_sum(squares)
-        done = until[index]
     return error
 
 

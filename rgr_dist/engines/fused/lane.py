@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from rgr_dist.engines.api import Weights
-from rgr_dist.engines.fused.adamw import bias_corrected
+from rgr_dist.engines.api import Weights, padded
 from rgr_dist.engines.fused.simd import ROWS, WIDTH
-from rgr_dist.engines.fused.simd_memory import FloatArray, padded, zeros
+from rgr_dist.engines.fused.simd_memory import FloatArray, zeros
 from rgr_dist.engines.fused.step import Arrays, Graph, Parameters, Sizes, Workspace, train_steps
-from rgr_dist.engines.schedule import learning_rates
+from rgr_dist.engines.schedule import adamw_factors
 from rgr_dist.engines.start import initial_weights
 from rgr_dist.problem.edge_task import Task
 from rgr_dist.study.cell import Run
@@ -92,7 +91,7 @@ class Lane:
                 self.arrays,
                 self.task.training_contexts(self.steps, count),
                 training.sharpness,
-                *bias_corrected(learning_rates(training, self.steps, count), self.steps),
+                *adamw_factors(training, self.steps, count)[:2].astype(np.float32),
             )
             self.steps += count
 

@@ -53,10 +53,8 @@ class _TileModel(models.PrimitiveModel):
         super().__init__(manager, tile, rows)  # type: ignore[no-untyped-call]
 
 
-def instruction(typing: Callable[..., Any]) -> Callable[..., Any]:
-    """A function for compiled code, from its signature and the code that it emits."""
-    function: Callable[..., Any] = intrinsic(prefer_literal=True)(typing)
-    return function
+instruction: Callable[..., Callable[..., Any]] = intrinsic(prefer_literal=True)
+"""Makes a function for compiled code of its signature and the code that it emits."""
 
 
 def broadcast(builder: Any, scalar: Any) -> Any:
@@ -196,17 +194,6 @@ def power_of_two(typing: Any, exponent: Any) -> Any:
     return _elementwise_signature(exponent), _elementwise(emit)
 
 
-@instruction
-def clamp(typing: Any, a: Any, low: Any, high: Any) -> Any:
-    """A, but at least low and at most high; NaN stays NaN."""
-
-    def emit(builder: Any, v: Any, floor: Any, ceiling: Any) -> Any:
-        v = builder.select(builder.fcmp_ordered("<", v, floor), floor, v)
-        return builder.select(builder.fcmp_ordered(">", v, ceiling), ceiling, v)
-
-    return _elementwise_signature(a, low, high), _elementwise(emit)
-
-
 def _where(condition: Callable[..., Any]) -> Callable[..., Any]:
     """Code for "then where the condition holds, else otherwise"."""
 
@@ -307,7 +294,9 @@ def transposed(typing: Any, tile: Any) -> Any:
 @numba.njit(nogil=True, inline="always")
 def exponential(z: Any) -> Any:
     """exp of a tile of one row, its logits clamped to ``LARGEST_LOGIT`` on either side."""
-    z = clamp(z, np.float32(-LARGEST_LOGIT), np.float32(LARGEST_LOGIT))
+    low, high = np.float32(-LARGEST_LOGIT), np.float32(LARGEST_LOGIT)
+    z = where_above(low, z, low, z)
+    z = where_above(z, high, high, z)
     # z = n ln 2 + f (expf of the Cephes library)
     n = nearest(z * np.float32(LOG2_E))
     f = fma(n, np.float32(-LN_2_LOW), fma(n, np.float32(-LN_2_HIGH), z))

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from llvmlite import ir
 from numba.core import types
 
+from rgr_dist.engines.api import padded
 from rgr_dist.engines.fused.simd import (
     VECTOR,
     WIDTH,
@@ -29,11 +30,6 @@ from rgr_dist.engines.fused.simd import (
 FloatArray = npt.NDArray[np.float32]
 LINES = 2 * WIDTH
 """Floats in two cache lines, which processors fetch together."""
-
-
-def padded(size: int, multiple: int) -> int:
-    """The size, rounded up to a multiple."""
-    return -(-size // multiple) * multiple
 
 
 def zeros(*shape: int) -> FloatArray:

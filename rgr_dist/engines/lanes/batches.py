@@ -11,17 +11,13 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from rgr_dist.engines.api import padded
 from rgr_dist.problem.edge_task import Task
 
 BLOCK = 128
 """Contexts of each lane that are drawn and sent to the device at once."""
 REGISTER = 16
 """Sizes are padded to a multiple of this many numbers: a cache line of float32."""
-
-
-def padded(size: int, multiple: int) -> int:
-    """The size, rounded up to a multiple."""
-    return -(-size // multiple) * multiple
 
 
 class Batches:

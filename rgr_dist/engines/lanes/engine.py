@@ -46,8 +46,6 @@ class LanesEngine(Engine):
     def train_through(self, runs: Sequence[Run], budgets: Sequence[int]) -> list[list[Outcome]]:
         """Train every run until it stops, and say how it would have ended at smaller limits too."""
         outcomes: list[list[Outcome]] = [[] for _ in runs]
-        if not runs:
-            return outcomes
         lanes, evaluation = self._start(runs)
         checks = [Checks(lanes.cell, budgets) for _ in runs]
         seconds = 0.0  # a lane's share of the time so far, the same for all that still run

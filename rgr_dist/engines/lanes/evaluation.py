@@ -22,8 +22,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from rgr_dist.engines.api import End, Outcome, StopReason, f1_cannot_exceed
-from rgr_dist.engines.lanes.batches import REGISTER, padded
+from rgr_dist.engines.api import End, Outcome, StopReason, f1_cannot_exceed, padded
+from rgr_dist.engines.lanes.batches import REGISTER
 from rgr_dist.engines.lanes.own_layer import OwnLane, OwnLanes
 from rgr_dist.engines.lanes.state import Lanes, Layer
 from rgr_dist.models.edges import labels

@@ -18,15 +18,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rgr_dist.engines.api import Weights
-from rgr_dist.engines.lanes.batches import BLOCK, REGISTER, Batches, padded
+from rgr_dist.engines.api import Weights, padded
+from rgr_dist.engines.lanes.batches import BLOCK, REGISTER, Batches
 from rgr_dist.engines.lanes.own_program import (
     Contexts,
     Program,
     Sizes,
     State,
     Theta,
-    adamw_factors,
     compiled_program,
     drawn,
     has_compiler,
@@ -34,6 +33,7 @@ from rgr_dist.engines.lanes.own_program import (
     zeros_like,
 )
 from rgr_dist.engines.layer_start import start_of
+from rgr_dist.engines.schedule import adamw_factors
 from rgr_dist.models.module_layer import ModuleLayer
 from rgr_dist.models.own_layer import AttentionLayer, Parameters, make_layer
 from rgr_dist.problem.edge_task import Task
@@ -86,6 +86,9 @@ class OwnLanes:
         self.together = self.program.compiled or self.cell.context.length % REGISTER == 0
         shown = [runs[lane] for lane in self._held(self.indices)]
         self.batches = Batches([by_seed[run.seed] for run in shown], device, dtype)
+        self.tasks = self.batches.tasks
+        if isinstance(self.own_layer, ModuleLayer):
+            self.own_layer.hold(self.batches.X_Lmd)
         starts = [start_of(self.own_layer, run) for run in shown]
         stacked = {name: np.stack([start[name] for start in starts]) for name in starts[0]}
         theta = {name: torch.from_numpy(one).to(device, dtype) for name, one in stacked.items()}
@@ -137,11 +140,6 @@ class OwnLanes:
             first += each
 
     @property
-    def tasks(self) -> list[Task]:
-        """The task of each lane."""
-        return self.batches.tasks
-
-    @property
     def theta(self) -> Theta:
         """The parameters."""
         return self.state[0]
@@ -155,7 +153,8 @@ class OwnLanes:
             count = min(BLOCK, steps - done)
             self._load(count)
             factors = torch.zeros(BLOCK, 3, dtype=torch.float64)
-            factors[:count] = torch.from_numpy(adamw_factors(self.cell.training, self.steps, count))
+            now = adamw_factors(self.cell.training, self.steps, count)
+            factors[:count] = torch.from_numpy(now.T)
             factors = factors.to(self.device, self.theta["tau"].dtype)
             for _ in range(count):
                 for state, contexts in self.parts:
@@ -178,6 +177,7 @@ class OwnLanes:
         """Drop every lane that is not listed."""
         held = self._held(lanes)
         self.batches.keep(held)
+        self.tasks = self.batches.tasks
         self.indices = [self.indices[lane] for lane in lanes]
         self.state = _chosen(self.state, torch.tensor(held, device=self.device))
         self.parts = self._parts()

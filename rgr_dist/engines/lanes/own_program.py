@@ -19,18 +19,14 @@ from functools import cache, partial
 from types import FunctionType
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.func import grad, vmap
 
 from rgr_dist.engines.api import BETA_1, BETA_2, EPSILON
 from rgr_dist.engines.lanes.batches import BLOCK
-from rgr_dist.engines.schedule import learning_rates
 from rgr_dist.models.own_layer import class_of, loss_of
 from rgr_dist.study.layer import Layer
-from rgr_dist.study.training import Training
 
 FIRST_LANES = 10
 """Lanes with which a step is compiled: for any number, or for this one."""
@@ -93,19 +89,6 @@ class Sizes(NamedTuple):
 def has_compiler() -> bool:
     """Whether this machine has a compiler of C++, which torch.compile needs on a CPU."""
     return shutil.which(os.environ.get("CXX", "g++")) is not None
-
-
-def adamw_factors(training: Training, done: int, count: int) -> npt.NDArray[np.float64]:
-    """What AdamW's next steps multiply by, float64 [count, 3]; t counts steps from 1.
-
-    The learning rate over 1 - beta_1^t, 1 / sqrt(1 - beta_2^t), and what decay leaves of a weight.
-
-    Args:
-        done: steps taken so far.
-    """
-    t, rates = np.arange(done + 1, done + count + 1), learning_rates(training, done, count)
-    decayed = 1 - rates * (training.weight_decay or 0.0)
-    return np.stack([rates / (1 - BETA_1**t), (1 - BETA_2**t) ** -0.5, decayed], axis=1)
 
 
 def drawn(contexts: Contexts, factors: Tensor) -> tuple[Tensor, Tensor, Tensor]:

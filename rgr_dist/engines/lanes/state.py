@@ -20,9 +20,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from rgr_dist.engines.api import Weights
+from rgr_dist.engines.api import Weights, padded
 from rgr_dist.engines.lanes.adamw import AdamW
-from rgr_dist.engines.lanes.batches import BLOCK, REGISTER, Batches, padded
+from rgr_dist.engines.lanes.batches import BLOCK, REGISTER, Batches
 from rgr_dist.engines.lanes.capture import Repeated
 from rgr_dist.engines.lanes.gradients import HEADS, LOSSES
 from rgr_dist.engines.schedule import learning_rates

@@ -26,7 +26,7 @@ class EdgeTrainer(Trainer):
 
     def __init__(self, run: Run, dtype: torch.dtype) -> None:
         self.task = Task.of(run.cell, run.seed)
-        self.targets = torch.from_numpy(self.task.graph.table).long().squeeze(1)
+        self.targets = torch.from_numpy(self.task.graph.table).long()
         self.X = torch.from_numpy(self.task.embedding).to(dtype)
         self.V = None
         if run.cell.record.loss == "messages":

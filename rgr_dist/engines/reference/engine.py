@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import torch
 
-from rgr_dist.engines.api import Engine, Outcome, StopReason, Weights
+from rgr_dist.engines.api import Engine, Outcome, StopReason, Weights, trained_apart
 from rgr_dist.engines.early_stopping import EarlyStop
 from rgr_dist.engines.reference.edges import EdgeTrainer
 from rgr_dist.engines.reference.facts import FactsTrainer
@@ -43,7 +43,7 @@ class ReferenceEngine(Engine):
     def train_through(self, runs: Sequence[Run], budgets: Sequence[int]) -> list[list[Outcome]]:
         """Train every run apart at each budget, and at its own limit."""
         return [
-            [*(self._train(run.with_limit(steps)) for steps in budgets), self._train(run)]
+            trained_apart([*(self._train(run.with_limit(n)) for n in budgets), self._train(run)])
             for run in runs
         ]
 

@@ -13,14 +13,14 @@ import statsmodels.api as sm
 from scipy import optimize, stats
 
 from rgr_dist import paper
-from rgr_dist.analysis.heads.by_heads import by_heads
+from rgr_dist.analysis.heads.by_heads import by_heads_of
 from rgr_dist.analysis.laws import conclusions
 from rgr_dist.analysis.laws.fits import Fits, fits_of
 from rgr_dist.analysis.laws.predict import predict_sizes
 from rgr_dist.analysis.laws.scaling_laws import by_name
 from rgr_dist.analysis.laws.section import law_words
 from rgr_dist.analysis.load import StudyResults
-from rgr_dist.analysis.thresholds.best import best_of
+from rgr_dist.analysis.report.contents import sections
 from rgr_dist.paper import IMPLIED, capacity_scale, compression
 from rgr_dist.study.from_yaml import parse_study
 from tests.analysis import made_up
@@ -58,7 +58,9 @@ def test_lack_of_fit_is_chi_square_of_a_weighted_fit(fits: Fits) -> None:
     assert tests["D_K"].degrees == len(x) - 1
 
 
-def test_a_law_that_its_lack_of_fit_test_rejects_is_told(results: StudyResults, fits: Fits) -> None:
+def test_a_law_that_its_lack_of_fit_test_rejects_is_told(
+    results: StudyResults, fits: Fits, monkeypatch: pytest.MonkeyPatch
+) -> None:
     by_law = {test.law: test for test in fits.lack_of_fit}
     tests = [replace(by_law["D_K_power"], p_value=0.2), replace(by_law["D_K"], p_value=0.012)]
     told = replace(fits, lack_of_fit=tests)
@@ -67,7 +69,8 @@ def test_a_law_that_its_lack_of_fit_test_rejects_is_told(results: StudyResults, 
         "resolution of d_k do not explain how far D_K* scatters about it."
     )
     assert conclusions.sentences(told)[1] == rejected
-    every, wide, tested = conclusions.headline(told, best_of(results))
+    monkeypatch.setattr(conclusions, "fits_of", lambda results: told)
+    every, wide, tested = conclusions.headline(results)
     assert f"{every[:-1]}; w{wide[1:]}" == conclusions.growth(told)
     assert tested == rejected
     assert conclusions.lack_of_fit(replace(fits, lack_of_fit=tests[:1])) == ""
@@ -166,18 +169,15 @@ def test_a_half_done_study_counts_its_finished_cells(results: StudyResults) -> N
 def test_heads_known_by_hand() -> None:
     study = made_up.study_of([(64, 16), (64, 32)], heads=[1, 2, 4, 8])
     one, two = study.cells
-    other = made_up.study_of([(96, 16)]).cells[0]
     rows = [
         made_up.threshold_row(two, 1, None, status="censored", D_K_low=30, D_K_high=None),
-        made_up.threshold_row(other, 1, 7),
-        made_up.threshold_row(one, 16, 1),
         made_up.threshold_row(one, 4, None, status="pruned", D_K_low=25, D_K_high=None),
         made_up.threshold_row(one, 8, None, D_K_low=None, D_K_high=40),
         made_up.threshold_row(one, 2, 10, D_K_low=18, D_K_high=24),
         made_up.threshold_row(one, 1, 25, certificate=None),
     ]
     results = made_up.results_of(study, [], rows)
-    table = by_heads(results.thresholds, best_of(results), study)
+    table = by_heads_of(results)
     first = {"cell_id": one.cell_id, "m": 64, "d_model": 16, "degree": 1, "max_steps": 20_000}
     none = {"is_best": False, "arrow": False}
     expected = [
@@ -217,3 +217,18 @@ def test_protocols_are_never_taken_together() -> None:
     assert laws["D_K_power_learning_rate=0.0001"].factor == pytest.approx(6, rel=0.1)
     said = " ".join(conclusions.sentences(fits))
     assert "Cells with another protocol than most have laws of their own." in said
+
+
+@pytest.mark.parametrize(
+    ("models", "search"),
+    [
+        (["softmax", "max"], {}),  # which takes keys that softmax does not
+        (["softmax", {"construction": "2"}], {"mode": "widest"}),  # which is not trained
+    ],
+)
+def test_models_of_different_keys_share_a_report(models: list[Any], search: dict[str, Any]) -> None:
+    cells = [{"m": [16, 32], "d_model": 8}]
+    search = {"heads": [1], "seeds": 2, **search}
+    study = parse_study({"name": "s", "model": models, "cells": cells, "search": search})
+    rows = [made_up.threshold_row(cell, 1, 8) for cell in study.cells]
+    assert len(sections(made_up.results_of(study, [], rows))) > 5

@@ -34,7 +34,7 @@ def test_a_slope_within_its_rounding_agrees_perfectly() -> None:
     assert (test.p_value, test.compatible) == (1.0, True)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", [1, 2, 4, 5, 7])  # of others the line has no noise
 def test_the_nearest_line_is_that_of_a_bounded_least_squares(seed: int) -> None:
     """scipy's ``lsq_linear`` over the box of what rounds to slope and intercept."""
     rng = np.random.default_rng(seed)
@@ -46,9 +46,8 @@ def test_the_nearest_line_is_that_of_a_bounded_least_squares(seed: int) -> None:
     root = np.linalg.cholesky(X.T @ X).T
     ends = list(zip(rounding(1.7), rounding(-6.6), strict=True))
     nearest = optimize.lsq_linear(root, root @ ols.params, bounds=ends, method="bvls", tol=1e-14)
-    if ols.mse_resid > 1e-12:
-        expected = 2 * nearest.cost / 2 / ols.mse_resid
-        assert test.statistic == pytest.approx(expected, rel=1e-6, abs=1e-9)
+    expected = 2 * nearest.cost / 2 / ols.mse_resid
+    assert test.statistic == pytest.approx(expected, rel=1e-6, abs=1e-9)
 
 
 def test_the_error_of_theirs_makes_a_test_milder() -> None:

@@ -19,11 +19,7 @@ def small(scores: dict[int, list[float]]) -> Draws:
     """Draws of one cell whose only head, two, was probed at these widths."""
     study = made_up.study_of([(64, 16)], heads=[2], seeds=4)
     (cell,) = study.cells
-    runs = [
-        made_up.run_row(cell, 2, d_k, seed, score)
-        for d_k, own in scores.items()
-        for seed, score in enumerate(own)
-    ]
+    runs = made_up.probe_rows(cell, {(2, d_k): own for d_k, own in scores.items()})
     threshold = min(d_k for d_k, own in scores.items() if passes(own, 0.99))
     results = made_up.results_of(study, runs, [made_up.threshold_row(cell, 2, threshold)])
     return draw_seeds(points(best_of(results), [2]), results.runs, study, draws=4000)
@@ -60,11 +56,7 @@ def test_where_nothing_passes_any_more_the_interval_is_open() -> None:
 def test_a_width_refuted_on_fresh_seeds_fails_in_every_draw() -> None:
     study = made_up.study_of([(64, 16)], heads=[2], seeds=4)
     (cell,) = study.cells
-    runs = [
-        made_up.run_row(cell, 2, d_k, seed, score)
-        for d_k, score in ((9, 0.5), (10, 0.995), (11, 1.0))
-        for seed in range(4)
-    ]
+    runs = made_up.probe_rows(cell, {(2, 9): [0.5] * 4, (2, 10): [0.995] * 4, (2, 11): [1.0] * 4})
     results = made_up.results_of(study, runs, [made_up.threshold_row(cell, 2, 11)])
     draws = draw_seeds(points(best_of(results), [2]), results.runs, study, draws=50)
     assert set(draws.fails[:, 0]) == {20}

@@ -10,7 +10,7 @@ import pytest
 
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.transitions.probes import mean_words, probes
-from rgr_dist.analysis.transitions.transition_fits import transitions
+from rgr_dist.analysis.transitions.transition_fits import transitions_of
 from tests.analysis import made_up
 
 
@@ -53,14 +53,14 @@ def test_a_curve_of_scores_is_found_again_whatever_ran_astray() -> None:
     scores[1, 20] += [0.2]
     scores[1, 24] += [None]
     runs = made_up.probe_rows(study.cells[0], scores)
-    row = transitions(made_up.results_of(study, runs, []).runs, study).iloc[0]
+    row = transitions_of(made_up.results_of(study, runs, [])).iloc[0]
     assert (row["score_status"], row["share_status"]) == ("fitted", "never")
     assert row["top"] == pytest.approx(0.9, abs=1e-4)
     assert row["score_middle"] == pytest.approx(16, rel=1e-3)
     assert row["score_width"] == pytest.approx(1 / (6 * math.log(2)), rel=1e-3)
 
 
-def transitions_of(heads: np.ndarray) -> pd.DataFrame:
+def told_of(heads: np.ndarray) -> pd.DataFrame:
     """The transitions of heads at six widths, with these scores: (heads, widths, seeds)."""
     study = made_up.study_of([(64, 16)], heads=list(range(1, 1 + len(heads))))
     runs = [
@@ -69,12 +69,12 @@ def transitions_of(heads: np.ndarray) -> pd.DataFrame:
         for d_k, own in zip((2, 4, 6, 8, 12, 16), scores, strict=True)
         for seed, score in enumerate(own)
     ]
-    return transitions(made_up.results_of(study, runs, []).runs, study)
+    return transitions_of(made_up.results_of(study, runs, []))
 
 
 def test_equal_scores_have_no_transition() -> None:
     scores = [0.0, 0.5, 0.9, 1.0]
-    told = transitions_of(np.stack([np.full((6, 3), score) for score in scores]))
+    told = told_of(np.stack([np.full((6, 3), score) for score in scores]))
     assert told["score_status"].tolist() == ["flat"] * 4
     assert told["top"].tolist() == scores
     assert told[["score_middle", "score_width"]].isna().all(axis=None)
@@ -83,12 +83,12 @@ def test_equal_scores_have_no_transition() -> None:
 def test_scores_that_only_seeds_tell_apart_have_no_transition() -> None:
     """No more often than an F test of 5 % errs: at most 5 of 40, which chance exceeds at 1.4 %."""
     noise = np.random.default_rng(0).normal(0, 0.02, (40, 6, 5))
-    assert (transitions_of(0.6 + noise)["score_status"] == "fitted").sum() <= 5
+    assert (told_of(0.6 + noise)["score_status"] == "fitted").sum() <= 5
     rising = np.array([0.3, 0.55, 0.6, 0.65, 0.67, 0.68])[:, None] + noise
-    assert (transitions_of(rising)["score_status"] == "fitted").all()
+    assert (told_of(rising)["score_status"] == "fitted").all()
 
 
 def test_equal_shares_of_passing_seeds_have_no_transition() -> None:
-    row = transitions_of(np.tile([0.999, 0.9], (1, 6, 1))).iloc[0]
+    row = told_of(np.tile([0.999, 0.9], (1, 6, 1))).iloc[0]
     assert row["share_status"] == "not rising"
     assert pd.isna(row["share_middle"])

@@ -23,12 +23,12 @@ from tests.engines.lanes.test_transformer import (
     SCHEDULES,
     SHAPES,
     WIDE,
-    assert_close,
     ends,
     runs_of,
     same,
     shapes,
 )
+from tests.engines.shapes import assert_close
 
 
 def scored(weights: Weights, task: MatchingTask, examples: Examples, h: int) -> tuple[float, float]:
@@ -89,10 +89,12 @@ def test_what_is_tested_is_the_first_check_of_best_validation() -> None:
 
 
 def test_smaller_step_limits_are_read_off_a_longer_run() -> None:
-    (run,) = runs_of(EASY, (2,), **QUICK)
-    (through,) = FusedEngine().train_through([run], [30, 60])
-    for limit, end in zip((30, 60, 130), through, strict=True):
-        assert ends([end]) == ends(FusedEngine().train([run.with_limit(limit)]))
+    """At a limit between two checks there is one more, of which the longer run keeps nothing."""
+    limits = [30, 50, 60, 70, 90, 110]
+    for run in runs_of(EASY, range(4), **QUICK):
+        (through,) = FusedEngine().train_through([run], limits)
+        for limit, end in zip((*limits, 130), through, strict=True):
+            assert ends([end]) == ends(FusedEngine().train([run.with_limit(limit)]))
 
 
 def test_a_block_learns_the_task_and_one_that_answers_null_is_seen() -> None:

@@ -9,10 +9,9 @@ import numba
 import numpy as np
 import pytest
 
-from rgr_dist.engines.fused.adamw import adamw, bias_corrected, update_tau
+from rgr_dist.engines.fused.adamw import adamw, update_tau
 from rgr_dist.engines.fused.simd import (
     WIDTH,
-    clamp,
     exponential,
     horizontal_max,
     horizontal_sum,
@@ -21,6 +20,8 @@ from rgr_dist.engines.fused.simd import (
     where_equal,
 )
 from rgr_dist.engines.fused.simd_memory import load, store, transpose
+from rgr_dist.engines.schedule import adamw_factors
+from rgr_dist.study.training import Training
 
 
 def by_rows(operation: Callable[..., Any], *arrays: Any) -> np.ndarray:
@@ -54,13 +55,11 @@ def test_comparisons_choose_number_by_number() -> None:
         "above": numba.njit(lambda a, b: where_above(a, b, one, zero)),
         "above or nan": numba.njit(lambda a, b: where_above_or_nan(a, b, one, zero)),
         "equal": numba.njit(lambda a, b: where_equal(a, b, one, zero)),
-        "clamped": numba.njit(lambda a, b: clamp(a, np.float32(1.5), np.float32(2.5))),
     }
     expected = {
         "above": [0, 0, 1, 0],
         "above or nan": [0, 0, 1, 1],
         "equal": [0, 1, 0, 0],
-        "clamped": [1.5, 2, 2.5, np.nan],
     }
     for name, operation in chosen.items():
         found = by_rows(operation, a, np.full(WIDTH, 2.0))
@@ -83,7 +82,8 @@ def test_a_transpose_moves_every_number_to_its_place() -> None:
 
 
 def test_the_first_step_is_the_rate_and_half_of_it_where_a_gradient_is_epsilon() -> None:
-    (rate,), (root,) = bias_corrected(np.array([0.25]), 0)
+    factors = adamw_factors(Training(learning_rate=0.25), 0, 1).astype(np.float32)
+    rate, root, _ = factors[:, 0]
     step = numba.njit(lambda g, b: adamw(g, g * np.float32(0), g * np.float32(0), rate, root)[2])
     gradients = np.tile(np.float32([1.0, -4.0, 1e-8, -1e-8]), 4)
     expected = np.tile([0.25, -0.25, 0.125, -0.125], 4)
@@ -95,6 +95,7 @@ def test_the_first_step_is_the_rate_and_half_of_it_where_a_gradient_is_epsilon()
 
 
 def test_rates_and_roots_are_corrected_for_the_steps_done() -> None:
-    rates, roots = bias_corrected(np.array([0.5, 0.25]), 2)
-    np.testing.assert_allclose(rates, [0.5 / (1 - 0.9**3), 0.25 / (1 - 0.9**4)], rtol=1e-6)
+    rates, roots, decayed = adamw_factors(Training(learning_rate=0.5, weight_decay=0.1), 2, 2)
+    np.testing.assert_allclose(rates, [0.5 / (1 - 0.9**3), 0.5 / (1 - 0.9**4)], rtol=1e-6)
+    np.testing.assert_allclose(decayed, 0.95)
     np.testing.assert_allclose(roots, [(1 - 0.999**t) ** -0.5 for t in (3, 4)], rtol=1e-6)

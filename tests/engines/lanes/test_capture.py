@@ -9,16 +9,16 @@ import pytest
 import torch
 
 from rgr_dist.engines.lanes import state as lanes_state
-from rgr_dist.engines.lanes import transformer_state
+from rgr_dist.engines.lanes import transformer
 from rgr_dist.engines.lanes.capture import Repeated
 from rgr_dist.engines.lanes.engine import LanesEngine
 from rgr_dist.engines.lanes.state import Lanes
-from rgr_dist.engines.lanes.transformer import TransformerLanes
-from rgr_dist.engines.lanes.transformer_state import BATCHES
+from rgr_dist.engines.lanes.transformer import BATCHES, TransformerLanes
 from rgr_dist.study.cell import Cell, Run
-from tests.engines.lanes.test_transformer import QUICK, SHAPES, WIDE, assert_close, same
+from tests.engines.lanes.test_transformer import QUICK, SHAPES, WIDE, same
 from tests.engines.lanes.test_transformer import runs_of as block_runs
 from tests.engines.recorded_graphs import Recorded
+from tests.engines.shapes import assert_close
 
 CPU = torch.device("cpu")
 CELL = Cell(m=23, d_model=17, context={"length": 5}, training={"max_steps": 100, "check_every": 50})
@@ -84,7 +84,7 @@ def test_a_recorded_step_of_a_transformer_is_the_step(
     expected = TransformerLanes().weights_after(runs, BATCHES + 7)
     request.getfixturevalue("graphs")
     on_gpu = torch.device("cuda")
-    monkeypatch.setattr(transformer_state, "Repeated", lambda _: Repeated(on_gpu))
+    monkeypatch.setattr(transformer, "Repeated", lambda _: Repeated(on_gpu))
     replayed = TransformerLanes().weights_after(runs, BATCHES + 7)
     assert Recorded.made == 1
     assert all(same(one, other) for one, other in zip(replayed, expected, strict=True))

@@ -191,10 +191,6 @@ def test_a_run_that_is_listed_twice_ends_the_same_both_times() -> None:
     assert [end(outcome) for outcome in LanesEngine().train([run, run])] == [end(alone)] * 2
 
 
-def test_no_runs_have_no_outcomes() -> None:
-    assert LanesEngine().train([]) == []
-
-
 @pytest.mark.parametrize("other", [{"h": 2}, {"d_k": 3}, {"cell": Cell(m=17, d_model=8)}])
 def test_runs_that_do_not_fit_in_one_program_are_refused(other: dict[str, Any]) -> None:
     run = Run(cell=Cell(m=16, d_model=8), h=1, d_k=2, seed=0)

@@ -13,13 +13,13 @@ from scipy import stats
 
 from rgr_dist.engines.api import Outcome, Weights
 from rgr_dist.engines.lanes import transformer as transformer_lanes
-from rgr_dist.engines.lanes.transformer import TransformerLanes, score
-from rgr_dist.engines.lanes.transformer_state import NAMES, BlockLanes
+from rgr_dist.engines.lanes.transformer import NAMES, BlockLanes, TransformerLanes, score
 from rgr_dist.engines.reference.engine import ReferenceEngine
 from rgr_dist.models.transformer import block_logits, superpose
 from rgr_dist.problem.matching_task import MatchingTask, initial_block
 from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.from_yaml import load_study
+from tests.engines.shapes import assert_close
 
 CPU = torch.device("cpu")
 SHAPES: dict[str, tuple[int, ...]] = {  # m, d_model, l, batch, h, d_k
@@ -44,13 +44,6 @@ def runs_of(shape: tuple[int, ...], seeds: Sequence[int], **training: Any) -> li
 
 def lanes_of(runs: Sequence[Run], dtype: torch.dtype = torch.float32) -> BlockLanes:
     return BlockLanes(runs, CPU, dtype, mixed=False)
-
-
-def assert_close(one: Weights, other: Weights, relative: float) -> None:
-    assert one.keys() == other.keys()
-    for name, value in one.items():
-        assert value.shape == other[name].shape
-        assert np.abs(value - other[name]).max() <= relative * np.abs(other[name]).max()
 
 
 def same(one: Weights, other: Weights) -> bool:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from rgr_dist.engines.api import Outcome, StopReason, Weights
-from rgr_dist.engines.fused.adamw import bias_corrected
+from rgr_dist.engines.api import Outcome, StopReason, Weights, padded
 from rgr_dist.engines.fused.block.step import Arrays, Parts, Sizes, Workspace, train_block
 from rgr_dist.engines.fused.simd import WIDTH
-from rgr_dist.engines.fused.simd_memory import padded, zeros
-from rgr_dist.engines.schedule import learning_rates
+from rgr_dist.engines.fused.simd_memory import zeros
+from rgr_dist.engines.schedule import adamw_factors
 from rgr_dist.problem.matching_task import D_FF, Examples, MatchingTask, initial_block
 from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.training import Training
@@ -26,7 +25,8 @@ class BlockLane:
 
     Attributes:
         steps: training steps done.
-        best: the best validation accuracy of a check so far, and ``best_theta`` its parameters.
+        best: the best validation accuracy so far at a multiple of ``check_every``, and
+            ``best_theta`` its parameters.
     """
 
     def __init__(self, run: Run) -> None:
@@ -66,10 +66,8 @@ class BlockLane:
         training, end = self.run.cell.training, self.steps + steps
         while self.steps < end:
             count = min(BATCHES, end - self.steps)
-            rates = learning_rates(training, self.steps, count)
-            decays = (1 - rates * (training.weight_decay or 0.0)).astype(np.float32)
-            batches = self.task.training_batches(self.steps, count)
-            train_block(self.arrays, batches, *bias_corrected(rates, self.steps), decays)
+            factors = adamw_factors(training, self.steps, count).astype(np.float32)
+            train_block(self.arrays, self.task.training_batches(self.steps, count), *factors)
             self.steps += count
 
     def is_finite(self) -> bool:
@@ -77,23 +75,28 @@ class BlockLane:
         return bool(np.isfinite(self.theta).all())
 
     def check(self, above: float | None) -> float:
-        """The validation accuracy, whatever it is asked to be above; the best weights are kept."""
+        """The validation accuracy, whatever it is asked to be above; the best weights are kept.
+
+        Not those of a smaller limit between two checks, which a longer run does not look at.
+        """
         accuracy, _ = self._score(self.task.validation)
-        if accuracy > self.best:
+        is_regular = self.steps % self.run.cell.training.check_every == 0
+        if is_regular and accuracy > self.best:
             self.best, self.best_theta = accuracy, self.theta.copy()
         return accuracy
 
     def outcome(self, stop_reason: StopReason, val_score: float | None) -> Outcome:
         """How the lane ended, tested with its best weights, but for its ``seconds``."""
-        own = self.theta.copy()
-        self.theta[:] = self.best_theta
+        own, best = self.theta.copy(), max(self.best, val_score or 0.0)
+        if best == self.best:
+            self.theta[:] = self.best_theta
         score, null_rate = self._score(self.task.test)
         self.theta[:] = own
         return Outcome(
             steps=self.steps,
             stop_reason=stop_reason,
             score=score,
-            val_score=self.best,
+            val_score=best,
             null_rate=null_rate,
         )
 

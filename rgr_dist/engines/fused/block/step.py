@@ -1,6 +1,6 @@
 """The compiled training step of model ``transformer``: forward, backward, AdamW.
 
-The numbers are those of ``models.transformer``, in the order of ``lanes.transformer_state``: the
+The numbers are those of ``models.transformer``, in the order of ``lanes.transformer``: the
 embeddings are frozen, so the norm of the input Z is no part of the gradient; and since only one
 position has a query, a head's keys and values are applied to one vector each instead of n of them,
 s = (W_K q) . Z and mixed = p Z, of which W_V makes the head's output.

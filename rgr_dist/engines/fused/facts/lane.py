@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from rgr_dist.engines.api import Outcome, StopReason, Weights
+from rgr_dist.engines.api import Outcome, StopReason, Weights, padded
 from rgr_dist.engines.facts_outcome import facts_outcome
-from rgr_dist.engines.fused.adamw import bias_corrected
 from rgr_dist.engines.fused.facts.step import Arrays, Parts, Sizes, Workspace, train_facts
 from rgr_dist.engines.fused.simd import WIDTH
-from rgr_dist.engines.fused.simd_memory import padded, zeros
-from rgr_dist.engines.schedule import learning_rates
+from rgr_dist.engines.fused.simd_memory import zeros
+from rgr_dist.engines.schedule import adamw_factors
 from rgr_dist.problem.facts_task import FactsTask, initial_facts, trained_names
 from rgr_dist.study.cell import Cell, Run
 from rgr_dist.study.database import Function
@@ -92,11 +91,11 @@ class FactsLane:
         training, end = self.run.cell.training, self.steps + steps
         while self.steps < end:
             batches = self._batches(min(BLOCK, end - self.steps))
-            rates = learning_rates(training, self.steps, len(batches[1]))
-            decays = (1 - rates * (training.weight_decay or 0.0)).astype(np.float32)
-            corrected = bias_corrected(rates, self.steps)
-            train_facts(self.arrays, *batches, *corrected, decays, self.run.cell.facts.tau)
-            self.steps += len(rates)
+            count = len(batches[1])
+            rates, roots, decays = adamw_factors(training, self.steps, count).astype(np.float32)
+            tau = self.run.cell.facts.tau
+            train_facts(self.arrays, *batches, rates, roots, decays, tau)
+            self.steps += count
 
     def _batches(
         self, most: int
