@@ -74,7 +74,8 @@ class Explanation:
 
     def __repr__(self) -> str:
         said = [f"{fact}: {value}" for fact, value in self.facts.items()]
-        return "\n".join([repr(self.decisions), repr(self.ends), *said])
+        tables = self.decisions.loc[:, :"evidence"], self.ends
+        return "\n".join([*(of.to_string(index=False) for of in tables), *said])
 
     def _repr_html_(self) -> str:
         said = [f"{fact}: {value}" for fact, value in self.facts.items()]

@@ -74,9 +74,10 @@ def best_law(law: Candidate, fits: Fits) -> list[str]:
         first = f"D_K* ≈ {numbers} fits about as well as the best of {fitted} laws ({cells})"
         singled = singled if kept else ["The better ones only add freedom to it."]
     if law.name == PROPORTIONAL and any(t.rejects and t.law == "D_K" for t in fits.lack_of_fit):
-        kind = "best" if is_best else "one kept"
-        best = f"The {kind} of {plural(fitted, 'law')}, D_K* ≈ {numbers}"
-        first = f"{best}, does not fit the {cells} within their noise"
+        found, kind = fits.cells["D_K"].dropna(), "best" if is_best else "one kept"
+        needed = f"{plural(len(found), 'cell')} need D_K* = {found.min():.0f} to {found.max():.0f}"
+        best = f"{numbers}, the {kind} of {plural(fitted, 'law')}"
+        first = f"{needed}; {best}, misses them by more than their noise"
     return [line for line in (f"{first}.", *singled, lack_of_fit(fits)) if line]
 
 

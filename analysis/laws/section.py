@@ -79,7 +79,8 @@ def _beside(fits: Fits, law: Candidate) -> str:
     if power is None or law.gap is None:
         return ""
     said, gap = conclusions.growth_of(by_name(fits.laws)["D_K_power"]), power - law.gap
-    return f"{said}, drawn in grey: {abs(gap):.1f} {'ahead' if gap < 0 else 'behind'} in AICc."
+    than = f"{abs(gap):.1f} {'better' if gap < 0 else 'worse'}"
+    return f"{said}: the grey line, whose AICc is {than} than that of the law."
 
 
 def by_size(law: Candidate, cells: pd.DataFrame) -> tuple[str, list[tuple[Place, ...]]]:

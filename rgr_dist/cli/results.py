@@ -305,8 +305,15 @@ def compare(
         raise UserError("rgr compare takes --store at most twice")
     if other is None and len(stores) == 1:
         raise UserError("rgr compare takes two studies, or one and --store twice")
+    if one == other and len({*stores}) == 1:
+        raise UserError(f"both are {one}; rgr compare takes two studies, or one and --store twice")
     pair, names, store = side_by_side([one, other or one], stores, set_)
     found, rows = answer(pair, names)
+    if not rows:
+        raise UserError(
+            f"{one} and {other or one} have no cell in common, so there is nothing to compare; rgr "
+            "report of both sets the rest side by side"
+        )
     page = publish_comparison(*pair, names, store)
     if how is not Format.TABLE:
         print_listing({"cells": rows}, how, facts={"found": " ".join(found), "page": page})

@@ -80,7 +80,9 @@ def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
         "bytes_left": total.runs * BYTES_PER_RUN,
         "at_least": total.at_least,
         "supposing": "thresholds where the law expects them; intervals and retests cost extra",
-        "pace_from": "stored runs" if work_done(runs, study) else "a guess; no run is stored yet",
+        "pace_from": "stored runs"
+        if work_done(runs, study)
+        else "a guess; no run of its cells is stored yet",
     }
     return rows, facts
 
