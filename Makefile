@@ -7,7 +7,7 @@ DOCS := .venv/.installed-docs
 CLUSTER := .venv/.installed-cluster
 CLIENTS := .venv/.installed-clients
 
-.PHONY: quickstart test test-slow test-range mutants check docs bench clean
+.PHONY: quickstart test test-slow test-range mutants check docs bench bench-search clean
 
 quickstart: $(READY)  ## find the first thresholds and write the report
 	$(BIN)/rgr run quickstart
@@ -35,10 +35,10 @@ docs: $(DOCS)  ## the documentation as a site: site/index.html; to search it: py
 	$(BIN)/python docs/write.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-bench: $(JAX)  ## speed of the engines, overheads, cost of the search and its errors (over an hour)
-	$(BIN)/python benchmarks/throughput.py --threads 2
-	$(BIN)/python benchmarks/step_parts.py
-	$(BIN)/python benchmarks/facts_throughput.py
+bench: $(JAX)  ## what we aim at in speed: engines, whole studies, the driver; one table at its end (over two hours)
+	$(BIN)/python benchmarks/aims.py
+
+bench-search: $(JAX)  ## overheads, how long commands take, cost of the search and its errors (40 minutes)
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/search_cost.py
