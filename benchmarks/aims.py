@@ -6,7 +6,7 @@ It runs the benchmarks that measure the aims, each in a process of its own, one 
 ``throughput.py --threads 2``, ``step_parts.py``, ``facts_throughput.py``, ``scale.py`` with 5,000
 probes, and ``whole_studies.py``, of all its studies or of those named. What each of them printed is
 kept as JSON in the folder. Of a rate, ``measured`` has every shape's median over rounds that
-alternate with JAX's, and ``spread`` the largest share by which a rate varied between rounds: a
+alternate with JAX's, and ``spread`` the largest share by which the rate of ``fused`` varied: a
 ratio that is nearer to its aim than that decides little. A study and the driver are timed once.
 ``reached`` counts the shapes that reach the aim, as they are measured.
 """
@@ -141,7 +141,9 @@ def main(
         if how is Format.TABLE:
             print_listing(results[name], how)
     facts["minutes"] = round((time.monotonic() - began) / 60)
-    print_listing({"aims": list(aim_rows(results))}, how, facts=facts)
+    aims = list(aim_rows(results))
+    Path(keep, "aims.json").write_text(json.dumps({"aims": aims, **facts}, indent=2))
+    print_listing({"aims": aims}, how, facts=facts)
 
 
 if __name__ == "__main__":

@@ -4,14 +4,15 @@
 
 The studies run one after another as ``rgr run`` runs them, report included, each with a store of
 its own that is removed at its end. ``quickstart`` runs once before them and is not counted: it
-compiles kernels. ``seconds`` are from the first probe to the end of the last, ``tail`` those of
-them at the end in which some worker had no probe, ``whole`` those of everything from reading the
-study file to the written report. ``utilisation`` is the share of the workers' time in which they
-trained, from when the first of them was there. ``steps`` are all steps taken.
+compiles kernels. ``seconds`` are from when the first worker was there to the end of the last probe,
+``tail`` those of them at the end in which some worker had no probe, ``whole`` those of everything
+from reading the study file to the written report. ``utilisation`` is the share of the workers' time
+in which they trained. ``steps`` are all steps taken.
 
 The second table has the four sizes of each study that took most of its training: their share of
 its seconds and its steps, and ``to_the_limit``, the share of its steps that belongs to runs of this
-size which never reached the stopping score.
+size which did not converge: they went to their step limit, as those of the transformer always do,
+or were given up.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from rgr_dist.analysis.load import open_results
 from rgr_dist.analysis.report.publish import publish
 from rgr_dist.cli.listing import Format, print_listing
 from rgr_dist.cli.options import How
+from rgr_dist.planning.budgets import trained_steps
 from rgr_dist.running.execution import Execution
 from rgr_dist.running.run_study import run_study
 from rgr_dist.store.store import Store
@@ -36,8 +38,7 @@ from rgr_dist.study.from_yaml import load_study
 STUDIES = ["quickstart", "gpt2-small", "base-grid", "budget", "diagonal"]
 SIZES = 4
 """Sizes of a study that have a row."""
-RUN = ["m", "d_model", "h", "d_k", "seed"]
-"""What tells a training run from the others, at whichever of its limits it was read."""
+COLUMNS = ["m", "d_model", "steps", "seconds", "stop_reason", "max_steps", "trained_to"]
 
 Row = dict[str, Any]
 
@@ -51,8 +52,7 @@ def measured(name: str, cpus: int | None) -> tuple[Row, list[Row]]:
         summary = run_study(study, store, execution=Execution(cpus, "local"))
         publish(open_results(study, store), store)
         whole = time.perf_counter() - began
-        columns = ["m", "d_model", "h", "d_k", "seed", "steps", "seconds", "stop_reason"]
-        runs = store.runs((cell.cell_id for cell in study.cells), columns)
+        runs = store.runs((cell.cell_id for cell in study.cells), COLUMNS)
     row: Row = {
         "study": name,
         "runs": summary.runs,
@@ -65,7 +65,7 @@ def measured(name: str, cpus: int | None) -> tuple[Row, list[Row]]:
         "utilisation": round(summary.utilisation, 3),
         "load": round(load, 2),
     }
-    runs = runs.sort_values("steps").drop_duplicates(RUN, keep="last")
+    runs["steps"] = trained_steps(runs)  # none of rows that were read off a longer run
     runs["unfinished"] = runs["steps"].where(runs["stop_reason"] != "converged", 0)
     sums = runs.groupby(["m", "d_model"])[["seconds", "steps", "unfinished"]].sum()
     whole_sums = sums.sum()

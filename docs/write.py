@@ -21,6 +21,7 @@ from pathlib import Path
 from tables import (
     columns,
     coverage,
+    engines,
     facts,
     growth,
     keys,
@@ -45,6 +46,7 @@ PIECES: dict[str, Callable[[], str]] = {
     **results.PIECES,
     **search.PIECES,
     **startup.PIECES,
+    **engines.PIECES,
     **growth.PIECES,
     **training_time.PIECES,
     **coverage.PIECES,

@@ -24,7 +24,8 @@ class Summary:
         worker_seconds: seconds in which workers could have trained, summed over them, from when the
             first was there.
         failures: each run that failed, with its reason in a line.
-        started: when the first probe could start, on ``time.monotonic``'s clock.
+        started: when the first worker was there, and until then when Ray was, on
+            ``time.monotonic``'s clock.
         busy_until: when every worker last had a probe, on the same clock.
         paced_from: when the first reported run began to train, on the same clock: after
             workers started and kernels were compiled. Watched from outside a cluster, ``started``.
@@ -67,14 +68,15 @@ class Summary:
         return max(0.0, work * pace - (time.monotonic() - self.reported))
 
     def start(self, workers: int) -> None:
-        """Note that the first probe can start now."""
+        """Note that Ray is there, and that workers start now."""
         self.workers, self.started = workers, time.monotonic()
         self._counted = self.started
 
     def ready(self) -> None:
         """Note that a worker is there; what was before the first does not count."""
         if not self._is_ready:
-            self._is_ready, self.worker_seconds, self._counted = True, 0.0, time.monotonic()
+            self._is_ready, self.worker_seconds = True, 0.0
+            self.started = self._counted = time.monotonic()
 
     def resize(self, workers: int) -> None:
         """Note that there are so many workers now."""
