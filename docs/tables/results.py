@@ -264,12 +264,6 @@ def unexplained(scatter: float, p_value: float) -> str:
     return f"{100 * scatter:.0f} % ($p \\approx 10^{{{round(math.log10(p_value))}}}$)"
 
 
-def possible(study: str, name: str) -> str:
-    """``1.32 [1.18 to 1.46]``: the power of the widths that a study's own store knows to pass."""
-    law = _law(study, name)
-    return f"{law['exponent']:.2f} [{law['exponent_low']:.2f} to {law['exponent_high']:.2f}]"
-
-
 def slope(study: str, name: str) -> str:
     """``1.40 [1.22, 1.57]``, by the paper's own estimator."""
     law = _law(study, name)
@@ -315,6 +309,4 @@ PIECES: dict[str, Callable[[], str]] = {
     "base-grid tested-wide": partial(against_published, "base-grid", "D_K_wide"),
     "base-grid tested-wide-log": partial(against_published, "base-grid", "D_K_wide", "log"),
     "base-grid tested-h": partial(against_published, "base-grid", "h"),
-    "base-grid possible": partial(possible, "base-grid", "D_K_possible_power"),
-    "base-grid possible-wide": partial(possible, "base-grid", "D_K_possible_power_wide"),
 }

@@ -59,12 +59,11 @@ def _listed(sizes: Sequence[int]) -> str:
 def cost(name: str) -> str:
     """Runs and steps by ``rgr plan`` with nothing stored, in its words."""
     plan = json.loads(PLANS.read_text("utf-8"))["studies"][name]
-    about = "at least" if plan["at_least"] else "about"
     unit = "projections" if loaded(name).cells[0].record.task == "construction" else "steps"
     if loaded(name).cells[0].record.algorithm == "one-head":
-        return f"{about} {plan['runs_left']:,} runs"
+        return f"about {plan['runs_left']:,} runs"
     unit = "batches" if loaded(name).cells[0].record.task == "matching" else unit
-    return f"{about} {plan['runs_left']:,} runs, {_rounded(plan['steps_left'])} {unit}"
+    return f"about {plan['runs_left']:,} runs, {_rounded(plan['steps_left'])} {unit}"
 
 
 def _rounded(steps: int) -> str:
