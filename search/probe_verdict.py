@@ -256,7 +256,7 @@ def _explain(test: SeedTest, known: tuple[float, ...]) -> str:
         some = f"; {reach} of them reach it" if 0 < reach < ran else ""
         return f"mean {_shown(mean)} {sign} {test.target} over all {ran} seeds{some}"
     if verdict == "pass":
-        return f"{ran} seeds settle n * target; the other {spared} are spared"
+        return f"{ran} seeds make the mean pass in any case; the other {spared} are spared"
     if verdict is None or best is None:
         return f"mean {_shown(mean)} over {ran} of {test.seeds} seeds: undecided"
     lost = _shown(math.fsum(abs(best - score) for score in known))

@@ -137,9 +137,10 @@ def test_a_study_compared_with_itself_needs_the_same(
     found = rgr.compare(study, study)
     assert found.table["ratio"].tolist() == [1, 1]
     assert found.table["D_K_a"].tolist() == study.best()["D_K"].tolist()
-    same, limit = found.found
+    same, limit, ended = found.found
     assert same == "D_K* is the same in 2 cells."
-    assert limit.startswith("Each threshold holds for its step limit; ")
+    assert ended.endswith(" did not converge.")
+    assert limit.startswith("In both, D_K* is the smallest width whose mean test F1 over ")
     assert repr(found).startswith(found.found[0])
     out = shutil.copytree(finished / "results", tmp_path / "other")
     ask = ["compare", str(finished / "small.yaml"), "--store", str(out)]
@@ -171,7 +172,7 @@ def test_another_question_of_the_name_is_not_overwritten(finished: Path, tmp_pat
     rgr.run(source, out=out, show=False)  # trains nothing
     kept = {path: path.read_bytes() for path in (out / "studies").rglob("*") if path.is_file()}
     changed = rgr.load(source, ["search.seeds=2"], out)
-    said = rf"^--set: {out} has small with other search; this would overwrite its report"
+    said = rf"^--set: changes the search of small, whose report in {out} would be overwritten"
     with pytest.raises(StudyError, match=said):
         changed.run(show=False)
     with pytest.raises(StudyError, match=said):
@@ -181,10 +182,10 @@ def test_another_question_of_the_name_is_not_overwritten(finished: Path, tmp_pat
     with pytest.raises(StudyError, match="overrides: only for a name or a path"):
         rgr.run(changed, overrides=["search.seeds=4"])
     other = write_study(tmp_path, search={"heads": [1], "seeds": 2})
-    with pytest.raises(StudyError, match=f"another study of the name small, from {source}"):
+    with pytest.raises(StudyError, match=f"another study named small, from {source}"):
         rgr.run(other, out=out, show=False)
     document = load_yaml(other.read_text())
-    with pytest.raises(StudyError, match=f"^this study: .* name small, from {source};"):
+    with pytest.raises(StudyError, match=f"^this study: .* named small, from {source},"):
         rgr.Study(document, out=out).run(show=False)
     assert kept == {path: path.read_bytes() for path in kept}
 

@@ -133,9 +133,10 @@ def draw_one_head(curves: Sequence[Sequence[Row]]) -> Figure:
         name="one-head",
         title="One head against the best, by step limit",
         caption=(
-            "D_K* at each step limit, with the colour and shape of its h*, and below or beside it "
-            "the threshold of one head. Bars: from optimistic to conservative, over seeds. Arrows: "
-            "no width up to there passes."
+            "D_K* at each step limit, with the colour and shape of its h*, and above it the "
+            "threshold of one head, unless one head is the best. Bars run from the optimistic to "
+            "the conservative D_K. An arrow starts at the smallest width not excluded, where one "
+            "head has no threshold."
         ),
         panels=tuple(panel for panel in drawn if panel is not None),
         legend=(best, *head_keys(heads)),

@@ -12,8 +12,8 @@ from rgr_dist.analysis.page.section import Row
 RANKS = (
     "The bound on the rank of the logits that a layer of this D_V can have (Prop. 3.5), at the "
     "smallest D_V that holds the database, against the bound on the database’s own rank (Prop. "
-    "2.1). Dotted: equality. A mark below it is a layer that holds a database of more rank than "
-    "its logits can have, where the database’s bound is its rank."
+    "2.1). Dotted: equality. Below it, a layer holds a database of higher rank than its logits "
+    "can have, provided that the database’s bound is exact."
 )
 SPLITS = (
     "The mean over seeds of the share of facts held, with its 95 % t-interval, at every way to "

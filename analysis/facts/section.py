@@ -30,9 +30,9 @@ def ranks(results: StudyResults) -> Section:
     ]
     table = Table(
         name="table-ranks",
-        caption="The database’s rank from its unfoldings to Prop. 2.1, means over seeds; the "
-        "bound of Prop. 3.5 on the rank of the logits of a layer at the threshold, as we prove it "
-        "and as the sum d_model + h d_vo |Q| that it most likely is.",
+        caption="Rank of database: from the rank of its unfoldings to the bound of Prop. 2.1, "
+        "means over seeds. Rank of logits: the bound of Prop. 3.5 for a layer at the threshold, as "
+        "we prove it. As a sum: d_model + h d_vo |Q|, most likely the paper’s form of this bound.",
         columns=columns,
         rows=[row for row in rows if row["D_V"]],
     )

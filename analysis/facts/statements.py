@@ -93,7 +93,7 @@ def _matches(runs: Sequence[Row]) -> Row:
     best = [tau for tau, gap in gaps.items() if gap <= least + 1e-9]
     typical = float(np.mean([row["rank_logits"] for row in runs]))
     if most - least < ALIKE * typical:
-        verdict = "not told apart, for the rank hardly changes with τ"
+        verdict = "undecided, since the rank hardly changes with τ"
     else:
         verdict = "supported" if CLAIMED_TAU in best else "not supported"
     return {

@@ -50,8 +50,11 @@ def headline(rows: Rows, study: Study) -> str:
         return "No threshold was found."
     arm, ends = study.search.sizes.shown_arm, []
     for n in sorted({min(row["facts"] for row in found), max(row["facts"] for row in found)}):
-        best = min((row for row in found if row["facts"] == n), key=lambda row: row["D_V"])
+        alike = [row for row in found if row["facts"] == n]
+        best = min(alike, key=lambda row: row["D_V"])
         at = f" at {arm} = {best[arm]}" if len(study.search.arms) > 1 else ""
+        if (cells := len({row["cell_id"] for row in alike})) > 1:
+            at += f", the least of {cells} cells with a threshold"
         ends.append(f"{n:,} facts take D_V* = {best['D_V']}{at}")
     counted = f"{len(found)} of {plural(len(rows), 'threshold')} found"
     return f"{', and '.join(ends)} ({counted})."

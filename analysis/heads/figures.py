@@ -23,7 +23,7 @@ SPLITS = (
     "D_K* at h*. Bars run from the optimistic to the conservative D_K. An arrow is a lower bound "
     "where a head has no threshold: it is pruned, far above the best; censored, as no allowed "
     "width passes; inconsistent, as a width passes below one that fails; or not finished. "
-    "keep_within: none finds the threshold of every head."
+    "With keep_within: none every head count is searched to its end."
 )
 FRONTIER = (
     "The smallest passing D_V = h d_vo of each setting, cell by cell: the mean over seeds passes "

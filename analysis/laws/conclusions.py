@@ -72,7 +72,7 @@ def best_law(law: Candidate, fits: Fits) -> list[str]:
     is_best = law is fits.candidates[0]  # or that only extends another law, for too small a gain
     if not is_best:
         first = f"D_K* ≈ {numbers} fits about as well as the best of {fitted} laws ({cells})"
-        singled = singled if kept else ["The better ones only add freedom to it."]
+        singled = singled if kept else ["Those with a lower AICc extend it for too small a gain."]
     if law.name == PROPORTIONAL and any(t.rejects and t.law == "D_K" for t in fits.lack_of_fit):
         found, kind = fits.cells["D_K"].dropna(), "best" if is_best else "one kept"
         needed = f"{plural(len(found), 'cell')} need D_K* = {found.min():.0f} to {found.max():.0f}"
@@ -199,7 +199,7 @@ def left_out(fits: Fits) -> str:
     if n:
         counts = fits.left_out["status"].value_counts().sort_index()
         each = ", ".join(f"{number} {status}" for status, number in counts.items())
-        lines.append(f"No law counts {plural(n, 'cell')}: {each}.")
+        lines.append(f"The laws leave out {plural(n, 'cell')}: {each}.")
     if any(law.max_steps is not None for law in fits.laws):
         lines.append("Laws that name no step limit use each cell's largest.")
     if any(law.protocol is not None for law in fits.laws):

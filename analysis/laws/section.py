@@ -80,7 +80,7 @@ def _beside(fits: Fits, law: Candidate) -> str:
         return ""
     said, gap = conclusions.growth_of(by_name(fits.laws)["D_K_power"]), power - law.gap
     than = f"{abs(gap):.1f} {'better' if gap < 0 else 'worse'}"
-    return f"{said}: the grey line, whose AICc is {than} than that of the law."
+    return f"{said}: the grey line. Its AICc is {than} than the law’s."
 
 
 def by_size(law: Candidate, cells: pd.DataFrame) -> tuple[str, list[tuple[Place, ...]]]:
@@ -182,9 +182,10 @@ def _candidates(candidates: list[Candidate]) -> Table:
         name="table-candidates",
         caption=(
             "Candidates for D_K*, fitted on the log scale by the likelihood of each cell’s "
-            "interval, from the failing to the passing D_K. Gap: in AICc, to the best. Error: "
-            "when the other cells predict a cell. A law is supported if its gap is at most 6 and "
-            "it does more than extend a better one."
+            "interval, from the failing to the passing D_K. Gap: how far the AICc lies above the "
+            "best. Error: typical error when the other cells predict a cell. Scatter: of D_K* "
+            "about the law, with D_K* anywhere in its interval. A law is supported if its gap is "
+            "at most 6 and smaller by more than 2 than the gap of every law that it extends."
         ),
         columns=[
             Column("law", "formula", text=True),
@@ -292,7 +293,8 @@ def _lack_of_fit(results: StudyResults) -> Table:
         name="table-lack-of-fit",
         caption=(
             "Do seeds and the resolution of d_k explain how far D_K* scatters about a law? χ² "
-            "sums the cells’ squared distances from the law, each over what these explain."
+            "sums the cells’ squared distances from the law, each divided by the variance that "
+            "seeds and resolution explain. Scatter: of D_K* about the law with the least χ²."
         ),
         columns=[
             Column("D_K* goes as", lambda row: conclusions.FORMS[row["law"]], text=True),

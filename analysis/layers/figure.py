@@ -16,9 +16,9 @@ CAPTION = (
     "over its head counts and learning rates, within {steps:,} training steps. Bars: every "
     "threshold may lie anywhere in its interval. The colour is the head count that has it. An "
     "arrow: no threshold is known, and the mark is the least that is not excluded. Grey: {first}. "
-    "Dotted: the fewest that counting allows if each parameter of the layer held one bit, with as "
-    "many parameters for a cached number as at the threshold, where the cheapest threshold by "
-    "both is the same."
+    "Dotted: the fewest that counting allows if each parameter held one bit and each cached number "
+    "came with as many parameters as at the threshold; drawn only where the same threshold has "
+    "both the fewest cached numbers and the fewest parameters."
 )
 
 

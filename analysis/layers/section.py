@@ -132,9 +132,10 @@ def _order(rows: list[Row]) -> Table:
         name="table-layers",
         caption=(
             "Relations that a layer holds for each number cached for a token, geometric means over "
-            "the sizes of one compression, of the best head count and learning rate. In brackets: "
-            "every threshold may lie anywhere in its interval. Like the best: its bracket reaches "
-            "that of the first. Bits: of the graph for each parameter, where parameters are fewest."
+            "the sizes of one compression, at the best head count and learning rate. In brackets: "
+            "the range if each threshold lies anywhere in its interval. Like the best: the bracket "
+            "overlaps the first layer’s. Bits: of the graph per parameter, at the threshold with "
+            "the fewest parameters."
         ),
         columns=[
             Column("m′/d_model", "compression", form="g"),

@@ -21,8 +21,8 @@ from rgr_dist.study.study import Study
 from rgr_dist.study.training import Context, Training
 
 CONFIRMED = (
-    " The threshold of the best head count must pass once more, on {} fresh seeds; the paper asks "
-    "for no such thing."
+    " The threshold of the best head count must pass once more, on {} fresh seeds, and so must "
+    "every threshold that keep_heads or keep_within: none asks for. The paper has no such test."
 )
 SEARCH = (
     "The paper trains a coarse grid of widths. Here the search trains every d_k next to a "

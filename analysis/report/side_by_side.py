@@ -25,11 +25,13 @@ from rgr_dist.analysis.wording import (
     number,
     plural,
     real_range,
+    span,
     three_digits,
     with_limits,
 )
 from rgr_dist.search.confidence_interval import t_interval
 from rgr_dist.study.cell import Cell
+from rgr_dist.study.study import Study
 
 FEW_SETTINGS = 3
 """Settings that a sentence names; the page has a table of all."""
@@ -342,7 +344,7 @@ def _apart(
 
 
 def _caveats(pair: Pair, names: Names) -> list[str]:
-    """What else differs, and how many runs did not converge within their step limit."""
+    """What else differs, what passes in each, and how many runs did not converge."""
     apart = _apart(pair, lambda results, most: settings(results.study, most))
     said = []
     if apart:
@@ -356,10 +358,23 @@ def _caveats(pair: Pair, names: Names) -> list[str]:
         ended.append(f"{at_limit:,} of {len(reasons):,} runs of {name}")
     is_trained = not all(results.study.record.algorithm for results in pair)
     if is_trained and not _by_accuracy(pair):
-        said.append(
-            f"Each threshold holds for its step limit; {' and '.join(ended)} did not converge."
-        )
+        where = dict(zip(names, (_passing(results.study) for results in pair), strict=True))
+        if len({*where.values()}) == 1:
+            where = {"both": where[names[0]]}
+        said += [f"In {name}, D_K* is the smallest width {test}." for name, test in where.items()]
+        said.append(f"{' and '.join(ended)} did not converge.")
     return said
+
+
+def _passing(study: Study) -> str:
+    """What a width must reach to pass, and in how many steps if it is trained."""
+    search, limits = study.search, [cell.training.max_steps for cell in study.cells]
+    end = "at most" if study.record.minimised else "at least"
+    mean = f"{study.record.score} over {plural(search.seeds, 'seed')} is {end} {search.target:g}"
+    if study.record.algorithm:
+        return f"whose mean {mean}"
+    limit = "within" if len({*limits}) == 1 else "within its cell's limit of"
+    return f"whose mean test {mean}, {limit} {span(limits)} steps"
 
 
 def _shared_splits(pair: Pair) -> list[Row]:
@@ -387,4 +402,5 @@ def _accuracy_words(pair: Pair, names: Names) -> list[str]:
     gains = [row["difference"] for row in rows]
     mean = number(float(np.mean(gains)), "+.3f")
     over = plural(len(rows), "split")
-    return [f"The accuracy of {names[1]} less that of {names[0]} is {mean} on average over {over}."]
+    pair_ = f"the accuracy of {names[1]} minus the accuracy of {names[0]}"
+    return [f"Over {over}, {pair_} is {mean} on average."]

@@ -49,8 +49,8 @@ def collapses(table: pd.DataFrame) -> str:
     """How many runs collapsed, and how many answered mostly NULL."""
     runs, collapsed, nulls = (int(table[n].sum()) for n in ("n_seeds", "collapsed", "null_runs"))
     return (
-        f"{collapsed:,} of {plural(runs, 'run')} collapsed, below a random guess among the "
-        f"context's items; {nulls:,} answered mostly NULL."
+        f"{collapsed:,} of {plural(runs, 'run')} collapsed: they score below a random guess among "
+        f"the context's items. Of all runs, {nulls:,} answered mostly NULL."
     )
 
 

@@ -21,8 +21,8 @@ def section(results: StudyResults) -> Section:
     words = [f"The items’ vectors: {accuracy.vectors(study)}."]
     chance = ", ".join(dict.fromkeys(f"{guess(cell):.3f}" for cell in study.cells))
     words.append(
-        "Accuracy is that of the block’s answers to the test queries, with the weights of its best "
-        f"validation accuracy; a guess among the items of a context is right {chance} of the time. "
+        "Accuracy is the share of test queries that the block answers correctly, with the weights "
+        f"that did best in validation. A guess among the items of a context scores {chance}. "
         "The task and the block are those of the paper, Sec. 7.3."
     )
     return Section(

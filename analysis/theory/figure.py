@@ -13,8 +13,8 @@ from rgr_dist.analysis.wording import with_range
 
 CAPTION = (
     "Total key width D_K by the number of items m, a panel for each family of cells. Filled marks: "
-    "the trained threshold D_K*, with its interval over seeds. Hollow marks: the smallest width "
-    "that alternating projections were found exact with, on all pairs of every draw. Colour and "
+    "the trained threshold D_K*, with its interval over seeds. Hollow marks: the smallest width at "
+    "which alternating projections are known to be exact on all pairs of every draw. Colour and "
     "shape are the number of heads. Thin lines: the counting bound, each for a supposed number of "
     "bits per parameter: the more a parameter holds, the less width is needed."
 )

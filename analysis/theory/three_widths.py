@@ -18,9 +18,9 @@ from rgr_dist.analysis.wording import with_range
 NOT_TRAINED = ("construction", "constructed start")
 CAPTION = (
     "Total key width D_K by the number of heads, a panel for each cell. Filled marks: the trained "
-    "threshold. Hollow marks: the smallest width at which weights are known that pass, where that "
-    "is less, or training passes at none. An arrow: no weights of one head are right on all pairs "
-    "at any width, proved draw by draw."
+    "threshold. Hollow marks: the smallest width at which known weights pass, if it is smaller or "
+    "training passes at no width. An arrow: for at least one draw it is proved that no weights of "
+    "one head, however wide, are right on all pairs."
 )
 
 
@@ -54,9 +54,10 @@ def widths_table(rows: Sequence[Row]) -> Table:
             "One head impossible: in how many of the study’s draws a certificate proves that no "
             "weights of one head, however wide, are right on all pairs. Passes from: the smallest "
             "D_K with known weights that pass the study’s test; exact from: with known weights "
-            "that are right on all pairs of every draw; in brackets how they were found. Limited "
-            "by: optimisation, if weights are known that pass at a smaller D_K; budget, if the "
-            "smallest come from longer training; proved, if none can be right; else unknown."
+            "that are right on all pairs of every draw; in brackets: how they were found. Limited "
+            "by: optimisation, if known weights pass at a smaller D_K; budget, if the smallest of "
+            "them come from longer training, or if D_K still falls with the step limit; proved, "
+            "if no weights of one head are right on all pairs; else unknown."
         ),
         columns=[
             cell_column(),

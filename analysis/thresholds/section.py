@@ -45,8 +45,10 @@ def section(results: StudyResults) -> Section:
                 caption=f"Brackets: {width} from optimistic to conservative; {arm} from the fewest "
                 f"to the most {axis.arms} that the data do not tell apart."
                 + (f" Bits: of the graph, per parameter at {width}." if holds_bits else "")
-                + f" Limited by: optimisation or budget, if weights are known that pass at a "
-                f"smaller {axis.total}; proved, if no weights can be right; else unknown.",
+                + f" Limited by: optimisation, if known weights pass at a smaller {axis.total}; "
+                f"budget, if longer training passes there, or if {axis.total}* still falls with "
+                "the step limit; proved, if no weights of one head are right on all pairs; "
+                "else unknown.",
                 columns=columns,
                 rows=cells,
                 anchored=True,

@@ -18,14 +18,15 @@ from rgr_dist.analysis.transitions.curves_figure import FEWER, panel_of_cell, pr
 
 SHARES = (
     "The share of seeds whose own score reaches the target, against D_K. Lines are logistic "
-    "curves in log₂ D_K, fitted by maximum likelihood; a head count without a line passes with "
-    "every seed or none, or at once from one width to the next. A curve is upright where one "
-    "width alone has seeds of both kinds. Dotted: D_K*, where the mean score passes."
+    "curves in log₂ D_K, fitted by maximum likelihood and drawn between the narrowest and the "
+    "widest probe. A head count is left out if no such curve can be fitted, for example because "
+    "all its seeds begin to pass at the same width. A line is vertical where only one width has "
+    "both passing and failing seeds. Dotted: D_K*, where the mean score passes."
 )
 COLLAPSE = (
     "The transitions of all cells at h*, with D_K divided by each cell’s own D_K*, by the law "
-    "with the best collapse and by the paper’s law. Were that law exact, all points would lie on "
-    "one curve up to the luck of seeds, and the reduced χ² would be near 1."
+    "with the best collapse and by the paper’s law. If a law were exact, its points would lie on "
+    "one curve except for the luck of seeds, and its reduced χ² would be near 1."
 )
 
 
@@ -49,8 +50,11 @@ def draw_shares(cells: Sequence[Row], probes: Sequence[Row], fits: Sequence[Row]
             for row in own
         )
 
-        def fit(x: Axis, h: int, anchor: str = cell["anchor"]) -> tuple[Place, ...]:
-            return _logistic(x, fitted[anchor, h]["share_middle"], fitted[anchor, h]["share_width"])
+        def fit(_: Axis, h: int, own: Sequence[Row] = own) -> tuple[Place, ...]:
+            widths = [row["D_K"] for row in own if row["h"] == h]
+            curve = fitted[own[0]["anchor"], h]
+            ends = min(widths), max(widths)
+            return _logistic(ends, curve["share_middle"], curve["share_width"])
 
         y = share_axis("share of passing seeds")
         panels.append(panel_of_cell(cell, points, y, fit, (cell["short"],), height=130))
@@ -76,7 +80,7 @@ def draw_collapse(collapses: Sequence[tuple[Collapse, Sequence[Row]]]) -> Figure
     panels = []
     for one, points in collapses:
         x = ratio_axis("D_K / law", [row["scaled"] for row in points], pad=1.2)
-        curve = _logistic(x, one.middle, one.width)
+        curve = _logistic((x.low, x.high), one.middle, one.width)
         panels.append(
             Panel(
                 title=(f"D_K over {one.formula}", f"reduced χ² {one.reduced_chi2:.1f}"),
@@ -105,9 +109,9 @@ def _passing(row: Row) -> str:
     return f"{at}\n{row['passing']} of {row['n_seeds']} seeds pass"
 
 
-def _logistic(x: Axis, middle: float, width: float) -> tuple[Place, ...]:
-    """1 / (1 + exp(-(log₂ x - log₂ middle) / width)) across the axis, in even steps of its bend."""
-    low, high = np.log2([x.low, x.high])
+def _logistic(ends: tuple[float, float], middle: float, width: float) -> tuple[Place, ...]:
+    """1 / (1 + exp(-(log₂ x - log₂ middle) / width)) between two ends, even in its bend."""
+    low, high = np.log2(ends)
     first, last = np.clip(np.log2(middle) + width * np.array([-5.5, 5.5]), low, high)
     at = np.unique(np.concatenate([[low], np.linspace(first, last, 33), [high]]))
     share = expit((at - np.log2(middle)) / width)

@@ -20,7 +20,10 @@ def verify(
     ] = False,
     how: How = Format.TABLE,
 ) -> None:
-    """Check a store whole: checksums, columns, keys, addresses. Exit status 3 if anything fails."""
+    """Check every file of a store: checksums, columns, keys, addresses.
+
+    Exit status 3 if something fails and --repair is not given.
+    """
     from rgr_dist.analysis.wording import plural
     from rgr_dist.store import verify as check
     from rgr_dist.store.store import Store
@@ -45,10 +48,10 @@ def verify(
         return
     files = len({row["file"] for row in rows})
     if repair:
-        kept = f"; {plural(trained, 'run')} trained again, and what that confirms is kept"
+        kept = f"; {plural(trained, 'run')} trained again, and the results that agree are kept"
         say_error(
             f"{plural(files, 'file')} moved to damaged/ in {out}{kept if trained else ''}; rgr run "
-            "trains or writes the rest of their content again"
+            "trains or writes again what else was in them"
         )
         return
     say_error(

@@ -40,7 +40,9 @@ def construct(
     graph: Annotated[
         str | None, typer.Option(metavar="FILE", help="An edge list; a permutation if left out.")
     ] = None,
-    embedding: Annotated[EmbeddingName | None, typer.Option(help="Gaussian, one-hot in 3.")] = None,
+    embedding: Annotated[
+        EmbeddingName | None, typer.Option(help="Gaussian by default; one-hot for algorithm 3.")
+    ] = None,
     block_size: Annotated[int | None, typer.Option(min=1, help="Most edges of a head.")] = None,
     signatures: Annotated[
         SignatureName | None, typer.Option(help="As printed if left out.")
@@ -50,7 +52,8 @@ def construct(
         Literal["printed", "best"], typer.Option(help="Printed, or the best for F1.")
     ] = "printed",
     length: Annotated[
-        int | None, typer.Option(min=2, help="Items of 2's contexts; 16, or m, if left out.")
+        int | None,
+        typer.Option(min=2, help="Algorithm 2: items of a context; by default 16, or m if less."),
     ] = None,
     colouring: Annotated[
         Literal["batched", "equitable"], typer.Option(help="How 5 packs edges into heads.")
@@ -92,7 +95,7 @@ def construct(
     if algorithm in ("trivial", "limit") and given:
         raise UserError(f"{given[0]}: {algorithm} has no d_k to choose; leave it out")
     if constant is not None and signatures == "orthogonal":
-        raise UserError("--constant: orthogonal signatures have no law; give --d-k instead")
+        raise UserError("--constant: not for orthogonal signatures; give --d-k instead")
     if algorithm == "trivial" and block_size is not None:
         raise UserError("--block-size: trivial has a head for each edge; leave it out")
     if length is not None and algorithm != "2":
@@ -153,8 +156,8 @@ def _store_for(made: Constructor, out: str) -> Store:
 
     if made.algorithm in ("trivial", "limit"):
         raise UserError(
-            f"--store: {made.algorithm} has no d_k, so its draws are no runs; the limit is also "
-            "--algorithm 1 --signatures orthogonal --tau best"
+            f"--store: draws of {made.algorithm} have no d_k, so they cannot be stored; to store "
+            "the limit, give --algorithm 1 --signatures orthogonal --tau best"
         )
     if made.algorithm == "5" and made.options.colouring == "batched":
         raise UserError("--store: runs of algorithm 5 take --colouring equitable")

@@ -87,6 +87,6 @@ def _drawn(results: StudyResults, sections: Sequence[Section], text: str) -> set
         raise UserError("--cell: no figure of this study has panels by cell")
     if not asked & drawn:
         has = "; ".join(study.name_of(cell) for cell in study.cells if anchors[cell] in drawn)
-        limits = ", of several step limits the largest" if study.has_budgets else ""
+        limits = " (only the largest of several step limits)" if study.has_budgets else ""
         raise UserError(f"--cell {text}: no figure has it; they have {has}{limits}")
     return asked

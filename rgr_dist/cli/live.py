@@ -27,7 +27,7 @@ DRAW_EVERY = 0.25
 """Seconds between drawings of the brackets; a terminal's clock and spinner go on meanwhile."""
 SAY_EVERY = 15.0
 """Seconds of silence after which a plain line says how far it is."""
-ACCURACY_LEGEND = "accuracy at the largest D_K so far, of so many seeds"
+ACCURACY_LEGEND = "mean accuracy at the largest D_K so far (number of seeds)"
 
 
 class LiveView(View):
@@ -150,7 +150,6 @@ def _words(summary: Summary, left: Forecast) -> str:
     """How far the study is: runs, pace, time gone, time left."""
     now = time.monotonic()
     elapsed = max(1e-9, now - summary.started)
-    about = "at least" if left.at_least else "about"
     steps = f"{summary.steps / elapsed:,.0f} steps/s"
     parts = [plural(summary.runs, "run"), steps, f"{clock(elapsed)} so far"]
     if summary.failed:
@@ -158,7 +157,7 @@ def _words(summary: Summary, left: Forecast) -> str:
     coming = summary.seconds_for(left.work)
     if left.runs and coming is not None:
         parts.insert(0, f"{summary.work / (summary.work + left.work):.0%}")
-        parts.append(f"{about} {rough_time(coming)} left")
+        parts.append(f"about {rough_time(coming)} {'or more ' * left.at_least}left")
     return "  ".join(parts)
 
 

@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -68,8 +69,13 @@ def opened(
         UserError: there is no store.
     """
     from rgr_dist.store.store import Store
+    from rgr_dist.study.document import is_known
     from rgr_dist.study.from_yaml import load_study
+    from rgr_dist.study.input_file import exists
 
+    kept = Path(out, "studies", study, "study.yaml")
+    if Path(study).name == study and exists(kept) and not is_known(study):
+        raise UserError(f"study {study!r}: no such file is here; {kept} is how it was run")
     resolved, store = load_study(study, overrides or ()), Store(out)
     if not (may_be_new or any(map(store.files, ("runs", "studies", "drivers")))):
         raise UserError(

@@ -169,7 +169,7 @@ def runs(
 
 
 def fit(study: StudyName, out: Out = "results", set_: Set = None, how: How = Format.TABLE) -> None:
-    """The scaling laws fitted to a study, which of them its data support, with 95 % intervals."""
+    """Fit scaling laws to a study, with 95 % intervals, and say which of them its data support."""
     results, _ = stored_results(study, set_, out)
     of_facts = results.study.record.holds == "facts"
     sections, shown, sentences = (_laws_of_facts if of_facts else _laws)(results)
@@ -296,7 +296,7 @@ def compare(
     set_: Set = None,
     how: How = Format.TABLE,
 ) -> None:
-    """What one study needs over another, cell by cell; writes both side by side as a page."""
+    """Compare what two studies found, cell by cell; also write a page with both side by side."""
     from rgr_dist.analysis.report.publish import publish_comparison
     from rgr_dist.analysis.report.side_by_side import answer
 

@@ -73,12 +73,12 @@ def new_model(
     from keyword import iskeyword
 
     if not (name.isidentifier() and name.isascii() and len(name) <= LONGEST_NAME):
-        raise UserError(f"{name!r} names no layer; give letters, digits and _, such as my_layer")
+        raise UserError(f"{name!r} cannot name a layer; give letters, digits and _: my_layer")
     path, title = Path(f"{name}.py"), "".join(map(str.capitalize, name.split("_")))
     if not name[0].isalpha() or not title.isidentifier() or iskeyword(title):
-        raise UserError(f"{name!r} names no layer; begin with a letter, such as my_layer")
+        raise UserError(f"{name!r} cannot name a layer; begin with a letter: my_layer")
     if not path.exists() and find_spec(name):
-        raise UserError(f"{name!r} is an installed package, which {path} would hide; another name")
+        raise UserError(f"{path} would hide the installed package {name!r}; give another name")
     text = files("rgr_dist.models").joinpath("first_layer.py").read_text("utf-8")
     _write_new(path, text.replace("FirstLayer", title).replace("NAME", name))
     say(f"wrote {path}; in a study it is model: {path}")
@@ -133,14 +133,13 @@ def _in_words(facts: Mapping[str, Any], asked: str) -> dict[str, Any]:
     if not facts["runs_left"]:
         return {"stored": stored, "left": "nothing"}
     cores = facts["cores_here"] or 1
-    about = "at least" if facts["at_least"] else "about"
-    left = f"{about} {plural(facts['runs_left'], 'run')}"
+    left = f"about {plural(facts['runs_left'], 'run')}"
     left += f", {humanize.intword(facts['steps_left'])} steps"
     time = rough_time(facts["core_seconds_left"] / cores)
     return {
         "stored": stored,
         "left": f"{left}, {humanize.naturalsize(facts['bytes_left'])} of disk",
-        "time": f"{about} {time} on the {plural(cores, 'core')} here, by {facts['pace_from']}",
+        "time": f"about {time} on the {plural(cores, 'core')} here, by {facts['pace_from']}",
         "supposing": facts["supposing"],
     }
 
@@ -223,7 +222,7 @@ def _tell(
         print_thresholds(study, threshold_sections(results), best_alone=True)
     use = f"{plural(summary.workers, 'worker')}, {summary.utilisation:.0%} utilised"
     if summary.tail >= 1:
-        use += f"; too few probes for all in the last {duration(summary.tail)}"
+        use += f"; fewer probes than workers in the last {duration(summary.tail)}"
     trained = plural(summary.runs - summary.failed, "run")
     trained += f" trained in {duration(summary.seconds)} ({use})"
     if not summary.runs:

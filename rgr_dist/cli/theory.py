@@ -87,11 +87,12 @@ def bounds(
 ) -> None:
     """What theory requires: the D_K of a graph by counting, or the rank of a database of facts.
 
-    With --m, the D_K that counting requires (Sec. 9), a line for each number of bits per parameter.
-    None of the lines is the bound: how many bits a parameter holds is not known beforehand, and
-    trained layers hold 0.27 to 0.80. A line holds at its margin too, of weights whose norms are 1
-    (Thm 9.2). Permutations are listed where m' = m. With --one-head, whether
-    one head of any width can hold a graph at all: with weights, or a proof that there are none.
+    With --m, the D_K that counting requires (Sec. 9), one line for each assumed number of bits per
+    parameter. No line is the bound, since nobody knows beforehand how many bits a parameter holds;
+    at the thresholds of base-grid, within Table 2's step limits, it is 0.27 to 0.80. A line with a
+    margin also bounds real weights with norms of at most 1 that keep this margin (Thm 9.2).
+    Permutations are listed if m' = m. With --one-head, whether one head of any width can hold a
+    graph at all: it gives weights, or a proof that there are none.
     With --database, the sizes of a database of facts and bounds on its tensor's rank
     (arXiv:2502.05076, Prop. 2.1); with --one-value, a layer of one value dimension that holds it.
     """
@@ -105,20 +106,20 @@ def bounds(
 
         if m is not None or edges is not None:
             raise UserError("--database: has no items or edges; leave --m and --edges out")
-        _refuse({**of_one_head, "one_head": one_head or None}, "is of a graph, not of a --database")
+        _refuse({**of_one_head, "one_head": one_head or None}, "takes a graph, not a --database")
         rows = database_rows(database, sizes, d_model, seed, cp, one_value)
         print_listing({"rows": rows}, how, facts=FACTS)
         return
     if m is None:
         raise UserError("--m: missing; give the items of a graph, or a --database of facts")
     _refuse(
-        {**sizes, "cp": cp, "one_value": one_value or None}, "is of a --database, which is missing"
+        {**sizes, "cp": cp, "one_value": one_value or None}, "needs --database, which is missing"
     )
     if one_head:
         from rgr_dist.cli.one_head_bounds import FACTS as MEANING
         from rgr_dist.cli.one_head_bounds import one_head_rows, share_separable
 
-        _refuse({"edges": edges}, "is of the bound by counting; leave it out of --one-head")
+        _refuse({"edges": edges}, "is for the counting bound; leave it out with --one-head")
         _refuse(
             {"graph": None if degree is None else graph}, "lists its own edges; leave --degree out"
         )
@@ -127,7 +128,7 @@ def bounds(
         facts = share_separable(rows)
         print_listing({"rows": rows}, how, facts=facts | (MEANING if how is Format.TABLE else {}))
         return
-    _refuse(of_one_head, "is of --one-head, which is missing")
+    _refuse(of_one_head, "needs --one-head, which is missing")
     print_listing({"rows": _counting_rows(m, d_model, edges)}, how)
 
 
@@ -209,7 +210,8 @@ def all_pairs(
     study: StudyName,
     out: Out = "results",
     precision: Annotated[
-        list[PrecisionName] | None, typer.Option(help="Round the weights; every one if left out.")
+        list[PrecisionName] | None,
+        typer.Option(help="Round the weights to this; to each by default."),
     ] = None,
     cell: OneCell = None,
     set_: Set = None,

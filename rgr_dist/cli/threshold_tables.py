@@ -23,6 +23,11 @@ MEANINGS = {
     "open": "not finished, or a run failed",
 }
 """What the statuses mean that a reader cannot guess."""
+NUMBERS = {
+    "possible": "the smallest D_K at which known weights pass, and where they come from",
+    "bits_per_parameter": "bits of the graph for each weight of the keys and queries, at D_K",
+}
+"""What columns mean that the paper does not name."""
 LIMITS = {
     "optimisation": "weights that pass are known at a smaller D_K",
     "budget": "longer training passes at a smaller D_K, or D_K still falls",
@@ -56,8 +61,27 @@ def print_thresholds(
         meant.append(UNKNOWN)
     if meant:
         say("limited by " + "; ".join(meant))
+    columns = {column for name in names for row in shown[name] for column in row if row[column]}
+    if meant := [f"{one.replace('_', ' ')}: {of}" for one, of in NUMBERS.items() if one in columns]:
+        say("; ".join(meant))
     if meant := [f"{one}: {meaning}" for one, meaning in MEANINGS.items() if one in statuses]:
         say("; ".join(meant))
+    if not best_alone:
+        _say_where_one_head_is_decided(study, sections["thresholds"])
+
+
+def _say_where_one_head_is_decided(study: Study, rows: Sequence[Row]) -> None:
+    """Where one head passes at no width: what tells whether any weights of one could."""
+    if any(cell.embedding.family != "gaussian" for cell in study.cells):
+        return  # which the command draws
+    one = {"model": "max", "h": 1, "status": "censored"}
+    rows = [row for row in rows if one.items() <= row.items() and row["graph"] != "edges"]
+    for row in [row for row in rows if not row["decided_draws"]][:1]:
+        degree = f" --degree {row['degree']}" if row["graph"] == "regular" else ""
+        sizes = f"--m {row['m']} --d-model {row['d_model']}{degree}"
+        say(
+            f"next: rgr bounds --one-head {sizes} decides whether any weights of one head are right"
+        )
 
 
 def _print_layers(order: Sequence[Row]) -> None:
@@ -79,8 +103,8 @@ def _print_layers(order: Sequence[Row]) -> None:
         )
     print_listing({"layers": rows}, Format.TABLE)
     say(
-        "[low–high]: every threshold may lie anywhere in its interval, ?: an end is not known; "
-        "–: no threshold is known"
+        "[low–high]: the range if each threshold lies anywhere in its interval; ?: this end is not "
+        "known; –: no threshold is known"
     )
 
 
@@ -161,18 +185,20 @@ def _signs(study: Study, best_alone: bool) -> list[str]:
     """What the columns and their signs mean."""
     sizes, record = study.search.sizes, study.cells[0].record
     seeds = plural(study.search.seeds, "seed")
-    all_ = "head counts" if sizes.value == "d_k" else "settings"
-    meant = [f"{sizes.total}* = h {sizes.value} [over {seeds}, the smallest ends of all {all_}]"]
+    ends = "the interval of the best setting"
+    if sizes.has_rivals:
+        ends = "the smallest lower and the smallest upper end of all head counts"
+    meant = [f"{sizes.total}* = h {sizes.value} [over {seeds}: {ends}]"]
     if not best_alone:
         meant.insert(0, f"{sizes.total} [its interval over {seeds}]")
     if sizes.value == "d_k":
         meant.append("h* [head counts that a paired t-test of their scores does not tell apart]")
     else:
-        meant.append("rank: bounds on that of the database, and on that of the layer’s logits")
+        meant.append("rank: bounds on the rank of the database and of the layer’s logits")
     if not best_alone:
         meant.append(
-            f"certificate: {sizes.value} that passes ✓ and fails ✗, with its mean {record.score}, "
-            "of N seeds where it stopped early"
+            f"certificate: {sizes.value} that passes ✓ and a smaller one that fails ✗, each with "
+            f"its mean {record.score}; of N: the probe stopped early, after N seeds"
         )
     return meant
 

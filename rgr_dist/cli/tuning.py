@@ -47,7 +47,10 @@ def tune(
     set_: Set = None,
     how: How = Format.TABLE,
 ) -> None:
-    """Tune one learning rate, sharpness and initial scale for cells. Run it again to go on."""
+    """Tune one training protocol for all chosen cells: learning rate, sharpness, initial scale.
+
+    Run it again to continue.
+    """
     from rgr_dist.analysis.wording import plural
     from rgr_dist.engines.choose import check_engine
     from rgr_dist.planning.portfolio import stored_search
@@ -88,10 +91,10 @@ def tune(
             facts["to_use_it"] = f"rgr run {as_typed(study, out, set_)} {to_tuned}"
     print_listing({"trials": tuned.trials, "tuned": tuned.probes}, how, facts=facts)
     if tuned.score is not None and portfolio.test.reaches(tuned.score):
-        say_error("the best one passes there: a smaller --D_K tells good protocols apart")
+        say_error("the best protocol passes; a smaller --D_K would tell good protocols apart")
     if tuned.failed:
         say_error(f"{plural(tuned.failed, 'trial')} failed; the rows in {out} say why")
     if tuned.kills:
-        say_error(f"workers were lost {plural(tuned.kills, 'time')}, of which no row tells")
+        say_error(f"workers were lost {plural(tuned.kills, 'time')}; no row records this")
     if tuned.failed or sum(trial["state"] != "failed" for trial in tuned.trials) < trials:
         raise typer.Exit(EXIT_FAILED_RUNS)

@@ -13,7 +13,7 @@ from torch import Tensor
 class FirstLayer:
     """Softmax over the context, of queries and keys, summed over heads."""
 
-    # Its sizes. A study searches d_k, the smallest that passes, for each number of heads h.
+    # Its sizes. For each number of heads h, a study searches for the smallest d_k that passes.
     d_model: int
     h: int
     d_k: int
@@ -39,5 +39,5 @@ class FirstLayer:
         """Numbers that a decoder keeps for each token. Leave it out if you do not know."""
         return self.h * self.d_k
 
-    # The loss is the paper's, unless you define it for one context, of edges as 0 and 1:
+    # The loss is the paper's unless you define your own, for one context whose edges are 0 or 1:
     # def loss(self, scores: Tensor, edges: Tensor, tau: Tensor) -> Tensor:

@@ -40,7 +40,9 @@ def explain_cell(
 
     ``stored_before`` counts the seeds of a probe whose runs had ended before the search had
     seen enough to ask for it: an earlier study or session left them, or a slot took them
-    ahead of need. Rows say when a run ended, not for which study it was trained.
+    ahead of need. Rows say when a run ended, not for which study it was trained. ``unused_runs``
+    are stored and no decision has needed them: an idle worker trained them ahead, another study
+    did, or they were read off a run at another step limit.
 
     Args:
         heads: list and count these alone; the whole search is replayed all the same.
@@ -49,7 +51,8 @@ def explain_cell(
     state = search.portfolio.state(cell.cell_id)
     check_heads(cell, state, heads)
     sizes = study.search.sizes
-    decisions = _decision_rows(state, sizes, _runs_by_key(cell, sizes, search.runs))
+    stored = _runs_by_key(cell, sizes, search.runs)
+    decisions = _decision_rows(state, sizes, stored)
     of_arm, of_value = sizes.shown_arm, sizes.value
     own = search.expected[cell.cell_id]
     listed = heads or shown_arms(state)
@@ -68,6 +71,8 @@ def explain_cell(
         "steps": sum(row["steps"] for row in counted),
         "seconds": sum(row["seconds"] for row in counted),
     }
+    if state.is_settled and (unused := _unused(state, stored, heads)):
+        facts["unused_runs"] = unused
     if changed := _changed_file(study, cell, store):
         facts["changed"] = changed
     if lost := failures(search.runs[search.runs["cell_id"] == cell.cell_id]):
@@ -89,7 +94,7 @@ def _changed_file(study: Study, cell: Cell, store: Store) -> str | None:
     if not before:
         return None
     file = study.files[cell.layer.digest].get("file", cell.model_name)
-    return f"{file}: another text than that of {before} stored runs, which are another layer's"
+    return f"{file}: changed since {before} stored runs, which now count as another layer's"
 
 
 def command_to_repeat(source: str, overrides: Sequence[str], cell: Cell, store: Store) -> str:
@@ -131,6 +136,16 @@ def _runs_by_key(cell: Cell, sizes: SizeAxis, runs: pd.DataFrame) -> pd.DataFram
     own = runs[(runs["stop_reason"] != "failed") & (runs["cell_id"] == cell.cell_id)]
     own = own.assign(steps=trained_steps(own))
     return own.drop_duplicates(key, keep="first").set_index(key)
+
+
+def _unused(state: CellState, stored: pd.DataFrame, heads: Sequence[int]) -> int:
+    """How many stored runs of some head counts, or of all, no decision rests on."""
+    used = {
+        (one.arm, one.value, seed)
+        for one in state.decisions
+        for seed in range(one.first_seed, one.first_seed + one.n_seeds)
+    }
+    return sum(run not in used for run in stored.index if not heads or run[0] in heads)
 
 
 def _decision_rows(state: CellState, sizes: SizeAxis, stored: pd.DataFrame) -> Rows:

@@ -36,9 +36,9 @@ Rows = list[dict[str, Any]]
 def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
     """One row per cell with where its search stands and what it still needs; and the totals.
 
-    Steps and times suppose that every threshold lies where the paper's law expects it. They are
-    ``at_least`` what is left where the seeds beside a threshold decide how many more are wanted,
-    which can double or triple them.
+    Runs, steps and times suppose that every threshold lies where the paper's law expects it: fewer
+    are left where nothing passes. Where the seeds beside a threshold decide how many more are
+    wanted, ``at_least`` is true: these can double or triple them.
 
     Raises:
         UserError: a run that is left would not fit in the memory of this machine.
@@ -79,7 +79,8 @@ def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
         "cores_here": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
         "bytes_left": total.runs * BYTES_PER_RUN,
         "at_least": total.at_least,
-        "supposing": "thresholds where the law expects them; intervals and retests cost extra",
+        "supposing": "thresholds where the law expects them"
+        + "; the seeds of intervals and retests can double or triple what is left" * total.at_least,
         "pace_from": "stored runs"
         if work_done(runs, study)
         else "a guess; no run of its cells is stored yet",

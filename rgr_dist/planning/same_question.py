@@ -34,15 +34,15 @@ def check_same_question(study: Study, store: Store, source: str, is_changed: boo
     name = f"--set name={study.name}-2" if source else f"name={study.name}-2"
     if changed and is_changed:
         raise StudyError(
-            f"--set: {store.root} has {study.name} with other {' and '.join(changed)}; this would "
-            f"overwrite its report: name the question, such as {name}"
+            f"--set: changes the {' and the '.join(changed)} of {study.name}, whose report in "
+            f"{store.root} would be overwritten; give this question a name, such as {name}"
         )
     first, here = store.read_text(_path(study, "source.txt")), _whole(source)
     is_extended = stored.search == study.search and {*stored.cells} <= {*study.cells}
     if first and first != here and _whole(first) == first and not is_extended:
         raise StudyError(
-            f"{here or 'this study'}: {store.root} has another study of the name {study.name}, "
-            f"from {first}; this would overwrite its report: name one of them otherwise, such as "
+            f"{here or 'this study'}: {store.root} has another study named {study.name}, from "
+            f"{first}, whose report would be overwritten; give one of them another name, such as "
             f"{name}"
         )
 

@@ -225,7 +225,8 @@ class Lock:
                     self._say(holds=True)
                     continue
                 self._lost = (
-                    f"{self._path} is gone, by which this command held it: the store was deleted "
-                    "or moved, or another driver took it over, as this one was silent for so long"
+                    f"this command has lost the store, as {self._path} is gone: the store was "
+                    "deleted or moved, or another driver took it over, since this one had been "
+                    "silent for too long"
                 )
                 return

@@ -81,8 +81,8 @@ class Cell(Spec):
         if items > self.m:
             largest = (self.m - 1) // 2 if self.record.task == "matching" else self.m
             raise ValueError(
-                f"context.length: {length} takes {items} distinct items of m = {self.m} of cell "
-                f"{self.name}; valid are 2 to {largest}"
+                f"context.length: {length} needs {items} distinct items, and cell {self.name} has "
+                f"{self.m}; give 2 to {largest}"
             )
         self.graph.check(self.m)
         self.embedding.check(self.m, self.d_model)
@@ -93,8 +93,8 @@ class Cell(Spec):
             raise ValueError(f"database: missing; model {self.model} {NEEDS_DATABASE}")
         if self.m != self.database.n_asked:
             raise ValueError(
-                f"m: {self.m} is not the {self.database.n_asked} triples of database, which are "
-                "counted; leave it out"
+                f"m: {self.m} is not valid, since the database has {self.database.n_asked} "
+                "triples; leave m out, and they are counted"
             )
         at_most("training.batch_size", self.training.batch_size or 0, self.m, f"for {self.name}")
 

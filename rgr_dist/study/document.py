@@ -45,6 +45,8 @@ def read_document(source: str, overrides: Sequence[str] = ()) -> dict[str, Any]:
     text = _text(source)
     with within(f"{source}: "):
         document = load_yaml(text)
+        if document is None:
+            raise StudyError("it holds no key; rgr init NAME writes a study to begin with")
         if not isinstance(document, dict):
             raise StudyError("a study is a mapping with the keys name, cells, search, …")
     for override in overrides:
@@ -137,12 +139,19 @@ def _plain(text: str, line: int) -> Any:
     )
 
 
+def is_known(source: str) -> bool:
+    """Whether a source is a shipped study, a file, or the path of one."""
+    path = Path(source)
+    is_path = len(path.parts) != 1 or path.suffix in {".yaml", ".yml"}
+    return source in shipped_studies() or is_path or exists(path)
+
+
 def _text(source: str) -> str:
     """The text of a study."""
     names, path = shipped_studies(), Path(source)
     if source in names:
         return shipped_text(source)
-    if len(path.parts) == 1 and path.suffix not in {".yaml", ".yml"} and not exists(path):
+    if not is_known(source):
         raise StudyError(
             f"study {source!r}: unknown; {nearest(source, names)}, or a YAML file's path"
         )

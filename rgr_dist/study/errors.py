@@ -15,7 +15,11 @@ from rgr_dist.study.spec import nearest
 
 MOST_FAULTS = 3
 """Faults of a study that are reported at once."""
-WANTED = {"tuple_type": "input should be a list", "too_short": "give at least one"} | dict.fromkeys(
+WANTED = {
+    "tuple_type": "input should be a list",
+    "too_short": "give at least one",
+    "string_pattern_mismatch": "give letters, digits, '.', '_' and '-', a letter or digit first",
+} | dict.fromkeys(
     ("dict_type", "model_type", "union_tag_not_found"),
     "input should be a mapping of keys to values",
 )

@@ -109,7 +109,7 @@ def check_size(size: int, largest: int) -> None:
     if not (said.isascii() and said.isdigit() and len(said) < 10):
         raise StudyError(f"{RAISED_BY}={said}: give the largest file in MiB, such as 4096")
     if size > int(said) << 20:
-        raise ValueError(f"cannot be read: larger than {said} MiB, which {RAISED_BY} raises")
+        raise ValueError(f"cannot be read: larger than {said} MiB; {RAISED_BY} sets another limit")
 
 
 def as_path(file: BinaryIO) -> str:

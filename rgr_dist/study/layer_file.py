@@ -196,7 +196,9 @@ def _default(name: str, kind: str, node: ast.expr) -> Key:
     try:
         value = ast.literal_eval(node)
     except (ValueError, TypeError):
-        raise ValueError(f"the default of {name} is {ast.unparse(node)}; give a number") from None
+        raise ValueError(
+            f"the default of {name} is {ast.unparse(node)}; give a number, text, True or False"
+        ) from None
     return _as(name, kind, value)
 
 
@@ -254,6 +256,6 @@ def _check_alone(text: str, path: Path) -> None:
             beside = (path.parent / f"{first}.py", path.parent / first / "__init__.py")
             if not first or any(map(exists, beside)):
                 raise ValueError(
-                    f"it imports {name}, which stands beside it and which workers have not; "
-                    "write it into the file"
+                    f"it imports {name} from a file beside it, which workers do not have; copy "
+                    "that code into the layer's file"
                 )

@@ -47,7 +47,7 @@ class Settings(Spec):
                 "h: a list beside that of d_qk; list the sizes of one, and give the other a number"
             )
         if self.total and (len(self.h) > 1 or self.d_qk != (8,)):
-            raise ValueError("total: with one h, and without d_qk, which is what d_vo leaves of it")
+            raise ValueError("total: takes one h and no d_qk, which is the total less d_vo")
         return self
 
 
@@ -191,7 +191,7 @@ class Search(Spec):
         of_other_mode += [] if self.mode == "grid" else [widths]
         self.leaves_out(of_other_mode, f"not for mode {self.mode}")
         if self.total and (self.mode == "threshold" or self.d_vo):
-            raise ValueError("per.total: only for mode grid, and d_vo follows from it")
+            raise ValueError("per.total: only for mode grid, without d_vo, which follows from it")
         if self.mode == "grid" and not self.widths:
             raise ValueError(f"{widths}: missing; mode grid needs a list of widths")
         return self

@@ -33,7 +33,10 @@ def cells_named(study: Study, text: str) -> list[Cell]:
 
 
 def cell_named(study: Study, name: CellName | None) -> Cell:
-    """The one cell with that name; an exact match wins over names that add a key.
+    """The one cell with that name.
+
+    The whole name of a cell, ``m=64,d_model=16``, names it even where the names of others add keys;
+    sizes alone, ``64,16``, must fit one cell.
 
     Args:
         name: may be left out where the study has one cell.
@@ -47,7 +50,7 @@ def cell_named(study: Study, name: CellName | None) -> Cell:
         return study.cells[0]
     text = _text(name)
     cells = cells_named(study, text)
-    if len(cells) > 1:
+    if len(cells) > 1 and not SIZES.fullmatch(text.strip()):
         exact = [cell for cell in cells if _pairs(study.name_of(cell)) == _pairs(text)]
         cells = exact or cells
     if len(cells) > 1:

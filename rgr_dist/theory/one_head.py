@@ -131,7 +131,7 @@ def decide(embedding: FloatArray, graph: Neighbours, available: float | None = N
     if available is not None and certificate_memory(X.shape[1]) > available:
         raise TooLargeError(
             f"no weights of one head were found at m = {len(X)}, and a proof that there are none "
-            f"takes {certificate_memory(X.shape[1]) / 1e9:,.1f} GB of memory, of which there are "
+            f"takes {certificate_memory(X.shape[1]) / 1e9:,.1f} GB of memory; this machine has "
             f"{available / 1e9:,.1f} GB; give a smaller d_model"
         )
     return OneHead(nearest)

@@ -30,7 +30,7 @@ ELSEWHERE = {
     "scheduler": "pass rgr_dist.ThresholdSearch to a Tuner of your own",
     "search_alg": "this is one; pass rgr_dist.ThresholdSearch to a Tuner of your own",
     "tune_config": "pass rgr_dist.ThresholdSearch to a Tuner of your own",
-    "max_concurrent_trials": "it is slots here",
+    "max_concurrent_trials": "give slots instead",
     "storage_path": "give run_config=RunConfig(storage_path=…)",
 }
 """Arguments of a Tuner that make no sense here, and what does."""
@@ -179,7 +179,7 @@ def _search(trainable: Trainable, **given: Any) -> Thresholds:
         with search.kept.held():
             found = run(search, trainable, **how)
     except KeyboardInterrupt:
-        resume = f"run it again to go on from {store}" if store else "with store=… it would go on"
+        resume = f"run it again to go on from {store}" if store else "give store=… to keep them"
         known = len(search.kept.scores)
         raise KeyboardInterrupt(f"{known} trials are known; {resume}") from None
     if search.ignores_seeds:

@@ -98,8 +98,8 @@ def test_collapsed_runs_and_those_that_answer_null_are_counted_and_placed() -> N
     assert table["collapsed"].tolist() == [2, 0]
     assert table["null_runs"].tolist() == [1, 0]
     assert collapses(table) == (
-        "2 of 6 runs collapsed, below a random guess among the context's items; "
-        "1 answered mostly NULL."
+        "2 of 6 runs collapsed: they score below a random guess among the context's items. "
+        "Of all runs, 1 answered mostly NULL."
     )
 
 

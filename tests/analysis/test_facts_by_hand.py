@@ -153,7 +153,7 @@ def test_which_tau_matches_the_rank() -> None:
     other = statements([], [layer({0.5: 0, 0.95: 1})], "d_qk")[2]
     assert other["verdict"] == "not supported"
     alike = statements([], [layer({0.5: 1, 0.95: 1})], "d_qk")[2]
-    assert alike["verdict"] == "not told apart, for the rank hardly changes with τ"
+    assert alike["verdict"] == "undecided, since the rank hardly changes with τ"
     assert statements([], [], "d_qk")[2]["verdict"] == "not asked by this study"
 
 

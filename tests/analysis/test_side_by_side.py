@@ -70,9 +70,14 @@ def test_the_mean_ratio_is_geometric_with_its_interval_over_cells(
     assert section.words[1].startswith("The ratio goes from 1.00 at (m, d_model) = ")
     assert section.words[2].startswith("They differ in search.seeds (10; 5).")
     assert section.words[3] == (
-        "Each threshold holds for its step limit; 0 of 0 runs of one and 0 of 0 runs of other did "
-        "not converge."
+        "In one, D_K* is the smallest width whose mean test F1 over 10 seeds is at least 0.99, "
+        "within 20,000 steps."
     )
+    assert section.words[4] == (
+        "In other, D_K* is the smallest width whose mean test F1 over 5 seeds is at least 0.99, "
+        "within 20,000 steps."
+    )
+    assert section.words[5:] == ["0 of 0 runs of one and 0 of 0 runs of other did not converge."]
 
 
 @pytest.mark.parametrize(
@@ -165,7 +170,7 @@ def test_accuracies_are_compared_split_by_split() -> None:
     (row,) = section.shown[0].rows
     assert (row["D_K"], row["h"], row["difference"]) == (8, 1, 0.125)
     assert side_by_side.summary(pair, NAMES).words[0] == (
-        "The accuracy of other less that of one is +0.125 on average over 1 split."
+        "Over 1 split, the accuracy of other minus the accuracy of one is +0.125 on average."
     )
     assert side_by_side.cells(pair, NAMES) is None
 

@@ -72,7 +72,7 @@ def test_repairing_keeps_the_one_that_training_confirms(
     monkeypatch.chdir(tmp_path)
     status, out, err = rgr(capsys, "verify", "--repair", "--format", "json")
     assert (status, json.loads(out)["repaired"]) == (0, True)
-    assert "1 run trained again, and what that confirms is kept" in err
+    assert "1 run trained again, and the results that agree are kept" in err
     pd.testing.assert_frame_equal(Store("results").runs(), Store(finished / "results").runs())
     assert rgr(capsys, "verify")[0] == 0
     aside = pd.concat(pd.read_parquet(part) for part in (tmp_path / "results/damaged").iterdir())

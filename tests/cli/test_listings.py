@@ -7,6 +7,7 @@ import re
 import shutil
 from contextlib import chdir
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -15,11 +16,18 @@ from rich.console import Console
 
 import rgr_dist as rgr
 from rgr_dist.cli import call, listing
-from rgr_dist.cli.threshold_tables import certificate_text, reach, shown_row
+from rgr_dist.cli.results import threshold_sections
+from rgr_dist.cli.threshold_tables import (
+    certificate_text,
+    print_thresholds,
+    reach,
+    shown_row,
+)
 from rgr_dist.planning.listing import failures
 from rgr_dist.store.store import Store
 from rgr_dist.study.document import shipped_studies
-from rgr_dist.study.from_yaml import load_study
+from rgr_dist.study.from_yaml import load_study, parse_study
+from tests.analysis import made_up
 from tests.small_study import write_study
 from tests.store.made_up_runs import failed_row
 
@@ -174,6 +182,17 @@ def test_reasons_of_failures_are_counted() -> None:
     assert failures(runs) == ["2 runs failed: end", "1 run failed: no reason stored"]
 
 
+def test_a_name_that_only_the_store_knows_is_answered_with_its_file(
+    finished: Path, capsys: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(finished)
+    assert call(["thresholds", "small"]) == 2
+    kept = "results/studies/small/study.yaml"
+    said = f"rgr: study 'small': no such file is here; {kept} is how it was run\n"
+    assert capsys.readouterr().err == said
+    assert call(["thresholds", kept]) == 0
+
+
 def test_another_question_needs_a_name_of_its_own(
     finished: Path, tmp_path: Path, capsys: Shown
 ) -> None:
@@ -183,7 +202,7 @@ def test_another_question_needs_a_name_of_its_own(
     before = page.read_bytes()
     for verb in ("run", "report"):
         assert call([verb, *ask, "--set", "search.seeds=2"]) == 2
-        assert "has small with other search" in capsys.readouterr().err
+        assert "changes the search of small, whose" in capsys.readouterr().err
     assert page.read_bytes() == before
     assert call(["report", *ask, "--set", "search.seeds=3"]) == 0  # as it is
     assert call(["report", *ask, "--set", "search.seeds=2", "--set", "name=small-2"]) == 0
@@ -206,6 +225,35 @@ def test_thresholds_are_shown_as_people_write_them(finished: Path, capsys: Shown
     for name, has_steps in (("small.yaml", False), ("budget", True)):
         study = load_study(str(finished / name) if name.endswith(".yaml") else name)
         assert ("max_steps" in shown_row(listed["best"][0], study)) == has_steps
+
+
+@pytest.mark.parametrize(
+    ("keys", "status", "said"),
+    [
+        ({}, "censored", "rgr bounds --one-head --m 64 --d-model 16 decides"),
+        (
+            {"graph": {"family": "regular", "degree": 2}},
+            "censored",
+            "rgr bounds --one-head --m 64 --d-model 16 --degree 2 decides",
+        ),
+        ({}, "found", None),
+        ({"embedding": {"family": "binary"}}, "censored", None),  # the command draws Gaussian ones
+        ({"model": "softmax"}, "censored", None),
+    ],
+)
+def test_where_one_head_passes_at_no_width_it_says_what_decides_whether_any_could(
+    keys: dict[str, Any], status: str, said: str | None, capsys: Shown
+) -> None:
+    document = {"name": "x", "cells": [{"m": 64, "d_model": 16}], "search": {"heads": [1]}}
+    study = parse_study(document | keys)
+    d_k = 5 if status == "found" else None
+    row = made_up.threshold_row(study.cells[0], 1, d_k, status=status)
+    print_thresholds(study, threshold_sections(made_up.results_of(study, [], [row])))
+    printed = capsys.readouterr().out
+    if said is None:
+        assert "rgr bounds" not in printed
+    else:
+        assert said in printed
 
 
 def test_the_legend_says_within_what_training_and_of_which_widths() -> None:

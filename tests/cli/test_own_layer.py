@@ -36,7 +36,7 @@ def test_a_new_model_is_written_once_and_can_be_trained(
 
 @pytest.mark.parametrize("name", ["two words", "../up", "1x", "_", "", "x" * 101, "é"])
 def test_a_name_that_no_layer_can_have_is_refused(refused: Refused, name: str) -> None:
-    refused("names no layer", "new-model", name)
+    refused("cannot name a layer", "new-model", name)
 
 
 def test_a_layer_that_cannot_be_trained_is_refused_before_anything_is(
@@ -77,4 +77,4 @@ def test_a_study_of_a_file_stores_what_its_layer_costs_and_knows_when_it_changed
     path = tmp_path / "mine.py"
     path.write_text(path.read_text() + "# changed\n")
     explained = rgr_here("explain", "small.yaml", "--cell", "16,16", cwd=tmp_path)
-    assert f"mine.py: another text than that of {len(rows)} stored runs" in explained.stdout
+    assert f"mine.py: changed since {len(rows)} stored runs" in explained.stdout

@@ -73,7 +73,7 @@ def test_figures_are_written_as_files(
     training = SMALL["training"] | {"max_steps": [2000, 4000]}
     write_study(tmp_path, "limits.yaml", name="limits", training=training)
     refused("--cell max_steps=2000: no figure has it; they have m=16,d_model=8,max_steps=4000; "
-            "m=16,d_model=16,max_steps=4000, of several step limits the largest", "figures",
+            "m=16,d_model=16,max_steps=4000 (only the largest of several step limits)", "figures",
             "limits.yaml", "--store", store, "--cell", "max_steps=2000")  # fmt: skip
     write_study(tmp_path, "phases.yaml", name="phases", search={"mode": "widest", "heads": [1, 2]})
     assert call(["figures", "phases.yaml", "--store", store, "--cell", "16,8"]) == 2

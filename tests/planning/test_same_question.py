@@ -43,7 +43,7 @@ def test_another_files_question_is_refused_with_both_paths(tmp_path: Path, store
         with pytest.raises(StudyError) as caught:
             asked(text, store)
         assert str(caught.value).startswith(f"{other}: {store.root} has another study")
-        assert f"from {first}; this would overwrite its report" in str(caught.value)
+        assert f"from {first}, whose report would be overwritten" in str(caught.value)
     first.unlink()
     asked(str(other), store)
 
@@ -58,6 +58,6 @@ def test_what_goes_on_is_not_refused(tmp_path: Path, store: Store) -> None:
 def test_set_asks_the_same_or_gives_another_name(tmp_path: Path, store: Store) -> None:
     first = str(tmp_path / "a/mine.yaml")
     asked(first, store, "search.seeds=10")
-    with pytest.raises(StudyError, match=r"^--set: .* with other search; this would overwrite"):
+    with pytest.raises(StudyError, match=r"^--set: changes the search of .* would be overwritten"):
         asked(first, store, "search.seeds=3")
     asked(first, store, "search.seeds=3", "name=mine-2")

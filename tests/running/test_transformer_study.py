@@ -52,7 +52,8 @@ def test_a_study_of_the_transformer_trains_in_workers_and_reports_accuracy(
     assert done.returncode == 0, done.stderr
     assert "At m = 16, d_model = 16, accuracy is " in done.stdout
     assert re.search(
-        r"of 8 runs collapsed, below a random guess among .* NULL", done.stdout.replace("\n", " ")
+        r"of 8 runs collapsed: they score below a random guess among .* NULL",
+        done.stdout.replace("\n", " "),
     )
     runs = pd.read_parquet(tmp_path / "results/runs")
     assert len(runs) == 8

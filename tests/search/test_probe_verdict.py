@@ -194,7 +194,7 @@ SCORE = SeedTest(0.99, 10)
         (
             SeedTest(0.5, 3),
             {0: 1.0, 2: 0.75},
-            "2 seeds settle n * target; the other 1 are spared",
+            "2 seeds make the mean pass in any case; the other 1 are spared",
         ),
         (
             ERROR,

@@ -321,8 +321,8 @@ def test_what_is_no_file_stops_no_driver(tmp_path: Path) -> None:
 
 
 GONE = (
-    r"drivers/\w+\.json is gone, by which this command held it: the store was deleted or moved, or "
-    "another driver took it over, as this one was silent for so long"
+    r"this command has lost the store, as .*drivers/\w+\.json is gone: the store was deleted or "
+    "moved, or another driver took it over, since this one had been silent for too long"
 )
 
 

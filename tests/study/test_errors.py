@@ -87,6 +87,7 @@ REFUSED = [  # what is written into a valid study, and what its one line must sa
     ("training: {weight_decay: 0.1}", f"training.weight_decay: model max {UNUSED}"),
     ("database: {family: function, keys: 8, queries: 4, values: 8}", "database: model max does"),
     ("search: {axis: d_vo}", "search.axis: d_vo is not valid for model max; give d_k"),
+    ("name: my study", "name: 'my study' is not valid: give letters, digits, '.', '_' and '-'"),
     # m and d_model
     ("cells: [{m: 0, d_model: 16}]", "cells[0].m: 0 is not valid: input should be greater than or"),
     ("cells: [{m: 64, d_model: 16}, {m: -3, d_model: 16}]", "cells[1].m: -3"),
@@ -136,8 +137,8 @@ REFUSED = [  # what is written into a valid study, and what its one line must sa
     ("search: {target: true}", "search.target: true"),
     ("search: {seeds: 0}", "search.seeds: 0"),
     # contexts and training
-    ("context: {length: 65}", "context.length: 65 takes 65 distinct items of m = 64 of cell m=64"),
-    ("cells: [{m: 64, d_model: 16, context: {length: 65}}]", "valid are 2 to 64"),
+    ("context: {length: 65}", "context.length: 65 needs 65 distinct items, and cell m=64"),
+    ("cells: [{m: 64, d_model: 16, context: {length: 65}}]", "give 2 to 64"),
     ("context: {length: 1}", "context.length: 1"),
     ("context: {positive_rate: 1.5}", "context.positive_rate: 1.5"),
     ("context: {positive_rate: false}", "context.positive_rate: false"),
@@ -222,8 +223,8 @@ REFUSED = [  # what is written into a valid study, and what its one line must sa
     ("model: transformer\ntraining: {patience: 2}", f"patience: model transformer {UNUSED}"),
     ("model: transformer\ntraining: {stop_score: 0.9}", f"stop_score: model transformer {UNUSED}"),
     ("model: transformer\ncontext: {positive_rate: 0.4}", "positive_rate: model transformer does"),
-    ("model: transformer\ncontext: {length: 32}", "context.length: 32 takes 65 distinct"),
-    ("model: transformer\ncontext: {length: 32}", "valid are 2 to 31"),
+    ("model: transformer\ncontext: {length: 32}", "context.length: 32 needs 65 distinct"),
+    ("model: transformer\ncontext: {length: 32}", "give 2 to 31"),
     ("model: transformer\ntraining: {batch_size: null}", "training.batch_size: missing; model tra"),
     ("model: transformer\ntraining: {batch_size: 0}", "training.batch_size: 0"),
     ("model: transformer\ntraining: {weight_decay: -0.1}", "training.weight_decay: -0.1"),
@@ -286,8 +287,9 @@ def test_bad_studies_are_refused_in_one_line(written: str, said: str) -> None:
 
 
 BAD_FILES = [
+    (b"# soon\n", "it holds no key; rgr init NAME writes a study to begin with"),
+    (b"", "it holds no key"),
     (b"name: x\ncells: [\n", "not valid YAML"),
-    (b"", "a study is a mapping"),
     (b"- 1\n- 2", "a study is a mapping"),
     (b"name: \xff\xfe\x00", "not a text file"),
     (b"name: x\x00", "not valid YAML"),
@@ -303,7 +305,7 @@ BAD_FILES = [
     (b"a: [\n*a]", "line 2: the anchor a is not read here"),
     (b"m: " + b"1" * 101, f"line 1: '{'1' * 40}' is not read here; give a decimal number of at"),
     (b"{" + b"".join(b"k%d: 1, " % i for i in range(60_000)) + b"}", "it holds more than 100,000"),
-    (b"#" * 2**20 + b"#", "cannot be read: larger than 1 MiB, which RGR_LARGEST_FILE raises"),
+    (b"#" * 2**20 + b"#", "cannot be read: larger than 1 MiB; RGR_LARGEST_FILE sets another"),
 ]
 ODD = "yes no on off 2026-02-31 2026-11-24T10:00:00Z 1:30 1:30.5 017 0x1f 0b1 1_000 .inf .nan << ="
 BAD_FILES += [(f"x: {odd}".encode(), f"line 1: '{odd}' is not read here") for odd in ODD.split()]

@@ -132,10 +132,10 @@ def test_a_total_is_split_in_every_way() -> None:
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        ({"per": {"total": 6, "d_qk": [2]}}, r"per\.total: with one h, and without d_qk"),
-        ({"per": {"total": 6, "h": [1, 2]}}, r"per\.total: with one h, and without d_qk"),
+        ({"per": {"total": 6, "d_qk": [2]}}, r"per\.total: takes one h and no d_qk"),
+        ({"per": {"total": 6, "h": [1, 2]}}, r"per\.total: takes one h and no d_qk"),
         ({"mode": "threshold"}, r"per\.total: only for mode grid"),
-        ({"d_vo": [3]}, r"per\.total: only for mode grid, and d_vo follows"),
+        ({"d_vo": [3]}, r"per\.total: only for mode grid, without d_vo"),
         ({"per": {"total": 1}}, r"per\.total"),
     ],
 )

@@ -136,8 +136,8 @@ BAD_FILES = {
     "a wrong default": (without(TEXT, "int = 2", "int = 2.5"), "groups: 2.5 is not valid"),
     "our name": (without(TEXT, "kind: str", "zoo: str"), "the key zoo has the name of one of ours"),
     "not UTF-8": (b"\xff\xfe", "not a text file in UTF-8"),
-    "a neighbour": (TEXT + "import beside\n", "imports beside, which stands beside it"),
-    "relative": (TEXT + "from . import beside\n", "imports ., which stands beside it"),
+    "a neighbour": (TEXT + "import beside\n", "imports beside from a file beside it"),
+    "relative": (TEXT + "from . import beside\n", "imports . from a file beside it"),
 }
 
 

@@ -314,6 +314,12 @@ def test_two_step_limits_of_one_cell_share_a_study() -> None:
     assert [cell_named(study, name) for name in names] == list(study.cells)
     with pytest.raises(StudyError, match=r"names 3 cells; name one of .*max_steps=20000; .*40000"):
         cell_named(study, "m=64,d_model=16")
+    graph = {"family": "regular", "degree": [1, 2]}
+    denser = parse_study(document(cells=[{"m": 64, "d_model": 16}], graph=graph))
+    assert cell_named(denser, "m=64,d_model=16") == denser.cells[0]  # that is its whole name
+    for sizes in ("64,16", (64, 16)):
+        with pytest.raises(StudyError, match=r"^cell 64,16: names 2 cells; name one of .*degree=2"):
+            cell_named(denser, sizes)
     assert study.search.retest_steps is None
     limits = [[one.training.max_steps for one in study.budgets[c.cell_id]] for c in study.cells]
     assert limits == [[20_000, 40_000, 80_000]] * 3 + [[20_000, 40_000]] * 2

@@ -46,8 +46,7 @@ def section(results: StudyResults, search: StoredSearch) -> Section:
     ]
     signs = "; ".join(f"{sign.text} {meaning}" for sign, meaning in MEANINGS)
     done = len(results.runs)
-    about = "at least" if left.at_least else "about"
-    rest = f"{about} {plural(left.runs, 'run')} left"
+    rest = f"about {plural(left.runs, 'run')} {'or more ' * left.at_least}left"
     latest = results.runs.sort_values("finished_at").tail(LATEST)
     if (pace := _pace(latest, study)) is not None:
         rest += f", {rough_time(left.work / pace)} at the pace of the latest {len(latest)}"
@@ -60,7 +59,7 @@ def section(results: StudyResults, search: StoredSearch) -> Section:
         words.append(f"The last one ended at {ended:%Y-%m-%d %H:%M:%S} UTC.")
     table = Table(
         name="table-state",
-        caption="Mean accuracy at the largest D_K so far, of so many seeds."
+        caption="Mean accuracy at the largest D_K so far; in brackets, the number of seeds."
         if by_accuracy
         else f"Brackets on {sizes.value}: {signs}. {sizes.total}* = h {sizes.value} at the best "
         + ("head count h*." if of_arm == "h" else f"{of_arm}."),

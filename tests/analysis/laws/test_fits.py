@@ -143,7 +143,7 @@ def test_without_a_threshold_there_is_no_law() -> None:
     growth, which, left_out = conclusions.sentences(fits)
     assert growth.startswith("No law of D_K*: no cell with a threshold; a fit needs 3 cells, of 2")
     assert which.startswith("These cells cannot tell which law holds: AICc needs 4 cells")
-    assert left_out == "No law counts 2 cells: 2 open."
+    assert left_out == "The laws leave out 2 cells: 2 open."
     assert predict_sizes(fits, 64, 16).reason == "0 cells with a threshold, too few for a law"
     fits = fits_of(of_heads(*[{"status": "censored", "D_K_low": 97, "D_K_high": None}] * 12))
     said = conclusions.sentences(fits)
@@ -163,7 +163,7 @@ def test_a_half_done_study_counts_its_finished_cells(results: StudyResults) -> N
     rest = results.thresholds[results.thresholds["cell_id"] != cut]
     fits = fits_of(StudyResults(results.study, results.runs, rest))
     assert by_name(fits.laws)["D_K_power"].n == 11
-    assert "No law counts 1 cell: 1 open." in conclusions.sentences(fits)
+    assert "The laws leave out 1 cell: 1 open." in conclusions.sentences(fits)
 
 
 def test_heads_known_by_hand() -> None:

@@ -104,7 +104,7 @@ def test_the_findings_in_words(page: str, cells: Cells) -> None:
     said = words(page, "summary")
     ends = f"from (m, dmodel) = {shown(min(cells))} to {shown(max(cells))},"
     assert f"For 12 cells of m items in dmodel dimensions, {ends}" in said
-    assert "a mean test score of 0.99 over 10 seeds" in said
+    assert "a mean test score of at least 0.99 over 10 seeds" in said
     by_width = sorted(cells.values(), key=lambda cell: cell.D_K)
     heads = [cell.h for cell in cells.values()]
     large = tiles(page)
