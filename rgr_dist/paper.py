@@ -63,7 +63,10 @@ LAWS = {
 """Laws of permutation graphs: D_K* on ``capacity_scale``, h* on ``compression``."""
 
 DENSE_LAW = PublishedLaw(0.46, 0.0, None, "App. A.3, Eq. 32, Fig. 12", "degrees up to 16")
-"""D_K* of r-regular graphs at m = 128, d_model = 32, on ``capacity_scale``."""
+"""D_K* of r-regular graphs of ``DENSE_SIZE``, on ``capacity_scale``."""
+
+DENSE_SIZE = (128, 32)
+"""m and d_model of ``DENSE_LAW``."""
 
 LARGEST_DEGREE = 16
 """The largest degree in ``DENSE_LAW``."""

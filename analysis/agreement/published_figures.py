@@ -133,7 +133,8 @@ def _beside(
 
 def _law_figures(fits: Fits, study: Study) -> Iterator[PublishedFigure]:
     """Slopes, intercepts and R² by the paper's own estimator, and the power that it implies."""
-    laws, ours_of = by_name(fits.laws), {theirs: name for name, theirs in laws_for(study).items()}
+    laws = by_name(fits.as_papers)
+    ours_of = {theirs: name for name, theirs in laws_for(study).items()}
     tests = {(test.name, test.scale): test for test in fits.published if test.p_value is not None}
     for law in (*LAWS.values(), DENSE_LAW):
         name = ours_of.get(law, "")

@@ -47,7 +47,6 @@ class Form:
             log(1 + k · m′/d_model).
         offset: logarithm that has no unknown.
         columns: logarithms that have unknown exponents, besides the constant log c.
-        extends: the candidates that it holds as special cases.
     """
 
     name: str
@@ -55,15 +54,14 @@ class Form:
     unknowns: tuple[str, ...]
     offset: Callable[[pd.DataFrame], Array] = lambda cells: np.zeros(len(cells))
     columns: Callable[[pd.DataFrame], list[Array]] = lambda cells: []
-    extends: tuple[str, ...] = ()
 
     @property
     def has_k(self) -> bool:
         """Whether k is one of its unknowns."""
         return "k" in self.unknowns
 
-    def offset_at(self, cells: pd.DataFrame, k: float) -> Array:
-        """All of log D_K* that has no coefficient, at a value of k."""
+    def offset_at(self, cells: pd.DataFrame, k: float | Array) -> Array:
+        """All of log D_K* that has no coefficient, at a value of k, or at many, shape (k, 1)."""
         return self.offset(cells) + np.log1p(k * np.exp(_load(cells)))
 
 
@@ -86,27 +84,22 @@ FORMS = (
     Form("m log m/d", "c · m′ log₂ m / d_model", ("c",), lambda c: _load(c) + _log_m(c)),
     Form("m log² m/d", "c · m′ (log₂ m)² / d_model", ("c",), lambda c: _load(c) + 2 * _log_m(c)),
     Form("entropy", "c · m′ log₂(m²/m′) / d_model", ("c",), lambda c: _load(c) + _bits(c)),
-    Form(
-        "(m/d)^a", "c · (m′/d_model)^a", ("c", "a"), columns=lambda c: [_load(c)],
-        extends=("m/d",),
-    ),
+    Form("(m/d)^a", "c · (m′/d_model)^a", ("c", "a"), columns=lambda c: [_load(c)]),
     Form(
         "(m log m/d)^a", "c · (m′ log₂ m / d_model)^a", ("c", "a"),
-        columns=lambda c: [_load(c) + _log_m(c)], extends=("m log m/d",),
+        columns=lambda c: [_load(c) + _log_m(c)],
     ),
     Form(
         "m log m/d (1 + k m/d)", "c · m′ log₂ m / d_model · (1 + k · m′/d_model)", ("c", "k"),
-        lambda c: _load(c) + _log_m(c), extends=("m log m/d",),
+        lambda c: _load(c) + _log_m(c),
     ),
     Form(
         "(m/d)^a (log m)^b", "c · (m′/d_model)^a (log₂ m)^b", ("c", "a", "b"),
         columns=lambda c: [_load(c), _log_m(c)],
-        extends=("m/d", "m log m/d", "m log² m/d", "(m/d)^a", "(m log m/d)^a"),
     ),
     Form(
         "m^a d^b", "c · m′^a d_model^b", ("c", "a", "b"),
         columns=lambda c: [np.log(c[name].to_numpy(float)) for name in ("n_edges", "d_model")],
-        extends=("m/d", "(m/d)^a"),
     ),
 )  # fmt: skip
 
@@ -172,7 +165,8 @@ def rank_candidates(cells: pd.DataFrame) -> list[Candidate]:
     for form, candidate in fitted:
         low, high = _limits(form, candidate, cells)
         gap = gaps[form.name]
-        simpler = min((gaps.get(name, math.inf) for name in form.extends), default=math.inf)
+        held = (gaps[one.name] for one, _ in fitted if one is not form and holds(form, one, cells))
+        simpler = min(held, default=math.inf)
         ranked.append(
             dataclasses.replace(
                 candidate,
@@ -198,18 +192,18 @@ def fit_form(form: Form, cells: pd.DataFrame, earlier: Sequence[Form] = ()) -> C
     """
     plain = Candidate(name=form.name, formula=form.formula, status="too few cells", n=len(cells))
     unknowns = len(form.unknowns)
-    bounded = int(np.isfinite(cells["D_K_passes"]).sum())
+    bounded = n_bounded(cells)
     if bounded < unknowns + 3:
-        need = f"AICc needs {unknowns + 3} cells with a threshold, and has {bounded}"
+        need = f"AICc needs {unknowns + 3} cells with a pass and a fail below it, and has {bounded}"
         return dataclasses.replace(plain, reason=need)
-    for other in earlier:
-        if _shape_equal(form, other, cells):
-            return dataclasses.replace(
-                plain, status="same", reason=f"in these cells it is {other.formula}"
-            )
     if not _identified(form, cells):
         why = "its terms do not vary apart in these cells"
         return dataclasses.replace(plain, status="not identified", reason=why)
+    for other in earlier:
+        if holds(form, other, cells) and holds(other, form, cells):
+            return dataclasses.replace(
+                plain, status="same", reason=f"in these cells it is {other.formula}"
+            )
     lower, upper = log_ends(cells["D_K_fails"], cells["D_K_passes"])
     fits, ks = _maximise(form, cells, lower, upper, np.ones((1, len(cells))))
     k, coefficients = float(ks[0]), fits.coefficients[0]
@@ -229,12 +223,19 @@ def fit_form(form: Form, cells: pd.DataFrame, earlier: Sequence[Form] = ()) -> C
     )
 
 
-def _shape_equal(form: Form, other: Form, cells: pd.DataFrame) -> bool:
-    """Whether two laws without exponents differ by a constant in these cells."""
-    if form.unknowns != ("c",) or other.unknowns != ("c",):
-        return False
-    apart = form.offset(cells) - other.offset(cells)
-    return bool(np.ptp(apart) < 1e-9)
+def n_bounded(cells: pd.DataFrame) -> int:
+    """How many cells have both ends: a width that passes and one below it that fails."""
+    return int(((cells["D_K_fails"] > 0) & np.isfinite(cells["D_K_passes"])).sum())
+
+
+def holds(form: Form, other: Form, cells: pd.DataFrame) -> bool:
+    """Whether in these cells a law is a special case of another, or the same."""
+    if other.has_k:
+        return form is other
+    own = _design(form, cells)
+    theirs = [_design(other, cells), other.offset(cells) - form.offset(cells)]
+    both = np.column_stack([own, *theirs])
+    return bool(np.linalg.matrix_rank(both, tol=1e-6) == np.linalg.matrix_rank(own, tol=1e-6))
 
 
 def _identified(form: Form, cells: pd.DataFrame) -> bool:
@@ -295,22 +296,50 @@ Limits = dict[str, float | None]
 
 
 def _limits(form: Form, fitted: Candidate, cells: pd.DataFrame) -> tuple[Limits, Limits]:
-    """95 % profile-likelihood limits of every unknown; those of c given k, of k by its grid."""
+    """95 % profile-likelihood limits of every unknown."""
     lower, upper = log_ends(cells["D_K_fails"], cells["D_K_passes"])
-    offset = form.offset_at(cells, fitted.parameters.get("k", 0.0))
-    names = [name for name in form.unknowns if name != "k"]
-    index = np.arange(len(names))
-    ends = profile_interval(lower - offset, upper - offset, _design(form, cells), index)
+    if form.has_k:
+        ends = _limits_of_k(form, cells, lower, upper, fitted.parameters["k"])
+        offset = form.offset_at(cells, _inside(ends, cells)[:, None])
+        c = _limits_over_k(form, cells, _design(form, cells), offset)
+        low, high = ({"c": known_factor(end), "k": k} for end, k in zip(c, ends, strict=True))
+        return (low if ends[1] is not None else low | {"c": 0.0}), high
+    index = np.arange(len(form.unknowns))
+    offset = form.offset(cells)
+    parts = profile_interval(lower - offset, upper - offset, _design(form, cells), index)
     low, high = (
         {
             name: known_factor(end) if name == "c" else known(end)
-            for name, end in zip(names, own.tolist(), strict=True)
+            for name, end in zip(form.unknowns, own.tolist(), strict=True)
         }
-        for own in ends
+        for own in parts
     )
-    if form.has_k:
-        low["k"], high["k"] = _limits_of_k(form, cells, lower, upper, fitted.parameters["k"])
     return low, high
+
+
+def _inside(ends: tuple[float | None, float | None], cells: pd.DataFrame) -> Array:
+    """Values of k between its limits, those of the grid included."""
+    grid = K_GRID / float(np.median(np.exp(_load(cells))))
+    low, high = ends[0] or 0.0, grid[-1] if ends[1] is None else ends[1]
+    return np.unique([*np.linspace(low, high, 40), *grid[(grid >= low) & (grid <= high)]])
+
+
+def _limits_over_k(
+    form: Form, cells: pd.DataFrame, design: Array, offset: Array
+) -> tuple[float, float]:
+    """95 % profile-likelihood limits of the constant, over every k as well.
+
+    Args:
+        offset: what has no coefficient, for each value of k, shape (k, n).
+    """
+    lower, upper = log_ends(cells["D_K_fails"], cells["D_K_passes"])
+    most = float(fit(lower - offset, upper - offset, design).log_likelihood.max())
+    falls = float(cut_off(lower, upper, np.ones(len(cells)), len(form.unknowns)))
+    index = np.zeros(len(offset), dtype=np.int64)
+    low, high = profile_interval(
+        lower - offset, upper - offset, design, index, floor=most - falls / 2
+    )
+    return float(low.min()), float(high.max())
 
 
 def _limits_of_k(
@@ -359,13 +388,39 @@ def _leave_out(form: Form, cells: pd.DataFrame, lower: Array, upper: Array, k: f
     return float(np.sqrt((errors**2).mean()))
 
 
+def law_at(candidate: Candidate, at: pd.DataFrame) -> Array:
+    """log D_K* at other sizes.
+
+    Args:
+        at: ``m, d_model, n_edges``.
+    """
+    form = form_of(candidate)
+    values = [v for name, v in candidate.parameters.items() if name not in ("c", "k")]
+    beta = np.array([math.log(candidate.parameters["c"]), *values])
+    return np.asarray(
+        form.offset_at(at, candidate.parameters.get("k", 0.0)) + _design(form, at) @ beta
+    )
+
+
+def form_of(candidate: Candidate) -> Form:
+    """Which law a candidate is."""
+    return next(form for form in FORMS if form.name == candidate.name)
+
+
+def is_law(candidate: Candidate, name: str, cells: pd.DataFrame) -> bool:
+    """Whether a candidate is the law of a name, at least in these cells."""
+    own, named = form_of(candidate), next(form for form in FORMS if form.name == name)
+    return own is named or (holds(own, named, cells) and holds(named, own, cells))
+
+
 def predict(
     candidate: Candidate, cells: pd.DataFrame, at: pd.DataFrame
 ) -> tuple[Array, Array, Array]:
     """D_K* at other sizes, with 95 % prediction intervals.
 
-    The interval is that of one more cell: Student's t at n - p degrees of freedom, of the scatter
-    and the uncertainty of the fit together.
+    The interval is that of one more cell: of the law there, by its profile likelihood, and of the
+    scatter, by Student's t at n - p degrees of freedom, together as in least squares. An end is
+    infinite, or 0, where the cells set none.
 
     Args:
         cells: what the candidate was fitted to.
@@ -374,31 +429,18 @@ def predict(
     Returns:
         Prediction, lower and upper end.
     """
-    form = next(form for form in FORMS if form.name == candidate.name)
+    form, centre = form_of(candidate), law_at(candidate, at)
     assert candidate.sigma is not None
-    k = candidate.parameters.get("k", 0.0)
-    values = [v for name, v in candidate.parameters.items() if name not in ("c", "k")]
-    beta = np.array([math.log(candidate.parameters["c"]), *values])
-
-    def tangent(table: pd.DataFrame) -> Array:
-        design = _design(form, table)
-        if not form.has_k:
-            return design
-        load = np.exp(_load(table))
-        return np.column_stack([design, load / (1 + k * load)])
-
-    centre = form.offset_at(at, k) + _design(form, at) @ beta
-    degrees = int(np.isfinite(cells["D_K_passes"]).sum()) - len(form.unknowns)
-    half = prediction_half(candidate.sigma, degrees, tangent(cells), tangent(at))
-    return np.exp(centre), np.exp(centre - half), np.exp(centre + half)
-
-
-def prediction_half(sigma: float, degrees: int, own: Array, new: Array) -> Array:
-    """Half of the 95 % interval of one more value, by Student's t.
-
-    Args:
-        own: the design of the fit, shape (n, p).
-        new: the rows predicted, shape (k, p).
-    """
-    leverage: Array = np.einsum("np,pq,nq->n", new, np.linalg.pinv(own.T @ own), new)
-    return t_quantile(degrees) * sigma * np.sqrt(1 + leverage)
+    scatter = t_quantile(n_bounded(cells) - len(form.unknowns)) * candidate.sigma
+    ks = np.zeros(1)
+    if form.has_k:
+        ends = log_ends(cells["D_K_fails"], cells["D_K_passes"])
+        ks = _inside(_limits_of_k(form, cells, *ends, candidate.parameters["k"]), cells)
+    own, new = _design(form, cells), _design(form, at)
+    low, high = np.empty(len(at)), np.empty(len(at))
+    for i in range(len(at)):  # log D_K* at the new size is the constant of a design about it
+        offset = form.offset_at(cells, ks[:, None]) - form.offset_at(at[i : i + 1], ks[:, None])
+        design = np.column_stack([np.ones(len(cells)), own[:, 1:] - new[i, 1:]])
+        low[i], high[i] = _limits_over_k(form, cells, design, offset)
+    below, above = np.hypot(centre - low, scatter), np.hypot(high - centre, scatter)
+    return np.exp(centre), np.exp(centre - below), np.exp(centre + above)

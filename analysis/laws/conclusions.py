@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rgr_dist.analysis.laws.candidates import Candidate
+from rgr_dist.analysis.laws.candidates import LEAST_GAP, Candidate, is_law
 from rgr_dist.analysis.laws.fits import Fits, fits_of
 from rgr_dist.analysis.laws.published import p_words
-from rgr_dist.analysis.laws.scaling_laws import Law, by_name
+from rgr_dist.analysis.laws.scaling_laws import ALL, Law, by_name
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.rows import names_of
 from rgr_dist.analysis.thresholds.best import best_of
@@ -58,7 +58,9 @@ def headline(results: StudyResults) -> list[str]:
 def better_law(fits: Fits) -> Candidate | None:
     """The law that the data keep, if they rule out a free power of m′ log₂ m / d_model."""
     kept = [candidate for candidate in fits.candidates if candidate.supported]
-    return None if any(one.name == POWER for one in kept) else next(iter(kept), None)
+    if any(is_law(one, POWER, fits.cells) for one in kept):
+        return None
+    return next(iter(kept), None)
 
 
 def best_law(law: Candidate, fits: Fits) -> list[str]:
@@ -68,12 +70,17 @@ def best_law(law: Candidate, fits: Fits) -> list[str]:
     numbers, cells = with_numbers(law, limits=True), plural(law.n, "cell")
     first = f"D_K* ≈ {numbers} fits best of {plural(fitted, 'law')} ({cells})"
     others = f"{_and(kept)} {'fits' if len(kept) == 1 else 'fit'} about as well."
-    singled = [] if fitted == 1 else [others if kept else "The data rule the others out."]
+    rest = [one.gap or 0.0 for one in fits.candidates if one.status == "fitted" and one is not law]
+    alone = "The data rule the others out."
+    if rest and min(rest) <= LEAST_GAP:
+        alone = "Laws that extend it are not better by enough to count."
+    singled = [] if fitted == 1 else [others if kept else alone]
     is_best = law is fits.candidates[0]  # or that only extends another law, for too small a gain
     if not is_best:
         first = f"D_K* ≈ {numbers} fits about as well as the best of {fitted} laws ({cells})"
         singled = singled if kept else ["Those with a lower AICc extend it for too small a gain."]
-    if law.name == PROPORTIONAL and any(t.rejects and t.law == "D_K" for t in fits.lack_of_fit):
+    is_papers = is_law(law, PROPORTIONAL, fits.cells)
+    if is_papers and any(t.rejects and t.law == "D_K" for t in fits.lack_of_fit):
         found, kind = fits.cells["D_K"].dropna(), "best" if is_best else "one kept"
         needed = f"{plural(len(found), 'cell')} need D_K* = {found.min():.0f} to {found.max():.0f}"
         best = f"{numbers}, the {kind} of {plural(fitted, 'law')}"
@@ -131,7 +138,7 @@ def growths(laws: Sequence[Law]) -> list[str]:
 
 def growth_of(law: Law) -> str:
     """How a width grows by a power law, without a full stop; or why there is none."""
-    is_part = law.cells != "all cells"
+    is_part = law.cells != ALL
     if law.exponent is None:
         return f"No law of {law.response}{f' at {law.cells}' if is_part else ''}: {law.reason}"
     where = f"At {law.cells}, " if is_part else ""

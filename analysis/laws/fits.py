@@ -23,10 +23,16 @@ from rgr_dist.analysis.laws.interval_likelihood import Array, fit, middles
 from rgr_dist.analysis.laws.points import log_ends, points, with_protocols
 from rgr_dist.analysis.laws.published import PublishedTest, line_test, proportional_test
 from rgr_dist.analysis.laws.resampling import Draws, draw_seeds
-from rgr_dist.analysis.laws.scaling_laws import Law, by_name, fit_laws, possible_laws
+from rgr_dist.analysis.laws.scaling_laws import (
+    Law,
+    by_name,
+    fit_laws,
+    paper_laws,
+    possible_laws,
+)
 from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.thresholds.best import best_of
-from rgr_dist.analysis.thresholds.comparable import laws_for
+from rgr_dist.analysis.thresholds.comparable import has_papers_protocol, laws_for
 from rgr_dist.analysis.thresholds.known_weights import best_with_known
 from rgr_dist.paper import LARGEST_DEGREE
 from rgr_dist.search.confidence_interval import CONFIDENCE
@@ -88,7 +94,9 @@ class Fits:
         laws: of ``rgr_dist.analysis.laws.scaling_laws.fit_laws``.
         candidates: of ``rank_candidates``, best first; candidates_wide without the narrow cells.
         lack_of_fit: of ``D_K_power`` and of ``D_K``; empty with too few cells.
-        published: empty where the paper fits no such cells.
+        published: tests of the paper's laws on the cells that have its protocol; empty where it
+            fits no such cells.
+        as_papers: the laws of those cells, by the paper's estimator.
     """
 
     cells: pd.DataFrame
@@ -98,6 +106,7 @@ class Fits:
     candidates_wide: list[Candidate]
     lack_of_fit: list[LackOfFit]
     published: list[PublishedTest]
+    as_papers: list[Law]
 
     @property
     def rejected(self) -> list[str]:
@@ -128,6 +137,8 @@ def fits_of(results: StudyResults) -> Fits:
     draws = draw_seeds(cells, results.searched, study)
     laws = fit_laws(best, study.search.heads, draws)
     wide = cells[~cells["narrow"]]
+    own = {cell.cell_id for cell in study.cells if has_papers_protocol(cell, study.search)}
+    papers = points(best[best["cell_id"].isin(own)], study.search.heads)
     told = _per_cell(cells, draws, by_name(laws)["D_K_power"], study.search.seeds)
     return Fits(
         cells=told,
@@ -136,7 +147,8 @@ def fits_of(results: StudyResults) -> Fits:
         candidates=rank_candidates(cells),
         candidates_wide=rank_candidates(wide) if len(wide) < len(cells) else [],
         lack_of_fit=lack_of_fit(told),
-        published=published_tests(cells, study),
+        published=published_tests(papers, study),
+        as_papers=paper_laws(papers),
     )
 
 

@@ -101,7 +101,7 @@ def fit(lower: Any, upper: Any, design: Any, weights: Any = 1.0) -> IntervalFit:
 
 
 def profile_interval(
-    lower: Any, upper: Any, design: Any, index: Any, weights: Any = 1.0
+    lower: Any, upper: Any, design: Any, index: Any, weights: Any = 1.0, floor: float | None = None
 ) -> tuple[Array, Array]:
     """95 % profile-likelihood limits of coefficients; infinite where the data set none.
 
@@ -111,6 +111,8 @@ def profile_interval(
 
     Args:
         index: which column of the design, shape (...).
+        floor: the log-likelihood at the limits, where the design is part of a larger model; by the
+            cut-off if not given. A fit below it has limits of no width.
     """
     lead, low, high, x, weight = _in_rows(lower, upper, design, weights, np.shape(index))
     rows, _, p = x.shape
@@ -120,7 +122,8 @@ def profile_interval(
     column = np.take_along_axis(x, own[:, None], axis=2)[:, :, 0]
     rest = np.take_along_axis(x, others[:, None], axis=2)
     best = np.take_along_axis(whole.coefficients, own, axis=1)[:, 0]
-    root = np.sqrt(cut_off(low, high, weight, p))
+    falls = cut_off(low, high, weight, p)
+    root = np.sqrt(falls if floor is None else 2 * np.maximum(whole.log_likelihood - floor, 0.0))
     spread = np.sqrt((column**2 * weight).sum(axis=1) / np.maximum(weight.sum(axis=1), 1))
     first = 2 * np.maximum(whole.sigma, 0.01) / np.maximum(spread, 1e-12)
     # Both ends at once: the data twice over, one half for each way.

@@ -78,7 +78,10 @@ def with_protocols(best: pd.DataFrame, study: Study) -> pd.DataFrame:
 
 
 def _protocols(study: Study) -> dict[str, str]:
-    """In what each cell's protocol differs from that of most, or of the first of equally many."""
+    """In what each cell's protocol differs from that of most, or of the first of equally many.
+
+    Cells that differ in the step limit alone count once.
+    """
     own = {}
     for cell in study.cells:
         keys = study.keys_of(cell)
@@ -87,7 +90,8 @@ def _protocols(study: Study) -> dict[str, str]:
             for key, value in keys.items()
             if key.startswith(("model", "context.", "training.")) and key != "training.max_steps"
         }
-    ((most, _),) = Counter(tuple(keys.items()) for keys in own.values()).most_common(1)
+    families = {family[-1].cell_id: family for family in study.budgets.values()}
+    ((most, _),) = Counter(tuple(own[cell_id].items()) for cell_id in families).most_common(1)
     usual = dict(most)
     return {
         cell_id: ", ".join(

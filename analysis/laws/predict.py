@@ -8,11 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from rgr_dist.analysis.laws.candidates import predict, prediction_half
+from rgr_dist.analysis.laws.candidates import predict
 from rgr_dist.analysis.laws.fits import Fits
+from rgr_dist.analysis.laws.interval_likelihood import profile_interval
+from rgr_dist.analysis.laws.points import log_ends
 from rgr_dist.analysis.laws.scaling_laws import by_name
 from rgr_dist.analysis.wording import plural
 from rgr_dist.paper import LAWS, capacity_scale, compression
+from rgr_dist.search.confidence_interval import t_quantile
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,7 @@ class Predicted:
         law, formula: of ``rgr_dist.analysis.laws.candidates``; ``the paper`` for its own constants.
         gap: AICc above the best law; None for the paper's.
         D_K, D_K_low, D_K_high: with the 95 % prediction interval of a cell's D_K*; None for the
-            paper's, which prints no scatter.
+            paper's, which prints no scatter, and where the cells set no end.
         h, h_low, h_high: head count, by the power law of h* (the paper's line for its own).
         d_k, d_k_low, d_k_high: D_K and its ends over h.
     """
@@ -75,7 +78,7 @@ def predict_sizes(fits: Fits, m: int, d_model: int, n_edges: int | None = None) 
     rows = []
     for candidate in laws:
         D_K, low, high = (float(values[0]) for values in predict(candidate, cells, at))
-        ends = (_up(D_K), _up(low), _up(high))
+        ends = (_up(D_K), _up(low), _up(high) if math.isfinite(high) else None)
         rows.append(_predicted(candidate.name, candidate.formula, candidate.gap, ends, heads))
     paper = LAWS["D_K"].slope * capacity_scale(m, d_model, edges)
     line = LAWS["h"].intercept + LAWS["h"].slope * compression(m, d_model, edges)
@@ -112,15 +115,22 @@ def _heads(fits: Fits, at: float) -> Ends:
     if law.factor is None or law.exponent is None or law.scatter is None:
         return None, None, None
     own = fits.cells[fits.cells["h_star"].notna()]
-    x = np.log(own["compression"].to_numpy(dtype=np.float64))
-    bounded = int(((own["h_above"] > 0) & np.isfinite(own["h_below"])).sum())
-    design, new = np.column_stack([np.ones_like(x), x]), np.array([[1.0, math.log(at)]])
-    half = float(prediction_half(law.scatter, bounded - 2, design, new)[0])
-    centre = math.log(law.factor) + law.exponent * math.log(at)
-    h, low, high = (
-        max(1, round(math.exp(min(end, 30.0)))) for end in (centre, centre - half, centre + half)
-    )
-    return h, low, high
+    lower, upper = log_ends(own["h_above"], own["h_below"])
+    x, new = np.log(own["compression"].to_numpy(dtype=np.float64)), math.log(at)
+    about = np.column_stack([np.ones_like(x), x - new])  # its constant is log h* at the new size
+    least, most = (float(end) for end in profile_interval(lower, upper, about, 0))
+    bounded = int((np.isfinite(lower) & np.isfinite(upper)).sum())
+    scatter = t_quantile(bounded - 2) * law.scatter
+    centre = math.log(law.factor) + law.exponent * new
+    low, high = centre - math.hypot(centre - least, scatter), math.hypot(most - centre, scatter)
+    ends = (_heads_at(end) for end in (centre, low, centre + high))
+    h, h_low, h_high = ends
+    return h, h_low or 1, h_high
+
+
+def _heads_at(log_h: float) -> int | None:
+    """A whole number of heads; None where it is not known."""
+    return max(1, round(math.exp(min(log_h, 30.0)))) if math.isfinite(log_h) else None
 
 
 def _outside(cells: pd.DataFrame, m: int, d_model: int, edges: int) -> list[str]:

@@ -55,7 +55,7 @@ LINE_ESTIMATOR = "least squares with an intercept"
 POWER_ESTIMATOR = "interval likelihood on the log scale"
 D_K, H = ("D_K*", "m' log2(m) / d_model"), ("h*", "m' / d_model")
 BITS = ("D_K*", "m' log2(m²/m') / d_model")
-WIDE = "all but d_model = 16, m > 64"
+ALL, WIDE = "all cells", "all but d_model = 16, m > 64"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,7 +151,12 @@ def fit_laws(best: pd.DataFrame, heads: Heads, draws: Draws | None = None) -> li
         limits = [] if own["largest"].all() else sorted({int(steps) for steps in own["max_steps"]})
         for steps in limits:
             laws += [
-                dataclasses.replace(law, name=f"{law.name}_{steps}_steps", max_steps=steps)
+                dataclasses.replace(
+                    law,
+                    name=f"{law.name}_{steps}_steps",
+                    cells=f"{'' if law.cells == ALL else f'{law.cells}, '}{steps:,} steps",
+                    max_steps=steps,
+                )
                 for law in _of_protocol(own[own["max_steps"] == steps], protocol, heads)
             ]
     return laws
@@ -187,7 +192,7 @@ def paper_laws(cells: pd.DataFrame) -> list[Law]:
     found = cells[cells["status"] == "found"]
     wide, sparse = found[~found["narrow"]], found[found["degree"] <= LARGEST_DEGREE]
     laws = [
-        _line("D_K", D_K, "all cells", found["scale"], found["D_K"]),
+        _line("D_K", D_K, ALL, found["scale"], found["D_K"]),
         _line("D_K_wide", D_K, WIDE, wide["scale"], wide["D_K"]),
     ]
     if len(sparse) < len(found):
@@ -196,8 +201,8 @@ def paper_laws(cells: pd.DataFrame) -> list[Law]:
     if (found["degree"] != 1).any():
         sizes = found[["m", "d_model", "n_edges"]].itertuples(index=False, name=None)
         bits = [information(*size) for size in sizes]
-        laws.append(_line("D_K_bits", BITS, "all cells", bits, found["D_K"]))
-    return [*laws, _line("h", H, "all cells", found["compression"], found["h_star"])]
+        laws.append(_line("D_K_bits", BITS, ALL, bits, found["D_K"]))
+    return [*laws, _line("h", H, ALL, found["compression"], found["h_star"])]
 
 
 def _power_laws(cells: pd.DataFrame, draws: Draws | None) -> list[Law]:
@@ -207,9 +212,9 @@ def _power_laws(cells: pd.DataFrame, draws: Draws | None) -> list[Law]:
     ends = ("D_K_fails", "D_K_passes")
     with_heads = cells[cells["h_star"].notna()]
     return [
-        power_law("D_K_power", D_K, "all cells", cells, "scale", ends, draws),
+        power_law("D_K_power", D_K, ALL, cells, "scale", ends, draws),
         power_law("D_K_power_wide", D_K, WIDE, cells[wide], "scale", ends, part),
-        power_law("h_power", H, "all cells", with_heads, "compression", ("h_above", "h_below")),
+        power_law("h_power", H, ALL, with_heads, "compression", ("h_above", "h_below")),
     ]
 
 
@@ -231,7 +236,7 @@ def possible_laws(cells: pd.DataFrame, known: pd.DataFrame) -> list[Law]:
     found = found.assign(status="found", below=found["possible_D_K"] - found["possible_h"])
     axes, ends = ("smallest known D_K", D_K[1]), ("below", "possible_D_K")
     return [
-        power_law("D_K_possible_power", axes, "all cells", found, "scale", ends),
+        power_law("D_K_possible_power", axes, ALL, found, "scale", ends),
         power_law("D_K_possible_power_wide", axes, WIDE, found[~found["narrow"]], "scale", ends),
     ]
 

@@ -13,7 +13,7 @@ from rgr_dist.analysis.drawing.panel import Place
 from rgr_dist.analysis.drawing.points import Curve
 from rgr_dist.analysis.facts.tables import rows_of_facts
 from rgr_dist.analysis.laws import conclusions
-from rgr_dist.analysis.laws.candidates import Candidate, predict
+from rgr_dist.analysis.laws.candidates import Candidate, law_at
 from rgr_dist.analysis.laws.families import laws_of_facts, pooled_laws
 from rgr_dist.analysis.laws.figure import draw_families, draw_law, power_curve
 from rgr_dist.analysis.laws.fits import Fits, fits_of
@@ -94,7 +94,7 @@ def by_size(law: Candidate, cells: pd.DataFrame) -> tuple[str, list[tuple[Place,
     degrees = cells["n_edges"] / cells["m"]  # of an edge list, the mean one
     for d_model, degree in sorted(set(zip(cells["d_model"], degrees, strict=True))):
         sizes = pd.DataFrame({"m": m, "d_model": d_model, "n_edges": degree * m})
-        D_K, *_ = predict(law, cells, sizes)
+        D_K = np.exp(law_at(law, sizes))
         drawn.append(tuple(zip(degree * m * np.log2(m) / d_model, D_K, strict=True)))
     each = [name for name in ("d_model", "degree") if cells[name].nunique() > 1]
     at = f", over m at each {' and '.join(each)}" if each else ""

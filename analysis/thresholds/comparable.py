@@ -11,6 +11,7 @@ from rgr_dist.analysis.records import integer
 from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.paper import (
     DENSE_LAW,
+    DENSE_SIZE,
     IMPLIED,
     LARGEST_DEGREE,
     LAWS,
@@ -32,7 +33,9 @@ def laws_for(study: Study) -> dict[str, PublishedLaw]:
     in App. A.3. A study without narrow cells is compared with the fit that leaves them out, and a
     grid study with none, since its thresholds are as coarse as its widths.
     """
-    if any(cell.record.name != "max" for cell in study.cells) or study.search.mode == "grid":
+    if study.search.mode == "grid":
+        return {}
+    if not any(has_papers_protocol(cell, study.search) for cell in study.cells):
         return {}
     families = {cell.graph.family for cell in study.cells}
     if families == {"regular"}:
@@ -52,21 +55,31 @@ COMPARISON_KINDS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def is_papers(cell: Cell, search: Search) -> bool:
-    """Whether a cell belongs to the paper's base grid and is trained, tested and judged as there.
+def has_papers_protocol(cell: Cell, search: Search) -> bool:
+    """Whether a cell is trained, tested and judged as the paper's fits of D_K* are.
 
-    That is: max over heads on a permutation, contexts and training as in App. A.1 with the step
-    limits of Table 2, mean F1 of at least 0.99 over 10 seeds. Runs that cannot pass may have been
-    given up. A grid study's thresholds are as coarse as its widths and are not compared.
+    That is: max over heads on a permutation, or on a regular graph of 128 items at d_model = 32,
+    contexts and training as in App. A.1 with the step limits of Table 2, mean F1 of at least 0.99
+    over 10 seeds. Runs that cannot pass may have been given up.
     """
-    size = (cell.m, cell.d_model)
-    if size not in IMPLIED or search.mode == "grid":
-        return False
     if (search.target, search.seeds) != (Search().target, Search().seeds):
         return False
-    bar = cell.training.give_up_below
-    training = Training(max_steps=TABLE_2_MAX_STEPS[size], give_up_below=bar)
-    return cell == Cell(m=cell.m, d_model=cell.d_model, training=training)
+    size = (cell.m, cell.d_model)
+    if cell.graph.family != "permutation" and size != DENSE_SIZE:
+        return False
+    limit = TABLE_2_MAX_STEPS.get(size, Training().max_steps)
+    training = Training(max_steps=limit, give_up_below=cell.training.give_up_below)
+    return cell == Cell(m=cell.m, d_model=cell.d_model, graph=cell.graph, training=training)
+
+
+def is_papers(cell: Cell, search: Search) -> bool:
+    """Whether a cell belongs to the paper's base grid, and has its protocol.
+
+    A grid study's thresholds are as coarse as its widths and are not compared.
+    """
+    if (cell.m, cell.d_model) not in IMPLIED or search.mode == "grid":
+        return False
+    return cell.graph.family == "permutation" and has_papers_protocol(cell, search)
 
 
 def compare(best: pd.DataFrame, study: Study) -> pd.DataFrame:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from rgr_dist.analysis.laws.candidates import predict
+from rgr_dist.analysis.laws.candidates import law_at
 from rgr_dist.analysis.laws.fits import fits_of
 from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.transitions.probes import probes_of
@@ -63,7 +63,7 @@ def collapses_of(results: StudyResults) -> list[Collapse]:
         return []
     laws = [(OWN, "each cell's own D_K*", cells["D_K"].to_numpy(dtype=np.float64))]
     laws += [
-        (candidate.name, candidate.formula, predict(candidate, fits.cells, cells)[0])
+        (candidate.name, candidate.formula, np.exp(law_at(candidate, cells)))
         for candidate in fits.candidates
         if candidate.status == "fitted"
     ]

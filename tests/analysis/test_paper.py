@@ -9,6 +9,7 @@ import pytest
 
 from rgr_dist.analysis.agreement.published_figures import published_figures
 from rgr_dist.analysis.laws.fits import fits_of
+from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.paper import IMPLIED, TABLE_1_D_K_OF_A_HEAD, TABLE_2_MAX_STEPS
 from rgr_dist.study.from_yaml import parse_study
 from tests.analysis import made_up
@@ -110,3 +111,26 @@ def test_a_head_count_agrees_where_our_interval_holds_it(
     change = {"h_star": h, "h_low": low, "h_high": high}
     figure = figures({(64, 16): change})["h* at (m, d_model) = (64, 16)"]
     assert told(figure) == ("4", str(h), h - 4, verdict)
+
+
+def of_the_laws(**keys: Any) -> list[str]:
+    """The verdicts on the paper's slopes, powers and R², of a base grid with some keys changed."""
+    cells = [
+        {"m": m, "d_model": d_model, "training": {"max_steps": TABLE_2_MAX_STEPS[m, d_model]}}
+        for m, d_model in SIZES
+    ]
+    study = parse_study({"name": "made-up", "cells": cells, "search": {"heads": [1]}, **keys})
+    rows = [made_up.threshold_row(one, 1, IMPLIED[one.m, one.d_model][0]) for one in study.cells]
+    results = made_up.results_of(study, [], rows)
+    told = published_figures(fits_of(results), best_of(results), study).to_dict("records")
+    return [row["verdict"] for row in told if " over m′" in row["quantity"]]
+
+
+def test_the_papers_laws_are_tested_on_cells_with_its_protocol_alone() -> None:
+    assert "agrees" in of_the_laws()
+    none = {"not measured here"}
+    assert set(of_the_laws(search={"heads": [1], "target": 0.8})) == none
+    assert set(of_the_laws(search={"heads": [1], "seeds": 3})) == none
+    assert set(of_the_laws(context={"length": 64})) == none
+    longer = of_the_laws(search={"heads": [1], "retest_steps": 4})
+    assert longer == of_the_laws()

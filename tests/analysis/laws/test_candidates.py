@@ -126,7 +126,7 @@ def test_denser_graphs_tell_the_entropy_form() -> None:
 def test_too_few_cells_say_how_many_it_takes() -> None:
     for one in rank_candidates(narrow(LOG_SCALE).iloc[:3]):
         assert one.status == "too few cells"
-        assert "cells with a threshold, and has 3" in (one.reason or "")
+        assert "cells with a pass and a fail below it, and has 3" in (one.reason or "")
 
 
 def test_predictions_are_those_of_statsmodels(
@@ -143,41 +143,83 @@ def test_predictions_are_those_of_statsmodels(
     assert np.log(high[0]) == pytest.approx(ols["obs_ci_upper"].iloc[0], abs=2e-3)
 
 
-def test_the_offset_law_predicts_as_its_curve_fit_does() -> None:
-    """``scipy.optimize.curve_fit`` of log c and k, with its covariance and Student's t."""
+def test_limits_and_predictions_of_the_offset_law_are_those_of_a_brute_force_profile() -> None:
+    """Values without intervals: twice the log-likelihood falls by n log of the sums of squares."""
     load = np.array([compression(*size) for size in SIZES])
-
-    def law(x: np.ndarray, log_c: float, k: float) -> np.ndarray:
-        return log_c + x[0] + np.log1p(k * x[1])
-
-    own = np.stack([LOG_SCALE, load])
-    y = law(own, math.log(0.44), 0.09) + np.random.default_rng(3).normal(0, 0.1, len(SIZES))
+    law = math.log(0.44) + LOG_SCALE + np.log1p(0.09 * load)
+    y = law + np.random.default_rng(3).normal(0, 0.1, len(SIZES))
     (fitted,) = (one for one in rank_candidates(narrow(y)) if "k" in one.parameters)
-    best, covariance = optimize.curve_fit(law, own, y, p0=(math.log(0.44), 0.09))
-    assert fitted.parameters["k"] == pytest.approx(best[1], rel=1e-2)
+    degrees = len(y) - 2
+    t = stats.t.ppf(0.975, degrees)
+
+    def squares(log_k: float, constant: float, scale: float, size: float) -> float:
+        """About the law of a k that takes this value at a size: ``log c`` at size 0."""
+        k = math.exp(log_k)
+        own = LOG_SCALE - scale + np.log1p(k * load) - math.log1p(k * size)
+        return float(((y - constant - own) ** 2).sum())
+
+    def profile(constant: float, scale: float, size: float) -> float:
+        options = {"bounds": (-12, 6), "args": (constant, scale, size), "options": {"xatol": 1e-9}}
+        return float(optimize.minimize_scalar(squares, **options).fun)
+
     at = pd.DataFrame({"m": [1024, 64], "d_model": [16, 256], "n_edges": [2048, 64]})
     sizes = list(at.itertuples(index=False, name=None))
-    new = np.array([[math.log(capacity_scale(*one)), compression(*one)] for one in sizes]).T
-    slope = np.stack([np.ones(2), new[1] / (1 + best[1] * new[1])])
-    degrees = len(y) - 2
-    sigma2 = ((y - law(own, *best)) ** 2).sum() / degrees
-    spread = np.einsum("pn,pq,qn->n", slope, covariance, slope)
-    half = stats.t.ppf(0.975, degrees) * np.sqrt(sigma2 + spread)
-    D_K, low, high = predict(fitted, narrow(y), at)
-    assert np.log(D_K) == pytest.approx(law(new, *best), abs=5e-3)
-    assert np.log(low) == pytest.approx(law(new, *best) - half, abs=1e-2)
-    assert np.log(high) == pytest.approx(law(new, *best) + half, abs=1e-2)
+    new = [(math.log(capacity_scale(*one)), compression(*one)) for one in sizes]
+    limits = []
+    for scale, size in [(0.0, 0.0), *new]:
+        start = math.log(0.44) + scale + math.log1p(0.09 * size)
+        ends = (start - 3, start + 3)
+        best = optimize.minimize_scalar(profile, bounds=ends, args=(scale, size), method="bounded")
+        most = best.fun * (1 + t**2 / degrees)
+
+        def above(constant: float, *own: float, most: float = most) -> float:
+            return profile(constant, *own) - most
+
+        limits.append([optimize.brentq(above, best.x, end, args=(scale, size)) for end in ends])
+    assert fitted.low["c"] == pytest.approx(math.exp(limits[0][0]), rel=2e-3)
+    assert fitted.high["c"] == pytest.approx(math.exp(limits[0][1]), rel=2e-3)
+    sigma = math.sqrt(best.fun / degrees)
+    D_K, low, high = (np.log(part) for part in predict(fitted, narrow(y), at))
+    k, c = fitted.parameters["k"], math.log(fitted.parameters["c"])
+    law_there = [c + scale + math.log1p(k * size) for scale, size in new]
+    np.testing.assert_allclose(D_K, law_there, atol=1e-9)
+    ends = np.array(limits[1:]).T
+    assert D_K - low == pytest.approx(np.hypot(D_K - ends[0], t * sigma), abs=2e-3)
+    assert high - D_K == pytest.approx(np.hypot(ends[1] - D_K, t * sigma), abs=2e-3)
 
 
-def test_data_without_lower_ends_set_no_upper_limits() -> None:
-    """Cells that pass at the smallest width there is: any law below their ends will do."""
+def test_cells_without_a_fail_below_them_are_no_threshold() -> None:
+    """They pass at the smallest width there is: any law below their ends will do."""
     y = math.log(0.6) + 1.2 * LOG_SCALE
-    fitted = {one.name: one for one in rank_candidates(table(np.full(len(y), -np.inf), y))}
-    power = fitted["(m log m/d)^a"]
-    assert (power.low, power.high) == ({"c": 0.0, "a": None}, {"c": None, "a": None})
-    factor = fitted["m log m/d"]
-    assert factor.low == {"c": 0.0}
-    assert factor.high["c"] == pytest.approx(1.0, abs=0.3)  # the least end is at 0.86
+    for one in rank_candidates(table(np.full(len(y), -np.inf), y)):
+        assert one.status == "too few cells"
+        assert "and has 0" in (one.reason or "")
+    bounded = np.where(np.arange(len(y)) < 6, y - 0.02, -np.inf)
+    fitted = {one.name: one for one in rank_candidates(table(bounded, y))}["(m log m/d)^a"]
+    assert (fitted.status, fitted.n) == ("fitted", len(y))
+
+
+@pytest.mark.parametrize("law", ["m/d", "m log m/d", "m log² m/d"])
+def test_a_law_is_an_extension_of_what_it_holds_in_these_cells(law: str) -> None:
+    """On a diagonal a power of m log m / d is one of log m, which every power of log m is."""
+    diagonal = tuple((64 * 2**i, 16 * 2**i) for i in range(8))
+    y = 1.0 + {"m/d": 0, "m log m/d": 1, "m log² m/d": 2}[law] * np.log(
+        np.log2([m for m, _ in diagonal])
+    )
+    noise = np.random.default_rng(0).normal(0, 0.02, len(y))
+    ranked = rank_candidates(table(y + noise - 0.01, y + noise + 0.01, diagonal))
+    assert [one.name for one in ranked if one.supported] == [law]
+
+
+def test_with_one_m_a_power_of_the_size_extends_the_size_itself() -> None:
+    """All laws of m / d are one there, and so are its powers."""
+    sizes = tuple((128, 2**i) for i in range(3, 11))
+    y = np.log([compression(*size) for size in sizes])
+    noise = np.random.default_rng(4).normal(0, 0.02, len(y))
+    ranked = rank_candidates(table(y + noise - 0.01, y + noise + 0.01, sizes))
+    assert [one.name for one in ranked if one.supported] == ["m/d"]
+    fitted = {one.name for one in ranked if one.status == "fitted"}
+    assert fitted == {"m/d", "(m/d)^a", "m log m/d (1 + k m/d)"}
 
 
 @pytest.mark.parametrize(("n", "groups"), [(20, 20), (72, 12)])

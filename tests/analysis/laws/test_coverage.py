@@ -111,3 +111,18 @@ def test_a_prediction_interval_holds_the_next_cell() -> None:
         passes = float(np.exp(high[-1]))
         hits += bottom[0] <= passes and float(np.exp(low[-1])) <= top[0]
     assert 0.93 <= hits / 1000 <= 0.97
+
+
+def test_a_prediction_allows_for_the_steps_between_the_widths_tried() -> None:
+    """Widths that double, and little scatter: all that is not known is where between them."""
+    chance, step = np.random.default_rng(15), np.log(2)
+    form = next(form for form in FORMS if form.name == "m log m/d")
+    hits, n = 0, 60
+    for _ in range(n):
+        law = LAWS["m log m/d"] + chance.uniform(0, step)
+        at = np.floor((law + chance.normal(0, 0.02, len(law))) / step) * step
+        cells = table(at, at + step)
+        candidate = fit_form(form, cells.iloc[:-1])
+        _, low, high = predict(candidate, cells.iloc[:-1], cells.iloc[-1:])
+        hits += low[0] <= np.exp(law[-1] + chance.normal(0, 0.02)) <= high[0]
+    assert hits / n >= 0.93

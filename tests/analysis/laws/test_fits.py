@@ -108,18 +108,32 @@ def test_the_predicted_heads_are_those_of_scipys_likelihood(
     def loss(unknown: np.ndarray) -> float:
         a, b, log_sigma = unknown
         ends = [(end - a - b * x) / np.exp(log_sigma) for end in (low, high)]
-        return -float(np.log(stats.norm.cdf(ends[1]) - stats.norm.cdf(ends[0])).sum())
+        share = stats.norm.cdf(ends[1]) - stats.norm.cdf(ends[0])
+        return -float(np.log(np.maximum(share, 1e-300)).sum())
 
     options = {"xatol": 1e-7, "fatol": 1e-9, "maxiter": 4000}
-    a, b, log_sigma = optimize.minimize(loss, [0, 1, -1], method="Nelder-Mead", options=options).x
+    best = optimize.minimize(loss, [0, 1, -1], method="Nelder-Mead", options=options)
+    a, b, log_sigma = best.x
     at, n = math.log(compression(*size)), int(np.isfinite([low, high]).all(axis=0).sum())
-    sigma = math.exp(log_sigma) * math.sqrt(n / (n - 2))
-    spread = 1 + 1 / len(own) + (at - x.mean()) ** 2 / ((x - x.mean()) ** 2).sum()
-    half = stats.t.ppf(0.975, n - 2) * sigma * math.sqrt(spread)
-    wanted = [max(1, round(math.exp(a + b * at + end))) for end in (0, -half, half)]
+    centre, t = a + b * at, stats.t.ppf(0.975, n - 2)
+
+    def fall(centre: float) -> float:
+        """Above the cut-off, with the line through a centre at the new size."""
+
+        def held(unknown: np.ndarray) -> float:
+            return loss(np.array([centre - unknown[0] * at, *unknown]))
+
+        least = optimize.minimize(held, [b, log_sigma], method="Nelder-Mead", options=options)
+        return float(2 * (least.fun - best.fun) - n * math.log1p(t**2 / (n - 2)))
+
+    line = [optimize.brentq(fall, centre, centre + way * 4, xtol=1e-4) for way in (-1, 1)]
+    scatter = t * math.exp(log_sigma) * math.sqrt(n / (n - 2))
+    ends = (-math.hypot(centre - line[0], scatter), math.hypot(line[1] - centre, scatter))
+    wanted = [max(1, round(math.exp(centre + end))) for end in (0, *ends)]
     prediction = predict_sizes(fits, *size)
     for row in prediction.rows[:-1]:
-        assert [row.h, row.h_low, row.h_high] == wanted
+        assert row.h == wanted[0]
+        assert [row.h_low, row.h_high] == pytest.approx(wanted[1:], rel=2e-3)
         for width, each in (("D_K", "d_k"), ("D_K_low", "d_k_low"), ("D_K_high", "d_k_high")):
             assert getattr(row, each) == math.ceil(getattr(row, width) / wanted[0])
     theirs = prediction.rows[-1]
@@ -164,6 +178,33 @@ def test_a_half_done_study_counts_its_finished_cells(results: StudyResults) -> N
     fits = fits_of(StudyResults(results.study, results.runs, rest))
     assert by_name(fits.laws)["D_K_power"].n == 11
     assert "The laws leave out 1 cell: 1 open." in conclusions.sentences(fits)
+
+
+def test_no_two_laws_of_a_study_are_called_the_same() -> None:
+    cells = [{"m": m, "d_model": d, "training": {"max_steps": [5_000, 20_000]}} for m, d in IMPLIED]
+    study = parse_study({"name": "s", "cells": cells, "search": {"heads": [1], "seeds": 2}})
+    rows = [
+        made_up.threshold_row(one, 1, IMPLIED[one.m, one.d_model][0] + one.training.max_steps)
+        for one in study.cells
+    ]
+    laws = fits_of(made_up.results_of(study, [], rows)).laws
+    called = [(law.response, law.predictor, law.cells, law.estimator) for law in laws]
+    assert len(set(called)) == len(called)
+    assert by_name(laws)["D_K_power_5000_steps"].cells == "5,000 steps"
+
+
+def test_an_extension_that_is_no_better_is_not_ruled_out(fits: Fits) -> None:
+    (law, extension), rest = fits.candidates[:2], fits.candidates[2:]
+    law = replace(law, supported=True)
+    others = [replace(one, supported=False, gap=7.0) for one in (extension, *rest)]
+    near = [replace(others[0], gap=3.6), *others[1:]]
+    far, close = (
+        " ".join(conclusions.best_law(law, replace(fits, candidates=[law, *own])))
+        for own in (others, near)
+    )
+    assert "The data rule the others out." in far
+    assert "rule the others out" not in close
+    assert "Laws that extend it are not better by enough to count." in close
 
 
 def test_heads_known_by_hand() -> None:

@@ -13,8 +13,9 @@ import pytest
 from rgr_dist.analysis.laws.points import points, with_protocols
 from rgr_dist.analysis.laws.scaling_laws import by_name, fit_laws
 from rgr_dist.paper import IMPLIED
-from rgr_dist.study.from_yaml import parse_study
+from rgr_dist.study.from_yaml import load_study, parse_study
 from rgr_dist.study.search import Search
+from rgr_dist.study.training import Context
 
 HEADS = Search().heads
 SLOW = "learning_rate = 0.0003"
@@ -109,6 +110,14 @@ def test_cells_that_differ_in_more_than_the_step_limit_are_several_problems() ->
     study = parse_study({"name": "s", "cells": alike})
     table = pd.DataFrame({"cell_id": [one.cell_id for one in study.cells]})
     assert list(with_protocols(table, study)["largest"]) == [False, True, True]
+
+
+def test_the_usual_protocol_is_that_of_most_problems_not_of_most_step_limits() -> None:
+    study = load_study("contexts")
+    table = pd.DataFrame({"cell_id": [one.cell_id for one in study.cells]})
+    told = with_protocols(table, study)["protocol"]
+    assert [told[i] for i, one in enumerate(study.cells) if one.context == Context()] == [""] * 4
+    assert set(told) > {"length = 4", "positive_rate = 0.1"}
 
 
 def test_an_empty_table_has_every_column() -> None:
