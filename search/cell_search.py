@@ -77,6 +77,10 @@ def _record(state: CellState, need: Need, outcome: Outcome) -> None:
         state.used[key] = outcome
     if key in state.refuted:
         state.used[key] = "fail"
+    if need.want == "look" and state.test_of(key).verdict(scores) is None:
+        state.looked.add(key)
+    elif outcome != "failed" and need.want != "transition":
+        state.looked.discard(key)
     state.decisions.append(
         Decision(
             arm=key.arm,
@@ -142,7 +146,7 @@ def _starters(state: CellState, order: list[int]) -> list[int]:
 
 def _probe(state: CellState, arm: int, value: int, reason: str) -> Steps:
     """Probe inside a bracket and narrow it, unless the probe cannot be run."""
-    need = Need(ProbeKey(arm, value), reason)
+    need = Need(ProbeKey(arm, value), reason, "look")
     yield (need,)
     outcome = state.outcome(need)
     if outcome == "pass" or outcome == "fail":
@@ -171,9 +175,13 @@ def _look_below(state: CellState, arm: int, unrunnable: int) -> Steps:
 
 
 def _close(state: CellState, arm: int) -> Steps:
-    """Bisect a bracket that holds a pass down to its threshold."""
-    while not state.brackets[arm].is_closed and arm not in state.failed_arms:
-        bracket = state.brackets[arm]
+    """Bisect a bracket that holds a pass down to its threshold, which must pass on all seeds."""
+    while (bracket := state.brackets[arm]).high is not None and not state.is_closed(arm):
+        if arm in state.failed_arms:
+            return
+        if bracket.is_closed:
+            yield from _certify(state, ProbeKey(arm, bracket.high))
+            continue
         reason = f"bisect: fails at {bracket.low}, passes at {bracket.high}"
         if bracket.low == 0:
             reason = f"walk down: passes at {bracket.high}, no fail known below"
@@ -183,10 +191,21 @@ def _close(state: CellState, arm: int) -> Steps:
         yield from _probe(state, arm, value, reason)
 
 
+def _certify(state: CellState, key: ProbeKey) -> Steps:
+    """Give a threshold that passes for now every seed; one that fails then, or breaks, is none."""
+    yield (Need(key, f"certify: does it pass on all {state.test_of(key).seeds} seeds?"),)
+    if key in state.unrunnable:
+        del state.used[key]
+    if state.used.get(key) == "pass":
+        state.set_bracket(key.arm, state.brackets[key.arm])  # from now on it bounds the others
+    else:
+        _rebuild(state, key.arm)
+
+
 def _between(state: CellState, bracket: Bracket) -> int:
     """Where to probe inside a bracket."""
     spread = state.plan.spread
-    return bracket.split(state.test.pass_share) if math.isinf(spread) else bracket.middle(spread)
+    return bracket.split(0.5) if math.isinf(spread) else bracket.middle(spread)
 
 
 def _hint(state: CellState, arm: int) -> tuple[int, str] | None:
@@ -197,30 +216,29 @@ def _hint(state: CellState, arm: int) -> tuple[int, str] | None:
 
 
 def _first_pass(state: CellState, order: list[int]) -> Generator[Needs, None, int | None]:
-    """Try every arm at a level of cost, nearest to the expected one first, then raise the level."""
+    """Try the expected arm at a level of cost, and two more beside it at each higher level."""
     plan = state.plan
     if state.shorter is not None or math.isinf(plan.spread):
         return (yield from _first_pass_in_turn(state, order))
     level, _, factor = state.start
-    while True:
-        growing = False
-        for arm in order:
-            bracket = state.brackets[arm]
-            if bracket.high is not None:
-                return arm
-            if arm in state.failed_arms or bracket.is_exhausted:
-                continue
-            growing = True
-            near = plan.value_at(arm, level)
+    tried = 1
+    while growing := [arm for arm in order if _may_pass(state, arm)]:
+        for arm in growing[:tried]:
+            bracket, near = state.brackets[arm], plan.value_at(arm, level)
             value = bracket.nearest(near)
-            if value > bracket.low and near > bracket.axis[0] / 2:
+            if bracket.high is None and value > bracket.low and near > bracket.axis[0] / 2:
                 reason = f"look for a first pass at {plan.words.cost} near {level:.0f}"
                 yield from _probe(state, arm, value, reason)
-                if state.brackets[arm].high is not None:
-                    return arm
-        if not growing:
-            return None
+            if state.brackets[arm].high is not None:
+                return arm
+        tried += 2
         level, factor = level * factor, max(plan.spread, factor) if state.longer else 2.0
+    return None
+
+
+def _may_pass(state: CellState, arm: int) -> bool:
+    """Whether an arm may pass at a value that has not been tried."""
+    return arm not in state.failed_arms and not state.brackets[arm].is_exhausted
 
 
 def _first_pass_in_turn(state: CellState, order: list[int]) -> Generator[Needs, None, int | None]:
@@ -231,8 +249,8 @@ def _first_pass_in_turn(state: CellState, order: list[int]) -> Generator[Needs, 
     level, _, factor = state.start
     for arm in order:
         cost = level
-        while not (bracket := state.brackets[arm]).is_exhausted and arm not in state.failed_arms:
-            near = state.plan.value_at(arm, cost)
+        while _may_pass(state, arm):
+            bracket, near = state.brackets[arm], state.plan.value_at(arm, cost)
             value = max(bracket.nearest(near), bracket.axis[bracket.below])
             at = shown(state.plan.cost_of(arm, value))
             reason = f"look for a first pass at {state.plan.words.cost} near {at}"
@@ -250,7 +268,7 @@ def _first_pass_in_turn(state: CellState, order: list[int]) -> Generator[Needs, 
 def _bound_arm(state: CellState, arm: int) -> Steps:
     """Search an arm as far as the best of the others makes it interesting."""
     bracket, cap = state.brackets[arm], state.cap(arm)
-    if bracket.is_closed or arm in state.failed_arms:
+    if state.is_closed(arm) or arm in state.failed_arms:
         return
     if state.longer is not None and cap > bracket.low and bracket.high is None:
         # What fails with more steps fails here, and the evidence came with it.

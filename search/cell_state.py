@@ -20,7 +20,7 @@ from rgr_dist.search.protocol import (
 )
 
 Evidence = dict[ProbeKey, Scores]
-Assumed = Mapping[ProbeKey, Verdict]
+Assumed = Mapping[tuple[ProbeKey, Want], Verdict]
 Outcome = Verdict | Literal["failed"]
 
 NEAR = 1.15
@@ -36,6 +36,7 @@ class CellState:
         brackets: of each arm, from the probes of this search alone.
         decisions: every probe of the search so far, in order.
         used: verdicts of the probes of this search.
+        looked: those that pass for now, by their first seeds.
         every_seed, retested: probes that all seeds, or the extra ones too, were wanted of.
         confirmed, refuted: probes that passed, and then passed or failed on fresh seeds.
         fresh_tests: the tests on fresh seeds that decided these. Seeds that a retest adds later are
@@ -59,6 +60,7 @@ class CellState:
     brackets: dict[int, Bracket] = field(default_factory=dict)
     decisions: list[Decision] = field(default_factory=list)
     used: dict[ProbeKey, Verdict] = field(default_factory=dict)
+    looked: set[ProbeKey] = field(default_factory=set)
     every_seed: set[ProbeKey] = field(default_factory=set)
     retested: set[ProbeKey] = field(default_factory=set)
     confirmed: set[ProbeKey] = field(default_factory=set)
@@ -159,12 +161,17 @@ class CellState:
             return None
         return self.plan.largest_kept(self.bound, arm)
 
+    def is_closed(self, arm: int) -> bool:
+        """Whether the threshold of an arm is known, and not for now alone."""
+        bracket = self.brackets[arm]
+        return bracket.is_closed and ProbeKey(arm, bracket.high or 0) not in self.looked
+
     def _passing(self, closed: bool) -> list[float]:
         return [
             self.plan.cost_of(arm, bracket.high)
             for arm, bracket in self.brackets.items()
             if bracket.high is not None
-            and (bracket.is_closed or not closed)
+            and (self.is_closed(arm) or not closed)
             and arm not in self.contradicted
         ]
 
@@ -192,6 +199,8 @@ class CellState:
         """The test of a probe: over more seeds if it was retested, over others if it is wanted."""
         extra = want == "extra seeds" or key in self.retested
         test = self.test.with_extra if extra else self.test
+        if want == "look":
+            return test.at_first
         if want == "fresh seeds":
             return self.fresh_tests.get(key) or test.on_fresh(self.plan.confirm_seeds)
         if want == "transition":
@@ -203,20 +212,22 @@ class CellState:
         scores = self.evidence.get(need.key, {})
         if not self.wave(need):
             return self.test_of(need.key, need.want).verdict(scores)
-        if need.want == "verdict" and need.key in self.assumed:
-            return self.assumed[need.key]
+        if (need.key, need.want) in self.assumed:
+            return self.assumed[need.key, need.want]
         return "failed" if need.key in self.failed_probes else None
 
     def wave(self, need: Need) -> tuple[int, ...]:
         """Seeds to train next for a need."""
         test = self.test_of(need.key, need.want)
-        complete = need.want not in ("verdict", "fresh seeds")
+        complete = not need.ends_early and need.want != "fresh seeds"
         return test.next_wave(self.evidence.get(need.key, {}), complete)
 
     def scores(self, key: ProbeKey, want: Want = "verdict") -> Scores:
         """The scores of a probe that this search has asked for, by seed."""
         known = self.evidence.get(key, {})
         whole = want == "transition" or key in self.every_seed or key in self.retested
+        if want == "verdict" and key in self.looked:
+            want = "look"
         return self.test_of(key, want).needed(known, whole and want != "fresh seeds")
 
     def result(self, arm: int) -> ArmResult:
@@ -238,7 +249,7 @@ class CellState:
                     contradiction=(passed, failed),
                     first_value=refuted,
                 )
-        if bracket.is_closed and high is not None and (margin is None or high <= margin):
+        if self.is_closed(arm) and high is not None and (margin is None or high <= margin):
             key = ProbeKey(arm, high)
             fails = f"fails at {low}" if low else "the smallest there is"
             failed = self._probe(ProbeKey(arm, low)) if low else None
@@ -309,7 +320,7 @@ class CellState:
             mean_score = result.passed.mean_score if result.passed else None
             return rank(result.cost, mean_score, result.arm, self.test.minimise)
 
-        closed = (arm for arm, bracket in self.brackets.items() if bracket.is_closed)
+        closed = (arm for arm in self.brackets if self.is_closed(arm))
         found = (result for arm in closed if (result := self.result(arm)).status == "found")
         return min(found, key=rank_of, default=None)
 

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from rgr_dist.search.cell_search import replay
-from rgr_dist.search.cell_state import CellState, Evidence
+from rgr_dist.search.cell_state import Assumed, CellState, Evidence
 from rgr_dist.search.probe_verdict import SeedTest, Verdict
-from rgr_dist.search.protocol import CellPlan, Need, Probe, ProbeKey, Signal
+from rgr_dist.search.protocol import CellPlan, Need, Probe, ProbeKey, Signal, Want
 
 Seeds = tuple[int, ...]
 
@@ -116,7 +116,7 @@ class Portfolio:
                 self._open.pop(cell, None)
         return self._states[cell]
 
-    def _replay(self, cell: str, assumed: Mapping[ProbeKey, Verdict] | None = None) -> CellState:
+    def _replay(self, cell: str, assumed: Assumed | None = None) -> CellState:
         """A cell's search, after those that it follows."""
         plan, known = self.plans[cell], (self._evidence[cell], self._failed[cell])
         guides = {name: self.state(name) for name in plan.guides}
@@ -183,7 +183,7 @@ class Portfolio:
 
     def _speculate(self, cell: str) -> Iterator[tuple[Need, Seeds]]:
         """Seeds that will be needed under some outcomes of those that run, nearest first."""
-        queue: deque[dict[ProbeKey, Verdict]] = deque([{}])
+        queue: deque[dict[tuple[ProbeKey, Want], Verdict]] = deque([{}])
         for _ in range(self.look_ahead):
             if not queue:
                 return
@@ -193,16 +193,16 @@ class Portfolio:
                 while seeds := self._free(cell, need.key, state.wave(need)):
                     yield need, seeds
             for need in state.needs:
-                # Unless it fails, a probe needs every seed in the end.
-                rest = state.test_of(need.key, need.want).next_wave(
-                    self._evidence[cell].get(need.key, {}), complete=True
-                )
+                # Unless it fails, a probe needs every seed in the end, or those of a first look.
+                test = state.test_of(need.key, need.want)
+                rest = test.next_wave(self._evidence[cell].get(need.key, {}), complete=True)
+                rest = tuple(seed for seed in rest if not test.look or seed < test.look)
                 while self._may_pass(cell, need) and (seeds := self._free(cell, need.key, rest)):
                     yield need, seeds
-            open_needs = [need for need in state.needs if need.want == "verdict"]
+            open_needs = [need for need in state.needs if need.ends_early]
             for need in open_needs[:1]:
                 for verdict in ("fail", "pass"):
-                    queue.append({**assumed, need.key: verdict})
+                    queue.append({**assumed, (need.key, need.want): verdict})
 
     def _may_pass(self, cell: str, need: Need) -> bool:
         """Whether the scores of a probe that are known, if any, reach the target."""

@@ -16,8 +16,8 @@ Verdict = Literal["pass", "fail"]
 """Of a probe."""
 Scores = dict[int, float]
 """By seed."""
-SEEDS_OF_A_FAIL = 3
-"""Seeds that a fail takes where scores have bounds: two far below the threshold, more near it."""
+LOOK = 3
+"""Seeds after which a mean that reaches the target is taken for a pass for now."""
 
 
 def passes(scores: Sequence[float], target: float, minimise: bool = False) -> bool:
@@ -54,7 +54,8 @@ class SeedTest:
         target: mean score to reach.
         seeds: number of seeds n.
         first: the smallest of them; the seeds are first … first + n - 1.
-        one_by_one: seeds are dear: begin with one, and add as few as may settle a fail.
+        look: so many seeds whose mean reaches the target are a pass for now; 0 if none are. It is
+            enough to look below; a threshold takes all seeds.
         minimise: lower scores are better: pass if the mean is at most the target.
         low, high: bounds of the score, None where it has none.
         extra: seeds that a retest adds.
@@ -67,7 +68,12 @@ class SeedTest:
     high: float | None = 1.0
     extra: int = 0
     first: int = 0
-    one_by_one: bool = False
+    look: int = 0
+
+    @property
+    def at_first(self) -> SeedTest:
+        """The test by which a probe passes for now; itself where no few seeds settle a fail."""
+        return self if self.best is None else replace(self, look=LOOK)
 
     @property
     def with_extra(self) -> SeedTest:
@@ -124,12 +130,11 @@ class SeedTest:
     def next_wave(self, scores: Mapping[int, float], complete: bool = False) -> tuple[int, ...]:
         """Seeds to train next, side by side; empty once the verdict is known.
 
-        Two seeds settle most failing probes. If they pass, the rest go together; if they do
-        not, three more, then the rest. Where seeds are dear, one goes first; if it passes, two
-        more, then the rest; if not, as many as would settle a fail, were they no better. Where
-        the target is the best of all scores, one seed below it settles a fail: waves double. A wave
-        counts when all its seeds have a score, so that what a verdict rests on does not depend
-        on which of them came first.
+        One goes first: it settles most failing probes. If it passes, two more follow, then the
+        rest; if not, as many as would settle a fail, were they no better. Where the target is the
+        best of all scores, one seed below it settles a fail: waves double. A wave counts when all
+        its seeds have a score, so that what a verdict rests on does not depend on which of them
+        came first.
 
         Args:
             complete: go on until every seed has a score.
@@ -146,43 +151,21 @@ class SeedTest:
         return {seed: scores[seed] for seed in run}
 
     def wave_end(self, run: Mapping[int, float]) -> int:
-        """How many seeds there are to be when the next wave has run, if a score has bounds."""
+        """How many seeds there are to be when the next wave has run."""
         known = len(run)
-        if self.target == self.best:
-            return min(self.seeds, max(1, 2 * known))
-        promising = known > 0 and self.reaches(self.mean(run))
-        if self.one_by_one:
-            if promising:
-                return 3 if known < 3 else self.seeds
-            return min(self.seeds, max(known + 1, self._settling(run)))
-        if known < 2:
-            return 2
-        return self.seeds if promising or known >= 5 else 5
-
-    def _settling(self, run: Mapping[int, float]) -> int:
-        """Seeds that settle a fail if those to come score as these do; the mean is below target."""
-        if not run or self.best is None:
+        if self.best is None:  # no fail is certain before the last
+            return self.seeds
+        if not known:
             return 1
+        if self.target == self.best:
+            return min(self.seeds, 2 * known)
+        if self.reaches(self.mean(run)):
+            return min(self.seeds, LOOK) if known < LOOK else self.seeds
         best = decimal(self.best)
         lost = sum(abs(best - decimal(score)) for score in run.values())
         allowed = self.seeds * abs(best - decimal(self.target))
-        return math.floor(allowed * len(run) / lost) + 1
-
-    @cached_property
-    def pass_share(self) -> float:
-        """Of the values that may be the threshold, the share to have at or below a probe.
-
-        A pass takes every seed, a fail mostly fewer: s with x**seeds = s and x**fewer = 1 - s, so
-        that either outcome tells as much for each seed. Half where a fail takes as many.
-        """
-        fewer = self.seeds if self.best is None else min(SEEDS_OF_A_FAIL, self.seeds)
-        if fewer == self.seeds:
-            return 0.5
-        below, above = 0.0, 1.0
-        for _ in range(50):
-            x = (below + above) / 2
-            below, above = (x, above) if x**self.seeds + x**fewer < 1 else (below, x)
-        return float(above**self.seeds)
+        settling = math.floor(allowed * known / lost) + 1  # if those to come score as these do
+        return min(self.seeds, max(known + 1, settling))
 
     def interval(self, scores: Mapping[int, float]) -> tuple[float, float] | None:
         """95 % t-interval of the mean over the known seeds; None below two seeds."""
@@ -218,8 +201,7 @@ def _waves(
     at = dict(zip(test.in_order, scores, strict=True))
     run: Scores = {}
     while len(run) < test.seeds and (complete or _verdict(test, tuple(run.values())) is None):
-        whole = complete or (test.low is None and test.high is None)
-        wave = test.in_order[len(run) : test.seeds if whole else test.wave_end(run)]
+        wave = test.in_order[len(run) : test.seeds if complete else test.wave_end(run)]
         run |= {seed: score for seed in wave if (score := at[seed]) is not None}
         if lacking := tuple(seed for seed in wave if at[seed] is None):
             return tuple(run), lacking
@@ -233,6 +215,8 @@ def _verdict(test: SeedTest, known: tuple[float, ...]) -> Verdict | None:
         return "fail"
     missing = test.seeds - len(known)
     if passes((*known, *[test.worst] * missing), test.target, test.minimise):
+        return "pass"
+    if 0 < test.look <= len(known) and passes(known, test.target, test.minimise):
         return "pass"
     if missing and (
         test.best is None or passes((*known, *[test.best] * missing), test.target, test.minimise)
@@ -255,6 +239,8 @@ def _explain(test: SeedTest, known: tuple[float, ...]) -> str:
         reach = sum(passes((score,), test.target, test.minimise) for score in known)
         some = f"; {reach} of them reach it" if 0 < reach < ran else ""
         return f"mean {_shown(mean)} {sign} {test.target} over all {ran} seeds{some}"
+    if verdict == "pass" and test.look:
+        return f"mean {_shown(mean)} over {ran} of {test.seeds} seeds: a pass for now"
     if verdict == "pass":
         return f"{ran} seeds make the mean pass in any case; the other {spared} are spared"
     if verdict is None or best is None:

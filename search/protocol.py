@@ -18,7 +18,7 @@ from rgr_dist.search.best_arm import largest_kept
 from rgr_dist.search.probe_verdict import Verdict, decimal
 
 Status = Literal["found", "censored", "pruned", "inconsistent", "open"]
-Want = Literal["verdict", "every seed", "extra seeds", "fresh seeds", "transition"]
+Want = Literal["look", "verdict", "every seed", "extra seeds", "fresh seeds", "transition"]
 
 
 class ProbeKey(NamedTuple):
@@ -70,13 +70,18 @@ class Need:
 
     Attributes:
         reason: why this probe, now.
-        want: enough seeds for the verdict, all of them, the extra ones of a retest too, the fresh
-            ones of a confirmation, or those of a transition.
+        want: enough seeds for a pass for now, for the verdict, all of them, the extra ones of a
+            retest too, the fresh ones of a confirmation, or those of a transition.
     """
 
     key: ProbeKey
     reason: str
     want: Want = "verdict"
+
+    @property
+    def ends_early(self) -> bool:
+        """Whether its seeds end with a verdict, if only for now, on the first ones."""
+        return self.want in ("look", "verdict")
 
 
 @dataclass(frozen=True)

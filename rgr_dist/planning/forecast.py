@@ -13,7 +13,7 @@ from rgr_dist.search.cell_search import replay
 from rgr_dist.search.cell_state import Assumed, CellState
 from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.search.probe_verdict import Verdict
-from rgr_dist.search.protocol import Need, ProbeKey
+from rgr_dist.search.protocol import Need, ProbeKey, Want
 from rgr_dist.study.cell import Cell
 from rgr_dist.study.study import Study
 
@@ -124,16 +124,16 @@ def _forecast_cell(
     total = Forecast()
     if state.is_done:
         return total, state
-    assumed: dict[ProbeKey, Verdict] = {}
+    assumed: dict[tuple[ProbeKey, Want], Verdict] = {}
     state = _look_ahead(state, assumed, guides)
     while needs := state.needs:
         for need in needs:
             passes = _expected_pass(state, need)
             if state.longer is None or need.key not in state.longer.used:
                 total += _probe_work(cell, state, need, passes)
-            assumed[need.key] = "pass" if passes else "fail"
+            assumed[need.key, need.want] = "pass" if passes else "fail"
         state = _look_ahead(state, assumed, guides)
-        if any(need.want != "verdict" for need in needs):
+        if not all(need.ends_early for need in needs):
             # Which seeds are wanted next depends on their scores: those of this step alone count.
             state.needs = ()
             return total + Forecast(at_least=not state.plan.every_value), state
@@ -215,8 +215,8 @@ def _share_until_given_up(limit: int) -> float:
 def _probe_work(cell: Cell, state: CellState, need: Need, passes: bool) -> Forecast:
     test = state.test_of(need.key, need.want)
     known = sum(seed in test.in_order for seed in state.evidence.get(need.key, {}))
-    whole = passes or need.want != "verdict"
-    runs = max(0, (test.seeds if whole else min(FAIL_SEEDS, test.seeds)) - known)
+    whole = test.look or test.seeds if passes else FAIL_SEEDS if need.ends_early else test.seeds
+    runs = max(0, min(whole, test.seeds) - known)
     steps: float = runs * _most_steps(cell)
     if passes and cell.record.task == "construction":
         steps = runs * min(PROJECTIONS, _most_steps(cell))

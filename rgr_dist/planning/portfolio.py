@@ -114,10 +114,7 @@ def _axes(cell: Cell, search: Search) -> Mapping[int, Sequence[int]]:
 
 
 def seed_test(study: Study) -> SeedTest:
-    """The test of a probe: by mean F1, or by a mean error that has no upper bound.
-
-    At a large step limit a failing run is dear, since it never converges.
-    """
+    """The test of a probe: by mean F1, or by a mean error that has no upper bound."""
     search, minimised = study.search, study.record.minimised
     return SeedTest(
         target=search.target,
@@ -125,7 +122,6 @@ def seed_test(study: Study) -> SeedTest:
         minimise=minimised,
         high=None if minimised else 1.0,
         extra=search.extra_seeds,
-        one_by_one=study.has_budgets,
     )
 
 

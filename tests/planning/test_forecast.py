@@ -25,7 +25,7 @@ def with_verdicts(study: Study, passes_from: int) -> Portfolio:
     rows: list[dict[str, Any]] = []
     while True:
         portfolio = open_portfolio(study, runs_of(rows))
-        if portfolio.state(cell.cell_id).needs[0].want != "verdict":
+        if not portfolio.state(cell.cell_id).needs[0].ends_early:
             return portfolio
         probe = portfolio.ask()
         assert isinstance(probe, Probe)

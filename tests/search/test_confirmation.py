@@ -144,10 +144,10 @@ def test_a_winner_that_was_lucky_is_a_fail_from_then_on() -> None:
     )
     assert result.passed == ProbeResult(5, 1.0, 2)
     assert result.fresh == ProbeResult(5, 1.0, 3)
-    assert result.failed == ProbeResult(4, pytest.approx(0.9), 2)
-    assert sorted(evidence[ProbeKey(1, 4)]) == [0, 1, 2, 3]  # two of the fresh ones settle it
+    assert result.failed == ProbeResult(4, pytest.approx(0.9), 1)
+    assert sorted(evidence[ProbeKey(1, 4)]) == [0, 1, 2]  # one of the fresh ones settles it
     fresh = [(d.value, d.verdict, d.first_seed, d.n_seeds) for d in state.decisions if d.first_seed]
-    assert fresh == [(4, "fail", 2, 2), (5, "pass", 2, 3)]
+    assert fresh == [(4, "fail", 2, 1), (5, "pass", 2, 3)]
     asked = [d.reason for d in state.decisions if d.want == "fresh seeds"]
     assert asked == ["confirm: does it pass on 3 fresh seeds?"] * 2
 
@@ -159,7 +159,7 @@ def test_fresh_seeds_beyond_those_that_settle_it_are_no_evidence() -> None:
     }
     decisions = replay(plan, SeedTest(0.99, 2), evidence).decisions
     fresh = [(d.value, d.n_seeds) for d in decisions if d.want == "fresh seeds"]
-    assert fresh == [(4, 2), (5, 3)]
+    assert fresh == [(4, 1), (5, 3)]
 
 
 def test_a_winner_refuted_at_the_end_of_its_axis_is_censored() -> None:
@@ -167,7 +167,7 @@ def test_a_winner_refuted_at_the_end_of_its_axis_is_censored() -> None:
     state, _ = search(SimulatedCell(plan, SeedTest(0.99, 2), lucky))
     result = state.result(1)
     assert (result.status, result.confirmed, result.first_value) == ("censored", False, 4)
-    assert result.fresh == ProbeResult(4, pytest.approx(0.9), 2)
+    assert result.fresh == ProbeResult(4, pytest.approx(0.9), 1)
     assert result.because == (
         "no pass up to the largest value allowed, 4 "
         "(it passes on seeds 0 to 1, not on 3 fresh ones)"
@@ -227,7 +227,7 @@ def test_a_search_uses_the_seeds_that_it_asked_for_and_the_fresh_ones_apart() ->
     assert replay(plan, cell.test, {}).asked == {ProbeKey(1, 4): 0}
     state, evidence = search(cell)
     assert sorted(evidence[ProbeKey(1, 5)]) == list(range(5 + 3))
-    used = {ProbeKey(1, 4): 2, ProbeKey(1, 5): 5, ProbeKey(1, 6): 5}
+    used = {ProbeKey(1, 4): 1, ProbeKey(1, 5): 5, ProbeKey(1, 6): 3}
     assert state.asked == used
     more = {key: {seed: cell.score(1, key.value, seed) for seed in range(9)} for key in evidence}
     more[ProbeKey(1, 9)] = {0: 1.0}

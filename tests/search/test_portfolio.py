@@ -186,12 +186,12 @@ def test_seeds_that_were_released_are_handed_out_again_and_no_others() -> None:
 
 
 def test_speculation_takes_the_other_seeds_first_and_then_the_nearest_outcomes() -> None:
-    """After 32 comes 48 if it fails and 21 if it passes; each needs two seeds before the others."""
+    """After 32 comes 48 if it fails and 21 if it passes; a first look takes three seeds."""
     portfolio = one_cell(SeedTest(0.99, 4), slots=8)
-    assert asked(portfolio, 12) == [
-        *((32, (seed,)) for seed in range(4)),
-        *((48, (seed,)) for seed in range(4)),
-        *((21, (seed,)) for seed in range(4)),
+    assert asked(portfolio, 9) == [
+        *((32, (seed,)) for seed in range(3)),
+        *((48, (seed,)) for seed in range(3)),
+        *((21, (seed,)) for seed in range(3)),
     ]
 
 
@@ -199,11 +199,14 @@ def test_a_probe_that_will_hardly_pass_is_not_completed_ahead_of_need() -> None:
     portfolio = one_cell(SeedTest(0.99, 6), slots=9)
     portfolio.tell("cell", 1, 32, 0, 0.98)
     portfolio.tell("cell", 1, 32, 1, 0.98)
-    assert asked(portfolio, 4) == [(32, (2,)), (32, (3,)), (32, (4,)), (48, (0,))]
-    portfolio = one_cell(SeedTest(0.99, 6), slots=9)
-    portfolio.tell("cell", 1, 32, 0, 0.99)
-    portfolio.tell("cell", 1, 32, 1, 0.99)
-    assert asked(portfolio, 5) == [(32, (seed,)) for seed in (2, 3, 4, 5)] + [(48, (0,))]
+    assert asked(portfolio, 3) == [(32, (2,)), (32, (3,)), (48, (0,))]  # four such are a fail
+
+
+def test_a_threshold_is_completed_ahead_of_need() -> None:
+    portfolio = one_cell(SeedTest(0.99, 6), guess_cost=1.0, slots=2)
+    for seed in range(3):
+        portfolio.tell("cell", 1, 1, seed, 0.99)
+    assert asked(portfolio, 2) == [(1, (3, 4)), (1, (5,))]
 
 
 def test_look_ahead_is_the_number_of_outcomes_supposed() -> None:
@@ -233,7 +236,7 @@ def test_a_probe_is_wanted_until_its_verdict_is_known() -> None:
     portfolio = one_cell(SeedTest(0.99, 4))
     probe = Probe("cell", 1, 32, (2, 3))
     assert portfolio.is_wanted(probe)
-    portfolio.tell("cell", 1, 32, 0, 0.9)
+    portfolio.tell("cell", 1, 32, 0, 0.97)
     portfolio.tell("cell", 1, 32, 2, 0.99)
     assert portfolio.is_wanted(probe)
     portfolio.tell("cell", 1, 32, 1, 0.9)  # the mean cannot reach 0.99 any more

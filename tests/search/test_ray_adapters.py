@@ -97,17 +97,18 @@ def test_waiting_for_nobody_is_an_error_not_a_hang() -> None:
 
 
 def test_a_trial_goes_on_until_its_verdict_is_known() -> None:
-    study = Study(portfolio())
+    study = Study(portfolio(seeds=3))
     stop = WhileNeeded(study.searcher)
+    study.portfolio.tell("cell", 1, 8, 0, 1.0)
     study.searcher.suggest("a")
     assert not stop("a", {})
     assert stop("a", {"done": True})
-    study.portfolio.tell("cell", 1, 8, 0, 1.0)
-    assert not stop("a", {})
     study.portfolio.tell("cell", 1, 8, 1, 1.0)
+    assert not stop("a", {})
+    study.portfolio.tell("cell", 1, 8, 2, 1.0)
     assert stop("a", {})
-    study.end("a", {0: 0.0, 1: 0.0})
-    assert study.portfolio.scores("cell", ProbeKey(1, 8)) == {0: 1.0, 1: 1.0}
+    study.end("a", {1: 0.0, 2: 0.0})
+    assert study.portfolio.scores("cell", ProbeKey(1, 8)) == {0: 1.0, 1: 1.0, 2: 1.0}
     assert not stop.stop_all()
     study.run_out()
     assert stop.stop_all()

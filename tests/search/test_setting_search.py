@@ -231,7 +231,7 @@ def test_a_line_says_what_was_found_and_what_shows_it() -> None:
     result = found(rising({1: 40, 2: 1, 3: 90}), over={"depth": [1, 2, 3]}, cost=lambda v, s: v)
     assert repr(result).splitlines() == [
         "3 thresholds (* the best)",
-        "  depth=1: width = 40: accuracy 1 (2 seeds) ≥ 0.9; at 39: 0 (2 seeds); cost 40",
+        "  depth=1: width = 40: accuracy 1 (2 seeds) ≥ 0.9; at 39: 0 (1 seed); cost 40",
         "* depth=2: width = 1: accuracy 1 (2 seeds) ≥ 0.9; cost 1",
         "  depth=3: censored: no pass up to the largest width allowed, 64",
     ]
