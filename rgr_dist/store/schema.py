@@ -171,7 +171,7 @@ DECISIONS = _table(
     ("d_k", INT, "key width probed"),
     ("D_K", INT, "h * d_k"),
     ("max_steps", LONG, "step limit"),
-    ("want", TEXT, "verdict | every seed | extra seeds | fresh seeds | transition"),
+    ("want", TEXT, "look | verdict | every seed | extra seeds | fresh seeds | transition"),
     ("first_seed", INT, "smallest of the seeds behind the verdict"),
     ("reason", TEXT, "why this probe came next"),
     ("verdict", TEXT, "pass | fail | open"),

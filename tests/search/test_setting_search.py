@@ -134,7 +134,7 @@ def test_what_idle_slots_trained_in_vain_is_counted_apart() -> None:
     assert trainings(drive(search, score, slots=8)) == trainings(alone)
 
 
-@pytest.mark.parametrize(("seeds", "share"), [(5, 0.97), (10, 0.94)])
+@pytest.mark.parametrize(("seeds", "share"), [(5, 0.82), (10, 0.66)])
 def test_with_more_seeds_it_takes_fewer_trainings_than_plain_bisection(
     seeds: int, share: float
 ) -> None:
