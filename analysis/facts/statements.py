@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -69,9 +68,10 @@ def _routes(frontiers: Sequence[Frontier], largest: int) -> Row:
     knees, worse = [], 0
     for found in frontiers:
         if len(found) >= 3:
-            near = math.ceil(1.1 * min(width for _, width in found))
-            knees.append(next(at for at, width in found if width <= near))
-            worse += found[-1][1] > near
+            least = min(width for _, width in found)
+            near = [at for at, width in found if 10 * width <= 11 * least]
+            knees.append(near[0])
+            worse += near[-1] < found[-1][0]
     if not knees:
         return {"verdict": OPEN}
     return {

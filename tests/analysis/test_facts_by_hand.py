@@ -136,6 +136,21 @@ def test_where_key_width_stops_to_save_value_width() -> None:
         assert statements(rows, [], arm)[1]["verdict"] == "not asked by this study"
 
 
+@pytest.mark.parametrize(
+    ("widths", "knee", "worse"),
+    [
+        ({1: 2, 2: 1, 4: 1}, 2, 0),
+        ({1: 3, 2: 2, 4: 2, 8: 3}, 2, 1),
+        ({1: 12, 2: 11, 4: 10, 8: 12}, 2, 1),
+    ],
+)
+def test_of_small_widths_one_more_is_not_within_a_tenth(
+    widths: dict[int, int | None], knee: int, worse: int
+) -> None:
+    told = statements(frontier("a", widths), [], "d_qk")[1]
+    assert (told["first_knee"], told["worse"]) == (knee, worse)
+
+
 def layer(gaps: dict[float, int], argmax: int = 5, bound: int = 6) -> dict[str, Any]:
     """A run whose logits have rank 10 and whose tensors at each tau miss it by so much."""
     by_tau = [[tau, 0.5, 10 - gap] for tau, gap in gaps.items()]
