@@ -270,6 +270,7 @@ COMPARED = {
 def _pairs(pair: Pair, names: Names) -> list[Row]:
     """A row for each cell of both studies."""
     partners = _partners(pair)
+    sizes = {cell.cell_id: cell.name for cell in pair[0].study.cells}
     others = {row["cell_id"]: row for row in cells_of(pair[1])}
     rows = []
     for one in cells_of(pair[0]):
@@ -277,6 +278,7 @@ def _pairs(pair: Pair, names: Names) -> list[Row]:
             continue
         other = others[partners[one["cell_id"]]]
         row = {name: one[name] for name in ("anchor", "short", "full", "scale")}
+        row["size"] = sizes[one["cell_id"]]
         for side, of in (("a", one), ("b", other)):
             row |= {f"{name}_{side}": of[key] for name, key in COMPARED.items()}
         row |= _ratio(one, other)
@@ -303,24 +305,31 @@ def _ratio(one: Row, other: Row) -> Row:
 
 
 def _ratio_words(rows: Sequence[Row], names: Names) -> list[str]:
-    """The geometric mean of the ratios, with its interval over cells, and their range."""
+    """The geometric mean of the ratios, with its interval, and their range.
+
+    Cells of one size count as one, with their mean: they are no independent evidence.
+    """
     known = [row for row in rows if row["ratio"] is not None]
     if not known:
         return ["No cell has a threshold in both."]
     if all(row["ratio"] == 1 for row in known):
         return [f"D_K* is the same in {plural(len(known), 'cell')}."]
-    logs = [math.log(row["ratio"]) for row in known]
+    if len(known) == 1:
+        ratio = known[0]["ratio_words"]
+        return [f"{names[1]} needs {ratio} times the D_K* of {names[0]}, in 1 cell."]
+    by_size: dict[str, list[float]] = {}
+    for row in known:
+        by_size.setdefault(row["size"], []).append(math.log(row["ratio"]))
+    logs = [float(np.mean(own)) for own in by_size.values()]
     mean = math.exp(float(np.mean(logs)))
     line = f"{names[1]} needs {three_digits(mean)} times the D_K* of {names[0]}"
-    cells_ = plural(len(known), "cell")
-    ends = t_interval(logs)
-    if ends is None:
-        row, *_ = known
-        return [f"{names[1]} needs {row['ratio_words']} times the D_K* of {names[0]}, in {cells_}."]
-    low, high = (three_digits(math.exp(end)) for end in ends)
+    sizes = f"{plural(len(logs), 'size')} with " if len(logs) < len(known) else ""
+    over, verdict = f"geometric mean over {sizes}{plural(len(known), 'cell')}", ""
+    if (ends := t_interval(logs)) is not None:
+        low, high = (three_digits(math.exp(end)) for end in ends)
+        over += f"; 95 % t-interval {low} to {high}"
+        verdict = ": no difference is shown" if ends[0] <= 0 <= ends[1] else ""
     least, most = (choose(known, key=lambda row: row["ratio"]) for choose in (min, max))
-    over = f"geometric mean over {cells_}; 95 % t-interval {low} to {high}"
-    verdict = ": no difference is shown" if ends[0] <= 0 <= ends[1] else ""
     ends_ = f"{most['ratio']:.2f} at {most['short']}"
     reach = f"The ratio goes from {least['ratio']:.2f} at {least['full']} to {ends_}."
     return [f"{line} ({over}){verdict}.", reach]

@@ -111,6 +111,9 @@ def _ratio(one: float | None, other: float | None) -> float | None:
 def growths(curves: pd.DataFrame) -> pd.DataFrame:
     """How each gap grows with m′ / d_model, by least squares on logarithms.
 
+    Args:
+        curves: rows of ``curves_table`` with one protocol: several would be no more evidence.
+
     Returns:
         A row for each gap that enough cells have: ``gap``; ``power`` of m′ / d_model, with ``low``
         and ``high``, its 95 % t-interval, which takes cells as independent; ``cells``.
@@ -131,18 +134,23 @@ def growths(curves: pd.DataFrame) -> pd.DataFrame:
 
 
 def families(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
-    """Families of cells with one d_model, or one m / d_model: title, and rows by growing m."""
+    """Families of cells with one d_model, or one m / d_model: title, and rows by growing m.
+
+    Args:
+        rows: of ``curves_table``, with the ``protocol`` of ``with_protocols``; a family has one.
+    """
     named: list[tuple[str, Callable[[Row], float]]] = [
         ("d_model = {}", lambda row: row["d_model"]),
         ("m = {} d_model", lambda row: row["m"] / row["d_model"]),
     ]
     drawn = []
     for title, key in named:
-        for degree in sorted({row["degree"] for row in rows}):
-            alike = [row for row in rows if row["degree"] == degree]
+        for degree, protocol in sorted({(row["degree"], row["protocol"]) for row in rows}):
+            alike = [row for row in rows if (row["degree"], row["protocol"]) == (degree, protocol)]
             for value in sorted({key(row) for row in alike}):
                 own = sorted((r for r in alike if key(r) == value), key=lambda row: row["m"])
                 more = "" if degree == 1 else f", r = {degree}"
+                more += f", {protocol}" if protocol else ""
                 if len({row["m"] for row in own}) >= LEAST_CELLS:
                     drawn.append((title.format(f"{value:g}") + more, own))
     return drawn

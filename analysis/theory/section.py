@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import pandas as pd
 
 from rgr_dist.analysis.drawing.panel import Figure
+from rgr_dist.analysis.laws.points import with_protocols
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.section import Column, Row, Section, Table, cell_column
 from rgr_dist.analysis.rows import named, rows_of
@@ -33,11 +34,12 @@ def section(results: StudyResults) -> Section | None:
     joined = ([widths_table(known)], [draw_three_widths(known)]) if known else ([], [])
     if found is None:
         return Section(name="theory", title=TITLE, figures=joined[1], shown=joined[0])
-    rows = named(results, found.curves)
+    curves = with_protocols(found.curves, results.study)
+    rows, is_usual = named(results, curves), curves["protocol"] == ""
     shown, files = [*joined[0], _widths(rows)], {"theory": found.curves}
-    growing = rows_of(growths(found.curves))
+    growing = rows_of(growths(curves[is_usual]))
     if growing:
-        shown.append(_growths(growing))
+        shown.append(_growths(growing, bool(is_usual.all())))
     if len(found.rates):
         shown.append(_rates(found.rates))
         files["algorithm-1"] = found.rates
@@ -79,13 +81,14 @@ def _words(curves: pd.DataFrame) -> list[str]:
     return lines
 
 
-def _growths(rows: Sequence[Row]) -> Table:
+def _growths(rows: Sequence[Row], has_one_protocol: bool) -> Table:
+    left_out = "" if has_one_protocol else " Cells with another protocol than most are left out."
     return Table(
         name="table-gaps",
         caption=(
             "The gaps grow with compression as (m′/d_model)^power, by least squares on "
             "logarithms. The 95 % intervals treat cells as independent and ignore the "
-            "thresholds’ own intervals."
+            f"thresholds’ own intervals.{left_out}"
         ),
         columns=[
             Column("gap", "gap", text=True),

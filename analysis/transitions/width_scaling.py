@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from rgr_dist.analysis.laws.points import with_protocols
 from rgr_dist.analysis.load import StudyResults, per_study
 from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.analysis.transitions.transition_fits import transitions_of
@@ -48,12 +49,16 @@ CELLS_OF_A_POWER = 3
 def width_scaling_of(results: StudyResults) -> WidthScaling | None:
     """The power of m by which the transitions at h* narrow; None below three sizes.
 
+    Of cells that differ in the step limit alone that with the largest counts, and those with
+    another protocol than most do not: a size is no more certain for having several.
+
     Cells are left out whose width has no lower limit: where all seeds pass or fail at every D_K, or
     switch at one, and where a sudden switch fits about as well as the best curve. Those are the
     sharpest, so the power may be too small where there are some.
     """
-    fits, best = transitions_of(results), best_of(results)
-    stars = best.loc[best["D_K"].notna(), ["cell_id", "h_star"]]
+    fits, best = transitions_of(results), with_protocols(best_of(results), results.study)
+    is_taken = best["D_K"].notna() & best["largest"] & (best["protocol"] == "")
+    stars = best.loc[is_taken, ["cell_id", "h_star"]]
     stars = stars.rename(columns={"h_star": "h"}).astype({"h": "int64"})
     cells = stars.merge(fits[fits["share_width_low"].notna()], on=["cell_id", "h"])
     cells = cells.rename(columns=lambda name: name.removeprefix("share_"))

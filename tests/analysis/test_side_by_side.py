@@ -80,6 +80,29 @@ def test_the_mean_ratio_is_geometric_with_its_interval_over_cells(
     assert section.words[5:] == ["0 of 0 runs of one and 0 of 0 runs of other did not converge."]
 
 
+def test_a_size_with_several_limits_counts_once() -> None:
+    """Interval and mean are those of the sizes' own means, however many limits each has."""
+    limits = [10_000, 20_000, 40_000]
+
+    def found_at(widths: list[int], steps: list[int]) -> StudyResults:
+        cells = [{"m": m, "d_model": 16} for m in (64, 128, 256)][: len(widths)]
+        content = {"name": "x", "cells": cells, "training": {"max_steps": steps}}
+        study = parse_study(content | {"search": {"heads": [1]}})
+        by_m = dict(zip((64, 128, 256), widths, strict=False))
+        rows = [made_up.threshold_row(cell, 1, by_m[cell.m]) for cell in study.cells]
+        return made_up.results_of(study, [], rows)
+
+    def said(widths: list[int], steps: list[int]) -> str:
+        first = found_at([10] * len(widths), steps)
+        return side_by_side.answer((first, found_at(widths, steps)), NAMES)[0][0]
+
+    once, thrice = said([20, 30, 10], limits[:1]), said([20, 30, 10], limits)
+    assert "geometric mean over 3 cells; 95 % t-interval" in once
+    assert thrice == once.replace("3 cells", "3 sizes with 9 cells")
+    alone = "other needs 2.00 times the D_K* of one (geometric mean over 1 size with 3 cells)."
+    assert said([20], limits) == alone
+
+
 @pytest.mark.parametrize(
     ("first", "second", "said"),
     [

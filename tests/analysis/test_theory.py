@@ -116,8 +116,34 @@ def test_growth_has_the_interval_of_students_t() -> None:
     assert growths(frame.assign(**empty).head(2)).empty
 
 
+def test_protocols_are_not_mixed(store: Store) -> None:
+    """Four sizes with two learning rates: the growth is that of one rate, a line has one rate."""
+
+    def gaps(**training: Any) -> tuple[Any, list[list[tuple[str, int]]]]:
+        study = study_of("max", cells=[{"m": [32, 64, 128, 256], "d_model": 8}], training=training)
+        rows = [
+            made_up.threshold_row(cell, 4, 6 + i + round(1000 * cell.training.learning_rate))
+            for i, cell in enumerate(study.cells)
+        ]
+        made = made_up.results_of(study, [], rows)
+        shown = section(StudyResults(study, made.runs, made.thresholds, store=store))
+        (table,) = (one for one in shown.shown if one.name == "table-gaps")
+        (figure,) = (one for one in shown.figures if one.name == "three-curves")
+        lines = [
+            [place for line in panel.lines if line.look == "ours" for place in line.points]
+            for panel in figure.panels
+        ]
+        return table, lines
+
+    (one, alone), (several, lines) = gaps(), gaps(learning_rate=[0.003, 0.01])
+    assert one.rows[0]["cells"] == several.rows[0]["cells"] == 4
+    assert [[m for m, _ in line] for line in [*alone, *lines]] == [[32, 64, 128, 256]] * 3
+    left_out = " Cells with another protocol than most are left out."
+    assert several.caption == one.caption + left_out
+
+
 def test_the_figure_draws_the_table(curves: pd.DataFrame) -> None:
-    rows = rows_of(curves.assign(d_model=8, m=[32, 64, 128, 256]))
+    rows = rows_of(curves.assign(d_model=8, m=[32, 64, 128, 256], protocol=""))
     rows = [row | {"anchor": f"a{row['m']}"} for row in rows]
     shown = families([row | {"full": "(8)"} for row in rows])
     assert [title for title, _ in shown] == ["d_model = 8"]

@@ -23,9 +23,12 @@ FOUR = {(32, 8): 14, **PLACES}
 SEEDS = 100
 
 
-def searched(places: dict) -> StudyResults:
+def searched(places: dict, **training: object) -> StudyResults:
     """Runs of every width within an octave of each D_K*, without their scores."""
-    study = made_up.study_of(list(places), heads=[1], seeds=SEEDS)
+    cells = [{"m": m, "d_model": d_model} for m, d_model in places]
+    search = {"heads": [1], "seeds": SEEDS}
+    content = {"name": "made-up", "cells": cells, "training": training, "search": search}
+    study = parse_study(content)
     runs, thresholds = [], []
     for cell in study.cells:
         D_K = places[cell.m, cell.d_model]
@@ -84,6 +87,23 @@ def test_the_exponent_is_that_of_a_textbook_regression() -> None:
     missed = np.log(fits["share_width"]) - line.intercept - line.slope * np.log(fits["m"])
     assert found.scatter == pytest.approx(math.sqrt((missed**2).sum() / 2))
     assert (list(found.cells["m"]), found.heads) == ([32, 64, 128, 256], [1])
+
+
+@pytest.mark.parametrize(
+    ("key", "taken", "other"), [("max_steps", 2000, 1000), ("learning_rate", 0.002, 0.001)]
+)
+def test_a_size_counts_once_at_its_largest_limit_in_the_usual_protocol(
+    key: str, taken: float, other: float
+) -> None:
+    results = searched(FOUR, **{key: [taken, other]})
+    fits, found = drawn(results, -0.5, 0, FOUR)
+    assert len(fits) == 8
+    of_taken = [c.cell_id for c in results.study.cells if getattr(c.training, key) == taken]
+    fits = fits[fits["cell_id"].isin(of_taken)]
+    line = stats.linregress(np.log(fits["m"]), np.log(fits["share_width"]))
+    assert found.cells["cell_id"].tolist() == of_taken
+    assert found.exponent == pytest.approx(line.slope)
+    assert found.exponent_high == pytest.approx(line.slope + 4.302653 * line.stderr)
 
 
 @pytest.mark.slow
