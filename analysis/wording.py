@@ -77,7 +77,9 @@ def with_limits(
     high: float | None,
     shown: Callable[[float], str] = three_digits,
 ) -> str:
-    """``1.40 [1.31–?]``: a number with its limits, ``?`` for one that is not known."""
+    """``1.40 [1.31–?]``: a number with its limits, if any is known; ``?`` for one that is not."""
+    if low is None and high is None:
+        return shown(value)
     ends = ("?" if end is None else shown(end) for end in (low, high))
     return f"{shown(value)} [{'–'.join(ends)}]"
 

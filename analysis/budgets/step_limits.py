@@ -35,8 +35,8 @@ def gains(results: StudyResults) -> pd.DataFrame:
         D_K_one, one_low, one_high, one_status, gain, gain_low, gain_high, confirmed``. D_K_one is
         the threshold of one head, with its interval and status; gain is D_K_one / D_K. gain_low and
         gain_high set the ends of both intervals against each other, so that they cover at least
-        what either covers; an end that is not known is null. If no width of one head passes up to
-        the largest, gain is null and gain_low is what that width would give.
+        what either covers; one is null where either end is not known. If no width of one head
+        passes up to the largest, gain is null and gain_low is what that width would give.
     """
     thresholds = results.thresholds[results.thresholds["h"] == 1]
     of_one = dict(zip(WIDTHS, OF_ONE, strict=True)) | {"status": "one_status"}
@@ -48,9 +48,8 @@ def gains(results: StudyResults) -> pd.DataFrame:
     table = table.astype(dict.fromkeys(whole, "Int64"))
     D_K, alone = table["D_K"], table["D_K_one"]
     table["gain"] = alone / D_K
-    table["gain_low"] = table["one_low"].fillna(alone) / table["D_K_high"].fillna(D_K)
-    highest = table["one_high"].fillna(alone) / table["D_K_low"].fillna(D_K)
-    table["gain_high"] = highest.where(alone.notna())
+    table["gain_low"] = table["one_low"] / table["D_K_high"]
+    table["gain_high"] = (table["one_high"] / table["D_K_low"]).where(alone.notna())
     columns = [*SIZES, "max_steps", *WIDTHS, *HEADS, *OF_ONE, "one_status", *GAIN, "confirmed"]
     return table[columns].astype(dict.fromkeys(GAIN, "float64"))
 
@@ -64,15 +63,16 @@ def verdict(cell_gains: pd.DataFrame) -> str:
     Returns:
         ``stays``: at the largest budget the whole interval lies above 1; ``ends``: there it does
         not, though at a smaller one it does; ``shrinks``: it lies above 1, and below the whole
-        interval at a smaller budget; ``none``: it lies above 1 nowhere; ``cannot tell``: the
-        largest budget has no threshold.
+        interval at a smaller budget; ``none``: it lies above 1 nowhere; ``cannot tell``: its lower
+        end is not known at the largest budget, or at one that would tell ``none`` from ``ends``.
     """
     last = cell_gains.iloc[-1]
     if pd.isna(last["gain_low"]):
         return "cannot tell"
     above = cell_gains["gain_low"] > 1
     if not above.iloc[-1]:
-        return "ends" if above.any() else "none"
+        is_known = cell_gains["gain_low"].notna().all()
+        return "ends" if above.any() else "none" if is_known else "cannot tell"
     before = cell_gains["gain_low"].iloc[:-1].max()
     shrank = pd.notna(last["gain_high"]) and last["gain_high"] < before
     return "shrinks" if shrank else "stays"

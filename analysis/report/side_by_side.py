@@ -90,9 +90,7 @@ def cells(pair: Pair, names: Names) -> Section | None:
         ],
         rows=rows,
         anchored=True,
-        apart=lambda row: (
-            row["ratio"] is not None and not row["ratio_low"] <= 1 <= row["ratio_high"]
-        ),
+        apart=lambda row: (row["ratio_low"] or 1) > 1 or (row["ratio_high"] or 1) < 1,
     )
     figures = [draw_side_by_side(rows, *names)] if any(row["ratio"] for row in rows) else []
     files = {f"best-{side}": best_of(t) for side, t in zip("ab", pair, strict=True)}
@@ -190,7 +188,8 @@ def answer(pair: Pair, names: Names) -> tuple[list[str], list[Row]]:
 
     Returns:
         Rows of ``cell, m, d_model, D_K_a, D_K_b, h_a, h_b, d_k_a, d_k_b, ratio, ratio_low,
-        ratio_high``; of studies of accuracy ``cell, D_K, h, accuracy_a, accuracy_b, difference``.
+        ratio_high``, the last two null where an end of D_K* is not known; of studies of accuracy
+        ``cell, D_K, h, accuracy_a, accuracy_b, difference``.
     """
     if _by_accuracy(pair):
         splits_ = [{"cell": row["short"]} | row for row in _shared_splits(pair)]
@@ -298,8 +297,8 @@ def _ratio(one: Row, other: Row) -> Row:
     if one["D_K"] is None or other["D_K"] is None:
         return {"ratio": None, "ratio_low": None, "ratio_high": None, "ratio_words": None}
     ratio = other["D_K"] / one["D_K"]
-    low = (other["D_K_low"] or other["D_K"]) / (one["D_K_high"] or one["D_K"])
-    high = (other["D_K_high"] or other["D_K"]) / (one["D_K_low"] or one["D_K"])
+    ends = (other["D_K_low"], one["D_K_high"]), (other["D_K_high"], one["D_K_low"])
+    low, high = (above / below if above and below else None for above, below in ends)
     words = with_limits(ratio, low, high, "{:.2f}".format)
     return {"ratio": ratio, "ratio_low": low, "ratio_high": high, "ratio_words": words}
 

@@ -15,7 +15,7 @@ import pandas as pd
 
 from rgr_dist.analysis.laws.fits import lack_of_fit
 from rgr_dist.analysis.laws.scaling_laws import Law, power_law
-from rgr_dist.analysis.wording import MISSING, with_range
+from rgr_dist.analysis.wording import MISSING, with_limits, with_range
 from rgr_dist.paper import capacity_scale, is_narrow
 from tables.benchmarks import printed as printed_by
 from tables.markdown import table
@@ -145,7 +145,7 @@ def _alone(row: Record) -> str:
 def _gain(row: Record) -> str:
     if row["gain"] is None:
         return MISSING if row["gain_low"] is None else f"> {row['gain_low']:.1f}"
-    return f"{row['gain']:.2f} [{row['gain_low']:.2f}–{row['gain_high']:.2f}]"
+    return with_limits(row["gain"], row["gain_low"], row["gain_high"], "{:.2f}".format)
 
 
 def _ends() -> list[tuple[Record, Record]]:

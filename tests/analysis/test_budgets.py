@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from rgr_dist.analysis.budgets.figures import cell_title
+from rgr_dist.analysis.budgets.figures import cell_title, gain_words
 from rgr_dist.analysis.budgets.section import section
 from rgr_dist.analysis.budgets.step_limits import families, gains, limits, verdict
 from rgr_dist.study.from_yaml import parse_study
@@ -76,6 +76,37 @@ def test_a_gain_has_the_ends_of_both_intervals() -> None:
 
 
 @pytest.mark.parametrize(
+    ("of_one", "of_best", "low", "high", "words"),
+    [
+        ((20, 30), (12, 16), 20 / 16, 30 / 12, "1.50 [1.25–2.50]"),
+        ((None, 30), (12, 16), None, 30 / 12, "1.50 [?–2.50]"),
+        ((20, None), (12, 16), 20 / 16, None, "1.50 [1.25–?]"),
+        ((20, 30), (12, None), None, 30 / 12, "1.50 [?–2.50]"),
+        ((None, None), (None, None), None, None, "1.50"),
+    ],
+)
+def test_an_end_of_a_gain_is_known_if_both_that_it_divides_are(
+    of_one: tuple[int | None, int | None],
+    of_best: tuple[int | None, int | None],
+    low: float | None,
+    high: float | None,
+    words: str,
+) -> None:
+    study, rows = study_of([(64, 16)], [1000, 2000]), []
+    for cell in study.cells:
+        for h, d_k, ends in ((1, 24, of_one), (4, 4, of_best)):
+            more = dict(zip(("D_K_low", "D_K_high"), ends, strict=True))
+            rows.append(made_up.threshold_row(cell, h, d_k, **more))
+    results = made_up.results_of(study, [], rows)
+    row = gains(results).astype("object").where(lambda table: table.notna(), None).iloc[0]
+    assert (row["gain_low"], row["gain_high"]) == (low, high)
+    assert gain_words(row) == words
+    assert limits(results)["gain"].tolist() == ["cannot tell" if low is None else "stays"]
+    told = [one for one in paragraphs(section(results)) if "even allowing" in one]
+    assert len(told) == (low is not None)
+
+
+@pytest.mark.parametrize(
     ("low", "high", "said"),
     [
         ([2.0, 1.8, 1.5], [2.4, 2.2, 1.9], "shrinks"),
@@ -84,6 +115,8 @@ def test_a_gain_has_the_ends_of_both_intervals() -> None:
         ([2.0, 1.8, 1.0], [2.4, 2.2, 1.2], "ends"),
         ([0.9, 1.0, 1.0], [1.1, 1.2, 1.0], "none"),
         ([2.0, 1.8, None], [2.4, 2.2, None], "cannot tell"),
+        ([None, 1.8, 1.0], [2.4, 2.2, 1.2], "ends"),
+        ([None, 1.0, 1.0], [2.4, 1.2, 1.0], "cannot tell"),
     ],
 )
 def test_what_becomes_of_the_gain(low: list[Any], high: list[Any], said: str) -> None:

@@ -80,6 +80,36 @@ def test_the_mean_ratio_is_geometric_with_its_interval_over_cells(
     assert section.words[5:] == ["0 of 0 runs of one and 0 of 0 runs of other did not converge."]
 
 
+@pytest.mark.parametrize(
+    ("of_one", "of_other", "words", "apart"),
+    [
+        ((14, 18), (20, 28), "1.50 [1.11–2.00]", True),
+        ((14, None), (20, 28), "1.50 [?–2.00]", False),
+        ((None, 18), (20, None), "1.50 [1.11–?]", True),
+        ((14, 20), (20, None), "1.50 [1.00–?]", False),
+        ((None, None), (None, None), "1.50", False),
+    ],
+)
+def test_a_ratio_has_the_ends_that_are_known(
+    of_one: tuple[int | None, int | None],
+    of_other: tuple[int | None, int | None],
+    words: str,
+    apart: bool,
+) -> None:
+    study = made_up.study_of([(64, 16)], heads=[2])
+
+    def with_ends(d_k: int, ends: tuple[int | None, int | None]) -> StudyResults:
+        more = dict(zip(("D_K_low", "D_K_high"), ends, strict=True))
+        return made_up.results_of(
+            study, [], [made_up.threshold_row(study.cells[0], 2, d_k, **more)]
+        )
+
+    section = side_by_side.cells((with_ends(8, of_one), with_ends(12, of_other)), NAMES)
+    assert section is not None
+    (table,) = section.shown
+    assert (table.rows[0]["ratio_words"], table.apart(table.rows[0])) == (words, apart)
+
+
 def test_a_size_with_several_limits_counts_once() -> None:
     """Interval and mean are those of the sizes' own means, however many limits each has."""
     limits = [10_000, 20_000, 40_000]

@@ -45,6 +45,7 @@ NAN = float("nan")
         (with_range, (None, 18, None), "≥ 18"),
         (with_limits, (1.4, 1.314, None), "1.40 [1.31–?]"),
         (with_limits, (2.0, None, 3.0, "{:.2f}".format), "2.00 [?–3.00]"),
+        (with_limits, (1.4, None, None), "1.40"),
         (with_range, (None, 18, 24), "[18–24]"),
         (with_range, (pd.NA, NAN, None), "–"),
         (real_range, (0.8464, 0.831, 0.861), "0.846 [0.831 to 0.861]"),
