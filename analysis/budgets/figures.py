@@ -25,7 +25,7 @@ def tip(row: Row) -> str:
     at = f" at h* = {heads}" if row["h_star"] is not None else ""
     return (
         f"{cell_title(row)}, T = {row['max_steps']:,}\n"
-        f"D_K* {found}{with_range(row['D_K'], row['D_K_low'], row['D_K_high'])}{at}\n"
+        f"D_K* {found}{with_range(row['D_K'], row['D_K_low'], row['D_K_high'])}{at}{so_far(row)}\n"
         f"one head: {with_range(row['D_K_one'], row['one_low'], row['one_high'])}, "
         f"gain {gain_words(row)}"
     )
@@ -34,6 +34,16 @@ def tip(row: Row) -> str:
 def cell_title(row: Row) -> str:
     """A cell without its step limit."""
     return re.sub(r"max_steps=\d+,|, ?max_steps=\d+(?=\))", "", row["short"])
+
+
+def width_words(row: Row) -> str:
+    """D_K* with its interval, ``20 [18–24]``, and whether that is so far."""
+    return with_range(row["D_K"], row["D_K_low"], row["D_K_high"]) + so_far(row)
+
+
+def so_far(row: Row) -> str:
+    """What stands behind a D_K* that may yet fall, since the search is open."""
+    return ", so far" if row["status"] == "open" and row["D_K"] is not None else ""
 
 
 def gain_words(row: Row) -> str:
@@ -158,7 +168,9 @@ def _beside_one_head(rows: Sequence[Row]) -> Panel | None:
         Line(points=_places(rows, "D_K_one"), look="head", h=1),
     ]
     found = [row for row in rows if row["D_K"] is not None]
-    rivals = [{**row, "h_star": 1} for row in rows if row["h_star"] != 1]
+    rivals = [
+        {**row, "h_star": 1, "status": row["one_status"]} for row in rows if row["h_star"] != 1
+    ]
     return Panel(
         title=(cell_title(rows[-1]),),
         x=x,

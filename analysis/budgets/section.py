@@ -9,12 +9,15 @@ from rgr_dist.analysis.budgets.figures import (
     draw_one_head,
     draw_training_time,
     gain_words,
+    so_far,
     tip,
+    width_words,
 )
 from rgr_dist.analysis.budgets.step_limits import families, gains, limits
 from rgr_dist.analysis.load import StudyResults
-from rgr_dist.analysis.page.section import Column, Section, Table
+from rgr_dist.analysis.page.section import Column, Row, Section, Table
 from rgr_dist.analysis.rows import named, rows_of
+from rgr_dist.analysis.thresholds.best import best_of
 from rgr_dist.analysis.wording import with_range
 
 GAINS = {
@@ -33,12 +36,15 @@ def section(results: StudyResults) -> Section | None:
     if not groups:
         return None
     by_id = {row["cell_id"]: row for row in named(results, gains(results))}
+    status = best_of(results).set_index("cell_id")["status"]
+    ends = named(results, limits(results))
+    for row in (*by_id.values(), *ends):
+        row["status"] = status[row["cell_id"]]
     for row in by_id.values():
         row["text"] = tip(row)
     curves = [[by_id[cell.cell_id] for cell in family] for family in groups]
     for curve in curves:
         curve.sort(key=lambda row: row["max_steps"])
-    ends = named(results, limits(results))
     return Section(
         name="training-time",
         title="What longer training changes",
@@ -54,6 +60,9 @@ def section(results: StudyResults) -> Section | None:
 
 
 def _limits(rows: list[dict[str, Any]]) -> Table:
+    def width(row: Row) -> str | None:
+        return None if row["D_K"] is None else f"{row['D_K']}{so_far(row)}"
+
     return Table(
         name="table-limits",
         caption=(
@@ -62,7 +71,7 @@ def _limits(rows: list[dict[str, Any]]) -> Table:
         ),
         columns=[
             Column("cell", cell_title, text=True),
-            Column("D_K* at the largest T", "D_K"),
+            Column("D_K* at the largest T", width, "D_K"),
             Column("still falls", lambda row: FALLS[row["falls"]], text=True),
             Column("limited by", lambda row: row["limited_by"] or "", text=True),
             Column("gain of several heads", lambda row: GAINS[row["gain"]], text=True),
@@ -81,7 +90,7 @@ def _gains(rows: list[dict[str, Any]]) -> Table:
         columns=[
             Column("cell", cell_title, text=True),
             Column("T", "max_steps"),
-            ranged("D_K*", "D_K", "D_K_low", "D_K_high"),
+            Column("D_K*", width_words, "D_K"),
             ranged("h*", "h_star", "h_low", "h_high"),
             ranged("D_K(1)", "D_K_one", "one_low", "one_high"),
             Column("gain", gain_words, "gain"),

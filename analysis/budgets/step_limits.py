@@ -36,7 +36,8 @@ def gains(results: StudyResults) -> pd.DataFrame:
         the threshold of one head, with its interval and status; gain is D_K_one / D_K. gain_low and
         gain_high set the ends of both intervals against each other, so that they cover at least
         what either covers; one is null where either end is not known. If no width of one head
-        passes up to the largest, gain is null and gain_low is what that width would give.
+        passes up to the largest, gain is null and gain_low is what that width would give. While a
+        cell's search is open all three are null.
     """
     thresholds = results.thresholds[results.thresholds["h"] == 1]
     of_one = dict(zip(WIDTHS, OF_ONE, strict=True)) | {"status": "one_status"}
@@ -50,6 +51,7 @@ def gains(results: StudyResults) -> pd.DataFrame:
     table["gain"] = alone / D_K
     table["gain_low"] = table["one_low"] / table["D_K_high"]
     table["gain_high"] = (table["one_high"] / table["D_K_low"]).where(alone.notna())
+    table.loc[table["status"] == "open", GAIN] = None
     columns = [*SIZES, "max_steps", *WIDTHS, *HEADS, *OF_ONE, "one_status", *GAIN, "confirmed"]
     return table[columns].astype(dict.fromkeys(GAIN, "float64"))
 
@@ -80,7 +82,8 @@ def verdict(cell_gains: pd.DataFrame) -> str:
 
 def headline(results: StudyResults) -> list[str]:
     """How far D_K* falls from each cell's smallest step limit to its largest; none if not known."""
-    table = gains(results).set_index("cell_id")["D_K"]
+    best = best_of(results).set_index("cell_id")
+    table = best["D_K"].mask(best["status"] == "open")
     ends, steps = [], set()
     for family in families(results.study):
         by_limit = sorted(family, key=lambda cell: cell.training.max_steps)
@@ -106,8 +109,8 @@ def limits(results: StudyResults) -> pd.DataFrame:
     Returns:
         One row per cell but for its limits: ``cell_id`` of the largest, ``m, d_model, degree, D_K``
         and ``limited_by`` there (``known_weights``), ``falls``: whether D_K* still does between the
-        last two, null without a threshold; and ``gain``: what becomes of the gain of several heads
-        (``verdict``).
+        last two, null unless both are known; and ``gain``: what becomes of the gain of several
+        heads (``verdict``).
     """
     best = best_with_known(results).set_index("cell_id")
     by, status = best["limited_by"], best["status"].to_dict()

@@ -188,8 +188,8 @@ def answer(pair: Pair, names: Names) -> tuple[list[str], list[Row]]:
 
     Returns:
         Rows of ``cell, m, d_model, D_K_a, D_K_b, h_a, h_b, d_k_a, d_k_b, ratio, ratio_low,
-        ratio_high``, the last two null where an end of D_K* is not known; of studies of accuracy
-        ``cell, D_K, h, accuracy_a, accuracy_b, difference``.
+        ratio_high``; no ratio while a search is open, and no end of one where an end of D_K* is not
+        known. Of studies of accuracy ``cell, D_K, h, accuracy_a, accuracy_b, difference``.
     """
     if _by_accuracy(pair):
         splits_ = [{"cell": row["short"]} | row for row in _shared_splits(pair)]
@@ -278,8 +278,11 @@ def _pairs(pair: Pair, names: Names) -> list[Row]:
         other = others[partners[one["cell_id"]]]
         row = {name: one[name] for name in ("anchor", "short", "full", "scale")}
         row["size"] = sizes[one["cell_id"]]
+        row["is_open"] = "open" in (one["status"], other["status"])
         for side, of in (("a", one), ("b", other)):
             row |= {f"{name}_{side}": of[key] for name, key in COMPARED.items()}
+            if of["status"] == "open" and of["D_K"] is not None:
+                row[f"words_{side}"] += ", so far"
         row |= _ratio(one, other)
         row["text"] = "\n".join(
             [
@@ -294,8 +297,8 @@ def _pairs(pair: Pair, names: Names) -> list[Row]:
 
 
 def _ratio(one: Row, other: Row) -> Row:
-    if one["D_K"] is None or other["D_K"] is None:
-        return {"ratio": None, "ratio_low": None, "ratio_high": None, "ratio_words": None}
+    if "open" in (one["status"], other["status"]) or one["D_K"] is None or other["D_K"] is None:
+        return dict.fromkeys(("ratio", "ratio_low", "ratio_high", "ratio_words"))
     ratio = other["D_K"] / one["D_K"]
     ends = (other["D_K_low"], one["D_K_high"]), (other["D_K_high"], one["D_K_low"])
     low, high = (above / below if above and below else None for above, below in ends)
@@ -304,11 +307,18 @@ def _ratio(one: Row, other: Row) -> Row:
 
 
 def _ratio_words(rows: Sequence[Row], names: Names) -> list[str]:
+    """What the ratios are, and how many are not known yet."""
+    n_open = sum(row["is_open"] for row in rows)
+    left_out = [f"Left out: {plural(n_open, 'cell')} whose search is not finished."]
+    known = [row for row in rows if row["ratio"] is not None]
+    return [*_mean_words(known, names), *(left_out if n_open else [])]
+
+
+def _mean_words(known: Sequence[Row], names: Names) -> list[str]:
     """The geometric mean of the ratios, with its interval, and their range.
 
     Cells of one size count as one, with their mean: they are no independent evidence.
     """
-    known = [row for row in rows if row["ratio"] is not None]
     if not known:
         return ["No cell has a threshold in both."]
     if all(row["ratio"] == 1 for row in known):

@@ -86,7 +86,8 @@ def compare(best: pd.DataFrame, study: Study) -> pd.DataFrame:
     """Our D_K*, h* and d_k beside the paper's, for each cell with the paper's protocol.
 
     ``step`` is what one step of d_k costs in D_K: the larger of the two head counts. ``agrees``
-    says whether D_K* differs by at most that, null where our cell has no threshold.
+    says whether D_K* differs by at most that. Of ours nothing is told where there is no threshold,
+    or while the cell's search is open.
 
     Args:
         best: the table of ``rgr_dist.analysis.thresholds.best.best_of``.
@@ -112,7 +113,7 @@ def compare(best: pd.DataFrame, study: Study) -> pd.DataFrame:
             "paper_h": paper_h,
             "paper_d_k": TABLE_1_D_K_OF_A_HEAD[size],
         }
-        if D_K is not None and h_star is not None:
+        if D_K is not None and h_star is not None and row["status"] != "open":
             step = max(h_star, paper_h)
             beside |= {"D_K": D_K, "h_star": h_star, "d_k": integer(row["d_k"]), "step": step}
             beside |= {"difference": D_K - paper_D_K, "agrees": abs(D_K - paper_D_K) <= step}

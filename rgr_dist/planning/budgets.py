@@ -79,7 +79,7 @@ class AtLimit(NamedTuple):
     """What is known of a threshold's total width, such as D_K, at one step limit.
 
     Attributes:
-        total: it; None unless found.
+        total: it; None unless found, and while the search is open.
         at_least: the least that it can be, where the search ended without it.
     """
 
@@ -89,6 +89,7 @@ class AtLimit(NamedTuple):
     @classmethod
     def of(cls, status: str, total: float | None, low: float | None) -> AtLimit:
         """That of a row of thresholds."""
+        total = None if status == "open" else total
         return cls(total, low if status in ("censored", "pruned") else None)
 
 

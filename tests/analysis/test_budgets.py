@@ -10,7 +10,7 @@ import pytest
 
 from rgr_dist.analysis.budgets.figures import cell_title, gain_words
 from rgr_dist.analysis.budgets.section import section
-from rgr_dist.analysis.budgets.step_limits import families, gains, limits, verdict
+from rgr_dist.analysis.budgets.step_limits import families, gains, headline, limits, verdict
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
 from tests.analysis import made_up
@@ -66,7 +66,7 @@ def test_the_best_head_count_stands_beside_one_head() -> None:
 
 
 def test_a_gain_has_the_ends_of_both_intervals() -> None:
-    study = study_of([(64, 16)], [1000, 2000])
+    study = study_of([(64, 16)], [1000, 2000], heads=[1, 4])
     rows = []
     for cell in study.cells:
         rows.append(made_up.threshold_row(cell, 1, 24, D_K_low=20, D_K_high=30))
@@ -92,7 +92,7 @@ def test_an_end_of_a_gain_is_known_if_both_that_it_divides_are(
     high: float | None,
     words: str,
 ) -> None:
-    study, rows = study_of([(64, 16)], [1000, 2000]), []
+    study, rows = study_of([(64, 16)], [1000, 2000], heads=[1, 4]), []
     for cell in study.cells:
         for h, d_k, ends in ((1, 24, of_one), (4, 4, of_best)):
             more = dict(zip(("D_K_low", "D_K_high"), ends, strict=True))
@@ -122,6 +122,37 @@ def test_an_end_of_a_gain_is_known_if_both_that_it_divides_are(
 def test_what_becomes_of_the_gain(low: list[Any], high: list[Any], said: str) -> None:
     table = pd.DataFrame({"gain_low": low, "gain_high": high}, dtype="float64")
     assert verdict(table) == said
+
+
+@pytest.mark.parametrize("open_at", [1000, 2000])
+def test_what_an_unfinished_search_has_so_far_decides_nothing(open_at: int) -> None:
+    """Of one limit the search of four heads, which would need least, is still to come."""
+    study, rows = study_of([(64, 16)], [1000, 2000], heads=[1, 4]), []
+    for cell in study.cells:
+        is_open = cell.training.max_steps == open_at
+        rest = {"D_K_low": 4, "D_K_high": None} if is_open else {}
+        rows.append(made_up.threshold_row(cell, 1, 40))
+        rows.append(made_up.threshold_row(cell, 4, None if is_open else 4, **rest))
+    results = made_up.results_of(study, [], rows)
+    table = gains(results).set_index("max_steps")
+    assert table["D_K"][open_at] == 40
+    assert table.loc[open_at, ["gain", "gain_low", "gain_high"]].isna().all()
+    (row,) = limits(results).to_dict("records")
+    assert (row["falls"], row["limited_by"] in (None, "unknown")) == (None, True)
+    assert row["gain"] == ("stays" if open_at == 1000 else "cannot tell")
+    assert headline(results) == []
+    shown = section(results)
+    assert shown is not None
+    points = [point for figure in shown.figures for one in figure.panels for point in one.points]
+    best = [point for point in points if point.h != 1 or point.x == open_at]
+    assert {point.x for point in best if point.hollow} == {open_at}
+    assert all(("so far" in point.text) == (point.x == open_at) for point in points)
+    words = [
+        table.columns[1].shown(table.rows[0])
+        for table in shown.shown
+        if table.name == "table-limits"
+    ]
+    assert words == ["16" if open_at == 1000 else "40, so far"]
 
 
 def test_what_limits_a_cell_and_what_becomes_of_its_gain() -> None:

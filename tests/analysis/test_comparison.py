@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from rgr_dist import paper
@@ -30,7 +31,8 @@ def test_a_comparison_known_by_hand() -> None:
     study = made_up.study_of([(64, 16), (96, 16), (128, 16), (64, 64)], heads=[1, 4])
     one, _, two, three = study.cells
     rows = [made_up.threshold_row(one, 4, 6), made_up.threshold_row(two, 4, 21)]
-    rows += [made_up.threshold_row(cell, 1, None) for cell in (one, two, three)]
+    none = {"status": "censored", "D_K_low": 97}
+    rows += [made_up.threshold_row(cell, 1, None, **none) for cell in (one, two, three)]
     results = made_up.results_of(study, [], rows)
     table = compare(best_of(results), study)
     assert list(table["cell_id"]) == [one.cell_id, two.cell_id, three.cell_id]
@@ -42,6 +44,18 @@ def test_a_comparison_known_by_hand() -> None:
         [128, 16, 84, 88, -4, 8, 4, 8, 21, 11, True],
         [64, 64, None, 5, None, None, None, 1, None, 5, None],
     ]
+
+
+def test_of_an_unfinished_search_nothing_is_compared() -> None:
+    """One head is done; four, of which the paper has its D_K, are not."""
+    study = made_up.study_of([(64, 16)], heads=[1, 4])
+    (cell,) = study.cells
+    rows = [made_up.threshold_row(cell, 1, 60), made_up.threshold_row(cell, 4, None)]
+    best = best_of(made_up.results_of(study, [], rows))
+    assert best["D_K"].tolist() == [60]
+    (row,) = compare(best, study).to_dict("records")
+    assert row["paper_D_K"] == 20
+    assert all(pd.isna(row[name]) for name in ("D_K", "h_star", "difference", "agrees"))
 
 
 @pytest.mark.parametrize(

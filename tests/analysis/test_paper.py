@@ -31,6 +31,7 @@ def figures(changes: dict[tuple[int, int], Any]) -> dict[str, Any]:
         row = {
             "cell_id": cell.cell_id, "m": cell.m, "d_model": cell.d_model, "D_K": D_K, "h_star": h,
             "h_low": None, "h_high": None, "d_k": TABLE_1_D_K_OF_A_HEAD[size],
+            "status": "found",
         }  # fmt: skip
         rows.append(row | changes.get(size, {}))
     none = fits_of(made_up.results_of(study, [], []))

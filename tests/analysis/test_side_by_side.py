@@ -110,6 +110,27 @@ def test_a_ratio_has_the_ends_that_are_known(
     assert (table.rows[0]["ratio_words"], table.apart(table.rows[0])) == (words, apart)
 
 
+def test_of_an_unfinished_search_no_ratio_is_told() -> None:
+    study = made_up.study_of([(64, 16), (64, 32)], heads=[1, 4])
+    one, other = study.cells
+
+    def results(*more: dict[str, Any]) -> StudyResults:
+        rows = [made_up.threshold_row(cell, 1, 40) for cell in study.cells]
+        return made_up.results_of(study, [], [*rows, made_up.threshold_row(other, 4, 5), *more])
+
+    pair = results(made_up.threshold_row(one, 4, 5)), results(made_up.threshold_row(one, 4, None))
+    said, rows = side_by_side.answer(pair, NAMES)
+    assert said[:2] == [
+        "D_K* is the same in 1 cell.",
+        "Left out: 1 cell whose search is not finished.",
+    ]
+    assert [(row["D_K_b"], row["ratio"]) for row in rows] == [(40, None), (20, 1)]
+    section = side_by_side.cells(pair, NAMES)
+    assert section is not None
+    assert section.shown[0].rows[0]["words_b"] == "40 [40–40], so far"
+    assert [len(panel.points) for panel in section.figures[0].panels] == [1, 1]
+
+
 def test_a_size_with_several_limits_counts_once() -> None:
     """Interval and mean are those of the sizes' own means, however many limits each has."""
     limits = [10_000, 20_000, 40_000]
