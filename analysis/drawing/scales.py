@@ -59,12 +59,17 @@ def log2_axis(
 ) -> Axis:
     """A logarithmic axis around the positive ``values``, labelled with plain integers.
 
+    If values are broken and fewer than two integers lie on it, its labels are those of
+    ``ratio_axis``.
+
     Args:
         pad: factor of the room at its ends; ``above`` that at the high end, if another.
         finer: whether it has ticks for a reader who zooms in.
     """
     low, high = min(values) / pad, max(values) * (above or pad)
     coarse = integer_ticks(low, high)
+    if len(coarse) < 2 and any(value % 1 for value in values):
+        return Axis(label, low, high, _round(low, high))
     ticks = [Tick(tick, f"{tick:,}") for tick in coarse]
     between = integer_ticks(low, high, most=36) if finer else ()
     ticks += [Tick(tick, f"{tick:,}", level=1) for tick in between if tick not in coarse]
@@ -75,8 +80,7 @@ def ratio_axis(label: str, values: Sequence[float], pad: float = 1.15) -> Axis:
     """A logarithmic axis around positive real values, labelled 0.1, 0.2, 0.5, 1, …"""
     shown = [value for value in values if 0 < value < math.inf] or [1.0]
     low, high = min(shown) / pad, max(shown) * pad
-    ticks = tuple(Tick(tick, f"{tick:g}") for tick in round_ticks(low, high))
-    return Axis(label, low, high, ticks)
+    return Axis(label, low, high, _round(low, high))
 
 
 def score_axis(label: str) -> Axis:
@@ -97,6 +101,10 @@ def integer_ticks(low: float, high: float, most: int = 9) -> list[int]:
         if len(ticks) >= (3 if most < 10 else most // 3):
             break
     return ticks[:: max(1, (len(ticks) + most - 1) // most)]
+
+
+def _round(low: float, high: float) -> tuple[Tick, ...]:
+    return tuple(Tick(tick, f"{tick:g}") for tick in round_ticks(low, high))
 
 
 def round_ticks(low: float, high: float) -> list[float]:

@@ -74,6 +74,25 @@ def test_a_logarithmic_axis_is_linear_in_the_logarithm(values: list[int], pad: f
     assert all(-1e-9 <= axis.at(tick.value) <= 1 + 1e-9 for tick in axis.ticks)
 
 
+@pytest.mark.parametrize(
+    ("values", "ticks"),
+    [
+        ([16 / 64, 24 / 64], [0.2, 0.3, 0.4]),
+        ([0.5, 0.19], [0.2, 0.3, 0.5]),
+        ([0.5, 1.0], [0.5, 0.7, 1]),
+        ([1.4], [1.2, 1.4, 1.6, 1.8]),
+        ([0.25, 4.0], [1, 2, 4]),
+        ([1.0], [1]),
+    ],
+)
+def test_a_logarithmic_axis_of_small_ratios_has_ticks(
+    values: list[float], ticks: list[float]
+) -> None:
+    shown = log2_axis("m′ / d_model", values, pad=1.3).ticks
+    assert [tick.value for tick in shown] == ticks
+    assert [float(tick.text) for tick in shown] == ticks
+
+
 def test_a_reader_who_zooms_in_has_more_ticks() -> None:
     plain, finer = log2_axis("x", [4, 300]), log2_axis("x", [4, 300], finer=True)
     assert [tick for tick in finer.ticks if tick.level == 0] == list(plain.ticks)
