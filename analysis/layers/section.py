@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -87,6 +88,7 @@ def correlations(order: Sequence[Mapping[str, Any]]) -> list[tuple[float, float,
 
     Returns:
         For each compression: it, the correlation, and how many layers have a rank within both.
+        One where all layers hold the same within a limit has none.
     """
     limits = sorted({row["max_steps"] for row in order})
     told = []
@@ -102,7 +104,8 @@ def correlations(order: Sequence[Mapping[str, Any]]) -> list[tuple[float, float,
         both = [model for model in held[0] if model in held[1]]
         if len(both) > 1:
             tau = kendalltau(*([of[model] for model in both] for of in held)).statistic
-            told.append((ratio, float(tau), len(both)))
+            if not math.isnan(tau):
+                told.append((ratio, float(tau), len(both)))
     return told
 
 

@@ -138,6 +138,13 @@ def test_a_study_whose_layers_never_pass_has_a_finding_and_a_page() -> None:
     assert "no layer passes at every size" in render("x", sections(results), {})
 
 
+def test_layers_that_hold_the_same_have_no_correlation_of_orders() -> None:
+    study = study_of(["max", "softmax"], learning_rate=0.001)
+    thresholds = [made_up.threshold_row(cell, 4, 3) for cell in study.cells]
+    (told,) = headline(made_up.results_of(study, [], thresholds))
+    assert "nan" not in told
+
+
 def test_the_page_sets_the_layers_side_by_side() -> None:
     results = results_of(study_of())
     assert [one.name for one in sections(results)][:3] == ["summary", "layers", "cells"]
