@@ -42,8 +42,8 @@ class Arm(NamedTuple):
 
     Attributes:
         cost: null where no threshold is known.
-        low, high: of the interval of the threshold; low where none is known the least cost that is
-            not excluded, null if that is not known.
+        low, high: of the interval of the threshold, null if not known; low where no threshold is
+            known the least cost that is not excluded.
     """
 
     cell: Cell
@@ -62,12 +62,13 @@ def costs_of(results: StudyResults) -> pd.DataFrame:
     Returns:
         ``graph, m, d_model, degree, n_edges, compression, model, max_steps, status``, and for
         ``cached`` and ``parameters`` each: the least cost; ``_low`` and ``_high``, its ends if
-        every threshold lies in its interval: the least of the arms' ends; ``_h``, ``_d_k`` and
-        ``_learning_rate`` of the threshold that has it. ``per_cached`` are relations held for each
-        cached number, m′ / cached, and ``bits`` of the graph for each parameter. cached is null of
-        a layer that does not say. status is ``open`` while any threshold is, ``inconsistent`` where
-        one is, and might be cheaper, ``pruned`` where a head count of a larger D_K was not searched
-        to its end, and might be cheaper, else ``found``, or ``censored`` if none is.
+        every threshold lies in its interval: the least of the arms' ends, null if not known;
+        ``_h``, ``_d_k`` and ``_learning_rate`` of the threshold that has it. ``per_cached`` are
+        relations held for each cached number, m′ / cached, and ``bits`` of the graph for each
+        parameter. cached is null of a layer that does not say. status is ``open`` while any
+        threshold is, ``inconsistent`` where one is, and might be cheaper, ``pruned`` where a head
+        count of a larger D_K was not searched to its end, and might be cheaper, else ``found``, or
+        ``censored`` if none is.
     """
     groups: dict[tuple[Any, ...], list[Cell]] = {}
     for cell in results.study.cells:
@@ -143,22 +144,23 @@ def _arms(
             None if D_K is None else _cost(cell, h, -(-D_K // h), prices, paid) for D_K in ends
         )
         d_k = None if row["d_k"] is None else int(row["d_k"])
-        found = cost if low is None else low, cost if high is None else high
-        yield Arm(cell, h, d_k, row["status"], cost, *found)
+        yield Arm(cell, h, d_k, row["status"], cost, low, high)
 
 
 def _cheapest(arms: list[Arm], paid: Paid) -> Row:
     """What is told of the least cost, and its arm."""
     found = [arm for arm in arms if arm.cost is not None]
-    lows, highs = [arm.low for arm in arms], [arm.high for arm in found]
-    known = [low for low in lows if low is not None]
+    lows, highs = (
+        [end for end in ends if end is not None]
+        for ends in ([arm.low for arm in arms], [arm.high for arm in found])
+    )
     row: Row = dict.fromkeys(f"{paid}{end}" for end in OF_COST)
-    row[f"{paid}_low"] = min(known) if len(known) == len(lows) and known else None
+    row[f"{paid}_low"] = min(lows, default=None) if len(lows) == len(arms) else None
     if found:
         best = min(found, key=lambda arm: (arm.cost, arm.h))
         row |= {
             paid: best.cost,
-            f"{paid}_high": min(high for high in highs if high is not None),
+            f"{paid}_high": min(highs, default=None),
             f"{paid}_h": best.h,
             f"{paid}_d_k": best.d_k,
             f"{paid}_learning_rate": best.cell.training.learning_rate,

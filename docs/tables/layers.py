@@ -13,7 +13,7 @@ from rgr_dist.analysis.layers.costs import order
 from rgr_dist.analysis.layers.figure import draw_costs
 from rgr_dist.analysis.layers.section import correlations as correlations_of
 from rgr_dist.analysis.rows import rows_of
-from rgr_dist.analysis.wording import MISSING, three_digits
+from rgr_dist.analysis.wording import MISSING, with_limits
 from tables.markdown import table
 from tables.results import Record, printed
 
@@ -70,15 +70,15 @@ def _told(row: Record) -> str:
     """``5.33 [4.57–5.33]``, in bold if it is like the best, and with † if it is inconsistent."""
     if row["per_cached"] is None:
         return MISSING
-    ends = "–".join(three_digits(row[end]) for end in ("low", "high"))
-    told = f"{three_digits(row['per_cached'])} [{ends}]{' †' if row['inconsistent'] else ''}"
+    told = with_limits(row["per_cached"], row["low"], row["high"])
+    told += " †" if row["inconsistent"] else ""
     return f"**{told}**" if row["beside_best"] else told
 
 
 def _bits(row: Record) -> str:
     if row["bits"] is None:
         return MISSING
-    return f"{row['bits']:.2f} [{row['bits_low']:.2f}–{row['bits_high']:.2f}]"
+    return with_limits(row["bits"], row["bits_low"], row["bits_high"], "{:.2f}".format)
 
 
 def bits() -> str:

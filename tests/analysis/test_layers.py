@@ -131,6 +131,24 @@ def test_a_layer_without_a_threshold_has_a_bound_and_no_rank() -> None:
     assert "multi_query" not in headline(results)[0]
 
 
+def test_an_end_that_is_not_known_is_null() -> None:
+    study = study_of(["max", "softmax"], learning_rate=0.001, max_steps=1000)
+    ends = [{"D_K_low": None, "D_K_high": None}, {"D_K_low": 8, "D_K_high": 20}]
+    thresholds = [
+        made_up.threshold_row(cell, 4, 3, **ends[cell.model == "softmax"]) for cell in study.cells
+    ]
+    results = made_up.results_of(study, [], thresholds)
+    costs, order = costs_of(results).set_index("model"), order_of(results).set_index("model")
+    for of in ("cached", "parameters"):
+        own = costs[[of, f"{of}_low", f"{of}_high"]]
+        assert own.loc["max"].notna().all().tolist() == [True, False, False]
+        assert own.loc["max"].iloc[:, 1:].isna().all(axis=None)
+        assert own.loc["softmax"].notna().all(axis=None)
+    assert order.loc["max", ["low", "high", "bits_low", "bits_high"]].isna().all(axis=None)
+    assert order["beside_best"].all()
+    assert "not told apart from softmax" in headline(results)[0]
+
+
 def test_a_study_whose_layers_never_pass_has_a_finding_and_a_page() -> None:
     results = results_of(study_of(), censored="every layer")
     (told,) = headline(results)
