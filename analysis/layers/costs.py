@@ -8,7 +8,7 @@ trained.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -60,7 +60,9 @@ def costs_of(results: StudyResults) -> pd.DataFrame:
     """The cheapest threshold of each layer in each size and step limit, in the study's order.
 
     Returns:
-        ``graph, m, d_model, degree, n_edges, compression, model, max_steps, status``, and for
+        ``graph, m, d_model, degree, n_edges, compression, model, max_steps, status``; before
+        compression ``setting``, what tells a row from others of its size, ``length=64``, if there
+        are several: their thresholds are of other problems, and are kept apart. And for
         ``cached`` and ``parameters`` each: the least cost; ``_low`` and ``_high``, its ends if
         every threshold lies in its interval: the least of the arms' ends, null if not known;
         ``_h``, ``_d_k`` and ``_learning_rate`` of the threshold that has it. ``per_cached`` are
@@ -70,15 +72,17 @@ def costs_of(results: StudyResults) -> pd.DataFrame:
         count of a larger D_K was not searched to its end, and might be cheaper, else ``found``, or
         ``censored`` if none is.
     """
-    groups: dict[tuple[Any, ...], list[Cell]] = {}
+    groups: dict[tuple[Cell, str, int], list[Cell]] = {}
     for cell in results.study.cells:
-        size = cell.m, cell.d_model, cell.graph.degree, cell.n_edges
-        groups.setdefault((*size, cell.model_name, cell.training.max_steps), []).append(cell)
+        key = _without_layer(cell, results.study), cell.model_name, cell.training.max_steps
+        groups.setdefault(key, []).append(cell)
+    settings = _settings([problem for problem, *_ in groups], results.study)
     stored = {(row["cell_id"], row["h"]): row for row in rows_of(thresholds_of(results))}
     prices = _prices(results)
     rows = []
-    for (*sizes, model, max_steps), cells in groups.items():
-        row: Row = {"graph": cells[0].graph.family, **dict(zip(SIZES, sizes, strict=True))}
+    for (of, model, max_steps), cells in groups.items():
+        row: Row = {"graph": of.graph.family, "m": of.m, "d_model": of.d_model}
+        row |= {"degree": of.graph.degree, "n_edges": of.n_edges, "setting": settings[of.cell_id]}
         row |= {"compression": compression(row["m"], row["d_model"], row["n_edges"])}
         row |= {"model": model, "max_steps": max_steps}
         arms = {paid: list(_arms(cells, stored, prices, paid)) for paid in PAID}
@@ -90,12 +94,30 @@ def costs_of(results: StudyResults) -> pd.DataFrame:
         rows.append(row)
     whole = [f"{paid}{end}" for paid in PAID for end in OF_COST[:-1]]
     kinds: dict[str, Any] = {"graph": "object", **dict.fromkeys(SIZES, "Int64")}
+    kinds |= {"setting": "object"} if any(settings.values()) else {}
     kinds |= {"compression": "float64", "model": "object", "max_steps": "Int64"}
     kinds |= {"status": "object"}
     kinds |= dict.fromkeys(whole, "Int64")
     kinds |= {f"{paid}_learning_rate": "float64" for paid in PAID}
     kinds |= {"per_cached": "float64", "bits": "float64"}
     return pd.DataFrame(rows, columns=list(kinds), dtype="object").astype(kinds)
+
+
+def _without_layer(cell: Cell, study: Study) -> Cell:
+    """The cell as it is for every layer, learning rate and step limit: with the study's first."""
+    first = study.cells[0]
+    shared = {"learning_rate": first.training.learning_rate, "max_steps": first.training.max_steps}
+    training = cell.training.model_copy(update=shared)
+    own = {"model": first.model, "layer": first.layer, "training": training}
+    return cell.model_copy(update=own)
+
+
+def _settings(cells: Sequence[Cell], study: Study) -> dict[str, str]:
+    """By cell_id what tells a cell from others of its size: ``length=64``, or its file."""
+    apart = Study(
+        name=study.name, cells=tuple(dict.fromkeys(cells)), search=study.search, files=study.files
+    )
+    return apart.differences
 
 
 Prices = Mapping[tuple[str, int, int], pd.DataFrame]
@@ -190,23 +212,26 @@ def order_of(results: StudyResults) -> pd.DataFrame:
 
 
 def order(costs: pd.DataFrame) -> pd.DataFrame:
-    """The layers by what they hold for a cached number, at each compression and step limit.
+    """The layers by what they hold for a cached number, by setting, compression and step limit.
 
     Args:
         costs: of ``costs_of``.
 
     Returns:
-        ``compression, max_steps, model, n``, sizes of that compression; ``per_cached, low, high``,
-        geometric means over them, low and high of the ends of the costs' intervals; ``bits,
-        bits_low, bits_high`` of the graph for each parameter likewise; ``inconsistent``, at how
-        many sizes a width passes below one that fails; ``rank`` from 1; ``beside_best``, whether
-        its interval reaches that of the first. Layers without a threshold in one of the sizes have
-        no numbers and no rank.
+        ``setting`` if the costs have it; ``compression, max_steps, model, n``, sizes of that
+        compression; ``per_cached, low, high``, geometric means over them, low and high of the ends
+        of the costs' intervals; ``bits, bits_low, bits_high`` of the graph for each parameter
+        likewise; ``inconsistent``, at how many sizes a width passes below one that fails; ``rank``
+        from 1; ``beside_best``, whether its interval reaches that of the first. Layers without a
+        threshold in one of the sizes have no numbers and no rank.
     """
     rows: list[Row] = []
-    for (ratio, max_steps), group in costs.groupby(["compression", "max_steps"]):
+    kinds: dict[str, Any] = {"setting": "object"} if "setting" in costs else {}
+    kinds |= {"compression": "float64", "max_steps": "int64"}
+    keys = list(kinds)
+    for key, group in costs.groupby(keys):
         here = [
-            {"compression": ratio, "max_steps": max_steps, "model": model, **_means(of)}
+            {**dict(zip(keys, key, strict=True)), "model": model, **_means(of)}
             for model, of in group.groupby("model", sort=False)
         ]
         here.sort(key=lambda row: -(row["per_cached"] or 0))
@@ -215,10 +240,9 @@ def order(costs: pd.DataFrame) -> pd.DataFrame:
             row["rank"] = rank
             row["beside_best"] = (row["high"] or math.inf) >= (ranked[0]["low"] or 0)
         rows += here
-    kinds: dict[str, Any] = {"compression": "float64", "max_steps": "int64", "model": "object"}
     told = ("per_cached", "low", "high", "bits", "bits_low", "bits_high")
-    kinds |= {"n": "int64", **dict.fromkeys(told, "float64"), "inconsistent": "int64"}
-    kinds |= {"rank": "Int64", "beside_best": "boolean"}
+    kinds |= {"model": "object", "n": "int64", **dict.fromkeys(told, "float64")}
+    kinds |= {"inconsistent": "int64", "rank": "Int64", "beside_best": "boolean"}
     return pd.DataFrame(rows, columns=list(kinds), dtype="object").astype(kinds)
 
 

@@ -34,18 +34,26 @@ def draw_costs(rows: Sequence[Row], first: str) -> Figure:
     x = log2_axis("m′ log₂ m / d_model", [_scale(row) for row in seen], pad=1.3)
     reach += [bound for _, bound in _bounds(seen)]
     y = log2_axis("cached numbers", [cost for cost in reach if cost], pad=1.3)
-    beside = Line(points=_line(seen, first), look="rest")
+    settings = [
+        [row for row in seen if row.get("setting") == setting]
+        for setting in dict.fromkeys(row.get("setting") for row in seen)
+    ]
+    beside = [Line(points=_line(rows, first), look="rest") for rows in settings]
     panels = []
     for model in dict.fromkeys(row["model"] for row in seen):
         own = [row for row in seen if row["model"] == model]
-        counting = Line(points=_bounds(own), look="guide")
-        lines = [counting, beside] if model != first else [counting]
+        lines = [
+            Line(points=_bounds([row for row in rows if row["model"] == model]), look="guide")
+            for rows in settings
+        ]
+        lines += beside if model != first else []
+        lines += [Line(points=_line(rows, model), look="series") for rows in settings]
         panels.append(
             Panel(
                 title=(model,),
                 x=x,
                 y=y,
-                lines=(*lines, Line(points=_line(seen, model), look="series")),
+                lines=tuple(lines),
                 points=tuple(map(_point, own)),
                 height=150,
             )

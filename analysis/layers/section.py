@@ -44,8 +44,8 @@ def headline(results: StudyResults) -> list[str]:
     order = rows_of(order_of(results))
     last = max(row["max_steps"] for row in order)
     firsts: dict[str, list[str]] = {}
-    for ratio in sorted({row["compression"] for row in order}):
-        here = [row for row in order if row["compression"] == ratio and row["max_steps"] == last]
+    for where, every in _ranked_together(order).items():
+        here = [row for row in every if row["max_steps"] == last]
         best = [row for row in here if row["rank"] and row["beside_best"]]
         if best:
             others = ", ".join(row["model"] for row in best[1:])
@@ -54,7 +54,7 @@ def headline(results: StudyResults) -> list[str]:
             if after and not others:
                 held = three_digits(after[0]["per_cached"])
                 beside = f", then {after[0]['model']} with {held}"
-            told = f"{three_digits(best[0]['per_cached'])} at m′/d_model = {ratio:g}{beside}"
+            told = f"{three_digits(best[0]['per_cached'])} at m′/d_model = {where}{beside}"
             firsts.setdefault(best[0]["model"], []).append(told)
     most = [f"{model} ({'; '.join(told)})" for model, told in firsts.items()]
     costs = rows_of(costs_of(results))
@@ -71,8 +71,8 @@ def _changes(order: list[Row], last: int) -> list[str]:
     """Whether the order of the layers is another at the smallest step limit."""
     first = min(row["max_steps"] for row in order)
     told = [
-        f"{three_digits(tau)} of {plural(layers, 'layer')} at {ratio:g}"
-        for ratio, tau, layers in correlations(order)
+        f"{three_digits(tau)} of {plural(layers, 'layer')} at {where}"
+        for where, tau, layers in correlations(order)
     ]
     if first == last or not told:
         return []
@@ -80,24 +80,34 @@ def _changes(order: list[Row], last: int) -> list[str]:
     return [f"{words}: {'; '.join(told)}. It is 1 where the order is the same."]
 
 
-def correlations(order: Sequence[Mapping[str, Any]]) -> list[tuple[float, float, int]]:
+def _ranked_together(order: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """The rows of each compression and setting by their name: ``4``, or ``4 and length=64``."""
+    places: dict[str, list[Mapping[str, Any]]] = {}
+    for row in sorted(order, key=lambda row: (row["compression"], row.get("setting", ""))):
+        setting = f" and {row['setting']}" if row.get("setting") else ""
+        places.setdefault(f"{row['compression']:g}{setting}", []).append(row)
+    return places
+
+
+def correlations(order: Sequence[Mapping[str, Any]]) -> list[tuple[str, float, int]]:
     """Kendall's rank correlation of the orders within the smallest and the largest step limit.
 
     Args:
         order: rows of ``costs.order``.
 
     Returns:
-        For each compression: it, the correlation, and how many layers have a rank within both.
+        For each compression and setting: its name, ``4`` or ``4 and length=64``, the correlation,
+        and how many layers have a rank within both.
         One where all layers hold the same within a limit has none.
     """
     limits = sorted({row["max_steps"] for row in order})
     told = []
-    for ratio in sorted({row["compression"] for row in order}):
+    for where, every in _ranked_together(order).items():
         held: list[dict[str, float]] = [
             {
                 row["model"]: row["per_cached"]
-                for row in order
-                if row["compression"] == ratio and row["max_steps"] == steps and row["rank"]
+                for row in every
+                if row["max_steps"] == steps and row["rank"]
             }
             for steps in (limits[0], limits[-1])
         ]
@@ -105,13 +115,21 @@ def correlations(order: Sequence[Mapping[str, Any]]) -> list[tuple[float, float,
         if len(both) > 1:
             tau = kendalltau(*([of[model] for model in both] for of in held)).statistic
             if not math.isnan(tau):
-                told.append((ratio, float(tau), len(both)))
+                told.append((where, float(tau), len(both)))
     return told
 
 
+def _size(row: Mapping[str, Any]) -> str:
+    """``(64, 16)``, or ``(64, 16, length=64)``."""
+    parts = row["m"], row["d_model"], row.get("setting")
+    return f"({', '.join(str(part) for part in parts if part)})"
+
+
 def _tip(row: Row) -> str:
-    size = f"({row['m']}, {row['d_model']}), {row['model']}"
-    lines = [size, f"within {row['max_steps']:,} steps: {row['status']}"]
+    lines = [
+        f"{_size(row)}, {row['model']}",
+        f"within {row['max_steps']:,} steps: {row['status']}",
+    ]
     for paid in ("cached", "parameters"):
         if row[paid] is not None:
             lines.append(
@@ -141,6 +159,7 @@ def _order(rows: list[Row]) -> Table:
             "the fewest parameters."
         ),
         columns=[
+            *([Column("setting", "setting", text=True)] if "setting" in rows[0] else ()),
             Column("m′/d_model", "compression", form="g"),
             Column("steps", "max_steps"),
             Column("rank", "rank"),
@@ -166,7 +185,7 @@ def _costs(rows: list[Row]) -> Table:
         name="table-layer-costs",
         caption="The cheapest threshold of each layer in each size, and where it lies.",
         columns=[
-            Column("size", lambda row: f"({row['m']}, {row['d_model']})", text=True, names=True),
+            Column("size", _size, text=True, names=True),
             Column("layer", "model", text=True, names=True),
             Column("steps", "max_steps"),
             Column("cached", lambda row: _ranged(row, "cached"), "cached"),

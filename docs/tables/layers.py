@@ -154,7 +154,7 @@ def longer(models: Sequence[str]) -> str:
 def correlations(study: str = "variants") -> str:
     """Kendall's of the orders within both step limits, at each compression."""
     told = correlations_of(_order(study))
-    return " and ".join(f"{tau:.2f} over {n} layers at {ratio:g}" for ratio, tau, n in told)
+    return " and ".join(f"{tau:.2f} over {n} layers at {where}" for where, tau, n in told)
 
 
 def figure() -> bytes:

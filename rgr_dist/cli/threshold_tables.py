@@ -91,6 +91,7 @@ def _print_layers(order: Sequence[Row]) -> None:
         held = row["per_cached"]
         rows.append(
             {
+                **({"setting": row["setting"]} if "setting" in row else {}),
                 "m/d_model": f"{row['compression']:g}",
                 "steps": row["max_steps"],
                 "rank": row["rank"],

@@ -149,6 +149,42 @@ def test_an_end_that_is_not_known_is_null() -> None:
     assert "not told apart from softmax" in headline(results)[0]
 
 
+def test_contexts_of_one_size_are_compared_apart() -> None:
+    sizes = {"m": 64, "d_model": 16}
+    study = parse_study(
+        {
+            "name": "x",
+            "model": ["max", "softmax"],
+            "cells": [sizes, {**sizes, "context": {"length": 64}}],
+            "training": {"max_steps": [1000, 4000], "learning_rate": [0.001, 0.01]},
+            "search": {"heads": [4]},
+        }
+    )
+    widths = {("max", 16): 10, ("max", 64): 4, ("softmax", 16): 6, ("softmax", 64): 8}
+    thresholds = [
+        made_up.threshold_row(cell, 4, widths[cell.model, cell.context.length])
+        for cell in study.cells
+    ]
+    results = made_up.results_of(study, [], thresholds)
+    costs, order = costs_of(results), order_of(results)
+    assert len(costs) == 4 * 2
+    for row in costs.to_dict("records"):
+        length = int(row["setting"].removeprefix("length="))
+        assert row["cached"] == 4 * widths[row["model"], length]
+    last = order[order["max_steps"] == 4000].set_index(["setting", "rank"])["model"]
+    assert last["length=16"].tolist() == ["softmax", "max"]
+    assert last["length=64"].tolist() == ["max", "softmax"]
+    best, correlation = headline(results)
+    assert "softmax (2.67 at m′/d_model = 4 and length=16, then max with 1.60)" in best
+    assert "1.00 of 2 layers at 4 and length=64" in correlation
+    assert "(64, 16, length=64)" in render("x", sections(results), {})
+    own = section(results)
+    assert own is not None
+    for panel in own.figures[0].panels:
+        series = [line.points for line in panel.lines if line.look == "series"]
+        assert [len(points) for points in series] == [1, 1]
+
+
 def test_a_study_whose_layers_never_pass_has_a_finding_and_a_page() -> None:
     results = results_of(study_of(), censored="every layer")
     (told,) = headline(results)
