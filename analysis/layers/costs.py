@@ -219,19 +219,26 @@ def order(costs: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         ``setting`` if the costs have it; ``compression, max_steps, model, n``, sizes of that
-        compression; ``per_cached, low, high``, geometric means over them, low and high of the ends
-        of the costs' intervals; ``bits, bits_low, bits_high`` of the graph for each parameter
-        likewise; ``inconsistent``, at how many sizes a width passes below one that fails; ``rank``
-        from 1; ``beside_best``, whether its interval reaches that of the first. Layers without a
-        threshold in one of the sizes have no numbers and no rank.
+        compression, each within its largest limit up to max_steps; ``per_cached, low, high``,
+        geometric means over them, low and high of the ends of the costs' intervals; ``bits,
+        bits_low, bits_high`` of the graph for each parameter likewise; ``inconsistent``, at how
+        many sizes a width passes below one that fails; ``rank`` from 1; ``beside_best``, whether
+        its interval reaches that of the first. Layers without a threshold in one of the sizes have
+        no numbers and no rank.
     """
     rows: list[Row] = []
     kinds: dict[str, Any] = {"setting": "object"} if "setting" in costs else {}
-    kinds |= {"compression": "float64", "max_steps": "int64"}
-    keys = list(kinds)
-    for key, group in costs.groupby(keys):
-        here = [
-            {**dict(zip(keys, key, strict=True)), "model": model, **_means(of)}
+    kinds |= {"compression": "float64"}
+    apart = list(kinds)
+    ways = [
+        (dict(zip(apart, key, strict=True)), own, int(max_steps))
+        for key, own in costs.groupby(apart)
+        for max_steps in sorted(set(own["max_steps"]))
+    ]
+    for way, own, max_steps in ways:
+        group = at_largest(own[own["max_steps"] <= max_steps])
+        here: list[Row] = [
+            {**way, "max_steps": max_steps, "model": model, **_means(of)}
             for model, of in group.groupby("model", sort=False)
         ]
         here.sort(key=lambda row: -(row["per_cached"] or 0))
@@ -241,9 +248,16 @@ def order(costs: pd.DataFrame) -> pd.DataFrame:
             row["beside_best"] = (row["high"] or math.inf) >= (ranked[0]["low"] or 0)
         rows += here
     told = ("per_cached", "low", "high", "bits", "bits_low", "bits_high")
-    kinds |= {"model": "object", "n": "int64", **dict.fromkeys(told, "float64")}
+    kinds |= {"max_steps": "int64", "model": "object", "n": "int64"}
+    kinds |= dict.fromkeys(told, "float64")
     kinds |= {"inconsistent": "int64", "rank": "Int64", "beside_best": "boolean"}
     return pd.DataFrame(rows, columns=list(kinds), dtype="object").astype(kinds)
+
+
+def at_largest(costs: pd.DataFrame) -> pd.DataFrame:
+    """Of each layer in each size the row of the largest step limit."""
+    size = [name for name in ("graph", *SIZES, "setting", "model") if name in costs]
+    return costs[costs["max_steps"] == costs.groupby(size)["max_steps"].transform("max")]
 
 
 def _means(of: pd.DataFrame) -> Row:

@@ -9,11 +9,12 @@ from rgr_dist.analysis.drawing.points import head_keys
 from rgr_dist.analysis.drawing.scales import log2_axis
 from rgr_dist.analysis.page.section import Row
 from rgr_dist.analysis.records import bits_of_graph
+from rgr_dist.analysis.wording import span
 from rgr_dist.paper import capacity_scale
 
 CAPTION = (
     "The fewest numbers cached for each token with which a layer recovers the graph, the least "
-    "over its head counts and learning rates, within {steps:,} training steps. Bars: every "
+    "over its head counts and learning rates, within {steps} training steps. Bars: every "
     "threshold may lie anywhere in its interval. The colour is the head count that has it. An "
     "arrow: no threshold is known, and the mark is the least that is not excluded. Grey: {first}. "
     "Dotted: the fewest that counting allows if each parameter held one bit and each cached number "
@@ -26,7 +27,7 @@ def draw_costs(rows: Sequence[Row], first: str) -> Figure:
     """A panel for each layer: numbers cached for each token against the size of the graph.
 
     Args:
-        rows: of ``costs.costs_of`` with ``text``, of one step limit.
+        rows: of ``costs.costs_of`` with ``text``, each size within one step limit.
         first: the layer that the others stand beside.
     """
     seen = [row for row in rows if row["cached"] is not None or row["cached_low"] is not None]
@@ -63,7 +64,7 @@ def draw_costs(rows: Sequence[Row], first: str) -> Figure:
     return Figure(
         name="layers",
         title="Numbers cached for each token to hold a graph",
-        caption=CAPTION.format(first=first, steps=seen[0]["max_steps"]),
+        caption=CAPTION.format(first=first, steps=span([row["max_steps"] for row in seen])),
         panels=tuple(panels),
         legend=legend,
         columns=3,

@@ -8,7 +8,7 @@ from typing import Any
 
 from scipy.stats import kendalltau
 
-from rgr_dist.analysis.layers.costs import compares_layers, costs_of, order_of
+from rgr_dist.analysis.layers.costs import at_largest, compares_layers, costs_of, order_of
 from rgr_dist.analysis.layers.figure import draw_costs
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.section import Column, Section, Table
@@ -21,10 +21,7 @@ def section(results: StudyResults) -> Section | None:
     if not compares_layers(results.study):
         return None
     rows, order = rows_of(costs_of(results)), rows_of(order_of(results))
-    for row in rows:
-        row["text"] = _tip(row)
-    last = max(row["max_steps"] for row in rows)
-    shown = [row for row in rows if row["max_steps"] == last]
+    shown = [{**row, "text": _tip(row)} for row in rows_of(at_largest(costs_of(results)))]
     known = any(row["cached"] or row["cached_low"] for row in shown)
     return Section(
         name="layers",
@@ -42,10 +39,9 @@ def headline(results: StudyResults) -> list[str]:
     At least one sentence.
     """
     order = rows_of(order_of(results))
-    last = max(row["max_steps"] for row in order)
     firsts: dict[str, list[str]] = {}
     for where, every in _ranked_together(order).items():
-        here = [row for row in every if row["max_steps"] == last]
+        here = [row for row in every if row["max_steps"] == _limits(every)[1]]
         best = [row for row in here if row["rank"] and row["beside_best"]]
         if best:
             others = ", ".join(row["model"] for row in best[1:])
@@ -62,22 +58,32 @@ def headline(results: StudyResults) -> list[str]:
     if not most and silent and any(row["parameters"] is not None for row in costs):
         return ["No layer says what it caches for a token, so the table compares parameters alone."]
     if not most:
+        last = _limits(order)[1]
         return [f"Within {last:,} steps no layer passes at every size of a compression m′/d_model."]
     found = f"Most relations for each cached number: {'; '.join(most)}."
-    return [found, *_changes(order, last)]
+    return [found, *_changes(order)]
 
 
-def _changes(order: list[Row], last: int) -> list[str]:
+def _changes(order: list[Row]) -> list[str]:
     """Whether the order of the layers is another at the smallest step limit."""
-    first = min(row["max_steps"] for row in order)
     told = [
         f"{three_digits(tau)} of {plural(layers, 'layer')} at {where}"
         for where, tau, layers in correlations(order)
     ]
-    if first == last or not told:
+    if not told:
         return []
-    words = f"Kendall's rank correlation of the orders within {first:,} and {last:,} steps"
+    ends = {_limits(every) for every in _ranked_together(order).values()}
+    between = "the smallest and the largest step limit"
+    if len(ends) == 1:
+        between = "{:,} and {:,} steps".format(*ends.pop())
+    words = f"Kendall's rank correlation of the orders within {between}"
     return [f"{words}: {'; '.join(told)}. It is 1 where the order is the same."]
+
+
+def _limits(order: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
+    """The smallest and the largest step limit."""
+    limits = [row["max_steps"] for row in order]
+    return min(limits), max(limits)
 
 
 def _ranked_together(order: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
@@ -98,22 +104,21 @@ def correlations(order: Sequence[Mapping[str, Any]]) -> list[tuple[str, float, i
     Returns:
         For each compression and setting: its name, ``4`` or ``4 and length=64``, the correlation,
         and how many layers have a rank within both.
-        One where all layers hold the same within a limit has none.
+        One with one limit has none, nor has one where all layers hold the same within a limit or
+        where only some sizes have the smallest.
     """
-    limits = sorted({row["max_steps"] for row in order})
     told = []
     for where, every in _ranked_together(order).items():
-        held: list[dict[str, float]] = [
-            {
-                row["model"]: row["per_cached"]
-                for row in every
-                if row["max_steps"] == steps and row["rank"]
-            }
-            for steps in (limits[0], limits[-1])
+        first, last = _limits(every)
+        held = [
+            {row["model"]: row for row in every if row["max_steps"] == steps and row["rank"]}
+            for steps in (first, last)
         ]
-        both = [model for model in held[0] if model in held[1]]
-        if len(both) > 1:
-            tau = kendalltau(*([of[model] for model in both] for of in held)).statistic
+        both = [of for of in held[0] if of in held[1] and held[0][of]["n"] == held[1][of]["n"]]
+        if first < last and len(both) > 1:
+            tau = kendalltau(
+                *([of[model]["per_cached"] for model in both] for of in held)
+            ).statistic
             if not math.isnan(tau):
                 told.append((where, float(tau), len(both)))
     return told
@@ -153,7 +158,8 @@ def _order(rows: list[Row]) -> Table:
         name="table-layers",
         caption=(
             "Relations that a layer holds for each number cached for a token, geometric means over "
-            "the sizes of one compression, at the best head count and learning rate. In brackets: "
+            "the sizes of one compression, each within its largest step limit up to that of the "
+            "row, at the best head count and learning rate. In brackets: "
             "the range if each threshold lies anywhere in its interval. Like the best: the bracket "
             "overlaps the first layer’s. Bits: of the graph per parameter, at the threshold with "
             "the fewest parameters."
@@ -162,6 +168,7 @@ def _order(rows: list[Row]) -> Table:
             *([Column("setting", "setting", text=True)] if "setting" in rows[0] else ()),
             Column("m′/d_model", "compression", form="g"),
             Column("steps", "max_steps"),
+            Column("sizes", "n"),
             Column("rank", "rank"),
             Column("layer", "model", text=True, names=True),
             Column("per cached number", held, "per_cached"),

@@ -185,6 +185,37 @@ def test_contexts_of_one_size_are_compared_apart() -> None:
         assert [len(points) for points in series] == [1, 1]
 
 
+def test_every_size_counts_within_its_own_largest_limit() -> None:
+    limits = {(64, 16): [2000, 8000], (128, 32): [8000], (256, 32): [20_000], (512, 32): [80_000]}
+    study = parse_study(
+        {
+            "name": "x",
+            "model": ["max", "softmax"],
+            "cells": [
+                {"m": m, "d_model": d_model, "training": {"max_steps": own}}
+                for (m, d_model), own in limits.items()
+            ],
+            "search": {"heads": [4]},
+        }
+    )
+    thresholds = [
+        made_up.threshold_row(cell, 4, cell.m // 32 * (2 if cell.model == "max" else 1))
+        for cell in study.cells
+    ]
+    results = made_up.results_of(study, [], thresholds)
+    own = section(results)
+    assert own is not None
+    (figure,) = own.figures
+    assert [len(panel.points) for panel in figure.panels] == [4, 4]
+    assert "within 8,000 to 80,000 training steps" in figure.caption
+    (told,) = headline(results)  # at no compression do two orders have the same sizes
+    for ratio, held in ((4, gmean([8, 8])), (8, 8), (16, 8)):
+        assert f"{held:.2f} at m′/d_model = {ratio}, then max with {held / 2:.2f}" in told
+    first = order_of(results).query("model == 'softmax'").iloc[:2]
+    assert first["max_steps"].tolist() == [2000, 8000]
+    assert first["n"].tolist() == [1, 2]
+
+
 def test_a_study_whose_layers_never_pass_has_a_finding_and_a_page() -> None:
     results = results_of(study_of(), censored="every layer")
     (told,) = headline(results)
