@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from scipy.special import gammaln, log_expit, xlogy
 
 from rgr_dist.analysis.laws.candidates import law_at
 from rgr_dist.analysis.laws.fits import fits_of
 from rgr_dist.analysis.load import StudyResults, per_study
+from rgr_dist.analysis.transitions.logistic import LEAST_WIDTH, Curve, Shares
 from rgr_dist.analysis.transitions.probes import probes_of
 from rgr_dist.analysis.transitions.transition_fits import shares_of
 
@@ -27,7 +29,8 @@ class Collapse:
     """How well the cells' transitions lie on one curve when D_K is divided by a law.
 
     The curve is a logistic one in log₂(D_K / law) of the share of passing seeds at h*, common to
-    all cells; ``deviance`` is twice what its log-likelihood lacks of that of the observed shares.
+    all cells; ``deviance`` is twice what its log-likelihood lacks of that of the observed shares,
+    and ``expected`` is its mean if all cells have this curve and seeds are independent.
 
     Attributes:
         law: the candidate's name; ``own D_K*`` divides by each cell's own threshold: what is left
@@ -41,15 +44,18 @@ class Collapse:
     formula: str
     n_cells: int
     deviance: float
-    degrees: int
+    expected: float
     middle: float
     width: float
     points: pd.DataFrame = dataclasses.field(repr=False)
 
     @property
-    def reduced_chi2(self) -> float:
-        """Deviance over degrees of freedom: near 1 where seeds explain all of it."""
-        return self.deviance / self.degrees
+    def reduced_chi2(self) -> float | None:
+        """The deviance over what is expected of it: near 1 where seeds explain all of it.
+
+        None where less than 1 is expected: no probe has much chance of both passing and failing.
+        """
+        return self.deviance / self.expected if self.expected >= 1 else None
 
 
 @per_study
@@ -80,8 +86,8 @@ def collapses_of(results: StudyResults) -> list[Collapse]:
 
 
 def _collapse(law: str, formula: str, points: pd.DataFrame) -> Collapse | None:
-    shares, degrees = shares_of(points, "scaled"), len(points) - 2
-    if degrees < 1 or not shares.good.any() or not shares.bad.any() or np.ptp(shares.x) == 0:
+    shares = shares_of(points, "scaled")
+    if len(points) < 3 or not shares.good.any() or not shares.bad.any() or np.ptp(shares.x) == 0:
         return None
     curve = shares.fit()
     return Collapse(
@@ -89,8 +95,24 @@ def _collapse(law: str, formula: str, points: pd.DataFrame) -> Collapse | None:
         formula=formula,
         n_cells=int(points["cell_id"].nunique()),
         deviance=curve.deviance,
-        degrees=degrees,
+        expected=_expected(shares, curve),
         middle=2.0**curve.middle,
         width=curve.width,
         points=points[list(POINTS)].reset_index(drop=True),
     )
+
+
+def _expected(shares: Shares, curve: Curve) -> float:
+    """The mean deviance, from the curve fitted to them, of shares drawn from a curve.
+
+    Of a probe of n seeds it is the sum over how many can pass. Where the curve says that all must
+    pass, or fail, it is near 0 rather than the 1 of χ². The fit takes 1 for each of its unknowns;
+    a width that is at its bound is none.
+    """
+    n, z = shares.good + shares.bad, (shares.x - curve.middle) / curve.width
+    k = np.arange(n.max() + 1)[:, None]
+    fails = np.maximum(n - k, 0)
+    found = k * log_expit(z) + fails * log_expit(-z)
+    chance = np.exp(found + gammaln(n + 1) - gammaln(k + 1) - gammaln(fails + 1)) * (k <= n)
+    best = xlogy(k, k / n) + xlogy(fails, fails / n)
+    return float((chance * 2 * (best - found)).sum() - (1 if curve.width == LEAST_WIDTH else 2))

@@ -26,7 +26,8 @@ SHARES = (
 COLLAPSE = (
     "The transitions of all cells at h*, with D_K divided by each cell’s own D_K*, by the law "
     "with the best collapse and by the paper’s law. If a law were exact, its points would lie on "
-    "one curve except for the luck of seeds, and its reduced χ² would be near 1."
+    "one curve except for the luck of seeds, and its reduced χ² would be near 1: the deviance from "
+    "the curve, over what independent seeds are expected to give."
 )
 
 
@@ -83,7 +84,7 @@ def draw_collapse(collapses: Sequence[tuple[Collapse, Sequence[Row]]]) -> Figure
         curve = _logistic((x.low, x.high), one.middle, one.width)
         panels.append(
             Panel(
-                title=(f"D_K over {one.formula}", f"reduced χ² {one.reduced_chi2:.1f}"),
+                title=(f"D_K over {one.formula}", *_quality(one)),
                 x=x,
                 y=share_axis("share of passing seeds"),
                 lines=(Line(points=curve, look="ours"),),
@@ -101,6 +102,11 @@ def draw_collapse(collapses: Sequence[tuple[Collapse, Sequence[Row]]]) -> Figure
     )
     common = Key(text="common curve", line="ours")
     return replace(figure, legend=(common, *head_keys(figure.heads)))
+
+
+def _quality(one: Collapse) -> tuple[str, ...]:
+    """Its reduced χ² in words, if it has one."""
+    return () if one.reduced_chi2 is None else (f"reduced χ² {one.reduced_chi2:.1f}",)
 
 
 def _passing(row: Row) -> str:

@@ -41,7 +41,7 @@ def section(results: StudyResults) -> Section:
         shown.insert(0, _qualities(collapses))
         columns = {f"D_K over {one.law}": one.points["scaled"] for one in collapses}
         files["collapse"] = collapses[0].points.drop(columns="scaled").assign(**columns)
-        values["collapses"] = drawn
+        values["collapses"] = [one for one in drawn if one.reduced_chi2 is not None]
     values["widths"] = widths = width_scaling_of(results)
     if widths is not None:
         files["widths"] = widths.cells
@@ -69,7 +69,7 @@ def curves(results: StudyResults) -> Section:
 def _of_interest(collapses: list[Collapse]) -> list[Collapse]:
     """Over each cell's own D_K*, over the law with the best collapse, over the paper's."""
     laws = [one for one in collapses if one.law != OWN]
-    best = [min(laws, key=lambda one: one.reduced_chi2).law] if laws else []
+    best = [min(laws, key=lambda one: one.deviance).law] if laws else []
     by_law = {one.law: one for one in collapses}
     wanted = dict.fromkeys([OWN, *best, "m log m/d"])
     return [by_law[law] for law in wanted if law in by_law]
@@ -91,17 +91,19 @@ def _qualities(collapses: list[Collapse]) -> Table:
         name="table-collapse",
         caption=(
             "How well the transitions at h* lie on one logistic curve once D_K is divided by a "
-            "law: the deviance over its degrees of freedom, near 1 if seeds explain all of it."
+            "law: the deviance over what the luck of independent seeds alone is expected to give, "
+            "so that a law that is exact has about 1."
         ),
         columns=[
             Column("D_K divided by", "formula", text=True),
             Column("cells", "n_cells"),
             Column("probes", lambda row: len(row["points"])),
-            Column("reduced χ²", lambda row: row["deviance"] / row["degrees"], form=".2f"),
+            Column("deviance", "deviance", form=".1f"),
+            Column("reduced χ²", "reduced_chi2", form=".2f"),
             Column("half pass at", "middle", form=".3f"),
             Column("width, doublings", "width", form=".3f"),
         ],
-        rows=[vars(one) for one in collapses],
+        rows=[{**vars(one), "reduced_chi2": one.reduced_chi2} for one in collapses],
         cell=None,
     )
 

@@ -1,0 +1,52 @@
+"""The collapse of transitions onto one curve: what its reduced χ² is where a law is exact."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+
+from rgr_dist.analysis.transitions.collapse import POINTS, Collapse, _collapse
+
+DESIGNS = {
+    "doubling": [0.25, 0.5, 1, 2, 4],
+    "eight widths": [0.4, 0.55, 0.7, 0.85, 1, 1.2, 1.5, 2],
+    "as a search": [0.5, 0.8, 0.95, 1, 1.05, 1.5],
+}
+
+
+def drawn(
+    rng: np.random.Generator, widths: list[float], off: float = 0, seeds: int = 10, cells: int = 12
+) -> Collapse:
+    """Independent seeds of cells whose middles are off the law by so many doublings."""
+    x = np.tile(np.log2(widths), cells)
+    middles = np.repeat(off * rng.standard_normal(cells), len(widths))
+    passing = rng.binomial(seeds, expit((x - middles) / 0.1))
+    cell = np.repeat(np.arange(cells), len(widths)).astype(str)
+    own = {"cell_id": cell, "scaled": 2.0**x, "passing": passing, "n_seeds": seeds}
+    found = _collapse("x", "x", pd.DataFrame(dict.fromkeys(POINTS, 0) | own))
+    assert found is not None
+    return found
+
+
+def mean_of(widths: list[float], off: float = 0, seeds: int = 10) -> float:
+    rng = np.random.default_rng(3)
+    found = [drawn(rng, widths, off, seeds).reduced_chi2 for _ in range(100)]
+    return float(np.mean([one for one in found if one is not None]))
+
+
+@pytest.mark.parametrize("widths", DESIGNS.values(), ids=DESIGNS.keys())
+@pytest.mark.parametrize("seeds", [3, 10, 100])
+def test_an_exact_law_has_a_reduced_chi2_of_one(widths: list[float], seeds: int) -> None:
+    assert mean_of(widths, seeds=seeds) == pytest.approx(1, abs=0.1)
+
+
+@pytest.mark.parametrize("widths", DESIGNS.values(), ids=DESIGNS.keys())
+def test_a_law_that_is_off_has_a_larger_one(widths: list[float]) -> None:
+    assert mean_of(widths, off=0.2) > 1.5
+
+
+def test_where_luck_plays_no_part_there_is_none() -> None:
+    sharp = drawn(np.random.default_rng(3), [2.0**-4, 2.0**4])
+    assert (sharp.deviance, sharp.reduced_chi2) == (pytest.approx(0, abs=1e-6), None)
