@@ -64,6 +64,8 @@ def _record(state: CellState, need: Need, outcome: Outcome) -> None:
         state.every_seed.add(key)
     if need.want == "extra seeds":
         state.retested.add(key)
+    if outcome != "failed" and need.want not in ("look", "transition"):
+        state.looked.discard(key)
     scores = state.scores(key, need.want)
     test = state.test_of(key, need.want)
     if outcome == "failed" and state.plan.unrunnable == "open":
@@ -79,8 +81,6 @@ def _record(state: CellState, need: Need, outcome: Outcome) -> None:
         state.used[key] = "fail"
     if need.want == "look" and state.test_of(key).verdict(scores) is None:
         state.looked.add(key)
-    elif outcome != "failed" and need.want != "transition":
-        state.looked.discard(key)
     state.decisions.append(
         Decision(
             arm=key.arm,

@@ -209,9 +209,9 @@ class CellState:
 
     def outcome(self, need: Need) -> Outcome | None:
         """What the evidence says of a probe: a verdict, that it failed to run, or nothing yet."""
-        scores = self.evidence.get(need.key, {})
         if not self.wave(need):
-            return self.test_of(need.key, need.want).verdict(scores)
+            test = self.test_of(need.key, need.want)
+            return test.verdict(test.needed(self.evidence.get(need.key, {})))
         if (need.key, need.want) in self.assumed:
             return self.assumed[need.key, need.want]
         return "failed" if need.key in self.failed_probes else None

@@ -26,7 +26,7 @@ def section(results: StudyResults) -> Section | None:
         agree = sum(row["verdict"] == "agrees" for row in measured)
         numbers = plural(len(measured), "number")
         words.append(f"Of {numbers} of the paper that this study measures, {agree} agree.")
-    elif best_of(results)["D_K"].isna().all():
+    elif best_of(results)["D_K"].isna().all() or not comparison_of(results).empty:
         words.append("No cell has a threshold to set beside the paper's.")
     else:
         words.append("The paper gives no number for cells of this model, size and protocol.")

@@ -59,7 +59,7 @@ def test_every_stored_run_keeps_propositions_2_1_and_3_5(trained: tuple[Study, S
     study, store = trained
     runs = facts.runs(open_results(study, store))
     cells = {cell.cell_id: cell for cell in study.cells}
-    assert len(runs) > 20
+    assert len(runs) > 12
     for row in runs:
         database = cells[row["cell_id"]].database
         assert database is not None

@@ -53,12 +53,12 @@ def test_seeds_beyond_those_that_a_fail_takes_save_no_run_of_other_probes() -> N
 
 
 def test_a_width_below_one_that_failed_is_expected_to_fail() -> None:
-    """The law expects a threshold of a few; 19 has failed, and its last seed goes to the limit."""
+    """The law expects a threshold of a few; 19 has failed, and its last two go to the limit."""
     study = study_of(heads=[1], seeds=3, intervals=True, confirm_seeds=0)
     (cell,) = study.cells
     portfolio = with_verdicts(study, passes_from=20)
     (left,) = forecast(study, portfolio)
-    assert (left.runs, left.steps, left.at_least) == (1, cell.training.max_steps, True)
+    assert (left.runs, left.steps, left.at_least) == (2, 2 * cell.training.max_steps, True)
 
 
 def test_fresh_seeds_are_forecast_beside_those_that_selected() -> None:

@@ -97,7 +97,7 @@ def rising_cells(draw: st.DrawFn, **fixed: Any) -> SimulatedCell:
 def noisy_cells(draw: st.DrawFn, **fixed: Any) -> SimulatedCell:
     """Scores around the target at every value: verdicts in no order at all."""
     plan = draw(plans(largest=40, **fixed))
-    test = SeedTest(0.99, draw(st.sampled_from([1, 2, 5])))
+    test = SeedTest(0.99, draw(st.sampled_from([1, 2, 5, 10])))
     salt = draw(st.integers(0, 99))
 
     def score(arm: int, value: int, seed: int) -> float:

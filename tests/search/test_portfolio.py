@@ -35,6 +35,15 @@ def test_slots_order_and_speculation_change_no_row(
     assert everything(together) == everything(alone)
 
 
+@given(ANY)
+def test_what_one_slot_trains_is_what_the_finished_search_rests_on(cell: SimulatedCell) -> None:
+    """Seeds that complete a probe later change nothing of what was decided before."""
+    workers = work(cell).run()
+    told = {(arm, value, seed) for _, arm, value, seed, _ in workers.told}
+    asked = workers.portfolio.state("cell").asked
+    assert told == {(*key, seed) for key, seeds in asked.items() for seed in range(seeds)}
+
+
 @settings(max_examples=30)
 @given(ANY, st.integers(1, 5), st.lists(st.integers(0, 12), max_size=4), ORDERS)
 def test_a_search_killed_at_any_time_ends_as_if_it_had_not_been(
