@@ -134,7 +134,8 @@ def certificate(found: Threshold) -> str:
     if other is None:
         return f"{passes}, nothing is narrower"
     if other.is_whole and other.mean >= TARGET:  # refuted: it fails on the fresh seeds
-        return f"{passes}, fails at {other.d_k} ({len(other.fresh)} seeds, mean {other.fresh.mean():.4f})"
+        fails = f"({len(other.fresh)} seeds, mean {other.fresh.mean():.4f})"
+        return f"{passes}, fails at {other.d_k} {fails}"
     if other.is_whole:
         return f"{passes}, fails at {other.d_k} (10 seeds, mean {other.mean:.4f})"
     n = len(other.scores)

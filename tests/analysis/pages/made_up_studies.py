@@ -188,7 +188,7 @@ def of_thresholds(folder: Path) -> Page:
 
 def unfinished(folder: Path) -> Page:
     """The same while its search runs."""
-    return page_of(searched(study_of(SIZES), Store(folder), relations, probes=60))
+    return page_of(searched(study_of(SIZES), Store(folder), relations, probes=75))
 
 
 def of_step_limits(folder: Path) -> Page:
