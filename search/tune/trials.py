@@ -112,7 +112,8 @@ def _with_checkpoints(found: Thresholds, results: Any, search: SettingSearch) ->
     asked = search.question
     kept: dict[int, dict[int, Checkpoint]] = defaultdict(dict)
     for result in results:
-        config: Any = result.config
+        if (config := result.config) is None:
+            continue  # it had not begun
         number = next(n for n, one in enumerate(asked.settings) if one.items() <= config.items())
         is_kept = config[asked.axis] == found[number].value
         if is_kept and result.checkpoint is not None:

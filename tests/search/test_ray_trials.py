@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from ray import tune
+from ray.air import Result
 from ray.tune.search import Searcher
 from ray.tune.stopper import MaximumIterationStopper
 
@@ -16,7 +17,7 @@ from rgr_dist.search.tune.question import Question
 from rgr_dist.search.tune.score_file import ScoreFile
 from rgr_dist.search.tune.setting_search import SettingSearch
 from rgr_dist.search.tune.threshold_search import ThresholdSearch
-from rgr_dist.search.tune.trials import _stopper
+from rgr_dist.search.tune.trials import _stopper, _with_checkpoints
 
 
 def train(config: dict[str, Any]) -> None:
@@ -156,6 +157,15 @@ def test_a_trial_that_is_stopped_as_needless_is_no_error() -> None:
     assert trials.fault is None
     assert trials.search.kept.scores == []
     assert trials.search.result()[0].errors == ()
+
+
+def test_a_trial_that_had_not_begun_as_the_search_ended_has_no_checkpoint() -> None:
+    trials = searcher()
+    while isinstance(trials.suggest("a"), dict):
+        end(trials, "a", {"loss": 0.4})
+    never_begun = Result(metrics={"trial_id": "a"}, checkpoint=None, error=None, path="")
+    found = _with_checkpoints(trials.thresholds(), [never_begun], trials.search)
+    assert (found[0].value, found[0].checkpoints) == (1, {})
 
 
 # ----- What wrappers hide
