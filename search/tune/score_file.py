@@ -5,8 +5,10 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import inspect
+import io
 import json
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -51,10 +53,13 @@ def _named(value: Any) -> Any:
     if callable(value) and hasattr(value, "__qualname__"):
         return f"{value.__qualname__} {_digest(_code(value).encode())}"
     try:
+        if (torch := sys.modules.get("torch")) and isinstance(value, torch.Tensor):
+            torch.save(value.detach().cpu().clone(), held := io.BytesIO())  # else its address too
+            return f"Tensor {_digest(held.getvalue())}"
         made, *parts = value.__reduce_ex__(4)  # what makes it anew, and its state
         content = [list(part) if isinstance(part, Iterator) else part for part in parts]
         text = json.dumps([made, content], default=_named)
-    except (TypeError, AttributeError, ValueError, RecursionError) as error:
+    except (TypeError, AttributeError, ValueError, RuntimeError) as error:
         raise ValueError(f"config: {value!r} cannot be kept in a file: {error}") from None
     return f"{type(value).__qualname__} {_digest(text.encode())}"
 

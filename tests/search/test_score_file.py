@@ -61,6 +61,15 @@ def test_the_same_trainable_and_objects_go_on_in_another_process(
     assert [scores_after(tmp_path, trainable=trainable) for _ in range(3)] == [1, 2, 3]
 
 
+def test_tensors_and_modules_are_named_by_what_they_hold(tmp_path: Path) -> None:
+    data = "(torch.arange({}.), torch.nn.Embedding.from_pretrained(torch.ones(2, {})))"
+    data = f"(torch := __import__('torch')) and {data}"
+    assert [scores_after(tmp_path, warmup=data.format(6, 3)) for _ in range(2)] == [1, 2]
+    for other in ((7, 3), (6, 4)):
+        refused = str(scores_after(tmp_path, warmup=data.format(*other)))
+        assert refused.endswith("; give another file")
+
+
 @pytest.mark.parametrize(
     "change",
     [
