@@ -168,6 +168,14 @@ class ThresholdSearch(ProbeSearcher):
         self._seen[trial_id] = result.get("training_iteration", 0)
         self._look(trial_id, result)
 
+    def on_trial_complete(
+        self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
+    ) -> None:
+        """Take in the end of a trial; where a scheduler ends one that is paused, without result."""
+        if result is None and not error and trial_id in self._last:
+            result = {"done": True, "training_iteration": self._seen.pop(trial_id, 0)}
+        super().on_trial_complete(trial_id, result, error)
+
     def _look(self, trial_id: str, result: dict[str, Any]) -> None:
         metric = self.search.question.metric
         if metric in result:

@@ -167,6 +167,18 @@ def test_a_trial_that_a_scheduler_stopped_is_scored_by_its_last_metric_and_liste
     assert "; 1 trial was stopped early" in repr(found)
 
 
+def test_a_paused_trial_that_a_scheduler_ends_is_scored_by_its_last_metric_and_listed() -> None:
+    searcher = search(values=[4, 8], guess=4, seeds=1)
+    searcher.suggest("a")
+    searcher.on_trial_result("a", {"f1": 0.2, "training_iteration": 3})
+    searcher.on_trial_complete("a")  # as HyperBand does at a rung
+    assert searcher.suggest("b")["width"] == 8
+    searcher.on_trial_result("b", {"f1": 0.95, "training_iteration": 9})
+    searcher.on_trial_complete("b", {"f1": 0.95, "training_iteration": 9, "done": True})
+    found = searcher.threshold()
+    assert (found.value, found.scores[4], found.stopped_early) == (8, {0: 0.2}, ((4, 0),))
+
+
 def test_a_trial_cut_off_in_mid_training_has_no_score() -> None:
     searcher = search()
     searcher.suggest("a")
