@@ -112,6 +112,8 @@ def find_threshold(
     """
     given = locals()
     others = given.pop("others")
+    for name in others.keys() & Question.model_fields.keys():
+        raise ValueError(f"{name}: ask find_thresholds")
     return _search(**given, **others).thresholds[0]
 
 

@@ -441,6 +441,12 @@ def test_what_the_search_does_not_know_is_refused_before_ray_starts(
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize("name", ["over", "cost", "keep_within"])
+def test_one_threshold_is_not_that_of_a_grid(name: str) -> None:
+    with pytest.raises(ValueError, match=f"^{name}: ask find_thresholds$"):
+        find_threshold(train, "width", range(1, 65), "accuracy", 0.9, **{name: None})
+
+
 # ----- The line that tells how far it is
 
 
