@@ -63,7 +63,8 @@ def connect(
     address = address or default_address()
     is_local = address == "local"
     with environment(SETTINGS | ({LOOPBACK: "0"} if is_local else {})), _silent():
-        if not is_local and address != "auto":
+        is_unasked = is_connected() and address == default_address()
+        if not is_local and address != "auto" and not is_unasked:
             _check_reachable(address)
         if is_connected():
             yield

@@ -165,6 +165,7 @@ def test_from_python_the_default_address_is_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RAY_ADDRESS", address := f"127.0.0.1:{free_port()}")
+    monkeypatch.setattr("rgr_dist.search.tune.connect.is_connected", lambda: False)
     said = rf"{address} \(RAY_ADDRESS\): no Ray cluster answers there"
     with pytest.raises(RuntimeError, match=said):
         rgr_dist.run(write_study(tmp_path), out=tmp_path / "results", show=False)

@@ -12,8 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import ray
 
 from rgr_dist.running.cluster import connect
+from rgr_dist.search.tune import connect as own
 from tests.cli.test_faults import in_mid_study
 from tests.running.head import free_port, head
 from tests.small_study import rgr, write_study
@@ -170,6 +172,16 @@ def test_a_ray_that_would_ask_for_no_token_is_refused(tmp_path: Path) -> None:
         "you; unset it, or give the --address of a cluster\n"
     )
     assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.usefixtures("_ray")
+def test_a_ray_of_the_process_is_used_whatever_the_environment_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "http://127.0.0.1:8265")  # as `ray job submit` reads it
+    before = ray.get_runtime_context().get_node_id()
+    with own.connect():
+        assert ray.get_runtime_context().get_node_id() == before
 
 
 @pytest.mark.usefixtures("_ray")
