@@ -55,9 +55,10 @@ class Threshold:
         fails_above: values that fail although a smaller one passes, of all that were tried: the
             metric does not get better with every larger value, and a threshold may lie elsewhere.
         errors: the trials of this run that gave no score.
-        stopped_early: value and seed of the trials that a scheduler stopped before their end, as
-            it seems: they ended after fewer iterations than others, without saying so. Their last
-            metric is their score, so a value that fails by them might pass if trained to the end.
+        stopped_early: in a Tuner of the user's, value and seed of the trials that a scheduler may
+            have stopped: they ended after fewer iterations than others, and not as a function does
+            that returns. One that reports ``done`` looks the same. Their last metric is their
+            score, so a value that fails by them might pass if trained to the end.
         checkpoints: of the value, by seed, of the trials of this run; None where none were kept.
         scores: the metric of every seed that is known of a value. A failing value may have been
             stopped at the seeds that sufficed to fail it: a mean over those is biased downwards.

@@ -193,7 +193,9 @@ class ThresholdSearch(ProbeSearcher):
             )
         iterations = result.get("training_iteration", 0)
         # A function that ends by itself does so after its last report; Tune shows it twice.
-        self.search.note_end(probe, iterations, iterations == self._seen.pop(trial_id, None))
+        is_natural = iterations == self._seen.pop(trial_id, None)
+        # Without a Tuner of the user's nothing but the trial, or what it was given, can end it.
+        self.search.note_end(probe, iterations, is_natural or not self._given)
         value: Any = self._last.pop(trial_id, NOTHING)
         try:
             score = float(value)

@@ -159,6 +159,17 @@ def test_a_trial_that_is_stopped_as_needless_is_no_error() -> None:
     assert trials.search.result()[0].errors == ()
 
 
+def test_trials_that_end_by_themselves_after_fewer_iterations_were_not_stopped_early() -> None:
+    trials = searcher()
+    for number in range(9):
+        if trials.suggest(f"{number}") == Searcher.FINISHED:
+            break
+        ended = {"loss": 0.4, "training_iteration": number + 1, "done": True}
+        trials.on_trial_complete(f"{number}", ended)
+    found = trials.threshold()
+    assert (found.value, found.stopped_early) == (1, ())
+
+
 def test_a_trial_that_had_not_begun_as_the_search_ended_has_no_checkpoint() -> None:
     trials = searcher()
     while isinstance(trials.suggest("a"), dict):
