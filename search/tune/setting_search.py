@@ -61,6 +61,7 @@ class SettingSearch:
         self.longest = 0
         self.portfolio = Portfolio(self._plans(), question.test, together=1)
         self._tell_kept()
+        self._begun = len(kept.scores)
 
     def _tell_kept(self) -> None:
         """Tell the search every score that is kept of its settings."""
@@ -239,6 +240,11 @@ class SettingSearch:
             for one in decisions
             for seed in state.scores(ProbeKey(arm, one.value), one.want)
         }
+        trained = {
+            (score.value, score.seed)
+            for score in self.kept.scores[self._begun :]
+            if self.kept.key(score.setting) == key
+        }
         errors = tuple(sorted(self.errors[number], key=lambda error: (error.value, error.seed)))
         cost = None
         if asked.costs and result.value is not None:
@@ -268,7 +274,7 @@ class SettingSearch:
             ),
             scores=known,
             decisions=decisions,
-            ahead=sum(map(len, known.values())) - len(taken),
+            ahead=len(trained - taken),
         )
 
     def _because(

@@ -63,7 +63,7 @@ class Threshold:
         scores: the metric of every seed that is known of a value. A failing value may have been
             stopped at the seeds that sufficed to fail it: a mean over those is biased downwards.
         decisions: every probe, why it was made and what it showed.
-        ahead: trainings on idle slots, ahead of need, that no verdict took in the end.
+        ahead: trainings of this run on idle slots, ahead of need, that no verdict took in the end.
     """
 
     axis: str

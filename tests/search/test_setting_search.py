@@ -134,6 +134,18 @@ def test_what_idle_slots_trained_in_vain_is_counted_apart() -> None:
     assert trainings(drive(search, score, slots=8)) == trainings(alone)
 
 
+def test_what_a_file_brought_was_not_trained_in_vain(tmp_path: Path) -> None:
+    def score(_: dict, value: int, seed: int) -> float:
+        return float(value >= 40)
+
+    path = tmp_path / "scores.log"
+    drive(SettingSearch(ask(seeds=9), ScoreFile(path, ABOUT)), score)
+    (fewer,) = drive(SettingSearch(ask(seeds=2), ScoreFile(path, ABOUT)), score)
+    assert max(map(len, fewer.scores.values())) == 9
+    assert fewer.ahead == 0
+    assert "in vain" not in fewer.explain()
+
+
 @pytest.mark.parametrize(("seeds", "share"), [(5, 0.82), (10, 0.66)])
 def test_with_more_seeds_it_takes_fewer_trainings_than_plain_bisection(
     seeds: int, share: float
