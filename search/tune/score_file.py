@@ -175,9 +175,9 @@ class ScoreFile:
                 self._file = None
 
     @staticmethod
-    def key(setting: Mapping[str, Any]) -> str:
-        """What names a setting: the same for one that a file holds."""
-        return json.dumps(dict(setting), default=_named, sort_keys=True)
+    def key(setting: Mapping[str, Any], in_order: bool = False) -> str:
+        """What names a setting: the same for one that a file holds; or another in another order."""
+        return json.dumps(dict(setting), default=_named, sort_keys=not in_order)
 
     def add(
         self, value: int, seed: int, score: float, setting: Mapping[str, Any] | None = None

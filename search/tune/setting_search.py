@@ -192,7 +192,7 @@ class SettingSearch:
 
     @property
     def _asked(self) -> dict[str, str]:
-        return {**self.question.described, "over": self.kept.key(self.question.over)}
+        return {**self.question.described, "over": self.kept.key(self.question.over, in_order=True)}
 
     def go_on(self, state: dict[str, Any]) -> None:
         """Take in what such a search knew.

@@ -245,9 +245,13 @@ def test_a_trial_that_a_restored_tuner_goes_on_with_counts_once_it_is_heard_of(
 
 
 def test_the_state_of_another_search_is_refused(tmp_path: Path) -> None:
-    search().save(str(tmp_path / "state"))
-    with pytest.raises(ValueError, match=r"^the saved search is of "):
-        search(target=0.8).restore(str(tmp_path / "state"))
+    grid = {"depth": [1, 2], "heads": [1, 2]}
+    search(over=grid).save(str(tmp_path / "state"))
+    search(over=grid).restore(str(tmp_path / "state"))
+    turned = dict(reversed(grid.items()))  # trials and errors are of settings by their number
+    for change in ({"target": 0.8}, {"over": turned}):
+        with pytest.raises(ValueError, match=r"^the saved search is of "):
+            search(**{"over": grid} | change).restore(str(tmp_path / "state"))
 
 
 # ----- On a real Ray
