@@ -45,13 +45,15 @@ def run(
     searcher = ThresholdSearch.of(search)
     searcher.set_max_concurrency(slots or 1)
 
+    fitted: set[PlacementGroupFactory] = set()  # a node that is lost may come back
+
     def beat(trials: Sequence[Any]) -> None:
-        if trials and not slots:  # a trial tells what each of them takes
-            asked = trials[-1].placement_group_factory
-            room = fits(asked)
-            searcher.set_max_concurrency(room or 1)
-            if not room and len(trials) == 1:
-                searcher.fault = _too_large(asked)
+        if trials and not slots:  # each trial tells what it takes
+            searcher.set_max_concurrency(fits(trials[-1].placement_group_factory) or 1)
+            for asked in {trial.placement_group_factory for trial in trials} - fitted:
+                if not fits(asked):
+                    searcher.fault = _too_large(asked)
+                fitted.add(asked)
         search.portfolio.slots = searcher.slots()
         line.show(len(searcher.probes))
 

@@ -161,6 +161,16 @@ def test_a_trial_that_fits_nowhere_is_refused() -> None:
     assert found.value == 60, "the function itself asks for no GPU"
 
 
+def test_a_later_trial_that_fits_nowhere_is_refused_too() -> None:
+    def asked(config: dict[str, Any]) -> tune.PlacementGroupFactory:
+        return tune.PlacementGroupFactory([{"CPU": 1 if config["width"] < 40 else 3}])
+
+    with pytest.raises(ValueError, match=r"^resources: a trial asks for 3 CPU, and Ray has 2; "):
+        find_threshold(
+            tune.with_resources(train, asked), "width", [10, 20, 60], "accuracy", 0.95, seeds=1
+        )
+
+
 # ----- As Tune users expect
 
 
