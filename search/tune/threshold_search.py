@@ -117,6 +117,9 @@ class ThresholdSearch(ProbeSearcher):
     ) -> bool:
         """Take the Tuner's metric and mode, and look at what else it was given.
 
+        Of a Tuner before this one the scores stand. What that one was training is asked for anew,
+        and so is what ended in error.
+
         Raises:
             ValueError: the metric or the mode is another than was given here; ``config`` sets what
                 the search sets, or has a search space; ``num_samples`` is 1.
@@ -133,9 +136,11 @@ class ThresholdSearch(ProbeSearcher):
             mine = self._given.get(key) or value
             if mine != value:
                 raise ValueError(f"{key}: ThresholdSearch has {mine!r}, TuneConfig {value!r}")
-        if any(getattr(asked, key) != value for key, value in its.items()):
-            question = Question.checked(**asked.given | its)
+        if self._given:  # else Tuners of find_threshold share one search
+            known, question = self.search.state(), Question.checked(**asked.given | its)
             self._begin(SettingSearch(question, ScoreFile(None, {})))
+            if question.described == asked.described:
+                self.search.go_on(known | {"failed": []})
         return True
 
     def suggest(self, trial_id: str) -> Any:
@@ -272,8 +277,9 @@ class ThresholdSearch(ProbeSearcher):
             raise self.fault
         if not self.portfolio.is_done:
             warnings.warn(
-                "the search is not finished: give TuneConfig(num_samples=-1) and no time budget, "
-                "or go on with Tuner.restore",
+                "the search is not finished: go on with Tuner.restore if the Tuner was stopped, "
+                "else give what restore_from_dir restores to a new Tuner, with num_samples=-1 and "
+                "no time budget",
                 stacklevel=3,
             )
         return self.search.result()

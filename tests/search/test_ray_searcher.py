@@ -113,9 +113,36 @@ def test_what_makes_no_sense_in_a_tuner_is_refused(
 def test_a_tuner_that_ends_first_leaves_it_open_and_says_so() -> None:
     searcher = search()
     drive(searcher, passing_from(9), most=1)
-    with pytest.warns(UserWarning, match=r"not finished: give TuneConfig\(num_samples=-1\)"):
+    with pytest.warns(UserWarning, match="not finished: go on with Tuner.restore if the"):
         found = searcher.threshold()
     assert (found.status, found.because) == ("open", "its search goes on")
+
+
+def test_a_new_tuner_asks_anew_for_what_the_one_before_it_was_training() -> None:
+    searcher = search()
+    first = drive(searcher, passing_from(9), most=1)
+    for trial in ("cut", "off"):
+        searcher.suggest(trial)
+    searcher.set_search_properties("f1", "max", {"rate": 0.1}, **SPEC)
+    again = drive(searcher, passing_from(9), name="again")
+    assert searcher.threshold().value == 9
+    assert first[0] not in again, "its score stands"
+
+
+def test_a_new_tuner_tries_again_what_ended_in_error(tmp_path: Path) -> None:
+    one, other = search(), search()
+    drive(one, passing_from(9), most=1)
+    failed = one.suggest("a")
+    one.on_trial_complete("a", error=True)
+    one.settle()
+    one.save(str(tmp_path / "state"))
+    other.restore(str(tmp_path / "state"))
+    assert other.threshold() == one.threshold()
+    assert other.threshold().status == "open"
+    other.set_search_properties("f1", "max", {"rate": 0.1}, **SPEC)
+    assert failed in drive(other, passing_from(9))
+    found = other.threshold()
+    assert (found.value, [error.value for error in found.errors]) == (9, [failed["width"]])
 
 
 @pytest.mark.parametrize("limit", [True, False])
