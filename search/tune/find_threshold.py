@@ -109,6 +109,7 @@ def find_threshold(
     Raises:
         ValueError: bad arguments, a metric that is never reported or outside its bounds, a store
             of another search, or resources that Ray does not have.
+        RuntimeError: there is no Ray to run on, or this process is a Ray client (``ray://``).
     """
     given = locals()
     others = given.pop("others")

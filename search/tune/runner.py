@@ -24,8 +24,9 @@ from ray.tune import (
     with_resources,
 )
 from ray.tune.experiment import Trial
+from ray.util.client import ray as ray_client
 
-from rgr_dist.search.tune.connect import environment
+from rgr_dist.search.tune.connect import NoRay, environment
 from rgr_dist.search.tune.lost_workers import LOW_ON_MEMORY, UNKNOWN
 from rgr_dist.search.tune.private_folder import private_folder
 from rgr_dist.search.tune.searcher import ProbeSearcher
@@ -109,7 +110,15 @@ def run_trials(
         stop: ends trials early.
         run_config: the user's. Not given, Tune's folder is a temporary one, no trial is
             checkpointed, and none is retried, since the searcher suggests a failed one again.
+
+    Raises:
+        NoRay: this process is a Ray client.
     """
+    if ray_client.is_connected():  # Tune would run a copy of the searcher on the cluster
+        raise NoRay(
+            "a Ray client (ray://) cannot lead a search: run the script on the cluster by "
+            "ray job submit, or connect to HOST:6379 on one of its nodes"
+        )
     with private_folder() as folder:
         run = copy.copy(run_config) or RunConfig(
             storage_path=str(folder),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -80,6 +82,25 @@ def test_a_protocol_is_tuned_on_a_cluster_and_from_outside_it(
     for store in (Store(tmp_path / "here"), Store(tmp_path / "inside"), bucket):
         assert store.read_text("studies/small/tuning.journal")
         assert len(store.runs()) == 3 * 3 * 2
+
+
+FROM_OUTSIDE = """
+from rgr_dist import find_threshold
+find_threshold(lambda config: None, "width", [1, 2], "score", 0.5)
+"""
+
+
+@pytest.mark.slow
+def test_a_client_of_a_cluster_does_not_lead_a_search(ports: tuple[int, int]) -> None:
+    there = {"RAY_ADDRESS": f"ray://127.0.0.1:{ports[1]}"}
+    done = subprocess.run(
+        [sys.executable, "-c", FROM_OUTSIDE],
+        env={**os.environ, **ENVIRONMENT, **there, "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert "NoRay: a Ray client (ray://) cannot lead a search" in done.stderr.splitlines()[-1]
 
 
 def user(name: str) -> dict[str, str]:
