@@ -211,7 +211,7 @@ class CellState:
         """What the evidence says of a probe: a verdict, that it failed to run, or nothing yet."""
         if not self.wave(need):
             test = self.test_of(need.key, need.want)
-            return test.verdict(test.needed(self.evidence.get(need.key, {})))
+            return test.verdict(test.needed(self.evidence.get(need.key, {}), not need.ends_early))
         if (need.key, need.want) in self.assumed:
             return self.assumed[need.key, need.want]
         return "failed" if need.key in self.failed_probes else None

@@ -158,6 +158,22 @@ def test_more_evidence_than_the_search_asks_for_changes_no_row(
     assert richer.decisions == state.decisions
 
 
+def test_seeds_beyond_a_first_look_do_not_change_it() -> None:
+    """The first three pass for now; with three more, nothing is certain."""
+    scores = [0.995, 0.985, 0.99, 0.97, 0.99, 0.99, 1.0, 1.0]
+    cell = cell_of({1: 8}, lambda arm, value, seed: scores[seed] if value >= 4 else 0.5, seeds=8)
+    state, evidence = search(cell)
+    looked = next(d for d in state.decisions if d.want == "look" and d.verdict == "pass")
+    assert looked.n_seeds == 3
+    known = {
+        key: {s: score for s, score in all_.items() if s < 6} for key, all_ in evidence.items()
+    }
+    known = replay(cell.plan, cell.test, known)
+    assert known.decisions
+    assert known.decisions == state.decisions[: len(known.decisions)]
+    assert all(known.wave(need) for need in known.needs)
+
+
 @settings(max_examples=30)
 @given(sharp_cells(intervals=False, keep_within=None))
 def test_a_grid_of_every_value_finds_every_threshold(cell: SimulatedCell) -> None:
