@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Mapping, Set
 from dataclasses import replace
 from itertools import groupby
 
@@ -29,7 +29,7 @@ def replay(
     plan: CellPlan,
     test: SeedTest,
     evidence: Mapping[ProbeKey, Scores],
-    failed: Iterable[ProbeKey] = (),
+    failed: Mapping[ProbeKey, Set[int]] | None = None,
     assumed: Assumed | None = None,
     guides: Mapping[str, CellState] | None = None,
 ) -> CellState:
@@ -37,12 +37,12 @@ def replay(
 
     Args:
         evidence: scores by seed of each probe that has any.
-        failed: probes that could not be run.
+        failed: seeds of each probe that could not be run.
         assumed: verdicts to suppose where the evidence has none: to look ahead.
         guides: the finished searches that this one follows, by the names of their plans. While one
             is lacking, this search needs nothing and is not done.
     """
-    state = CellState(plan, test, evidence, assumed or {}, frozenset(failed), guides or {})
+    state = CellState(plan, test, evidence, assumed or {}, failed or {}, guides or {})
     state.brackets = {arm: Bracket(axis) for arm, axis in plan.axes.items()}
     if state.is_waiting:
         return state
@@ -60,16 +60,17 @@ def replay(
 def _record(state: CellState, need: Need, outcome: Outcome) -> None:
     """Note a probe whose outcome is known."""
     key = need.key
-    if need.want == "every seed":
+    if need.want == "every seed" and outcome != "failed":
         state.every_seed.add(key)
-    if need.want == "extra seeds":
+    if need.want == "extra seeds" and outcome != "failed":
         state.retested.add(key)
     if outcome != "failed" and need.want not in ("look", "transition"):
         state.looked.discard(key)
     scores = state.scores(key, need.want)
     test = state.test_of(key, need.want)
     if outcome == "failed" and state.plan.unrunnable == "open":
-        state.failed_arms.add(key.arm)
+        failed = state.failed_of(key, state.wave(need))
+        state.failed_arms.setdefault(key.arm, set()).update((key.value, seed) for seed in failed)
     elif outcome == "failed" and need.want != "fresh seeds":
         state.unrunnable.add(key)
     elif need.want == "fresh seeds":
@@ -400,7 +401,7 @@ def _retest(state: CellState, order: list[int]) -> Generator[Needs, None, bool]:
             found = True
             low, high = contradiction
             both = (ProbeKey(arm, low), ProbeKey(arm, high))
-            keys = [key for key in both if key not in state.retested]
+            keys = [key for key in both if key not in state.retested | state.unrunnable]
             if not keys or not state.test.extra:
                 state.give_up(arm)
                 break
@@ -478,6 +479,8 @@ def _grid(state: CellState) -> Steps:
     for arm, axis in state.plan.axes.items() if state.plan.intervals else ():
         for value in reversed(axis):
             key = ProbeKey(arm, value)
+            if key not in state.every_seed:
+                continue
             if state.test_of(key).may_reach(state.scores(key)):
                 state.optimistic[arm] = value
             if state.test_of(key).surely_reaches(state.scores(key)):

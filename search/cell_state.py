@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -41,9 +41,9 @@ class CellState:
         confirmed, refuted: probes that passed, and then passed or failed on fresh seeds.
         fresh_tests: the tests on fresh seeds that decided these. Seeds that a retest adds later are
             none of theirs.
-        failed_probes: probes that could not be run.
-        failed_arms: arms that such a probe leaves open.
-        unrunnable: those of this search that count as failing.
+        failed: seeds of each probe that could not be run.
+        failed_arms: arms that such a seed leaves open, with the value and seed of each.
+        unrunnable: probes of this search that count as failing for such a seed.
         contradicted: arms whose contradiction more seeds did not settle.
         optimistic, conservative: the ends of App. A.2's interval on the value.
         guides: the finished searches of the plans that this one's follows, by their name.
@@ -54,7 +54,7 @@ class CellState:
     test: SeedTest
     evidence: Mapping[ProbeKey, Scores]
     assumed: Assumed
-    failed_probes: frozenset[ProbeKey]
+    failed: Mapping[ProbeKey, Set[int]]
     guides: Mapping[str, CellState] = field(default_factory=dict)
     needs: tuple[Need, ...] = ()
     brackets: dict[int, Bracket] = field(default_factory=dict)
@@ -66,7 +66,7 @@ class CellState:
     confirmed: set[ProbeKey] = field(default_factory=set)
     refuted: set[ProbeKey] = field(default_factory=set)
     fresh_tests: dict[ProbeKey, SeedTest] = field(default_factory=dict)
-    failed_arms: set[int] = field(default_factory=set)
+    failed_arms: dict[int, set[tuple[int, int]]] = field(default_factory=dict)
     unrunnable: set[ProbeKey] = field(default_factory=set)
     contradicted: set[int] = field(default_factory=set)
     optimistic: dict[int, int] = field(default_factory=dict)
@@ -183,7 +183,7 @@ class CellState:
     @property
     def tried(self) -> list[int]:
         """The arms that this search has probed."""
-        probed = {key.arm for key in (*self.used, *self.unrunnable)} | self.failed_arms
+        probed = {key.arm for key in (*self.used, *self.unrunnable)}.union(self.failed_arms)
         return [arm for arm in self.plan.axes if arm in probed]
 
     def ruled_out_by(self, arm: int, value: int) -> ProbeKey | None:
@@ -208,13 +208,22 @@ class CellState:
         return test
 
     def outcome(self, need: Need) -> Outcome | None:
-        """What the evidence says of a probe: a verdict, that it failed to run, or nothing yet."""
-        if not self.wave(need):
+        """What the evidence says of a probe: a verdict, that it failed to run, or nothing yet.
+
+        It has failed where a seed of its next wave has: which others failed or ran does not matter.
+        """
+        if need.key in self.unrunnable:
+            return "failed"
+        if not (wave := self.wave(need)):
             test = self.test_of(need.key, need.want)
             return test.verdict(test.needed(self.evidence.get(need.key, {}), not need.ends_early))
         if (need.key, need.want) in self.assumed:
             return self.assumed[need.key, need.want]
-        return "failed" if need.key in self.failed_probes else None
+        return "failed" if self.failed_of(need.key, wave) else None
+
+    def failed_of(self, key: ProbeKey, wave: Iterable[int]) -> Set[int]:
+        """Those of some seeds of a probe that could not be run."""
+        return self.failed.get(key, set()) & set(wave)
 
     def wave(self, need: Need) -> tuple[int, ...]:
         """Seeds to train next for a need."""
@@ -225,10 +234,13 @@ class CellState:
     def scores(self, key: ProbeKey, want: Want = "verdict") -> Scores:
         """The scores of a probe that this search has asked for, by seed."""
         known = self.evidence.get(key, {})
-        whole = want == "transition" or key in self.every_seed or key in self.retested
+        complete = want == "transition" or key in self.every_seed or key in self.retested
+        complete &= want != "fresh seeds"
         if want == "verdict" and key in self.looked:
             want = "look"
-        return self.test_of(key, want).needed(known, whole and want != "fresh seeds")
+        test = self.test_of(key, want)
+        has_failed = bool(self.failed_of(key, test.next_wave(known, complete)))
+        return test.needed(known, complete, whole=has_failed)
 
     def result(self, arm: int) -> ArmResult:
         """What is known of an arm."""

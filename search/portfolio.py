@@ -8,7 +8,7 @@ passes or fails (k-section). Speculation changes when a result arrives, never wh
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from rgr_dist.search.cell_search import replay
@@ -51,7 +51,7 @@ class Portfolio:
         self.look_ahead = look_ahead
         self.together = together or test.seeds + test.extra
         self._evidence: dict[str, Evidence] = {cell: {} for cell in self.plans}
-        self._failed: dict[str, set[ProbeKey]] = {cell: set() for cell in self.plans}
+        self._failed: dict[str, dict[ProbeKey, set[int]]] = {cell: {} for cell in self.plans}
         self._states: dict[str, CellState] = {}
         self._guesses: dict[str, Iterator[tuple[Need, Seeds]]] = {}
         self._running: dict[tuple[str, ProbeKey], set[int]] = defaultdict(set)
@@ -84,9 +84,9 @@ class Portfolio:
             known.setdefault(seed, score)
         self._changed(cell)
 
-    def tell_failed(self, cell: str, key: ProbeKey) -> None:
-        """A run of this probe could not be trained: its arm stays open."""
-        self._failed[cell].add(key)
+    def tell_failed(self, cell: str, key: ProbeKey, seeds: Iterable[int]) -> None:
+        """These seeds of a probe could not be run: where it needs one, its arm stays open."""
+        self._failed[cell].setdefault(key, set()).update(seeds)
         self._changed(cell)
 
     def hold(self, probe: Probe) -> None:
@@ -146,13 +146,14 @@ class Portfolio:
     def is_wanted(self, probe: Probe) -> bool:
         """Whether the seeds of a probe that have no score could still tell the search something."""
         cell, key = probe.cell, probe.key
-        known = self._evidence[cell].get(key, {})
-        if key in self._failed[cell] or all(seed in known for seed in probe.seeds):
+        known, failed = self._evidence[cell].get(key, {}), self._failed[cell].get(key, ())
+        if all(seed in known or seed in failed for seed in probe.seeds):
             return False
         state = self.state(cell)
         if any(need.key == key and state.wave(need) for need in state.needs):
             return True
-        if state.is_done or not state.test_of(key).next_wave(known):
+        wave = state.test_of(key).next_wave(known)
+        if state.is_done or not wave or state.failed_of(key, wave):
             return False
         bracket = state.brackets[key.arm]
         below = key.value <= state.cap(key.arm)
@@ -169,11 +170,11 @@ class Portfolio:
                 self._changed(follower)
 
     def _free(self, cell: str, key: ProbeKey, wave: Seeds) -> Seeds:
-        """A share of those seeds of a wave that nobody runs: all, while slots are few."""
+        """A share of a wave's seeds that neither run nor failed: all, while slots are few."""
         searched = sum(not self.state(open_cell).is_waiting for open_cell in list(self._open))
         share = -(-len(wave) * searched // self.slots)
-        running = self._running.get((cell, key), ())
-        return tuple(seed for seed in wave if seed not in running)[
+        taken = self._running.get((cell, key), set()) | self._failed[cell].get(key, set())
+        return tuple(seed for seed in wave if seed not in taken)[
             : max(1, min(share, self.together))
         ]
 

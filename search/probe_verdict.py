@@ -141,14 +141,20 @@ class SeedTest:
         """
         return _waves(self, tuple(map(scores.get, self.in_order)), complete)[1]
 
-    def needed(self, scores: Mapping[int, float], complete: bool = False) -> Scores:
+    def needed(
+        self, scores: Mapping[int, float], complete: bool = False, whole: bool = False
+    ) -> Scores:
         """Those of the scores that the waves of this test would have run, and no more.
 
         Other studies, or speculation, may have trained more seeds of a probe than its verdict
         takes; what is reported must not depend on that.
+
+        Args:
+            complete: as of ``next_wave``.
+            whole: leave out a wave that lacks seeds.
         """
-        run, _ = _waves(self, tuple(map(scores.get, self.in_order)), complete)
-        return {seed: scores[seed] for seed in run}
+        run, _, before = _waves(self, tuple(map(scores.get, self.in_order)), complete)
+        return {seed: scores[seed] for seed in (run[:before] if whole else run)}
 
     def wave_end(self, run: Mapping[int, float]) -> int:
         """How many seeds there are to be when the next wave has run."""
@@ -192,8 +198,8 @@ class SeedTest:
 @lru_cache(maxsize=200_000)
 def _waves(
     test: SeedTest, scores: tuple[float | None, ...], complete: bool
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The seeds of the waves so far, and those that the present one lacks.
+) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    """The seeds of the waves so far, those that the present one lacks, how many came before it.
 
     Args:
         scores: of each seed of the test, None where it has not run.
@@ -201,11 +207,12 @@ def _waves(
     at = dict(zip(test.in_order, scores, strict=True))
     run: Scores = {}
     while len(run) < test.seeds and (complete or _verdict(test, tuple(run.values())) is None):
-        wave = test.in_order[len(run) : test.seeds if complete else test.wave_end(run)]
+        before = len(run)
+        wave = test.in_order[before : test.seeds if complete else test.wave_end(run)]
         run |= {seed: score for seed in wave if (score := at[seed]) is not None}
         if lacking := tuple(seed for seed in wave if at[seed] is None):
-            return tuple(run), lacking
-    return tuple(run), ()
+            return tuple(run), lacking, before
+    return tuple(run), (), len(run)
 
 
 @lru_cache(maxsize=200_000)

@@ -189,7 +189,7 @@ def limit_seconds(work: float, seconds_per_work: float | None) -> float:
 
 
 def _look_ahead(state: CellState, assumed: Assumed, guides: Mapping[str, CellState]) -> CellState:
-    return replay(state.plan, state.test, state.evidence, state.failed_probes, assumed, guides)
+    return replay(state.plan, state.test, state.evidence, state.failed, assumed, guides)
 
 
 def _expected_pass(state: CellState, need: Need) -> bool:

@@ -180,7 +180,8 @@ def open_portfolio(
 ) -> Portfolio:
     """The study's search, told every stored run; cells that cost most come first.
 
-    A run that failed is no evidence: its probe leaves its head count open, the rest goes on.
+    A run that failed is no evidence: a probe that needs it leaves its head count open; the rest
+    goes on.
 
     Args:
         expected: where each cell's search starts, by cell_id; the paper's constants if not given.
@@ -201,17 +202,21 @@ def open_portfolio(
     if not retry_failed:
         sizes = study.search.sizes
         is_lost = (runs["stop_reason"] == "failed") & runs["cell_id"].isin(list(portfolio.plans))
-        failed = runs.loc[is_lost, ["cell_id", sizes.arm, sizes.value]]
-        for cell, arm, value in failed.drop_duplicates().itertuples(index=False):
-            portfolio.tell_failed(cell, ProbeKey(int(arm), int(value)))
+        failed = runs.loc[is_lost, ["cell_id", sizes.arm, sizes.value, "seed"]]
+        for cell, arm, value, seed in failed.itertuples(index=False):
+            portfolio.tell_failed(cell, ProbeKey(int(arm), int(value)), [int(seed)])
     return portfolio
 
 
 def left_by_failures(study: Study, search: StoredSearch) -> int:
     """How many failed runs keep a setting of a cell open."""
-    failed = search.runs[search.runs["stop_reason"] == "failed"]
-    settings = zip(failed["cell_id"], failed[study.search.sizes.arm].tolist(), strict=True)
-    return sum(arm in search.portfolio.state(cell).failed_arms for cell, arm in settings)
+    sizes = study.search.sizes
+    failed = search.runs.loc[search.runs["stop_reason"] == "failed"]
+    runs = failed[["cell_id", sizes.arm, sizes.value, "seed"]].itertuples(index=False)
+    return sum(
+        (value, seed) in search.portfolio.state(cell).failed_arms.get(arm, ())
+        for cell, arm, value, seed in runs
+    )
 
 
 def open_cells(study: Study, portfolio: Portfolio) -> list[Cell]:

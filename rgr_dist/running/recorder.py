@@ -64,7 +64,7 @@ class Recorder:
             if row["stop_reason"] == "failed":
                 summary.failed += 1
                 summary.failures.append(self._why(probe, row))
-                self.portfolio.tell_failed(probe.cell, probe.key)
+                self.portfolio.tell_failed(probe.cell, probe.key, [row["seed"]])
             else:
                 self.feed.tell(row)
         if time.monotonic() - self._tables_written > TABLES_EVERY:

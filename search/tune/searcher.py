@@ -166,7 +166,7 @@ class ProbeSearcher(Unsaved):
         self._spared.discard(trial_id)
         self.portfolio.release(probe)
         if is_lost and self.fault is None and (self.lost.add(probe) or is_final):
-            self.portfolio.tell_failed(probe.cell, probe.key)
+            self.portfolio.tell_failed(probe.cell, probe.key, probe.seeds)
             try:
                 self.on_lost(probe, self.lost.cause(probe))
             except Exception as fault:

@@ -44,7 +44,7 @@ class SettingSearch:
     Attributes:
         portfolio: asks for probes.
         errors: trials without a score, by the number of their setting.
-        failed: settings, by their number, and values that could not be run.
+        failed: trainings that could not be run, by the number of their setting, value and seed.
         cut: iterations of the trials that may have been stopped early, by number, value and seed.
         longest: iterations of the longest trial.
 
@@ -56,7 +56,7 @@ class SettingSearch:
         self.question = question
         self.kept = kept
         self.errors: dict[int, list[TrialError]] = defaultdict(list)
-        self.failed: list[tuple[int, int]] = []
+        self.failed: list[tuple[int, int, int]] = []
         self.cut: dict[tuple[int, int, int], int] = {}
         self.longest = 0
         self.portfolio = Portfolio(self._plans(), question.test, together=1)
@@ -150,11 +150,11 @@ class SettingSearch:
         if not is_natural:
             self.cut[self.number_of(probe), probe.value, probe.seeds[0]] = iterations
 
-    def give_up(self, number: int, value: int) -> None:
-        """Take a value of a setting for one that cannot be run."""
+    def give_up(self, number: int, value: int, seed: int) -> None:
+        """Take a seed of a value of a setting for one that cannot be run."""
         cell, arm = self._arm(number)
-        self.failed.append((number, value))
-        self.portfolio.tell_failed(cell, ProbeKey(arm, value))
+        self.failed.append((number, value, seed))
+        self.portfolio.tell_failed(cell, ProbeKey(arm, value), [seed])
 
     @property
     def ignores_seeds(self) -> bool:
@@ -207,8 +207,8 @@ class SettingSearch:
         self._tell_kept()
         for number, *error in state["errors"]:
             self.errors[number].append(TrialError(*error))
-        for number, value in state["failed"]:
-            self.give_up(number, value)
+        for number, value, seed in state["failed"]:
+            self.give_up(number, value, seed)
         self.cut |= {(number, value, seed): ended for number, value, seed, ended in state["cut"]}
         self.longest = state["longest"]
 

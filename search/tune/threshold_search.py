@@ -212,7 +212,7 @@ class ThresholdSearch(ProbeSearcher):
         self.search.take_in(probe, score)
 
     def _give_up(self, probe: Probe, cause: Cause) -> None:
-        self.search.give_up(self.search.number_of(probe), probe.value)
+        self.search.give_up(self.search.number_of(probe), probe.value, probe.seeds[0])
 
     # ----- What Tuner.restore needs
 

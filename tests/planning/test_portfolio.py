@@ -10,7 +10,12 @@ import pyarrow as pa
 import pytest
 
 from rgr_dist.planning.budgets import at_larger_limits, smaller_limits
-from rgr_dist.planning.portfolio import open_portfolio, plan_cell
+from rgr_dist.planning.portfolio import (
+    StoredSearch,
+    left_by_failures,
+    open_portfolio,
+    plan_cell,
+)
 from rgr_dist.planning.tables import asked_probes, decision_rows, threshold_rows
 from rgr_dist.search.protocol import Probe, ProbeKey
 from rgr_dist.store.schema import DECISIONS, THRESHOLDS
@@ -112,6 +117,26 @@ def test_a_run_that_failed_leaves_its_head_open_and_the_others_are_searched() ->
     assert {h: row["d_k"] for h, row in table.items()} == {
         h: width for h, width in WIDTHS.items() if h != first.arm
     }
+
+
+@pytest.mark.parametrize("seed", [2, 57])
+def test_a_failed_run_of_a_seed_that_another_study_asked_for_changes_nothing(seed: int) -> None:
+    study = study_of()
+    first, _ = failed_first_probe(study)
+    lost = {"score": None, "stop_reason": "failed", "error": "killed"}
+    stray = run_row(study.cells[0], first.arm, first.value, seed, **lost)
+    runs = runs_of(trained(study, [stray]))
+    search = StoredSearch(runs, [], {}, open_portfolio(study, runs))
+    assert threshold_rows(study, search.portfolio) == thresholds(study, trained(study))
+    assert left_by_failures(study, search) == 0
+
+
+def test_the_failed_runs_that_keep_a_setting_open_are_counted() -> None:
+    study = study_of()
+    _, failed = failed_first_probe(study)
+    runs = runs_of(trained(study, failed))
+    search = StoredSearch(runs, [], {}, open_portfolio(study, runs))
+    assert left_by_failures(study, search) == 1, "the probe's second seed was not needed yet"
 
 
 def test_runs_of_cells_that_the_study_lacks_are_passed_over() -> None:

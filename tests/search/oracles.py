@@ -88,7 +88,7 @@ def rising_cells(draw: st.DrawFn, **fixed: Any) -> SimulatedCell:
 
     def score(arm: int, value: int, seed: int) -> float:
         mean = 0.985 + slope[arm] * (value - start[arm])
-        return round(min(1.0, max(0.0, mean + luck[seed])), 4)
+        return round(min(1.0, max(0.0, mean + luck[seed % test.seeds])), 4)
 
     return SimulatedCell(plan, test, score)
 

@@ -181,7 +181,7 @@ class Workers:
         for seed in self.order.sample(probe.seeds, len(probe.seeds)):
             score = cell.score(probe.arm, probe.value, seed)
             if score is None:
-                self.portfolio.tell_failed(probe.cell, probe.key)
+                self.portfolio.tell_failed(probe.cell, probe.key, [seed])
                 continue
             run = (probe.cell, probe.arm, probe.value, seed, score)
             assert run not in self.told, "trained again"

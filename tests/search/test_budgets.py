@@ -125,7 +125,7 @@ def test_until_the_search_that_it_follows_is_done_a_budget_needs_nothing() -> No
     portfolio = Portfolio([plan, CellPlan("small", axes_to({1: 64}), 10.0)], TEST)
     state = portfolio.state("large")
     assert (state.is_waiting, state.is_done, state.needs) == (True, False, ())
-    portfolio.tell_failed("small", ProbeKey(1, 10))
+    portfolio.tell_failed("small", ProbeKey(1, 10), [0])
     assert not portfolio.is_done
 
 

@@ -312,7 +312,7 @@ def test_an_arm_with_a_failed_run_is_open_and_says_so() -> None:
     waiting = replay(plan, test, evidence)
     assert [need.key for need in waiting.needs] == [key]
     assert not waiting.is_done
-    state = replay(plan, test, evidence, failed=[key])
+    state = replay(plan, test, evidence, failed={key: {0}})
     failing = next(d for d in state.decisions if d.verdict == "open")
     assert failing == Decision(
         arm=2,

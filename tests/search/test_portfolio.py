@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rgr_dist.search.portfolio import Portfolio
 from rgr_dist.search.probe_verdict import SeedTest
-from rgr_dist.search.protocol import CellPlan, Probe, ProbeKey, Signal
+from rgr_dist.search.protocol import CellPlan, Probe, ProbeKey, Signal, Transition
 from tests.search.oracles import noisy_cells, rising_cells, sharp_cells
 from tests.search.simulated_cells import SimulatedCell, Workers, axes_to, everything, table
 
@@ -24,8 +24,27 @@ def work(cell: SimulatedCell, slots: int = 1, seed: int = 0, look_ahead: int = 8
     return Workers(portfolio, [cell], random.Random(seed))
 
 
-@settings(max_examples=30)
-@given(ANY, st.integers(2, 7), st.integers(0, 2**32), st.sampled_from([0, 8, 64]))
+@st.composite
+def faulty_cells(draw: st.DrawFn) -> SimulatedCell:
+    """Any cell, some of whose runs cannot be trained, whatever the other seeds do."""
+    cell = draw(ANY)
+    share, salt = draw(st.sampled_from([0.0, 0.02, 0.1, 0.4])), draw(st.integers(0, 99))
+
+    def score(*run: int) -> float | None:
+        return None if random.Random(f"{salt} {run}").random() < share else cell.score(*run)
+
+    wanted = {
+        "unrunnable": draw(st.sampled_from(["open", "fail"])),
+        "confirm_seeds": draw(st.sampled_from([0, 3])),
+        "transition": Transition(draw(st.sampled_from([0, 4])), 0.2),
+        "every_value": draw(st.sampled_from([False, False, True])),
+    }
+    test = replace(cell.test, extra=draw(st.sampled_from([0, 2])))
+    return SimulatedCell(replace(cell.plan, **wanted), test, score)
+
+
+@settings(max_examples=60)
+@given(faulty_cells(), st.integers(2, 7), st.integers(0, 2**32), st.sampled_from([0, 8, 64]))
 def test_slots_order_and_speculation_change_no_row(
     cell: SimulatedCell, slots: int, seed: int, look_ahead: int
 ) -> None:
@@ -311,7 +330,7 @@ def test_a_failed_run_frees_the_other_cells() -> None:
     plans = [CellPlan(name, axes_to({1: 64}), 32.0, intervals=False) for name in "ab"]
     portfolio = Portfolio(plans, SeedTest(0.99, 1), look_ahead=0)
     probe = portfolio.ask()
-    portfolio.tell_failed("a", probe.key)
+    portfolio.tell_failed("a", probe.key, probe.seeds)
     assert not portfolio.is_wanted(probe)
     portfolio.release(probe)
     assert portfolio.state("a").result(1).because == "a run failed"

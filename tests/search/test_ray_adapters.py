@@ -208,7 +208,7 @@ def test_a_trial_whose_runs_fail_is_not_run_again() -> None:
     """A failed run is no reason to train its seeds again and again."""
 
     def record(trial_id: str, probe: Probe, result: dict[str, Any]) -> None:
-        search.tell_failed(probe.cell, probe.key)
+        search.tell_failed(probe.cell, probe.key, probe.seeds)
 
     search = portfolio(arms=(1,))
     study = Study(search, record)

@@ -151,7 +151,7 @@ def test_a_value_that_raises_fails_if_asked() -> None:
 def test_a_trial_that_is_stopped_as_needless_is_no_error() -> None:
     trials = searcher()
     trials.suggest("a")
-    trials.search.portfolio.tell_failed("0", trials.probes["a"].key)
+    trials.search.portfolio.tell_failed("0", trials.probes["a"].key, trials.probes["a"].seeds)
     assert trials.spare("a")
     end(trials, "a", {"loss": 9.0})
     assert trials.fault is None

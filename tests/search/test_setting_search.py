@@ -64,7 +64,7 @@ def drive(search: SettingSearch, score: Any, slots: int = 1, seed: int = 0) -> T
         outcome = score(config, value, number)
         if isinstance(outcome, Exception):
             search.note(probe, f"{type(outcome).__name__}: {outcome}".rstrip(": "))
-            search.portfolio.tell_failed(probe.cell, probe.key)
+            search.portfolio.tell_failed(probe.cell, probe.key, probe.seeds)
         else:
             search.take_in(probe, outcome)
         search.portfolio.release(probe)
@@ -73,6 +73,20 @@ def drive(search: SettingSearch, score: Any, slots: int = 1, seed: int = 0) -> T
 
 def found(score: Any, slots: int = 1, **changes: Any) -> Thresholds:
     return drive(SettingSearch(ask(**changes), ScoreFile(None, {})), score, slots)
+
+
+@pytest.mark.parametrize("on_error", ["stop", "fail"])
+@given(st.integers(1, 64), st.integers(2, 8), st.integers(0, 9))
+def test_a_seed_that_raises_ahead_of_need_changes_no_answer(
+    on_error: str, threshold: int, slots: int, salt: int
+) -> None:
+    def score(setting: Any, value: int, seed: int) -> float | Exception:
+        raises = random.Random(f"{salt} {value} {seed}").random() < 0.1
+        return RuntimeError("no room") if raises else float(value >= threshold)
+
+    alone, together = (found(score, count, seeds=5, on_error=on_error)[0] for count in (1, slots))
+    for name in ("status", "value", "passed", "failed", "because", "decisions"):
+        assert getattr(together, name) == getattr(alone, name)
 
 
 @st.composite
