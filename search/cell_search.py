@@ -71,6 +71,8 @@ def _record(state: CellState, need: Need, outcome: Outcome) -> None:
     if outcome == "failed" and state.plan.unrunnable == "open":
         failed = state.failed_of(key, state.wave(need))
         state.failed_arms.setdefault(key.arm, set()).update((key.value, seed) for seed in failed)
+        if need.want == "fresh seeds":
+            state.unconfirmed.add(key)
     elif outcome == "failed" and need.want != "fresh seeds":
         state.unrunnable.add(key)
     elif need.want == "fresh seeds":
@@ -431,8 +433,8 @@ def _rebuild(state: CellState, arm: int) -> None:
 def _confirm(state: CellState, order: list[int]) -> Generator[Needs, None, bool]:
     """Must the threshold of the best arm pass on fresh seeds too, and of those kept for their own?
 
-    One that does not is a fail from now on; whether one did not. The best is tried alone, so that
-    the next best is tried only where it is refuted.
+    One that does not is a fail from now on, and one that cannot be run leaves its arm open; whether
+    there was one. The best is tried alone, so that the next best is tried only where it is refuted.
     """
     best, is_own = state.best, state.plan.is_kept
     own = [result for arm in order if is_own(arm) and (result := state.result(arm)).value]
@@ -446,7 +448,7 @@ def _confirm(state: CellState, order: list[int]) -> Generator[Needs, None, bool]
         refuted = [key for key in asked if key in state.refuted]
         for key in refuted:
             _reopen(state, key.arm)
-        if refuted:
+        if refuted or not state.unconfirmed.isdisjoint(asked):
             return True
     return False
 

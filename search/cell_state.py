@@ -39,6 +39,7 @@ class CellState:
         looked: those that pass for now, by their first seeds.
         every_seed, retested: probes that all seeds, or the extra ones too, were wanted of.
         confirmed, refuted: probes that passed, and then passed or failed on fresh seeds.
+        unconfirmed: probes that passed, and whose fresh seeds could not be run.
         fresh_tests: the tests on fresh seeds that decided these. Seeds that a retest adds later are
             none of theirs.
         failed: seeds of each probe that could not be run.
@@ -65,6 +66,7 @@ class CellState:
     retested: set[ProbeKey] = field(default_factory=set)
     confirmed: set[ProbeKey] = field(default_factory=set)
     refuted: set[ProbeKey] = field(default_factory=set)
+    unconfirmed: set[ProbeKey] = field(default_factory=set)
     fresh_tests: dict[ProbeKey, SeedTest] = field(default_factory=dict)
     failed_arms: dict[int, set[tuple[int, int]]] = field(default_factory=dict)
     unrunnable: set[ProbeKey] = field(default_factory=set)
@@ -261,8 +263,9 @@ class CellState:
                     contradiction=(passed, failed),
                     first_value=refuted,
                 )
-        if self.is_closed(arm) and high is not None and (margin is None or high <= margin):
-            key = ProbeKey(arm, high)
+        key = ProbeKey(arm, high or 0)
+        is_known = self.is_closed(arm) and key not in self.unconfirmed
+        if is_known and high is not None and (margin is None or high <= margin):
             fails = f"fails at {low}" if low else "the smallest there is"
             failed = self._probe(ProbeKey(arm, low)) if low else None
             if ProbeKey(arm, low) in self.unrunnable:
@@ -283,7 +286,7 @@ class CellState:
             )
         rest = self._without_threshold(arm)
         if refuted is None:
-            return rest
+            return replace(rest, first_value=high) if key in self.unconfirmed else rest
         fresh = self._probe(ProbeKey(arm, refuted), "fresh seeds")
         return replace(rest, confirmed=False, fresh=fresh, first_value=refuted)
 
@@ -307,6 +310,8 @@ class CellState:
                 at_least = min(at_least, self.plan.cost_of(arm, self.optimistic[arm]))
             return ArmResult(arm, "pruned", None, at_least, None, because, failed=failed)
         because = "a run failed" if arm in self.failed_arms else "its search goes on"
+        if ProbeKey(arm, bracket.high or 0) in self.unconfirmed:
+            because = "a run on its fresh seeds failed"
         next_up, known = self._cost_after(arm, low), self.plan.cost_if_known(arm, bracket.high)
         return ArmResult(arm, "open", None, next_up, known, because)
 

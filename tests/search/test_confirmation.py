@@ -207,6 +207,26 @@ def test_a_fail_above_a_pass_that_fresh_seeds_confirm_does_not_disqualify_it() -
     assert not any(want == "extra seeds" for _, want, _ in asked)
 
 
+@pytest.mark.parametrize("keep_within", [None, 1.0])
+def test_a_winner_whose_fresh_seeds_cannot_be_run_is_open_and_the_next_best_confirmed(
+    keep_within: float | None,
+) -> None:
+    def score(arm: int, value: int, seed: int) -> float | None:
+        return None if (arm, seed) == (2, 3) else float(value >= {1: 7, 2: 3}[arm])
+
+    plan = CellPlan("cell", axes_to({1: 16, 2: 8}), 4.0, keep_within=keep_within, confirm_seeds=3)
+    cell = SimulatedCell(plan, SeedTest(0.99, 2), score)
+    portfolio = Portfolio([plan], cell.test)
+    Workers(portfolio, [cell]).run()
+    state = portfolio.state("cell")
+    lost, best = state.result(2), state.best
+    assert (lost.status, lost.value, lost.confirmed) == ("open", None, None)
+    assert (lost.first_value, lost.cost_low, lost.cost_high) == (3, 6, 6)
+    assert lost.because == "a run on its fresh seeds failed"
+    assert (best.arm, best.value, best.confirmed) == (1, 7, True)
+    assert not state.is_settled
+
+
 def test_every_value_near_a_threshold_takes_the_seeds_of_the_transition() -> None:
     plan = CellPlan(
         "cell", axes_to({1: 32, 4: 8}), 8.0, intervals=False, transition=Transition(7, 0.2),
