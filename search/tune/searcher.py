@@ -80,6 +80,7 @@ class ProbeSearcher(Unsaved):
         self._spared: set[str] = set()
         self._unexplained: list[str] = []
         self._suspects: list[Probe] = []
+        self._tried_alone: str | None = None  # the trial of the last suspect
         self._slots, self._looked = 1, -math.inf
 
     @property
@@ -97,8 +98,11 @@ class ProbeSearcher(Unsaved):
         self.settle()
         if self.is_done:
             return Searcher.FINISHED
-        if len(self.probes) >= (1 if self._suspects else self._room()):
+        is_alone = self._suspects or self._tried_alone in self.probes
+        if len(self.probes) >= (1 if is_alone else self._room()):
             return None
+        if self._suspects:
+            self._tried_alone = trial_id
         answer = self._suspects.pop() if self._suspects else self._ask()
         if not isinstance(answer, Probe):
             return None

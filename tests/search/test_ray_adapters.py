@@ -198,6 +198,7 @@ def test_of_several_trials_one_of_which_took_the_memory_each_is_tried_alone() ->
     assert study.searcher.lost.count(Probe("cell", 1, 8, (0, 1, 2, 3))) == 1
     assert again in configs
     study.searcher.suggest("e")
+    assert study.searcher.suggest("f") is None, "the last of them runs alone too"
     study.end("e", dict.fromkeys(range(4), 1.0))
     assert isinstance(study.searcher.suggest("f"), dict)
     study.run_out()
