@@ -126,10 +126,12 @@ def _forecast_cell(
         return total, state
     assumed: dict[tuple[ProbeKey, Want], Verdict] = {}
     state = _look_ahead(state, assumed, guides)
+    longer = None if cell.training.path_depends_on_limit else state.longer
+    brought = longer.used if longer else {}  # whose runs tell of this limit too
     while needs := state.needs:
         for need in needs:
             passes = _expected_pass(state, need)
-            if state.longer is None or need.key not in state.longer.used:
+            if need.key not in brought:
                 total += _probe_work(cell, state, need, passes)
             assumed[need.key, need.want] = "pass" if passes else "fail"
         state = _look_ahead(state, assumed, guides)

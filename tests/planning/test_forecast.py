@@ -61,6 +61,15 @@ def test_a_width_below_one_that_failed_is_expected_to_fail() -> None:
     assert (left.runs, left.steps, left.at_least) == (2, 2 * cell.training.max_steps, True)
 
 
+@pytest.mark.parametrize("schedule", ["constant", "cosine"])
+def test_runs_that_no_longer_limit_brings_along_are_left(schedule: str) -> None:
+    training = {"max_steps": [1000, 2000, 4000], "schedule": schedule}
+    study = study_of([{"m": 16, "d_model": 8, "training": training}], intervals=False)
+    left = forecast(study, open_portfolio(study, runs_of([])))
+    middle = left[[cell.training.max_steps for cell in study.cells].index(2000)]
+    assert (middle.runs > 0) == (middle.steps > 0) == (schedule == "cosine")
+
+
 def test_fresh_seeds_are_forecast_beside_those_that_selected() -> None:
     study = study_of(heads=[1], seeds=3, intervals=False, confirm_seeds=5)
     portfolio = with_verdicts(study, passes_from=3)
