@@ -98,6 +98,9 @@ def _first_width(cell: Cell, study: Study) -> float:
     search = study.search
     if search.mode == "widest":
         return max(search.sizes.width(int(arm), cell.d_model) for arm in search.arms)
+    if search.mode == "grid" and search.axis == "d_vo":
+        heads = [int(arm) for arm in search.arms]
+        return max(search.sizes.width(arm, wide) for arm in heads for wide in search.listed(arm))
     if search.mode == "grid":
         return max(search.widths)
     return max(1.0, min(width_scale(cell), search.max_D_K or math.inf))

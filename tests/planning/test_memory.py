@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from rgr_dist.cli import call
-from rgr_dist.planning.memory import run_memory
+from rgr_dist.faults import UserError
+from rgr_dist.planning.memory import check_memory, run_memory
 from rgr_dist.study.cell import Cell, Run
+from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.models import MODELS
 from tests.small_study import write_study
 
@@ -115,6 +117,25 @@ def test_a_proof_that_would_not_fit_is_refused_before_anything_runs(
     (line,) = errors.splitlines()
     assert "m=2048,d_model=128: a run needs about 4.8 GB of memory" in line
     assert {path.name for path in tmp_path.iterdir()} == {"small.yaml"}
+
+
+@pytest.mark.parametrize(
+    ("search", "D_V"),
+    [
+        ({"per": {"h": [2, 64], "d_qk": [8]}, "d_vo": [16, 256]}, 64 * 256),
+        ({"per": {"h": [64], "total": 264}}, 64 * 263),
+    ],
+)
+def test_a_grid_of_facts_needs_the_memory_of_all_its_heads(search: dict, D_V: int) -> None:
+    database = {"family": "function", "keys": 10, "queries": 10, "values": 10}
+    study = parse_study({
+        "name": "facts", "model": "facts", "cells": [{"database": database, "d_model": 8192}],
+        "search": {"axis": "d_vo", "mode": "grid"} | search,
+    })  # fmt: skip
+    needed = run_memory(study.cells[0], D_V)
+    check_memory(study, study.cells, needed, "this machine")
+    with pytest.raises(UserError, match="a run needs about"):
+        check_memory(study, study.cells, 0.99 * needed, "this machine")
 
 
 def test_graphs_that_one_head_surely_holds_need_no_memory_for_a_proof() -> None:
