@@ -90,6 +90,7 @@ def _record(state: CellState, need: Need, outcome: Outcome) -> None:
             value=key.value,
             want=need.want,
             first_seed=test.first,
+            seeds=test.seeds,
             reason=need.reason,
             verdict=outcome if outcome == "pass" or outcome == "fail" else "open",
             mean_score=test.mean(scores) if scores else None,

@@ -284,12 +284,14 @@ class Decision:
     Attributes:
         want: which seeds were asked for.
         first_seed: the smallest of the seeds behind the verdict, which are in a row.
+        seeds: how many there were to run at most.
     """
 
     arm: int
     value: int
     want: Want
     first_seed: int
+    seeds: int
     reason: str
     verdict: Verdict | Literal["open"]
     mean_score: float | None

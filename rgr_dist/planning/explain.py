@@ -14,7 +14,6 @@ from rgr_dist.planning.listing import failures
 from rgr_dist.planning.portfolio import check_heads, shown_arms, stored_search
 from rgr_dist.planning.tables import finite
 from rgr_dist.search.cell_state import CellState
-from rgr_dist.search.protocol import ProbeKey
 from rgr_dist.store.store import Store
 from rgr_dist.study.axis import SizeAxis
 from rgr_dist.study.cell import Cell
@@ -161,7 +160,6 @@ def _decision_rows(state: CellState, sizes: SizeAxis, stored: pd.DataFrame) -> R
         trained = stored.loc[[run for run in new if run in stored.index]]
         ended = trained["finished_at"]
         before = None if known_until is None else int((ended <= known_until).sum())
-        wanted = state.test_of(ProbeKey(*probe), decision.want).seeds
         rows.append(
             {
                 "step": step,
@@ -172,7 +170,7 @@ def _decision_rows(state: CellState, sizes: SizeAxis, stored: pd.DataFrame) -> R
                 "verdict": decision.verdict,
                 "mean_score": finite(decision.mean_score),
                 "ran": decision.n_seeds,
-                "spared": wanted - decision.n_seeds,
+                "spared": decision.seeds - decision.n_seeds,
                 "evidence": decision.evidence,
                 "new_seeds": len(new),
                 "stored_before": before,

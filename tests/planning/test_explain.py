@@ -131,6 +131,9 @@ def test_a_contradiction_and_its_retest_are_told() -> None:
     )
     retests = [row for row in sections["decisions"] if row["why"].startswith("retest")]
     assert [(row["d_k"], row["ran"], row["spared"]) for row in retests] == [(3, 5, 0), (12, 5, 0)]
+    before = [row for row in sections["decisions"] if row not in retests]
+    assert {row["d_k"] for row in before} >= {3, 12}
+    assert {row["ran"] + row["spared"] for row in before} == {2}, "of the seeds at that time"
 
 
 def test_a_run_read_off_a_longer_one_took_no_steps() -> None:
