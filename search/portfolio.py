@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from rgr_dist.search.cell_search import replay
 from rgr_dist.search.cell_state import Assumed, CellState, Evidence
@@ -57,6 +58,10 @@ class Portfolio:
         self._running: dict[tuple[str, ProbeKey], set[int]] = defaultdict(set)
         self._open = dict.fromkeys(self.plans)  # cells that may not be finished, in order
         self._busy: set[str] = set()  # cells whose needs are all being run
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the guesses, which follow from the rest."""
+        return {**self.__dict__, "_guesses": {}}
 
     def tell(self, cell: str, arm: int, value: int, seed: int, score: float) -> None:
         """Take in the score of one run; telling it again, even another score, changes nothing.

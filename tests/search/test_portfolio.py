@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 from dataclasses import replace
 
@@ -316,6 +317,13 @@ def test_a_speculative_probe_that_was_released_is_handed_out_again() -> None:
     assert (after_a_fail.value, after_a_pass.value) == (48, 21)
     portfolio.release(after_a_fail)
     assert portfolio.ask() == after_a_fail
+
+
+def test_a_copy_goes_on_where_its_guesses_are_taken_anew() -> None:
+    portfolio = one_cell(SeedTest(0.99, 1), look_ahead=2)
+    assert portfolio.ask().value == 32
+    again = pickle.loads(pickle.dumps(portfolio))
+    assert (again.ask().value, portfolio.ask().value) == (48, 48)
 
 
 def test_every_cell_has_guesses_of_its_own() -> None:
