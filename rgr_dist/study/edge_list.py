@@ -9,7 +9,7 @@ import csv
 import io
 import re
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rgr_dist.study import assets
+from rgr_dist.study.errors import StudyError
 from rgr_dist.study.input_file import LIST, LONGEST, FileKeys, opened, read_pairs
 from rgr_dist.study.spec import LARGEST_COUNT
 
@@ -83,6 +84,22 @@ def read_edges(path: Path) -> npt.NDArray[np.int32]:
             twice = [names[item] if names else str(item) for item in edges[times.argmax()]]
             raise ValueError(f"the edge {' '.join(twice)} is listed twice")
         return edges.astype(np.int32)
+
+
+def counted_items(graph: Mapping[str, Any]) -> int:
+    """The number of items of loaded edges, where each of them occurs in an edge.
+
+    Raises:
+        StudyError: some do not, and whether those exist the edges do not say.
+    """
+    occur, items = np.unique(assets.get(graph["digest"])), graph["items"]
+    if len(occur) < items:
+        first = int((occur != np.arange(len(occur))).argmax())
+        raise StudyError(
+            f"{items - len(occur)} of the items 0 to {items - 1} occur in no edge, the first of "
+            f"them {first}; give m: {items} if they exist, or number the items from 0 without gaps"
+        )
+    return len(occur)
 
 
 def _separator(line: str) -> str:

@@ -21,7 +21,7 @@ from rgr_dist.study.check_search import check_search
 from rgr_dist.study.construction import ConstructionModel
 from rgr_dist.study.database import Database
 from rgr_dist.study.document import read_document, shipped_studies
-from rgr_dist.study.edge_list import EdgesFile, load_edges
+from rgr_dist.study.edge_list import EdgesFile, counted_items, load_edges
 from rgr_dist.study.errors import StudyError, validated, within
 from rgr_dist.study.input_file import FileKeys
 from rgr_dist.study.layer import HOW
@@ -52,8 +52,9 @@ class CellItem(Spec):
     """One entry of ``cells``: lists of m and d_model, and what this entry overrides.
 
     Attributes:
-        m: number of items, or a list of numbers. May be left out for an edge list, whose items are
-            then counted. Leave it out for model facts: its triples are counted.
+        m: number of items, or a list of numbers. May be left out for an edge list in which every
+            item occurs: they are then counted. Leave it out for model facts: its triples are
+            counted.
         d_model: width of the items' embedding, or a list of widths.
         context: keys of ``context`` that these cells override.
         training: keys of ``training`` that these cells override.
@@ -273,8 +274,11 @@ class _Expansion:
         if self.record.holds == "relations":
             other = {"database": database, "facts": facts}
             unused = {part: keys for part, keys in other.items() if keys}
-            counted = [graph["items"] for graph in graphs if graph.get("family") == "edges"]
-            return [{"m": m, **unused} for m in item.m or counted] or [unused]
+            m: Sequence[int] = item.m
+            if not m and graphs[0].get("family") == "edges":
+                with within(f"{places.get('graph', '')}graph.file: "):
+                    m = [counted_items(graphs[0])]
+            return [{"m": one, **unused} for one in m] or [unused]
         stored = self._databases(database, places.get("database", ""))
         judged = _each(facts)
         _check_number(len(stored) * max(1, len(item.m)) * len(judged))

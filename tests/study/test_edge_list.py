@@ -82,6 +82,23 @@ def test_items_are_counted_where_m_is_left_out(tmp_path: Path) -> None:
         parse_study({"name": "x", "cells": [{"d_model": 16}]})
 
 
+@pytest.mark.parametrize(
+    ("text", "absent", "items", "first"),
+    [("1,2\n2,3\n3,1\n", 1, 4, 0), ("0,1\n1,2000\n", 1998, 2001, 2)],
+)
+def test_items_are_not_counted_where_some_occur_in_no_edge(
+    tmp_path: Path, text: str, absent: int, items: int, first: int
+) -> None:
+    (tmp_path / "n.csv").write_text(text)
+    graph = {"family": "edges", "file": "n.csv"}
+    keys = {"name": "x", "cells": [{"d_model": 16}], "graph": graph, "context": {"length": 2}}
+    said = rf"graph\.file: {absent} of the items 0 to {items - 1} .* {first}; give m: {items} if"
+    with pytest.raises(StudyError, match=said):
+        parse_study(keys, home=tmp_path)
+    given = parse_study({**keys, "cells": [{"m": items, "d_model": 16}]}, home=tmp_path)
+    assert [cell.m for cell in given.cells] == [items]
+
+
 def study_of(home: Path, *files: str, m: int = 64) -> Study:
     """A study of a cell for each file."""
     graphs = [{"family": "edges", "file": file} for file in files]
