@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import nullcontext
+from dataclasses import fields
 from typing import Annotated, Any
 
 import typer
@@ -43,7 +44,8 @@ def verify(
         "repeated_rows": found.repeated,
         "repaired": repair,
     }
-    print_listing({"problems": rows}, how, facts=facts)
+    columns = [one.name for one in fields(check.Problem)]
+    print_listing({"problems": rows}, how, facts=facts, columns=columns)
     if not rows:
         return
     files = len({row["file"] for row in rows})

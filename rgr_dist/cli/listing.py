@@ -43,6 +43,7 @@ def print_listing(
     how: Format,
     show: Sequence[str] = (),
     facts: Mapping[str, Any] | None = None,
+    columns: Sequence[str] = (),
 ) -> None:
     """Print named lists of rows.
 
@@ -51,11 +52,12 @@ def print_listing(
             several lists, its first column says which a row is from.
         show: columns that a table shows, in this order; all if not given.
         facts: single values: members of the JSON object, lines below a table; CSV leaves them out.
+        columns: of CSV where there are no rows.
     """
     if how is Format.JSON:
         print(json.dumps({**sections, **(facts or {})}, indent=2, allow_nan=False))
     elif how is Format.CSV:
-        _print_csv(sections)
+        _print_csv(sections, columns)
     else:
         console = _console()
         for name, rows in sections.items():
@@ -89,14 +91,14 @@ def _console() -> Console:
     return Console() if sys.stdout.isatty() else Console(width=160)
 
 
-def _print_csv(sections: Mapping[str, Sequence[Row]]) -> None:
+def _print_csv(sections: Mapping[str, Sequence[Row]], empty: Sequence[str]) -> None:
     several = len(sections) > 1
     rows = [
         {"table": name, **_flat(row)} if several else _flat(row)
         for name, listed in sections.items()
         for row in listed
     ]
-    columns = dict.fromkeys(column for row in rows for column in row)
+    columns = dict.fromkeys((column for row in rows for column in row) if rows else empty)
     # What a column lies in is null in rows that lack it: ``certificate``, ``certificate.pass``.
     nested = {column[: dot.start()] for column in columns for dot in re.finditer(r"\.", column)}
     columns = {column: None for column in columns if column not in nested}

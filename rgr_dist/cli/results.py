@@ -146,7 +146,7 @@ def runs(
     """
     import pandas as pd
 
-    from rgr_dist.planning.listing import divergence, reason, run_rows
+    from rgr_dist.planning.listing import divergence, reason, run_keys, run_rows
     from rgr_dist.study.select import cell_named, heads_named
 
     with opened(study, set_, out) as (resolved, store):
@@ -165,7 +165,8 @@ def runs(
         return
     if how is Format.TABLE:  # the last line of an error alone; JSON and CSV have it all
         rows = [row | {"error": row["error"] and reason(row["error"])} for row in rows]
-    print_listing({"runs": rows}, how, show=RUN_COLUMNS.split())
+    columns = ["study", "cell", *map(resolved.search.sizes.shown, run_keys(resolved))]
+    print_listing({"runs": rows}, how, show=RUN_COLUMNS.split(), columns=columns)
 
 
 def fit(study: StudyName, out: Out = "results", set_: Set = None, how: How = Format.TABLE) -> None:

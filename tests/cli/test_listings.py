@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from contextlib import chdir
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -338,6 +339,23 @@ def test_no_failed_run_is_said_in_words(finished: Path, capsys: Shown) -> None:
     with chdir(finished):
         assert call(["runs", "small.yaml", "--failed"]) == 0
     assert capsys.readouterr().out == "no run of small.yaml failed\n"
+
+
+def test_an_empty_listing_has_its_columns_as_csv(
+    finished: Path, tmp_path: Path, capsys: Shown
+) -> None:
+    def table(*arguments: str) -> pd.DataFrame:
+        assert call([*arguments, "--format", "csv"]) == 0
+        return pd.read_csv(StringIO(capsys.readouterr().out))
+
+    study, store = str(finished / "small.yaml"), ["--store", str(finished / "results")]
+    every = table("runs", study, *store)
+    for none in (["--failed", *store], ["--store", str(tmp_path)]):
+        Store(tmp_path).write_text("studies/other/study.yaml", "")
+        listed = table("runs", study, *none)
+        assert listed.empty
+        assert [*listed] == [*every]
+    assert [*table("verify", *store)] == ["file", "problem", "rows"]
 
 
 def test_a_plan_says_that_layers_of_files_are_compiled(tmp_path: Path, capsys: Shown) -> None:
