@@ -53,7 +53,7 @@ def run(
     store: Store | None = None,
     *,
     overrides: Sequence[str] = (),
-    out: str | Path = "results",
+    out: str | Path | None = None,
     cpus: int | None = None,
     address: str | None = None,
     engine: str = "auto",
@@ -65,8 +65,9 @@ def run(
 
     Args:
         study: a name, a path, or a study.
-        store: where its runs are; by default the study's own, else ``out``.
-        overrides, out: as in ``load``, for a name or a path.
+        store: where its runs are; by default the study's own.
+        overrides: as in ``load``, for a name or a path.
+        out: the store as in ``load``, in place of ``store``.
         cpus, address, engine, gpus, retry_failed: as of ``rgr run``.
         show: draw the brackets as they close.
 
@@ -77,7 +78,12 @@ def run(
     """
     if isinstance(study, Study) and overrides:
         raise StudyError("overrides: only for a name or a path; load the study with them")
-    opened = study if isinstance(study, Study) else load(study, overrides, out)
+    if store is not None and out is not None:
+        raise StudyError("out: store says where its runs are; give one of the two")
+    if isinstance(study, Study):
+        opened, store = study, store if out is None else Store(str(out))
+    else:
+        opened = load(study, overrides, "results" if out is None else out)
     if store is not None:
         opened = copy(opened)
         opened.store = store

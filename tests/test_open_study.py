@@ -164,6 +164,11 @@ def test_a_finished_study_is_returned_without_training(finished: Path, tmp_path:
     assert sorted((out / "runs").iterdir()) == before
     elsewhere = rgr.run(done, rgr.Store(str(out)), show=False)
     assert elsewhere.best().equals(done.best())
+    own = rgr.load(finished / "small.yaml", out=tmp_path)
+    assert rgr.run(own, out=out, show=False).store.root == done.store.root
+    assert own.store.root == str(tmp_path)
+    with pytest.raises(StudyError, match="out: store says where its runs are"):
+        rgr.run(own, Store(tmp_path), out=out)
     assert Path(done.report()).is_file()
 
 
