@@ -10,11 +10,15 @@ from rgr_dist.study.errors import StudyError
 from rgr_dist.study.from_yaml import parse_study
 from rgr_dist.study.study import Study
 
+PYTHON = "Python"
+"""The source of a study that was written there, not read: no file says which study it goes on."""
+
 
 def check_same_question(study: Study, store: Store, source: str, is_changed: bool) -> None:
     """Make sure that what the store holds under the study's name asks what the study asks.
 
-    A file may be edited, and go on; so may a copy of it that only adds cells.
+    A file may be edited, and go on; so may a copy of it that only adds cells, or a study in Python
+    that does.
 
     Args:
         source: where the study was read: a file, or the name of a shipped study; empty if nowhere.
@@ -22,8 +26,8 @@ def check_same_question(study: Study, store: Store, source: str, is_changed: boo
 
     Raises:
         StudyError: ``--set`` asks for other cells or another search; or another file, which is
-            still there, or a shipped study asks for cells that this one has not, or for another
-            search.
+            still there, a shipped study or one in Python asks for cells that this one has not, or
+            for another search.
     """
     stored = _stored(study, store)
     if stored is None:
@@ -39,7 +43,8 @@ def check_same_question(study: Study, store: Store, source: str, is_changed: boo
         )
     first, here = store.read_text(_path(study, "source.txt")), _whole(source)
     is_extended = stored.search == study.search and {*stored.cells} <= {*study.cells}
-    if first and first != here and _whole(first) == first and not is_extended:
+    is_another = first == PYTHON or (first != here and _is_there(first))
+    if is_another and not is_extended:
         raise StudyError(
             f"{here or 'this study'}: {store.root} has another study named {study.name}, from "
             f"{first}, whose report would be overwritten; give one of them another name, such as "
@@ -54,7 +59,10 @@ def keep_source(study: Study, store: Store, source: str) -> None:
         StoreError: it could not be stored.
     """
     path, here = _path(study, "source.txt"), _whole(source)
-    if here and store.read_text(path) != here:
+    kept = store.read_text(path)
+    if not source and not _is_there(kept):
+        here = PYTHON
+    if here and kept != here:
         store.write_text(path, here)
 
 
@@ -63,6 +71,11 @@ def _whole(source: str) -> str:
     if source in shipped_studies():
         return source
     return str(Path(source).resolve()) if source and Path(source).exists() else ""
+
+
+def _is_there(source: str | None) -> bool:
+    """Whether what a study was read from can still be read."""
+    return bool(source) and _whole(str(source)) == source
 
 
 def _path(study: Study, file: str) -> str:

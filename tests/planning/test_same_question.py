@@ -11,7 +11,7 @@ from rgr_dist.planning import expectations
 from rgr_dist.planning.same_question import check_same_question, keep_source
 from rgr_dist.store.store import Store
 from rgr_dist.study.errors import StudyError
-from rgr_dist.study.from_yaml import load_study
+from rgr_dist.study.from_yaml import load_study, parse_study
 
 CELL = {"m": 64, "d_model": 16}
 
@@ -53,6 +53,29 @@ def test_what_goes_on_is_not_refused(tmp_path: Path, store: Store) -> None:
     asked(written(tmp_path / "b/copy.yaml", CELL), store)
     asked(written(tmp_path / "b/extended.yaml", more), store)
     asked(written(tmp_path / "a/mine.yaml", {"m": 128, "d_model": 16}, seeds=3), store)
+
+
+def test_a_study_in_python_goes_on_only_with_what_it_asked(tmp_path: Path) -> None:
+    store = Store(tmp_path / "results")
+    study, other, more = (
+        parse_study({"name": "mine", "cells": list(cells), "search": {"seeds": 3}})
+        for cells in ([CELL], [{"m": 64, "d_model": 8}], [CELL, {"m": 64, "d_model": 8}])
+    )
+    check_same_question(study, store, "", False)
+    expectations.record(study, store, {})
+    keep_source(study, store, "")
+    for same in (study, more):
+        check_same_question(same, store, "", False)
+    with pytest.raises(StudyError, match="has another study named mine, from Python, whose report"):
+        check_same_question(other, store, "", False)
+    source = written(tmp_path / "a/mine.yaml", {"m": 128, "d_model": 16})
+    with pytest.raises(StudyError, match="from Python"):
+        asked(source, store)
+    source = written(tmp_path / "a/mine.yaml", CELL, seeds=3)
+    asked(source, store)
+    keep_source(study, store, source)
+    keep_source(study, store, "")  # the file is there, and may still be edited
+    asked(written(tmp_path / "a/mine.yaml", CELL, seeds=4), store)
 
 
 def test_set_asks_the_same_or_gives_another_name(tmp_path: Path, store: Store) -> None:
