@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import fields
@@ -58,7 +59,7 @@ def verify(
         return
     say_error(
         f"{plural(files, 'file')} would be set aside, and the sound rows kept: "
-        f"rgr verify --store {out} --repair"
+        f"rgr verify --store {shlex.quote(out)} --repair"
     )
     raise typer.Exit(EXIT_FAILED_RUNS)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -232,7 +233,7 @@ def _tell(
     console.print(written.address, highlight=False, soft_wrap=True)  # alone, to be copied whole
     failed = summary.failed or summary.left_failed
     if not failed:
-        first = study.cell_names[study.cells[0].cell_id]
+        first = shlex.quote(study.cell_names[study.cells[0].cell_id])
         say(f"next: rgr fit {asked}, or rgr explain {asked} --cell {first}")
     if diverged := divergence(results.searched):
         say_error(diverged)

@@ -12,6 +12,7 @@ How files are kept is ``storage``.
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -94,7 +95,7 @@ class Store(Storage):
         if count := len(self.conflicting):
             told.append(
                 f"{count} run{'s' * (count > 1)} in {self.root} with more than one result: none of "
-                f"them is used; rgr verify --store {self.root} names them"
+                f"them is used; rgr verify --store {shlex.quote(self.root)} names them"
             )
         return told
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 from contextlib import chdir
 from io import StringIO
@@ -16,7 +17,9 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import rgr_dist as rgr
-from rgr_dist.cli import call, listing
+from rgr_dist.analysis.load import open_results
+from rgr_dist.analysis.report.report_cache import Written
+from rgr_dist.cli import call, listing, running
 from rgr_dist.cli.results import threshold_sections
 from rgr_dist.cli.threshold_tables import (
     certificate_text,
@@ -25,9 +28,11 @@ from rgr_dist.cli.threshold_tables import (
     shown_row,
 )
 from rgr_dist.planning.listing import failures
+from rgr_dist.running.progress import Summary
 from rgr_dist.store.store import Store
 from rgr_dist.study.document import shipped_studies
 from rgr_dist.study.from_yaml import load_study, parse_study
+from rgr_dist.study.select import cell_named
 from tests.analysis import made_up
 from tests.small_study import write_study
 from tests.store.made_up_runs import failed_row
@@ -339,6 +344,19 @@ def test_no_failed_run_is_said_in_words(finished: Path, capsys: Shown) -> None:
     with chdir(finished):
         assert call(["runs", "small.yaml", "--failed"]) == 0
     assert capsys.readouterr().out == "no run of small.yaml failed\n"
+
+
+def test_the_next_command_can_be_pasted(tmp_path: Path, capsys: Shown) -> None:
+    graphs = [{"family": "edges", "file": f"my {name}.csv"} for name in "ab"]
+    for graph, edges in zip(graphs, ("0,1\n1,2\n", "0,1\n1,3\n"), strict=True):
+        (tmp_path / graph["file"]).write_text(edges)
+    cells = [{"m": 16, "d_model": 8, "graph": graph} for graph in graphs]
+    study = parse_study({"name": "x", "cells": cells}, home=tmp_path)
+    results = open_results(study, Store(tmp_path / "results"))
+    written = Written(address="page", headline="found", origin="", files={})
+    running._tell(results, written, True, Console(), Summary(), "x.yaml")
+    (line,) = [one for one in capsys.readouterr().out.splitlines() if one.startswith("next: ")]
+    assert cell_named(study, shlex.split(line)[-1]) == study.cells[0]
 
 
 def test_an_empty_listing_has_its_columns_as_csv(

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import shutil
 from pathlib import Path
 from typing import Any
@@ -228,7 +229,7 @@ def test_runs_that_stand_twice_are_counted_and_merged(
 def test_the_verb_tells_repairs_and_says_so_in_its_exit_status(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    root = tmp_path / "results"
+    root = tmp_path / "its results"
     store = Store(root)
     for seed in range(3):
         store.append([run_row(seed=seed)])
@@ -253,6 +254,7 @@ def test_the_verb_tells_repairs_and_says_so_in_its_exit_status(
     }
     assert {problem["file"]: problem["problem"] for problem in told["problems"]} == files
     assert err.startswith("rgr: 4 files would be set aside")
+    assert shlex.split(err)[-4:] == ["verify", "--store", str(root), "--repair"]
     assert tree(root) == before
     status, told, err = rgr("--repair")
     assert (status, told["repaired"]) == (0, True)
