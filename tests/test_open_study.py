@@ -151,6 +151,13 @@ def test_a_study_compared_with_itself_needs_the_same(
     assert told["found"].startswith(f"{same} {limit[:30]}")
     assert [row["D_K_b"] for row in told["cells"]] == found.table["D_K_b"].tolist()
     assert Path(told["page"]).is_file()
+    shutil.rmtree(Path(told["page"]).parent)
+    Path(told["page"]).parent.write_text("in the way")
+    assert call([*ask, "--store", str(out), "--format", "json"]) == 0
+    unwritten = capsys.readouterr()
+    assert json.loads(unwritten.out)["cells"] == told["cells"]
+    assert json.loads(unwritten.out)["page"] is None
+    assert unwritten.err.startswith("rgr: no page: ")
     assert call(ask) == 2
     assert "two studies, or one and --store twice" in capsys.readouterr().err
 

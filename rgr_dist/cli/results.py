@@ -300,6 +300,7 @@ def compare(
     """Compare what two studies found, cell by cell; also write a page with both side by side."""
     from rgr_dist.analysis.report.publish import publish_comparison
     from rgr_dist.analysis.report.side_by_side import answer
+    from rgr_dist.store.storage import StoreError
 
     stores = out or ["results"]
     if len(stores) > 2:
@@ -315,13 +316,18 @@ def compare(
             f"{one} and {other or one} have no cell in common, so there is nothing to compare; rgr "
             "report of both sets the rest side by side"
         )
-    page = publish_comparison(*pair, names, store)
+    page = None
+    try:
+        page = publish_comparison(*pair, names, store)
+    except StoreError as error:  # of a store that may only be read
+        say_error(f"no page: {error}")
     if how is not Format.TABLE:
         print_listing({"cells": rows}, how, facts={"found": " ".join(found), "page": page})
         return
     print_listing({"cells": [_named_sides(row, names) for row in rows]}, how)
     for sentence in [*found, page]:
-        say(sentence)
+        if sentence is not None:
+            say(sentence)
 
 
 def _named_sides(row: Row, names: tuple[str, str]) -> Row:
