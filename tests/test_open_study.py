@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure as Canvas
@@ -109,6 +110,33 @@ def test_a_study_from_keywords_is_checked_as_a_file_is(
     with pytest.raises(StudyError, match=r"study: search\.head: unknown key.*heads"):
         rgr.Study(keys, search={"head": [1]})
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "plain"),
+    [
+        ({"cells": [{"m": np.int64(24), "d_model": 8}]}, {"cells": [{"m": 24, "d_model": 8}]}),
+        (
+            {"cells": ({"m": range(24, 26), "d_model": 8},)},
+            {"cells": [{"m": [24, 25], "d_model": 8}]},
+        ),
+        ({"search": {"heads": np.arange(1, 5)}}, {"search": {"heads": [1, 2, 3, 4]}}),
+        ({"training": {"max_steps": (100, 200)}}, {"training": {"max_steps": [100, 200]}}),
+        ({"training": {"learning_rate": np.array([0.5])}}, {"training": {"learning_rate": [0.5]}}),
+        ({"model": ("max", "softmax")}, {"model": ["max", "softmax"]}),
+        (
+            {"graph": {"family": "edges", "file": Path("my.csv")}},
+            {"graph": {"family": "edges", "file": "my.csv"}},
+        ),
+    ],
+)
+def test_values_of_numpy_tuples_ranges_and_paths_are_plain_ones(
+    given: dict, plain: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("my.csv").write_text("0,1\n1,0\n")
+    keys = {"name": "x", "cells": [{"m": 24, "d_model": 8}]}
+    assert rgr.Study(keys | given).study == rgr.Study(keys | plain).study
 
 
 def test_it_explains_and_predicts_as_the_command_line_does(

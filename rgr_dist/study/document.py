@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from itertools import takewhile
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,23 @@ def load_yaml(text: str) -> Any:
             said = f"line {mark.line + 1}: {getattr(error, 'problem', '')}"
         raise StudyError(f"not valid YAML: {' '.join(said.split())}") from None
     return values[0] if values else None
+
+
+def plain(value: Any, deep: int = DEEPEST) -> Any:
+    """A value as ``load_yaml`` has it: numbers and arrays of numpy, tuples, ranges and paths too.
+
+    Args:
+        deep: how many more times it may be nested; what lies deeper stays as it is.
+    """
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, PathLike):
+        return fspath(value)
+    if isinstance(value, Mapping) and deep:
+        return {key: plain(one, deep - 1) for key, one in value.items()}
+    if isinstance(value, list | tuple | range) and deep:
+        return [plain(one, deep - 1) for one in value]
+    return value
 
 
 def _checked(text: str) -> Iterator[Any]:

@@ -20,7 +20,7 @@ from rgr_dist.study.cell import NEEDS_DATABASE, Cell
 from rgr_dist.study.check_search import check_search
 from rgr_dist.study.construction import ConstructionModel
 from rgr_dist.study.database import Database
-from rgr_dist.study.document import read_document, shipped_studies
+from rgr_dist.study.document import plain, read_document, shipped_studies
 from rgr_dist.study.edge_list import EdgesFile, counted_items, load_edges
 from rgr_dist.study.errors import StudyError, validated, within
 from rgr_dist.study.input_file import FileKeys
@@ -138,7 +138,7 @@ def parse_study(
         StudyError: naming the key, where it is and what would be valid.
     """
     with within(f"{where}: "):
-        return _Expansion(validated(StudyFile, document), home or Path()).study()
+        return _Expansion(validated(StudyFile, plain(document)), home or Path()).study()
 
 
 class _Expansion:
