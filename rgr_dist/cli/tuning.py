@@ -42,7 +42,7 @@ def tune(
     trials: Annotated[int, typer.Option(min=1, help="Protocols to try, in all.")] = 40,
     cpus: Cpus = None,
     address: Address = "local",
-    seed: Annotated[int, typer.Option(min=0, help="Seed of Optuna's sampler.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of Optuna's sampler.")] = 0,
     engine: EngineName = "auto",
     set_: Set = None,
     how: How = Format.TABLE,

@@ -171,6 +171,7 @@ def test_trials_whose_workers_are_lost_are_told_and_run_again(tmp_path: Path) ->
         ("h = 3: not in small; it has 1, 2, 4", "--heads 3"),
         ("not a multiple of h = 2", "--heads 2 --D_K 3"),
         ("--trials", "--trials 0"),
+        ("--seed", f"--seed {2**32}"),
         ("valid: auto", "--engine warp"),
     ],
 )
