@@ -57,7 +57,7 @@ def bounds(
     per_query: Annotated[
         int | None, typer.Option(help="Of predicates: values that a query has.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the database's draw.")] = 0,
+    seed: Annotated[int | None, typer.Option(min=0, help="Of the database's draw, or 0.")] = None,
     cp: Annotated[
         float | None,
         typer.Option(
@@ -107,14 +107,13 @@ def bounds(
         if m is not None or edges is not None:
             raise UserError("--database: has no items or edges; leave --m and --edges out")
         _refuse({**of_one_head, "one_head": one_head or None}, "takes a graph, not a --database")
-        rows = database_rows(database, sizes, d_model, seed, cp, one_value)
+        rows = database_rows(database, sizes, d_model, seed or 0, cp, one_value)
         print_listing({"rows": rows}, how, facts=FACTS)
         return
     if m is None:
         raise UserError("--m: missing; give the items of a graph, or a --database of facts")
-    _refuse(
-        {**sizes, "cp": cp, "one_value": one_value or None}, "needs --database, which is missing"
-    )
+    of_database = {**sizes, "seed": seed, "cp": cp, "one_value": one_value or None}
+    _refuse(of_database, "needs --database, which is missing")
     if one_head:
         from rgr_dist.cli.one_head_bounds import FACTS as MEANING
         from rgr_dist.cli.one_head_bounds import one_head_rows, share_separable
@@ -175,6 +174,8 @@ def geometry(
 
     if not math.isfinite(constant):
         raise UserError(f"--constant {constant:g}: not a number to multiply; give a finite one")
+    if tensor is not None and file.suffix != ".safetensors":
+        raise UserError("--tensor: needs a .safetensors file; others have one table")
     X = read_vectors(file, tensor, items)
     if len(X) > MOST_VECTORS:
         raise UserError(f"{file}: {len(X):,} vectors; give --items of at most {MOST_VECTORS:,}")

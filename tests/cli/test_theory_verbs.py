@@ -269,6 +269,8 @@ FEW = "bounds --d-model 2 --keys 3 --queries 2 --values 4"
         ("bounds --d-model 2", "--m: missing"),
         ("bounds --d-model 2 --m 4 --keys 3", "--keys: needs --database"),
         ("bounds --d-model 2 --m 4 --one-value", "--one-value: needs --database"),
+        ("bounds --d-model 2 --m 4 --seed 0", "--seed: needs --database"),
+        ("bounds --one-head --d-model 2 --m 4 --seed 1", "--seed: needs --database"),
         (
             f"{MANY} --database function --one-value",
             "--one-value: 89,099,109 logits; valid are at most 30,000,000",
@@ -297,6 +299,7 @@ FEW = "bounds --d-model 2 --keys 3 --queries 2 --values 4"
         ("bounds --d-model 2 --database none.csv --rank 2", "--rank: only a family has it"),
         (f"{FEW} --database function --cp 2", "--cp 2: not a share"),
         ("geometry none.npy", "none.npy: cannot be read"),
+        ("geometry none.npy --tensor wte", "--tensor: needs a .safetensors file"),
     ],
 )
 def test_bad_input_ends_in_one_line(arguments: str, said: str, refused: Refused) -> None:
