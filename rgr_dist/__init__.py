@@ -54,7 +54,11 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> _typing.Any:
     if name == "__version__":
-        return _importlib.import_module("importlib.metadata").version("rgr-dist")
+        metadata = _importlib.import_module("importlib.metadata")
+        try:
+            return metadata.version("rgr-dist")
+        except metadata.PackageNotFoundError:  # shipped to a cluster as source
+            return "source"
     if name not in _NAMES:
         raise AttributeError(f"module 'rgr_dist' has no attribute '{name}'")
     module, attribute = _NAMES[name]

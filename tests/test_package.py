@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import pytest
 
 import rgr_dist
+from rgr_dist.cli import call
 
 
 def python(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -25,6 +26,18 @@ def test_every_public_name_is_there_and_no_other() -> None:
     assert "quickstart" in rgr_dist.studies()
     with pytest.raises(AttributeError, match="has no attribute 'thresholds'"):
         rgr_dist.thresholds  # noqa: B018
+
+
+def test_code_that_is_not_installed_is_source(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def version(package: str) -> str:
+        raise PackageNotFoundError(package)
+
+    monkeypatch.setattr("importlib.metadata.version", version)
+    assert rgr_dist.__version__ == "source"
+    assert call(["--version"]) == 0
+    assert capsys.readouterr().out == "rgr source\n"
 
 
 def test_importing_it_imports_no_library(tmp_path: Path) -> None:

@@ -76,9 +76,9 @@ for group, examples in VERBS.items():
 
 def _version(asked: bool) -> None:
     if asked:
-        from importlib.metadata import version
+        import rgr_dist
 
-        print(f"rgr {version('rgr-dist')}")
+        print(f"rgr {rgr_dist.__version__}")
         raise typer.Exit
 
 
