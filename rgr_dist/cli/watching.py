@@ -117,7 +117,9 @@ def make_server(study: Study, store: Store, port: int) -> ThreadingHTTPServer:
         timeout = ASK_WITHIN
 
         def do_GET(self) -> None:
-            host = self.headers.get("Host", "").rpartition(":")[0]
+            host = self.headers.get("Host", "").partition(":")[
+                0
+            ]  # its port is left out if it is 80
             if host not in (HOST, "localhost"):  # a name that somebody points at this machine
                 self.send_error(403)
                 return

@@ -175,9 +175,12 @@ def test_a_browser_shows_the_curves_fill_in_and_keeps_them_at_the_end(
 def test_only_this_machine_by_its_own_name_is_answered(watched: tuple[str, Path]) -> None:
     address, _ = watched
     port = int(address.rpartition(":")[2])
-    for host, status in (("localhost", 200), ("elsewhere.example", 403)):
+    names = {f"localhost:{port}": 200, "localhost": 200, "127.0.0.1": 200}
+    for host, status in (
+        names | {f"elsewhere.example:{port}": 403, "elsewhere.example": 403}
+    ).items():
         asked = HTTPConnection("127.0.0.1", port, timeout=30)
-        asked.request("GET", "/version", headers={"Host": f"{host}:{port}"})
+        asked.request("GET", "/version", headers={"Host": host})
         assert asked.getresponse().status == status
         asked.close()
     with pytest.raises(HTTPError, match="404"):
