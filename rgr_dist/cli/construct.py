@@ -10,12 +10,12 @@ import typer
 from rich.console import Console
 
 from rgr_dist.cli.listing import Format, print_listing
-from rgr_dist.cli.options import LARGEST, How, drawn_cell
+from rgr_dist.cli.options import LARGEST, How, check_room, drawn_cell
 from rgr_dist.faults import UserError
 
 if TYPE_CHECKING:
     from rgr_dist.store.store import Store
-    from rgr_dist.study.cell import Run
+    from rgr_dist.study.cell import Cell, Run
     from rgr_dist.study.construction import Construction
     from rgr_dist.theory.draws import Constructor
 
@@ -111,6 +111,7 @@ def construct(
     )
     store = None if out is None else _store_for(made, out)
     h, facts = made.heads(), dict[str, Any]()
+    _check_memory(cell, h, 1)
     width: int | None
     if find is not None:
         with Console(stderr=True).status("searching") as status:  # in a terminal alone
@@ -132,6 +133,7 @@ def construct(
                 f"{asked}: makes d_k = {wide:g}; give a number that makes it 1 to {LARGEST}"
             )
         width = math.ceil(wide)
+    _check_memory(cell, h, width or 1)
     if store is not None and width:
         made.build(0, h, width)  # what it does not take is refused before anything is stored
         _keep(made.runs(h, width, draws), store)
@@ -144,6 +146,15 @@ def construct(
     if save is not None and width:
         made.save(Path(save), h, width)
     print_listing({"rows": [row]}, how, show=ROW_COLUMNS.split(), facts=facts)
+
+
+def _check_memory(cell: Cell, h: int, d_k: int) -> None:
+    """Refuse a draw that would not fit in memory."""
+    from rgr_dist.planning.memory import run_memory
+    from rgr_dist.study.models import construction_name
+
+    made = cell.model_copy(update={"model": construction_name("1")})
+    check_room(run_memory(made, h * d_k), f"h = {h:,} and d_k = {d_k:,} at {cell.name} need")
 
 
 def _store_for(made: Constructor, out: str) -> Store:

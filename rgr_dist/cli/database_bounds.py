@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from rgr_dist.cli.options import check_room
 from rgr_dist.faults import UserError
 
 if TYPE_CHECKING:
@@ -41,6 +42,9 @@ def database_rows(
     cell = _cell(database, sizes, d_model)
     assert cell.database is not None
     shape = cell.database.keys, cell.database.queries, cell.database.values
+    entries = 0 if cp is None else math.prod(shape)
+    pairs = 0 if cell.database.family == "file" else shape[0] * shape[1]
+    check_room(PAIR * pairs + TRIPLE * cell.m + ENTRY * entries, f"--database {database}: needs")
     triples = sample_triples(cell.database, cell.problem_json, seed)
     rank = triples_rank(triples)
     row: dict[str, Any] = {
@@ -60,6 +64,11 @@ def database_rows(
 
         row["cp_rank"] = cp_rank(tensor(triples, shape), rank.lower, rank.upper, cp, seed)
     return [row | (_one_value_layer(triples, shape) if one_value else {})]
+
+
+PAIR, TRIPLE, ENTRY = 40, 72, 9
+"""Bytes for each key and query as values are drawn, for each triple as ranks are counted, and for
+each entry of the tensor that ``--cp`` fits."""
 
 
 def _one_value_layer(

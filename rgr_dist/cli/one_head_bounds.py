@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rgr_dist.faults import UserError
+from rgr_dist.cli.options import check_room
 
 if TYPE_CHECKING:
     from rgr_dist.study.cell import Cell
@@ -28,18 +28,12 @@ def one_head_rows(cell: Cell, draws: int, save: Path | None) -> list[dict[str, A
     Raises:
         UserError: it would not fit in memory, or the file cannot be written.
     """
-    from rgr_dist.planning.memory import machine_memory
     from rgr_dist.theory.construct import problem_of
     from rgr_dist.theory.draws import tracked
     from rgr_dist.theory.one_head import decide, memory
 
-    needed, available = memory(cell.m, cell.d_model), machine_memory()
-    if available is not None and needed > available:
-        raise UserError(
-            f"--one-head: m = {cell.m} and d_model = {cell.d_model} need about "
-            f"{needed / 1e9:,.1f} GB of memory, and this machine has {available / 1e9:,.1f} GB; "
-            "give smaller sizes"
-        )
+    what = f"--one-head: m = {cell.m} and d_model = {cell.d_model} need"
+    available = check_room(memory(cell.m, cell.d_model), what)
     rows = []
     for draw in tracked(range(draws)):
         problem = problem_of(cell, draw)

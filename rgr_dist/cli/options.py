@@ -108,6 +108,27 @@ def drawn_cell(m: int, d_model: int, file: str | None, **parts: Any) -> Cell:
     return validated(Cell, keys, "--")
 
 
+def check_room(needed: float, what: str) -> float | None:
+    """Make sure that something fits in this machine's memory; returns that, None if unknown.
+
+    Args:
+        needed: bytes.
+        what: what needs them, with the verb.
+
+    Raises:
+        UserError: it does not fit.
+    """
+    from rgr_dist.planning.memory import machine_memory
+
+    available = machine_memory()
+    if available is not None and needed > available:
+        raise UserError(
+            f"{what} about {needed / 1e9:,.1f} GB of memory, and this machine has "
+            f"{available / 1e9:,.1f} GB; give smaller sizes"
+        )
+    return available
+
+
 def no_runs(study: str, out: str, set_: Sequence[str] | None = None) -> str:
     """That the store holds nothing of a study, and what to do: the same words in every verb."""
     return f"{out} holds no run of {study}; rgr run {as_typed(study, out, set_)} trains them"

@@ -233,6 +233,7 @@ def test_geometry_reads_vectors_of_any_kind(
 
 
 MANY = "bounds --d-model 2 --keys 9 --queries 99 --values 99999"
+LARGE = "bounds --d-model 2 --database function"
 FEW = "bounds --d-model 2 --keys 3 --queries 2 --values 4"
 
 
@@ -283,6 +284,22 @@ FEW = "bounds --d-model 2 --keys 3 --queries 2 --values 4"
             "--graph: lists its own edges",
         ),
         ("bounds --one-head --d-model 400 --m 100000", "GB of memory, and this machine has"),
+        (
+            "construct --algorithm 1 --m 100000 --d-model 8 --draws 1",
+            "at m=100000,d_model=8 need about",
+        ),
+        (
+            "construct --algorithm 1 --m 16 --d-model 8 --d-k 2000000000 --draws 1",
+            "and d_k = 2,000,000,000 at m=16,d_model=8 need about",
+        ),
+        (
+            f"{LARGE} --keys 100000 --queries 20000 --values 4",
+            "--database function: needs about",
+        ),
+        (
+            f"{LARGE} --keys 999 --queries 9 --values 4000000 --cp 0.1",
+            "--database function: needs about",
+        ),
         ("bounds --d-model 2 --m 4 --database function", "leave --m and --edges out"),
         ("bounds --one-head --d-model 2 --database function", "--one-head: takes a graph"),
         ("bounds --d-model 2 --database function --keys 3 --queries 2", "--values: missing"),
