@@ -233,6 +233,7 @@ def all_pairs(
     from rgr_dist.engines.choose import make_engine
     from rgr_dist.engines.recovered import PRECISIONS, recovered
     from rgr_dist.planning.budgets import records
+    from rgr_dist.planning.same_question import check_same_question
     from rgr_dist.study.select import cell_named
     from rgr_dist.theory.draws import tracked
 
@@ -244,6 +245,7 @@ def all_pairs(
         ]
         if not scored:
             raise UserError(f"{study}: all-pairs is for model max; other scores need a context")
+        check_same_question(resolved, store, study, bool(set_))
         results = open_results(resolved, store)
     best = best_of(results)
     best = best[best["D_K"].notna() & best["cell_id"].isin(scored)]

@@ -367,5 +367,10 @@ def test_all_pairs_scores_the_stored_thresholds(
     table = Store("results").read_study_table("small", "all_pairs")
     assert table is not None
     assert set(table["precision"]) == {"float32", "int4", "int6", "int8"}
+    kept = Path("results/studies/small/all_pairs.parquet")
+    before = kept.read_bytes()
+    assert call(["all-pairs", "small.yaml", "--set", "search.target=0.9"]) == 2
+    assert "would be overwritten; give this question a name" in capsys.readouterr().err
+    assert kept.read_bytes() == before
     assert call(["all-pairs", "softmax"]) == 2
     assert "all-pairs is for model max" in capsys.readouterr().err
