@@ -140,7 +140,7 @@ def call(arguments: Sequence[str]) -> int:
         say_error(_message(error))
         return EXIT_BAD_INPUT
     except RunBroken as error:
-        say_error(f"{error}; {_resume(arguments)}")
+        say_error(f"{error};", _resume(arguments))
         return EXIT_BROKEN
     except UserError as error:
         say_error(str(error))
@@ -156,7 +156,7 @@ def call(arguments: Sequence[str]) -> int:
 
 def _interrupted(arguments: Sequence[str]) -> int:
     """Say that the run was interrupted; the exit status of that."""
-    say_error(f"interrupted; {_resume(arguments)}")
+    say_error("interrupted;", _resume(arguments))
     return EXIT_INTERRUPTED
 
 

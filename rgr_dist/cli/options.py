@@ -129,9 +129,12 @@ def check_room(needed: float, what: str) -> float | None:
     return available
 
 
-def no_runs(study: str, out: str, set_: Sequence[str] | None = None) -> str:
-    """That the store holds nothing of a study, and what to do: the same words in every verb."""
-    return f"{out} holds no run of {study}; rgr run {as_typed(study, out, set_)} trains them"
+def no_runs(study: str, out: str, set_: Sequence[str] | None = None) -> tuple[str, str]:
+    """That the store holds nothing of a study, and the command for it, as ``say_error`` takes them.
+
+    These are the same words in every verb.
+    """
+    return f"{out} holds no run of {study};", f"rgr run {as_typed(study, out, set_)} trains them"
 
 
 def as_typed(study: str, out: str, set_: Sequence[str] | None = None) -> str:
@@ -145,14 +148,19 @@ LONGEST_LINE = 500
 """Characters of a line on standard error."""
 
 
-def say_error(text: str) -> None:
+def say_error(text: str, command: str = "") -> None:
     """One line on standard error; where that takes no more, the exit status alone tells.
 
     What could command a terminal is escaped, and what is long is cut.
+
+    Args:
+        command: ends the line with a command to copy, which is never cut.
     """
     line = f"rgr: {shown(' '.join(text.split()))}"
     if len(line) > LONGEST_LINE:
         line = f"{line[: LONGEST_LINE // 2]} … {line[-LONGEST_LINE // 2 + 3 :]}"
+    if command:
+        line += f" {shown(command)}"
     try:
         print(line, file=sys.stderr)
     except OSError:

@@ -79,7 +79,7 @@ def stored_results(
     with opened(study, overrides, out) as (resolved, store):
         results = open_results(resolved, store)
     if results.runs.empty:
-        say_error(no_runs(study, out, overrides))
+        say_error(*no_runs(study, out, overrides))
     return results, store
 
 
@@ -156,7 +156,7 @@ def runs(
     if failed:
         rows = [row for row in rows if row["stop_reason"] == "failed"]
     if not known:
-        say_error(no_runs(study, out, set_))
+        say_error(*no_runs(study, out, set_))
     elif diverged:
         say_error(diverged)
     if known and failed and not rows and how is Format.TABLE:
@@ -386,5 +386,5 @@ def explain(
         sections, facts = explain_cell(resolved, chosen, store, listed)
         facts["repeat"] = command_to_repeat(study, set_ or (), chosen, store)
     if not sections["decisions"] and "failures" not in facts:
-        say_error(no_runs(study, out, set_))
+        say_error(*no_runs(study, out, set_))
     print_listing(sections, how, show=DECISION_COLUMNS.split(), facts=facts)

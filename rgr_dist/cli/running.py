@@ -243,7 +243,7 @@ def _tell(
             say_error(line.replace(" failed:", f" failed{when}:", 1))
         again = f"rgr run {asked} --retry-failed tries again; " if summary.left_failed else ""
         which = "it" if failed == 1 else "them"
-        say_error(f"next: {again}rgr runs {asked} --failed lists {which}")
+        say_error("next:", f"{again}rgr runs {asked} --failed lists {which}")
         raise typer.Exit(EXIT_FAILED_RUNS)
 
 
@@ -256,7 +256,7 @@ def status(
     with opened(study, set_, out) as (resolved, store):
         brackets, facts = study_status(resolved, store)
     if not facts["runs_done"] + facts["runs_failed"]:
-        say_error(no_runs(study, out, set_))
+        say_error(*no_runs(study, out, set_))
     if how is Format.TABLE and facts.get("runs_to_retry"):
         asked = as_typed(study, out, set_)
         facts["next"] = f"rgr run {asked} --retry-failed tries the failed runs again"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -212,6 +213,30 @@ cli.main(["run", "small.yaml"])
         130,
         "rgr: interrupted; resume with: rgr run small.yaml\n",
     )
+
+
+def test_a_long_command_that_resumes_or_trains_is_told_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = str(write_study(tmp_path))
+    (tmp_path / "results/runs").mkdir(parents=True)
+    (tmp_path / "results/runs/other.parquet").touch()
+    monkeypatch.chdir(tmp_path)
+    cells = [{"m": m, "d_model": 8} for m in range(16, 56)]
+    asked = [study, "--set", f"cells={cells}", "--set", "name=two  blanks"]
+    assert len(shlex.join(asked)) > 1000
+    assert call(["runs", *asked[:3]]) == 0
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert shlex.split(told.partition("; ")[2]) == ["rgr", "run", *asked[:3], "trains", "them"]
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rgr_dist.cli.app", interrupted)
+    assert call(["run", *asked]) == 130
+    said, _, command = capsys.readouterr().err.partition("resume with: ")
+    assert said == "rgr: interrupted; "
+    assert shlex.split(command) == ["rgr", "run", *asked]
 
 
 def test_a_study_that_is_told_to_end_in_mid_training_says_how_to_resume(
