@@ -83,7 +83,7 @@ def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
         + "; the seeds of intervals and retests can double or triple what is left" * total.at_least,
         "pace_from": "stored runs"
         if work_done(runs, study)
-        else "a guess; no run of its cells is stored yet",
+        else "a guess; no run of it is stored yet",
     }
     return rows, facts
 
@@ -161,7 +161,7 @@ def run_rows(
     cell: Cell | None = None,
     heads: Sequence[int] = (),
 ) -> tuple[Rows, bool]:
-    """The stored runs of a study's cells, and whether there is any.
+    """The study's own stored runs, and whether there is any.
 
     Args:
         cell, heads: these alone.

@@ -9,6 +9,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from rgr_dist.paper import capacity_scale
@@ -130,7 +131,7 @@ class StoredSearch:
     """A study's search as its stored runs leave it.
 
     Attributes:
-        runs: the stored runs of the study's cells, and what they tell at larger step limits.
+        runs: the study's own stored runs, and what they tell at larger step limits.
         implied: those of them that are not stored.
         expected: where each cell's search starts, by cell_id.
         portfolio: the search, told every run.
@@ -162,14 +163,25 @@ def stored_search(study: Study, store: Store, retry_failed: bool = False) -> Sto
 
 
 def stored_runs(study: Study, store: Store) -> pd.DataFrame:
-    """The stored runs of a study's cells.
+    """The stored runs that are a study's own: of its cells, its settings and their widths.
+
+    Studies that share a store and a cell may differ in these, even in a size that no setting of
+    either changes. Seeds that only another study asks for are among them.
 
     Their ``config`` is left out: it is most of a store's bytes, and nothing is computed from it.
     So are the columns of facts in a study of relations.
     """
     left_out = {"config", *(OF_FACTS if study.search.axis == "d_k" else ())}
     columns = [name for name in RUNS.names if name not in left_out]
-    return store.runs((cell.cell_id for cell in study.cells), columns)
+    axes = {cell.cell_id: _axes(cell, study.search) for cell in study.cells}
+    runs, sizes = store.runs(axes, columns), study.search.sizes
+    for size, width in sizes.fixed:
+        runs = runs[runs[size] == width]
+    probes = zip(
+        *(runs[name].tolist() for name in ("cell_id", sizes.arm, sizes.value)), strict=True
+    )
+    own = [value in axes[cell].get(arm, ()) for cell, arm, value in probes]
+    return runs[np.array(own, dtype=bool)].reset_index(drop=True)
 
 
 def open_portfolio(

@@ -85,10 +85,10 @@ def test_it_counts_the_stored_runs_that_no_decision_needed() -> None:
     rows = rows_in_order(study)
     assert "unused_runs" not in explained(study, rows)[1]
     (cell,) = study.cells
-    ahead = [run_row(h, 11, seed, cell) for h, seed in ((2, 0), (2, 1), (8, 0))]
-    assert not {(row["h"], row["d_k"]) for row in rows} & {(2, 11), (8, 11)}
+    ahead = [run_row(h, 22 // h, seed, cell) for h, seed in ((2, 0), (2, 1), (1, 0))]
+    assert not {(row["h"], row["d_k"]) for row in rows} & {(2, 11), (1, 22)}
     assert explained(study, [*rows, *ahead])[1]["unused_runs"] == 3
-    assert explained(study, [*rows, *ahead], 8)[1]["unused_runs"] == 1
+    assert explained(study, [*rows, *ahead], 1)[1]["unused_runs"] == 1
 
 
 def test_the_order_and_repetition_of_rows_change_nothing() -> None:
