@@ -378,6 +378,7 @@ def explain(
 ) -> None:
     """Every decision behind a cell's thresholds, and the command that repeats it."""
     from rgr_dist.planning.explain import command_to_repeat, explain_cell
+    from rgr_dist.planning.portfolio import stored_runs
     from rgr_dist.study.select import cell_named, heads_named
 
     with opened(study, set_, out) as (resolved, store):
@@ -385,6 +386,6 @@ def explain(
         listed = heads_named(resolved, heads or ())
         sections, facts = explain_cell(resolved, chosen, store, listed)
         facts["repeat"] = command_to_repeat(study, set_ or (), chosen, store)
-    if not sections["decisions"] and "failures" not in facts:
+    if not sections["decisions"] and stored_runs(resolved, store).empty:
         say_error(*no_runs(study, out, set_))
     print_listing(sections, how, show=DECISION_COLUMNS.split(), facts=facts)

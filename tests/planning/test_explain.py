@@ -16,6 +16,7 @@ import yaml
 
 from rgr_dist.cli import call
 from rgr_dist.engines.choose import check_engine
+from rgr_dist.planning.budgets import records
 from rgr_dist.planning.explain import command_to_repeat, explain_cell
 from rgr_dist.planning.portfolio import open_portfolio
 from rgr_dist.planning.tables import decision_rows
@@ -234,6 +235,25 @@ def test_explain_in_every_format_and_for_one_head(
     assert [row["h"] for row in alone["heads"]] == [2]
     assert alone["decisions"] == [row for row in answer["decisions"] if row["h"] == 2]
     assert alone["runs"] == sum(row["new_seeds"] for row in alone["decisions"]) < answer["runs"]
+
+
+def test_only_an_empty_store_is_said_to_hold_no_run(
+    stored: Study, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = Store("results").runs()
+    begun = rows[(rows["m"] == 16) & (rows["h"] == 8)]
+    Store("begun").append(records(begun))
+    Store("other").append([run_row(1, 1, 0)])
+    asked = ("explain", "made-up.yaml", "--cell")
+    for cell, head, where, is_told in (
+        ("m=16", "2", "begun", False),
+        ("m=32", "8", "begun", False),
+        ("m=16", "8", "other", True),
+    ):
+        call([*asked, cell, "--heads", head, "--store", where, "--format", "json"])
+        shown = capsys.readouterr()
+        assert json.loads(shown.out)["decisions"] == []
+        assert ("holds no run of made-up" in shown.err) == is_told, where
 
 
 def test_a_cell_or_head_that_is_not_there_is_told_in_one_line(
