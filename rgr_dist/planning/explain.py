@@ -107,10 +107,11 @@ def command_to_repeat(source: str, overrides: Sequence[str], cell: Cell, store: 
     """
     study = load_study(source, overrides)
     item = study.written_sizes(cell)
-    if len(study.budgets[cell.cell_id]) > 1:  # the cell has its own limit already
+    if study.has_budgets:  # the cell has its own limit already, or is not trained
         overrides = [*overrides, "search.retest_steps=null"]
     if len({one.model_name for one in study.cells}) > 1:
-        overrides = [*overrides, f"model={json.dumps(study.written_model(cell))}"]
+        model, target = json.dumps(study.written_model(cell)), study.target_of(cell)
+        overrides = [*overrides, f"model={model}", f"search.target={target}"]
     graph = {} if cell.database is not None else {"graph": study.written(cell.graph)}
     parts = ("context", "training", *(("facts",) if cell.database is not None else ()))
     every_key = {part: dict(getattr(cell, part)) for part in parts}

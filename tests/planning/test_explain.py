@@ -188,6 +188,26 @@ def test_the_command_that_repeats_it_runs_the_same_cell_and_search(
     assert again.search == study.search
 
 
+@pytest.mark.parametrize("search", [{"retest_steps": 2}, {"target": 0.1}, {}])
+def test_the_command_that_repeats_a_cell_beside_others_judges_it_as_they_do(
+    search: dict[str, Any], tmp_path: Path
+) -> None:
+    path, cells = tmp_path / "study.yaml", [{"m": 16, "d_model": 8}]
+    search = {"mode": "widest", "heads": [1, 2], **search}
+    models = ["max", "softmax", {"construction": "ours"}]
+    document = {"name": "x", "model": models, "cells": cells, "search": search}
+    path.write_text(yaml.safe_dump(document))
+    study = load_study(str(path))
+    for cell in study.cells:
+        command = shlex.split(command_to_repeat(str(path), [], cell, Store(tmp_path)))
+        settings = [command[i + 1] for i, word in enumerate(command) if word == "--set"]
+        again = load_study(str(path), settings)
+        assert again.cells == (cell,)
+        assert again.target_of(cell) == study.target_of(cell)
+        own = again.search.model_dump() | {"target": study.search.target}
+        assert own == study.search.model_dump()
+
+
 @pytest.mark.parametrize("stored", [["lanes, bfloat16"], ["fused"], ["fused", "lanes"]])
 def test_the_engine_of_that_command_is_one_that_run_takes(
     stored: list[str], tmp_path: Path
