@@ -233,6 +233,7 @@ def all_pairs(
     from rgr_dist.engines.choose import make_engine
     from rgr_dist.engines.recovered import PRECISIONS, recovered
     from rgr_dist.planning.budgets import records
+    from rgr_dist.planning.listing import sizes_of
     from rgr_dist.planning.same_question import check_same_question
     from rgr_dist.study.select import cell_named
     from rgr_dist.theory.draws import tracked
@@ -282,8 +283,9 @@ def all_pairs(
     means = rounded_means(pd.DataFrame(rows), resolved.search.target)
     means = means[means["precision"].isin(asked) & means["cell_id"].isin(at)]
     bits = {row["cell_id"]: graph_bits_per_parameter(row) for row in best.to_dict("records")}
-    means["bits_per_parameter"] = means.pop("cell_id").map(bits)
-    print_listing({"rows": records(means)}, how)
+    means["bits_per_parameter"] = means["cell_id"].map(bits)
+    cells = {one.cell_id: sizes_of(resolved, one) for one in resolved.cells}
+    print_listing({"rows": [cells[row.pop("cell_id")] | row for row in records(means)]}, how)
 
 
 def _runs_at(best: pd.DataFrame, results: StudyResults) -> list[tuple[Run, int]]:

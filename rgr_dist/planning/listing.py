@@ -55,7 +55,7 @@ def plan_study(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
         first = state.needs[0] if state.needs else None
         rows.append(
             {
-                **_sizes(study, cell),
+                **sizes_of(study, cell),
                 sizes.arms_key: len(state.plan.axes),
                 f"max_{sizes.total}": max(
                     sizes.width(arm, axis[-1]) for arm, axis in state.plan.axes.items()
@@ -106,7 +106,7 @@ def study_status(study: Study, store: Store) -> tuple[Rows, dict[str, Any]]:
             done, failed = (count[cell.cell_id, arm] for count in counted)
             rows.append(
                 {
-                    **_sizes(study, cell),
+                    **sizes_of(study, cell),
                     sizes.shown_arm: arm,
                     "status": state.result(arm).status,
                     "fails_at": bracket.low or None,
@@ -209,7 +209,7 @@ def reason(error: str) -> str:
     return error.strip().splitlines()[-1][:200] if error.strip() else "no reason stored"
 
 
-def _sizes(study: Study, cell: Cell) -> dict[str, Any]:
+def sizes_of(study: Study, cell: Cell) -> dict[str, Any]:
     """What tells a cell from the study's others: its sizes, and its name where they do not."""
     if cell.database is not None:
         return {"cell": study.name_of(cell), "facts": cell.m, "d_model": cell.d_model}

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rgr_dist.planning.listing import sizes_of
 from rgr_dist.planning.portfolio import check_heads
 from rgr_dist.search.cell_state import CellState
 from rgr_dist.search.portfolio import Portfolio
@@ -183,12 +184,10 @@ def is_hopeless(scores: Sequence[float], runs: int, perfect: float, best: float 
 
 
 def probe_rows(study: Study, probes: Sequence[TunedProbe]) -> list[dict[str, Any]]:
-    """The tuned probes as a listing; with the names of cells whose sizes do not tell them apart."""
-    named = study.has_alike_cells
+    """The tuned probes as a listing, with what tells their cells apart."""
     return [
-        ({"cell": study.name_of(p.cell)} if named else {})
-        | {"m": p.cell.m, "d_model": p.cell.d_model, "h": p.h, "d_k": p.d_k, "D_K": p.h * p.d_k}
-        for p in probes
+        {**sizes_of(study, one.cell), "h": one.h, "d_k": one.d_k, "D_K": one.h * one.d_k}
+        for one in probes
     ]
 
 

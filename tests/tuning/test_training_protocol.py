@@ -24,6 +24,7 @@ from rgr_dist.tuning.training_protocol import (
     described,
     is_hopeless,
     present_protocol,
+    probe_rows,
     probes_to_tune,
     rounded,
 )
@@ -54,6 +55,21 @@ def test_a_given_width_is_that_of_every_head_and_must_be_a_multiple_of_it() -> N
     assert probes(study_of(), [], heads=(2, 8), D_K=16) == [(2, 8), (8, 2)]
     with pytest.raises(StudyError, match=r"--D_K 12: not a multiple of h = 8"):
         probes(study_of(), [], heads=(2, 8), D_K=12)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"graph": {"family": "regular", "degree": [1, 2]}},
+        {"search": {"retest_steps": 2}},
+        {"graph": {"family": "regular", "degree": [1, 2]}, "search": {"retest_steps": 2}},
+    ],
+)
+def test_the_rows_of_probes_tell_their_cells_apart(keys: dict[str, Any]) -> None:
+    study = parse_study({"name": "s", "cells": [{"m": 16, "d_model": 8}], **keys})
+    rows = probe_rows(study, [TunedProbe(cell, 1, 4) for cell in study.cells])
+    assert len({tuple(row.items()) for row in rows}) == len(study.cells) > 1
+    assert {(row["m"], row["d_model"], row["D_K"]) for row in rows} == {(16, 8, 4)}
 
 
 def test_a_place_trains_its_cell_with_the_protocols_keys_alone_changed() -> None:
