@@ -16,6 +16,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from types import FrameType
 from typing import Annotated, Any
 
@@ -76,9 +77,7 @@ for group, examples in VERBS.items():
 
 def _version(asked: bool) -> None:
     if asked:
-        import rgr_dist
-
-        print(f"rgr {rgr_dist.__version__}")
+        print(f"rgr {import_module('rgr_dist').__version__}")
         raise typer.Exit
 
 
