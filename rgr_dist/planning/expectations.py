@@ -30,6 +30,8 @@ FACTS_SHARE, FACTS_SPREAD = 0.25, 2.0
 """Of facts there is no published law: the search starts at this share of d_model."""
 LEAST_SOLVED = 3
 """Solved cells below which the paper's constants are the better guide."""
+LEAST_RANGE = 2.0
+"""Factor between the smallest and the largest x that a power law is fitted to."""
 LEAST_SPREAD, LARGEST_SPREAD = 1.15, 2.0
 """Bounds on how far the first steps go: less would creep, more would leap over a doubling."""
 
@@ -136,8 +138,11 @@ def _fitted(cell: Cell, solved: pd.DataFrame) -> Expectation:
     ratio, spread = fit_ratio(widths, own["D_K"].tolist())
     power = fit_power(loads, own["h"].tolist())
     sizes = (cell.m, cell.d_model, cell.n_edges)
-    heads = fallback.h if power is None else max(1.0, power[1] * compression(*sizes) ** power[0])
-    return Expectation(ratio * capacity_scale(*sizes), heads, spread, f"{len(own)} solved cells")
+    D_K, heads = ratio * capacity_scale(*sizes), fallback.h
+    if power is not None:
+        log_heads = power[1] + power[0] * math.log(compression(*sizes))
+        heads = math.exp(max(0.0, min(log_heads, math.log(D_K))))  # each is at least 1 wide
+    return Expectation(D_K, heads, spread, f"{len(own)} solved cells")
 
 
 def fit_ratio(scales: Sequence[float], found: Sequence[float]) -> tuple[float, float]:
@@ -159,14 +164,14 @@ def fit_ratio(scales: Sequence[float], found: Sequence[float]) -> tuple[float, f
 
 
 def fit_power(x: Sequence[float], y: Sequence[float]) -> tuple[float, float] | None:
-    """Exponent and factor of y = factor * x ** exponent, least squares of the logarithms.
+    """Exponent and log factor of y = factor * x ** exponent, least squares of the logarithms.
 
     Returns:
-        None where fewer than three points, or a single x, leave the exponent open.
+        None where fewer than three points, or too narrow a range of x, leave the exponent open.
     """
-    if len(x) < 3 or min(x) == max(x):
+    if len(x) < 3 or max(x) < LEAST_RANGE * min(x):
         return None
     log_x, log_y = (np.array([math.log(value) for value in axis]) for axis in (x, y))
     (square, product), _ = np.cov(log_x, log_y, bias=True)
     slope = float(product / square)
-    return slope, math.exp(float(log_y.mean()) - slope * float(log_x.mean()))
+    return slope, float(log_y.mean()) - slope * float(log_x.mean())

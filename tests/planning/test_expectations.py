@@ -68,6 +68,20 @@ def test_solved_cells_of_any_study_move_the_first_bracket(tmp_path: Path) -> Non
     assert plan_cell(cell, study.search, expected).guess_cost == expected.D_K
 
 
+@pytest.mark.parametrize(
+    "sizes", [((512, 64), (514, 64), (516, 64)), ((16, 16), (32, 16), (64, 8))]
+)
+def test_cells_whose_heads_grow_fast_teach_no_more_heads_than_there_is_width(
+    sizes: tuple[tuple[int, int], ...], tmp_path: Path
+) -> None:
+    store, study = Store(tmp_path), study_of((2**20, 4), (16, 1024))
+    for size, h in zip(sizes, (1, 16, 512), strict=True):
+        solve(store, study_of(size, name=f"{size[0]}"), ratio=100.0, h=h)
+    for expected in expectations(study, store).values():
+        assert expected.source == "3 solved cells"
+        assert 1 <= expected.h <= max(1, expected.D_K)
+
+
 def test_an_expectation_is_fixed_when_the_study_is_first_run(tmp_path: Path) -> None:
     store, study = Store(tmp_path), study_of((512, 32))
     first = expectations(study, store)
