@@ -61,13 +61,13 @@ def test_a_run_is_made_and_counted_once() -> None:
 
     def run(key: ProbeKey, seed: int) -> SimulatedRun:
         made.append((key, seed))
-        return SimulatedRun(0.5, 1.0, 7)
+        return SimulatedRun(0.92, 1.0, 7)
 
     runs = CountedRuns(run)
     test = SeedTest(0.99, 10)
     key = ProbeKey(1, 3)
-    assert runs.verdict_scores(key, test) == {0: 0.5, 1: 0.5}  # the other seeds are spared
-    assert runs.verdict_scores(key, test) == {0: 0.5, 1: 0.5}
+    assert runs.verdict_scores(key, test) == {0: 0.92, 1: 0.92}  # the other seeds are spared
+    assert runs.verdict_scores(key, test) == {0: 0.92, 1: 0.92}
     assert made == [(key, 0), (key, 1)]
     assert runs.steps == 14
 
