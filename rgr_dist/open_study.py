@@ -272,8 +272,8 @@ class Study:
     def runs(self) -> pd.DataFrame:
         """The study's runs, one row each: the columns of ``rgr runs --format json``.
 
-        A probe whose verdict was clear early has not run every seed: a mean over its runs is
-        biased. ``curves().table`` says which means are complete.
+        A probe has not run every seed if fewer were enough for its verdict or for a first look: a
+        mean over its runs is biased. ``curves().table`` says which means are complete.
         """
         from rgr_dist.planning.listing import run_keys, run_rows
 

@@ -249,14 +249,16 @@ def _explain(test: SeedTest, known: tuple[float, ...]) -> str:
     if verdict == "pass" and test.look:
         return f"mean {_shown(mean)} over {ran} of {test.seeds} seeds: a pass for now"
     if verdict == "pass":
-        return f"{ran} seeds make the mean pass in any case; the other {spared} are spared"
+        makes = "seed makes" if ran == 1 else "seeds make"
+        return f"{ran} {makes} the mean pass in any case; the other {spared} are spared"
     if verdict is None or best is None:
         return f"mean {_shown(mean)} over {ran} of {test.seeds} seeds: undecided"
     lost = _shown(math.fsum(abs(best - score) for score in known))
     allowed = f"{test.seeds * abs(best - test.target):.4g}"
     named = f"(target - {best:g})" if test.minimise else f"({best:g} - target)"
     rest = f"the other {spared} cannot save the mean"
-    return f"{ran} seeds lack {lost} > {allowed} = n{named}: {rest}"
+    lacks = "seed lacks" if ran == 1 else "seeds lack"
+    return f"{ran} {lacks} {lost} > {allowed} = n{named}: {rest}"
 
 
 def _shown(value: float) -> str:

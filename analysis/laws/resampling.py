@@ -52,8 +52,8 @@ class Draws:
 def draw_seeds(cells: pd.DataFrame, runs: pd.DataFrame, study: Study, draws: int = DRAWS) -> Draws:
     """Draw the seeds of each cell again.
 
-    A probe that stopped early has too few seeds to reach the target whatever the others score; its
-    draws are of those that ran. A width that passes on these seeds, but was refuted on fresh ones,
+    A probe that stopped early has the seeds of a fail or of a first look; its draws are of those
+    that ran. A width that passes on these seeds, but was refuted on fresh ones,
     fails in every draw. A cell without runs, or censored, keeps its interval.
 
     Args:

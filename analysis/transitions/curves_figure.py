@@ -14,9 +14,8 @@ from rgr_dist.analysis.page.section import Row
 
 CAPTION = (
     "Mean test score against D_K, cell by cell and by number of heads. Filled: every seed ran, "
-    "with the 95 % t-interval over seeds. Hollow: stopped early, once the remaining seeds could "
-    "not change the verdict: a mean of fewer seeds. Dashed: the target. Dotted: "
-    "D_K*. {scale}"
+    "with the 95 % t-interval over seeds. Hollow: a mean of fewer seeds, enough for the verdict or "
+    "for a first look. Dashed: the target. Dotted: D_K*. {scale}"
 )
 FEWER = "fewer seeds"
 """What a hollow probe is."""

@@ -15,6 +15,7 @@ from rgr_dist.analysis.heads.figures import columns_of
 from rgr_dist.analysis.page.section import Row
 from rgr_dist.analysis.transitions.collapse import Collapse
 from rgr_dist.analysis.transitions.curves_figure import FEWER, panel_of_cell, probe_point
+from rgr_dist.analysis.wording import passing_seeds
 
 SHARES = (
     "The share of seeds whose own score reaches the target, against D_K. Lines are logistic "
@@ -112,7 +113,7 @@ def _quality(one: Collapse) -> tuple[str, ...]:
 def _passing(row: Row) -> str:
     """What a point of a share says."""
     at = f"h = {row['h']}, D_K = {row['D_K']}"
-    return f"{at}\n{row['passing']} of {row['n_seeds']} seeds pass"
+    return f"{at}\n{passing_seeds(row['passing'], row['n_seeds'])}"
 
 
 def _logistic(ends: tuple[float, float], middle: float, width: float) -> tuple[Place, ...]:

@@ -15,6 +15,7 @@ from rgr_dist.analysis.transitions.figures import draw_collapse, draw_shares
 from rgr_dist.analysis.transitions.probes import probe_rows_of, probes_of
 from rgr_dist.analysis.transitions.transition_fits import transitions_of
 from rgr_dist.analysis.transitions.width_scaling import width_scaling_of
+from rgr_dist.analysis.wording import passing_seeds
 
 
 def section(results: StudyResults) -> Section:
@@ -81,7 +82,7 @@ def _points(one: Collapse, results: StudyResults) -> list[Row]:
     for row in rows:
         row["text"] = (
             f"{row['short']}, h = {row['h']}, D_K = {row['D_K']}\n"
-            f"{row['passing']} of {row['n_seeds']} seeds pass"
+            f"{passing_seeds(row['passing'], row['n_seeds'])}"
         )
     return rows
 

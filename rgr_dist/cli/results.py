@@ -142,7 +142,8 @@ def runs(
 ) -> None:
     """The study's runs, one row each, with how they ended. As CSV or JSON: the export of a study.
 
-    A probe whose verdict was clear early has not run every seed: a mean over its runs is biased.
+    A probe has not run every seed if fewer were enough for its verdict or for a first look: a mean
+    over its runs is biased.
     """
     import pandas as pd
 

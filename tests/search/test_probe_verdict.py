@@ -189,6 +189,11 @@ SCORE = SeedTest(0.99, 10)
         (SCORE, {}, "no seed has run"),
         (
             SCORE,
+            {0: 0.8},
+            "1 seed lacks 0.2000 > 0.1 = n(1 - target): the other 9 cannot save the mean",
+        ),
+        (
+            SCORE,
             {0: 0.9, 1: 0.9},
             "2 seeds lack 0.2000 > 0.1 = n(1 - target): the other 8 cannot save the mean",
         ),
