@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 
+from rgr_dist.analysis.laws.forms import FORMS, Form, holds, is_identified, log_load
 from rgr_dist.analysis.laws.interval_likelihood import (
     Array,
     IntervalFit,
@@ -36,72 +37,6 @@ LEAST_GAP = 6.0
 
 EXTENSION_GAP = 2.0
 """AICc by which a law must be better than one that it holds as a special case, to count beside."""
-
-
-@dataclass(frozen=True)
-class Form:
-    """A candidate's form: log D_K* = offset(cell) + Σ coefficients · columns(cell) (+ that of k).
-
-    Attributes:
-        formula: as text, with c and the other unknowns in the order of ``unknowns``; k adds
-            log(1 + k · m′/d_model).
-        offset: logarithm that has no unknown.
-        columns: logarithms that have unknown exponents, besides the constant log c.
-    """
-
-    name: str
-    formula: str
-    unknowns: tuple[str, ...]
-    offset: Callable[[pd.DataFrame], Array] = lambda cells: np.zeros(len(cells))
-    columns: Callable[[pd.DataFrame], list[Array]] = lambda cells: []
-
-    @property
-    def has_k(self) -> bool:
-        """Whether k is one of its unknowns."""
-        return "k" in self.unknowns
-
-    def offset_at(self, cells: pd.DataFrame, k: float | Array) -> Array:
-        """All of log D_K* that has no coefficient, at a value of k, or at many, shape (k, 1)."""
-        return self.offset(cells) + np.log1p(k * np.exp(_load(cells)))
-
-
-def _load(cells: pd.DataFrame) -> Array:
-    m_edges, d_model = (cells[name].to_numpy(dtype=np.float64) for name in ("n_edges", "d_model"))
-    return np.asarray(np.log(m_edges / d_model))
-
-
-def _log_m(cells: pd.DataFrame) -> Array:
-    return np.asarray(np.log(np.log2(cells["m"].to_numpy(dtype=np.float64))))
-
-
-def _bits(cells: pd.DataFrame) -> Array:
-    m, edges = (cells[name].to_numpy(dtype=np.float64) for name in ("m", "n_edges"))
-    return np.asarray(np.log(np.maximum(np.log2(m**2 / edges), 1e-12)))
-
-
-FORMS = (
-    Form("m/d", "c · m′/d_model", ("c",), _load),
-    Form("m log m/d", "c · m′ log₂ m / d_model", ("c",), lambda c: _load(c) + _log_m(c)),
-    Form("m log² m/d", "c · m′ (log₂ m)² / d_model", ("c",), lambda c: _load(c) + 2 * _log_m(c)),
-    Form("entropy", "c · m′ log₂(m²/m′) / d_model", ("c",), lambda c: _load(c) + _bits(c)),
-    Form("(m/d)^a", "c · (m′/d_model)^a", ("c", "a"), columns=lambda c: [_load(c)]),
-    Form(
-        "(m log m/d)^a", "c · (m′ log₂ m / d_model)^a", ("c", "a"),
-        columns=lambda c: [_load(c) + _log_m(c)],
-    ),
-    Form(
-        "m log m/d (1 + k m/d)", "c · m′ log₂ m / d_model · (1 + k · m′/d_model)", ("c", "k"),
-        lambda c: _load(c) + _log_m(c),
-    ),
-    Form(
-        "(m/d)^a (log m)^b", "c · (m′/d_model)^a (log₂ m)^b", ("c", "a", "b"),
-        columns=lambda c: [_load(c), _log_m(c)],
-    ),
-    Form(
-        "m^a d^b", "c · m′^a d_model^b", ("c", "a", "b"),
-        columns=lambda c: [np.log(c[name].to_numpy(float)) for name in ("n_edges", "d_model")],
-    ),
-)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,10 +115,6 @@ def rank_candidates(cells: pd.DataFrame) -> list[Candidate]:
     return sorted(ranked, key=lambda c: c.gap or 0.0) + others
 
 
-def _design(form: Form, cells: pd.DataFrame) -> Array:
-    return np.column_stack([np.ones(len(cells)), *form.columns(cells)])
-
-
 def fit_form(form: Form, cells: pd.DataFrame, earlier: Sequence[Form] = ()) -> Candidate:
     """One candidate by itself, without its limits, gap, weight and support.
 
@@ -196,7 +127,7 @@ def fit_form(form: Form, cells: pd.DataFrame, earlier: Sequence[Form] = ()) -> C
     if bounded < unknowns + 3:
         need = f"AICc needs {unknowns + 3} cells with a pass and a fail below it, and has {bounded}"
         return dataclasses.replace(plain, reason=need)
-    if not _identified(form, cells):
+    if not is_identified(form, cells):
         why = "its terms do not vary apart in these cells"
         return dataclasses.replace(plain, status="not identified", reason=why)
     for other in earlier:
@@ -228,25 +159,6 @@ def n_bounded(cells: pd.DataFrame) -> int:
     return int(((cells["D_K_fails"] > 0) & np.isfinite(cells["D_K_passes"])).sum())
 
 
-def holds(form: Form, other: Form, cells: pd.DataFrame) -> bool:
-    """Whether in these cells a law is a special case of another, or the same."""
-    if other.has_k:
-        return form is other
-    own = _design(form, cells)
-    theirs = [_design(other, cells), other.offset(cells) - form.offset(cells)]
-    both = np.column_stack([own, *theirs])
-    return bool(np.linalg.matrix_rank(both, tol=1e-6) == np.linalg.matrix_rank(own, tol=1e-6))
-
-
-def _identified(form: Form, cells: pd.DataFrame) -> bool:
-    design = _design(form, cells)
-    if form.has_k:
-        design = np.column_stack([design, _load(cells)])
-    centred = design - design.mean(axis=0)
-    centred[:, 0] = 1.0
-    return bool(np.linalg.matrix_rank(centred, tol=1e-6) == design.shape[1])
-
-
 def _plain(form: Form, coefficients: Array, k: float) -> list[float]:
     """The unknowns in the order of the form: c, then k or the exponents."""
     return [
@@ -275,7 +187,7 @@ def _maximise(
     Args:
         near: k of the fit to all cells; without some of them it is looked for about this one.
     """
-    load, start, design = np.exp(_load(cells)), form.offset(cells), _design(form, cells)
+    load, start, design = np.exp(log_load(cells)), form.offset(cells), form.design(cells)
     first = K_GRID / float(np.median(load)) if form.has_k else np.zeros(1)
     if form.has_k and near is not None:
         first = np.concatenate([[0.0], max(near, float(first[1])) * np.geomspace(0.1, 10, 20)])
@@ -301,12 +213,12 @@ def _limits(form: Form, fitted: Candidate, cells: pd.DataFrame) -> tuple[Limits,
     if form.has_k:
         ends = _limits_of_k(form, cells, lower, upper, fitted.parameters["k"])
         offset = form.offset_at(cells, _inside(ends, cells)[:, None])
-        c = _limits_over_k(form, cells, _design(form, cells), offset)
+        c = _limits_over_k(form, cells, form.design(cells), offset)
         low, high = ({"c": known_factor(end), "k": k} for end, k in zip(c, ends, strict=True))
         return (low if ends[1] is not None else low | {"c": 0.0}), high
     index = np.arange(len(form.unknowns))
     offset = form.offset(cells)
-    parts = profile_interval(lower - offset, upper - offset, _design(form, cells), index)
+    parts = profile_interval(lower - offset, upper - offset, form.design(cells), index)
     low, high = (
         {
             name: known_factor(end) if name == "c" else known(end)
@@ -319,7 +231,7 @@ def _limits(form: Form, fitted: Candidate, cells: pd.DataFrame) -> tuple[Limits,
 
 def _inside(ends: tuple[float | None, float | None], cells: pd.DataFrame) -> Array:
     """Values of k between its limits, those of the grid included."""
-    grid = K_GRID / float(np.median(np.exp(_load(cells))))
+    grid = K_GRID / float(np.median(np.exp(log_load(cells))))
     low, high = ends[0] or 0.0, grid[-1] if ends[1] is None else ends[1]
     return np.unique([*np.linspace(low, high, 40), *grid[(grid >= low) & (grid <= high)]])
 
@@ -346,7 +258,7 @@ def _limits_of_k(
     form: Form, cells: pd.DataFrame, lower: Array, upper: Array, k: float
 ) -> tuple[float | None, float | None]:
     """95 % profile-likelihood limits of k; 0 or None where the data set none."""
-    load, start, design = np.exp(_load(cells)), form.offset(cells), _design(form, cells)
+    load, start, design = np.exp(log_load(cells)), form.offset(cells), form.design(cells)
 
     def fall(values: Array) -> Array:
         offset = start + np.log1p(values[:, None] * load)
@@ -380,9 +292,9 @@ def _leave_out(form: Form, cells: pd.DataFrame, lower: Array, upper: Array, k: f
     n = len(cells)
     group = np.arange(n) % (n if n <= MANY else GROUPS)
     weights = (group != np.arange(group.max() + 1)[:, None]).astype(np.float64)
-    design, truth = _design(form, cells), middles(lower, upper)
+    design, truth = form.design(cells), middles(lower, upper)
     result, ks = _maximise(form, cells, lower, upper, weights, near=k)
-    offset = form.offset(cells) + np.log1p(ks[group] * np.exp(_load(cells)))
+    offset = form.offset(cells) + np.log1p(ks[group] * np.exp(log_load(cells)))
     errors = offset + np.einsum("np,np->n", design, result.coefficients[group]) - truth
     errors = np.where(np.isfinite(upper), errors, np.minimum(errors, 0.0))
     return float(np.sqrt((errors**2).mean()))
@@ -398,7 +310,7 @@ def law_at(candidate: Candidate, at: pd.DataFrame) -> Array:
     values = [v for name, v in candidate.parameters.items() if name not in ("c", "k")]
     beta = np.array([math.log(candidate.parameters["c"]), *values])
     return np.asarray(
-        form.offset_at(at, candidate.parameters.get("k", 0.0)) + _design(form, at) @ beta
+        form.offset_at(at, candidate.parameters.get("k", 0.0)) + form.design(at) @ beta
     )
 
 
@@ -436,7 +348,7 @@ def predict(
     if form.has_k:
         ends = log_ends(cells["D_K_fails"], cells["D_K_passes"])
         ks = _inside(_limits_of_k(form, cells, *ends, candidate.parameters["k"]), cells)
-    own, new = _design(form, cells), _design(form, at)
+    own, new = form.design(cells), form.design(at)
     low, high = np.empty(len(at)), np.empty(len(at))
     for i in range(len(at)):  # log D_K* at the new size is the constant of a design about it
         offset = form.offset_at(cells, ks[:, None]) - form.offset_at(at[i : i + 1], ks[:, None])
