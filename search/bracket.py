@@ -72,14 +72,13 @@ class Bracket:
         around = self.axis[max(0, index - 1) : index + 1]
         return min(around, key=lambda candidate: (abs(candidate - value), candidate))
 
-    def split(self, share: float) -> int:
-        """The value with this share of the possible thresholds at or below it.
+    def halve(self) -> int:
+        """The value with half of the possible thresholds at or below it.
 
         Every open value is as likely, and so is none, where none passes yet.
         """
         end = len(self.axis) if self.above is None else self.above
-        index = self.below + int(share * (end - self.below + 1) + 0.5) - 1
-        return self.axis[min(max(index, self.below), end - 1)]
+        return self.axis[min(self.below + (end - self.below) // 2, end - 1)]
 
     def middle(self, spread: float = 1.5) -> int:
         """Where to probe inside a bracket that holds a pass.

@@ -209,7 +209,7 @@ def _certify(state: CellState, key: ProbeKey) -> Steps:
 def _between(state: CellState, bracket: Bracket) -> int:
     """Where to probe inside a bracket."""
     spread = state.plan.spread
-    return bracket.split(0.5) if math.isinf(spread) else bracket.middle(spread)
+    return bracket.halve() if math.isinf(spread) else bracket.middle(spread)
 
 
 def _hint(state: CellState, arm: int) -> tuple[int, str] | None:

@@ -142,17 +142,15 @@ def test_on_an_uneven_axis_the_probe_lies_inside(
 
 
 @pytest.mark.parametrize(
-    ("below", "above", "share", "value"),
+    ("below", "above", "value"),
     [
-        (0, None, 0.5, 6),  # 1 to 10, or none: 11 answers, of which 1 to 6 are below
-        (0, None, 0.25, 3),
-        (4, None, 0.5, 8),
-        (4, 8, 0.5, 7),  # 5 to 9, which passes
-        (4, 8, 0.25, 5),
-        (7, 8, 0.01, 8),
+        (0, None, 6),  # 1 to 10, or none: 11 answers, of which 1 to 6 are below
+        (4, None, 8),
+        (4, 8, 7),  # 5 to 9, which passes
+        (7, 8, 8),
     ],
 )
-def test_a_split_leaves_its_share_of_the_answers_below(
-    below: int, above: int | None, share: float, value: int
+def test_halving_leaves_half_of_the_answers_below(
+    below: int, above: int | None, value: int
 ) -> None:
-    assert Bracket(range(1, 11), below, above).split(share) == value
+    assert Bracket(range(1, 11), below, above).halve() == value
