@@ -36,13 +36,14 @@ def load(source: str | Path, overrides: Sequence[str] = (), out: str | Path = "r
     """A shipped study by its name, or a study file by its path, with the store of its runs.
 
     Args:
-        overrides: ``key=value`` as after ``--set``: ``["search.seeds=3"]``.
+        overrides: ``key=value`` as after ``--set``, one or several: ``["search.seeds=3"]``.
         out: the store: a folder, or a URI that pyarrow opens. Nothing is written to it by loading.
 
     Raises:
         StudyError: the study is unknown, unreadable or not valid.
         StoreError: the store cannot be opened.
     """
+    overrides = [overrides] if isinstance(overrides, str) else overrides
     opened = Study.of(load_study(str(source), overrides), Store(str(out)))
     opened._read = str(source), bool(overrides)
     return opened
@@ -99,7 +100,7 @@ def compare(one: str | Path | Study, other: str | Path | Study) -> Comparison:
     Raises:
         StudyError: the two measure different things.
     """
-    from rgr_dist.analysis.report.side_by_side import answer
+    from rgr_dist.analysis.report.comparison.section import answer
 
     pair = [study if isinstance(study, Study) else load(study) for study in (one, other)]
     kinds = {study.study.record.finds for study in pair}

@@ -211,7 +211,7 @@ def test_another_question_of_the_name_is_not_overwritten(finished: Path, tmp_pat
     source, out = finished / "small.yaml", shutil.copytree(finished / "results", tmp_path / "here")
     rgr.run(source, out=out, show=False)  # trains nothing
     kept = {path: path.read_bytes() for path in (out / "studies").rglob("*") if path.is_file()}
-    changed = rgr.load(source, ["search.seeds=2"], out)
+    changed = rgr.load(source, "search.seeds=2", out)
     said = rf"^--set: changes the search of small, whose report in {out} would be overwritten"
     with pytest.raises(StudyError, match=said):
         changed.run(show=False)

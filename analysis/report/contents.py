@@ -15,7 +15,7 @@ from rgr_dist.analysis.layers.costs import compares_layers
 from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.fit import panels_of
 from rgr_dist.analysis.page.section import Section
-from rgr_dist.analysis.report import provenance, side_by_side
+from rgr_dist.analysis.report import provenance
 from rgr_dist.analysis.report.sections import cost, summary
 from rgr_dist.analysis.splits import section as accuracy
 from rgr_dist.analysis.theory import phases
@@ -106,15 +106,3 @@ def figures(
             has = ", ".join(every) or "none: it has too few results"
             raise StudyError(f"the page has no {kind} {name!r}; its figures: {has}")
     return [every[name] for name in names or every]
-
-
-def compared(pair: tuple[StudyResults, StudyResults], names: tuple[str, str]) -> list[Section]:
-    """The sections of a page that sets two studies side by side."""
-    makers = (
-        side_by_side.summary,
-        side_by_side.cells,
-        side_by_side.splits,
-        side_by_side.laws,
-        side_by_side.differences,
-    )
-    return [section for make in makers if (section := make(pair, names)) is not None]

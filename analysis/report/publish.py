@@ -12,7 +12,8 @@ from rgr_dist.analysis.load import StudyResults
 from rgr_dist.analysis.page.fit import fitted
 from rgr_dist.analysis.page.render import archive_of, render
 from rgr_dist.analysis.page.section import Section
-from rgr_dist.analysis.report.contents import compared, sections
+from rgr_dist.analysis.report.comparison.section import compared
+from rgr_dist.analysis.report.contents import sections
 from rgr_dist.analysis.report.report_cache import Written, digest_of, keep, origin_of
 from rgr_dist.analysis.report.sections.summary import findings
 from rgr_dist.analysis.thresholds.rows import drawn_cells_of

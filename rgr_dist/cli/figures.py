@@ -43,6 +43,7 @@ def figures(
     """Draw the figures of a study's report as files, with fonts embedded; prints their names."""
     from rgr_dist.analysis.drawing.plot import as_file
     from rgr_dist.analysis.report import contents
+    from rgr_dist.analysis.report.comparison.section import compared
     from rgr_dist.store.storage import write_atomically
 
     anchors, of = None, ""
@@ -57,7 +58,7 @@ def figures(
             raise UserError("--cell: takes one study, since a comparison has no panels by cell")
         pair, names, _ = side_by_side([study, other], [out], set_)
         stem = "-".join(results.study.name for results in pair)
-        sections = contents.compared(pair, names)
+        sections = compared(pair, names)
     for each in contents.figures(sections, figure or (), anchors):
         path = to / f"{stem}-{each.name}{of}.{kind}"
         try:

@@ -299,8 +299,8 @@ def compare(
     how: How = Format.TABLE,
 ) -> None:
     """Compare what two studies found, cell by cell; also write a page with both side by side."""
+    from rgr_dist.analysis.report.comparison.section import answer
     from rgr_dist.analysis.report.publish import publish_comparison
-    from rgr_dist.analysis.report.side_by_side import answer
     from rgr_dist.store.storage import StoreError
 
     stores = out or ["results"]

@@ -11,7 +11,10 @@ import pytest
 from scipy import stats
 
 from rgr_dist.analysis.load import StudyResults
-from rgr_dist.analysis.report import side_by_side
+from rgr_dist.analysis.report.comparison.accuracy import splits
+from rgr_dist.analysis.report.comparison.differences import differences
+from rgr_dist.analysis.report.comparison.section import answer, summary
+from rgr_dist.analysis.report.comparison.widths import cells
 from rgr_dist.analysis.report.publish import comparison
 from rgr_dist.study.from_yaml import parse_study
 from tests.analysis import made_up
@@ -40,7 +43,7 @@ def pair() -> tuple[StudyResults, StudyResults]:
 def test_cells_of_both_are_paired_and_the_others_named(
     pair: tuple[StudyResults, StudyResults],
 ) -> None:
-    section = side_by_side.cells(pair, NAMES)
+    section = cells(pair, NAMES)
     assert section is not None
     (table,) = section.shown
     rows = {row["short"]: row for row in table.rows}
@@ -60,7 +63,7 @@ def test_cells_of_both_are_paired_and_the_others_named(
 def test_the_mean_ratio_is_geometric_with_its_interval_over_cells(
     pair: tuple[StudyResults, StudyResults],
 ) -> None:
-    section = side_by_side.summary(pair, NAMES)
+    section = summary(pair, NAMES)
     logs = np.log([2, 3, 1])
     low, high = np.exp(stats.t.interval(0.95, 2, logs.mean(), stats.sem(logs)))
     assert section.words[0] == (
@@ -104,7 +107,7 @@ def test_a_ratio_has_the_ends_that_are_known(
             study, [], [made_up.threshold_row(study.cells[0], 2, d_k, **more)]
         )
 
-    section = side_by_side.cells((with_ends(8, of_one), with_ends(12, of_other)), NAMES)
+    section = cells((with_ends(8, of_one), with_ends(12, of_other)), NAMES)
     assert section is not None
     (table,) = section.shown
     assert (table.rows[0]["ratio_words"], table.apart(table.rows[0])) == (words, apart)
@@ -119,13 +122,13 @@ def test_of_an_unfinished_search_no_ratio_is_told() -> None:
         return made_up.results_of(study, [], [*rows, made_up.threshold_row(other, 4, 5), *more])
 
     pair = results(made_up.threshold_row(one, 4, 5)), results(made_up.threshold_row(one, 4, None))
-    said, rows = side_by_side.answer(pair, NAMES)
+    said, rows = answer(pair, NAMES)
     assert said[:2] == [
         "D_K* is the same in 1 cell.",
         "Left out: 1 cell whose search is not finished.",
     ]
     assert [(row["D_K_b"], row["ratio"]) for row in rows] == [(40, None), (20, 1)]
-    section = side_by_side.cells(pair, NAMES)
+    section = cells(pair, NAMES)
     assert section is not None
     assert section.shown[0].rows[0]["words_b"] == "40 [40–40], so far"
     assert [len(panel.points) for panel in section.figures[0].panels] == [1, 1]
@@ -145,13 +148,19 @@ def test_a_size_with_several_limits_counts_once() -> None:
 
     def said(widths: list[int], steps: list[int]) -> str:
         first = found_at([10] * len(widths), steps)
-        return side_by_side.answer((first, found_at(widths, steps)), NAMES)[0][0]
+        return answer((first, found_at(widths, steps)), NAMES)[0][0]
 
     once, thrice = said([20, 30, 10], limits[:1]), said([20, 30, 10], limits)
     assert "geometric mean over 3 cells; 95 % t-interval" in once
     assert thrice == once.replace("3 cells", "3 sizes with 9 cells")
     alone = "other needs 2.00 times the D_K* of one (geometric mean over 1 size with 3 cells)."
     assert said([20], limits) == alone
+
+
+def test_of_studies_of_one_width_a_head_the_fewest_heads_are_told() -> None:
+    pair = found({(64, 16): 16}, mode="widest"), found({(64, 16): 16}, mode="widest")
+    said = summary(pair, NAMES).words
+    assert any("D_K* is d_model times the fewest heads whose mean test F1" in line for line in said)
 
 
 @pytest.mark.parametrize(
@@ -171,8 +180,8 @@ def test_without_several_ratios_no_mean_is_told(
     first: dict[tuple[int, int], int], second: dict[tuple[int, int], int], said: str
 ) -> None:
     pair = found(first), found(second)
-    assert side_by_side.summary(pair, NAMES).words[0] == said
-    section = side_by_side.cells(pair, NAMES)
+    assert summary(pair, NAMES).words[0] == said
+    section = cells(pair, NAMES)
     assert section is not None
     (table,) = section.shown
     if said.startswith("No cell"):
@@ -182,11 +191,11 @@ def test_without_several_ratios_no_mean_is_told(
 
 
 def test_only_what_differs_is_told(pair: tuple[StudyResults, StudyResults]) -> None:
-    (table,) = side_by_side.differences(pair, NAMES).shown
+    (table,) = differences(pair, NAMES).shown
     assert {row["name"]: (row["a"], row["b"]) for row in table.rows} == {
         "search.seeds": ("10", "5")
     }
-    same = side_by_side.differences((pair[0], pair[0]), NAMES)
+    same = differences((pair[0], pair[0]), NAMES)
     assert same.words == ["Nothing: no setting, no origin."]
 
 
@@ -207,7 +216,7 @@ def test_settings_of_as_many_cells_of_other_sizes_differ(own_names: bool) -> Non
         content = {"name": "x", "cells": cells, "search": {"heads": [2]}}
         return made_up.results_of(parse_study(content), [], [])
 
-    (table,) = side_by_side.differences((study(range(64, 71)), study(range(71, 78))), NAMES).shown
+    (table,) = differences((study(range(64, 71)), study(range(71, 78))), NAMES).shown
     (row,) = (row for row in table.rows if row["name"] == "training.learning_rate")
     assert "m=64,d_model=16" in row["a"]
     assert "m=64,d_model=16" not in row["b"]
@@ -239,14 +248,14 @@ def test_accuracies_are_compared_split_by_split() -> None:
         return made_up.results_of(study, rows, [])
 
     pair = tables({(1, 8): 0.5, (2, 8): 0.75}), tables({(1, 8): 0.625, (1, 16): 0.7})
-    section = side_by_side.splits(pair, NAMES)
+    section = splits(pair, NAMES)
     assert section is not None
     (row,) = section.shown[0].rows
     assert (row["D_K"], row["h"], row["difference"]) == (8, 1, 0.125)
-    assert side_by_side.summary(pair, NAMES).words[0] == (
+    assert summary(pair, NAMES).words[0] == (
         "Over 1 split, the accuracy of other minus the accuracy of one is +0.125 on average."
     )
-    assert side_by_side.cells(pair, NAMES) is None
+    assert cells(pair, NAMES) is None
 
 
 def test_cells_of_one_size_are_paired_by_what_tells_them_apart() -> None:
@@ -261,9 +270,9 @@ def test_cells_of_one_size_are_paired_by_what_tells_them_apart() -> None:
         return made_up.results_of(study, [], rows)
 
     pair = found_at([20_000], [30]), found_at([5_000, 20_000, 80_000], [60, 31, 15])
-    (row,) = side_by_side.answer(pair, NAMES)[1]
+    (row,) = answer(pair, NAMES)[1]
     assert (row["cell"], row["D_K_a"], row["D_K_b"]) == ("(64, 16)", 30, 31)
     alone = found_at([40_000], [30]), pair[1]
-    assert side_by_side.answer(alone, NAMES)[1] == []
+    assert answer(alone, NAMES)[1] == []
     single = found_at([40_000], [30]), found_at([80_000], [15])
-    assert [one["D_K_b"] for one in side_by_side.answer(single, NAMES)[1]] == [15]
+    assert [one["D_K_b"] for one in answer(single, NAMES)[1]] == [15]
