@@ -5,74 +5,21 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
-from bisect import bisect_left
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ray import tune
 
-from rgr_dist.search.protocol import Probe, ProbeResult
+from rgr_dist.search.protocol import ProbeResult
 from rgr_dist.search.tune.find_threshold import find_threshold, find_thresholds
-from rgr_dist.search.tune.progress import CLEARED, ProgressLine
-from rgr_dist.search.tune.question import Question
 from rgr_dist.search.tune.score_file import ScoreFile
 from rgr_dist.search.tune.setting_search import SettingSearch
-from rgr_dist.search.tune.threshold import Thresholds
+from tests.search.driven import ABOUT, ask, drive, found, rising, train
 
-mpl.use("Agg")
-
-ABOUT = {"axis": "width", "metric": "accuracy", "config": {}}
 GRID = {"depth": [1, 2, 3], "heads": [1, 4]}
-
-
-def train(config: dict[str, Any]) -> None:
-    """Never called here."""
-
-
-ABOUT |= {"trainable": train}
-
-
-def ask(**changes: Any) -> Question:
-    options = {
-        "axis": "width", "values": range(1, 65), "metric": "accuracy", "target": 0.9,
-        "bounds": (0, 1), "seeds": 2,
-    }  # fmt: skip
-    return Question.checked(**options | changes)
-
-
-def drive(search: SettingSearch, score: Any, slots: int = 1, seed: int = 0) -> Thresholds:
-    """Run what the search asks for in ``slots`` at a time, ending by chance.
-
-    ``score(setting, value, seed)`` is a score, or the exception that the trial raises.
-    """
-    order, running = random.Random(seed), []
-    search.portfolio.slots = slots
-    while True:
-        while len(running) < slots and isinstance(probe := search.portfolio.ask(), Probe):
-            running.append(probe)
-        if not running:
-            break
-        probe = running.pop(order.randrange(len(running)))
-        config = search.config(probe)
-        value, number = config.pop("width"), config.pop("seed")
-        outcome = score(config, value, number)
-        if isinstance(outcome, Exception):
-            search.note(probe, f"{type(outcome).__name__}: {outcome}".rstrip(": "))
-            search.portfolio.tell_failed(probe.cell, probe.key, probe.seeds)
-        else:
-            search.take_in(probe, outcome)
-        search.portfolio.release(probe)
-    return search.result()
-
-
-def found(score: Any, slots: int = 1, **changes: Any) -> Thresholds:
-    return drive(SettingSearch(ask(**changes), ScoreFile(None, {})), score, slots)
 
 
 @pytest.mark.parametrize("on_error", ["stop", "fail"])
@@ -99,82 +46,6 @@ def grids(draw: st.DrawFn) -> tuple[dict[str, list[int]], dict[tuple, int], dict
     keys = [(a, b) for a in over[names[0]] for b in (over[names[1]] if len(names) > 1 else [0])]
     thresholds = {key: draw(st.integers(1, 34)) for key in keys}
     return over, thresholds, {key: draw(st.sampled_from([0.1, 0.9, 1.0, 3.5])) for key in keys}
-
-
-def trainings(found: Thresholds) -> int:
-    return sum(map(len, found.thresholds[0].scores.values()))
-
-
-def by_bisection(question: Question, score: Any) -> tuple[int | None, int]:
-    """Plain bisection that spares seeds as the search does: its answer and its trainings."""
-    count = 0
-
-    def passes(value: int) -> bool:
-        nonlocal count
-        scores: dict[int, float] = {}
-        while wave := question.test.next_wave(scores):
-            scores |= {seed: score({}, value, seed) for seed in wave}
-        count += len(scores)
-        return question.test.verdict(scores) == "pass"
-
-    at = bisect_left(question.values, True, key=passes)
-    return (question.values[at] if at < len(question.values) else None), count
-
-
-@given(st.integers(1, 70), st.integers(1, 3), st.integers(0, 99), st.booleans())
-def test_with_up_to_three_seeds_and_no_guess_it_trains_what_plain_bisection_trains(
-    threshold: int, seeds: int, noise: int, bounded: bool
-) -> None:
-    def score(_: dict, value: int, seed: int) -> float:
-        luck = random.Random(f"{noise} {value} {seed}").random()
-        return min(1.0, 0.9 * value / threshold - 0.1 * luck) if value < threshold else 1.0
-
-    options = {"seeds": seeds, "bounds": (0, 1) if bounded else (None, None)}
-    result = found(score, **options)
-    assert (result.thresholds[0].value, trainings(result)) == by_bisection(ask(**options), score)
-
-
-def test_what_idle_slots_trained_in_vain_is_counted_apart() -> None:
-    def score(_: dict, value: int, seed: int) -> float:
-        return float(value >= 40)
-
-    alone, many = found(score), found(score, slots=8)
-    (needed,), (ahead,) = alone, many
-    assert needed.ahead == 0
-    assert ahead.ahead == trainings(many) - trainings(alone) > 0
-    assert ahead == replace(needed, scores=ahead.scores)
-    search = SettingSearch(ask(), ScoreFile(None, {}))
-    search.portfolio.look_ahead = 0
-    assert trainings(drive(search, score, slots=8)) == trainings(alone)
-
-
-def test_what_a_file_brought_was_not_trained_in_vain(tmp_path: Path) -> None:
-    def score(_: dict, value: int, seed: int) -> float:
-        return float(value >= 40)
-
-    path = tmp_path / "scores.log"
-    drive(SettingSearch(ask(seeds=9), ScoreFile(path, ABOUT)), score)
-    (fewer,) = drive(SettingSearch(ask(seeds=2), ScoreFile(path, ABOUT)), score)
-    assert max(map(len, fewer.scores.values())) == 9
-    assert fewer.ahead == 0
-    assert "in vain" not in fewer.explain()
-
-
-@pytest.mark.parametrize(("seeds", "share"), [(5, 0.82), (10, 0.66)])
-def test_with_more_seeds_it_takes_fewer_trainings_than_plain_bisection(
-    seeds: int, share: float
-) -> None:
-    taken = plain = 0
-    for threshold in range(1, 66):
-
-        def score(_: dict, value: int, seed: int, threshold: int = threshold) -> float:
-            return 1.0 if value >= threshold else 0.8 * value / threshold
-
-        result = found(score, seeds=seeds)
-        answer, count = by_bisection(ask(seeds=seeds), score)
-        assert result.thresholds[0].value == answer
-        taken, plain = taken + trainings(result), plain + count
-    assert taken < share * plain
 
 
 def key_of(setting: dict[str, int], over: dict[str, list[int]]) -> tuple[int, ...]:
@@ -221,10 +92,6 @@ def test_every_setting_has_its_threshold_and_the_best_costs_least(
             assert exact[key] is None or exact[key] not in near
 
 
-def rising(thresholds: dict[int, int]) -> Any:
-    return lambda setting, value, seed: float(value >= thresholds[setting.get("depth", 0)])
-
-
 def test_settings_share_one_pool_and_stay_in_the_order_of_the_grid() -> None:
     result = found(rising({1: 40, 2: 20, 3: 90}), 3, over=GRID)
     assert [dict(one.setting) for one in result] == [
@@ -251,19 +118,6 @@ def test_a_margin_spares_trials() -> None:
         assert (dict(result.best.setting), result.best.cost) == ({"depth": 2}, 30)
         asked[keep_within] = len(search.kept.scores)
     assert asked[0.1] < asked[None]
-
-
-def test_a_line_says_what_was_found_and_what_shows_it() -> None:
-    result = found(rising({1: 40, 2: 1, 3: 90}), over={"depth": [1, 2, 3]}, cost=lambda v, s: v)
-    assert repr(result).splitlines() == [
-        "3 thresholds (* the best)",
-        "  depth=1: width = 40: accuracy 1 (2 seeds) ≥ 0.9; at 39: 0 (1 seed); cost 40",
-        "* depth=2: width = 1: accuracy 1 (2 seeds) ≥ 0.9; cost 1",
-        "  depth=3: censored: no pass up to the largest width allowed, 64",
-    ]
-    assert repr(result[0]).startswith("Threshold(depth=1: width = 40: accuracy 1 (2 seeds)")
-    assert [row["width"] for row in result.rows()] == [40, 1, None]
-    assert [row["is_best"] for row in result.rows()] == [False, True, False]
 
 
 def test_fails_above_a_pass_are_reported_even_where_the_search_did_not_need_them() -> None:
@@ -403,143 +257,3 @@ def test_a_file_that_answers_all_does_without_ray(tmp_path: Path) -> None:
 
 
 # ----- Arguments
-
-REFUSED = [
-    ({"mode": "minimize"}, "mode: should be 'max' or 'min', not 'minimize'"),
-    ({"on_error": "ignore"}, "on_error: should be 'stop' or 'fail', not 'ignore'"),
-    ({"target": 1.5, "bounds": (0, 1)}, "target: 1.5 lies outside the bounds 0…1"),
-    ({"target": -1, "bounds": (0, None)}, "target: -1 lies outside the bounds 0…"),
-    ({"target": float("nan")}, "target: give a finite number, not nan"),
-    ({"bounds": (1, 0)}, "bounds: 1 is not below 0"),
-    ({"bounds": 1}, "bounds: should be a valid tuple, not 1"),
-    ({"values": []}, "values: give positive integers in increasing order, such as range(1, 65); "),
-    ({"values": [3, 2]}, "values: give positive integers in increasing order, such as "),
-    ({"values": [2, 2]}, "values: "),
-    ({"values": [0, 1]}, "values: "),
-    ({"values": [1.5]}, "values: "),
-    ({"values": range(9, 1, -1)}, "values: "),
-    ({"values": 64}, "values: "),
-    ({"seeds": 0}, "seeds: should be greater than 0, not 0"),
-    ({"confirm_seeds": -1}, "confirm_seeds: should be greater than or equal to 0, not -1"),
-    ({"slots": 1.5}, "slots: give a positive integer, not 1.5"),
-    ({"guess": 65}, "guess: 65 lies outside the values 1…64"),
-    ({"axis": "seed"}, "axis: 'seed' is set by the search; name another"),
-    ({"metric": ""}, "metric: String should have at least 1 character, not ''"),
-    ({"config": {"width": 3}}, "config: 'width' is set by the search"),
-    ({"config": {"depth": 3}}, "config: 'depth' is set by the search"),
-    ({"trainable": "train"}, "trainable: give a function of a config or a class of ray.tune"),
-    ({"trainable": int}, "trainable: give a function of a config or a class of ray.tune"),
-    ({"stop": {"loss": "small"}}, "stop: loss: give a finite number, not 'small'"),
-    ({"config": {"rate": tune.uniform(0, 1)}}, "config: 'rate' is a search space, and the search "),
-    ({"config": {"rate": tune.grid_search([1])}}, "config: 'rate' is a search space, and the "),
-    ({"num_samples": 20}, "num_samples: the search decides how many trials it needs"),
-    ({"scheduler": None}, "scheduler: pass rgr_dist.ThresholdSearch to a Tuner of your own"),
-    ({"keep": "best"}, "keep: give 'threshold', or nothing, not 'best'"),
-    ({"seed_key": "depth"}, "over: 'depth' is set by the search"),
-    ({"stop": 10}, "stop: give names and numbers, not 10"),
-    ({"over": {}}, "over: give at least one name"),
-    ({"over": {"depth": 3}}, "over: give a list of values for 'depth', not 3"),
-    ({"over": {"depth": []}}, "over: 'depth' has no value"),
-    ({"over": {"depth": [1, 1]}}, "over: 'depth' has 1 twice"),
-    ({"over": {"width": [1]}}, "over: 'width' is set by the search"),
-    ({"cost": 3}, "cost: should be callable, not 3"),
-    ({"cost": lambda v, s: -v}, "cost: give positive ones; -1 at 1 of"),
-    ({"cost": lambda v, s: 1 / v}, "cost: give one that does not fall as the value grows; 1 at 1"),
-    ({"keep_within": 0.1}, "keep_within: give a cost too"),
-    (
-        {"keep_within": -1, "cost": lambda v, s: v},
-        "keep_within: should be greater than or equal to 0, not -1",
-    ),
-]
-
-
-@pytest.mark.parametrize(("change", "said"), REFUSED)
-def test_what_the_search_does_not_know_is_refused_before_ray_starts(
-    change: dict[str, Any], said: str
-) -> None:
-    options = {
-        "trainable": train, "axis": "width", "values": range(1, 65), "metric": "accuracy",
-        "target": 0.9, "over": {"depth": [1]},
-    }  # fmt: skip
-    with pytest.raises(ValueError) as refused:  # noqa: PT011 (compared below)
-        find_thresholds(**options | change)
-    assert str(refused.value).startswith(said)
-    assert "\n" not in str(refused.value)
-
-
-@pytest.mark.parametrize("name", ["over", "cost", "keep_within"])
-def test_one_threshold_is_not_that_of_a_grid(name: str) -> None:
-    with pytest.raises(ValueError, match=f"^{name}: ask find_thresholds$"):
-        find_threshold(train, "width", range(1, 65), "accuracy", 0.9, **{name: None})
-
-
-# ----- The line that tells how far it is
-
-
-def told(live: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: live, raising=False)
-    search = SettingSearch(ask(over={"depth": [1, 2]}), ScoreFile(None, {}))
-    line = ProgressLine(search)
-    with line:
-        for _ in range(4):
-            probe = search.portfolio.ask()
-            line.show(1)
-            line.show(1)
-            search.take_in(probe, float(probe.value >= 20))
-            search.portfolio.release(probe)
-    return capsys.readouterr().err
-
-
-def test_a_line_for_each_bracket_where_it_is_piped(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lines = told(False, capsys, monkeypatch).splitlines()
-    assert lines[0] == "depth=1, width: 64 values; 1 more settings are open"
-    assert lines[1].startswith("depth=1, width: passes at 33; 1 more")
-    assert len(lines) == len(set(lines))
-
-
-def test_one_line_in_a_terminal_with_the_time_left(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = told(True, capsys, monkeypatch)
-    assert "\n" not in text
-    assert "0 trained, 1 run\r" in text
-    assert "3 trained, 1 run; about 1 min left" in text
-    assert text.endswith(CLEARED)
-
-
-def test_a_line_that_is_not_wanted_is_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    with ProgressLine(SettingSearch(ask(), ScoreFile(None, {})), is_shown=False) as line:
-        line.show(0)
-    assert capsys.readouterr().err == ""
-
-
-# ----- Figures
-
-
-def test_a_figure_has_every_score_and_hollow_means_where_seeds_are_spared() -> None:
-    one = found(rising({0: 20}), seeds=5)[0]
-    ax = one.plot()
-    assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_title()) == ("width", "accuracy", one.because)
-    dots = [line for line in ax.lines if line.get_marker() == "."]
-    assert sum(len(line.get_xdata()) for line in dots) == sum(map(len, one.scores.values()))
-    hollow = {
-        line.get_xdata()[0]
-        for line in ax.lines
-        if line.get_markerfacecolor() == "white" and len(line.get_xdata())
-    }
-    assert hollow == {value for value, scores in one.scores.items() if len(scores) < 5}
-    assert hollow
-    several = found(rising({1: 40, 2: 99}), over={"depth": [1, 2]}).plot()
-    labels = [text.get_text() for text in several.get_legend().get_texts()]
-    assert labels[:2] == ["depth=1: width = 40", "depth=2: censored"]
-    assert labels[2:] == ["mean of fewer than 2 seeds", "target 0.9"]
-    mpl.pyplot.close("all")
-
-
-def test_without_matplotlib_plot_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = found(rising({0: 20}))[0]
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"pip install matplotlib"):
-        one.plot()

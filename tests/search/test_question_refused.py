@@ -1,0 +1,82 @@
+"""Arguments of find_threshold that are refused, before Ray starts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ray import tune
+
+from rgr_dist.search.tune.find_threshold import find_threshold, find_thresholds
+from tests.search.driven import train
+
+REFUSED = [
+    ({"mode": "minimize"}, "mode: should be 'max' or 'min', not 'minimize'"),
+    ({"on_error": "ignore"}, "on_error: should be 'stop' or 'fail', not 'ignore'"),
+    ({"target": 1.5, "bounds": (0, 1)}, "target: 1.5 lies outside the bounds 0…1"),
+    ({"target": -1, "bounds": (0, None)}, "target: -1 lies outside the bounds 0…"),
+    ({"target": float("nan")}, "target: give a finite number, not nan"),
+    ({"bounds": (1, 0)}, "bounds: 1 is not below 0"),
+    ({"bounds": 1}, "bounds: should be a valid tuple, not 1"),
+    ({"values": []}, "values: give positive integers in increasing order, such as range(1, 65); "),
+    ({"values": [3, 2]}, "values: give positive integers in increasing order, such as "),
+    ({"values": [2, 2]}, "values: "),
+    ({"values": [0, 1]}, "values: "),
+    ({"values": [1.5]}, "values: "),
+    ({"values": range(9, 1, -1)}, "values: "),
+    ({"values": 64}, "values: "),
+    ({"seeds": 0}, "seeds: should be greater than 0, not 0"),
+    ({"confirm_seeds": -1}, "confirm_seeds: should be greater than or equal to 0, not -1"),
+    ({"slots": 1.5}, "slots: give a positive integer, not 1.5"),
+    ({"guess": 65}, "guess: 65 lies outside the values 1…64"),
+    ({"axis": "seed"}, "axis: 'seed' is set by the search; name another"),
+    ({"metric": ""}, "metric: String should have at least 1 character, not ''"),
+    ({"config": {"width": 3}}, "config: 'width' is set by the search"),
+    ({"config": {"depth": 3}}, "config: 'depth' is set by the search"),
+    ({"trainable": "train"}, "trainable: give a function of a config or a class of ray.tune"),
+    ({"trainable": int}, "trainable: give a function of a config or a class of ray.tune"),
+    ({"stop": {"loss": "small"}}, "stop: loss: give a finite number, not 'small'"),
+    ({"config": {"rate": tune.uniform(0, 1)}}, "config: 'rate' is a search space, and the search "),
+    ({"config": {"rate": tune.grid_search([1])}}, "config: 'rate' is a search space, and the "),
+    ({"num_samples": 20}, "num_samples: the search decides how many trials it needs"),
+    ({"scheduler": None}, "scheduler: pass rgr_dist.ThresholdSearch to a Tuner of your own"),
+    ({"keep": "best"}, "keep: give 'threshold', or nothing, not 'best'"),
+    ({"seed_key": "depth"}, "over: 'depth' is set by the search"),
+    ({"stop": 10}, "stop: give names and numbers, not 10"),
+    ({"over": {}}, "over: give at least one name"),
+    ({"over": {"depth": 3}}, "over: give a list of values for 'depth', not 3"),
+    ({"over": {"depth": []}}, "over: 'depth' has no value"),
+    ({"over": {"depth": [1, 1]}}, "over: 'depth' has 1 twice"),
+    ({"over": {"width": [1]}}, "over: 'width' is set by the search"),
+    ({"cost": 3}, "cost: should be callable, not 3"),
+    ({"cost": lambda v, s: -v}, "cost: give positive ones; -1 at 1 of"),
+    ({"cost": lambda v, s: 1 / v}, "cost: give one that does not fall as the value grows; 1 at 1"),
+    ({"keep_within": 0.1}, "keep_within: give a cost too"),
+    (
+        {"keep_within": -1, "cost": lambda v, s: v},
+        "keep_within: should be greater than or equal to 0, not -1",
+    ),
+]
+
+
+@pytest.mark.parametrize(("change", "said"), REFUSED)
+def test_what_the_search_does_not_know_is_refused_before_ray_starts(
+    change: dict[str, Any], said: str
+) -> None:
+    options = {
+        "trainable": train, "axis": "width", "values": range(1, 65), "metric": "accuracy",
+        "target": 0.9, "over": {"depth": [1]},
+    }  # fmt: skip
+    with pytest.raises(ValueError) as refused:  # noqa: PT011 (compared below)
+        find_thresholds(**options | change)
+    assert str(refused.value).startswith(said)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["over", "cost", "keep_within"])
+def test_one_threshold_is_not_that_of_a_grid(name: str) -> None:
+    with pytest.raises(ValueError, match=f"^{name}: ask find_thresholds$"):
+        find_threshold(train, "width", range(1, 65), "accuracy", 0.9, **{name: None})
+
+
+# ----- The line that tells how far it is
