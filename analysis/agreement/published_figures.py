@@ -1,7 +1,7 @@
-"""Every number that the paper states of its experiments, theirs beside ours, with a verdict.
+"""Every number that the paper states of its experiments, beside ours, with a verdict.
 
-The paper is M. Adler, ICML 2026, arXiv:2509.22840v3. Figures without values in the text (Fig. 8, of
-every D_K*) are not quoted; what its Table 1 implies is marked so.
+The paper is M. Adler, ICML 2026, arXiv:2509.22840v3. Figures whose values are not in the text (such
+as Fig. 8, of every D_K*) are not quoted; values implied by its Table 1 are marked as such.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ OF_MODEL = {
     ),
     "value": (("Fig. 6", "seeds", SEEDS["value"], "search.seeds"),),
 }
-"""What the paper has of one model alone."""
+"""Settings that the paper states for one model only."""
 
 ELSEWHERE = (
     ("Sec. 7.3, Fig. 7", "accuracy of single heads that do not collapse", "near 0.81", "gpt2"),
@@ -55,7 +55,7 @@ ELSEWHERE = (
     ("App. A.3, Fig. 12", "degrees of one linear trend", "1 to 16", "dense"),
     ("Sec. 6.1, Fig. 4", "compression λ of the diagonal", "8", "diagonal"),
 )
-"""Numbers of other experiments, with the study that measures them."""
+"""Numbers from the paper's other experiments, each with the study that measures it."""
 
 WITHIN_A_STEP = "agrees if within one step of d_k"
 
@@ -70,10 +70,10 @@ class PublishedFigure:
     Attributes:
         place: section, table or figure.
         quantity: what it is, in words.
-        theirs, ours: as text; ours a dash where this study does not measure it.
-        difference: ours less theirs, where both are single numbers.
-        verdict: of a result ``agrees`` or ``differs``, by the rule that ``note`` gives; of a
-            setting ``as the paper`` or ``not as the paper``; else ``not measured here``.
+        theirs, ours: as text; ours is a dash where this study does not measure it.
+        difference: ours minus theirs, where both are single numbers.
+        verdict: for a result ``agrees`` or ``differs``, by the rule that ``note`` gives; for a
+            setting ``as the paper`` or ``not as the paper``; otherwise ``not measured here``.
     """
 
     place: str
@@ -87,7 +87,7 @@ class PublishedFigure:
 
 @per_study
 def published_figures_of(results: StudyResults) -> pd.DataFrame:
-    """Every number that the paper states, and a study's beside it."""
+    """Every number that the paper states, with the study's own beside it."""
     return published_figures(fits_of(results), best_of(results), results.study)
 
 
@@ -132,7 +132,7 @@ def _beside(
 
 
 def _law_figures(fits: Fits, study: Study) -> Iterator[PublishedFigure]:
-    """Slopes, intercepts and R² by the paper's own estimator, and the power that it implies."""
+    """Slopes, intercepts and R² by the paper's own estimator, and the power, 1, that they imply."""
     laws = by_name(fits.as_papers)
     ours_of = {theirs: name for name, theirs in laws_for(study).items()}
     tests = {(test.name, test.scale): test for test in fits.published if test.p_value is not None}
@@ -207,7 +207,7 @@ def _holds_theirs(row: Row) -> bool:
 
 
 def _papers_cells(best: pd.DataFrame, study: Study) -> Cells:
-    """The rows with a threshold of the cells trained and judged as in the paper, by size."""
+    """Rows, by size, of cells with a threshold that are trained and judged as in the paper."""
     beside = compare(best, study).merge(best[["cell_id", "h_low", "h_high"]], on="cell_id")
     return {(row["m"], row["d_model"]): row for row in rows_of(beside[beside["D_K"].notna()])}
 
@@ -248,7 +248,7 @@ def _setting(place: str, quantity: str, theirs: Any, values: list[Any]) -> Publi
 
 
 def _elsewhere(study: Study) -> Iterator[PublishedFigure]:
-    """Numbers of the text that are of other experiments, with the study that measures them."""
+    """Numbers from the paper's other experiments, each with the study that measures it."""
     for place, quantity, theirs, name in ELSEWHERE:
         if name != study.name:
             note = f"measured by rgr run {name}"

@@ -1,4 +1,4 @@
-"""Agreement with the paper: every number that it states, ours beside it, with a verdict."""
+"""Agreement with the paper: every number that it states, beside ours, with a verdict."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rgr_dist.analysis.wording import number, plural
 
 
 def section(results: StudyResults) -> Section | None:
-    """Our numbers beside the paper's; none for a grid: its thresholds are as coarse as its D_K."""
+    """Our numbers beside the paper's; None for a grid: its thresholds are as coarse as its D_K."""
     study = results.study
     if study.search.mode == "grid":
         return None
