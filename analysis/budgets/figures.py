@@ -13,13 +13,13 @@ from rgr_dist.analysis.page.section import Row
 from rgr_dist.analysis.wording import MISSING, with_limits, with_range
 
 MOST_LABELS = 12
-"""Lines that have the names of their cells at their ends; with more lines, none has one."""
+"""The most lines that are labelled with the names of their cells; if there are more, none is."""
 LABEL_HEIGHT = 13
-"""Pixels. A label nearer to another is left out."""
+"""In pixels; a label closer than this to another is left out."""
 
 
 def tip(row: Row) -> str:
-    """What a point says of its cell at its step limit."""
+    """The tooltip of a point: its cell at its step limit."""
     found = "= " if row["D_K"] is not None else ""
     heads = with_range(row["h_star"], row["h_low"], row["h_high"])
     at = f" at h* = {heads}" if row["h_star"] is not None else ""
@@ -32,17 +32,17 @@ def tip(row: Row) -> str:
 
 
 def cell_title(row: Row) -> str:
-    """A cell without its step limit."""
+    """The name of a cell without its step limit."""
     return re.sub(r"max_steps=\d+,|, ?max_steps=\d+(?=\))", "", row["short"])
 
 
 def width_words(row: Row) -> str:
-    """D_K* with its interval, ``20 [18–24]``, and whether that is so far."""
+    """D_K* with its interval, ``20 [18–24]``, marked ``so far`` while the search is open."""
     return with_range(row["D_K"], row["D_K_low"], row["D_K_high"]) + so_far(row)
 
 
 def so_far(row: Row) -> str:
-    """What stands behind a D_K* that may yet fall, since the search is open."""
+    """The words after a D_K* that may yet fall because the search is open; empty otherwise."""
     return ", so far" if row["status"] == "open" and row["D_K"] is not None else ""
 
 
@@ -57,7 +57,7 @@ def draw_training_time(curves: Sequence[Sequence[Row]]) -> Figure:
     """D_K*(T), h*(T) and the gain, a line for each cell.
 
     Args:
-        curves: of each cell its rows of ``step_limits.gains``, by growing limit, with ``anchor``.
+        curves: for each cell its rows of ``step_limits.gains``, by growing limit, with ``anchor``.
     """
     rows = sorted((row for curve in curves for row in curve), key=lambda row: row["max_steps"])
     steps = sorted({row["max_steps"] for row in rows})
@@ -109,7 +109,7 @@ def _places(rows: Sequence[Row], of: str) -> tuple[Place, ...]:
 
 
 def _points(rows: Sequence[Row], of: str, ends: tuple[str, str]) -> tuple[Point, ...]:
-    """The values that are known, or their lower ends."""
+    """A point for each known value, or for its lower end if only that is known."""
     return tuple(
         interval_point(row, row["max_steps"], of, *ends, h=row["h_star"])
         for row in rows
@@ -118,7 +118,7 @@ def _points(rows: Sequence[Row], of: str, ends: tuple[str, str]) -> tuple[Point,
 
 
 def _spread(steps: Sequence[int]) -> list[int]:
-    """The limits to be labelled: at least half a doubling apart."""
+    """The limits to be labelled: each at least 1.5 times the one before."""
     kept: list[int] = []
     for limit in steps:
         if not kept or limit >= 1.5 * kept[-1]:
@@ -131,10 +131,10 @@ def _thousands(steps: int) -> str:
 
 
 def draw_one_head(curves: Sequence[Sequence[Row]]) -> Figure:
-    """D_K*(T) and that of one head, a panel for each cell.
+    """D_K*(T) and the threshold of one head, a panel for each cell.
 
     Args:
-        curves: of each cell its rows of ``step_limits.gains``, by growing limit, with ``anchor``.
+        curves: for each cell its rows of ``step_limits.gains``, by growing limit, with ``anchor``.
     """
     drawn = [_beside_one_head(rows) for rows in curves]
     heads = {1, *(row["h_star"] for rows in curves for row in rows if row["h_star"])}
@@ -155,7 +155,7 @@ def draw_one_head(curves: Sequence[Sequence[Row]]) -> Figure:
 
 
 def _beside_one_head(rows: Sequence[Row]) -> Panel | None:
-    """The panel of one cell; None where neither has a threshold or a bound."""
+    """The panel of one cell; None where neither the best nor one head has a threshold or bound."""
     shown = [row[name] for row in rows for name in ("D_K", "D_K_one", "one_low")]
     widths = [width for width in shown if width is not None]
     if not widths:

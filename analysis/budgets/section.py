@@ -31,7 +31,7 @@ FALLS = {True: "yes", False: "no", None: ""}
 
 
 def section(results: StudyResults) -> Section | None:
-    """D_K*(T), h*(T) and the gain of several heads; None where cells have one step limit."""
+    """D_K*(T), h*(T) and the gain of several heads; None where each cell has one limit."""
     groups = families(results.study)
     if not groups:
         return None

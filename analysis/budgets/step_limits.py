@@ -1,7 +1,7 @@
 """Thresholds as the training budget grows.
 
-A threshold is one of a step limit T. Where a cell has several, D_K*(T) falls as T grows, and so may
-the gain of several heads, D_K(1) / D_K*. What training does not find may exist all the same.
+A threshold holds for one step limit T. Where a cell has several, D_K*(T) falls as T grows, and so
+may the gain of several heads, D_K(1) / D_K*. Weights that training does not find may still exist.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ def gains(results: StudyResults) -> pd.DataFrame:
         ``cell_id, m, d_model, degree, max_steps, D_K, D_K_low, D_K_high, h_star, h_low, h_high,
         D_K_one, one_low, one_high, one_status, gain, gain_low, gain_high, confirmed``. D_K_one is
         the threshold of one head, with its interval and status; gain is D_K_one / D_K. gain_low and
-        gain_high set the ends of both intervals against each other, so that they cover at least
-        what either covers; one is null where either end is not known. If no width of one head
-        passes up to the largest, gain is null and gain_low is what that width would give. While a
-        cell's search is open all three are null.
+        gain_high divide opposite ends of the two intervals, so that they cover at least what either
+        interval covers; each is null where an end that it needs is not known. If no width of one
+        head passes, gain is null and gain_low is what the smallest width not ruled out would give.
+        While a cell's search is open all three are null.
     """
     thresholds = results.thresholds[results.thresholds["h"] == 1]
     of_one = dict(zip(WIDTHS, OF_ONE, strict=True)) | {"status": "one_status"}
@@ -57,15 +57,15 @@ def gains(results: StudyResults) -> pd.DataFrame:
 
 
 def verdict(cell_gains: pd.DataFrame) -> str:
-    """What becomes of the gain of several heads at one cell as its budget grows.
+    """What happens to the gain of several heads at one cell as its budget grows.
 
     Args:
         cell_gains: the rows of ``gains`` of one cell, by growing limit.
 
     Returns:
-        ``stays``: at the largest budget the whole interval lies above 1; ``ends``: there it does
-        not, though at a smaller one it does; ``shrinks``: it lies above 1, and below the whole
-        interval at a smaller budget; ``none``: it lies above 1 nowhere; ``cannot tell``: its lower
+        ``stays``: at the largest budget the whole interval lies above 1; ``shrinks``: it does, but
+        lies below the whole interval at a smaller budget; ``ends``: it does not, though at a
+        smaller budget it does; ``none``: it lies above 1 at no budget; ``cannot tell``: its lower
         end is not known at the largest budget, or at one that would tell ``none`` from ``ends``.
     """
     last = cell_gains.iloc[-1]
@@ -81,7 +81,7 @@ def verdict(cell_gains: pd.DataFrame) -> str:
 
 
 def headline(results: StudyResults) -> list[str]:
-    """How far D_K* falls from each cell's smallest step limit to its largest; none if not known."""
+    """How far D_K* falls from each cell's smallest step limit to its largest; empty if unknown."""
     best = best_of(results).set_index("cell_id")
     table = best["D_K"].mask(best["status"] == "open")
     ends, steps = [], set()
@@ -104,13 +104,13 @@ def headline(results: StudyResults) -> list[str]:
 
 @per_study
 def limits(results: StudyResults) -> pd.DataFrame:
-    """What each cell's largest step limits say.
+    """What the largest step limits say about each cell.
 
     Returns:
-        One row per cell but for its limits: ``cell_id`` of the largest, ``m, d_model, degree, D_K``
-        and ``limited_by`` there (``known_weights``), ``falls``: whether D_K* still does between the
-        last two, null unless both are known; and ``gain``: what becomes of the gain of several
-        heads (``verdict``).
+        One row for all limits of a cell: ``cell_id, m, d_model, degree, D_K`` and ``limited_by``
+        (``known_weights``) at the largest; ``falls``, whether D_K* still falls between the two
+        largest, null unless that is known; and ``gain``, what happens to the gain of several heads
+        (``verdict``).
     """
     best = best_with_known(results).set_index("cell_id")
     by, status = best["limited_by"], best["status"].to_dict()
@@ -135,6 +135,6 @@ def _row(
 
 
 def families(study: Study) -> list[tuple[Cell, ...]]:
-    """The cells of a study that have several step limits, each with all of them, in its order."""
+    """Groups of cells that differ in their step limit alone, in the study's order."""
     distinct = dict.fromkeys(study.budgets[cell.cell_id] for cell in study.cells)
     return [family for family in distinct if len(family) > 1]
