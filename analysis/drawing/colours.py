@@ -1,8 +1,8 @@
 """What a colour and a shape mean: a head count has the same ones in every study and figure.
 
-Colours go from blue over red to yellow with log₂ h, darker to lighter, so that their order is seen
-without hue too; shapes repeat what colours say. Both sets stand out from their page (a contrast of
-3 at least).
+Colours go from blue through red to yellow with log₂ h, and from darker to lighter, so that their
+order can be seen without hue; shapes repeat what colours say. Both sets stand out from their page
+(a contrast of at least 3).
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ PHASES = {
     "light": {"easy": "#3f9a8b", "slow": "#0b544c", "hard": "#b97700", "impossible": "#8a1538"},
     "dark": {"easy": "#3f9a8b", "slow": "#a5efe2", "hard": "#f0b040", "impossible": "#ff7d97"},
 }
-"""Colours of what heads of one width can do: training finds it, finds it late, or does not find
-what exists; and what is proved not to exist."""
+"""Colours of the phases: training finds weights that pass, finds them late, or does not find those
+that exist; or such weights are proved not to exist."""
 
 TILES = {
     "easy": "M-13-13h26v26h-26z",
@@ -67,7 +67,7 @@ TILES = {
     "hard": "M0-13L13 0L0 13L-13 0z",
     "impossible": "M-13-9L-9-13L0-4L9-13L13-9L4 0L13 9L9 13L0 4L-9 13L-13 9L-4 0z",
 }
-"""Outlines that say the same without colour."""
+"""Outlines that tell the phases apart without colour."""
 
 
 def head_colour(h: int, theme: str) -> str:

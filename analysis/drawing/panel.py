@@ -11,9 +11,9 @@ from rgr_dist.analysis.drawing.scales import Axis
 
 Place = tuple[float, float]
 POWER = r" ?\^ ?([−-]?\w+(?:\.\w+)?)"
-"""What is raised in words of ours, such as ``x^1.5``: a full stop after it is not."""
+"""An exponent in our own words, such as in ``x^1.5``; a full stop after it is not part of it."""
 SIZES = r"(?<![A-Za-z0-9_-])(m(?![A-Za-z0-9_-])|h(?=\*| [=·]| heads))"
-"""Letters in words of ours that are sizes, and set in italics."""
+"""Letters in our own words that stand for sizes, and are set in italics."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,11 +24,11 @@ class Line:
         look: ``ours``, ``also``, ``paper``, ``rest``, ``series``, ``target``, ``guide`` or
             ``head``.
         h: the head count that gives its colour.
-        label: what stands at its end, if anything.
+        label: the text at its end, if any.
         width_to_label: the panel's width in pixels from which there is room for the label.
-        level: whether the label stands level with the end, or else clear of a mark there.
-        before: whether the label stands left of the end, and above it, not right and below.
-        dodge: pixels to the right, as its points have it.
+        level: whether the label is level with the end, instead of clear of a mark there.
+        before: whether the label stands left of the end and above it, not right and below.
+        dodge: pixels by which it is shifted to the right, like its points.
     """
 
     points: tuple[Place, ...]
@@ -47,7 +47,7 @@ class Point:
 
     Attributes:
         text: everything about it, in words; the first line is its name.
-        cell: the cell that it belongs to, as ``rgr_dist.analysis.rows`` has it.
+        cell: the anchor of its cell (``rgr_dist.analysis.rows``).
         h: the head count that gives its colour and shape; a point without one is grey.
         low, high: ends of its interval on the y axis.
         hollow: not final, or not from every seed.
@@ -55,7 +55,7 @@ class Point:
         faint: one of many, such as a single run.
         flawed: some of its runs collapsed, diverged or failed.
         look: ``cell``, ``paper`` for a published value, or one of ``colours.TILES``.
-        dodge: pixels to the right, to tell points of one place apart.
+        dodge: pixels by which it is shifted to the right, to separate points at one place.
     """
 
     x: float
@@ -78,10 +78,10 @@ class Panel:
     """One pair of axes.
 
     Attributes:
-        title: above it, a line each.
+        title: the lines of text above it.
         height: of the axes, in pixels; the width is the page's.
-        cell: the cell that all of it belongs to.
-        links: whether a point leads to its cell's row.
+        cell: the anchor of the cell that the whole panel belongs to.
+        links: whether each point links to its cell's row.
     """
 
     x: Axis
@@ -115,7 +115,7 @@ class Figure:
         name: of the figure, of its file, and the first part of its ids.
         title: what it shows, in a few words.
         caption: how to read it.
-        hollow, arrow: what these marks mean, where the legend does not say it.
+        hollow, arrow: what these marks mean, where the legend does not say so.
         columns: panels in a row on a wide page; 1 stacks them.
         zoom: whether a reader can zoom into it.
     """
@@ -132,7 +132,7 @@ class Figure:
 
     @property
     def keys(self) -> tuple[Key, ...]:
-        """The legend, with the hollow marks and arrows that its panels have."""
+        """The legend, with entries for the hollow marks and arrows in its panels."""
         points = [point for panel in self.panels for point in panel.points]
         keys = list(self.legend)
         if self.hollow and any(point.hollow for point in points):
@@ -143,7 +143,7 @@ class Figure:
 
     @property
     def heads(self) -> list[int]:
-        """The head counts that it gives a colour to, in order."""
+        """The head counts that have a colour in it, in order."""
         points = [point.h for panel in self.panels for point in panel.points]
         lines = [line.h for panel in self.panels for line in panel.lines]
         every = {*points, *lines, *(key.h for key in self.legend)}

@@ -29,9 +29,9 @@ from rgr_dist.study.errors import StudyError
 COLUMN, PAGE = 3.4, 7.0
 """Widths of a column and of a page of a paper with two columns, in inches."""
 PIXELS = 120
-"""Pixels of a panel's height to an inch of print."""
+"""Pixels of a panel's height per inch of print."""
 WIDEST_TITLE = 36
-"""Characters of a title's line, for which a third of a page has room."""
+"""The most characters in a line of a title, which then fits a third of a page."""
 INK = INKS["light"]
 
 STYLE: Any = {
@@ -64,7 +64,7 @@ STYLE: Any = {
     "ytick.labelsize": 7,
     "ytick.major.size": 0,
 }
-"""What every figure has in common, as matplotlib's settings."""
+"""Matplotlib's settings for every figure."""
 
 LINES: dict[str, dict[str, Any]] = {
     "ours": {"color": INK["ink"], "linewidth": 1.2},
@@ -94,13 +94,13 @@ MARKERS: dict[str, tuple[Any, float]] = {
     "hard": ("D", 2.1),
     "impossible": ("X", 2.8),
 }
-"""The outlines of ``SHAPES`` and ``TILES`` as matplotlib has them, and how much larger."""
+"""The outlines of ``SHAPES`` and ``TILES`` as matplotlib's markers, each with a scale factor."""
 Corner = Literal["outside upper left", "outside lower left"]
 ARROW = Path(
     [(-5, 0), (5, 0), (0, 0), (0, 16), (-4, 11), (0, 16), (4, 11)],
     [Path.MOVETO, Path.LINETO, Path.MOVETO, Path.LINETO, Path.MOVETO, Path.LINETO, Path.LINETO],
 )
-"""From a lower bound upwards, as the page draws it."""
+"""An arrow upwards from a lower bound, as the page draws it."""
 
 
 def plot(
@@ -109,15 +109,15 @@ def plot(
     """Draw a figure.
 
     Args:
-        ax: axes to draw into, one for each panel; a figure of its own if none is given. It then
-            has the legend too.
-        width: of that figure, in inches; ``COLUMN`` for one panel across, else ``PAGE``.
+        ax: axes to draw into, one for each panel; if None, a new figure is made, with the legend.
+        width: of that new figure, in inches; by default ``COLUMN`` if its panels stand in one
+            column, else ``PAGE``.
 
     Returns:
-        The figure of the axes, which saves itself: ``.savefig("law.pdf")``.
+        The figure of the axes, which can save itself: ``.savefig("law.pdf")``.
 
     Raises:
-        StudyError: the axes are not one for each panel.
+        StudyError: the number of axes is not the number of panels.
     """
     with mpl.rc_context(STYLE):
         if ax is None:
@@ -139,8 +139,8 @@ def as_file(figure: Figure, kind: str, width: float | None = None) -> bytes:
     """A figure as a file.
 
     Args:
-        kind: ``pdf``, ``svg`` or ``png`` (300 dots to an inch).
-        width: in inches, as of ``plot``.
+        kind: ``pdf``, ``svg`` or ``png`` (300 dots per inch).
+        width: in inches, as for ``plot``.
     """
     file = io.BytesIO()
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
@@ -149,10 +149,10 @@ def as_file(figure: Figure, kind: str, width: float | None = None) -> bytes:
 
 
 class Drawing(Canvas):
-    """A figure of matplotlib that a notebook shows, and that embeds its fonts when it is saved."""
+    """A matplotlib figure that a notebook shows, and that embeds its fonts when it is saved."""
 
     def savefig(self, fname: Any, *, transparent: bool | None = None, **kwargs: Any) -> None:
-        """Save it as matplotlib does: PDF, SVG or PNG by the ending of its name."""
+        """Save it as matplotlib does: as PDF, SVG or PNG, by the ending of the file's name."""
         with mpl.rc_context(STYLE):
             super().savefig(fname, transparent=transparent, **kwargs)
 
@@ -185,7 +185,7 @@ def _whole(figure: Figure, width: float | None) -> Canvas:
 
 
 def _legends(keys: Sequence[Key], width: float) -> list[tuple[Corner, Sequence[Key], int]]:
-    """Where entries stand, and how many side by side: those of heads below where others are long.
+    """Corner, entries and entries per row of each legend: heads go below if others are long.
 
     Args:
         width: of the figure, in inches.
@@ -232,7 +232,7 @@ def _draw(ax: Axes, panel: Panel) -> None:
 
 
 def _title(panel: Panel) -> list[str]:
-    """The lines of its title; a long name of a cell takes several."""
+    """The lines of a panel's title; a cell's long name takes several."""
     spaced = (re.sub(r",(?=[a-zA-Z])", ", ", line) for line in panel.title)
     wrap = textwrap.TextWrapper(WIDEST_TITLE, break_on_hyphens=False).wrap
     return [part for line in spaced for part in wrap(line)]
@@ -283,7 +283,7 @@ def _point(ax: Axes, point: Point, panel: Panel) -> None:
 
 
 def _beside(ax: Axes, dodge: float) -> Transform:
-    """The axes' own units, so many pixels to the right."""
+    """The axes' own units, shifted ``dodge`` pixels to the right."""
     return offset_copy(
         ax.transData, ax.get_figure(root=True), x=72 * dodge / PIXELS, units="points"
     )
@@ -314,7 +314,7 @@ def _cross(colour: str) -> dict[str, Any]:
 
 
 def _mark(key: Key) -> Line2D:
-    """What stands beside an entry of the legend."""
+    """The mark beside a legend entry."""
     if key.line is not None:
         return Line2D([], [], **{"color": INK["ink"]} | LINES[key.line])
     size = 2.4 if key.look in TILES or key.arrow else 5.0
@@ -329,7 +329,7 @@ def _colour(of: Point | Key) -> str:
 
 
 def mathtext(text: str) -> str:
-    """Our own words as matplotlib sets them: ``D_K``, ``m′`` and ``h*``, say, as mathematics."""
+    """Our own words for matplotlib, with ``D_K``, ``m′``, ``h*`` and the like as mathematics."""
     marked = re.sub(
         r"\b([Dd])_(K|V|k|vo|qk|model)\b", r"$\1_{\\mathrm{\2}}$", text.replace("$", r"\$")
     )

@@ -1,4 +1,4 @@
-"""Points of rows, and the legend of their colours."""
+"""Points made from rows, and the legend of their colours."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rgr_dist.analysis.drawing.scales import Axis
 Curve = Callable[[float], float]
 
 PUBLISHED = Key(text="the paper, inferred from its Table 1", look="paper", hollow=True)
-"""The legend of the cells as published."""
+"""The legend entry of cells as published."""
 
 
 def interval_point(
@@ -24,7 +24,7 @@ def interval_point(
     Args:
         row: with ``anchor`` and ``text``; hollow if its ``status`` is open.
         of, low, high: the keys of the value and of its ends.
-        more: what else the point has.
+        more: further attributes of the point.
     """
     found = row[of] is not None
     about = {"text": row["text"], "cell": row["anchor"], "hollow": row.get("status") == "open"}
@@ -33,13 +33,13 @@ def interval_point(
 
 
 MOST_KEYS = 12
-"""Head counts that a legend lists."""
+"""Head counts that a legend lists before it keeps only powers of two."""
 
 
 def head_keys(heads: Iterable[int], name: str = "h") -> tuple[Key, ...]:
-    """The legend of some head counts, or of what else has their colours.
+    """The legend of some head counts, or of other arms that take their colours.
 
-    Of many the powers of two alone, since the colours of the others are mixtures of theirs.
+    A long legend lists powers of two only, since the other colours are mixtures of theirs.
     """
     listed = sorted(set(heads))
     if len(listed) > MOST_KEYS:
@@ -48,6 +48,6 @@ def head_keys(heads: Iterable[int], name: str = "h") -> tuple[Key, ...]:
 
 
 def along(curve: Curve, across: Axis, n: int = 60) -> tuple[Place, ...]:
-    """A law over the width of a panel, where it is positive."""
+    """Points of a curve across the width of a panel, where it is positive."""
     at = [(float(x), curve(float(x))) for x in np.geomspace(across.low, across.high, n)]
     return tuple(place for place in at if place[1] > 0)

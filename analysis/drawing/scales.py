@@ -15,7 +15,7 @@ SCORE_TICKS = (0.0, 0.5, 0.8, 0.9, 0.95, 0.99, 1.0)
 
 @dataclass(frozen=True)
 class Tick:
-    """A mark on an axis; one of a higher level shows once a reader has zoomed in that far."""
+    """A mark on an axis; a tick of a higher level shows once a reader has zoomed in that far."""
 
     value: float
     text: str
@@ -38,7 +38,7 @@ class Axis:
     scale: Literal["linear", "log", "score"] = "log"
 
     def at(self, value: float) -> float:
-        """Where a value lies: 0 at the low end, 1 at the high one, beyond them outside."""
+        """Where a value lies: 0 at the low end, 1 at the high end, beyond [0, 1] outside."""
         low, high = self._stretched(self.low), self._stretched(self.high)
         return (self._stretched(value) - low) / (high - low)
 
@@ -59,12 +59,13 @@ def log2_axis(
 ) -> Axis:
     """A logarithmic axis around the positive ``values``, labelled with plain integers.
 
-    If values are broken and fewer than two integers lie on it, its labels are those of
+    If some values are not whole and fewer than two integer ticks fit, it is labelled like
     ``ratio_axis``.
 
     Args:
-        pad: factor of the room at its ends; ``above`` that at the high end, if another.
-        finer: whether it has ticks for a reader who zooms in.
+        pad: factor by which the axis extends beyond the values at both ends.
+        above: this factor at the high end, if it differs.
+        finer: whether there are more ticks for a reader who zooms in.
     """
     low, high = min(values) / pad, max(values) * (above or pad)
     coarse = integer_ticks(low, high)
@@ -94,7 +95,7 @@ def share_axis(label: str) -> Axis:
 
 
 def integer_ticks(low: float, high: float, most: int = 9) -> list[int]:
-    """At most ``most`` integers in [low, high]: powers of two, with steps between if few fit."""
+    """At most ``most`` integers in [low, high]: powers of two, and integers between if few fit."""
     for per_octave in (1, 2, 4, 8):
         steps = {i * 2**k for k in range(40) for i in range(1, 2 * per_octave)}
         ticks = sorted(tick for tick in steps if low <= tick <= high)
@@ -108,7 +109,7 @@ def _round(low: float, high: float) -> tuple[Tick, ...]:
 
 
 def round_ticks(low: float, high: float) -> list[float]:
-    """At most nine round numbers in [low, high]: 1, 2, 5 of each decade, or more, or even steps."""
+    """At most nine round numbers in [low, high]: such as 1, 2, 5 of each decade, or even steps."""
     for steps in ((1,), (1, 2, 5), (1, 2, 3, 5, 7), range(1, 10)):
         decades = range(-30, 31)
         ticks = sorted({float(f"{step}e{k}") for k in decades for step in steps})

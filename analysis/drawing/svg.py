@@ -1,7 +1,7 @@
-"""Panels as SVG for the page, where they take its width and colours.
+"""Panels as SVG for the page, whose width and colours they take.
 
-A panel is as wide as its place, while type, marks and heights keep their size in pixels: x is given
-in percent, and lines are drawn in a box that is stretched without their strokes.
+A panel fills the width available, while type, marks and heights keep their size in pixels: x is
+given in percent, and lines are drawn in a box that is stretched without their strokes.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ STRETCH = 1000
 """Width of the box that lines are drawn in, before it is stretched to the panel's."""
 
 OUTLINES = (*SHAPES.values(), *TILES.values())
-"""Of every mark but the arrow, which comes after them in the page."""
+"""The outlines of every mark except the arrow, which follows them in the page."""
 
 ARROW = '<path class="bar" d="M-5 0H5M0 0V-16M-4-11L0-16L4-11"/>'
-"""A lower bound."""
+"""The mark of a lower bound."""
 
 FLAW = '<path class="bar" d="M-3-13l6 6m0-6l-6 6"/>'
 """A cross above a point."""
@@ -40,9 +40,9 @@ def words(text: str) -> Markup:
 
 
 def page_panel(panel: Panel) -> Markup:
-    """One panel for the page, as wide as its place."""
+    """One panel for the page, as wide as the space available."""
     about = " ".join([*panel.title, f"{panel.y.label} against {panel.x.label}."])
-    small = "" if panel.links else " small"  # more than its cells
+    small = "" if panel.links else " small"  # has more points than cells
     return Markup(
         f'<svg class="plot{small}" width="100%" height="{panel.height}" role="group" '
         f'aria-label="{escape(about)}">{_inside(panel)}</svg>'
@@ -50,10 +50,10 @@ def page_panel(panel: Panel) -> Markup:
 
 
 def shapes() -> Markup:
-    """The outlines that the page's points refer to, and the arrow, to stand in it once.
+    """The outlines that the page's points refer to, and the arrow; the page needs them once.
 
-    ``s0``, … have their full size; ``t0``, … are for panels of small marks, where a point is a
-    ``use`` alone, which has no place of its own to be scaled about.
+    ``s0``, … have their full size; ``t0``, … are scaled down for panels of small marks, where a
+    point is a bare ``use``, which has no origin of its own to be scaled about.
     """
     paths = [f'<path id="s{i}" d="{d}"/>' for i, d in enumerate(OUTLINES)]
     paths += [
@@ -65,7 +65,7 @@ def shapes() -> Markup:
 
 
 def legend_mark(key: Key) -> Markup:
-    """The sign of a legend's entry, 26 by 14 pixels."""
+    """The mark of a legend entry, 26 by 14 pixels."""
     if key.line is not None:
         inner = f'<path class="line {key.line}" d="M1 7H25"/>'
     else:
@@ -81,7 +81,7 @@ def legend_mark(key: Key) -> Markup:
 
 
 def head_rules(heads: Iterable[int]) -> str:
-    """CSS that colours what belongs to a head count."""
+    """CSS rules that give each head count its colour."""
     return "".join(f".h{h}{{color:var(--h{h})}}" for h in sorted(set(heads)))
 
 
@@ -91,7 +91,7 @@ def _pixels(length: float) -> str:
 
 
 def _inside(panel: Panel) -> str:
-    """What is drawn within the panel's axes and beside them."""
+    """Everything drawn inside the panel's axes and next to them."""
     height = panel.height
     parts = []
     for tick in panel.x.ticks:
@@ -114,12 +114,12 @@ def _inside(panel: Panel) -> str:
 
 
 def _across(share: float) -> str:
-    """A place across the panel."""
+    """A horizontal position as a percentage of the panel's width."""
     return f"{100 * share:z.1f}".removesuffix(".0") + "%"
 
 
 def _lines(panel: Panel) -> str:
-    """Lines, in a box for each dodge, then what stands at their ends."""
+    """The lines, in one box for each dodge, then the labels at their ends."""
     size = f'width="100%" height="{panel.height}"'
     view = f'viewBox="0 0 {STRETCH} {panel.height}" preserveAspectRatio="none"'
     boxes: dict[float, list[str]] = {}
@@ -136,7 +136,7 @@ def _lines(panel: Panel) -> str:
 
 
 def _path(points: Iterable[tuple[float, float]], panel: Panel) -> str:
-    """The line within 60 pixels of the panel; one that stays in no panel is empty."""
+    """A line's path, kept within 60 pixels above and below; points not finite leave gaps."""
     path, pen = [], "M"
     for x, y in points:
         across, up = panel.x.at(x) * STRETCH, panel.height * (1 - panel.y.at(y))
@@ -160,7 +160,7 @@ def _end(line: Line, panel: Panel) -> str:
 
 
 def _point(point: Point, panel: Panel) -> str:
-    """A point with its interval and its text."""
+    """A point with its interval and tooltip."""
     height = panel.height
 
     def up(value: float) -> float:
