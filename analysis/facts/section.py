@@ -1,4 +1,4 @@
-"""A study of facts: which widths hold a database, its rank, and the summary's statements."""
+"""A study of facts: the widths that hold a database, its rank, and the summary's statements."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from rgr_dist.analysis.rows import named
 from rgr_dist.theory.ranks import summed_rank_bound
 
 SIZES = ("queries", "h", "d_vo", "d_model")
-"""Keys of the sizes that Prop. 3.5 as a sum is made of."""
+"""Keys of the sizes in the bound of Prop. 3.5 as a sum."""
 
 
 def ranks(results: StudyResults) -> Section:
-    """What a layer's logits can be, against what the database is."""
+    """The rank that a layer's logits can have, against that of the database."""
     rows, arm = rows_of_facts(results), results.study.search.sizes.shown_arm
     columns = [
         cell_column(),
@@ -45,7 +45,7 @@ def ranks(results: StudyResults) -> Section:
 
 
 def splits(results: StudyResults) -> Section | None:
-    """What each way to split a fixed d_qk + d_vo holds; None for a study of no total."""
+    """The score at each split of a fixed d_qk + d_vo; None without such a total or without runs."""
     total, table = results.study.search.total, facts.by_split(results)
     if total is None or table.empty:
         return None
@@ -55,7 +55,7 @@ def splits(results: StudyResults) -> Section | None:
 
 
 def taus(results: StudyResults) -> Section | None:
-    """Accuracy and rank of every trained layer at each tau."""
+    """Mean accuracy and rank of the trained layers at each tau; None if there are none."""
     measured = facts.runs(results)
     if not measured:
         return None
@@ -89,7 +89,7 @@ def taus(results: StudyResults) -> Section | None:
 def said(results: StudyResults) -> Section:
     """Each statement of the summary, what we measured, and a verdict."""
     arm = results.study.search.sizes.shown_arm
-    # Of a fixed total each d_qk has one d_vo: its thresholds follow from the design.
+    # With a fixed total each d_qk allows one d_vo: the thresholds follow from the design.
     found = [] if results.study.search.total else rows_of_facts(results)
     rows = statements(found, facts.runs(results), arm)
     return Section(

@@ -14,7 +14,7 @@ Frontier = list[tuple[int, int]]
 """The smallest passing d_vo of each d_qk of a cell: (d_qk, d_vo), by d_qk."""
 OPEN = "not asked by this study"
 ALIKE = 0.02
-"""Share of a rank within which distances are called alike."""
+"""If distances differ by less than this share of the logits' rank, they are called alike."""
 CLAIMED_TAU = 0.95
 """The τ that the summary calls best."""
 
@@ -27,7 +27,7 @@ def statements(rows: Sequence[Row], runs: Sequence[Row], arm: str) -> list[Row]:
     Args:
         rows: of ``rgr_dist.analysis.facts.tables.rows_of_facts``.
         runs: of ``rgr_dist.analysis.facts.tables.runs``.
-        arm: what tells the settings apart.
+        arm: the width that tells the settings apart.
     """
     frontiers: dict[str, Frontier] = {}
     for row in rows:
@@ -47,7 +47,7 @@ def statements(rows: Sequence[Row], runs: Sequence[Row], arm: str) -> list[Row]:
 
 
 def _follows(frontiers: Sequence[Frontier]) -> Row:
-    """Of two widths, the one whose doubling does more: the slope of the frontier."""
+    """How much d_vo changes along the frontier when d_qk doubles, from the frontier's slope."""
     logs = [np.log(frontier).T for frontier in frontiers if len(frontier) > 1]
     slopes = [float(np.polyfit(d_qk, d_vo, 1)[0]) for d_qk, d_vo in logs]
     if not slopes:
@@ -64,7 +64,7 @@ def _follows(frontiers: Sequence[Frontier]) -> Row:
 
 
 def _routes(frontiers: Sequence[Frontier], largest: int) -> Row:
-    """Whether d_qk saves d_vo up to some width, and nothing beyond it."""
+    """Whether more d_qk saves d_vo up to some width, and none beyond it."""
     knees, worse = [], 0
     for found in frontiers:
         if len(found) >= 3:
@@ -85,7 +85,7 @@ def _routes(frontiers: Sequence[Frontier], largest: int) -> Row:
 
 
 def _matches(runs: Sequence[Row]) -> Row:
-    """At which tau the 0/1 tensor's rank is nearest to that of the logits."""
+    """The tau at which the 0/1 tensor's rank is nearest to that of the logits."""
     if not runs:
         return {"verdict": OPEN}
     gaps = {row["tau"]: row["gap"] for row in by_tau(list(runs))}
@@ -108,7 +108,7 @@ def _matches(runs: Sequence[Row]) -> Row:
 
 
 def _inflates(runs: Sequence[Row]) -> Row:
-    """Layers whose argmax has provably more rank than their logits can have."""
+    """How many layers have an argmax whose rank provably exceeds what their logits can have."""
     if not runs:
         return {"verdict": OPEN}
     times = [row["rank_argmax"] / row["rank_bound"] for row in runs]

@@ -22,7 +22,7 @@ Rows = list[dict[str, Any]]
 
 @per_study
 def rows_of_facts(results: StudyResults) -> list[Row]:
-    """The records of every (cell, setting) of a study of facts, with names and words.
+    """The record of every (cell, setting) of a study of facts, with names and words.
 
     ``D_V_fails`` is the largest D_V known to fail below the threshold; 0 if none is.
     """
@@ -44,7 +44,7 @@ def rows_of_facts(results: StudyResults) -> list[Row]:
 
 
 def headline(rows: Rows, study: Study) -> str:
-    """The finding of a study in a sentence."""
+    """The finding of a study, in a sentence."""
     found = [row for row in rows if row["d_vo"] is not None]
     if not found:
         return "No threshold was found."
@@ -98,7 +98,9 @@ def by_split(results: StudyResults) -> pd.DataFrame:
 
 
 def by_tau(rows: Rows) -> Rows:
-    """Means over runs at each tau: accuracy, rank of softmax≥tau(L), and that rank over L's own.
+    """Means over runs at each tau: accuracy, rank of softmax≥tau(L), and its gap to the rank of L.
+
+    ``above_bound`` counts the runs, of ``n``, whose rank exceeds the bound on that of L.
 
     Args:
         rows: of ``runs``.
